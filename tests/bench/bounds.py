@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
-import fio
+import random_reads
 import h5py
 import peers
 from mount import Mount
@@ -99,7 +99,7 @@ def memory(name, share, entry):
         bound = CACHE + 64 + THREADS * (alone(largest_stored, source) / 2**20 + 2)
         options = (f"--cache-size={CACHE}M", f"--threads={THREADS}")
         with Mount(h5fs, source, *options) as mount:
-            fio.storm(mount.at(entry), readers=64, reads=max(100, store.size // 2**20))
+            random_reads.storm(mount.at(entry), readers=64, reads=max(100, store.size // 2**20))
             most = mount.worker("status", "VmHWM") / 1024
         return f"{most:.0f} MiB of {bound:.0f} MiB"
 

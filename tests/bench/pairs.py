@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import fio
+import random_reads
 import peers
 import stores
 from mount import Mount
@@ -25,7 +25,7 @@ def second(path, source):
 
 
 def random(path, source):
-    return fio.replay(path, peers.places(source), readers=2)
+    return random_reads.replay(path, peers.places(source), readers=2)
 
 
 def listing(path, source):

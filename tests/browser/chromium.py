@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 
-LIMIT = 60  # seconds that one answer may take
+LIMIT = 300  # seconds that one answer may take
 MARGIN = 8  # pixels around a part of a page
 BOX = ("x", "y", "width", "height")
 

@@ -74,7 +74,7 @@ fn denied(done: &Finished) {
 fn may_not_test() -> bool {
     let cannot = !is_root();
     if cannot {
-        eprintln!("skipped: only root can become somebody else");
+        crate::harness::skip("only root can become somebody else");
     }
     cannot
 }

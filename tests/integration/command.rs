@@ -113,7 +113,7 @@ fn names_on_the_terminal_are_harmless() {
 #[test]
 fn unreadable_for_the_caller() {
     if !is_root() {
-        eprintln!("skipped: only root can become somebody else");
+        crate::harness::skip("only root can become somebody else");
         return;
     }
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -291,7 +291,7 @@ fn a_file_marked_as_open_for_writing_is_forced() {
 #[test]
 fn mounts_while_others_mount_and_unmount() {
     if !is_root() {
-        eprintln!("skipped: only root may mount a tmpfs");
+        crate::harness::skip("only root may mount a tmpfs");
         return;
     }
     let other = tempfile::tempdir().expect("temporary directory");
@@ -319,7 +319,7 @@ fn mounts_while_others_mount_and_unmount() {
 #[test]
 fn others_are_let_in_with_allow_other_alone() {
     if !is_root() {
-        eprintln!("skipped: only root can become somebody else");
+        crate::harness::skip("only root can become somebody else");
         return;
     }
     for (options, allowed) in [(&["--allow-other"][..], true), (&[], false)] {
@@ -339,7 +339,7 @@ fn others_are_let_in_with_allow_other_alone() {
 #[test]
 fn others_see_no_neighbour_that_is_private() {
     if !is_root() {
-        eprintln!("skipped: only root can become somebody else");
+        crate::harness::skip("only root can become somebody else");
         return;
     }
     let mode = fs::Permissions::from_mode;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Seek};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(60);
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 
 /// How long one test may use one mount before the mount is cut off.
-const MOUNT_LIFE: Duration = Duration::from_secs(600);
+const MOUNT_LIFE: Duration = Duration::from_secs(1800);
 
 // ------------------------------------------------------------------ commands
 
@@ -176,6 +176,14 @@ pub(crate) fn python() -> PathBuf {
 /// Whether the test runs as root, and may mount with mount(8) and become somebody else.
 pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
+}
+
+/// Says that the test that calls this is not made here, and why. `eprintln!` would be caught: it
+/// shows nothing of a test that passes.
+pub(crate) fn skip(why: &str) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
 }
 
 // ------------------------------------------------------------------ fixtures

@@ -24,7 +24,7 @@ impl Link {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let path = PathBuf::from(path);
         if !is_root() {
-            eprintln!("skipped: only root can make {}", path.display());
+            crate::harness::skip(&format!("only root can make {}", path.display()));
             return None;
         }
         // one that a killed run left behind points to this very program
@@ -37,7 +37,7 @@ impl Link {
                 _alone: alone,
             }),
             Err(error) => {
-                eprintln!("skipped: {}: {error}", path.display());
+                crate::harness::skip(&format!("{}: {error}", path.display()));
                 None
             }
         }

@@ -1,7 +1,7 @@
 //! Searches and extremes that take minutes. `scripts/test --long` runs them, and so does CI; other
 //! runs pass over them.
 
-use crate::hostile::{memory, mutants};
+use crate::hostile::{listed, memory, mutants};
 use crate::{corpus, random};
 
 #[test]
@@ -20,6 +20,14 @@ fn four_hundred_random_files() {
 #[ignore = "takes half a minute: scripts/test --long"]
 fn hdf5_files_of_the_corpus_conform() {
     corpus::hdf5_files_conform();
+}
+
+#[test]
+#[ignore = "takes minutes: scripts/test --long"]
+fn what_is_listed_in_files_of_the_corpus_is_found() {
+    if let Some(corpus) = corpus::directory() {
+        listed::in_each_file(&corpus);
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn is_there(program: &str) -> bool {
         .status();
     let is_there = found.is_ok_and(|status| status.success());
     if !is_there {
-        eprintln!("skipped: {program} is not installed");
+        crate::harness::skip(&format!("{program} is not installed"));
     }
     is_there
 }

@@ -53,7 +53,7 @@ pub(crate) fn can_trace() -> bool {
         .status();
     let can = traced.is_ok_and(|status| status.success());
     if !can {
-        eprintln!("skipped: strace is not there, or may not trace");
+        crate::harness::skip("strace is not there, or may not trace");
     }
     can
 }
@@ -98,9 +98,19 @@ pub(crate) fn trace(source: &Path, options: &[&str], look: impl FnOnce(&Mount)) 
     log.replace(&format!("<{}>", mount.path.display()), "</>")
 }
 
-/// The real paths of all that was opened, less what is the system's.
+/// The real paths of all that was opened, less what is the system's and what was only named, by
+/// `O_PATH`.
 pub(crate) fn opened(log: &str) -> BTreeSet<PathBuf> {
+    let mut naming = BTreeSet::new();
     let opened = log.lines().filter_map(|line| {
+        let process = line.split(' ').next()?;
+        let is_naming = match line.contains(" resumed>") {
+            true => naming.remove(process),
+            false => line.contains("O_PATH"),
+        };
+        if is_naming && line.ends_with("<unfinished ...>") {
+            naming.insert(process);
+        }
         let (call, result) = line.rsplit_once(" = ")?;
         let is_open = [
             "open(",
@@ -113,7 +123,7 @@ pub(crate) fn opened(log: &str) -> BTreeSet<PathBuf> {
         ];
         is_open
             .iter()
-            .any(|name| call.contains(name))
+            .any(|name| call.contains(name) && !is_naming)
             .then_some(())?;
         let (_, path) = result.split_once('<')?;
         Some(path.trim_end_matches('>').to_owned())
@@ -325,7 +335,7 @@ fn a_file_that_leads_into_its_own_mount_bound_elsewhere_is_refused_at_once() {
     let mut command = h5fs(["--external", "any", "--threads", "1"]);
     run(command.arg(&source).arg(&mount.path), MOUNT_LIMIT).success();
     if !is_root() {
-        eprintln!("skipped: only root can bind mounts");
+        crate::harness::skip("only root can bind mounts");
         return;
     }
     let _cut = AbortsLater::on(&mount.path);
@@ -382,7 +392,7 @@ impl Drop for Bound {
 #[test]
 fn a_way_over_an_overlay_on_the_mount_is_refused_at_once() {
     if !is_root() {
-        eprintln!("skipped: only root can mount an overlay");
+        crate::harness::skip("only root can mount an overlay");
         return;
     }
     for (policy, over_all) in [("within", false), ("any", false), ("within", true)] {
@@ -413,7 +423,7 @@ fn a_way_over_an_overlay_on_the_mount_is_refused_at_once() {
 #[test]
 fn a_source_on_an_overlay_has_neighbours_there() {
     if !is_root() {
-        eprintln!("skipped: only root can mount an overlay");
+        crate::harness::skip("only root can mount an overlay");
         return;
     }
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -450,7 +460,7 @@ impl Overlay {
         command.args(["-t", "overlay", "overlay", "-o", &options]);
         let done = run(command.arg(&place), MOUNT_LIMIT);
         if !done.status.success() {
-            eprintln!("skipped: {}", done.stderr);
+            crate::harness::skip(done.stderr.trim_end());
             return None;
         }
         Some(Overlay(place, written))
@@ -487,7 +497,7 @@ impl AbortsLater {
 fn root_reads_nothing_that_the_sources_owner_may_not() {
     const OWNER: u32 = 65_534;
     if !is_root() || !can_trace() {
-        eprintln!("skipped: only root can give files away");
+        crate::harness::skip("only root can give files away");
         return;
     }
     let (_directory, top) = made();

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 use tempfile::TempDir;
 
@@ -32,7 +31,6 @@ fn references_lead_to_the_objects_that_h5py_finds() {
 fn walks_and_copies_of_references_end() {
     let (directory, file) = written();
     let mount = Mount::new(&file);
-    let started = Instant::now();
     let copy = directory.path().join("copy");
     let archive = directory.path().join("refs.tar");
     run(
@@ -70,7 +68,6 @@ fn walks_and_copies_of_references_end() {
             .lines()
             .any(|line| line == "refs/large/999999999")
     );
-    assert!(started.elapsed() < SOON);
 }
 
 /// Those of HDF5 1.12, each of which says its own kind: an object, the root, a region, an

@@ -14,7 +14,7 @@ from pathlib import Path
 import files
 
 DOCUMENT = Path(__file__).parents[2] / "docs/recipes.md"
-LIMIT = 60  # seconds for a command
+LIMIT = 300  # seconds for a command
 
 
 class Recipe:

@@ -11,8 +11,8 @@ import mounted
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fixtures/swmr.py")
 PROMISED = 1  # seconds from a flush until it is seen
-PATIENT = 10  # on a machine that does other things
-STARTING = 15  # seconds that the writer goes on longer than the checker
+PATIENT = 50  # on a machine that does other things
+STARTING = 600  # seconds that the writer goes on longer than the checker
 
 
 def growth(h5fs, seconds, least):

@@ -35,7 +35,7 @@ class Mount:
             stderr=subprocess.PIPE,
             text=True,
             env=self.environment,
-            timeout=60,
+            timeout=600,
         )
         if done.returncode:
             raise SystemExit(f"{self.source} does not mount: {done.stderr}")
@@ -48,7 +48,7 @@ class Mount:
                 or not subprocess.run([*command, self.path], stderr=subprocess.DEVNULL).returncode
             ):
                 break
-        gone = wait_until(lambda: not is_mounted(self.path) and not processes(self.path), 10)
+        gone = wait_until(lambda: not is_mounted(self.path) and not processes(self.path), 100)
         with contextlib.suppress(OSError):
             os.rmdir(self.path)
         assert gone, f"left behind: {self.path} {processes(self.path)}"

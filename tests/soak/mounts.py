@@ -13,7 +13,8 @@ import h5py
 
 import mounted
 
-AT_ONCE = 2.0  # seconds in which a mount is gone whose worker was killed
+# seconds in which a mount is gone whose worker was killed; more on a machine that does other things
+AT_ONCE = float(os.environ.get("SOAK_AT_ONCE", 2))
 
 
 WAYS = {
@@ -36,16 +37,16 @@ def unmount(mount):
     if way.startswith("fusermount3 -u"):
         # what was read a moment ago may still be being released
         if not mounted.wait_until(
-            lambda: not subprocess.run(["fusermount3", "-u", mount.path]).returncode, 10
+            lambda: not subprocess.run(["fusermount3", "-u", mount.path]).returncode, 100
         ):
             raise AssertionError("fusermount3 -u: busy")
     else:
         os.kill(pid, signal.SIGTERM if way == "SIGTERM" else signal.SIGKILL)
-    assert mounted.wait_until(lambda: not mounted.is_mounted(mount.path), 10), (
+    assert mounted.wait_until(lambda: not mounted.is_mounted(mount.path), 100), (
         f"still mounted after {way}"
     )
     gone = time.monotonic() - start
-    assert mounted.wait_until(lambda: not mounted.processes(mount.path), 10), (
+    assert mounted.wait_until(lambda: not mounted.processes(mount.path), 100), (
         f"a process is left after {way}"
     )
     return way, gone

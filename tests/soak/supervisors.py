@@ -22,7 +22,7 @@ def start(h5fs, mount):
     return subprocess.Popen([h5fs, mount.source, mount.path], stderr=subprocess.PIPE, text=True)
 
 
-def must_be_gone(mount, what, seconds=10):
+def must_be_gone(mount, what, seconds=100):
     gone = mounted.wait_until(
         lambda: not mounted.is_mounted(mount.path) and not mounted.processes(mount.path), seconds
     )
@@ -35,7 +35,7 @@ def must_be_served(mount, what):
 
 def two_at_once(h5fs, mount):
     both = [start(h5fs, mount) for _ in range(2)]
-    said = [one.communicate(timeout=60)[1] for one in both]
+    said = [one.communicate(timeout=600)[1] for one in both]
     assert sorted(one.returncode for one in both) == [0, 1], f"not one of two: {said}"
     assert any("already a mount point" in text for text in said), said
     must_be_served(mount, "two at once")
@@ -49,17 +49,17 @@ def killed_while_it_starts(h5fs, mount):
     supervisors = lambda: [
         pid for pid, title in mounted.processes(mount.path) if "supervisor" in title
     ]
-    mounted.wait_until(supervisors, 10)
+    mounted.wait_until(supervisors, 100)
     time.sleep(random.random() * 0.05)
     for pid in supervisors():
         os.kill(pid, signal.SIGKILL)
-    launcher.communicate(timeout=60)
+    launcher.communicate(timeout=600)
     if launcher.returncode:
         must_be_gone(mount, "a failure")
         return "supervisor killed: failed, and not mounted"
     must_be_served(mount, "success")
     assert mounted.wait_until(
-        lambda: not subprocess.run(["fusermount3", "-u", mount.path]).returncode, 10
+        lambda: not subprocess.run(["fusermount3", "-u", mount.path]).returncode, 100
     ), "fusermount3 -u"
     must_be_gone(mount, "fusermount3 -u")
     return "supervisor killed: succeeded, and served"

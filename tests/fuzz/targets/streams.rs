@@ -7,7 +7,7 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use h5fs::internals::compression::bzip2::Bzip2Block;
+use h5fs::internals::compression::bzip2::{Bzip2, Bzip2Block};
 use h5fs::internals::compression::encoded::Encoded;
 use h5fs::internals::compression::stream::StreamBlock;
 use h5fs::internals::compression::stream::codec::StreamCodec;
@@ -22,8 +22,8 @@ fn stream(codec: WholeCodec, encoded: Encoded, piece: NonZeroU64) -> Result<Box<
     let resumes = Arc::default();
     Ok(match codec {
         WholeCodec::Zlib => Box::new(ZlibBlock::new(encoded, piece, resumes)?),
-        WholeCodec::Stream(codec) => Box::new(StreamBlock::new(encoded, codec, piece, resumes)),
-        _ => Box::new(Bzip2Block::new(encoded, piece, resumes)),
+        WholeCodec::Stream(codec) => Box::new(StreamBlock::of(codec, encoded, piece, resumes)),
+        _ => Box::new(Bzip2Block::of(Bzip2, encoded, piece, resumes)),
     })
 }
 

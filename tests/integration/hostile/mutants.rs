@@ -2,7 +2,8 @@
 //! little memory, and never panics.
 //!
 //! `H5FS_MUTANTS` is the number of mutants, `H5FS_MUTANTS_SEED` the seed, `H5FS_MUTANTS_OF` a directory
-//! whose files are mutated instead of the fixtures.
+//! whose files are mutated instead of the fixtures, and `H5FS_MUTANTS_OBJECTS` how many objects of each
+//! are looked at, the trees of `.h5fs` included.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -78,6 +79,10 @@ fn the_mutants() {
     println!("{count} mutants of {} files, seed {seed}", originals.len());
     note_panics();
     watch_for_hangs();
+    let mut bounds = Bounds::SMALL;
+    if let Some(objects) = setting("H5FS_MUTANTS_OBJECTS") {
+        bounds.objects = objects.parse().expect("a number");
+    }
     let mut report = Report::default();
     for (mutant, (name, original)) in (0..count).zip(originals.iter().cycle()) {
         let mut random = Random(seed.wrapping_mul(1 << 32).wrapping_add(mutant));
@@ -87,7 +92,7 @@ fn the_mutants() {
         if let Some(directory) = &keep {
             fs::write(directory.join("current"), &bytes).expect("write");
         }
-        let complaints = report.look_at(&label, bytes.clone());
+        let complaints = report.look_at(&label, bytes.clone(), bounds);
         if let (Some(directory), true) = (&keep, complaints) {
             let file = label.replace([' ', '/'], "-");
             fs::write(directory.join(file), bytes).expect("write");
@@ -123,23 +128,31 @@ struct Report {
     errors: usize,
     objects: usize,
     slowest: (Duration, String),
+    /// One request.
+    longest: (Duration, String),
     largest: (u64, String),
     complaints: Vec<String>,
 }
 
 impl Report {
     /// Walks one mutant; whether there is something to complain of.
-    fn look_at(&mut self, label: &str, bytes: Vec<u8>) -> bool {
+    fn look_at(&mut self, label: &str, bytes: Vec<u8>, bounds: Bounds) -> bool {
         let before = self.complaints.len();
         let resident = reset_peak();
         let start = processor_time();
-        let outcome = std::panic::catch_unwind(|| open_and_walk(bytes, Bounds::SMALL));
+        let outcome = std::panic::catch_unwind(|| open_and_walk(bytes, bounds));
         let time = processor_time().saturating_sub(start);
         let memory = status("VmHWM:").saturating_sub(resident);
         if let Ok(Ok(seen)) = outcome {
             self.opened += 1;
             self.errors += seen.errors;
             self.objects += seen.objects;
+            if seen.longest > self.longest.0 {
+                self.longest = (seen.longest, label.to_owned());
+            }
+            let lost = seen.lost.iter();
+            self.complaints
+                .extend(lost.map(|path| format!("{label}: listed and not found: {path}")));
         }
         // Those of decoding threads too, which no caller sees.
         let panics = std::mem::take(&mut *PANICS.lock().expect("panics"));
@@ -165,12 +178,15 @@ impl Report {
 
     fn finish(&self, count: u64) {
         println!(
-            "{} of {count} opened; {} objects, {} errors; slowest {:?} ({}), largest {} kB ({})",
+            "{} of {count} opened; {} objects, {} errors; slowest {:?} ({}), \
+             longest request {:?} ({}), largest {} kB ({})",
             self.opened,
             self.objects,
             self.errors,
             self.slowest.0,
             self.slowest.1,
+            self.longest.0,
+            self.longest.1,
             self.largest.0,
             self.largest.1
         );
