@@ -1,5 +1,5 @@
-//! h5fs mounts one HDF5 or ASDF file as a read-only filesystem: groups are directories, datasets
-//! are raw files. This page is the map of the house.
+//! h5fs mounts an HDF5 or ASDF file, or a directory of them, as a read-only filesystem: groups are
+//! directories, datasets are raw files. This page is the map of the house.
 //!
 //! # Floors
 //!
