@@ -229,7 +229,7 @@ impl Decoder {
             return self.load(chunks, number, &|| true);
         }
         let key = chunks.key(number);
-        if let Some(chunk) = self.cache.get(key) {
+        if let Some(chunk) = self.cache.get(key).or_else(|| self.memory.find(key)) {
             return Ok(ChunkContent::Decoded(chunk));
         }
         if chunks.is_sequential() || chunks.decode_bytes(None) > limits::SMALL_DECODE {

@@ -14,6 +14,7 @@ use crate::array::bytes::Bytes;
 use crate::array::reader::Reader;
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
 use crate::model::datatype::{Class, StringPadding};
@@ -133,12 +134,14 @@ impl VariableLength {
         }
     }
 
-    /// Bytes of all elements. The first call walks over them.
+    /// Bytes of all elements. The first call walks over them, for a request that may be put off or
+    /// go away.
     ///
     /// # Errors
-    /// As an element, or what it points to, cannot be read.
-    pub(crate) fn length(&self) -> Result<u64> {
-        Ok(self.starts()?.last().copied().unwrap_or(0))
+    /// As an element, or what it points to, cannot be read; [`Error::unwanted`] once the request is
+    /// to end.
+    pub(crate) fn length(&self, cancel: &CancelToken) -> Result<u64> {
+        Ok(self.starts(cancel)?.last().copied().unwrap_or(0))
     }
 
     /// The number of elements.
@@ -161,7 +164,7 @@ impl VariableLength {
         length: usize,
         place: &mut ElementStart,
     ) -> Result<Vec<u8>> {
-        let starts = self.starts()?;
+        let starts = self.starts(&CancelToken::default())?;
         let end = offset
             .saturating_add(length as u64)
             .min(starts.last().copied().unwrap_or(0));
@@ -215,8 +218,8 @@ impl VariableLength {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub(crate) fn offsets(&self, first: u64, count: u64) -> Result<Vec<u64>> {
-        let starts = self.starts()?;
+    pub(crate) fn offsets(&self, first: u64, count: u64, cancel: &CancelToken) -> Result<Vec<u64>> {
+        let starts = self.starts(cancel)?;
         let last = first.saturating_add(count).min(self.elements + 1);
         let mut offsets = Vec::with_capacity(last.saturating_sub(first) as usize);
         let block = first / BLOCK;
@@ -255,16 +258,26 @@ impl VariableLength {
     }
 
     /// Where each block begins. A call that comes while they are being found waits for them.
-    fn starts(&self) -> Result<Arc<Vec<u64>>> {
-        let mut known = lock(&self.starts);
+    fn starts(&self, cancel: &CancelToken) -> Result<Arc<Vec<u64>>> {
+        let mut known = match self.starts.try_lock() {
+            Ok(known) => known,
+            Err(_) => {
+                cancel.begin_heavy()?;
+                lock(&self.starts)
+            }
+        };
         if let Some(starts) = &*known {
             return Ok(Arc::clone(starts));
+        }
+        if self.elements > limits::QUICK_VALUES {
+            cancel.begin_heavy()?;
         }
         let container = self.container_for(self.elements);
         let mut starts = vec![0];
         let mut total = 0_u64;
         let allocation = self.stored.allocated();
         for first in (0..self.elements).step_by(BLOCK as usize) {
+            cancel.go_on()?;
             let bytes = match self.is_stored(allocation.as_ref(), first) {
                 true => sum(&self.lengths(&*container, &self.block(first, BLOCK)?)?),
                 false => self
@@ -445,6 +458,7 @@ mod tests {
 
     use super::*;
     use crate::array::Engine;
+    use crate::memory::cancel::Ticket;
     use crate::model::Shape;
     use crate::model::array::{Fill, Layout, Storage};
     use crate::model::datatype::Charset;
@@ -483,9 +497,27 @@ mod tests {
             array.read(0, 100, &mut ElementStart::default()),
             Ok(b"ab\n\ne\n".to_vec())
         );
-        assert_eq!(array.length(), Ok(6));
-        assert_eq!(array.offsets(0, 10), Ok(vec![0, 3, 4, 6]));
-        assert_eq!(array.offsets(2, 1), Ok(vec![4]));
+        assert_eq!(array.length(&CancelToken::default()), Ok(6));
+        let offsets = |first, count| array.offsets(first, count, &CancelToken::default());
+        assert_eq!(offsets(0, 10), Ok(vec![0, 3, 4, 6]));
+        assert_eq!(offsets(2, 1), Ok(vec![4]));
+    }
+
+    #[test]
+    fn a_long_walk_waits_for_a_heavy_place_and_is_given_up() {
+        let many = vec![0; usize::try_from(limits::QUICK_VALUES).unwrap() + 1];
+        let array = strings(&many, vec![b"a".to_vec()]);
+        let ticket = Arc::<Ticket>::default();
+        let cancel = CancelToken::default().with(&ticket);
+        let put_off = array.length(&cancel);
+        assert!(put_off.is_err_and(|error| error.is_unwanted()) && ticket.is_put_off());
+        ticket.begin_heavy();
+        ticket.leave();
+        let given_up = array.length(&cancel);
+        assert!(given_up.is_err_and(|error| error.is_unwanted()));
+        let found = array.length(&CancelToken::default());
+        assert_eq!(found, Ok(2 * (limits::QUICK_VALUES + 1)));
+        assert_eq!(array.length(&cancel), found, "it is known now");
     }
 
     proptest! {

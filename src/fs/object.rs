@@ -50,7 +50,8 @@ pub(super) fn measure(file: &FileState, node: &Node, at_any_cost: bool) -> Resul
             true => {
                 let content = file.variable_length(node.id, array);
                 // Opening it will tell why it cannot be read.
-                match if_lasting(content.and_then(|content| content.length()))? {
+                match if_lasting(content.and_then(|content| content.length(&file.effort.cancel())))?
+                {
                     Some(size) => (size, Stored::Known(Some(size))),
                     None => (0, Stored::Unknown),
                 }
@@ -110,9 +111,10 @@ pub(super) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>> {
     match &node.kind {
         NodeKind::Group => Err(Error::NotFound),
         NodeKind::Array(array) if array.bytes()? == 0 => Ok(Box::new(Text::new(Vec::new()))),
-        NodeKind::Array(array) if VariableLength::is_made_of(array) => Ok(Box::new(Content::new(
-            file.variable_length(node.id, array)?,
-        )?)),
+        NodeKind::Array(array) if VariableLength::is_made_of(array) => {
+            let content = file.variable_length(node.id, array)?;
+            Ok(Box::new(Content::new(content, &file.effort.cancel())?))
+        }
         NodeKind::Array(array) => Ok(Box::new(Raw::new(file.reader(node.id, array)?))),
         NodeKind::CommittedDatatype(datatype) => Ok(Box::new(Text::new(committed_text(datatype)))),
         NodeKind::Scalar(scalar) => Ok(Box::new(Text::new(scalar.file_text()))),

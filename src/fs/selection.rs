@@ -230,7 +230,7 @@ pub(super) fn view(
         false => None,
     };
     let Some(form) = form else {
-        return part.content(array);
+        return part.content(array, &file.effort.cancel());
     };
     let subject = Subject::of_part(file, node, form, &selector);
     let view = form.view.ok_or(Error::NotFound)?;

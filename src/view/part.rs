@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::array::Reader;
 use crate::array::vlen::VariableLength;
+use crate::array::{CancelToken, Reader};
 use crate::error::{Error, Result};
 use crate::model::datatype::Class;
 use crate::model::selection::Selection;
@@ -54,15 +54,20 @@ impl Part {
     }
 
     /// Its bytes, as the file of an array has them; those of a single element of variable length
-    /// are that element's alone. `array` is what its elements of variable length stand for.
+    /// are that element's alone. `array` is what its elements of variable length stand for; a
+    /// request that `cancel` may end finds their length.
     ///
     /// # Errors
     /// As an element of variable length cannot be read.
-    pub(crate) fn content(self, array: Option<Arc<VariableLength>>) -> Result<Box<dyn View>> {
+    pub(crate) fn content(
+        self,
+        array: Option<Arc<VariableLength>>,
+        cancel: &CancelToken,
+    ) -> Result<Box<dyn View>> {
         Ok(match array {
             None => Box::new(self.selected()?),
             Some(array) if self.is_element() => Box::new(Content::of_element(array)?),
-            Some(array) => Box::new(Content::new(array)?),
+            Some(array) => Box::new(Content::new(array, cancel)?),
         })
     }
 
@@ -147,7 +152,10 @@ mod tests {
     fn bytes(part: Part) -> Vec<u8> {
         let texts = TEXTS.map(|text| text.as_bytes().to_vec());
         let array = part.variable_length(Arc::new(Heap(texts.to_vec()))).ok();
-        let content = part.content(array.map(Arc::new)).unwrap();
+        let content = {
+            let array = array.map(Arc::new);
+            part.content(array, &CancelToken::default()).unwrap()
+        };
         let read = content.read_at(0, 100).unwrap();
         assert_eq!(Some(read.len() as u64), content.length());
         assert!(content.read_at(read.len() as u64, 1).unwrap().is_empty());

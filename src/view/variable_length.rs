@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::array::Bytes;
 use crate::array::vlen::{ElementStart, VariableLength};
+use crate::array::{Bytes, CancelToken};
 use crate::error::Result;
 use crate::memory::lock::lock;
 use crate::view::View;
@@ -17,12 +17,13 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// The content of `array`; its length is found here, if it is not known yet.
+    /// The content of `array`; its length is found here, if it is not known yet, for a request
+    /// that `cancel` may end.
     ///
     /// # Errors
     /// As an element cannot be read.
-    pub(crate) fn new(array: Arc<VariableLength>) -> Result<Self> {
-        let length = array.length()?;
+    pub(crate) fn new(array: Arc<VariableLength>, cancel: &CancelToken) -> Result<Self> {
+        let length = array.length(cancel)?;
         Ok(Content {
             array,
             length,
@@ -36,7 +37,7 @@ impl Content {
     /// As [`new`](Self::new).
     pub(crate) fn of_element(array: Arc<VariableLength>) -> Result<Self> {
         let separator = array.separator();
-        let content = Content::new(array)?;
+        let content = Content::new(array, &CancelToken::default())?;
         Ok(Content {
             length: content.length.saturating_sub(separator),
             ..content
@@ -93,6 +94,10 @@ impl View for Offsets {
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(offset, length, &CancelToken::default())
+    }
+
+    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let end = offset
             .saturating_add(length as u64)
             .min(Self::size(&self.array));
@@ -100,7 +105,9 @@ impl View for Offsets {
             return Ok(Bytes::from(Vec::new()));
         }
         let first = offset / NUMBER;
-        let offsets = self.array.offsets(first, end.div_ceil(NUMBER) - first)?;
+        let offsets = self
+            .array
+            .offsets(first, end.div_ceil(NUMBER) - first, cancel)?;
         let mut bytes: Vec<u8> = offsets
             .iter()
             .flat_map(|offset| offset.to_le_bytes())

@@ -57,5 +57,5 @@ fn as_in_the_source(subject: &Subject<'_>) -> Result<Option<Content>> {
         return Ok(None);
     }
     let content = subject.file.variable_length(subject.node.id, array)?;
-    Content::new(content).map(Some)
+    Content::new(content, &subject.file.effort.cancel()).map(Some)
 }
