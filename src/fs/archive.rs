@@ -62,6 +62,7 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::changes::Changes;
 use crate::source::directory::{Directory, Names};
+use crate::source::identity::Identity;
 use crate::view::View;
 use crate::view::text::Text;
 
@@ -155,13 +156,18 @@ struct Open {
     _held: HeldMemory,
 }
 
+/// An open file or directory within a data file.
+struct InnerOpen {
+    member: Arc<Member>,
+    /// Its number there.
+    local: Ino,
+    is_directory: bool,
+    /// The state of a growing file in which it stays.
+    state: Option<Identity>,
+}
+
 enum Content {
-    /// A file or directory within a data file, by its number there.
-    Inner {
-        member: Arc<Member>,
-        local: Ino,
-        is_directory: bool,
-    },
+    Inner(InnerOpen),
     File(OrdinaryFile),
     Directory {
         ino: Ino,
@@ -350,11 +356,12 @@ impl Archive {
     ) -> Result<Opened> {
         self.members.ask(member, cancel, |opened| {
             let own = open_local(&opened.filesystem, local, is_directory, cancel)?;
-            let content = Content::Inner {
+            let content = Content::Inner(InnerOpen {
                 member: Arc::clone(member),
                 local,
                 is_directory,
-            };
+                state: opened.filesystem.stays_in(own.handle),
+            });
             let caching = match own.caching {
                 // What is listed inside may be of a state that is over, and nothing watches for
                 // that.
@@ -382,13 +389,19 @@ impl Archive {
     fn ask_open<T>(
         &self,
         handle: Handle,
-        (member, local, is_directory): (&Arc<Member>, Ino, bool),
+        inner: &InnerOpen,
         cancel: &CancelToken,
         answer: impl FnOnce(&Filesystem, Handle) -> Result<T>,
     ) -> Result<T> {
-        self.members.ask(member, cancel, |opened| {
+        self.members.ask(&inner.member, cancel, |opened| {
             let own = opened.handle(handle.0, |filesystem| {
-                open_local(filesystem, local, is_directory, cancel)
+                let again = open_local(filesystem, inner.local, inner.is_directory, cancel)?;
+                if filesystem.stays_in(again.handle) == inner.state {
+                    return Ok(again);
+                }
+                // Something was appended while the member was closed.
+                filesystem.release(again.handle);
+                Err(stale())
             })?;
             answer(&opened.filesystem, own)
         })
@@ -642,16 +655,11 @@ impl Requests for Archive {
         match &open.content {
             Content::File(file) => file.read(offset, length),
             Content::Text(text) => text.read_at(offset, length),
-            Content::Inner {
-                member,
-                local,
-                is_directory: false,
-            } => self.ask_open(
-                handle,
-                (member, *local, false),
-                cancel,
-                |filesystem, own| filesystem.read_for(own, offset, length, cancel),
-            ),
+            Content::Inner(inner) if !inner.is_directory => {
+                self.ask_open(handle, inner, cancel, |filesystem, own| {
+                    filesystem.read_for(own, offset, length, cancel)
+                })
+            }
             _ => Err(refusal(Errno::EISDIR, "read")),
         }
     }
@@ -659,11 +667,7 @@ impl Requests for Archive {
     fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>> {
         let open = self.opened(handle)?;
         match &open.content {
-            Content::Inner {
-                member,
-                is_directory: false,
-                ..
-            } => match member.open_already() {
+            Content::Inner(inner) if !inner.is_directory => match inner.member.open_already() {
                 Some(opened) => match opened.known_handle(handle.0) {
                     Some(own) => opened.filesystem.read_now(own, offset, length),
                     None => Ok(None),
@@ -678,13 +682,9 @@ impl Requests for Archive {
         let open = self.opened(handle)?;
         match &open.content {
             Content::File(file) => file.seek(offset, whence),
-            Content::Inner {
-                member,
-                local,
-                is_directory: false,
-            } => {
-                let (of, cancel) = ((member, *local, false), CancelToken::default());
-                self.ask_open(handle, of, &cancel, |filesystem, own| {
+            Content::Inner(inner) if !inner.is_directory => {
+                let cancel = CancelToken::default();
+                self.ask_open(handle, inner, &cancel, |filesystem, own| {
                     filesystem.lseek(own, offset, whence)
                 })
             }
@@ -695,10 +695,10 @@ impl Requests for Archive {
     fn release(&self, handle: Handle) {
         let released = lock(&self.handles).remove(&handle.0);
         if let Some(open) = released
-            && let Content::Inner { member, .. } = &open.content
+            && let Content::Inner(inner) = &open.content
         {
-            member.release(handle.0);
-            self.members.leave(member.entry);
+            inner.member.release(handle.0);
+            self.members.leave(inner.member.entry);
         }
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Fake {
     failing: Vec<u64>,
     /// Objects that take more than a request may look at.
     costly: Vec<u64>,
+    /// Objects that only a request in a place for heavy work reads.
+    pub(super) heavy: Vec<u64>,
     /// Objects that are waited for as long as `is_failing` is true.
     slow: Vec<u64>,
     /// Whether looking at objects may take long.
@@ -296,6 +298,9 @@ impl Container for Fake {
         self.looks.fetch_add(1, Ordering::SeqCst);
         if self.absent.contains(&id.number()) && self.effort.is_glance() {
             return Err(self.effort.put_off(Box::new(|| {})));
+        }
+        if self.heavy.contains(&id.number()) {
+            self.effort.cancel().begin_heavy()?;
         }
         while self.slow.contains(&id.number()) && self.is_failing.load(Ordering::SeqCst) {
             std::thread::sleep(std::time::Duration::from_millis(5));

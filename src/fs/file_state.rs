@@ -27,6 +27,7 @@ use crate::model::datatype::ByteOrder;
 use crate::model::paths::PathIndex;
 use crate::model::storage::{Extent, Pipeline};
 use crate::model::{Array, Container, Datatype, NodeId, Shape};
+use crate::source::identity::Identity;
 use crate::source::neighbours::Neighbours;
 use crate::source::open::OpenedState;
 use crate::view::View;
@@ -174,7 +175,7 @@ impl FileState {
     /// the request is to end.
     pub(super) fn for_request(&self, cancel: &CancelToken) -> (Arc<Self>, Granted) {
         let effort = Effort::of_a_request();
-        let granted = effort.granted(&cancel.clone().or(&self.ended));
+        let granted = effort.granted(&self.until_over(cancel));
         let file = FileState {
             container: Arc::clone(&self.container).for_request(&effort),
             effort,
@@ -202,7 +203,12 @@ impl FileState {
 
     /// As [`Effort::granted`], for work that ends when this state is over.
     pub(super) fn granted(&self, cancel: &CancelToken) -> Granted {
-        self.effort.granted(&cancel.clone().or(&self.ended))
+        self.effort.granted(&self.until_over(cancel))
+    }
+
+    /// The token of a request, for work that also ends when this state is over.
+    pub(super) fn until_over(&self, cancel: &CancelToken) -> CancelToken {
+        cancel.clone().or(&self.ended)
     }
 
     /// The container for what is kept and serves other requests: none of them ends it.
@@ -265,6 +271,11 @@ impl FileState {
     /// When it was opened in this state.
     pub(super) fn opened(&self) -> Instant {
         self.opened
+    }
+
+    /// What tells the state that it was opened in from others.
+    pub(super) fn identity(&self) -> Option<Identity> {
+        self.state.as_ref().map(|state| state.identity().clone())
     }
 
     /// Whether a writer appends to it.

@@ -34,6 +34,7 @@ use crate::fs::watch::Watch;
 use crate::fs::xattr;
 use crate::memory::lock::lock;
 use crate::model::Container;
+use crate::source::identity::Identity;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
 use crate::wire::to_u64;
@@ -155,6 +156,8 @@ impl Filesystem {
         let (file, _granted) = file.for_request(cancel);
         let answered = answer(nodes::of(&inode), &self.target(&file, ino, &inode));
         self.mount.report_lacks(&file);
+        // What was answered meanwhile may tell of objects that could not be read for that reason.
+        let answered = answered.and_then(|answer| file.effort.cancel().go_on().map(|()| answer));
         answered.map_err(|error| file.told(error))
     }
 
@@ -322,10 +325,27 @@ impl Filesystem {
     ) -> Result<()> {
         let open = self.opened(handle, cancel)?;
         let _granted = open.file.granted(cancel);
-        let listed = self.list_open(&open, cookie, visit);
+        let listed = self.list_while_wanted(&open, cookie, visit);
         // The next call finds again what is let go of here.
         let _ = open.settle();
         listed.map_err(|error| open.file.told(error))
+    }
+
+    /// Hands out no entry that was found after the request was told to end: that an object cannot
+    /// be read then says nothing about it.
+    fn list_while_wanted(&self, open: &Open, cookie: u64, visit: &mut Visit<'_>) -> Result<()> {
+        let request = open.file.effort.cancel();
+        let mut has_some = false;
+        let listed = self.list_open(open, cookie, &mut |listed, next| {
+            let is_full = request.is_cancelled() || visit(listed, next);
+            has_some |= !is_full;
+            is_full
+        });
+        match listed {
+            // Nothing at all would be the end of the directory.
+            Ok(()) if !has_some => request.go_on(),
+            listed => listed,
+        }
     }
 
     fn list_open(&self, open: &Open, cookie: u64, visit: &mut Visit<'_>) -> Result<()> {
@@ -415,7 +435,8 @@ impl Filesystem {
     ) -> Result<Bytes> {
         cancel.go_on()?;
         let open = self.opened(handle, cancel)?;
-        let read = self.file(&open)?.read_for(offset, length, cancel);
+        let cancel = open.file.until_over(cancel);
+        let read = self.file(&open)?.read_for(offset, length, &cancel);
         self.served(&open, read)
     }
 
@@ -443,7 +464,8 @@ impl Filesystem {
         // one.
         let mount = &self.mount;
         mount.report_lacks(&open.file);
-        if mount.is_changed_now() || !open.file.is_growing() && open.file.is_changed_now() {
+        let is_over = open.file.is_over() || mount.is_changed_now();
+        if is_over || !open.file.is_growing() && open.file.is_changed_now() {
             return Err(stale());
         }
         match &read {
@@ -474,6 +496,16 @@ impl Filesystem {
         match whence {
             Whence::Data => view.data_at(offset)?.ok_or_else(none),
             Whence::Hole => view.hole_at(offset),
+        }
+    }
+
+    /// The state of a growing file in which the document of a handle stays; `None` where it stays in
+    /// none, or its file does not grow.
+    pub(super) fn stays_in(&self, handle: Handle) -> Option<Identity> {
+        let open = self.mount.handles.get(handle).ok()?;
+        match &open.content {
+            Content::File(document) => document.stays_in(),
+            Content::Directory(_) => None,
         }
     }
 
@@ -510,7 +542,16 @@ impl Requests for Filesystem {
     }
 
     fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<Entry> {
-        self.ask(parent, cancel, |node, target| node.lookup(target, name))
+        let mut counted = None;
+        let found = self.ask(parent, cancel, |node, target| {
+            let entry = node.lookup(target, name)?;
+            counted = Some(entry.ino);
+            Ok(entry)
+        });
+        if let (Err(_), Some(ino)) = (&found, counted) {
+            self.forget(ino, 1);
+        }
+        found
     }
 
     fn lacks_for_good(&self, parent: Ino) -> bool {

@@ -98,7 +98,15 @@ impl Listing {
     ) -> Arc<AttributeNames> {
         self.attributes
             .take_if(|known| is_first && known.is_passing());
-        Arc::clone(self.attributes.get_or_insert_with(|| Arc::new(find())))
+        if let Some(known) = &self.attributes {
+            return Arc::clone(known);
+        }
+        let found = Arc::new(find());
+        // The request that begins anew finds them all.
+        if !found.damaged.as_ref().is_some_and(Error::is_unwanted) {
+            self.attributes = Some(Arc::clone(&found));
+        }
+        found
     }
 }
 

@@ -13,6 +13,7 @@ use crate::fs::file_state::FileState;
 use crate::fs::inode::{self, Inode, NodeType};
 use crate::memory::lock::lock;
 use crate::model::Shape;
+use crate::source::identity::Identity;
 use crate::view::View;
 
 /// The content of an open file, in one state of what it is read from.
@@ -45,6 +46,12 @@ impl Document {
     /// As [`new`](Self::new).
     pub(super) fn goes_on_in(&self, file: &FileState, inode: &Inode) -> Result<bool> {
         Ok(self.rows.is_some() && self.rows == rows(file, inode)?)
+    }
+
+    /// The state of a growing file in which it stays.
+    pub(super) fn stays_in(&self) -> Option<Identity> {
+        let stays = self.file.is_growing() && self.rows.is_none();
+        stays.then(|| self.file.identity()).flatten()
     }
 
     /// Whether it is of a later state than `other`, which it goes on from, or of the same one.

@@ -9,7 +9,9 @@ use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::fs::fake::{Fake, ROOT, byte_type};
-use crate::fs::{Caching, Filesystem, Ino, Kind, Opened, Options, Whence, errno};
+use crate::fs::requests::Requests;
+use crate::fs::{Caching, DirEntry, Filesystem, Ino, Kind, Opened, Options, Whence, errno};
+use crate::memory::cancel::CancelToken;
 use crate::model::array::Storage;
 use crate::model::datatype::{Charset, Class, StringPadding};
 use crate::model::{Datatype, LinkTarget};
@@ -335,6 +337,44 @@ fn what_cannot_be_read_now_is_listed_anew() {
         assert_eq!(fs.resolve(b"g").unwrap().attributes.kind, Kind::Directory);
         assert_eq!(content(&fs, "x").unwrap(), b"x");
     }
+}
+
+/// What cannot be read because the request is to go on elsewhere is not told of: the next attempt
+/// reads it.
+#[test]
+fn a_request_that_is_put_off_tells_of_no_object_that_it_could_not_read() {
+    let mut fake = Fake::new();
+    for (id, name) in [(800, "a"), (801, "b"), (802, "c")] {
+        fake.bytes(id, 1, b"data");
+        fake.hard(ROOT, name, id);
+    }
+    fake.heavy.push(801);
+    let fs = fake.mounted();
+    let ino = fs.resolve(b"/b").unwrap().ino;
+    let root = fs.opendir(fs.root()).unwrap().handle;
+    let quick = || CancelToken::default().with(&Arc::default());
+    let listed = |cookie, cancel: &CancelToken| {
+        let mut names = Vec::new();
+        let take = &mut |entry: DirEntry<'_>| {
+            names.push((entry.name.to_vec(), entry.kind));
+            false
+        };
+        let listed = fs.readdir_for(root, cookie, take, cancel);
+        listed.map(|()| names)
+    };
+    assert_eq!(listed(2, &quick()), Ok(vec![(b"a".to_vec(), Kind::File)]));
+    assert!(listed(3, &quick()).unwrap_err().is_unwanted());
+    assert!(fs.listxattr_for(ino, &quick()).unwrap_err().is_unwanted());
+    let fault = |cancel: &CancelToken| fs.getxattr_for(ino, b"user.h5fs.error", cancel);
+    assert!(fault(&quick()).unwrap_err().is_unwanted());
+
+    let heavy = CancelToken::default();
+    let all = listed(2, &heavy).unwrap();
+    assert_eq!(
+        all[..3],
+        [b"a", b"b", b"c"].map(|name| (name.to_vec(), Kind::File))
+    );
+    assert_eq!(errno_of(fault(&heavy)), Errno::ENODATA);
 }
 
 #[test]

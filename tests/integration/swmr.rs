@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::harness::{LONG, Mount, SOON, eventually, run, script};
+use crate::harness::{LONG, Mount, SOON, eventually, fixture, run, script};
 
 /// Seconds that a writer is watched; `H5FS_SWMR_SECONDS` for more.
 fn seconds() -> u64 {
@@ -130,6 +130,31 @@ fn an_open_document_is_of_one_state() {
     let checked = run(check.arg(rounds.to_string()), LONG);
     print!("{}", checked.text());
     assert!(checked.status.success(), "{}", checked.stderr);
+    writer.close();
+}
+
+/// A data file of a directory is closed to make room for another, whatever is open in it. Opened
+/// again after something was appended, a document would have the head of one state and the rest of
+/// another.
+#[test]
+fn a_document_whose_file_was_closed_and_has_grown_is_stale() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("growing.h5");
+    fs::copy(fixture("datasets.h5"), directory.path().join("other.h5")).expect("copy");
+    let writer = Writer::start(&file, LONG.as_secs());
+    let mount = Mount::with(directory.path(), &["-o", "open_files=1"]);
+    let path = mount.at("growing.h5/.h5fs/npy/array.npy");
+    let document = fs::File::open(&path).expect("open");
+    let length = document.metadata().expect("stat").len();
+    let last = || document.read_exact_at(&mut [0; 8], length - 8);
+    last().expect("its last number");
+    eventually(SOON, "growth", || {
+        fs::metadata(&path).expect("stat").len() > length
+    });
+    last().expect("the file is open");
+    fs::read_dir(mount.at("other.h5")).expect("the other file");
+    let stale = Some(nix::libc::ESTALE);
+    assert_eq!(last().expect_err("another state").raw_os_error(), stale);
     writer.close();
 }
 

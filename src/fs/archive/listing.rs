@@ -60,17 +60,15 @@ impl Archive {
     ) -> Result<()> {
         let open = self.opened(handle)?;
         match &open.content {
-            Content::Inner {
-                member,
-                local,
-                is_directory: true,
-            } => self.ask_open(handle, (member, *local, true), cancel, |filesystem, own| {
-                let take = &mut |entry: DirEntry<'_>| {
-                    let ino = self.listed_number(member, *local, &entry);
-                    take(DirEntry { ino, ..entry })
-                };
-                filesystem.readdir_for(own, cookie, take, cancel)
-            }),
+            Content::Inner(inner) if inner.is_directory => {
+                self.ask_open(handle, inner, cancel, |filesystem, own| {
+                    let take = &mut |entry: DirEntry<'_>| {
+                        let ino = self.listed_number(&inner.member, inner.local, &entry);
+                        take(DirEntry { ino, ..entry })
+                    };
+                    filesystem.readdir_for(own, cookie, take, cancel)
+                })
+            }
             Content::Directory { ino, names } => {
                 let mut names = lock(names);
                 self.list_directory(*ino, &mut **names, cookie, &mut |directory, listed| {
@@ -95,16 +93,14 @@ impl Archive {
     ) -> Result<()> {
         let open = self.opened(handle)?;
         match &open.content {
-            Content::Inner {
-                member,
-                local,
-                is_directory: true,
-            } => self.ask_open(handle, (member, *local, true), cancel, |filesystem, own| {
-                let take = &mut |listed: DirEntry<'_>, entry: Option<&Entry>| {
-                    self.take_inner(member, *local, &listed, entry, take)
-                };
-                filesystem.readdir_plus_for(own, cookie, take, cancel)
-            }),
+            Content::Inner(inner) if inner.is_directory => {
+                self.ask_open(handle, inner, cancel, |filesystem, own| {
+                    let take = &mut |listed: DirEntry<'_>, entry: Option<&Entry>| {
+                        self.take_inner(&inner.member, inner.local, &listed, entry, take)
+                    };
+                    filesystem.readdir_plus_for(own, cookie, take, cancel)
+                })
+            }
             Content::Directory { ino, names } => {
                 let mut names = lock(names);
                 self.list_directory(*ino, &mut **names, cookie, &mut |directory, listed| {

@@ -117,7 +117,11 @@ impl Adapter {
                 let Some((mut reply, tell)) = left.take() else {
                     return;
                 };
-                let answered = answer(&**filesystem, &mut reply, &cancel);
+                // Whoever asked has gone before it was begun.
+                let answered = match cancel.is_unwanted() {
+                    true => Err(Error::unwanted()),
+                    false => answer(&**filesystem, &mut reply, &cancel),
+                };
                 if cancel.is_put_off_by(&answered) {
                     left = Some((reply, tell));
                     attempt = Attempt::PutOff;

@@ -158,3 +158,14 @@ fn no_handle_is_made_of_a_state_that_is_over() {
     assert_eq!(errno_of(handles.replace(handle, open())), Errno::ESTALE);
     assert_eq!(errno_of(handles.get(handle)), Errno::ESTALE);
 }
+
+/// Its bytes may be of the next state, before that is shown.
+#[test]
+fn a_read_that_ends_after_its_state_is_not_answered() {
+    let tree = tree();
+    let set = tree.resolve(b"/set").unwrap().ino;
+    let handle = tree.open_file(set).unwrap().handle;
+    assert!(tree.read(handle, 0, 10).is_ok());
+    tree.mount.shown().unwrap().end();
+    assert_eq!(errno_of(tree.read(handle, 0, 10)), Errno::ESTALE);
+}
