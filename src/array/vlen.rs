@@ -16,7 +16,6 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
-use crate::memory::lock::lock;
 use crate::model::datatype::{Class, StringPadding};
 use crate::model::{Array, Container, Datatype};
 
@@ -259,13 +258,7 @@ impl VariableLength {
 
     /// Where each block begins. A call that comes while they are being found waits for them.
     fn starts(&self, cancel: &CancelToken) -> Result<Arc<Vec<u64>>> {
-        let mut known = match self.starts.try_lock() {
-            Ok(known) => known,
-            Err(_) => {
-                cancel.begin_heavy()?;
-                lock(&self.starts)
-            }
-        };
+        let mut known = cancel.lock(&self.starts)?;
         if let Some(starts) = &*known {
             return Ok(Arc::clone(starts));
         }

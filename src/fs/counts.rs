@@ -51,14 +51,7 @@ impl Counts {
         effort: &Effort,
     ) -> Counted {
         let once = self.once(&text);
-        let mut known = match once.try_lock() {
-            Ok(known) => known,
-            // Somebody counts it.
-            Err(_) => {
-                effort.cancel().begin_heavy()?;
-                lock(&once)
-            }
-        };
+        let mut known = effort.cancel().lock(&once)?;
         if let Some(counted) = &*known {
             return counted.clone();
         }

@@ -4,8 +4,10 @@
 //! or is told that others wait for its place, it ends there and begins anew later, in a place for
 //! heavy ones, of which there are few.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::thread;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 
@@ -26,6 +28,9 @@ pub(crate) struct Ticket {
     is_left: AtomicBool,
     place: AtomicU8,
 }
+
+/// How often what another holds is looked at.
+const LOOK: Duration = Duration::from_millis(5);
 
 const QUICK: u8 = 0;
 const PUT_OFF: u8 = 1;
@@ -113,6 +118,23 @@ impl CancelToken {
     }
 }
 
+impl CancelToken {
+    /// Locks what another may hold for as long as heavy work takes.
+    ///
+    /// # Errors
+    /// [`Error::unwanted`] if the work is to end before it is free, or is put off.
+    pub(crate) fn lock<'a, T>(&self, mutex: &'a Mutex<T>) -> Result<MutexGuard<'a, T>> {
+        loop {
+            match mutex.try_lock() {
+                Ok(guard) => return Ok(guard),
+                Err(TryLockError::Poisoned(held)) => return Ok(held.into_inner()),
+                Err(TryLockError::WouldBlock) => self.begin_heavy()?,
+            }
+            thread::sleep(LOOK);
+        }
+    }
+}
+
 impl Ticket {
     /// Nobody waits for the answer any more.
     pub(crate) fn leave(&self) {
@@ -169,6 +191,31 @@ mod tests {
         ticket.leave();
         assert!(token.is_unwanted() && token.begin_heavy().is_err());
         assert_eq!(CancelToken::default().begin_heavy(), Ok(()));
+    }
+
+    #[test]
+    fn what_another_holds_is_waited_for_in_a_heavy_place() {
+        let (held, ticket) = (Mutex::new(1), Arc::<Ticket>::default());
+        let token = CancelToken::default().with(&ticket);
+        let guard = held.lock().unwrap();
+        assert!(token.lock(&held).is_err_and(|error| error.is_unwanted()));
+        assert!(ticket.is_put_off());
+        ticket.begin_heavy();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| token.lock(&held).map(|held| *held));
+            drop(guard);
+            assert_eq!(waiting.join().unwrap(), Ok(1));
+            let guard = held.lock().unwrap();
+            let given_up = scope.spawn(|| token.lock(&held).map(|held| *held));
+            ticket.leave();
+            assert!(
+                given_up
+                    .join()
+                    .unwrap()
+                    .is_err_and(|error| error.is_unwanted())
+            );
+            drop(guard);
+        });
     }
 
     #[test]

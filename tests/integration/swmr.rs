@@ -140,7 +140,7 @@ fn an_open_document_is_of_one_state() {
 fn a_document_whose_file_was_closed_and_has_grown_is_stale() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let file = directory.path().join("growing.h5");
-    fs::copy(fixture("datasets.h5"), directory.path().join("other.h5")).expect("copy");
+    fs::copy(fixture("corruptible.h5"), directory.path().join("other.h5")).expect("copy");
     let writer = Writer::start(&file, LONG.as_secs());
     let mount = Mount::with(directory.path(), &["-o", "open_files=1"]);
     let path = mount.at("growing.h5/.h5fs/npy/array.npy");

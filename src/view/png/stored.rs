@@ -106,7 +106,7 @@ impl Stored {
         cancel: &CancelToken,
         use_them: impl FnOnce(&Levels) -> Result<T>,
     ) -> Result<T> {
-        let mut known = lock(&self.levels);
+        let mut known = cancel.lock(&self.levels)?;
         let levels = match &mut *known {
             Some(levels) => levels,
             none => {
