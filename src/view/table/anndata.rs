@@ -4,6 +4,8 @@
 //! a group of two: `codes` and `categories`, or `values` and `mask`. Older files have a reference
 //! to the categories as an attribute of the array of codes.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result, quoted};
 use crate::memory::distinct::keep_first_of_each;
 use crate::model::attribute_value::targets;
@@ -59,7 +61,7 @@ fn encoded(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<Source> {
     match &encoding[..] {
         b"categorical" => Ok(Source::Categories {
             codes: column.part(b"codes")?,
-            names: Box::new(Source::Values(column.part(b"categories")?)),
+            names: Arc::new(Source::Values(column.part(b"categories")?)),
         }),
         b"nullable-integer" | b"nullable-boolean" | b"nullable-string-array" => {
             let mask = column.part(b"mask")?;
@@ -89,7 +91,7 @@ fn add_array(group: &Group<'_>, node: &Node, name: &[u8], table: &mut GroupTable
             let categories = group.container.node(categories)?;
             let source = Source::Categories {
                 codes: values,
-                names: Box::new(Source::Values(part_of(&categories, b"categories")?)),
+                names: Arc::new(Source::Values(part_of(&categories, b"categories")?)),
             };
             table.push(name.to_vec(), source)
         }

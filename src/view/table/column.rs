@@ -46,7 +46,7 @@ pub(crate) enum Source {
     /// The value, but where it stands for a missing one.
     Masked { values: Part, missing: Missing },
     /// The number of a category, counted from 0; negative for a missing value.
-    Categories { codes: Part, names: Box<Source> },
+    Categories { codes: Part, names: Arc<Source> },
     /// Where the row's list ends in the elements that follow; the last of them are the values.
     Lists { ends: Vec<Part>, values: Part },
     /// Numbers that stand for times.
@@ -173,12 +173,14 @@ impl Part {
         Arc::ptr_eq(&self.array, &other.array)
     }
 
-    /// Bytes of memory that it takes, about, with its array or without.
-    fn weight(&self, with_array: bool) -> u64 {
-        let array = if with_array { self.array.weight() } else { 0 };
-        to_u64(size_of::<Part>())
-            .saturating_add(self.datatype.weight())
-            .saturating_add(array)
+    /// Bytes of memory that it takes, about, without its array.
+    fn weight(&self) -> u64 {
+        to_u64(size_of::<Part>()).saturating_add(self.datatype.weight())
+    }
+
+    /// Bytes of memory that it takes, about, with its array.
+    fn whole_weight(&self) -> u64 {
+        self.weight().saturating_add(self.array.weight())
     }
 }
 
@@ -203,23 +205,49 @@ impl Source {
         })
     }
 
-    /// Bytes of memory that it takes, about, with the array of its rows or without.
-    pub(super) fn weight(&self, with_array: bool) -> u64 {
-        let rows = self.of_rows().map_or(0, |part| part.weight(with_array));
+    /// The text that stands for a missing value.
+    fn missing_text(&self) -> Option<&Arc<[u8]>> {
+        match self {
+            Source::Masked {
+                missing: Missing::Text(text),
+                ..
+            } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Bytes of memory that it takes, about, without what columns share: the array of its rows, and
+    /// the text that stands for a missing value.
+    pub(super) fn weight(&self) -> u64 {
+        let rows = self.of_rows().map_or(0, Part::weight);
         let others = match self {
-            Source::Categories { names, .. } => names.weight(true),
+            Source::Categories { names, .. } => {
+                names.weight().saturating_add(names.shared_weight(None))
+            }
             Source::Masked {
                 missing: Missing::Where(mask),
                 ..
-            } => mask.weight(true),
+            } => mask.whole_weight(),
             Source::Lists { ends, values } => ends
                 .iter()
-                .map(|part| part.weight(true))
-                .fold(values.weight(true), u64::saturating_add),
+                .map(Part::whole_weight)
+                .fold(values.whole_weight(), u64::saturating_add),
             Source::Texts(texts) => texts.weight(),
             _ => 0,
         };
         rows.saturating_add(others)
+    }
+
+    /// Bytes of memory of what columns share, about, as far as the column before has another one.
+    fn shared_weight(&self, before: Option<&Source>) -> u64 {
+        let array = before.and_then(Source::of_rows);
+        let is_new = |own: &&Part| !array.is_some_and(|array| array.is_of(own));
+        let array = self.of_rows().filter(is_new);
+        let text = before.and_then(Source::missing_text);
+        let is_new = |own: &&Arc<[u8]>| !text.is_some_and(|text| Arc::ptr_eq(text, own));
+        let text = self.missing_text().filter(is_new);
+        let array = array.map_or(0, |part| part.array.weight());
+        array.saturating_add(text.map_or(0, |text| piece(text.len())))
     }
 }
 
@@ -249,13 +277,11 @@ impl GroupTable {
         if self.columns.len() >= limits::CSV_COLUMNS {
             return Err(too_many_columns());
         }
-        let last = self.columns.last();
-        let last = last.and_then(|column| column.source.of_rows());
-        let is_same = last.zip(source.of_rows());
-        let is_same = is_same.is_some_and(|(last, own)| last.is_of(own));
+        let last = self.columns.last().map(|column| &column.source);
         self.weight = self
             .weight
-            .saturating_add(source.weight(!is_same))
+            .saturating_add(source.weight())
+            .saturating_add(source.shared_weight(last))
             .saturating_add(to_u64(size_of::<Column>()))
             .saturating_add(piece(name.len()));
         if self.weight > limits::TABLE_BYTES {
@@ -488,6 +514,24 @@ mod tests {
         let missing = Missing::Where(part(int(1), &[3, 3]).unwrap());
         let other = table.push_values(b"w", &values, Some(&missing));
         assert!(matches!(other, Err(Error::Corrupt { .. })));
+    }
+
+    #[test]
+    fn a_text_for_what_is_missing_counts_once_for_all_columns_that_share_it() {
+        let text: Arc<[u8]> = vec![b'x'; 8 << 20].into();
+        let filled = |share: &dyn Fn() -> Arc<[u8]>| {
+            let mut table = GroupTable::of_rows(2);
+            (0..8).try_for_each(|_| {
+                let values = part(int(1), &[2])?;
+                let missing = Missing::Text(share());
+                table.push(b"v".to_vec(), Source::Masked { values, missing })
+            })?;
+            Ok(table.weight())
+        };
+        let shared = filled(&|| Arc::clone(&text)).unwrap();
+        assert!(shared > 8 << 20 && shared < 9 << 20, "{shared}");
+        let apart: Result<u64> = filled(&|| text.to_vec().into());
+        assert!(matches!(apart, Err(Error::Limit { .. })));
     }
 
     #[test]

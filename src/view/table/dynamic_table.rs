@@ -5,6 +5,8 @@
 //! be of lists, and then has an index `NAME_index_index`. A column of an enumeration has an
 //! attribute `elements` that leads to its names.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::distinct::keep_first_of_each;
@@ -49,7 +51,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
                 let elements = group.container.node(elements)?;
                 let source = Source::Categories {
                     codes: values,
-                    names: Box::new(Source::Values(part_of(&elements, b"elements")?)),
+                    names: Arc::new(Source::Values(part_of(&elements, b"elements")?)),
                 };
                 table.push(name.clone(), source)?;
             }

@@ -9,10 +9,13 @@ use crate::model::attribute_value::content;
 use crate::model::datatype::{Charset, Class};
 use crate::model::{Datatype, NodeId};
 use crate::view::elements::complex_part;
+use crate::view::table::budget::Budget;
 use crate::view::table::column::{GroupTable, Missing, Part, Source};
 use crate::view::table::group::Group;
 use crate::view::table::labels::Labels;
+use crate::view::table::pickle::Pickle;
 use crate::view::table::time::{Frequency, Time, TimeUnit};
+use crate::wire::to_u64;
 
 /// A column, and its name.
 pub(super) type Named = (Vec<u8>, Source);
@@ -78,6 +81,16 @@ fn is_bool(kind: &[u8], values: &Part) -> bool {
 pub(super) fn flag(group: &Group<'_>, node: NodeId, name: &[u8]) -> Result<Option<bool>> {
     let content = content(group.container, node, name)?;
     Ok(content.map(|content| content.elements.iter().any(|&byte| byte != 0)))
+}
+
+/// A pickle, which `budget` is charged with: many columns may name one. `None` for one that is not
+/// understood.
+///
+/// # Errors
+/// `Limit` for too many bytes.
+pub(super) fn unpickled(pickle: &[u8], budget: &Budget) -> Result<Option<Pickle>> {
+    budget.spend(to_u64(pickle.len()))?;
+    Ok(Pickle::read(pickle))
 }
 
 /// Whether texts may be pickles: PyTables stores texts in UTF-8, and pickles as bytes.

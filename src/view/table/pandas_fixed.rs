@@ -16,11 +16,12 @@ use crate::model::attribute_value::{content, integers, is_there, strings, text};
 use crate::model::datatype::Class;
 use crate::model::{NodeId, Shape};
 use crate::view::table::column::{GroupTable, Part, Source};
-use crate::view::table::frame::{self, Kind, Named, flag, may_be_pickle, source, unnamed_index};
+use crate::view::table::frame::{
+    self, Kind, Named, flag, may_be_pickle, source, unnamed_index, unpickled,
+};
 use crate::view::table::group::{Group, missing};
 use crate::view::table::labels::{Labels, frequency, name};
 use crate::view::table::objects::{Texts, columns};
-use crate::view::table::pickle::Pickle;
 use crate::view::table::time::Time;
 use crate::wire::to_u64;
 
@@ -62,7 +63,7 @@ fn add_block(group: &Group<'_>, block: u64, columns: &mut Vec<Named>) -> Result<
         return Err(missing(&name, "has another number of columns"));
     }
     for source in &sources {
-        group.budget.spend(source.weight(false))?;
+        group.budget.spend(source.weight())?;
     }
     columns.extend(names.into_iter().zip(sources));
     Ok(())
@@ -80,10 +81,9 @@ fn block_columns(group: &Group<'_>, name: &[u8], count: usize) -> Result<Vec<Sou
         let columns = pickled(group, &values, name)?;
         return Ok(columns.into_iter().map(Source::Texts).collect());
     }
+    let kind = kind_of(group, values.node, b"value_type")?;
     let parts = values.elements()?.into_iter();
-    parts
-        .map(|part| typed(group, part, b"value_type"))
-        .collect()
+    Ok(parts.map(|part| source(part, &kind)).collect())
 }
 
 /// The table of an index, and of columns in the order of `order`.
@@ -123,7 +123,7 @@ fn index_level(group: &Group<'_>, axis: &[u8], level: u64) -> Result<Named> {
     let name = name.map(|name| name.texts.concat());
     let name = name.unwrap_or_else(|| format!("level_{level}").into_bytes());
     let codes = values(group, &numbered(axis, "label", level))?;
-    let names = Box::new(column(group, &axis_level, b"kind")?);
+    let names = Arc::new(column(group, &axis_level, b"kind")?);
     Ok((name, Source::Categories { codes, names }))
 }
 
@@ -248,7 +248,7 @@ fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<Source> {
         let values = values(group, &names)?;
         let names = match is_pickled(&values) {
             true => return Err(missing(&names, "has Python objects")),
-            false => Box::new(typed(group, values, kind)?),
+            false => Arc::new(typed(group, values, kind)?),
         };
         return Ok(Source::Categories { codes, names });
     }
@@ -257,13 +257,19 @@ fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<Source> {
 
 /// The values as the attribute `kind` of their array says.
 fn typed(group: &Group<'_>, values: Part, kind: &[u8]) -> Result<Source> {
-    let (container, node) = (group.container, values.node);
+    let kind = kind_of(group, values.node, kind)?;
+    Ok(source(values, &kind))
+}
+
+/// What an array's attributes say of its values, `kind` of their type.
+fn kind_of(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<Kind> {
+    let container = group.container;
     let class = text(container, node, b"index_class")?;
     let frequency = match class.as_deref() {
         Some(b"period") => {
             let unknown = || Error::unsupported("periods of an unusual length", None);
-            let length = text(container, node, b"freq")?;
-            let length = length.and_then(|length| Pickle::read(&length));
+            let length = text(container, node, b"freq")?.unwrap_or_default();
+            let length = unpickled(&length, group.budget)?;
             let length = length.and_then(|length| frequency(&length, length.top()));
             Some(length.ok_or_else(unknown)?)
         }
@@ -274,13 +280,13 @@ fn typed(group: &Group<'_>, values: Part, kind: &[u8]) -> Result<Source> {
         true => text(container, node, b"nan_rep")?.unwrap_or_default(),
         false => b"nan".to_vec(),
     };
-    let kind = Kind {
+    group.budget.spend_on_name(missing.len())?;
+    Ok(Kind {
         name: text(container, node, kind)?.unwrap_or_default(),
         is_utc: is_there(container, node, b"tz")?,
         frequency,
         missing: (!missing.is_empty()).then(|| missing.into()),
-    };
-    Ok(source(values, &kind))
+    })
 }
 
 /// The name of a series or an index: a text, a number, or an object, pickled; `None` for Python's
@@ -294,7 +300,11 @@ fn name_of(group: &Group<'_>, node: NodeId) -> Result<Option<Labels>> {
         return Ok(Some(named(b"")));
     };
     let is_pickle = may_be_pickle(&content.datatype);
-    match Pickle::read(&text).filter(|_| is_pickle) {
+    let pickle = match is_pickle {
+        true => unpickled(&text, group.budget)?,
+        false => None,
+    };
+    match pickle {
         Some(pickle) if pickle.is_none(pickle.top()) => Ok(None),
         Some(pickle) => name(&pickle, group.budget),
         None => Ok(Some(named(&text))),

@@ -18,10 +18,11 @@ use crate::model::datatype::Class;
 use crate::model::{Attribute, Node};
 use crate::view::table::budget::Budget;
 use crate::view::table::column::{GroupTable, Part, Source};
-use crate::view::table::frame::{self, Kind, Named, flag, may_be_pickle, unnamed_index};
+use crate::view::table::frame::{self, Kind, Named, flag, may_be_pickle, unnamed_index, unpickled};
 use crate::view::table::group::{Group, missing, part_of};
 use crate::view::table::labels::{Labels, frequency, label, labels};
 use crate::view::table::pickle::{Index, Pickle};
+use crate::wire::to_u64;
 
 /// The dataset with the rows.
 const TABLE: &[u8] = b"table";
@@ -90,9 +91,9 @@ impl<'a> Frame<'a> {
             if names.len() != parts.len() {
                 return Err(missing(&member.name, "has another number of columns"));
             }
-            for (name, part) in names.into_iter().zip(parts) {
-                let source = self.source(part, &member.name)?;
-                self.group.budget.spend(source.weight(false))?;
+            let sources = self.sources(parts, &member.name)?;
+            for (name, source) in names.into_iter().zip(sources) {
+                self.group.budget.spend(source.weight())?;
                 columns.push((name, source));
             }
         }
@@ -109,44 +110,49 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// A column of a member.
-    fn source(&self, part: Part, member: &[u8]) -> Result<Source> {
-        if self.attribute(member, b"_meta") == Some(b"category") {
-            let names = Box::new(self.categories(member)?);
-            return Ok(Source::Categories { codes: part, names });
+    /// The columns of a member, which share what is known of it.
+    fn sources(&self, parts: Vec<Part>, member: &[u8]) -> Result<Vec<Source>> {
+        let parts = parts.into_iter();
+        if let Some(names) = self.categories(member)? {
+            let coded = |codes| Source::Categories {
+                codes,
+                names: Arc::clone(&names),
+            };
+            return Ok(parts.map(coded).collect());
         }
-        Ok(self.plain(part, member))
+        let kind = self.kind(member)?;
+        Ok(parts.map(|part| frame::source(part, &kind)).collect())
     }
 
-    /// A column of a member that has no categories.
-    fn plain(&self, part: Part, member: &[u8]) -> Source {
+    /// What is said of the values of a member that has no categories.
+    fn kind(&self, member: &[u8]) -> Result<Kind> {
         let name = self.attribute(member, b"_dtype").unwrap_or_default();
-        let kind = Kind {
+        Ok(Kind {
             name: name.to_vec(),
-            is_utc: self.has_zone(member),
+            is_utc: self.has_zone(member)?,
             missing: match self.attribute(member, b"_nan_rep") {
                 Some(text) => Some(text.into()),
                 None => self.missing.clone(),
             },
             frequency: None,
-        };
-        frame::source(part, &kind)
+        })
     }
 
     /// The values of an index of one level.
     fn index(&self) -> Result<Source> {
         let index = self.rows.member(b"index");
         let index = index.ok_or_else(|| missing(b"index", "is not there"))?;
-        if self.attribute(b"index", b"_meta") == Some(b"category") {
-            return self.source(index, b"index");
+        if let Some(names) = self.categories(b"index")? {
+            let codes = index;
+            return Ok(Source::Categories { codes, names });
         }
         let missing = self.attribute(b"index", b"_nan_rep").unwrap_or(b"nan");
         let name = self.attribute(b"index", b"_kind").unwrap_or_default();
         let kind = Kind {
             name: name.to_vec(),
-            is_utc: self.has_zone(b"index"),
+            is_utc: self.has_zone(b"index")?,
             missing: (!missing.is_empty()).then(|| missing.into()),
-            frequency: match (name, self.known(b"index", b"freq")) {
+            frequency: match (name, self.known(b"index", b"freq")?) {
                 (b"integer", Some((info, length))) if !info.is_none(length) => {
                     let unknown = || Error::unsupported("periods of an unusual length", None);
                     Some(frequency(info, length).ok_or_else(unknown)?)
@@ -157,8 +163,11 @@ impl<'a> Frame<'a> {
         Ok(frame::source(index, &kind))
     }
 
-    /// The categories of a member.
-    fn categories(&self, member: &[u8]) -> Result<Source> {
+    /// The categories of a member; `None` of one that has none.
+    fn categories(&self, member: &[u8]) -> Result<Option<Arc<Source>>> {
+        if self.attribute(member, b"_meta") != Some(b"category") {
+            return Ok(None);
+        }
         let mut group = *self.group;
         for name in [b"meta", member, b"meta"] {
             group = group.at(group.member(name)?.id);
@@ -166,7 +175,8 @@ impl<'a> Frame<'a> {
         let frame = Frame::new(&group)?;
         let values = frame.rows.member(b"values");
         let values = values.ok_or_else(|| missing(b"values", "is not there"))?;
-        Ok(frame.plain(values, b"values"))
+        let kind = frame.kind(b"values")?;
+        Ok(Some(Arc::new(frame::source(values, &kind))))
     }
 
     /// An attribute of the dataset, of a member of the compound.
@@ -176,19 +186,26 @@ impl<'a> Frame<'a> {
     }
 
     /// What `info` says of a member.
-    fn known(&self, member: &[u8], key: &[u8]) -> Option<(&Pickle, Index)> {
-        let (info, members) = self.info.as_ref()?;
-        Some((info, info.value(*members.get(member)?, key)?))
+    fn known(&self, member: &[u8], key: &[u8]) -> Result<Option<(&Pickle, Index)>> {
+        let Some((info, members)) = &self.info else {
+            return Ok(None);
+        };
+        let Some(&member) = members.get(member) else {
+            return Ok(None);
+        };
+        // Many members may have one dictionary.
+        self.group.budget.spend(to_u64(info.pairs(member).len()))?;
+        Ok(info.value(member, key).map(|value| (info, value)))
     }
 
     /// Whether a member is of instants of a time zone, which are stored in UTC.
-    fn has_zone(&self, member: &[u8]) -> bool {
-        let zone = self.known(member, b"tz");
-        zone.is_some_and(|(info, zone)| !info.is_none(zone))
+    fn has_zone(&self, member: &[u8]) -> Result<bool> {
+        let zone = self.known(member, b"tz")?;
+        Ok(zone.is_some_and(|(info, zone)| !info.is_none(zone)))
     }
 
     fn index_name(&self) -> Result<Option<Vec<u8>>> {
-        match self.known(b"index", b"index_name") {
+        match self.known(b"index", b"index_name")? {
             Some((info, name)) if !info.is_none(name) => label(info, name, self.group.budget),
             _ => Ok(None),
         }
@@ -243,8 +260,8 @@ fn attributes(group: &Group<'_>, node: &Node) -> Result<HashMap<Vec<u8>, Vec<u8>
 
 /// The group's `info`, and what it knows of each member.
 fn info(group: &Group<'_>) -> Result<Option<Info>> {
-    let info = group.text(b"info")?;
-    let Some(info) = info.and_then(|info| Pickle::read(&info)) else {
+    let info = group.text(b"info")?.unwrap_or_default();
+    let Some(info) = unpickled(&info, group.budget)? else {
         return Ok(None);
     };
     let mut members = HashMap::new();
@@ -284,7 +301,7 @@ fn listed(
     budget: &Budget,
     find: impl Fn(&Pickle) -> Option<Index>,
 ) -> Result<Option<Labels>> {
-    let pickle = Pickle::read(pickle);
+    let pickle = unpickled(pickle, budget)?;
     let list = pickle
         .as_ref()
         .and_then(|pickle| Some((pickle, find(pickle)?)));
