@@ -90,6 +90,15 @@ fn write_part(pickle: &Pickle, item: Index, budget: &Budget, out: &mut Vec<u8>) 
     Ok(true)
 }
 
+/// Whether [`write`] has a text for an object. Nothing is copied.
+pub(super) fn is_known(pickle: &Pickle, item: Index) -> bool {
+    match pickle.get(item) {
+        Some(Value::Float(_) | Value::Integer(_) | Value::Text(_)) => true,
+        Some(Value::Object { .. }) => time(pickle, item).is_some() || date(pickle, item).is_some(),
+        _ => false,
+    }
+}
+
 /// Appends the text of an object that is neither missing nor a truth value; `None` for one of
 /// another kind.
 pub(super) fn write(pickle: &Pickle, item: Index, out: &mut Vec<u8>) -> Option<()> {
@@ -99,33 +108,37 @@ pub(super) fn write(pickle: &Pickle, item: Index, out: &mut Vec<u8>) -> Option<(
     }
     match pickle.get(item)? {
         Value::Float(number) => Real::Double(*number).write(out),
-        Value::Object { .. } => write_date(pickle, item, out)?,
+        Value::Object { .. } => {
+            let (year, month, day) = date(pickle, item)?;
+            append(out, format_args!("{year:04}-{month:02}-{day:02}"));
+        }
         _ => out.extend_from_slice(&pickle.text(item)?),
     }
     Some(())
 }
 
-/// Appends the day that a `datetime.date` is, of which the pickle has the bytes.
-fn write_date(pickle: &Pickle, item: Index, out: &mut Vec<u8>) -> Option<()> {
-    let (name, arguments) = pickle.call(item)?;
-    let &[state] = arguments else {
+/// The year, the month and the day that a `datetime.date` is, of which the pickle has the bytes.
+fn date(pickle: &Pickle, item: Index) -> Option<(u16, u8, u8)> {
+    let (b"date", &[state]) = pickle.call(item)? else {
         return None;
     };
-    let bytes = match pickle.call(state) {
+    let [high, low, month, day] = match pickle.call(state) {
         // Protocols before 3 have a text of characters for them.
-        Some((encode, &[text, ..])) if encode == b"encode" => {
-            let text = pickle.text(text)?;
-            let bytes = str::from_utf8(&text).ok()?.chars();
-            bytes.map(|byte| u8::try_from(byte).ok()).collect()
-        }
-        _ => Some(pickle.text(state)?.to_vec()),
+        Some((b"encode", &[text, ..])) => four_characters(&pickle.text(text)?)?,
+        _ => (*pickle.text(state)?).try_into().ok()?,
     };
-    let &[high, low, month, day] = &bytes?[..] else {
+    Some((u16::from_be_bytes([high, low]), month, day))
+}
+
+/// The bytes that a text of four characters stands for.
+fn four_characters(text: &[u8]) -> Option<[u8; 4]> {
+    // In UTF-8, such a character has two bytes at most.
+    if text.len() > 8 {
         return None;
-    };
-    let year = u16::from_be_bytes([high, low]);
-    append(out, format_args!("{year:04}-{month:02}-{day:02}"));
-    (name == b"date").then_some(())
+    }
+    let bytes = str::from_utf8(text).ok()?.chars();
+    let bytes: Option<Vec<u8>> = bytes.map(|byte| u8::try_from(byte).ok()).collect();
+    bytes?.try_into().ok()
 }
 
 /// Whether an object is an instant or a duration.
