@@ -353,7 +353,13 @@ impl FileState {
     /// The file with each variable of netCDF as long as its dimensions.
     pub(super) fn variables(&self) -> Arc<dyn Container> {
         let container = Arc::clone(&self.container);
-        Arc::new(Padded::new(container, Arc::clone(&self.lengths)))
+        let (index, whole) = (Arc::clone(&self.index), Arc::clone(&container));
+        let is_linked = move |node| {
+            let index = index.get(&whole);
+            Ok(index.known_place(node)?.is_some() || !index.is_complete())
+        };
+        let lengths = Arc::clone(&self.lengths);
+        Arc::new(Padded::new(container, lengths, Arc::new(is_linked)))
     }
 
     /// The reader of the array of `node`; handles that are open at a time share one.

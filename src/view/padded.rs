@@ -8,13 +8,13 @@ use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
 
-use crate::error::{Result, if_lasting};
+use crate::error::Result;
 use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
 use crate::model::array::{Array, Mapping, OpenSource, Storage, VirtualSource};
 use crate::model::attribute::Attribute;
-use crate::model::attribute_value::{content, numbers, target};
+use crate::model::attribute_value::{content, numbers};
 use crate::model::datatype::{Class, Member, ReferenceKind};
 use crate::model::region::{Axis, Region};
 use crate::model::storage::Pipeline;
@@ -28,16 +28,28 @@ use crate::wire::to_usize;
 /// is limited.
 pub(crate) type Lengths = Mutex<WeightedLru<NodeId, Option<u64>>>;
 
+/// Tells whether a link of the file leads to a node.
+pub(crate) type IsLinked = dyn Fn(NodeId) -> Result<bool> + Send + Sync;
+
 /// A file whose variables are as long as their dimensions.
 pub(crate) struct Padded {
     inner: Arc<dyn Container>,
     lengths: Arc<Lengths>,
+    is_linked: Arc<IsLinked>,
 }
 
 impl Padded {
     /// That of `inner`. `lengths` are those that were found before.
-    pub(crate) fn new(inner: Arc<dyn Container>, lengths: Arc<Lengths>) -> Self {
-        Padded { inner, lengths }
+    pub(crate) fn new(
+        inner: Arc<dyn Container>,
+        lengths: Arc<Lengths>,
+        is_linked: Arc<IsLinked>,
+    ) -> Self {
+        Padded {
+            inner,
+            lengths,
+            is_linked,
+        }
     }
 
     /// The dimensions of the array `id`; `None` where they are its own.
@@ -82,7 +94,11 @@ impl Padded {
             false => shape.dims().first().copied().unwrap_or(0),
         };
         for (user, axis) in self.users(scale)? {
-            let length = if_lasting(self.length_along(user, axis, scale))?.flatten();
+            let length = match self.length_along(user, axis, scale) {
+                // Something else may stand where a variable was deleted.
+                Err(error) if !error.is_passing() && !(self.is_linked)(user)? => None,
+                length => length?,
+            };
             longest = longest.max(length.unwrap_or(0));
         }
         Ok(Some(longest))
@@ -100,12 +116,13 @@ impl Padded {
         let size = to_usize(list.datatype.size.into())?.max(1);
         let mut users = Vec::new();
         for element in list.elements.chunks_exact(size) {
-            users.extend(if_lasting(self.user(members, element))?.flatten());
+            users.extend(self.user(members, element)?);
         }
         Ok(users)
     }
 
-    /// The variable that one element of such a list stands for, and which of its dimensions.
+    /// The variable that one element of such a list stands for, and which of its dimensions; `None`
+    /// where it leads to nothing.
     fn user(&self, members: &[Member], element: &[u8]) -> Result<Option<(NodeId, usize)>> {
         let (mut user, mut axis) = (None, None);
         for member in members {
@@ -113,13 +130,20 @@ impl Padded {
             let length = to_usize(member.datatype.size.into())?;
             let field = element.get(start..start.saturating_add(length));
             let field = field.unwrap_or_default();
-            match member.datatype.class {
-                Class::Reference(_) => user = target(&*self.inner, &member.datatype, field)?,
+            match &member.datatype.class {
+                Class::Reference(kind) => user = self.referenced(*kind, field)?,
                 _ => axis = numbers(&member.datatype, field),
             }
         }
         let axis = axis.and_then(|axis| usize::try_from(*axis.first()?).ok());
         Ok(user.zip(axis))
+    }
+
+    fn referenced(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<NodeId>> {
+        Ok(match self.inner.reference(kind, element)? {
+            Reference::Object(node) => Some(node),
+            _ => None,
+        })
     }
 
     /// The length of a variable along that dimension; `None` unless it says itself that the
@@ -210,7 +234,11 @@ impl Container for Padded {
 
     fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container> {
         let inner = Arc::clone(&self.inner).for_request(effort);
-        Arc::new(Padded::new(inner, Arc::clone(&self.lengths)))
+        Arc::new(Padded {
+            inner,
+            lengths: Arc::clone(&self.lengths),
+            is_linked: Arc::clone(&self.is_linked),
+        })
     }
 
     fn root(&self) -> NodeId {
@@ -315,3 +343,6 @@ impl Container for Padded {
         self.inner.extras()
     }
 }
+
+#[cfg(test)]
+mod tests;

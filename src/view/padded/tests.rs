@@ -1,0 +1,183 @@
+//! Tests of the lengths of dimensions, in a file of scales and variables alone.
+
+use std::collections::HashMap;
+
+use super::*;
+use crate::error::Error;
+use crate::model::array::{Fill, Layout};
+use crate::model::attribute::AttributeContent;
+use crate::model::datatype::{Charset, Datatype, StringPadding};
+use crate::model::value::tests::{int, member, type_of};
+
+const SCALE: u8 = 2;
+
+/// A reference is a byte: a node's number, 0 for null.
+const DANGLING: u8 = 0xFF;
+const UNREADABLE: u8 = 0xFE;
+
+/// A file of arrays with attributes; all other nodes are damaged.
+#[derive(Default)]
+struct File {
+    nodes: HashMap<NodeId, Arc<Node>>,
+    attributes: HashMap<(NodeId, Vec<u8>), AttributeContent>,
+}
+
+fn array(dims: &[u64]) -> Array {
+    let max = vec![None; dims.len()];
+    let dims = dims.to_vec();
+    Array {
+        datatype: int(1),
+        shape: Shape::Simple { dims, max },
+        fill: Fill::Zero,
+        layout: Layout::Chunked,
+        chunk_shape: None,
+        pipeline: Pipeline::default(),
+        storage: Ok(Storage::Fill),
+    }
+}
+
+fn reference() -> Datatype {
+    type_of(1, Class::Reference(ReferenceKind::Object))
+}
+
+fn node(id: u8, kind: NodeKind) -> Arc<Node> {
+    Arc::new(Node {
+        kind,
+        error: None,
+        ..Node::damaged(NodeId::of(id.into()), Error::NotFound)
+    })
+}
+
+impl File {
+    /// A file with the scale of a dimension of two, which lists these variables.
+    fn with_users(users: &[[u8; 2]]) -> Self {
+        let mut file = File::default();
+        file.variable(SCALE, &[2], &[]);
+        let (padding, charset) = (StringPadding::NullPadded, Charset::Ascii);
+        let class = type_of(15, Class::String { padding, charset });
+        file.mark(SCALE, "CLASS", class, b"DIMENSION_SCALE");
+        let members = vec![
+            member("dataset", 0, reference()),
+            member("dimension", 1, int(1)),
+        ];
+        let list = type_of(2, Class::Compound(members));
+        file.mark(SCALE, "REFERENCE_LIST", list, &users.concat());
+        file
+    }
+
+    /// A variable over dimensions with these scales.
+    fn variable(&mut self, id: u8, dims: &[u64], scales: &[u8]) {
+        let kind = NodeKind::Array(Arc::new(array(dims)));
+        self.nodes.insert(NodeId::of(id.into()), node(id, kind));
+        if !scales.is_empty() {
+            self.mark(id, "DIMENSION_LIST", reference(), scales);
+        }
+    }
+
+    fn mark(&mut self, id: u8, name: &str, datatype: Datatype, elements: &[u8]) {
+        let shape = Shape::fixed(vec![elements.len() as u64 / u64::from(datatype.size)]);
+        let elements = elements.into();
+        let content = AttributeContent {
+            datatype,
+            shape,
+            elements,
+        };
+        let id = NodeId::of(id.into());
+        self.attributes.insert((id, name.into()), content);
+    }
+
+    /// As long as its dimensions; links lead to all but the nodes `deleted`.
+    fn padded(self, deleted: &'static [u8]) -> Padded {
+        let lengths = Arc::new(Mutex::new(WeightedLru::new(1 << 10)));
+        let is_deleted = |node| deleted.iter().any(|&id| NodeId::of(id.into()) == node);
+        let is_linked = Arc::new(move |node| Ok(!is_deleted(node)));
+        Padded::new(Arc::new(self), lengths, is_linked)
+    }
+
+    /// The first dimension of the variable `id`, as long as that of all others is.
+    fn length(self, id: u8, deleted: &'static [u8]) -> Result<u64> {
+        let node = self.padded(deleted).node(NodeId::of(id.into()))?;
+        Ok(node.array().unwrap().shape.dims()[0])
+    }
+}
+
+impl Container for File {
+    fn for_request(self: Arc<Self>, _: &Effort) -> Arc<dyn Container> {
+        self
+    }
+    fn root(&self) -> NodeId {
+        NodeId::of(1)
+    }
+    fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+        let node = self.nodes.get(&id).cloned();
+        node.ok_or_else(|| Error::corrupt("object header", id.number()))
+    }
+    fn link(&self, _: NodeId, _: &[u8]) -> Result<Option<Link>> {
+        Ok(None)
+    }
+    fn links(&self, _: NodeId) -> Result<Box<dyn LinkStream>> {
+        Err(Error::NotFound)
+    }
+    fn attributes(&self, _: NodeId, _: &mut dyn FnMut(Attribute) -> ControlFlow<()>) -> Result<()> {
+        Ok(())
+    }
+    fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>> {
+        let content = self.attributes.get(&(id, name.to_vec())).cloned();
+        Ok(content.map(|content| Attribute {
+            name: name.to_vec(),
+            content: Ok(content),
+        }))
+    }
+    fn variable_length_bytes(&self, _: &[u8], _: u64) -> Result<Option<u64>> {
+        Ok(None)
+    }
+    fn variable_length(&self, _: &[u8], _: u64, _: Range<u64>) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+    fn text_bytes(&self, _: &[u8]) -> Result<u64> {
+        Ok(0)
+    }
+    fn reference(&self, _: ReferenceKind, element: &[u8]) -> Result<Reference> {
+        match element[0] {
+            0 => Ok(Reference::Null),
+            DANGLING => Ok(Reference::Dangling(255)),
+            UNREADABLE => Err(Error::corrupt("a reference", None)),
+            number => Ok(Reference::Object(NodeId::of(number.into()))),
+        }
+    }
+}
+
+#[test]
+fn a_variable_that_cannot_be_read_may_be_the_longest() {
+    let damaged = || {
+        let mut file = File::with_users(&[[3, 0], [4, 0]]);
+        file.variable(4, &[5], &[SCALE]);
+        file
+    };
+    assert!(matches!(
+        damaged().length(4, &[]),
+        Err(Error::Corrupt { .. })
+    ));
+    // It was deleted, and something else stands where it stood.
+    assert_eq!(damaged().length(4, &[3]), Ok(5));
+    let mut file = damaged();
+    file.variable(3, &[9], &[UNREADABLE]);
+    assert!(matches!(file.length(4, &[]), Err(Error::Corrupt { .. })));
+    let mut file = File::with_users(&[[UNREADABLE, 0], [4, 0]]);
+    file.variable(4, &[5], &[SCALE]);
+    assert!(matches!(file.length(4, &[]), Err(Error::Corrupt { .. })));
+}
+
+#[test]
+fn what_is_no_variable_over_the_dimension_is_passed_over() {
+    let mut file = File::with_users(&[[0, 0], [DANGLING, 0], [3, 0], [4, 0], [5, 0], [6, 2]]);
+    file.nodes.insert(NodeId::of(3), node(3, NodeKind::Group));
+    file.variable(4, &[5], &[SCALE]);
+    file.variable(5, &[9], &[6]);
+    file.variable(6, &[9], &[SCALE]);
+    assert_eq!(file.length(4, &[]), Ok(5));
+    let mut file = File::with_users(&[[3, 0], [4, 0]]);
+    file.variable(3, &[9], &[SCALE]);
+    file.variable(4, &[5], &[SCALE]);
+    assert_eq!(file.length(4, &[]), Ok(9));
+}
