@@ -358,8 +358,8 @@ impl FileState {
             let index = index.get(&whole);
             Ok(index.known_place(node)?.is_some() || !index.is_complete())
         };
-        let lengths = Arc::clone(&self.lengths);
-        Arc::new(Padded::new(container, lengths, Arc::new(is_linked)))
+        let (effort, lengths) = (self.effort.clone(), Arc::clone(&self.lengths));
+        Arc::new(Padded::new(container, effort, lengths, Arc::new(is_linked)))
     }
 
     /// The reader of the array of `node`; handles that are open at a time share one.

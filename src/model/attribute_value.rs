@@ -114,7 +114,10 @@ pub fn integers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<
 }
 
 /// Refuses more values than an attribute by which a convention marks an object has.
-fn few(content: &AttributeContent) -> Result<()> {
+///
+/// # Errors
+/// `Limit` for more.
+pub fn few(content: &AttributeContent) -> Result<()> {
     let most = to_u64(limits::MARKS);
     let size = u64::from(content.datatype.size).max(1);
     match to_u64(content.elements.len()).div_ceil(size) {
@@ -166,23 +169,59 @@ pub fn targets(
     targets.map_err(|error| of_attribute(error, name))
 }
 
+/// The node that the element `number` of such an attribute leads to; `None` also where that leads
+/// nowhere. No other element is looked at.
+///
+/// # Errors
+/// As [`content`].
+pub fn target_at(
+    container: &dyn Container,
+    node: NodeId,
+    name: &[u8],
+    number: usize,
+) -> Result<Option<NodeId>> {
+    let Some(content) = content(container, node, name)? else {
+        return Ok(None);
+    };
+    let size = to_usize(content.datatype.size.into())?;
+    let Some(element) = content.elements.chunks_exact(size.max(1)).nth(number) else {
+        return Ok(None);
+    };
+    let reference = first_reference(container, &content.datatype, element);
+    Ok(
+        match reference.map_err(|error| of_attribute(error, name))? {
+            Some(Reference::Object(node)) => Some(node),
+            _ => None,
+        },
+    )
+}
+
 /// The node that a stored reference, or the first one of a sequence, leads to.
 pub fn target(
     container: &dyn Container,
     datatype: &Datatype,
     element: &[u8],
 ) -> Result<Option<NodeId>> {
+    match first_reference(container, datatype, element)? {
+        Some(Reference::Object(node)) => Ok(Some(node)),
+        Some(Reference::Dangling(at)) => Err(Error::corrupt("a reference that leads nowhere", at)),
+        _ => Ok(None),
+    }
+}
+
+/// The stored reference, or the first one of a sequence.
+fn first_reference(
+    container: &dyn Container,
+    datatype: &Datatype,
+    element: &[u8],
+) -> Result<Option<Reference>> {
     match &datatype.class {
-        Class::Reference(kind) => match container.reference(*kind, element)? {
-            Reference::Object(node) => Ok(Some(node)),
-            Reference::Dangling(at) => Err(Error::corrupt("a reference that leads nowhere", at)),
-            _ => Ok(None),
-        },
+        Class::Reference(kind) => container.reference(*kind, element).map(Some),
         Class::VariableLength(base) if matches!(base.class, Class::Reference(_)) => {
             let size = u64::from(base.size);
             match container.variable_length(element, size, 0..size)? {
                 // A dimension may have no scale.
-                Some(first) if !first.is_empty() => target(container, base, &first),
+                Some(first) if !first.is_empty() => first_reference(container, base, &first),
                 _ => Ok(None),
             }
         }

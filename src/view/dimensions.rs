@@ -8,7 +8,7 @@
 
 use crate::error::Result;
 use crate::limits;
-use crate::model::attribute_value::{integers, targets, text};
+use crate::model::attribute_value::{integers, target_at, targets, text};
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 
 /// Whether the array is a scale.
@@ -30,6 +30,15 @@ pub(crate) fn has_no_values(container: &dyn Container, node: NodeId) -> Result<b
 /// The scale of each dimension, as `DIMENSION_LIST` says.
 pub(crate) fn listed(container: &dyn Container, node: NodeId) -> Result<Vec<Option<NodeId>>> {
     targets(container, node, b"DIMENSION_LIST")
+}
+
+/// The scale of one dimension of an array, as [`listed`]; `None` also where that leads nowhere.
+pub(crate) fn listed_at(
+    container: &dyn Container,
+    node: NodeId,
+    axis: usize,
+) -> Result<Option<NodeId>> {
+    target_at(container, node, b"DIMENSION_LIST", axis)
 }
 
 /// The scale of each of `rank` dimensions of an array in the group at path `group`, as netCDF's

@@ -4,6 +4,7 @@
 //! every program that reads by it, has each as long as the longest one over the same unlimited
 //! dimension, with the fill value behind what is stored.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
@@ -14,19 +15,22 @@ use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
 use crate::model::array::{Array, Mapping, OpenSource, Storage, VirtualSource};
 use crate::model::attribute::Attribute;
-use crate::model::attribute_value::{content, numbers};
+use crate::model::attribute_value::{content, few, numbers};
 use crate::model::datatype::{Class, Member, ReferenceKind};
 use crate::model::region::{Axis, Region};
 use crate::model::storage::Pipeline;
 use crate::model::{
     Container, Extras, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind, Reference, Shape,
 };
-use crate::view::dimensions::{has_no_values, is_scale, listed};
+use crate::view::dimensions::{has_no_values, is_scale, listed, listed_at};
 use crate::wire::to_usize;
 
 /// The lengths of unlimited dimensions in one state of a file, by their scales; none of a scale that
 /// is limited.
 pub(crate) type Lengths = Mutex<WeightedLru<NodeId, Option<u64>>>;
+
+/// Bytes that a look at a variable over a dimension counts for, beside what is read of it.
+const USER: u64 = 64;
 
 /// Tells whether a link of the file leads to a node.
 pub(crate) type IsLinked = dyn Fn(NodeId) -> Result<bool> + Send + Sync;
@@ -34,6 +38,8 @@ pub(crate) type IsLinked = dyn Fn(NodeId) -> Result<bool> + Send + Sync;
 /// A file whose variables are as long as their dimensions.
 pub(crate) struct Padded {
     inner: Arc<dyn Container>,
+    /// Pays for the variables that are looked at.
+    effort: Effort,
     lengths: Arc<Lengths>,
     is_linked: Arc<IsLinked>,
 }
@@ -42,11 +48,13 @@ impl Padded {
     /// That of `inner`. `lengths` are those that were found before.
     pub(crate) fn new(
         inner: Arc<dyn Container>,
+        effort: Effort,
         lengths: Arc<Lengths>,
         is_linked: Arc<IsLinked>,
     ) -> Self {
         Padded {
             inner,
+            effort,
             lengths,
             is_linked,
         }
@@ -94,6 +102,7 @@ impl Padded {
             false => shape.dims().first().copied().unwrap_or(0),
         };
         for (user, axis) in self.users(scale)? {
+            self.effort.spend(USER)?;
             let length = match self.length_along(user, axis, scale) {
                 // Something else may stand where a variable was deleted.
                 Err(error) if !error.is_passing() && !(self.is_linked)(user)? => None,
@@ -105,7 +114,7 @@ impl Padded {
     }
 
     /// The variables over the dimension of a scale that it lists, and which of their dimensions it
-    /// is. A variable that was deleted stays in that list.
+    /// is, each once. A variable that was deleted stays in that list.
     fn users(&self, scale: NodeId) -> Result<Vec<(NodeId, usize)>> {
         let Some(list) = content(&*self.inner, scale, b"REFERENCE_LIST")? else {
             return Ok(Vec::new());
@@ -113,11 +122,14 @@ impl Padded {
         let Class::Compound(members) = &list.datatype.class else {
             return Ok(Vec::new());
         };
+        few(&list)?;
         let size = to_usize(list.datatype.size.into())?.max(1);
         let mut users = Vec::new();
         for element in list.elements.chunks_exact(size) {
             users.extend(self.user(members, element)?);
         }
+        let mut met = HashSet::new();
+        users.retain(|user| met.insert(*user));
         Ok(users)
     }
 
@@ -154,8 +166,8 @@ impl Padded {
         let Some(length) = dims.and_then(|dims| dims.get(axis)) else {
             return Ok(None);
         };
-        let scales = listed(&*self.inner, user)?;
-        Ok((scales.get(axis) == Some(&Some(scale))).then_some(*length))
+        let is_over = listed_at(&*self.inner, user, axis)? == Some(scale);
+        Ok(is_over.then_some(*length))
     }
 }
 
@@ -236,6 +248,7 @@ impl Container for Padded {
         let inner = Arc::clone(&self.inner).for_request(effort);
         Arc::new(Padded {
             inner,
+            effort: effort.clone(),
             lengths: Arc::clone(&self.lengths),
             is_linked: Arc::clone(&self.is_linked),
         })

@@ -1,9 +1,11 @@
 //! Tests of the lengths of dimensions, in a file of scales and variables alone.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::error::Error;
+use crate::limits;
 use crate::model::array::{Fill, Layout};
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{Charset, Datatype, StringPadding};
@@ -20,6 +22,7 @@ const UNREADABLE: u8 = 0xFE;
 struct File {
     nodes: HashMap<NodeId, Arc<Node>>,
     attributes: HashMap<(NodeId, Vec<u8>), AttributeContent>,
+    looks: AtomicUsize,
 }
 
 fn array(dims: &[u64]) -> Array {
@@ -87,16 +90,19 @@ impl File {
     }
 
     /// As long as its dimensions; links lead to all but the nodes `deleted`.
-    fn padded(self, deleted: &'static [u8]) -> Padded {
+    fn padded(self, deleted: &'static [u8]) -> (Arc<File>, Padded) {
+        let file = Arc::new(self);
         let lengths = Arc::new(Mutex::new(WeightedLru::new(1 << 10)));
         let is_deleted = |node| deleted.iter().any(|&id| NodeId::of(id.into()) == node);
         let is_linked = Arc::new(move |node| Ok(!is_deleted(node)));
-        Padded::new(Arc::new(self), lengths, is_linked)
+        let inner: Arc<dyn Container> = file.clone();
+        let effort = Effort::default();
+        (file, Padded::new(inner, effort, lengths, is_linked))
     }
 
     /// The first dimension of the variable `id`, as long as that of all others is.
     fn length(self, id: u8, deleted: &'static [u8]) -> Result<u64> {
-        let node = self.padded(deleted).node(NodeId::of(id.into()))?;
+        let node = self.padded(deleted).1.node(NodeId::of(id.into()))?;
         Ok(node.array().unwrap().shape.dims()[0])
     }
 }
@@ -109,6 +115,7 @@ impl Container for File {
         NodeId::of(1)
     }
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
         let node = self.nodes.get(&id).cloned();
         node.ok_or_else(|| Error::corrupt("object header", id.number()))
     }
@@ -180,4 +187,36 @@ fn what_is_no_variable_over_the_dimension_is_passed_over() {
     file.variable(3, &[9], &[SCALE]);
     file.variable(4, &[5], &[SCALE]);
     assert_eq!(file.length(4, &[]), Ok(9));
+}
+
+#[test]
+fn one_dimension_of_each_variable_is_looked_at_once() {
+    let mut file = File::with_users(&[[3, 1]; 1000]);
+    // What its other dimensions are cannot be told.
+    file.variable(3, &[9, 5], &[UNREADABLE, SCALE]);
+    let (file, padded) = file.padded(&[]);
+    let scale = padded.node(NodeId::of(SCALE.into())).unwrap();
+    assert_eq!(scale.array().unwrap().shape.dims(), [5]);
+    assert_eq!(file.looks.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn the_variables_that_a_scale_lists_have_a_bound() {
+    let listed = |count| File::with_users(&vec![[0, 0]; count]).length(SCALE, &[]);
+    assert_eq!(listed(limits::MARKS), Ok(2));
+    assert!(matches!(
+        listed(limits::MARKS + 1),
+        Err(Error::Limit { .. })
+    ));
+}
+
+#[test]
+fn the_variables_that_a_request_looks_at_are_charged_to_it() {
+    let mut file = File::with_users(&[[3, 0]]);
+    file.variable(3, &[9], &[SCALE]);
+    let (_, padded) = file.padded(&[]);
+    let padded: Arc<dyn Container> = Arc::new(padded);
+    let request = padded.for_request(&Effort::of(USER - 1));
+    let spent = request.node(NodeId::of(SCALE.into()));
+    assert!(matches!(spent, Err(Error::Effort { .. })));
 }
