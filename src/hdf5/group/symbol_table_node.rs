@@ -2,7 +2,9 @@
 //! a local heap (HDF5 3.0, III.B and III.C).
 
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry::{Occupied, Vacant};
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -55,15 +57,21 @@ impl SymbolTableLinks {
     /// `Corrupt` where it is not there and the tree is not in order, so that it may be elsewhere.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Link>> {
         let heap = self.heap()?;
-        let entry = self.find_entry(&heap, name)?;
+        let branch = self.branch(&heap, name)?;
+        let entry = self.entry(&branch, &heap, name)?;
         entry.map(|entry| entry.link(&heap)).transpose()
     }
 
-    fn find_entry(&self, heap: &LocalHeap, name: &[u8]) -> Result<Option<Entry>> {
+    /// The way to the node that a search for `name` comes to.
+    fn branch(&self, heap: &LocalHeap, name: &[u8]) -> Result<GroupBranch> {
         let metadata = Arc::clone(&self.metadata);
-        let branch = GroupBranch::to(metadata, self.table.btree, |offset| {
+        GroupBranch::to(metadata, self.table.btree, |offset| {
             Ok(name.cmp(heap.text(offset)?.as_slice()))
-        })?;
+        })
+    }
+
+    /// The first entry called `name` of the node at the end of the `branch` to it.
+    fn entry(&self, branch: &GroupBranch, heap: &LocalHeap, name: &[u8]) -> Result<Option<Entry>> {
         if let Some(leaf) = branch.leaf {
             let mut budget = self.metadata.source().length();
             for entry in read_node(&self.metadata, leaf, &mut budget)? {
@@ -176,10 +184,34 @@ pub(crate) struct SymbolTableStream {
     passed: usize,
     /// The greatest name that was handed out. One that is not greater may have been, too.
     last_name: Option<Vec<u8>>,
+    /// The node that the entries are of, and the names in it that were passed.
+    leaf: Option<Address>,
+    met: Met,
     marks: Marks<Mark>,
     bounds: Bounds,
     /// Whether the bounds are those of the leaf that the entries are of.
     is_bounded: bool,
+}
+
+/// Names of one symbol table node: by the hash of each, where the first with that hash stands in the
+/// heap. A node has 65,535 of them at most.
+#[derive(Default)]
+struct Met {
+    hasher: RandomState,
+    offsets: HashMap<u64, u64>,
+}
+
+impl Met {
+    /// Adds the name at `offset`; gives where one with the same hash stands that was there.
+    fn add(&mut self, name: &[u8], offset: u64) -> Option<u64> {
+        match self.offsets.entry(self.hasher.hash_one(name)) {
+            Occupied(before) => Some(*before.get()),
+            Vacant(place) => {
+                place.insert(offset);
+                None
+            }
+        }
+    }
 }
 
 /// A place before a symbol table node.
@@ -204,6 +236,8 @@ impl SymbolTableStream {
             failure: None,
             passed: 0,
             last_name: None,
+            leaf: None,
+            met: Met::default(),
             marks: Marks::new(limits::LISTING_MARKS, limits::LISTING_MARKS_APART),
             bounds: Bounds::default(),
             is_bounded: false,
@@ -224,6 +258,8 @@ impl SymbolTableStream {
                 Ok(entries) => {
                     self.pass(usize::from(entries.is_empty()))?;
                     self.entries = entries.into();
+                    self.leaf = Some(leaf);
+                    self.met.offsets.clear();
                     self.is_bounded = false;
                 }
                 Err(error) => {
@@ -254,7 +290,6 @@ impl SymbolTableStream {
         if self.last_name.as_ref() == Some(&link.name) {
             return Ok(None);
         }
-        let is_next = self.last_name.as_ref().is_none_or(|last| *last < link.name);
         if !self.is_bounded {
             self.read_bounds()?;
             self.is_bounded = true;
@@ -263,15 +298,48 @@ impl SymbolTableStream {
             let what = format!("{WHAT}: a name is not where it is sought");
             return Err(Error::corrupt(what, entry.at));
         }
-        if is_next {
+        if let Some(before) = self.met.add(&link.name, entry.name_offset)
+            && self.heap.is_text(before, &link.name)?
+        {
+            return Ok(None);
+        }
+        if self.last_name.as_ref().is_none_or(|last| *last < link.name) {
             self.last_name = Some(link.name.clone());
             return Ok(Some(link));
         }
-        // Names out of order: an equal one may stand anywhere before.
-        let found = self.links.find_entry(&self.heap, &link.name)?;
-        Ok(found
-            .is_some_and(|found| found.at == entry.at)
-            .then_some(link))
+        let is_sought = self.is_sought(entry, &link.name)?;
+        Ok(is_sought.then_some(link))
+    }
+
+    /// Whether a search for `name` comes to this entry. Where names are out of order, it may come to
+    /// another node.
+    fn is_sought(&mut self, entry: &Entry, name: &[u8]) -> Result<bool> {
+        /// As many as the largest node counts for in a seek.
+        const OTHER_NODE: usize = 1024;
+        self.pass(1)?;
+        let branch = self.links.branch(&self.heap, name)?;
+        if branch.leaf == self.leaf {
+            return Ok(true);
+        }
+        self.pass(OTHER_NODE)?;
+        let found = self.links.entry(&branch, &self.heap, name)?;
+        Ok(found.is_some_and(|found| found.at == entry.at))
+    }
+
+    /// Takes down that these entries are passed; gives the greatest of their names. Long names count
+    /// like nodes that are passed over.
+    fn meet(&mut self, entries: Vec<Entry>) -> Result<Option<Vec<u8>>> {
+        const LONG: usize = 512;
+        let mut greatest = None;
+        for entry in entries {
+            let Ok(name) = self.heap.text(entry.name_offset) else {
+                continue;
+            };
+            self.pass(name.len() / LONG)?;
+            self.met.add(&name, entry.name_offset);
+            greatest = greatest.max(Some(name));
+        }
+        Ok(greatest)
     }
 
     /// Long keys count like nodes that are passed over.
@@ -318,10 +386,10 @@ impl LinkStream for SymbolTableStream {
             let skipped_entries = to_usize(skipped)?;
             self.pass((skipped_entries / 64).saturating_add(1))?;
             let is_last = self.position.saturating_add(skipped) == position;
-            let names = self.entries.drain(..skipped_entries).filter(|_| is_last);
-            last = names
-                .filter_map(|entry| self.heap.text(entry.name_offset).ok())
-                .max();
+            let skipped_entries: Vec<Entry> = self.entries.drain(..skipped_entries).collect();
+            if is_last {
+                last = self.meet(skipped_entries)?;
+            }
             self.position = self.position.saturating_add(skipped);
         }
         self.last_name = last;
@@ -349,10 +417,107 @@ impl LinkStream for SymbolTableStream {
         let name = self.last_name.as_ref().map_or(0, Vec::len);
         // The name before and the bounds on either side are about as long.
         let names = name.saturating_mul(3);
+        let met = self.met.offsets.capacity();
+        let met = met.saturating_mul(size_of::<(u64, u64)>());
         let own = size_of::<Self>()
             .saturating_add(entries)
-            .saturating_add(names);
+            .saturating_add(names)
+            .saturating_add(met);
         let kept = self.leaves.weight().saturating_add(self.marks.weight());
         to_u64(own).saturating_add(kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hdf5::testing::{at, file, words};
+
+    /// The links of a group with one node, whose names stand in this order.
+    fn links(names: &[impl AsRef<[u8]>]) -> SymbolTableStream {
+        const NODE: usize = 4096;
+        let mut heap = vec![0];
+        let mut node = [&b"SNOD\x01\0"[..], &(names.len() as u16).to_le_bytes()].concat();
+        let mut last = (&[][..], 0);
+        for (number, name) in names.iter().enumerate() {
+            let name = name.as_ref();
+            // The greatest name stands there once.
+            let offset = match name == last.0 {
+                true => last.1,
+                false => heap.len() as u64,
+            };
+            if name != last.0 {
+                heap.extend([name, &[0]].concat());
+            }
+            last = last.max((name, offset));
+            node.extend(words(&[offset, 0x1000 + number as u64]));
+            node.extend([0; 24]);
+        }
+        let data = NODE + node.len();
+        let tree = [
+            &b"TREE\0\0\x01\0"[..],
+            &[0xff; 16],
+            &words(&[0, NODE as u64, last.1]),
+        ];
+        let head = [
+            b"HEAP\0\0\0\0".to_vec(),
+            words(&[heap.len() as u64, 0, data as u64]),
+        ];
+        let blocks = [
+            (0, head.concat()),
+            (64, tree.concat()),
+            (NODE, node),
+            (data, heap),
+        ];
+        let metadata = file(blocks);
+        let table = SymbolTable {
+            btree: at(64),
+            heap: at(0),
+        };
+        SymbolTableStream::new(SymbolTableLinks::new(&metadata, &table)).unwrap()
+    }
+
+    /// The names, and the numbers of the entries.
+    fn listed(stream: &mut SymbolTableStream) -> Result<Vec<(Vec<u8>, u64)>> {
+        let mut all = Vec::new();
+        while let Some(link) = stream.next()? {
+            let LinkTarget::Hard(node) = link.target else {
+                panic!("no hard link");
+            };
+            all.push((link.name, node.number() - 0x1000));
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn the_first_of_equal_names_out_of_order_is_listed() {
+        let names = [b"c", b"b", b"c", b"a", b"b"].map(|name| name.to_vec());
+        let mut stream = links(&names);
+        let all = [("c", 0), ("b", 1), ("a", 3)].map(|(name, at)| (name.into(), at));
+        assert_eq!(listed(&mut stream).unwrap(), all);
+        for first in 1..=2 {
+            stream.seek(first).unwrap();
+            assert_eq!(listed(&mut stream).unwrap(), all[first as usize..]);
+        }
+        assert!(stream.links.find(b"b").unwrap().is_some());
+    }
+
+    /// If the node were read again for each name, it would take minutes.
+    #[test]
+    fn a_large_node_in_descending_order_is_listed() {
+        const COUNT: usize = 30_000;
+        let names = (0..COUNT).rev();
+        let names: Vec<_> = names.map(|n| format!("{n:05}").into_bytes()).collect();
+        let started = std::time::Instant::now();
+        assert_eq!(listed(&mut links(&names)).unwrap().len(), COUNT);
+        assert!(started.elapsed().as_secs() < 60);
+    }
+
+    #[test]
+    fn a_seek_over_long_names_has_an_end() {
+        let name = vec![b'x'; 60_000];
+        let names = vec![&name[..]; usize::from(u16::MAX)];
+        let sought = links(&names).seek(names.len() as u64);
+        assert!(matches!(sought, Err(Error::Limit { .. })));
     }
 }
