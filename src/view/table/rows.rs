@@ -55,8 +55,8 @@ enum Absent {
     Number(f64),
 }
 
-/// The number of a column, and that of a category.
-type Category = (usize, u64);
+/// A category: the number of its column, the level of its name, and its own number.
+type Category = (usize, usize, u64);
 
 /// The kind and the text of a cell.
 type CellText = (Cell, Arc<[u8]>);
@@ -72,6 +72,8 @@ pub(crate) struct Batch<'a> {
 
 /// The names of categories: a column whose rows are not those of the table.
 struct Names {
+    /// 0, or one more than that of the categories whose names are categories themselves.
+    level: usize,
     rows: u64,
     arrays: Vec<RowArray>,
     column: Column,
@@ -104,6 +106,7 @@ impl Rows {
         let mut opening = Opening {
             engine: &surroundings.engine,
             verify,
+            level: 0,
             arrays: Vec::new(),
             known: HashMap::new(),
         };
@@ -152,12 +155,13 @@ impl Rows {
     /// Appends the name of the category `code` of a column.
     fn write_category(
         &self,
-        (column, code): Category,
+        (column, code): (usize, u64),
         names: &Names,
         context: &Context<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Cell> {
-        if let Some((cell, name)) = lock(&self.categories).get(&(column, code)) {
+        let category = (column, names.level, code);
+        if let Some((cell, name)) = lock(&self.categories).get(&category) {
             out.extend_from_slice(name);
             return Ok(*cell);
         }
@@ -169,7 +173,7 @@ impl Rows {
         let cell = batch.write_value(&names.column, (column, 0), context, out)?;
         let text: Arc<[u8]> = out[start..].into();
         let weight = to_u64(text.len());
-        let gone = lock(&self.categories).put((column, code), (cell, text), weight);
+        let gone = lock(&self.categories).put(category, (cell, text), weight);
         drop(gone);
         Ok(cell)
     }
@@ -307,6 +311,8 @@ impl Batch<'_> {
 struct Opening<'a> {
     engine: &'a Arc<Engine>,
     verify: &'a dyn Fn(NodeId) -> Result<()>,
+    /// Of the names of categories that are opened next.
+    level: usize,
     arrays: Vec<RowArray>,
     /// The number of each array.
     known: HashMap<*const Array, usize>,
@@ -341,12 +347,14 @@ impl Opening<'_> {
 
     fn names(&self, names: &Source) -> Result<Names> {
         let mut opening = Opening {
+            level: self.level.saturating_add(1),
             arrays: Vec::new(),
             known: HashMap::new(),
             ..*self
         };
         let column = opening.column(names)?;
         Ok(Names {
+            level: self.level,
             rows: names.rows(),
             arrays: opening.arrays,
             column,
