@@ -40,6 +40,10 @@ impl<C: Conversion> View for Converted<C> {
         Some(self.count.saturating_mul(self.size))
     }
 
+    fn chunk_values(&self) -> u64 {
+        self.content.chunk_values()
+    }
+
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
         self.read_for(offset, length, &CancelToken::default())
     }
@@ -74,5 +78,39 @@ impl<C: Conversion> View for Converted<C> {
 
     fn is_given_up(&self) -> bool {
         self.content.is_given_up()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The elements of an array of costly chunks.
+    struct Chunks;
+
+    impl View for Chunks {
+        fn length(&self) -> Option<u64> {
+            Some(4)
+        }
+
+        fn chunk_values(&self) -> u64 {
+            96
+        }
+
+        fn read_at(&self, _: u64, length: usize) -> Result<Bytes> {
+            Ok(vec![0; length].into())
+        }
+    }
+
+    #[test]
+    fn converted_elements_cost_what_their_chunks_do() {
+        let converted = Converted {
+            content: Box::new(Chunks),
+            conversion: |element: &[u8], out: &mut Vec<u8>| out.extend_from_slice(element),
+            count: 4,
+            stored_size: 1,
+            size: 1,
+        };
+        assert_eq!(converted.chunk_values(), 96);
     }
 }
