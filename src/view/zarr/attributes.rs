@@ -247,7 +247,7 @@ impl Values<'_> {
     fn element(&self, datatype: &Datatype, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let element = part(element, 0, to_usize(datatype.size.into())?)?;
         if datatype.is_boolean() {
-            append(out, format_args!("{}", element == [1]));
+            append(out, format_args!("{}", element != [0]));
             return Ok(());
         }
         if let Some(base) = complex_part(datatype) {
@@ -393,6 +393,7 @@ fn fill(
         return Ok(None);
     }
     let (mut datatype, element) = (&content.datatype, &*content.elements);
+    let is_boolean = datatype.is_boolean();
     while let Class::Enumeration { base, .. } = &datatype.class {
         datatype = base;
     }
@@ -419,7 +420,9 @@ fn fill(
             out.push(b']');
         }
         Kind::Bool => match integer(datatype, element) {
-            Some(number @ 0..=1) => append(&mut out, format_args!("{}", number == 1)),
+            Some(number) if is_boolean || matches!(number, 0 | 1) => {
+                append(&mut out, format_args!("{}", number != 0));
+            }
             _ => return Ok(None),
         },
         Kind::Integer { size, signed } => {
@@ -507,6 +510,37 @@ fn without_nan(content: AttributeContent) -> Option<AttributeContent> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::value::tests::{Heap, int, type_of};
+
+    /// h5py, and the elements of an array here, have true for each byte but 0.
+    #[test]
+    fn every_byte_but_0_is_true() {
+        let base = Box::new(int(1));
+        let member = |name: &[u8], number| (name.to_vec(), vec![number]);
+        let members = vec![member(b"FALSE", 0), member(b"TRUE", 1)];
+        let boolean = type_of(1, Class::Enumeration { base, members });
+        let values = Values {
+            container: &Heap(Vec::new()),
+            paths: &|_| Ok(None),
+            limit: 100,
+        };
+        let truth = DataType::of(&boolean).unwrap();
+        for (byte, expected) in [(0, "false"), (1, "true"), (2, "true")] {
+            let mut out = Vec::new();
+            values.element(&boolean, &[byte], &mut out).unwrap();
+            assert_eq!(out, expected.as_bytes());
+            let content = |datatype: &Datatype| AttributeContent {
+                datatype: datatype.clone(),
+                shape: Shape::fixed(vec![]),
+                elements: vec![byte].into(),
+            };
+            let filled = fill(&content(&boolean), &truth, false).unwrap();
+            assert_eq!(filled.as_deref(), Some(expected.as_bytes()));
+            // An integer other than 0 and 1 is equal to neither.
+            let filled = fill(&content(&int(1)), &truth, false).unwrap();
+            assert_eq!(filled.is_some(), byte < 2);
+        }
+    }
 
     #[test]
     fn so_many_names_of_what_is_absent() {
