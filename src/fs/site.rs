@@ -237,7 +237,7 @@ impl Site for PageSite<'_> {
         let trees = TREES.iter().filter(|tree| tree.name != PAGES);
         for tree in trees.filter(|tree| with_table || !OF_TABLES.contains(&tree.name)) {
             for form in tree.forms {
-                let Some(size) = form.size(self.file, self.node)? else {
+                let Some(size) = form.shown_size(self.file, self.node)? else {
                     continue;
                 };
                 files.extend(

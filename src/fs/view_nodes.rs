@@ -226,7 +226,7 @@ pub(super) fn is_counted(mount: &Mount, file: &FileState, object: NodeId, form: 
     let form = form_of_number(mount, form);
     let size = form
         .zip(node.ok())
-        .map(|(form, node)| form.size(file, &node));
+        .map(|(form, node)| form.shown_size(file, &node));
     size == Some(Ok(Some(Size::Counted)))
 }
 

@@ -246,6 +246,20 @@ impl Form {
         }
     }
 
+    /// The size that the file of `node` is shown with; `None` where it has none.
+    ///
+    /// # Errors
+    /// As [`size`](Self::size).
+    pub(in crate::fs) fn shown_size(&self, file: &FileState, node: &Node) -> Result<Option<Size>> {
+        if !self.is_padded || node.array().is_none() {
+            return self.size(file, node);
+        }
+        match self.node(file, node.id) {
+            Err(error) if !error.is_passing() => Ok(Some(Size::Counted)),
+            padded => self.size(file, &*padded?),
+        }
+    }
+
     /// The object's file, opened.
     ///
     /// # Errors
