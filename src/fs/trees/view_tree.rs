@@ -366,8 +366,8 @@ impl<'a> Subject<'a> {
             budget: &Budget::default(),
             id: container.root(),
         };
-        let elements = pytables::meant(container, elements)?;
-        anndata_codes::named(&root, self.node, elements)
+        let elements = anndata_codes::named(&root, self.node, elements)?;
+        pytables::meant(container, elements)
     }
 
     /// All elements of the array.

@@ -12,7 +12,7 @@ use crate::view::table::group::{Group, part_of};
 use crate::wire::to_usize;
 
 /// The elements of `node` with named categories, where it is such a dataset of the file with this
-/// root.
+/// root, and they are its records as they are stored.
 ///
 /// # Errors
 /// Fails if the names cannot be read.
@@ -20,6 +20,10 @@ pub(crate) fn named(root: &Group<'_>, node: &Node, elements: Elements) -> Result
     let Class::Compound(members) = &elements.datatype.class else {
         return Ok(elements);
     };
+    let array = node.array();
+    if !array.is_some_and(|array| array.datatype == elements.datatype) {
+        return Ok(elements);
+    }
     let (Some(names), Some(records)) = (names(root, node)?, Part::of(node)?) else {
         return Ok(elements);
     };
@@ -63,11 +67,7 @@ fn categories(names: &Group<'_>, records: &Part, member: &Member) -> Result<Opti
         return Ok(None);
     };
     let texts = names.names(&part_of(&node, &key)?)?;
-    let codes = Part {
-        offset: member.offset.into(),
-        datatype: member.datatype.clone(),
-        ..records.clone()
-    };
+    let codes = records.at(member.offset.into(), member.datatype.clone());
     let is_named = |code: &i128| usize::try_from(*code).is_ok_and(|code| code < texts.len());
     match names.numbers(&codes) {
         Ok(Some(codes)) if !codes.iter().all(|code| *code == -1 || is_named(code)) => Ok(None),
