@@ -16,12 +16,11 @@ use crate::error::{Error, Result, quoted};
 use crate::model::attribute_value::{content, of_attribute, strings};
 use crate::model::datatype::Class;
 use crate::model::{Attribute, Node};
-use crate::view::table::budget::Budget;
 use crate::view::table::column::{GroupTable, Part, Source};
 use crate::view::table::frame::{self, Kind, Named, flag, may_be_pickle, unnamed_index, unpickled};
 use crate::view::table::group::{Group, missing, part_of};
 use crate::view::table::labels::{Labels, frequency, label, labels};
-use crate::view::table::pickle::{Index, Pickle};
+use crate::view::table::pickle::{Index, Pickle, Value};
 use crate::wire::to_u64;
 
 /// The dataset with the rows.
@@ -33,8 +32,8 @@ const SUFFIXES: [&[u8]; 4] = [b"_kind", b"_dtype", b"_meta", b"_nan_rep"];
 /// The table: the index, and the columns in the frame's order.
 ///
 /// # Errors
-/// `Corrupt` where the dataset is not as it must be; `Unsupported` for names and periods that are
-/// not understood.
+/// `Corrupt` where the dataset is not as it must be; `Unsupported` for names, periods and pickles
+/// that are not understood.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let frame = Frame::new(group)?;
     let columns = frame.columns()?;
@@ -103,7 +102,11 @@ impl<'a> Frame<'a> {
     /// The names of the columns in a member of the compound.
     fn names(&self, member: &[u8]) -> Result<Vec<Vec<u8>>> {
         let kind = self.attribute(member, b"_kind").unwrap_or_default();
-        let names = listed(kind, self.group.budget, |names| Some(names.top()))?;
+        let budget = self.group.budget;
+        let names = match unpickled(kind, budget)? {
+            Some(names) => labels(&names, names.top(), budget)?,
+            None => None,
+        };
         names.map(|names| names.texts).ok_or_else(|| {
             let what = format!("names of the columns in {}", quoted(member));
             Error::unsupported(what, None)
@@ -211,19 +214,21 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The columns of the frame in their order, as far as that is known.
+    /// The columns of the frame in their order; none where it has no such axis.
     fn order(&self) -> Result<Labels> {
-        let axes = self.group.text(b"non_index_axes")?.unwrap_or_default();
-        let order = listed(&axes, self.group.budget, |axes| {
-            let &[axis, ..] = axes.items(axes.top())? else {
-                return None;
-            };
-            let &[_, names] = axes.items(axis)? else {
-                return None;
-            };
-            Some(names)
-        });
-        Ok(order?.unwrap_or_default())
+        const AXES: &[u8] = b"non_index_axes";
+        let Some(axes) = pickled(self.group, AXES)? else {
+            return Ok(Labels::default());
+        };
+        let axis = match axes.items(axes.top()) {
+            Some([]) => return Ok(Labels::default()),
+            axes => axes.and_then(|axes| axes.first().copied()),
+        };
+        match axis.and_then(|axis| axes.items(axis)) {
+            Some(&[_, names]) => labels(&axes, names, self.group.budget)?,
+            _ => None,
+        }
+        .ok_or_else(|| not_understood(AXES))
     }
 }
 
@@ -260,10 +265,13 @@ fn attributes(group: &Group<'_>, node: &Node) -> Result<HashMap<Vec<u8>, Vec<u8>
 
 /// The group's `info`, and what it knows of each member.
 fn info(group: &Group<'_>) -> Result<Option<Info>> {
-    let info = group.text(b"info")?.unwrap_or_default();
-    let Some(info) = unpickled(&info, group.budget)? else {
+    const INFO: &[u8] = b"info";
+    let Some(info) = pickled(group, INFO)? else {
         return Ok(None);
     };
+    if !matches!(info.get(info.top()), Some(Value::Dictionary(_))) {
+        return Err(not_understood(INFO));
+    }
     let mut members = HashMap::new();
     for &(name, value) in info.pairs(info.top()) {
         if let Some(name) = info.text(name) {
@@ -276,9 +284,14 @@ fn info(group: &Group<'_>) -> Result<Option<Info>> {
 
 /// The names of the levels of an index of several; of another there are none.
 fn levels(group: &Group<'_>) -> Result<Vec<Vec<u8>>> {
-    let levels = group.text(b"levels")?.unwrap_or_default();
-    let levels = listed(&levels, group.budget, |levels| Some(levels.top()))?;
-    Ok(levels.unwrap_or_default().texts)
+    const LEVELS: &[u8] = b"levels";
+    let Some(levels) = pickled(group, LEVELS)? else {
+        return Ok(Vec::new());
+    };
+    let names = labels(&levels, levels.top(), group.budget)?;
+    names
+        .map(|names| names.texts)
+        .ok_or_else(|| not_understood(LEVELS))
 }
 
 /// The text that stands for a missing one in columns that name none. Since pandas 3.1 they name it
@@ -295,15 +308,19 @@ fn missing_text(group: &Group<'_>) -> Result<Option<Arc<[u8]>>> {
     Ok(Some(text.unwrap_or_else(|| b"nan".to_vec()).into()))
 }
 
-/// The names in the list that `find` finds in a pickle; `None` where there is none.
-fn listed(
-    pickle: &[u8],
-    budget: &Budget,
-    find: impl Fn(&Pickle) -> Option<Index>,
-) -> Result<Option<Labels>> {
-    let pickle = unpickled(pickle, budget)?;
-    let list = pickle
-        .as_ref()
-        .and_then(|pickle| Some((pickle, find(pickle)?)));
-    list.map_or(Ok(None), |(pickle, list)| labels(pickle, list, budget))
+/// What an attribute of the group has pickled; `None` where it is not there, or no text.
+///
+/// # Errors
+/// `Unsupported` for what is not understood: other values, or others under a name, may be meant.
+fn pickled(group: &Group<'_>, attribute: &[u8]) -> Result<Option<Pickle>> {
+    let Some(text) = group.text(attribute)? else {
+        return Ok(None);
+    };
+    let pickle = unpickled(&text, group.budget)?;
+    pickle.map(Some).ok_or_else(|| not_understood(attribute))
+}
+
+fn not_understood(attribute: &[u8]) -> Error {
+    let what = format!("attribute {}: the pickle in it", quoted(attribute));
+    Error::unsupported(what, None)
 }
