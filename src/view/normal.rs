@@ -6,10 +6,11 @@
 //! | a text that ends at its first NUL, and bytes behind that | zeros behind the text |
 //! | a text with blanks behind it | zeros instead |
 //!
-//! libhdf5 reads such texts into NumPy's `S` in this way. All other bytes stay.
+//! libhdf5 reads such texts into NumPy's `S` in this way. All other bytes stay, and all of a record
+//! whose members lie one over another.
 
 use crate::error::Result;
-use crate::model::datatype::{Class, Datatype, StringPadding};
+use crate::model::datatype::{Class, Datatype, Member, StringPadding};
 use crate::model::shape::product;
 use crate::model::text::without_padding;
 use crate::view::converted::Converted;
@@ -67,7 +68,7 @@ impl Normal {
                 let size = to_usize(base.size.into()).ok().filter(|&size| size > 0)?;
                 Some(Normal::Each(size, Box::new(Normal::of(base)?)))
             }
-            Class::Compound(members) => {
+            Class::Compound(members) if are_apart(members) => {
                 let field = |start: u32, datatype: &Datatype| {
                     let start = to_usize(start.into()).ok()?;
                     let end = start.checked_add(to_usize(datatype.size.into()).ok()?)?;
@@ -108,6 +109,17 @@ impl Normal {
             }
         }
     }
+}
+
+/// Whether no two members lie one over another: what is made normal in one would change the other.
+fn are_apart(members: &[Member]) -> bool {
+    let place = |member: &Member| {
+        let end = member.offset.saturating_add(member.datatype.size);
+        (member.offset, end)
+    };
+    let mut places: Vec<(u32, u32)> = members.iter().map(place).collect();
+    places.sort_unstable();
+    places.is_sorted_by(|(_, end), (start, _)| end <= start)
 }
 
 #[cfg(test)]
@@ -156,5 +168,21 @@ mod tests {
         assert_eq!(made, b"\x02\x02\x01\0\x07ab\0\0");
         let plain = Class::Compound(vec![member("n", 0, int(2))]);
         assert_eq!(Normal::of(&type_of(2, plain)), None);
+    }
+
+    #[test]
+    fn a_member_over_another_stays_as_it_is() {
+        let made = |offset| {
+            let text = text(4, StringPadding::NullTerminated);
+            let members = vec![member("n", offset, int(4)), member("s", 0, text)];
+            applied(
+                &type_of(8, Class::Compound(members)),
+                b"a\0xy\x01\x02\x03\x04",
+            )
+        };
+        assert_eq!(made(4).unwrap(), b"a\0\0\0\x01\x02\x03\x04");
+        for offset in 0..4 {
+            assert_eq!(made(offset), None);
+        }
     }
 }
