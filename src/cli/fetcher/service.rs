@@ -27,7 +27,7 @@ use crate::memory::lock::lock;
 use crate::source::remote::message::{FIRST, ObjectState, PACKET, Reply, Request};
 use crate::source::remote::segment::{PAGE, Segment};
 use crate::source::rights;
-use crate::wire::to_u64;
+use crate::wire::{to_u64, to_usize};
 
 /// Bytes of a range after which the parsing process is told how far it has come.
 const TOLD: u64 = 256 << 10;
@@ -214,7 +214,7 @@ impl Service {
         if !state.is_told_apart() {
             let shown = self.exchange.address.url();
             self.warn(format!("{shown}: the server gives neither an entity tag nor a date: a change is seen by the length, the first and the last 64 KiB alone"));
-            self.sample(job, name, &mut state)?;
+            self.sample(job, name, &mut state, &first)?;
         }
         if let Some(mut cached) = Cached::of(self.cache.as_ref(), place, &state) {
             cached.keep(0, &first);
@@ -226,13 +226,25 @@ impl Service {
     }
 
     /// Has the first and the last page of an object stand for its tag, which the server does not
-    /// give.
-    fn sample(&self, job: &Job, name: &[u8], state: &mut ObjectState) -> Result<(), Stop> {
+    /// give. Of the first bytes, those that have `come` count: another object may be there by now.
+    fn sample(
+        &self,
+        job: &Job,
+        name: &[u8],
+        state: &mut ObjectState,
+        come: &[u8],
+    ) -> Result<(), Stop> {
         let end = state.length;
         let first = PAGE.min(end);
         let last = end.saturating_sub(PAGE).max(first);
         let mut hash = Sha256::new();
         for range in [0..first, last..end] {
+            if let (Ok(start), Ok(end)) = (to_usize(range.start), to_usize(range.end))
+                && let Some(bytes) = come.get(start..end)
+            {
+                hash.update(bytes);
+                continue;
+            }
             let mut sink = |_: u64, bytes: &[u8]| {
                 hash.update(bytes);
                 Ok(())
@@ -343,7 +355,7 @@ impl Service {
         let object = self.object(number)?;
         let mut state = self.look(job, &object.name)?;
         if object.state.is_sampled() && !state.is_told_apart() {
-            self.sample(job, &object.name, &mut state)?;
+            self.sample(job, &object.name, &mut state, &[])?;
         }
         Ok(Reply::Opened {
             id: job.id,

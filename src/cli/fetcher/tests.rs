@@ -14,6 +14,7 @@ use crate::limits::tests::eventually;
 use crate::source::Source;
 use crate::source::packets;
 use crate::source::remote::connection::{Connection, Terms};
+use crate::source::remote::message::FIRST;
 use crate::source::remote::object::RemoteObject;
 use objects::server::{Raw, Server, Then};
 use objects::sigv4::{self, Keys};
@@ -847,6 +848,34 @@ fn a_source_without_tag_and_date_is_looked_at_by_its_ends() {
         let again = open(&connection, "").unwrap();
         assert_eq!(read(&again, 0, new.len()).unwrap(), new);
     }
+}
+
+/// What has come of an object is of the state before, and what stands for its tag is as well.
+#[test]
+fn a_change_right_after_the_first_bytes_is_seen() {
+    use crate::source::open::OpenSource;
+    let server = Server::start();
+    let (old, new) = (content(MIB), vec![7; MIB]);
+    server.put_dated("/a.h5", new.clone(), "", "");
+    let first = &old[..FIRST as usize];
+    let head = format!(
+        "HTTP/1.1 206 -\r\ncontent-range: bytes 0-{}/{MIB}\r\ncontent-length: {FIRST}\r\n\r\n",
+        FIRST - 1
+    );
+    server.faults(|to| {
+        to.raw = Some(Raw {
+            left: 1,
+            of: "",
+            bytes: [head.as_bytes(), first].concat(),
+            then: Then::Next,
+        });
+    });
+    let connection = fetcher(&server.url("/a.h5"), &quick());
+    let object = open(&connection, "").unwrap();
+    assert_eq!(read(&object, 0, 100).unwrap(), old[..100]);
+    eventually("the change", || object.is_changed());
+    let again = open(&connection, "").unwrap();
+    assert_eq!(read(&again, 0, MIB).unwrap(), new);
 }
 
 /// A place to which a redirect led is not asked for ever: the server that led there knows another.
