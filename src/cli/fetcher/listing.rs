@@ -26,6 +26,8 @@ struct Document {
     is_closed: bool,
     text: String,
     entries: Vec<Entry>,
+    /// What the server says that keys begin with; empty where it does not.
+    prefix: String,
     /// How many keys and prefixes the server says that there are.
     count: usize,
     /// Of the object that is read.
@@ -44,11 +46,13 @@ struct Entry {
 }
 
 impl Page {
-    /// Reads the page of the names that begin with `prefix`, which itself is none of them.
+    /// Reads the page of the keys that begin with `prefix`. Their names are what follows its last
+    /// `/`; a key that ends there has none.
     ///
     /// # Errors
-    /// Fails if it has more than its bounds. What is no whole page may be one the next time: a
-    /// proxy may have cut it off, or have sent a page of its own in its place.
+    /// Fails if it has more than its bounds. What is no whole page, or one of other keys, may be
+    /// right the next time: a proxy may have cut it off, or have sent a page of its own in its
+    /// place.
     pub(super) fn parse(body: &[u8], prefix: &[u8]) -> Result<Self, Trouble> {
         let text = std::str::from_utf8(body).map_err(|_| wrong())?;
         let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
@@ -108,6 +112,7 @@ impl Document {
         let text = self.text.trim();
         match path[..] {
             ["EncodingType"] => self.is_encoded = text == "url",
+            ["Prefix"] => self.prefix.clone_from(&self.text),
             ["KeyCount"] => self.count = text.parse().map_err(|_| wrong())?,
             ["IsTruncated"] => self.is_truncated = text == "true",
             ["NextContinuationToken"] if text.len() > limits::KEY_BYTES => {
@@ -163,25 +168,25 @@ impl Document {
         if !self.is_closed || self.count > self.entries.len() {
             return Err(wrong());
         }
-        let is_encoded = self.is_encoded;
-        let name = |entry: Entry| {
-            let key = match is_encoded {
-                true => decoded(&entry.key.replace('+', " ")),
-                false => entry.key.into_bytes(),
-            };
-            let name = key.strip_prefix(prefix)?;
-            let name = match entry.state {
-                None => name.strip_suffix(b"/")?,
-                Some(_) => name,
-            };
-            let has_room = (1..=limits::KEY_BYTES).contains(&name.len());
-            let is_plain = has_room && !name.contains(&b'/') && !name.contains(&0);
-            is_plain.then(|| ListedName {
-                name: name.to_vec(),
-                state: entry.state,
-            })
+        let plain = |text: &str| match self.is_encoded {
+            true => decoded(&text.replace('+', " ")),
+            false => text.as_bytes().to_vec(),
         };
-        let mut names: Vec<_> = self.entries.into_iter().filter_map(name).collect();
+        // Some servers encode keys alone.
+        let said = &self.prefix;
+        if !said.is_empty() && said.as_bytes() != prefix && plain(said) != prefix {
+            return Err(wrong());
+        }
+        let directory = prefix.iter().rposition(|byte| *byte == b'/');
+        let directory = directory.map_or(0, |slash| slash + 1);
+        let mut names = Vec::new();
+        for entry in self.entries {
+            let key = plain(&entry.key);
+            if !key.starts_with(prefix) {
+                return Err(wrong());
+            }
+            names.extend(named(&key[directory..], entry.state));
+        }
         names.sort_by(|a, b| a.name.cmp(&b.name));
         let next = match self.is_truncated {
             true if self.next.is_empty() => return Err(wrong()),
@@ -190,6 +195,21 @@ impl Document {
         };
         Ok(Page { names, next })
     }
+}
+
+/// The name of what is listed beneath a directory as `key`, with a `/` at its end unless it is an
+/// object; `None` where no file has such a name.
+fn named(key: &[u8], state: Option<ObjectState>) -> Option<ListedName> {
+    let name = match state {
+        None => key.strip_suffix(b"/")?,
+        Some(_) => key,
+    };
+    let has_room = (1..=limits::KEY_BYTES).contains(&name.len());
+    let is_plain = has_room && !name.contains(&b'/') && !name.contains(&0);
+    is_plain.then(|| ListedName {
+        name: name.to_vec(),
+        state,
+    })
 }
 
 /// The character of a reference: `&amp;`, `&#38;`.
@@ -307,6 +327,39 @@ mod tests {
         }
     }
 
+    /// As a cache answers that does not look at the query, or a server that encodes keys and does
+    /// not say so.
+    #[test]
+    fn a_page_of_other_names_is_refused() {
+        let key = |key: &str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
+        let prefix = |prefix: &str| format!("<Prefix>{prefix}</Prefix>");
+        let of = |text: &str| Page::parse(list(text).as_bytes(), b"d/ru");
+        for wrong in [
+            key("e/run.h5"),
+            key("d%2Frun.h5"),
+            key("d/a.h5"),
+            key("run.h5"),
+            format!("<CommonPrefixes>{}</CommonPrefixes>", prefix("d/")),
+            prefix("d/"),
+            prefix("d%2Fru"),
+            prefix("e/") + &key("d/run.h5"),
+        ] {
+            assert_eq!(of(&wrong), Err(super::wrong()), "{wrong}");
+        }
+        let encoded = "<EncodingType>url</EncodingType>";
+        for right in [
+            prefix("d/ru"),
+            prefix("d%2Fru") + encoded,
+            // Some servers encode keys alone.
+            prefix("d/ru") + encoded,
+            prefix(""),
+        ] {
+            let names = of(&(right.clone() + &key("d/run.h5"))).unwrap().names;
+            assert_eq!(names.len(), 1, "{right}");
+            assert_eq!(names[0].name, b"run.h5", "{right}");
+        }
+    }
+
     #[test]
     fn names_of_no_file_are_left_out() {
         let of = |keys: &[&str]| {
@@ -318,7 +371,7 @@ mod tests {
                 .map(|name| name.name)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(of(&["d/", "d/a", "e/b", "d/sub/c"]), [b"a"]);
+        assert_eq!(of(&["d/", "d/a", "d/sub/c"]), [b"a"]);
         assert_eq!(of(&["d/%2F", "d/ a "]), [&b" a "[..], b"%2F"]);
     }
 }

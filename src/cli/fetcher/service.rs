@@ -384,9 +384,7 @@ impl Service {
     /// A page of the names that begin with `prefix`, from the server.
     fn listed(&self, job: &Job, prefix: &[u8], token: &str) -> Result<Page, Stop> {
         let directory = self.exchange.address.url().directory().as_bytes();
-        let end = prefix.iter().rposition(|byte| *byte == b'/');
-        let parent = &prefix[..end.map_or(0, |slash| slash + 1)];
-        let whole = [directory, parent].concat();
+        let whole = [directory, prefix].concat();
         let mut transfer = Transfer {
             exchange: &self.exchange,
             wanted: &|address, region| address.listing(prefix, token, region),
