@@ -114,7 +114,7 @@ impl Document {
             ["EncodingType"] => self.is_encoded = text == "url",
             ["Prefix"] => self.prefix.clone_from(&self.text),
             ["KeyCount"] => self.count = text.parse().map_err(|_| wrong())?,
-            ["IsTruncated"] => self.is_truncated = text == "true",
+            ["IsTruncated"] => self.is_truncated = truth(text).ok_or_else(wrong)?,
             ["NextContinuationToken"] if text.len() > limits::KEY_BYTES => {
                 return Err(Trouble::other(
                     "the server's place in its listing is too long",
@@ -188,11 +188,11 @@ impl Document {
             names.extend(named(&key[directory..], entry.state));
         }
         names.sort_by(|a, b| a.name.cmp(&b.name));
-        let next = match self.is_truncated {
-            true if self.next.is_empty() => return Err(wrong()),
-            true => self.next,
-            false => String::new(),
-        };
+        // Some servers send an empty place at the end.
+        if self.is_truncated == self.next.is_empty() {
+            return Err(wrong());
+        }
+        let next = self.next;
         Ok(Page { names, next })
     }
 }
@@ -210,6 +210,15 @@ fn named(key: &[u8], state: Option<ObjectState>) -> Option<ListedName> {
         name: name.to_vec(),
         state,
     })
+}
+
+/// A boolean of XML Schema; some servers write it with a capital.
+fn truth(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
+    }
 }
 
 /// The character of a reference: `&amp;`, `&#38;`.
@@ -325,6 +334,28 @@ mod tests {
                 "{empty}"
             );
         }
+    }
+
+    #[test]
+    fn a_page_is_the_last_if_it_says_so() {
+        let next = |text: &str| Page::parse(list(text).as_bytes(), b"").map(|page| page.next);
+        let token = "<NextContinuationToken>t</NextContinuationToken>";
+        let cut = |text: &str| format!("<IsTruncated>{text}</IsTruncated>");
+        for word in ["true", "True", "TRUE", "1"] {
+            assert_eq!(next(&(cut(word) + token)).as_deref(), Ok("t"), "{word}");
+            assert!(next(&cut(word)).is_err(), "{word}");
+        }
+        for word in ["false", "False", "0"] {
+            assert_eq!(next(&cut(word)).as_deref(), Ok(""), "{word}");
+            let empty = cut(word) + "<NextContinuationToken/>";
+            assert_eq!(next(&empty).as_deref(), Ok(""), "{word}");
+            assert!(next(&(cut(word) + token)).is_err(), "{word}");
+        }
+        for word in ["yes", "", "2"] {
+            assert!(next(&cut(word)).is_err() && next(&(cut(word) + token)).is_err());
+        }
+        assert!(next(token).is_err());
+        assert_eq!(next("<NextContinuationToken/>").as_deref(), Ok(""));
     }
 
     /// As a cache answers that does not look at the query, or a server that encodes keys and does
