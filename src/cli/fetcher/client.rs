@@ -220,19 +220,33 @@ impl Answer {
         within: Duration,
     ) -> std::result::Result<Vec<u8>, Trouble> {
         let end = Instant::now() + within;
+        self.whole(most, |_| match Instant::now() < end {
+            true => Ok(()),
+            false => Err(Trouble::passing("the answer comes too slowly")),
+        })
+    }
+
+    /// The body, of at most `most` bytes, as long as it `goes_on` after so many bytes more.
+    ///
+    /// # Errors
+    /// `Other` for a longer one, and what reading and `goes_on` say.
+    pub(super) fn whole(
+        &mut self,
+        most: usize,
+        mut goes_on: impl FnMut(usize) -> std::result::Result<(), Trouble>,
+    ) -> std::result::Result<Vec<u8>, Trouble> {
         let (mut text, mut piece) = (Vec::new(), [0; 8192]);
         loop {
             let read = self.body.read(&mut piece);
-            match read.map_err(|error| Trouble::passing(error.to_string()))? {
-                0 => return Ok(text),
-                length => text.extend_from_slice(&piece[..length]),
+            let length = read.map_err(|error| Trouble::passing(error.to_string()))?;
+            if length == 0 {
+                return Ok(text);
             }
+            text.extend_from_slice(&piece[..length]);
             if text.len() > most {
                 return Err(Trouble::other("the answer is too long"));
             }
-            if Instant::now() >= end {
-                return Err(Trouble::passing("the answer comes too slowly"));
-            }
+            goes_on(length)?;
         }
     }
 

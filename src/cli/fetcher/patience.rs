@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
 
 /// Between two looks whether anybody still waits.
@@ -22,6 +23,40 @@ pub(super) struct Patience<'a> {
     /// Bytes that came since the end was put off.
     brought: usize,
     is_cancelled: &'a AtomicBool,
+}
+
+/// How fast the body of one answer comes.
+pub(super) struct Pace {
+    step: Duration,
+    since: Instant,
+    brought: usize,
+}
+
+impl Pace {
+    /// From now on, every `step` is to bring enough.
+    pub(super) fn new(step: Duration) -> Self {
+        Pace {
+            step,
+            since: Instant::now(),
+            brought: 0,
+        }
+    }
+
+    /// Takes note of bytes that came.
+    ///
+    /// # Errors
+    /// Fails if a step has brought too few, of which four are the time of a whole request. Another
+    /// connection may be faster.
+    pub(super) fn received(&mut self, bytes: usize) -> Result<(), Trouble> {
+        self.brought = self.brought.saturating_add(bytes);
+        if self.since.elapsed() >= self.step {
+            if self.brought < limits::SLOWEST / 4 {
+                return Err(Trouble::passing("an answer comes too slowly"));
+            }
+            *self = Self::new(self.step);
+        }
+        Ok(())
+    }
 }
 
 /// Why a request is given up.
@@ -122,6 +157,19 @@ mod tests {
         assert!((1..=6).contains(&pauses), "{pauses}");
         let took = began.elapsed();
         assert!((Duration::from_millis(300)..Duration::from_secs(6)).contains(&took));
+    }
+
+    #[test]
+    fn every_step_of_an_answer_brings_enough() {
+        let step = Duration::from_millis(50);
+        let enough = limits::SLOWEST / 4;
+        let mut pace = Pace::new(step);
+        for _ in 0..3 {
+            std::thread::sleep(step);
+            assert_eq!(pace.received(enough), Ok(()));
+        }
+        std::thread::sleep(step);
+        assert!(pace.received(enough - 1).is_err());
     }
 
     #[test]

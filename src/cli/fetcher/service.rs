@@ -392,12 +392,8 @@ impl Service {
             has_gone_back: false,
         };
         loop {
-            let page = transfer.get(&[], 1).and_then(|mut answer| {
-                let body = answer.text(limits::LISTING_BYTES, self.exchange.client.step)?;
-                Counted::add(&self.exchange.counted.bytes, to_u64(body.len()));
-                Page::parse(&body, &whole)
-            });
-            match page {
+            let body = transfer.whole(limits::LISTING_BYTES);
+            match body.and_then(|body| Page::parse(&body, &whole)) {
                 Ok(page) => return Ok(page),
                 Err(trouble) => transfer.again(Stop::Failed(trouble))?,
             }

@@ -707,6 +707,40 @@ fn a_listing_that_drips_is_asked_for_again() {
     }
 }
 
+/// A page comes for longer than a step is waited for, and without a stop.
+#[test]
+fn a_listing_that_comes_slowly_is_waited_for() {
+    const PIECE: usize = 20 << 10;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let came = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = Arc::clone(&came);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let whole = " ".repeat(8 * PIECE) + "<ListBucketResult/>";
+            let head = format!("HTTP/1.1 200 -\r\ncontent-length: {}\r\n\r\n", whole.len());
+            let mut sent = io::Read::read(&mut stream, &mut [0; 4096]).map(|_| ());
+            sent = sent.and_then(|()| io::Write::write_all(&mut stream, head.as_bytes()));
+            for piece in whole.as_bytes().chunks(PIECE) {
+                sent = sent.and_then(|()| io::Write::write_all(&mut stream, piece));
+                std::thread::sleep(Duration::from_secs(1));
+            }
+        }
+    });
+    let Ok(Location::Url(endpoint)) = Location::parse(endpoint.into()) else {
+        panic!("no URL");
+    };
+    let settings = RemoteSettings {
+        endpoint: Some(endpoint),
+        timeout: Some(Duration::from_secs(24)),
+        ..quick()
+    };
+    let connection = fetcher("s3://b/d/", &settings);
+    assert_eq!(connection.list(b"", b""), Ok((Vec::new(), Vec::new())));
+    assert_eq!(came.load(std::sync::atomic::Ordering::Relaxed), 1);
+}
+
 #[test]
 fn early_hints_go_before_an_answer() {
     let server = Server::start();

@@ -5,14 +5,14 @@
 //! with the range that was asked for, the length of its body with both.
 
 use std::ops::Range;
-use std::time::Instant;
+use std::time::Duration;
 
 use http::{HeaderValue, header};
 use jiff::fmt::rfc2822;
 
 use crate::cli::fetcher::client::Answer;
 use crate::cli::fetcher::exchange::{Counted, Exchange, Header, Wanted};
-use crate::cli::fetcher::patience::{End, Patience};
+use crate::cli::fetcher::patience::{End, Pace, Patience};
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::limits;
 use crate::source::remote::message::{Failure, ObjectState};
@@ -107,7 +107,7 @@ impl Transfer<'_> {
 
     fn looked(&self) -> Result<ObjectState, Trouble> {
         // Not on a condition: an answer of 304 need not have the date, and has not the length.
-        let mut answer = self.get(&[range_header(&(0..1))?], 1)?;
+        let mut answer = self.get(&[range_header(&(0..1))?], self.exchange.client.step)?;
         let now = match answer.status.as_u16() {
             416 => nothing(&answer),
             _ => part(&answer, &(0..1)).map(|part| part.state),
@@ -116,11 +116,24 @@ impl Transfer<'_> {
         now
     }
 
-    /// The answer to a request with these headers, which comes as a whole in so many steps' time,
+    /// The body of at most `most` bytes of what is asked for as a whole: none of it is kept if it
+    /// breaks off, so that it may take half of the time that there is, and leaves the rest to
+    /// another attempt.
+    ///
+    /// # Errors
+    /// Why there is none: also if a step of that time brings too little.
+    pub(super) fn whole(&self, most: usize) -> Result<Vec<u8>, Trouble> {
+        let mut answer = self.get(&[], self.patience.left() / 2)?;
+        let mut pace = Pace::new(self.exchange.client.step);
+        let body = answer.whole(most, |length| pace.received(length))?;
+        Counted::add(&self.exchange.counted.bytes, to_u64(body.len()));
+        Ok(body)
+    }
+
+    /// The answer to a request with these headers, which comes as a whole `within` this time,
     /// whatever it is that drips.
-    pub(super) fn get(&self, headers: &[Header], steps: u32) -> Result<Answer, Trouble> {
-        let left = self.patience.left();
-        let left = left.min(self.exchange.client.step.saturating_mul(steps));
+    fn get(&self, headers: &[Header], within: Duration) -> Result<Answer, Trouble> {
+        let left = self.patience.left().min(within);
         self.exchange.get(self.wanted, headers, left)
     }
 
@@ -162,7 +175,7 @@ impl Transfer<'_> {
             headers.push((header::IF_MATCH, tag));
         }
         // Of a range that is long, what has not come by then is asked for anew.
-        let mut answer = self.get(&headers, 2)?;
+        let mut answer = self.get(&headers, self.exchange.client.step * 2)?;
         if answer.status == 416 {
             let state = nothing(&answer)?;
             compare(expected.get_or_insert(state.clone()), &state)?;
@@ -184,7 +197,7 @@ impl Transfer<'_> {
         sink: &mut Sink<'_>,
     ) -> Result<(), Stop> {
         let mut buffer = vec![0; PIECE];
-        let (mut since, mut brought) = (Instant::now(), 0);
+        let mut pace = Pace::new(self.exchange.client.step);
         while *at < end {
             let most = to_usize(end - *at).unwrap_or(PIECE).min(PIECE);
             let read = answer.body.read(&mut buffer[..most]);
@@ -196,13 +209,8 @@ impl Transfer<'_> {
             sink(*at, &buffer[..length])?;
             *at += to_u64(length);
             self.patience.received(length)?;
-            // Another connection may be faster. Four steps are the time of a whole request.
-            brought += length;
-            if *at < end && since.elapsed() >= self.exchange.client.step {
-                if brought < limits::SLOWEST / 4 {
-                    return Err(Trouble::passing("an answer comes too slowly").into());
-                }
-                (since, brought) = (Instant::now(), 0);
+            if *at < end {
+                pace.received(length)?;
             }
         }
         Ok(())
