@@ -790,6 +790,33 @@ fn a_redirect_is_written_as_it_may_be() {
     }
 }
 
+/// A server that says in one answer how long the object is, and that there is no byte within.
+#[test]
+fn a_range_that_is_there_and_refused_is_asked_for_after_a_pause() {
+    let server = Server::start();
+    let bytes = content(MIB);
+    server.put_tagged("/a.h5", bytes.clone(), "\"1\"");
+    let raw = "HTTP/1.1 416 -\r\netag: \"1\"\r\ncontent-range: bytes */1048576\r\n\
+               content-length: 0\r\n\r\n";
+    let refuse = || {
+        server.faults(|to| {
+            to.raw = Some(Raw {
+                left: 3,
+                of: "",
+                bytes: raw.as_bytes().to_vec(),
+                then: Then::Next,
+            });
+        });
+    };
+    refuse();
+    let connection = fetcher(&server.url("/a.h5"), &quick());
+    let object = open(&connection, "").unwrap();
+    assert_eq!(connection.counters().unwrap().retries, 3);
+    refuse();
+    assert_eq!(read(&object, MIB / 2, 10).unwrap(), bytes[MIB / 2..][..10]);
+    assert_eq!(connection.counters().unwrap().retries, 6);
+}
+
 #[test]
 fn what_is_encoded_is_refused_at_once() {
     let server = Server::start();

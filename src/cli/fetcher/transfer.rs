@@ -109,7 +109,7 @@ impl Transfer<'_> {
         // Not on a condition: an answer of 304 need not have the date, and has not the length.
         let mut answer = self.get(&[range_header(&(0..1))?], self.exchange.client.step)?;
         let now = match answer.status.as_u16() {
-            416 => nothing(&answer),
+            416 => nothing(&answer, 0),
             _ => part(&answer, &(0..1)).map(|part| part.state),
         };
         let _ = answer.text(PIECE, limits::ERROR_TIME);
@@ -177,7 +177,7 @@ impl Transfer<'_> {
         // Of a range that is long, what has not come by then is asked for anew.
         let mut answer = self.get(&headers, self.exchange.client.step * 2)?;
         if answer.status == 416 {
-            let state = nothing(&answer)?;
+            let state = nothing(&answer, range.start)?;
             compare(expected.get_or_insert(state.clone()), &state)?;
             return Ok(());
         }
@@ -262,11 +262,13 @@ fn is_encoded(answer: &Answer) -> bool {
     })
 }
 
-/// The state of an object of which nothing was there to be sent.
-fn nothing(answer: &Answer) -> Result<ObjectState, Trouble> {
+/// The state of an object of which nothing was there to be sent from `at` on. Where the answer says
+/// that there is something, another one may be right.
+fn nothing(answer: &Answer, at: u64) -> Result<ObjectState, Trouble> {
     let length = answer.header("content-range");
     let length = length.and_then(|text| text.strip_prefix("bytes */")?.parse().ok());
     match length {
+        Some(length) if length > at => Err(Trouble::passing("the server refuses a right range")),
         Some(length) => state(answer, length),
         None => Err(Trouble::other("the server refuses the range")),
     }
