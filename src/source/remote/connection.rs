@@ -24,7 +24,7 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::Urgency;
 use crate::source::open::OpenedState;
-use crate::source::remote::failure::{changed, ended, failed, is_missing, silent, unfitting};
+use crate::source::remote::failure::{changed, ended, failed, silent, unfitting};
 use crate::source::remote::message::{
     Counters, FIRST, Failure, ListedName, PACKET, Reply, Request,
 };
@@ -188,7 +188,7 @@ impl Connection {
     /// said to have `length` bytes, if that is known.
     ///
     /// # Errors
-    /// As the server says; [`is_missing`] tells that there is none.
+    /// As the server says; [`is_missing`](super::failure::is_missing) tells that there is none.
     pub(super) fn open(&self, name: &[u8], length: Option<u64>) -> Result<Staging> {
         let said = length.and_then(|length| length.checked_next_multiple_of(PAGE));
         // The first bytes come in any case, whatever the length is now.
@@ -286,18 +286,6 @@ impl Connection {
             object: object.number,
         });
         self.shared.settle(state);
-    }
-
-    /// Looks whether the object is still in its state, and waits for the answer. Where there is
-    /// none, it is taken to be.
-    pub(super) fn look_now(&self, object: &Staging) {
-        let number = object.number;
-        match self.call(|id| Request::Check { id, object: number }) {
-            Ok(Reply::Opened { state, .. }) if state.is_same(object.state()) => object.confirm(),
-            Ok(Reply::Opened { .. }) => object.end(),
-            Err(error) if is_missing(&error) || error == changed() => object.end(),
-            _ => {}
-        }
     }
 
     /// Has these bytes of the object staged, offset and length of each.

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -18,9 +17,6 @@ use crate::wire::to_u64;
 /// Bytes that are brought for a read that no hint has announced: it is of metadata, and more of
 /// that stands around it.
 const BLOCK: u64 = 256 << 10;
-
-/// How long an object is taken to be in its state of which no answer tells that.
-const SAMPLED: Duration = Duration::from_millis(500);
 
 /// An object in the state in which it was opened: its bytes are of that state, or not to be had.
 #[derive(Debug)]
@@ -130,11 +126,7 @@ impl OpenSource for RemoteObject {
 
     /// As far as answers tell. Now and then, this has the object looked at.
     fn is_changed(&self) -> bool {
-        if self.staging.state().is_sampled() {
-            if self.staging.is_due(SAMPLED) {
-                self.connection.look_now(&self.staging);
-            }
-        } else if self.staging.is_due(self.connection.valid()) {
+        if self.staging.is_due(self.connection.valid()) {
             self.connection.look(&self.staging);
         }
         self.staging.is_over()

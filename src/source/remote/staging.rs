@@ -22,9 +22,25 @@ pub(super) struct Staging {
     object: Arc<ObjectIdentity>,
     identity: Identity,
     over: AtomicBool,
-    /// When it was last seen in that state, or a look was begun.
-    seen: Mutex<Instant>,
+    seen: Mutex<Seen>,
 }
+
+/// What is known of an object's state being over or not.
+#[derive(Debug)]
+struct Seen {
+    /// When it was last seen in that state, or the last look ended.
+    last: Instant,
+    /// When the look began that is under way.
+    look: Option<Instant>,
+    /// How long the last look took that told something.
+    took: Duration,
+}
+
+/// How long an object is taken to be in its state of which no answer tells that.
+const SAMPLED: Duration = Duration::from_millis(500);
+
+/// A look at such an object brings bytes: after one, none is begun for so many times what it took.
+const REST: u32 = 10;
 
 impl Staging {
     pub(super) fn new(number: u32, region: u64, name: &[u8], state: ObjectState) -> Self {
@@ -36,7 +52,11 @@ impl Staging {
             identity: Identity::Object(Arc::clone(&object)),
             object,
             over: AtomicBool::new(false),
-            seen: Mutex::new(Instant::now()),
+            seen: Mutex::new(Seen {
+                last: Instant::now(),
+                look: None,
+                took: Duration::ZERO,
+            }),
         }
     }
 
@@ -77,18 +97,37 @@ impl Staging {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// An answer has shown it in that state.
+    /// An answer has brought bytes of it, and so has shown it in that state, if answers tell.
     pub(super) fn confirm(&self) {
-        *lock(&self.seen) = Instant::now();
+        if !self.state().is_sampled() {
+            lock(&self.seen).last = Instant::now();
+        }
     }
 
-    /// Whether it was seen longer ago than what was seen is `valid`. The next time is counted from
-    /// now on.
+    /// A look has ended: whether it has shown it in that state, if it has told that.
+    pub(super) fn looked(&self, is_same: Option<bool>) {
+        let mut seen = lock(&self.seen);
+        seen.last = Instant::now();
+        let took = seen.look.take().map(|began| began.elapsed());
+        match is_same {
+            Some(true) => seen.took = took.unwrap_or_default(),
+            Some(false) => self.end(),
+            None => {}
+        }
+    }
+
+    /// Whether a look is to be begun now: it was seen longer ago than what was seen is `valid`, and
+    /// no look is under way.
     pub(super) fn is_due(&self, valid: Duration) -> bool {
         let mut seen = lock(&self.seen);
-        let is_due = !OpenedState::is_over(self) && seen.elapsed() >= valid;
+        let valid = match self.state().is_sampled() {
+            true => seen.took.saturating_mul(REST).max(SAMPLED),
+            false => valid,
+        };
+        let is_due =
+            !OpenedState::is_over(self) && seen.look.is_none() && seen.last.elapsed() >= valid;
         if is_due {
-            *seen = Instant::now();
+            seen.look = Some(Instant::now());
         }
         is_due
     }
@@ -112,4 +151,33 @@ impl OpenedState for Staging {
 /// How many there are from its start to its end.
 pub(super) fn length(range: &Range<u64>) -> u64 {
     range.end.saturating_sub(range.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::sleep;
+
+    #[test]
+    fn looks_that_bring_bytes_take_a_small_part_of_the_time() {
+        let mut state = ObjectState::default();
+        state.set_sample(b"hash");
+        let object = Staging::new(0, 0, b"", state);
+        let moment = Duration::from_millis(5);
+        let await_look = || {
+            while !object.is_due(Duration::ZERO) {
+                sleep(moment);
+            }
+        };
+        await_look();
+        sleep(Duration::from_millis(100));
+        assert!(!object.is_due(Duration::ZERO), "one is under way");
+        object.looked(Some(true));
+        let ended = Instant::now();
+        await_look();
+        assert!(ended.elapsed() >= Duration::from_millis(900));
+        assert!(!OpenedState::is_over(&object));
+        object.looked(Some(false));
+        assert!(OpenedState::is_over(&object));
+    }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Cause, Error, Result};
 use crate::limits;
+use crate::limits::tests::eventually;
 use crate::memory::lock::lock;
 use crate::source::directory::{Directory, Standing};
 use crate::source::open::OpenSource;
@@ -492,6 +493,52 @@ fn a_look_finds_another_state() {
         .iter()
         .filter(|request| matches!(request, Request::Check { .. }));
     assert_eq!(checks.count(), 1);
+}
+
+fn looks(fetcher: &Fetcher) -> Vec<Request> {
+    let asked = lock(&fetcher.asked).clone();
+    let is_look = |request: &Request| matches!(request, Request::Check { .. });
+    asked.into_iter().filter(is_look).collect()
+}
+
+/// The fetcher answers no look until it is told to. Two of them would be begun in this time.
+#[test]
+fn nobody_waits_for_a_look_at_what_no_answer_tells_apart() {
+    let pair = pair(
+        64 * MIB,
+        Duration::from_millis(600),
+        Box::new(|fetcher, request| {
+            if !matches!(request, Request::Check { .. }) {
+                fetcher.serve(request);
+            }
+        }),
+    );
+    pair.put("", MIB, "\0one");
+    let object = RemoteObject::find(&pair.connection, b"").unwrap().unwrap();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(2) {
+        assert!(!object.is_changed());
+        thread::sleep(Duration::from_millis(5));
+    }
+    let asked = looks(&pair.fetcher);
+    assert_eq!(asked.len(), 1);
+    pair.put("", MIB, "\0two");
+    pair.fetcher.serve(&asked[0]);
+    eventually("the change", || object.is_changed());
+}
+
+#[test]
+fn bytes_of_what_no_answer_tells_apart_do_not_stand_for_a_look() {
+    let pair = good();
+    pair.put("", 1000 * MIB, "\0one");
+    let object = RemoteObject::find(&pair.connection, b"").unwrap().unwrap();
+    let mut at = 0;
+    while looks(&pair.fetcher).is_empty() {
+        read(&object, at, 10).unwrap();
+        at += MIB;
+        assert!(!object.is_changed());
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

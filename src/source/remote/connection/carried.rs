@@ -75,7 +75,7 @@ impl Shared {
             match call {
                 Call::Waits(answer) => *answer = Some(reply),
                 Call::Looks(object) => {
-                    compare(object, &reply);
+                    object.looked(shows(object, &reply));
                     state.calls.remove(&id);
                 }
             }
@@ -129,15 +129,14 @@ impl State {
     }
 }
 
-/// Ends the object's state if the answer to a look shows another.
-fn compare(object: &Staging, reply: &Reply) {
+/// Whether the answer to a look shows the object in its state; `None` where it does not tell.
+fn shows(object: &Staging, reply: &Reply) -> Option<bool> {
     match reply {
-        Reply::Opened { state, .. } if state.is_same(object.state()) => object.confirm(),
-        Reply::Opened { .. }
-        | Reply::Failed {
+        Reply::Opened { state, .. } => Some(state.is_same(object.state())),
+        Reply::Failed {
             failure: Failure::Changed | Failure::NotFound,
             ..
-        } => object.end(),
-        _ => {}
+        } => Some(false),
+        _ => None,
     }
 }
