@@ -136,7 +136,7 @@ impl Url {
         let is_of_bucket = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         match bucket {
             "" => Err("the bucket is missing".to_owned()),
-            _ if bucket.contains('@') => Err("a bucket has no user".to_owned()),
+            _ if bucket.contains(['@', ':']) => Err("a bucket has no user".to_owned()),
             _ if !bucket.bytes().all(is_of_bucket) => Err(format!("`{bucket}` is no bucket")),
             _ => Ok(Url {
                 scheme: Scheme::S3,
@@ -154,7 +154,7 @@ impl Url {
         if rest.contains(is_wrong) {
             return Err("a URL holds no spaces; they are written %20".to_owned());
         }
-        let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
+        let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
         let (rest, query) = match rest.split_once('?') {
             Some((rest, query)) => (rest, Some(query.to_owned())),
             None => (rest, None),
@@ -164,15 +164,16 @@ impl Url {
             Some((user, host)) => (Some(user.to_owned()), host),
             None => (None, authority),
         };
-        // A password with a `/` in it, which is not encoded, looks like a port.
-        let port = host.rsplit_once([':', ']']).map_or("", |(_, port)| port);
         let is_of_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
         match host {
             "" => Err("the host is missing".to_owned()),
-            _ if !port.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Err("the port is no number".to_owned())
+            _ if !has_right_port(host) || user_info.is_none() && is_cut(authority, fragment) => {
+                Err("no port from 1 to 65535 follows the host; \
+                     a `/`, `?` or `#` of a password is encoded (%2F, %3F, %23)"
+                    .to_owned())
             }
-            _ if !host.bytes().all(is_of_host) => Err(format!("`{host}` is no host")),
+            // It may be a user and a password.
+            _ if !host.bytes().all(is_of_host) => Err("the host is none".to_owned()),
             _ => Ok(Url {
                 scheme,
                 authority: host.to_owned(),
@@ -234,6 +235,24 @@ impl Url {
     pub fn file_name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
+}
+
+/// Whether the port of a host, if it has one, is a port. A password looks like one, where a `/`, a
+/// `?` or a `#` in it ends the authority.
+fn has_right_port(host: &str) -> bool {
+    let is_port = |port: &str| {
+        let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && port.parse::<u16>().is_ok_and(|port| port > 0)
+    };
+    let behind_address = host.rsplit_once(']').map_or(host, |(_, port)| port);
+    let port = behind_address.rsplit_once(':');
+    port.is_none_or(|(_, port)| is_port(port))
+}
+
+/// Whether a number before a `#` is a part of a password rather than a port: no server sees a
+/// fragment, so that hardly one has an `@`. In a path, behind a port, it may stand.
+fn is_cut(authority: &str, fragment: &str) -> bool {
+    authority.contains(':') && !authority.ends_with(']') && fragment.contains('@')
 }
 
 impl fmt::Display for Url {
@@ -318,6 +337,21 @@ mod tests {
     }
 
     #[test]
+    fn an_at_sign_may_stand_in_a_path() {
+        for (text, authority, path) in [
+            ("http://h:8080/a@b/c.h5", "h:8080", "a@b/c.h5"),
+            ("http://h/a@b", "h", "a@b"),
+            ("http://joe:12@h:65535/a@b", "h:65535", "a@b"),
+            ("http://[::1]:1/a@b", "[::1]:1", "a@b"),
+            ("http://[::1]/a#b@c", "[::1]", "a"),
+            ("s3://bucket/a@b", "bucket", "a@b"),
+        ] {
+            let page = url(text);
+            assert_eq!((page.authority(), page.path()), (authority, path));
+        }
+    }
+
+    #[test]
     fn a_url_that_is_wrong_is_no_path() {
         let long = format!("http://host/{}", "a".repeat(limits::URL_BYTES));
         for wrong in [
@@ -327,15 +361,27 @@ mod tests {
             "http://",
             "https:///a",
             "http://h/a b",
-            "http://joe:pass/word@h/a",
-            "http://joe:pass?word@h/a",
-            "http://joe:pass#word@h/a",
-            "s3://joe:password@b/a",
+            "http://joe:sesame/word@h/a",
+            "http://joe:sesame?word@h/a",
+            "http://joe:sesame#word@h/a",
+            "s3://joe:sesame/word@b/a",
+            "http://joe%3Asesame/word@h/a",
+            "http://joe:/sesame@h/a",
+            "http://joe:/sesame@h",
+            "http://joe:#sesame@h",
+            "http://joe:?sesame@h",
+            "http://joe:12#sesame@h",
+            "http://joe:123456/sesame@h",
+            "http://h:/a",
+            "http://[::1]:/a",
+            "http://h:0/a",
+            "http://h:65536/a",
+            "s3://joe:sesameword@b/a",
             &long,
         ] {
             let refused = Location::parse(wrong.into());
             match refused {
-                Err(Error::Usage(text)) => assert!(!text.contains("pass"), "{text}"),
+                Err(Error::Usage(text)) => assert!(!text.contains("sesame"), "{text}"),
                 other => panic!("{wrong}: {other:?}"),
             }
         }
