@@ -109,12 +109,20 @@ pub(super) fn files(settings: &RemoteSettings, is_signed: bool) -> Vec<PathBuf> 
 /// The servers of names.
 const RESOLVER: &str = "/etc/resolv.conf";
 
-/// Where a program keeps the servers of names, which replaces its file at each change of the
-/// network.
+/// Where programs keep the servers of names and nothing else. They replace their file at each
+/// change of the network.
+const RESOLVER_DIRECTORIES: &[&str] = &["/run/connman", "/run/resolvconf", "/run/systemd/resolve"];
+
+/// The directory of such a program that the file of the servers leads to.
 fn resolver_directory() -> Option<PathBuf> {
     let real = Path::new(RESOLVER).canonicalize().ok()?;
     let directory = real.parent()?;
-    (directory != Path::new("/etc")).then(|| directory.to_owned())
+    is_of_resolver(directory).then(|| directory.to_owned())
+}
+
+fn is_of_resolver(directory: &Path) -> bool {
+    let mut known = RESOLVER_DIRECTORIES.iter();
+    known.any(|known| directory == Path::new(known))
 }
 
 fn variables(names: &[&str]) -> impl Iterator<Item = PathBuf> {
@@ -161,6 +169,24 @@ fn parse(text: &str, wanted: &str) -> Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_that_holds_other_files_is_not_opened() {
+        for (directory, is_opened) in [
+            ("/run/systemd/resolve", true),
+            ("/run/resolvconf", true),
+            ("/run/connman", true),
+            ("/etc", false),
+            ("/run", false),
+            ("/tmp", false),
+            ("/run/NetworkManager", false),
+            ("/run/systemd", false),
+            ("/run/systemd/resolve/netif", false),
+        ] {
+            let found = is_of_resolver(Path::new(directory));
+            assert_eq!(found, is_opened, "{directory}");
+        }
+    }
 
     #[test]
     fn a_profile_names_its_region_and_server() {
