@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{Flock, FlockArg, OFlag};
 use rustix::fs::{Advice, fadvise};
 
 use crate::error::{Cause, Error, Result};
@@ -95,10 +95,12 @@ pub type Opener = Box<dyn Fn() -> io::Result<File> + Send + Sync>;
 /// # Errors
 /// As the system says.
 pub fn open(path: &Path) -> io::Result<File> {
-    // A FIFO without a writer would make a plain open wait for ever.
+    // A plain open waits for ever for a FIFO's writer, and long for whoever has a lease. A terminal
+    // would become this process's own.
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     OpenOptions::new()
         .read(true)
-        .custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits())
+        .custom_flags(flags.bits())
         .open(path)
 }
 
@@ -107,15 +109,24 @@ pub fn open(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// As the system says; `EISDIR` for a directory, `ELOOP` for a link, `EINVAL` for anything else that
-/// is no regular file.
+/// is no regular file; `EAGAIN` where somebody has a lease on it for writing.
 pub fn open_named(named: &File) -> io::Result<File> {
     let kind = named.metadata()?.file_type();
     match kind {
-        _ if kind.is_file() => File::open(format!("/proc/self/fd/{}", named.as_raw_fd())),
+        _ if kind.is_file() => reopen(named),
         _ if kind.is_dir() => Err(Errno::EISDIR.into()),
         _ if kind.is_symlink() => Err(Errno::ELOOP.into()),
         _ => Err(Errno::EINVAL.into()),
     }
+}
+
+fn reopen(named: &File) -> io::Result<File> {
+    let opened = open(Path::new(&format!("/proc/self/fd/{}", named.as_raw_fd())));
+    // A file that is gone can still be opened so: what is not there is /proc.
+    opened.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Errno::EIO.into(),
+        _ => error,
+    })
 }
 
 impl FileSource {
@@ -312,6 +323,20 @@ mod tests {
     }
 
     const LONG: Duration = limits::UNSEEN_WRITE;
+
+    /// An open that a lease holds up waits for `lease-break-time` unless it is such a one.
+    #[test]
+    fn what_is_named_is_opened_without_waiting() {
+        use nix::fcntl::{FcntlArg, fcntl};
+        use rustix::fs::{CWD, Mode, OFlags, openat};
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "bytes").unwrap();
+        let named = openat(CWD, file.path(), OFlags::PATH, Mode::empty()).unwrap();
+        let opened = open_named(&File::from(named)).unwrap();
+        let flags = OFlag::from_bits_retain(fcntl(&opened, FcntlArg::F_GETFL).unwrap());
+        assert!(flags.contains(OFlag::O_NONBLOCK), "{flags:?}");
+        assert_eq!(io::read_to_string(opened).unwrap(), "bytes");
+    }
 
     #[test]
     fn what_nobody_watches_is_settled_after_its_time() {
