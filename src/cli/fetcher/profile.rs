@@ -47,7 +47,7 @@ pub(super) fn name(settings: &RemoteSettings) -> String {
 
 fn of_file(settings: &RemoteSettings) -> Profile {
     let path = match std::env::var_os("AWS_CONFIG_FILE") {
-        Some(path) => Some(PathBuf::from(path)),
+        Some(path) => Some(expanded(path.into())),
         None => std::env::home_dir().map(|home| home.join(".aws/config")),
     };
     let text = path
@@ -66,8 +66,16 @@ pub(super) fn named(settings: &RemoteSettings) -> Vec<PathBuf> {
         "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
     ];
     match &settings.credentials {
-        Some(file) => vec![file.clone()],
-        None => variables(VARIABLES).collect(),
+        Some(file) => vec![expanded(file.clone())],
+        None => variables(VARIABLES).map(expanded).collect(),
+    }
+}
+
+/// The path as the AWS tools take it: `~/` stands for the user's home.
+fn expanded(path: PathBuf) -> PathBuf {
+    match (path.strip_prefix("~"), std::env::home_dir()) {
+        (Ok(rest), Some(home)) if !rest.as_os_str().is_empty() => home.join(rest),
+        _ => path,
     }
 }
 
@@ -185,6 +193,21 @@ mod tests {
         ] {
             let found = is_of_resolver(Path::new(directory));
             assert_eq!(found, is_opened, "{directory}");
+        }
+    }
+
+    #[test]
+    fn a_named_file_may_stand_in_the_users_home() {
+        let named_as = |text: &str| {
+            named(&RemoteSettings {
+                credentials: Some(text.into()),
+                ..RemoteSettings::default()
+            })
+        };
+        let home = std::env::home_dir().unwrap();
+        assert_eq!(named_as("~/keys/aws"), [home.join("keys/aws")]);
+        for text in ["/a/~/b", "~joe/aws", "keys/~/aws", "~"] {
+            assert_eq!(named_as(text), [PathBuf::from(text)]);
         }
     }
 
