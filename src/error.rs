@@ -146,7 +146,7 @@ impl Error {
 /// The result; nothing where it is damaged.
 ///
 /// # Errors
-/// As it cannot be read now.
+/// Fails if it cannot be read now.
 pub fn if_lasting<T>(found: Result<T>) -> Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),

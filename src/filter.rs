@@ -113,7 +113,7 @@ pub fn check(pipeline: &Pipeline) -> Result<()> {
 /// Whether the filters of a chunk with the mask `filter_mask` can be undone.
 ///
 /// # Errors
-/// As [`check`].
+/// Fails as [`check`] does.
 pub fn check_masked(pipeline: &Pipeline, filter_mask: u32) -> Result<()> {
     if pipeline.0.len() > limits::FILTERS {
         return Err(Error::limit("filters", to_u64(limits::FILTERS)));

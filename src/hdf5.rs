@@ -94,7 +94,7 @@ impl File {
     /// stay as they were: to see later ones, open the file again.
     ///
     /// # Errors
-    /// As the superblock, its extension or the root group is damaged or not built.
+    /// Fails if the superblock, its extension or the root group is damaged or not built.
     pub(crate) fn open(
         source: SharedSource,
         neighbours: Arc<Neighbours>,

@@ -103,7 +103,7 @@ pub trait Container: Send + Sync {
     /// The node itself, parsed; repeated calls are cheap.
     ///
     /// # Errors
-    /// As its header is damaged or of a kind that is not built.
+    /// Fails if its header is damaged or of a kind that is not built.
     fn node(&self, id: NodeId) -> Result<Arc<Node>>;
 
     /// Whether a node that cannot be read looks like a group, as far as its beginning tells.
@@ -124,7 +124,7 @@ pub trait Container: Send + Sync {
     /// lists it; none for the root itself. No other link has any.
     ///
     /// # Errors
-    /// As the path is too long.
+    /// Fails if the path is too long.
     fn names(&self, _target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
         Ok(Vec::new())
     }
@@ -132,8 +132,8 @@ pub trait Container: Send + Sync {
     /// Hands every attribute of the node to `visit` in the file's order until it breaks off.
     ///
     /// # Errors
-    /// As the list is damaged; an attribute that is itself damaged is handed on with its error as
-    /// value.
+    /// Fails if the list is damaged; an attribute that is itself damaged is handed on with its
+    /// error as value.
     fn attributes(
         &self,
         id: NodeId,
@@ -144,7 +144,7 @@ pub trait Container: Send + Sync {
     /// one that was handed on or could not be.
     ///
     /// # Errors
-    /// As `attributes`, of the numbers that were come to.
+    /// Fails as `attributes` does.
     fn attributes_from(
         &self,
         id: NodeId,
@@ -193,7 +193,7 @@ pub trait Container: Send + Sync {
     /// element.
     ///
     /// # Errors
-    /// As [`variable_length`](Self::variable_length).
+    /// Fails as [`variable_length`](Self::variable_length) does.
     fn text_bytes(&self, element: &[u8]) -> Result<u64>;
 
     /// The target of one stored reference element of `kind`.

@@ -65,13 +65,13 @@ pub(crate) trait View: Send + Sync {
     /// The bytes from `offset` on, at most `length`; fewer at the end only.
     ///
     /// # Errors
-    /// As a part that the range touches cannot be read.
+    /// Fails if a part that the range touches cannot be read.
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes>;
 
     /// As `read_at`, but views that can do so give the work up once it is cancelled.
     ///
     /// # Errors
-    /// As `read_at`.
+    /// Fails as `read_at` does.
     fn read_for(&self, offset: u64, length: usize, _cancel: &CancelToken) -> Result<Bytes> {
         self.read_at(offset, length)
     }
@@ -79,7 +79,7 @@ pub(crate) trait View: Send + Sync {
     /// The same bytes, if they are to be had at once; `None` where that may take long.
     ///
     /// # Errors
-    /// As `read_at`.
+    /// Fails as `read_at` does.
     fn read_now(&self, _offset: u64, _length: usize) -> Result<Option<Bytes>> {
         Ok(None)
     }
@@ -92,7 +92,7 @@ pub(crate) trait View: Send + Sync {
     /// The first byte at or after `offset` that is no hole; `None` where there is none.
     ///
     /// # Errors
-    /// As what tells holes from data cannot be read.
+    /// Fails if what tells holes from data cannot be read.
     fn data_at(&self, offset: u64) -> Result<Option<u64>> {
         Ok(self
             .length()
@@ -103,7 +103,7 @@ pub(crate) trait View: Send + Sync {
     /// The first byte at or after `offset` that begins a hole; the length where there is none.
     ///
     /// # Errors
-    /// As what tells holes from data cannot be read.
+    /// Fails if what tells holes from data cannot be read.
     fn hole_at(&self, offset: u64) -> Result<u64> {
         Ok(self.length().unwrap_or(offset))
     }

@@ -46,7 +46,7 @@ impl Allocation {
     /// request may look at is extrapolated from what was seen of it.
     ///
     /// # Errors
-    /// As the chunk index is damaged.
+    /// Fails if the chunk index is damaged.
     pub(super) fn of_chunks(
         grid: &Grid,
         chunked: &Chunked,

@@ -85,7 +85,7 @@ impl<T: Clone> Flight<T> {
     /// The outcome, as soon as there is one.
     ///
     /// # Errors
-    /// As the outcome says; [`Error::unwanted`] once this reader is cancelled.
+    /// Fails with the error of the outcome; [`Error::unwanted`] once this reader is cancelled.
     pub(super) fn wait(&self, cancel: &CancelToken) -> Result<T> {
         let mut outcome = lock(&self.outcome);
         loop {

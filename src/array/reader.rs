@@ -83,7 +83,7 @@ impl Reader {
     /// The `length` bytes at `offset`; fewer only where the array ends.
     ///
     /// # Errors
-    /// As a part of them cannot be read or decoded; never zeros in its stead.
+    /// Fails if a part of them cannot be read or decoded; never zeros in its stead.
     pub(crate) fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
         let stream = self.ahead.as_ref();
         self.read_in(stream, offset, length, &CancelToken::default())
@@ -94,7 +94,8 @@ impl Reader {
     /// needs next are decoded ahead.
     ///
     /// # Errors
-    /// As `read`; [`Error::unwanted`](crate::error::Error::unwanted) once it is cancelled.
+    /// Fails as `read` does; [`Error::unwanted`](crate::error::Error::unwanted) once it is
+    /// cancelled.
     pub(crate) fn read_in(
         &self,
         stream: Option<&Stream>,
@@ -117,7 +118,7 @@ impl Reader {
     /// those of one chunk that is decoded already, or that stand in the file as they are.
     ///
     /// # Errors
-    /// As `read`.
+    /// Fails as `read` does.
     pub(crate) fn read_now(
         &self,
         stream: &Stream,
@@ -176,7 +177,7 @@ impl Reader {
     /// Hands over all bytes in order; those of an encoded block so that each piece is decoded once.
     ///
     /// # Errors
-    /// As `read`.
+    /// Fails as `read` does.
     pub(crate) fn read_all(&self, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
         const PART: u64 = 1 << 20;
         let piece = match &self.content {
@@ -194,7 +195,7 @@ impl Reader {
     /// limits.
     ///
     /// # Errors
-    /// As the chunk index is damaged.
+    /// Fails if the chunk index is damaged.
     pub(crate) fn allocation(&self) -> Result<Allocation> {
         if let Some(known) = self.allocation.get() {
             return Ok(known.clone());

@@ -68,7 +68,7 @@ impl Stored {
     /// share them.
     ///
     /// # Errors
-    /// As for `new`.
+    /// Fails as `new` does.
     pub(super) fn in_pieces(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Self> {
         let mut stored = Stored::new(engine, array)?;
         if let Location::Extents(extents) = stored.location {
@@ -342,7 +342,7 @@ impl Stored {
     /// Which parts of the array are stored.
     ///
     /// # Errors
-    /// As the chunk index is damaged.
+    /// Fails if the chunk index is damaged.
     pub(super) fn allocation(&self) -> Result<Allocation> {
         let zero_fill = self.fill.is_zero();
         let chunks = match &self.location {

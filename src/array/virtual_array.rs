@@ -25,7 +25,7 @@ pub(super) trait SourceReader: Send + Sync {
     /// The `length` bytes at `offset`, all within the array.
     ///
     /// # Errors
-    /// As a part of them cannot be read or decoded.
+    /// Fails if a part of them cannot be read or decoded.
     fn read(&self, offset: u64, length: usize) -> Result<Bytes>;
 }
 
@@ -114,7 +114,8 @@ impl VirtualArray {
     /// Bytes `offset..end` of the array.
     ///
     /// # Errors
-    /// As a source that is there cannot be read; `Limit` where too many parts lie over each other.
+    /// Fails if a source that is there cannot be read; `Limit` where too many parts lie over each
+    /// other.
     pub(super) fn read(&self, offset: u64, end: u64) -> Result<Bytes> {
         let mut reply = self.fill.bytes(offset, end);
         let size = u64::from(self.array.datatype.size);

@@ -30,7 +30,7 @@ pub(crate) trait StoredElements: Send + Sync {
     /// At most `length` bytes of them from `offset` on, fewer only at the end.
     ///
     /// # Errors
-    /// As they cannot be read.
+    /// Fails if they cannot be read.
     fn stored(&self, offset: u64, length: usize) -> Result<Bytes>;
 
     /// Which of them are stored at all; `None` where that is not known.
@@ -101,7 +101,7 @@ impl VariableLength {
     /// The same of so many `elements` of `datatype`, which `stored` has.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Fails as [`new`](Self::new) does.
     pub(crate) fn over(
         stored: Arc<dyn StoredElements>,
         datatype: &Datatype,
@@ -137,8 +137,8 @@ impl VariableLength {
     /// go away.
     ///
     /// # Errors
-    /// As an element, or what it points to, cannot be read; [`Error::unwanted`] once the request is
-    /// to end.
+    /// Fails if an element, or what it points to, cannot be read; [`Error::unwanted`] once the
+    /// request is to end.
     pub(crate) fn length(&self, cancel: &CancelToken) -> Result<u64> {
         Ok(self.starts(cancel)?.last().copied().unwrap_or(0))
     }
@@ -156,7 +156,7 @@ impl VariableLength {
     /// The `length` bytes at `offset`, fewer only at the end; `place` is where the last read ended.
     ///
     /// # Errors
-    /// As an element that the range touches, or what it points to, cannot be read.
+    /// Fails if an element that the range touches, or what it points to, cannot be read.
     pub(crate) fn read(
         &self,
         offset: u64,
@@ -216,7 +216,7 @@ impl VariableLength {
     /// all end.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Fails as [`read`](Self::read) does.
     pub(crate) fn offsets(&self, first: u64, count: u64, cancel: &CancelToken) -> Result<Vec<u64>> {
         let starts = self.starts(cancel)?;
         let last = first.saturating_add(count).min(self.elements + 1);

@@ -21,7 +21,7 @@ pub(crate) fn read(source: &dyn Source) -> Result<Option<Vec<u64>>> {
 /// As [`read`], where the index is in the last `bytes` of the file.
 ///
 /// # Errors
-/// As [`read`].
+/// Fails as [`read`] does.
 pub(crate) fn read_in_last(source: &dyn Source, bytes: u64) -> Result<Option<Vec<u64>>> {
     let length = source.length();
     let range = length.saturating_sub(bytes)..length;

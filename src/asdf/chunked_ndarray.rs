@@ -72,7 +72,7 @@ pub(crate) fn describe(context: &Context, effort: &Effort, node: Index) -> Resul
 /// chunks.
 ///
 /// # Errors
-/// As [`describe`].
+/// Fails as [`describe`] does.
 pub(crate) fn blocks(context: &Context, effort: &Effort, node: Index) -> Result<Vec<DataBlock>> {
     let effort = fields::description(effort);
     let mut parser = Parser::new(context, &effort);

@@ -91,7 +91,7 @@ impl Contents {
     /// The content as bytes: a plain block as it stands in the file.
     ///
     /// # Errors
-    /// As the header is damaged; what cannot be decoded is an error of the array's storage.
+    /// Fails if the header is damaged; what cannot be decoded is an error of the array's storage.
     pub(crate) fn array(&self, place: usize) -> Result<Arc<Array>> {
         let cached = self.cached_block(place)?;
         if let Some(array) = cached.array.get() {

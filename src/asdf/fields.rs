@@ -58,7 +58,7 @@ impl<'a> Fields<'a> {
     /// The entries of the mapping `node`.
     ///
     /// # Errors
-    /// As its merge keys cannot be followed, `Limit` where it takes too much to look at them.
+    /// Fails if its merge keys cannot be followed, `Limit` where it takes too much to look at them.
     pub(crate) fn new(document: Reading<'a>, node: Index) -> Result<Self> {
         for &(key, _) in document.pairs(node).unwrap_or_default() {
             look(document, key)?;
@@ -112,7 +112,7 @@ pub(crate) fn look(document: Reading<'_>, node: Index) -> Result<()> {
 /// The value of a scalar of type int; none for anything else.
 ///
 /// # Errors
-/// As [`look`].
+/// Fails as [`look`] does.
 pub(crate) fn integer(document: Reading<'_>, node: Index) -> Result<Option<i128>> {
     look(document, node)?;
     match (document.core_tag(node), document.text(node)) {

@@ -72,7 +72,7 @@ pub(crate) fn read(
 /// `None` if no element is null.
 ///
 /// # Errors
-/// As `read`.
+/// Fails as `read` does.
 pub(crate) fn nulls(document: Reading<'_>, data: Index, dims: &[u64]) -> Result<Option<Vec<u8>>> {
     if dims.contains(&0) {
         return Ok(None);

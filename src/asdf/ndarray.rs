@@ -107,7 +107,7 @@ pub(crate) fn extent(
 /// The block that holds the elements of the ndarray at `node`; `None` where they stand in the tree.
 ///
 /// # Errors
-/// As there is none, or the file that has it cannot be opened.
+/// Fails if there is none, or the file that has it cannot be opened.
 pub(crate) fn data_block(
     document: Reading<'_>,
     contents: &Contents,
@@ -130,7 +130,7 @@ pub(crate) fn data_block(
 /// if no element is null, or the data does not stand in the tree.
 ///
 /// # Errors
-/// As the data is damaged.
+/// Fails if the data is damaged.
 pub(crate) fn nulls(document: Reading<'_>, node: Index, array: &Array) -> Result<Option<Array>> {
     let effort = fields::description(document.effort());
     let document = Reading::new(&document, &effort);

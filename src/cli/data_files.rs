@@ -127,7 +127,7 @@ fn is_data(path: &Path) -> bool {
 /// The file that `path` leads through, beneath a directory or a prefix, and the rest of the path.
 ///
 /// # Errors
-/// As the server of the prefix says.
+/// Fails with the error of the prefix's server.
 pub(super) fn file_on(
     directory: &Location,
     path: &OsString,

@@ -31,7 +31,7 @@ pub(super) struct Ends {
 /// Starts the fetcher for the source of this call.
 ///
 /// # Errors
-/// As the system cannot start it.
+/// Fails if the system cannot start it.
 pub(super) fn start_fetcher(call: &Call, errors: Stdio) -> io::Result<(Child, Ends)> {
     let (own, other) = packets::pair()?;
     let stage = memfd_create("h5fs stage", MemfdFlags::CLOEXEC)?;
@@ -60,7 +60,7 @@ fn own_path(file: &OwnedFd) -> String {
 /// input of the process on it.
 ///
 /// # Errors
-/// As the system says.
+/// Fails with the system's error.
 pub(super) fn leash(ends: Option<&Ends>) -> io::Result<(UnixStream, Stdio)> {
     let (held, worn) = UnixStream::pair()?;
     if let Some(ends) = ends {

@@ -108,7 +108,7 @@ impl Arguments {
     /// The command that reads `source`.
     ///
     /// # Errors
-    /// As the system does not say where this program is.
+    /// Fails if the system does not say where this program is.
     pub(super) fn command(&self, source: &Location) -> Result<Command> {
         let command = self.call(source).again(Role::Launcher);
         let mut command = command.map_err(|error| Error::io(&error, "starting `h5fs`"))?;

@@ -58,7 +58,7 @@ impl FreePlace {
     /// this directory itself and not on another mount that was faster.
     ///
     /// # Errors
-    /// As [`FreePlace::at`].
+    /// Fails as [`FreePlace::at`] does.
     pub(crate) fn mounted(&self, device: Option<Device>) -> Result<OwnMount> {
         const KIND: &str = "fuse.h5fs";
         let is_here =
@@ -187,7 +187,7 @@ impl OwnMount {
     /// Takes it away as soon as it is not covered any more.
     ///
     /// # Errors
-    /// As [`OwnMount::take_away`].
+    /// Fails as [`OwnMount::take_away`] does.
     pub(crate) fn take_away_when_uncovered(&self) -> Result<()> {
         // In case the kernel does not tell.
         const LOOK_AGAIN: u16 = 10_000;

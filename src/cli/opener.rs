@@ -38,7 +38,7 @@ const ANSWER: usize = 5;
 /// Starts the process that opens `path`, which is absolute, as the user `owner`.
 ///
 /// # Errors
-/// As the system cannot start it.
+/// Fails if the system cannot start it.
 pub(super) fn start(path: &Path, owner: u32) -> io::Result<Opener> {
     let (own, other) = packets::pair()?;
     set_socket_timeout(&own, Timeout::Recv, Some(PATIENCE))?;

@@ -233,7 +233,7 @@ impl Words {
     /// Sets what the words say; a later word wins over an earlier one.
     ///
     /// # Errors
-    /// As [`words`].
+    /// Fails as [`words`] does.
     pub(crate) fn set(&self, to: &mut Settings) -> Result<(), String> {
         const BY_MOUNT_FUSE: [&str; 4] = ["dev", "nodev", "suid", "nosuid"];
         let has = |word: &str| self.0.iter().any(|own| own == word);

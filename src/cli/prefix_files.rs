@@ -62,7 +62,7 @@ impl PrefixFiles {
     /// The names in a directory, sorted.
     ///
     /// # Errors
-    /// As the server says.
+    /// Fails with the server's error.
     pub(super) fn list(&self, directory: &Path) -> Result<Vec<Name>> {
         let mut names = Vec::new();
         self.directory.list(directory)?.visit(0, &mut |listed| {
@@ -104,7 +104,7 @@ impl PrefixFiles {
     /// The object that `path` leads through, and the rest of the path.
     ///
     /// # Errors
-    /// As the server says.
+    /// Fails with the server's error.
     pub(super) fn file_on(&self, path: &Path) -> Result<Option<(Location, OsString)>> {
         let mut names = path.components();
         let mut file = PathBuf::new();

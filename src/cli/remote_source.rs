@@ -91,7 +91,7 @@ impl RemoteSource {
     /// added to the `warnings`.
     ///
     /// # Errors
-    /// As the fetcher says.
+    /// Fails with the fetcher's error.
     pub(super) fn served(
         self,
         options: &mut Options,

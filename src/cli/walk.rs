@@ -56,7 +56,8 @@ impl<'a> Names<'a> {
     /// The next name; `None` at the end.
     ///
     /// # Errors
-    /// As the index is damaged, or what bears a name cannot be opened; nothing comes after that.
+    /// Fails if the index is damaged, or what bears a name cannot be opened; nothing comes after
+    /// that.
     pub(super) fn next(&mut self) -> Result<Option<Named>> {
         if self.batch.len() == 0 {
             self.batch = match self.is_ordered {

@@ -51,7 +51,7 @@ pub fn decode(
 /// whole, which have checksums of their own, and whether the stream is. Memory grows with it.
 ///
 /// # Errors
-/// As [`each_part`].
+/// Fails as [`each_part`] does.
 pub fn grow_cut(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
     let mut output = Vec::new();
     let is_whole = each_part(stream, most, &|| true, &mut |part| {

@@ -42,7 +42,7 @@ impl Counts {
     /// unless it may be right the next time.
     ///
     /// # Errors
-    /// As a unit cannot be written.
+    /// Fails if a unit cannot be written.
     pub(super) fn of(
         &self,
         text: CountedText,
@@ -80,7 +80,7 @@ impl Counts {
 /// Counts the text of `units`.
 ///
 /// # Errors
-/// As a unit cannot be written; [`Error::unwanted`](crate::error::Error::unwanted) where the
+/// Fails if a unit cannot be written; [`Error::unwanted`](crate::error::Error::unwanted) where the
 /// request that `effort` is granted to is to end.
 pub(super) fn count(units: &dyn Units, engine: &Engine, effort: &Effort) -> Counted {
     if units.even().is_none() && units.values() > limits::QUICK_VALUES {

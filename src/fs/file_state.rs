@@ -389,7 +389,7 @@ impl FileState {
     /// An array of bytes, opened for one reader.
     ///
     /// # Errors
-    /// As it is known before reading that it cannot be read.
+    /// Fails if it is known before reading that it cannot be read.
     pub(super) fn open_bytes(&self, array: Arc<Array>) -> Result<Box<dyn View>> {
         if array.bytes()? == 0 {
             array.storage.as_ref().map_err(Clone::clone)?;
@@ -402,7 +402,7 @@ impl FileState {
     /// A run of bytes, opened for one reader.
     ///
     /// # Errors
-    /// As [`open_bytes`](Self::open_bytes).
+    /// Fails as [`open_bytes`](Self::open_bytes) does.
     pub(super) fn open_extent(&self, extent: Extent) -> Result<Box<dyn View>> {
         self.open_bytes(Arc::new(Array {
             datatype: Datatype::integer(1, false, ByteOrder::Little),
@@ -484,7 +484,7 @@ impl FileState {
     /// Of a file that grows none is kept.
     ///
     /// # Errors
-    /// As a unit cannot be written.
+    /// Fails if a unit cannot be written.
     pub(super) fn count(&self, text: CountedText, units: &dyn Units) -> Result<Option<Arc<Count>>> {
         match self.is_growing() {
             true => counts::count(units, &self.engine, &self.effort),

@@ -48,7 +48,7 @@ impl Filesystem {
     /// The tree of the file at `source`.
     ///
     /// # Errors
-    /// As the file cannot be opened, or is of no known format, or its root is damaged.
+    /// Fails if the file cannot be opened, or is of no known format, or its root is damaged.
     pub fn open(source: &Path, options: &Options) -> Result<Self> {
         Self::of(Unread::open(source)?, options)
     }
@@ -56,7 +56,7 @@ impl Filesystem {
     /// The tree of the file that is open.
     ///
     /// # Errors
-    /// As it is of no known format, or its root is damaged.
+    /// Fails if it is of no known format, or its root is damaged.
     pub fn of(source: Unread, options: &Options) -> Result<Self> {
         let watch = source.watch;
         refuse_fine_list(&*watch.file(), options)?;
@@ -203,7 +203,7 @@ impl Filesystem {
     /// The names of the extended attributes, each with `user.`.
     ///
     /// # Errors
-    /// As the object's list of attributes is damaged.
+    /// Fails if the object's list of attributes is damaged.
     pub fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
         self.listxattr_for(ino, &CancelToken::default())
     }
@@ -221,7 +221,7 @@ impl Filesystem {
     /// files that it needs, and hands on what is wrong with which part.
     ///
     /// # Errors
-    /// As the object itself or its list of attributes is damaged.
+    /// Fails if the object itself or its list of attributes is damaged.
     pub fn examine(&self, ino: Ino, find: &mut dyn FnMut(Finding<'_>)) -> Result<()> {
         // No request of the kernel waits for it, so that it may look at as much as it needs.
         let (file, inode) = self.mount.find_inode(ino)?;
@@ -232,7 +232,7 @@ impl Filesystem {
     /// Opens a regular file.
     ///
     /// # Errors
-    /// As it is known before reading that its content cannot be served.
+    /// Fails if it is known before reading that its content cannot be served.
     pub fn open_file(&self, ino: Ino) -> Result<Opened> {
         self.open_file_for(ino, &CancelToken::default())
     }
@@ -295,7 +295,8 @@ impl Filesystem {
     /// it says that it is full; that entry is not taken.
     ///
     /// # Errors
-    /// As the index is damaged at `cookie`; where it is damaged further on, the next call says so.
+    /// Fails if the index is damaged at `cookie`; where it is damaged further on, the next call
+    /// says so.
     pub fn readdir(
         &self,
         handle: Handle,
@@ -414,7 +415,7 @@ impl Filesystem {
     /// At most `length` bytes of an open file from `offset` on; fewer at its end only.
     ///
     /// # Errors
-    /// As a part that the range touches cannot be read; `ESTALE` once the source has changed;
+    /// Fails if a part that the range touches cannot be read; `ESTALE` once the source has changed;
     /// `ENOMEM` where what would be kept for the next read, with all else that is open, takes too
     /// much.
     pub fn read(&self, handle: Handle, offset: u64, length: usize) -> Result<Bytes> {
@@ -425,7 +426,7 @@ impl Filesystem {
     /// then.
     ///
     /// # Errors
-    /// As `read`; [`Error::unwanted`] once the read is cancelled.
+    /// Fails as `read` does; [`Error::unwanted`] once the read is cancelled.
     pub(super) fn read_for(
         &self,
         handle: Handle,
@@ -443,7 +444,7 @@ impl Filesystem {
     /// The same bytes, if they are to be had without decoding or waiting.
     ///
     /// # Errors
-    /// As `read`.
+    /// Fails as `read` does.
     pub(super) fn read_now(
         &self,
         handle: Handle,

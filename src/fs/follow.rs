@@ -41,7 +41,7 @@ pub(super) fn follow(
 /// The same of a link of `group` that leads to `target`.
 ///
 /// # Errors
-/// As [`follow`].
+/// Fails as [`follow`] does.
 pub(super) fn follow_to(
     mount: &Mount,
     file: &Arc<FileState>,

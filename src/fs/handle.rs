@@ -64,7 +64,7 @@ impl Open {
     }
 
     /// # Errors
-    /// As [`file`](Self::file).
+    /// Fails as [`file`](Self::file) does.
     pub(super) fn directory(ino: u64, file: Arc<FileState>) -> Result<Self> {
         Self::new(ino, file, Content::Directory(Mutex::default()), None)
     }

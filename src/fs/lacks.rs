@@ -69,7 +69,7 @@ impl Sources<'_, '_> {
 /// Hands on why a link into another file leads nowhere.
 ///
 /// # Errors
-/// As the link itself cannot be read.
+/// Fails if the link itself cannot be read.
 pub(super) fn examine_link(target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {
     let directory = target.directory();
     let link = directory.find(&target.inode.name)?.target;

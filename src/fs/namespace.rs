@@ -320,7 +320,7 @@ impl Directory<'_> {
     /// The path, as in the file, that a link into another file leads to there.
     ///
     /// # Errors
-    /// As what says so cannot be read.
+    /// Fails if what says so cannot be read.
     pub(super) fn path_there(&self, target: &LinkTarget) -> Result<Vec<u8>> {
         if let LinkTarget::External { path, .. } = target {
             return Ok(path.clone());

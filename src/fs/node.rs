@@ -136,7 +136,7 @@ pub(super) trait FsNode: Sync {
     /// The attributes, worked out at any cost.
     ///
     /// # Errors
-    /// As that cannot be found out now.
+    /// Fails if that cannot be found out now.
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
         Ok(target.bare(self.kind()))
     }
@@ -157,7 +157,7 @@ pub(super) trait FsNode: Sync {
     /// Hands the entries of this directory from `first` on to `visit`, until it has no room.
     ///
     /// # Errors
-    /// As the directory cannot be read at `first`.
+    /// Fails if the directory cannot be read at `first`.
     fn list(
         &self,
         _target: &Target<'_>,
@@ -176,7 +176,7 @@ pub(super) trait FsNode: Sync {
     /// The content of this regular file.
     ///
     /// # Errors
-    /// As it is known before reading that it cannot be served.
+    /// Fails if it is known before reading that it cannot be served.
     fn open(&self, _target: &Target<'_>) -> Result<Box<dyn View>> {
         Err(match self.kind() {
             Kind::Symlink => refusal(Errno::ELOOP, "open"),
@@ -200,7 +200,7 @@ pub(super) trait FsNode: Sync {
     /// Reads all of the object but its content, and hands on what is wrong with which part of it.
     ///
     /// # Errors
-    /// As the object itself, or its list of attributes, is damaged.
+    /// Fails if the object itself, or its list of attributes, is damaged.
     fn examine(&self, _target: &Target<'_>, _find: &mut Find<'_>) -> Result<()> {
         Ok(())
     }

@@ -43,7 +43,7 @@ fn size(node: &Node) -> u64 {
 /// Bytes of the object's content, and what of it is stored: at any cost, or only where it is cheap.
 ///
 /// # Errors
-/// As how many bytes they are cannot be found out now.
+/// Fails if their number cannot be found out now.
 pub(super) fn measure(file: &FileState, node: &Node, at_any_cost: bool) -> Result<(u64, Stored)> {
     Ok(match &node.kind {
         NodeKind::Array(array) if VariableLength::is_made_of(array) => match at_any_cost {
@@ -100,7 +100,7 @@ fn stored_chunks(file: &FileState, node: &Node, array: &Arc<Array>) -> Stored {
 /// The object's content, opened.
 ///
 /// # Errors
-/// As it is known before reading that it cannot be served.
+/// Fails if it is known before reading that it cannot be served.
 pub(super) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>> {
     if let NodeKind::Array(array) = &node.kind
         && let Err(error) = &array.storage

@@ -304,7 +304,7 @@ impl OtherFiles {
     /// are known, until `is_found`.
     ///
     /// # Errors
-    /// As some cannot be read now, so that the search means nothing.
+    /// Fails if some cannot be read now, so that the search means nothing.
     fn search(&self, source: &FileState, is_found: &dyn Fn() -> bool) -> Result<()> {
         let started = Instant::now();
         loop {

@@ -43,7 +43,7 @@ impl Document {
     /// Whether a reader of it is to be handed what `file`, a later state, has appended.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Fails as [`new`](Self::new) does.
     pub(super) fn goes_on_in(&self, file: &FileState, inode: &Inode) -> Result<bool> {
         Ok(self.rows.is_some() && self.rows == rows(file, inode)?)
     }
@@ -156,7 +156,7 @@ impl Pins {
     /// The number of what has the number `ino` where no earlier state of it is open.
     ///
     /// # Errors
-    /// As [`fixed`](Self::fixed).
+    /// Fails as [`fixed`](Self::fixed) does.
     pub(super) fn number(&self, ino: u64, file: &FileState, inode: &Inode) -> Result<u64> {
         Ok(match self.fixed(ino, file, inode)? {
             Some(pinned) if !pinned.file.is_same_state(file) => inode::of_state(ino, file.opened()),

@@ -43,7 +43,7 @@ pub(super) type Found = (Box<dyn View>, Arc<Node>);
 /// The attributes of the target, which is a part that was `found` again.
 ///
 /// # Errors
-/// As it cannot be found out now.
+/// Fails if it cannot be found out now.
 pub(super) fn stat(target: &Target<'_>, found: Result<Found>) -> Result<Entry> {
     // Opening it will tell why it cannot be read. If it may be read then, no size is made up.
     let found = if_lasting(found)?;
@@ -51,10 +51,10 @@ pub(super) fn stat(target: &Target<'_>, found: Result<Found>) -> Result<Entry> {
     Ok(target.sized(length.unwrap_or(0)).kept_if(found.is_some()))
 }
 
-/// The part; with the option `verify`, if the array's block is as its checksum says.
+/// The part; with the option `verify`, only of a block that agrees with its checksum.
 ///
 /// # Errors
-/// As it is not.
+/// Fails if the block does not agree, or cannot be read.
 pub(super) fn open(target: &Target<'_>, (view, node): Found) -> Result<Box<dyn View>> {
     object::verify(target.mount, target.file, node.id)?;
     Ok(view)
@@ -185,7 +185,7 @@ fn find_again(target: &Target<'_>) -> Result<Found> {
 /// has those.
 ///
 /// # Errors
-/// As [`view`].
+/// Fails as [`view`] does.
 fn opened(
     mount: &Mount,
     place: &Place,

@@ -209,7 +209,7 @@ fn kind_of(node_type: NodeType) -> Kind {
 /// out unless they are wanted `at_any_cost`.
 ///
 /// # Errors
-/// As what stands there cannot be read now: the next time it may be told what it is.
+/// Fails if what stands there cannot be read now: the next time it may be told what it is.
 pub(super) fn enter(
     mount: &Mount,
     directory: &Directory<'_>,
@@ -356,7 +356,7 @@ fn described(target: &Target<'_>) -> Described {
 /// The fact about an object beside its description: how the block with its elements is compressed.
 ///
 /// # Errors
-/// As that cannot be found out now.
+/// Fails if that cannot be found out now.
 fn facts(file: &FileState, node: &Node) -> Result<Facts> {
     let extras = file.container.extras();
     let extras = extras.filter(|_| matches!(node.kind, NodeKind::Array(_)));

@@ -274,7 +274,7 @@ fn counted(target: &Target<'_>, texts: Texts) -> Result<Box<dyn View>> {
 /// Hands the entries of the directory of an array, or of one within that, to `visit`.
 ///
 /// # Errors
-/// As the chunk index cannot be read at `first`.
+/// Fails if the chunk index cannot be read at `first`.
 pub(super) fn list(
     directory: &Target<'_>,
     listing: &mut Listing,

@@ -79,7 +79,7 @@ impl<'a> ChunkNames<'a> {
     /// The first one from number `at` on. `effort` pays for the index.
     ///
     /// # Errors
-    /// As the index is damaged.
+    /// Fails if the index is damaged.
     pub(super) fn find(
         &self,
         walk: &mut Walk,

@@ -40,8 +40,8 @@ pub(super) enum Presence {
 /// Whether `node` is in a store.
 ///
 /// # Errors
-/// As that cannot be found out, or a reader would not find out what its elements stand for: it is
-/// not in the store then.
+/// Fails if that cannot be found out, or if a reader could not find out what its elements stand
+/// for: it is not in the store then.
 pub(super) fn presence(file: &FileState, node: &Node) -> Result<Presence> {
     let container = &*file.container;
     let Some(array) = node.array() else {
@@ -261,7 +261,7 @@ fn of_array(
 /// Whether the chunks of an array are the stored ones in this store.
 ///
 /// # Errors
-/// As that cannot be found out now.
+/// Fails if that cannot be found out now.
 pub(super) fn has_stored_chunks(
     file: &FileState,
     node: &Node,

@@ -115,7 +115,7 @@ impl<'a> ViewGroup<'a> {
     /// Whether groups and links are in it.
     ///
     /// # Errors
-    /// As the object cannot be read now.
+    /// Fails if the object cannot be read now.
     pub(super) fn is_of_group(&self) -> Result<bool> {
         let node = if_lasting(self.file.container.node(self.object))?;
         Ok(node.is_some_and(|node| matches!(node.kind, NodeKind::Group)))
@@ -124,7 +124,7 @@ impl<'a> ViewGroup<'a> {
     /// Whether an array, or what passes for one, is in it.
     ///
     /// # Errors
-    /// As the object cannot be read now.
+    /// Fails if the object cannot be read now.
     pub(super) fn is_of_array(&self) -> Result<bool> {
         let node = if_lasting(self.file.container.node(self.object))?;
         Ok(node.is_some_and(|node| node.array().is_some()))
@@ -171,7 +171,7 @@ impl<'a> ViewGroup<'a> {
     /// The files of the root itself, in its own directory; of a store, the document of any group.
     ///
     /// # Errors
-    /// As the root cannot be read now.
+    /// Fails if the root cannot be read now.
     pub(super) fn root_files(&self) -> Result<Vec<ViewEntry>> {
         if self.tree.store.is_some() {
             return self.document().map(|document| vec![document]);
@@ -273,7 +273,7 @@ impl<'a> ViewGroup<'a> {
     /// The entries of this tree for one of the source's tree: none, a directory, files, or all.
     ///
     /// # Errors
-    /// As the object cannot be read now.
+    /// Fails if the object cannot be read now.
     pub(super) fn forms(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
         if self.tree.store.is_some() {
             return self

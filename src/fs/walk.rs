@@ -23,7 +23,7 @@ impl Filesystem {
     /// The same, but where the last name is a symbolic link, that itself.
     ///
     /// # Errors
-    /// As [`resolve`](Self::resolve).
+    /// Fails as [`resolve`](Self::resolve) does.
     pub fn resolve_link(&self, path: &[u8]) -> Result<Entry> {
         self.passing(path, false)
     }

@@ -88,7 +88,7 @@ impl Object<'_> {
     /// The names, each with `user.`.
     ///
     /// # Errors
-    /// As the object's list of attributes is damaged.
+    /// Fails if the object's list of attributes is damaged.
     pub(super) fn list(&self) -> Result<Vec<Vec<u8>>> {
         let mut list = List::default();
         for (name, value) in self.builtin() {

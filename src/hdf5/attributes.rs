@@ -51,7 +51,7 @@ impl<'a> Attributes<'a> {
     /// The attributes of the object that `header` describes.
     ///
     /// # Errors
-    /// As the message or heap that says where they are is damaged.
+    /// Fails if the message or heap that says where they are is damaged.
     pub(crate) fn open(
         metadata: &'a Arc<Metadata>,
         shared: &'a SharedMessages,
@@ -113,7 +113,7 @@ impl<'a> Attributes<'a> {
     /// The attribute called `name`.
     ///
     /// # Errors
-    /// As it is not among those whose names can be read, and there are others.
+    /// Fails if it is not among those whose names can be read, and there are others.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Attribute>> {
         if let Some(dense) = &self.dense {
             return self.find_dense(dense, name);

@@ -74,7 +74,7 @@ impl BtreeV1 {
     /// of some hundred chunks can have as many levels.
     ///
     /// # Errors
-    /// As for every node: `Corrupt` where it is not one of this tree's type.
+    /// Fails as for every node: `Corrupt` where it is not one of this tree's type.
     pub(crate) fn root(&self) -> Result<Node> {
         self.node(self.root, 0)
     }
@@ -95,7 +95,7 @@ impl BtreeV1 {
     /// The node that child `i` of `node` is. Its level is lower, so no way down is a circle.
     ///
     /// # Errors
-    /// As for every node; `Limit` where all nodes on the way down have more than
+    /// Fails as for every node; `Limit` where all nodes on the way down have more than
     /// `limits::TREE_BRANCH` bytes.
     pub(crate) fn descend(&self, node: &Node, i: usize) -> Result<Node> {
         let child = self.node(self.defined_child(node, i)?, node.branch)?;
@@ -293,7 +293,7 @@ impl LeafEntries {
     /// The next entry.
     ///
     /// # Errors
-    /// As a node on the way is damaged; the tree is then at its end.
+    /// Fails if a node on the way is damaged; the tree is then at its end.
     pub(crate) fn next_entry(&mut self) -> Result<Option<LeafEntry<'_>>> {
         match self.advance() {
             Ok(true) => Ok(self.path.last().map(|(node, taken)| LeafEntry {
@@ -328,7 +328,7 @@ impl LeafEntries {
     /// Goes on at a `place` of this tree: a descent.
     ///
     /// # Errors
-    /// As a node on the way is damaged; the tree is then at its end.
+    /// Fails if a node on the way is damaged; the tree is then at its end.
     pub(crate) fn go_to(&mut self, place: &EntryPosition) -> Result<()> {
         self.path.clear();
         let mut path: Vec<(Node, usize)> = Vec::new();
@@ -412,7 +412,7 @@ impl Leaves {
     /// The absolute offset of the next symbol table node, `None` after the last.
     ///
     /// # Errors
-    /// As a node on the way is damaged; the tree is then at its end.
+    /// Fails if a node on the way is damaged; the tree is then at its end.
     pub(crate) fn next_leaf(&mut self) -> Result<Option<Address>> {
         let entry = self.0.next_entry()?;
         let leaf = entry.map(|entry| entry.tree.defined_child(entry.node, entry.i));
@@ -444,7 +444,7 @@ impl Leaves {
     /// Goes back to a `place` of this group, or ahead to it.
     ///
     /// # Errors
-    /// As a node on the way is damaged; the tree is then at its end.
+    /// Fails if a node on the way is damaged; the tree is then at its end.
     pub(crate) fn go_to(&mut self, place: &EntryPosition) -> Result<()> {
         self.0.go_to(place)
     }
@@ -465,7 +465,7 @@ impl GroupBranch {
     /// group's local heap, and says how the sought name stands to it.
     ///
     /// # Errors
-    /// As a node on the way is damaged, or as `compare` says.
+    /// Fails if a node on the way is damaged, or as `compare` says.
     pub(crate) fn to(
         meta: Arc<Metadata>,
         root: Address,

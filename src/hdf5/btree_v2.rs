@@ -163,8 +163,8 @@ impl BtreeV2 {
     /// sought key stands to the record it is given.
     ///
     /// # Errors
-    /// As a node on the way is damaged, or as `compare` says; `Corrupt` where a node is not between
-    /// the records above it, so that others may be elsewhere.
+    /// Fails if a node on the way is damaged, or as `compare` says; `Corrupt` where a node is not
+    /// between the records above it, so that others may be elsewhere.
     pub(crate) fn find(
         &self,
         compare: &mut dyn FnMut(&[u8]) -> Result<Ordering>,
@@ -205,7 +205,7 @@ impl BtreeV2 {
     /// The record with the words `sought`, of a tree that is ordered by them.
     ///
     /// # Errors
-    /// As [`find`](Self::find).
+    /// Fails as [`find`](Self::find) does.
     pub(crate) fn find_words(&self, sought: &[u64]) -> Result<Option<Vec<u8>>> {
         let order = self.order;
         self.find(&mut |record| {
@@ -437,7 +437,7 @@ impl RecordCursor {
     /// The next record, `None` after the last.
     ///
     /// # Errors
-    /// As a node on the way is damaged; the cursor is then at its end.
+    /// Fails if a node on the way is damaged; the cursor is then at its end.
     pub(crate) fn next_record(&mut self) -> Result<Option<Vec<u8>>> {
         let record = self.advance();
         match record {

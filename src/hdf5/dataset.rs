@@ -37,7 +37,7 @@ impl DatasetReader<'_> {
     /// that type and extent stay known.
     ///
     /// # Errors
-    /// As the datatype, the dataspace or the layout message is missing or damaged.
+    /// Fails if the datatype, the dataspace or the layout message is missing or damaged.
     pub(crate) fn read(&self) -> Result<Array> {
         let datatype = self.datatype()?;
         let layout = self.layout()?;

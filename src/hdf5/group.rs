@@ -45,7 +45,7 @@ impl Group {
     /// The group that `header` describes, `None` where it describes something else.
     ///
     /// # Errors
-    /// As the message that says where the links are is damaged.
+    /// Fails if the message that says where the links are is damaged.
     pub(crate) fn read(metadata: &Metadata, header: &ObjectHeader) -> Result<Option<Self>> {
         if let Some(message) = header.find(kind::SYMBOL_TABLE) {
             let mut cursor = Cursor::new(message.data, message.at, "symbol table message");

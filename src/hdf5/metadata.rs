@@ -158,7 +158,7 @@ impl Metadata {
     /// block itself, or the block with its filters undone.
     ///
     /// # Errors
-    /// As `make` says.
+    /// Fails as `make` does.
     pub(crate) fn made_block<B: Into<Arc<[u8]>>>(
         &self,
         at: Address,
@@ -201,7 +201,7 @@ impl Metadata {
     /// The `length` bytes at absolute offset `at`, which are not kept.
     ///
     /// # Errors
-    /// As [`read_block`]; `Effort` where a glance would have to wait for them.
+    /// Fails as [`read_block`] does; `Effort` where a glance would have to wait for them.
     pub(crate) fn bytes(&self, at: u64, length: u64, what: &str) -> Result<Vec<u8>> {
         self.come_by(at, length)?;
         read_block(&*self.source, at, length, what)

@@ -36,7 +36,7 @@ impl Object {
     /// it from being shown.
     ///
     /// # Errors
-    /// As the header or one of the messages that make the object is damaged or not built.
+    /// Fails if the header or one of the messages that make the object is damaged or not built.
     pub(crate) fn read(context: &Context, at: Address, error: Option<Error>) -> Result<Self> {
         let header = ObjectHeader::read(&context.metadata, at)?;
         let group = Group::read(&context.metadata, &header)?;

@@ -29,7 +29,7 @@ pub(crate) trait Opener: fmt::Debug + Send + Sync {
     /// The file in `source`, which finds the files that it names among its `neighbours`.
     ///
     /// # Errors
-    /// As the file is damaged or not built.
+    /// Fails if the file is damaged or not built.
     fn open(
         &self,
         source: SharedSource,
@@ -121,7 +121,8 @@ impl SourceDataset {
     /// The array, for a request with this `effort`, for the sake of what is `opening`.
     ///
     /// # Errors
-    /// As [`open`](VirtualSource::open); `Limit` where what is opening has taken too much.
+    /// Fails as [`open`](VirtualSource::open) does; `Limit` where what is opening has taken too
+    /// much.
     pub(crate) fn open_for(
         &self,
         effort: &Effort,

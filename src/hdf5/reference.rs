@@ -91,7 +91,7 @@ impl Pointers<'_> {
     /// Bytes before the first NUL of what one element of bytes points to.
     ///
     /// # Errors
-    /// As [`variable_length`](Self::variable_length).
+    /// Fails as [`variable_length`](Self::variable_length) does.
     pub(crate) fn text_bytes(&self, element: &[u8]) -> Result<u64> {
         match self.sequence(element, 1)? {
             Some(text) if text.bytes > 0 => {

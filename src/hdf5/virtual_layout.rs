@@ -33,8 +33,8 @@ struct Entry<R> {
 /// which win.
 ///
 /// # Errors
-/// As the list is not there; `Corrupt` for one that is damaged, `Limit` for one that is too long;
-/// as the sources cannot be opened on whose extent this one's depends.
+/// Fails if the list is not there, or if a source cannot be opened on whose extent this one's
+/// depends; `Corrupt` for a list that is damaged, `Limit` for one that is too long.
 pub(crate) fn read(
     context: &Context,
     shape: &Shape,

@@ -35,7 +35,7 @@ impl Turns {
     /// Waits for the caller's turn, as long as it may `go_on`.
     ///
     /// # Errors
-    /// As `go_on` fails.
+    /// Fails as `go_on` does.
     pub(crate) fn wait(&self, go_on: impl Fn() -> Result<()>) -> Result<Turn<'_>> {
         let turn = self.draw();
         let mut state = lock(&self.state);

@@ -178,7 +178,7 @@ pub trait VirtualSource: Send + Sync + fmt::Debug {
     /// The array; `None` where there is no such file or no such array in it, which is no fault.
     ///
     /// # Errors
-    /// As the file may not be opened, or is damaged, or its absence is not to be passed over.
+    /// Fails if the file may not be opened, or is damaged, or its absence is not to be passed over.
     fn open(&self) -> Result<Option<OpenSource>>;
 
     /// What it is called in a message.

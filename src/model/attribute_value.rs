@@ -16,7 +16,7 @@ use crate::wire::{to_u64, to_usize};
 /// The type, extent and elements of the attribute called `name`; `None` where there is none.
 ///
 /// # Errors
-/// As it cannot be read; so of all that follow.
+/// Fails if it cannot be read, as do all functions below.
 pub fn content(
     container: &dyn Container,
     node: NodeId,
@@ -30,7 +30,7 @@ pub fn content(
 /// Whether there is an attribute called `name`, whatever it holds.
 ///
 /// # Errors
-/// As that cannot be found out.
+/// Fails if that cannot be found out.
 pub fn is_there(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<bool> {
     let attribute = container.attribute(node, name);
     let attribute = attribute.map_err(|error| of_attribute(error, name))?;
@@ -50,7 +50,7 @@ pub fn of_attribute(error: Error, name: &[u8]) -> Error {
 /// The text of an attribute of one string.
 ///
 /// # Errors
-/// As [`content`].
+/// Fails as [`content`] does.
 pub fn text(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<u8>>> {
     let texts = texts(container, node, name)?.unwrap_or_default();
     Ok(<[_; 1]>::try_from(texts).ok().map(|[text]| text))
@@ -59,7 +59,7 @@ pub fn text(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Opti
 /// The texts of an attribute of strings.
 ///
 /// # Errors
-/// As [`content`].
+/// Fails as [`content`] does.
 pub fn texts(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {
     let Some(content) = content(container, node, name)? else {
         return Ok(None);
@@ -104,7 +104,7 @@ pub fn strings(
 /// The numbers of an attribute of integers.
 ///
 /// # Errors
-/// As [`content`].
+/// Fails as [`content`] does.
 pub fn integers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<i128>>> {
     let Some(content) = content(container, node, name)? else {
         return Ok(None);
@@ -152,7 +152,7 @@ pub fn numbers(datatype: &Datatype, elements: &[u8]) -> Option<Vec<i128>> {
 /// such references by the first of each; `None` where there is none.
 ///
 /// # Errors
-/// As [`content`].
+/// Fails as [`content`] does.
 pub fn targets(
     container: &dyn Container,
     node: NodeId,
@@ -173,7 +173,7 @@ pub fn targets(
 /// nowhere. No other element is looked at.
 ///
 /// # Errors
-/// As [`content`].
+/// Fails as [`content`] does.
 pub fn target_at(
     container: &dyn Container,
     node: NodeId,

@@ -29,21 +29,22 @@ pub trait Extras: Send + Sync {
     /// The block's content, as bytes of rank 1. The same allocation for every call.
     ///
     /// # Errors
-    /// As [`block`](Self::block); what cannot be decoded is an error of the array's storage.
+    /// Fails as [`block`](Self::block) does; what cannot be decoded is an error of the array's
+    /// storage.
     fn block_content(&self, number: usize) -> Result<Arc<Array>>;
 
     /// The code of the compression of the block, here or in another file, that holds the elements
     /// of the ndarray, `none` for none; `None` where no block does.
     ///
     /// # Errors
-    /// As the ndarray cannot be described, or the block's header is damaged.
+    /// Fails if the ndarray cannot be described, or the block's header is damaged.
     fn compression_of(&self, id: NodeId) -> Result<Option<String>>;
 
     /// As [`verify_block`](Self::verify_block), of the block, here or in another file, that holds
     /// the elements of the ndarray, if one does.
     ///
     /// # Errors
-    /// As `verify_block`.
+    /// Fails as `verify_block` does.
     fn verify_array(&self, id: NodeId, read_all: &ReadAll<'_>) -> Result<()>;
 
     /// Compares the block with its checksum, which costs reading and decoding it whole, with

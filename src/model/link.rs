@@ -105,8 +105,8 @@ pub trait LinkStream: Send {
     /// The next link, `None` after the last.
     ///
     /// # Errors
-    /// As the index is damaged here, or links before could not be read and were passed over; the
-    /// stream is then at its end, and says the same again.
+    /// Fails if the index is damaged here, or links before could not be read and were passed over;
+    /// the stream is then at its end, and says the same again.
     fn next(&mut self) -> Result<Option<Link>>;
 
     /// Bytes of memory that it keeps for itself, about.

@@ -28,7 +28,7 @@ pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<O
 /// The object that an alias or a `$ref` leads to; as [`resolve`].
 ///
 /// # Errors
-/// As [`resolve`].
+/// Fails as [`resolve`] does.
 pub fn resolve_names(container: &dyn Container, target: &LinkTarget) -> Result<Option<NodeId>> {
     let mut names = container.names(target)?;
     names.reverse();
@@ -295,7 +295,7 @@ impl PathIndex {
     /// Whether all could be read, damage aside.
     ///
     /// # Errors
-    /// As something could not that may be there the next time.
+    /// Fails if something could not be read now that may be readable the next time.
     pub fn check(&self) -> Result<()> {
         let error = self.unread.as_ref().map(|(_, error)| error.clone());
         error.map_or(Ok(()), Err)
@@ -329,7 +329,7 @@ impl PathIndex {
     /// As [`place`](Self::place).
     ///
     /// # Errors
-    /// As [`known_path`](Self::known_path).
+    /// Fails as [`known_path`](Self::known_path) does.
     pub fn known_place(&self, node: NodeId) -> Result<Option<(NodeId, &[u8])>> {
         self.check_place(node)?;
         Ok(self.place(node))

@@ -18,13 +18,13 @@ pub trait Pieces: Send + Sync + fmt::Debug {
     /// Decoded bytes of every piece but the last, which may be shorter. Never zero.
     ///
     /// # Errors
-    /// As what tells the pieces apart cannot be read or is damaged.
+    /// Fails if what tells the pieces apart cannot be read or is damaged.
     fn piece_bytes(&self) -> Result<u64>;
 
     /// Stored bytes that are in memory while a piece is decoded, at most.
     ///
     /// # Errors
-    /// As `piece_bytes`.
+    /// Fails as `piece_bytes` does.
     fn stored_at_once(&self) -> Result<u64> {
         self.piece_bytes()
     }
@@ -48,8 +48,8 @@ pub trait Pieces: Send + Sync + fmt::Debug {
     /// lets one decode take place at a time.
     ///
     /// # Errors
-    /// As the stored bytes are damaged or of a kind that is not built; `NotFound` past the last
-    /// piece.
+    /// Fails if the stored bytes are damaged or of a kind that is not built; `NotFound` past the
+    /// last piece.
     fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer>;
 }
 

@@ -235,7 +235,7 @@ impl ValueWriter {
     /// Appends an element as JSON on one line.
     ///
     /// # Errors
-    /// As [`ValueWriter::text`].
+    /// Fails as [`ValueWriter::text`] does.
     pub fn json(&self, element: &[u8], context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.write(element, context, Form::Json, out)
     }
@@ -243,7 +243,7 @@ impl ValueWriter {
     /// Appends elements in C order as JSON on one line, in brackets as `dims` are.
     ///
     /// # Errors
-    /// As [`ValueWriter::text`]; `Limit` for too many dimensions.
+    /// Fails as [`ValueWriter::text`] does; `Limit` for too many dimensions.
     pub fn json_array(
         &self,
         elements: &[u8],

@@ -42,7 +42,7 @@ impl Beneath {
     /// Opens the directory at `path`, which is absolute and without symbolic links.
     ///
     /// # Errors
-    /// As the system says.
+    /// Fails with the system's error.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         Ok(Beneath {
@@ -54,7 +54,7 @@ impl Beneath {
     /// The metadata of what stands at `path`; of a symbolic link, its own.
     ///
     /// # Errors
-    /// As the system says; `EXDEV` or `ELOOP` where the way leads out of the directory.
+    /// Fails with the system's error; `EXDEV` or `ELOOP` where the way leads out of the directory.
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         let there = self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
         File::from(there).metadata()
@@ -63,7 +63,7 @@ impl Beneath {
     /// The metadata of what stands at `path`, and the users other than its owner that may read it.
     ///
     /// # Errors
-    /// As [`metadata`](Self::metadata).
+    /// Fails as [`metadata`](Self::metadata) does.
     fn audience(&self, path: &Path) -> io::Result<(Metadata, Audience)> {
         let there = File::from(self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?);
         let metadata = there.metadata()?;

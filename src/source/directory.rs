@@ -41,25 +41,25 @@ pub trait Directory: Send + Sync + fmt::Debug {
     /// (`for_others`), its permission bits let in nobody that its access control list keeps out.
     ///
     /// # Errors
-    /// As the system or the server says.
+    /// Fails with the error of the system or the server.
     fn look(&self, path: &Path, for_others: bool) -> Result<There>;
 
     /// The text of the symbolic link at `path`.
     ///
     /// # Errors
-    /// As [`look`](Self::look).
+    /// Fails as [`look`](Self::look) does.
     fn read_link(&self, path: &Path) -> Result<OsString>;
 
     /// Opens the file at `path` for reading.
     ///
     /// # Errors
-    /// As [`look`](Self::look).
+    /// Fails as [`look`](Self::look) does.
     fn open(&self, path: &Path) -> Result<Opened>;
 
     /// Opens the directory at `path` to be listed.
     ///
     /// # Errors
-    /// As [`look`](Self::look).
+    /// Fails as [`look`](Self::look) does.
     fn list(&self, path: &Path) -> Result<Box<dyn Names>>;
 
     /// The files of the directory, as neighbours of one of them.
@@ -141,7 +141,7 @@ pub trait Names: Send {
     /// that name is not taken. `.` and `..` are among the names.
     ///
     /// # Errors
-    /// As the system or the server says.
+    /// Fails with the error of the system or the server.
     fn visit(&mut self, position: u64, visit: &mut Visit<'_>) -> Result<()>;
 }
 

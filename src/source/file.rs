@@ -93,7 +93,7 @@ pub type Opener = Box<dyn Fn() -> io::Result<File> + Send + Sync>;
 /// Opens what stands at `path` for reading.
 ///
 /// # Errors
-/// As the system says.
+/// Fails with the system's error.
 pub fn open(path: &Path) -> io::Result<File> {
     // A plain open waits for ever for a FIFO's writer, and long for whoever has a lease. A terminal
     // would become this process's own.
@@ -108,8 +108,8 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// somebody waits at, can do something, so nothing else is opened, whatever takes its place.
 ///
 /// # Errors
-/// As the system says; `EISDIR` for a directory, `ELOOP` for a link, `EINVAL` for anything else that
-/// is no regular file; `EAGAIN` where somebody has a lease on it for writing.
+/// Fails with the system's error; `EISDIR` for a directory, `ELOOP` for a link, `EINVAL` for
+/// anything else that is no regular file; `EAGAIN` where somebody has a lease on it for writing.
 pub fn open_named(named: &File) -> io::Result<File> {
     let kind = named.metadata()?.file_type();
     match kind {

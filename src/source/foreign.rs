@@ -23,7 +23,7 @@ impl ForeignFilesystems {
     /// as it is reached now.
     ///
     /// # Errors
-    /// As the system says where there is no table of mounts.
+    /// Fails with the system's error where there is no table of mounts.
     pub fn of(source: &Path) -> io::Result<Self> {
         Ok(ForeignFilesystems {
             mounts: MountTable::open()?,

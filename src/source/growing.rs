@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(4);
 /// half-written bytes, and is called again, up to [`limits::GROWING_ATTEMPTS`] times.
 ///
 /// # Errors
-/// As `read` says in the end.
+/// Fails as `read` does in the end.
 pub fn settled<T>(source: &dyn Source, mut read: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 1..limits::GROWING_ATTEMPTS {
         match read() {

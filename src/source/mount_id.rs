@@ -31,7 +31,7 @@ impl MountRoot {
     /// filesystem's server is not asked.
     ///
     /// # Errors
-    /// As the system says where `path` cannot be reached.
+    /// Fails with the system's error where `path` cannot be reached.
     pub fn at(path: &Path) -> io::Result<Self> {
         // Of the standard library's flags, `PATH` would be lost with musl.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;

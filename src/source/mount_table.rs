@@ -39,7 +39,7 @@ impl MountTable {
     /// Opens the table.
     ///
     /// # Errors
-    /// As the system says.
+    /// Fails with the system's error.
     pub fn open() -> io::Result<Self> {
         File::open(Self::PATH).map(MountTable)
     }
@@ -50,7 +50,7 @@ impl MountTable {
     /// that some kernels leave a line out. A table that is read twice the same is whole.
     ///
     /// # Errors
-    /// As the system says.
+    /// Fails with the system's error.
     pub fn entries(&self) -> io::Result<Vec<MountEntry>> {
         const READINGS: usize = 16;
         let mut table = self.read()?;

@@ -224,7 +224,7 @@ impl Neighbours {
     /// neighbours.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Fails as [`open`](Self::open) does.
     pub fn open_part(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, Self)>> {
         let Some((neighbour, path)) = self.open_at(name)? else {
             // Its elements are shown as the fill value, and nothing tells when it comes.
@@ -277,8 +277,8 @@ impl Neighbours {
     /// a file many datasets: those that were used last stay open.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and `Corrupt` where there is none. A failure is not kept: the file
-    /// may come back.
+    /// Fails as [`open`](Self::open) does, and `Corrupt` where there is none. A failure is not
+    /// kept: the file may come back.
     pub fn open_raw(&self, name: &[u8]) -> Result<Arc<Neighbour>> {
         let open = || lock(&self.raw_files);
         let key = (Arc::clone(&self.locations), name.to_vec());
@@ -297,7 +297,7 @@ impl Neighbours {
     /// As [`open`](Self::open), and says where the file is. Its readers are told, not checked.
     ///
     /// # Errors
-    /// As [`open`](Self::open); `ESTALE` where the file is replaced or moved meanwhile.
+    /// Fails as [`open`](Self::open) does; `ESTALE` where the file is replaced or moved meanwhile.
     pub fn locate(&self, name: &[u8]) -> LocateResult {
         let found = self.find(name, &|_| Ok(()))?;
         found.map(|found| self.located(found)).transpose()
@@ -306,7 +306,7 @@ impl Neighbours {
     /// The file that [`name_of`](Self::name_of) called `name`.
     ///
     /// # Errors
-    /// As [`locate`](Self::locate).
+    /// Fails as [`locate`](Self::locate) does.
     pub fn locate_again(&self, name: &[u8]) -> LocateResult {
         let Some(name) = self.path(name)? else {
             return Ok(None);

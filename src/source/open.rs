@@ -44,7 +44,7 @@ pub trait OpenSource: Source {
     /// Whether a writer has it locked.
     ///
     /// # Errors
-    /// As the system says.
+    /// Fails with the system's error.
     fn write_lock(&self) -> io::Result<WriteLock> {
         Ok(WriteLock::Free)
     }

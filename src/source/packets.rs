@@ -8,7 +8,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 /// The two ends, which no program that is started inherits by accident.
 ///
 /// # Errors
-/// As the system has no sockets left.
+/// Fails if the system has no sockets left.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let (domain, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
     Ok(socketpair(domain, kind, SocketFlags::CLOEXEC, None)?)

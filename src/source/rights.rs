@@ -18,7 +18,7 @@ pub const FILES: usize = 2;
 /// Sends `bytes` and at most [`FILES`] open files.
 ///
 /// # Errors
-/// As the system says.
+/// Fails with the system's error.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(FILES))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -33,7 +33,7 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], files: &[BorrowedFd<'_>]) -> i
 /// Receives bytes into `buffer`, whose number is given back, and at most [`FILES`] open files.
 ///
 /// # Errors
-/// As the system says.
+/// Fails with the system's error.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(FILES))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

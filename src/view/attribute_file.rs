@@ -11,7 +11,7 @@ use crate::view::text::Text;
 /// value without elements. `paths` turns the target of a reference into text.
 ///
 /// # Errors
-/// As [`value_lines`].
+/// Fails as [`value_lines`] does.
 pub(crate) fn view(
     container: &dyn Container,
     paths: &Paths<'_>,

@@ -13,7 +13,7 @@ pub(crate) trait Conversion: Send + Sync {
     /// Appends what the stored `element` becomes.
     ///
     /// # Errors
-    /// As it cannot be converted.
+    /// Fails if it cannot be converted.
     fn convert(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()>;
 }
 

@@ -41,14 +41,14 @@ pub(crate) trait Units: Send + Sync {
     /// where units take long.
     ///
     /// # Errors
-    /// As a unit cannot be written. Anything may have been appended then.
+    /// Fails if a unit cannot be written. Anything may have been appended then.
     fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64>;
 
     /// The same, but the text is only measured: gives the unit that comes next, and the bytes of
     /// those before it. `scratch` is empty.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// Fails as [`write`](Self::write) does.
     fn measure(
         &self,
         units: Range<u64>,
@@ -112,7 +112,7 @@ impl Count {
     /// long.
     ///
     /// # Errors
-    /// As a unit cannot be written.
+    /// Fails if a unit cannot be written.
     pub(crate) fn of(units: &dyn Units, engine: &Engine, effort: &Effort) -> Result<Option<Self>> {
         Self::since(Instant::now(), units, engine, effort)
     }

@@ -14,7 +14,7 @@ use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 /// Whether the array is a scale.
 ///
 /// # Errors
-/// As that cannot be found out; so of all that follow.
+/// Fails if that cannot be found out, as do all functions below.
 pub(crate) fn is_scale(container: &dyn Container, node: NodeId) -> Result<bool> {
     let class = text(container, node, b"CLASS")?;
     Ok(class.is_some_and(|class| class == b"DIMENSION_SCALE"))
@@ -123,7 +123,7 @@ pub(crate) fn group_of(path: &[u8]) -> &[u8] {
 /// The scale of each of `rank` dimensions: as its list says, or, of a scale, as that is one.
 ///
 /// # Errors
-/// As they cannot be found out now.
+/// Fails if they cannot be found out now.
 pub(crate) fn scales(
     container: &dyn Container,
     node: NodeId,

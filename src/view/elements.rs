@@ -40,7 +40,7 @@ impl Elements {
     /// The `count` elements from number `first` on, exactly.
     ///
     /// # Errors
-    /// As they cannot be read.
+    /// Fails if they cannot be read.
     pub(super) fn read(&self, first: u64, count: u64) -> Result<Bytes> {
         let size = u64::from(self.datatype.size);
         let length = to_usize(count.saturating_mul(size))?;

@@ -29,7 +29,7 @@ impl Missing {
     /// The mark of elements that are equal to the number `text`.
     ///
     /// # Errors
-    /// As [`number_of`].
+    /// Fails as [`number_of`] does.
     pub(crate) fn equal_to(text: &[u8]) -> Result<Self> {
         number_of(text).map(Missing::Equal)
     }
@@ -64,7 +64,7 @@ impl Missing {
     /// elements from number `first` on.
     ///
     /// # Errors
-    /// As the mask cannot be read.
+    /// Fails if the mask cannot be read.
     pub(super) fn among(
         &self,
         datatype: &Datatype,

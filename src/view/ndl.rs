@@ -101,7 +101,7 @@ impl Description {
     /// names as in the file) cannot be read, which a comment in the document says, too.
     ///
     /// # Errors
-    /// As `write_on`.
+    /// Fails as `write_on` does.
     pub(crate) fn write_part(
         &self,
         progress: &mut Progress,

@@ -30,7 +30,7 @@ pub(crate) fn file(elements: Elements) -> Result<Option<Framed>> {
 /// The file of `elements`, of a type that NumPy calls `descr`.
 ///
 /// # Errors
-/// As [`file`].
+/// Fails as [`file`] does.
 pub(crate) fn of_type(descr: &str, elements: Elements) -> Result<Option<Framed>> {
     let Some(dims) = &elements.dims else {
         return Ok(None);

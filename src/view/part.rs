@@ -58,7 +58,7 @@ impl Part {
     /// request that `cancel` may end finds their length.
     ///
     /// # Errors
-    /// As an element of variable length cannot be read.
+    /// Fails if an element of variable length cannot be read.
     pub(crate) fn content(
         self,
         array: Option<Arc<VariableLength>>,
@@ -74,7 +74,7 @@ impl Part {
     /// Its elements. A single sequence of variable length is the array of what it holds.
     ///
     /// # Errors
-    /// As [`content`](Self::content).
+    /// Fails as [`content`](Self::content) does.
     pub(crate) fn elements(self, array: Option<Arc<VariableLength>>) -> Result<Elements> {
         if let (Class::VariableLength(base), Some(array)) = (&self.selection.datatype.class, array)
             && self.is_element()

@@ -90,7 +90,7 @@ impl References {
     /// The target of element `number`.
     ///
     /// # Errors
-    /// As the element, or what it points to, cannot be read.
+    /// Fails if the element, or what it points to, cannot be read.
     pub(crate) fn target(&self, container: &dyn Container, number: u64) -> Result<Reference> {
         let element = self.elements.read(number, 1)?;
         container.reference(self.kind, &element)
@@ -100,7 +100,7 @@ impl References {
     /// where there are no more.
     ///
     /// # Errors
-    /// As the elements cannot be read.
+    /// Fails if the elements cannot be read.
     pub(crate) fn block(&self, first: u64) -> Result<Option<Block>> {
         let size = u64::from(self.elements.datatype.size).max(1);
         let start = first.saturating_mul(size);

@@ -39,8 +39,8 @@ pub(crate) trait ResumableText: Send + Sync {
     /// said no.
     ///
     /// # Errors
-    /// As the next part cannot be written. Whole parts before it may have been appended; `place` is
-    /// behind those.
+    /// Fails if the next part cannot be written. Whole parts before it may have been appended;
+    /// `place` is behind those.
     fn write_on(
         &self,
         place: &mut Self::Progress,

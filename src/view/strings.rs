@@ -41,7 +41,7 @@ impl Kind {
     /// The kind of the elements of `node`, if it is an array that makes strings.
     ///
     /// # Errors
-    /// As that cannot be found out now.
+    /// Fails if that cannot be found out now.
     pub(crate) fn of_node(container: &dyn Container, node: &Node) -> Result<Option<Self>> {
         let Some(array) = node.array() else {
             return Ok(None);

@@ -73,7 +73,7 @@ impl Convention {
     /// The convention by which the group is a table; `None` where it is none.
     ///
     /// # Errors
-    /// As that cannot be found out now.
+    /// Fails if that cannot be found out now.
     pub(crate) fn of(group: &Group<'_>) -> Result<Option<Self>> {
         for convention in CONVENTIONS {
             if (convention.is_named)(group)? {
@@ -89,7 +89,7 @@ impl Convention {
     /// The columns of the group.
     ///
     /// # Errors
-    /// As they are not what the convention wants them to be, or cannot be found out now.
+    /// Fails if they are not what the convention wants them to be, or cannot be found out now.
     pub(crate) fn table(&self, group: &Group<'_>) -> Result<GroupTable> {
         (self.table)(group)
     }

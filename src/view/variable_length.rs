@@ -21,7 +21,7 @@ impl Content {
     /// that `cancel` may end.
     ///
     /// # Errors
-    /// As an element cannot be read.
+    /// Fails if an element cannot be read.
     pub(crate) fn new(array: Arc<VariableLength>, cancel: &CancelToken) -> Result<Self> {
         let length = array.length(cancel)?;
         Ok(Content {
@@ -34,7 +34,7 @@ impl Content {
     /// The one element of `array` alone, a string without its line feed.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Fails as [`new`](Self::new) does.
     pub(crate) fn of_element(array: Arc<VariableLength>) -> Result<Self> {
         let separator = array.separator();
         let content = Content::new(array, &CancelToken::default())?;

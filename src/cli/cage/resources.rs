@@ -55,7 +55,7 @@ impl Bounds {
     /// Leaves this process no more.
     ///
     /// # Errors
-    /// As the system refuses it.
+    /// Fails if the system refuses it.
     pub(super) fn apply(self) -> nix::Result<()> {
         lower(Resource::RLIMIT_DATA, self.data)?;
         lower(Resource::RLIMIT_AS, self.addresses)?;

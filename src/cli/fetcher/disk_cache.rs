@@ -55,7 +55,7 @@ impl DiskCache {
     /// The cache in a directory, which is made if it does not exist; it has `most` bytes.
     ///
     /// # Errors
-    /// As the system says; `PermissionDenied` for a directory that others may use.
+    /// Fails with the system's error; `PermissionDenied` for a directory that others may use.
     pub(super) fn open(directory: &Path, most: u64) -> io::Result<Self> {
         let directory = std::path::absolute(directory)?.join(FORM);
         DirBuilder::new()
@@ -81,7 +81,7 @@ impl DiskCache {
     /// is now.
     ///
     /// # Errors
-    /// As the system says.
+    /// Fails with the system's error.
     pub(super) fn begin(self) -> io::Result<Self> {
         create(&self.directory.join("lock"))?;
         self.look();

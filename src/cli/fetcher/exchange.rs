@@ -82,7 +82,7 @@ impl Exchange {
     /// The place of an object, by which it is cached.
     ///
     /// # Errors
-    /// As [`Address::object`].
+    /// Fails as [`Address::object`] does.
     pub(super) fn place(&self, name: &[u8]) -> Result<String, Trouble> {
         let region = lock(&self.region).clone();
         Ok(self.address.object(name, &region)?.place)

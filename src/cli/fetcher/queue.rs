@@ -39,7 +39,7 @@ impl Queue {
     /// Puts a request in its place; whether one more thread of `most` is needed for it.
     ///
     /// # Errors
-    /// As many requests wait as may, or one with this number does.
+    /// Fails if the queue is full, or if a request with this number waits.
     pub(super) fn put(&self, id: u64, request: Request, most: usize) -> Result<bool, Full> {
         let mut state = lock(&self.state);
         if state.known.len() >= crate::limits::FETCHES || state.known.contains_key(&id) {

@@ -229,7 +229,7 @@ impl Look {
     /// the originals.
     ///
     /// # Errors
-    /// As the system says.
+    /// Fails with the system's error.
     pub(super) fn link_text(&self, (path, is_original): (&Path, bool)) -> Result<Vec<u8>> {
         let text = PathBuf::from(self.root.read_link(path)?);
         let own = || text.as_os_str().as_bytes().to_vec();

@@ -132,7 +132,7 @@ impl Members {
     /// The answer of the member, opened if need be.
     ///
     /// # Errors
-    /// As it cannot be opened, or as `answer` says.
+    /// Fails if it cannot be opened, or as `answer` says.
     pub(super) fn ask<T>(
         &self,
         member: &Arc<Member>,
@@ -313,7 +313,7 @@ impl OpenMemberFile {
     /// closed since.
     ///
     /// # Errors
-    /// As it cannot be opened again.
+    /// Fails if it cannot be opened again.
     pub(super) fn handle(
         &self,
         handle: u64,

@@ -58,7 +58,7 @@ impl Opener {
     /// Opens the data file that `opening` tells of.
     ///
     /// # Errors
-    /// As it cannot be opened, or is of no known format, or its root is damaged.
+    /// Fails if it cannot be opened, or is of no known format, or its root is damaged.
     pub(super) fn open(&self, opening: &Opening<'_>) -> Result<Filesystem> {
         let absolute = self.root.absolute(opening.path);
         let options = &self.options;

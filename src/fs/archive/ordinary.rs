@@ -54,7 +54,7 @@ impl OrdinaryFiles {
     /// The open entry `ino`, which stands at `path`, and how the kernel may keep it.
     ///
     /// # Errors
-    /// As the system says.
+    /// Fails with the system's error.
     pub(super) fn open(
         &self,
         ino: Ino,

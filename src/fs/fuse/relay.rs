@@ -98,7 +98,7 @@ impl Relay {
     /// which a session begins waits there, and its reply is to be [taken](Self::take_reply).
     ///
     /// # Errors
-    /// As the system has no sockets left.
+    /// Fails if the system has no sockets left.
     pub(super) fn new(device: OwnedFd) -> io::Result<(Self, OwnedFd)> {
         let (socket, other) = packets::pair()?;
         rustix::io::write(&socket, &first_request())?;
@@ -113,7 +113,7 @@ impl Relay {
     /// Takes fuser's reply to the first request: the kernel had one when it was mounted.
     ///
     /// # Errors
-    /// As the socket fails.
+    /// Fails if the socket fails.
     pub(super) fn take_reply(&self) -> io::Result<()> {
         rustix::io::read(&self.socket, &mut [0; 256])?;
         Ok(())

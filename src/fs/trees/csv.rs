@@ -94,7 +94,7 @@ pub(super) fn group_columns(subject: &Subject<'_>) -> Result<GroupTable> {
 /// The rows of the table that a group is, opened.
 ///
 /// # Errors
-/// As a column cannot be opened.
+/// Fails if a column cannot be opened.
 pub(super) fn opened_group(subject: &Subject<'_>, table: GroupTable) -> Result<Rows> {
     let file = subject.file;
     let surroundings = Surroundings {

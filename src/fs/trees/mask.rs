@@ -79,7 +79,7 @@ fn checked_mask(subject: &Subject<'_>) -> Result<Option<Masked>> {
 /// The missing ones of the elements that a file shows; `None` where there is no mask.
 ///
 /// # Errors
-/// As the mask cannot be read, or does not fit.
+/// Fails if the mask cannot be read, or does not fit.
 pub(super) fn missing(subject: &Subject<'_>, elements: &Elements) -> Result<Option<Missing>> {
     let array = match checked_mask(subject)? {
         Some(Masked::Number(text)) => return Missing::equal_to(&text).map(Some),

@@ -219,7 +219,7 @@ impl Form {
     /// The object that a file of this form is of. A page also tells of one that cannot be read.
     ///
     /// # Errors
-    /// As it cannot be read, or not now.
+    /// Fails if it cannot be read, or not now.
     pub(in crate::fs) fn node(&self, file: &FileState, id: NodeId) -> Result<Arc<Node>> {
         let node = match self.is_padded {
             true => file.variables().node(id),
@@ -237,7 +237,7 @@ impl Form {
     /// one, it has, so that opening it tells of the damage.
     ///
     /// # Errors
-    /// As that cannot be found out now.
+    /// Fails if that cannot be found out now.
     pub(in crate::fs) fn size(&self, file: &FileState, node: &Node) -> Result<Option<Size>> {
         match (self.size)(file, node) {
             Err(Error::NotFound) => Ok(None),
@@ -249,7 +249,7 @@ impl Form {
     /// The size that the file of `node` is shown with; `None` where it has none.
     ///
     /// # Errors
-    /// As [`size`](Self::size).
+    /// Fails as [`size`](Self::size) does.
     pub(in crate::fs) fn shown_size(&self, file: &FileState, node: &Node) -> Result<Option<Size>> {
         if !self.is_padded || node.array().is_none() {
             return self.size(file, node);
@@ -378,7 +378,7 @@ impl<'a> Subject<'a> {
     /// The object's path, of which a part may be shown; empty where it has none.
     ///
     /// # Errors
-    /// As that cannot be found out now.
+    /// Fails if that cannot be found out now.
     pub(super) fn known_path(&self) -> Result<Vec<u8>> {
         if !self.path.is_empty() {
             return Ok(self.path.clone());
@@ -415,7 +415,7 @@ impl<'a> Subject<'a> {
     /// A text of units: of an exact size where it can be counted, else a stream.
     ///
     /// # Errors
-    /// As a unit cannot be written.
+    /// Fails if a unit cannot be written.
     pub(super) fn counted(&self, units: impl Units + 'static) -> Result<Box<dyn View>> {
         let text = CountedText {
             form: self.form,

@@ -113,7 +113,7 @@ impl GlobalHeap {
     /// `collection`.
     ///
     /// # Errors
-    /// As [`part`](Self::part).
+    /// Fails as [`part`](Self::part) does.
     pub(crate) fn beginning(
         &self,
         collection: Address,
@@ -132,7 +132,7 @@ impl GlobalHeap {
     /// at absolute offset `collection`.
     ///
     /// # Errors
-    /// As [`part`](Self::part).
+    /// Fails as [`part`](Self::part) does.
     pub(crate) fn text_bytes(&self, collection: Address, index: u32, length: u64) -> Result<u64> {
         let (directory, at) = self.object(collection, index, length)?;
         let fetch = |part: Range<u64>| {
@@ -172,7 +172,7 @@ impl GlobalHeap {
     /// `most` bytes.
     ///
     /// # Errors
-    /// As [`part`](Self::part).
+    /// Fails as [`part`](Self::part) does.
     pub(crate) fn whole_object(
         &self,
         collection: Address,
@@ -189,7 +189,7 @@ impl GlobalHeap {
     /// How many bytes object `index` in the collection at absolute offset `collection` has.
     ///
     /// # Errors
-    /// As [`part`](Self::part).
+    /// Fails as [`part`](Self::part) does.
     pub(crate) fn object_bytes(&self, collection: Address, index: u32) -> Result<u64> {
         let (_, size) = self.directory(collection)?.find(index)?;
         Ok(size)

@@ -78,7 +78,7 @@ impl LocalHeap {
     /// Whether `wanted` is the text at `offset`. No more is read than it takes to tell.
     ///
     /// # Errors
-    /// As [`LocalHeap::text`].
+    /// Fails as [`LocalHeap::text`] does.
     pub(crate) fn is_text(&self, offset: u64, wanted: &[u8]) -> Result<bool> {
         let (mut offset, mut wanted) = (offset, wanted);
         loop {

@@ -11,7 +11,7 @@ const PAGE: u8 = 1;
 /// is not given out in pages.
 ///
 /// # Errors
-/// As the message is cut off, or of a version before there were pages.
+/// Fails if the message is cut off, or of a version before there were pages.
 pub(crate) fn page_length(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
     const LEAST: u64 = 512;
     cursor.version(1..=1)?;

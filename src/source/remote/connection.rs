@@ -188,7 +188,8 @@ impl Connection {
     /// said to have `length` bytes, if that is known.
     ///
     /// # Errors
-    /// As the server says; [`is_missing`](super::failure::is_missing) tells that there is none.
+    /// Fails with the server's error; [`is_missing`](super::failure::is_missing) tells that there
+    /// is none.
     pub(super) fn open(&self, name: &[u8], length: Option<u64>) -> Result<Staging> {
         let said = length.and_then(|length| length.checked_next_multiple_of(PAGE));
         // The first bytes come in any case, whatever the length is now.
@@ -255,7 +256,7 @@ impl Connection {
     /// next part; empty at the end.
     ///
     /// # Errors
-    /// As the server says.
+    /// Fails with the server's error.
     pub fn list(&self, prefix: &[u8], after: &[u8]) -> Result<(Vec<ListedName>, Vec<u8>)> {
         let (prefix, after) = (prefix.to_vec(), after.to_vec());
         match self.call(|id| Request::List { id, prefix, after })? {

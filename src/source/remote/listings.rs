@@ -116,7 +116,7 @@ impl Listings {
     /// the name of a file.
     ///
     /// # Errors
-    /// As the server says.
+    /// Fails with the server's error.
     pub(super) fn page(&self, prefix: &[u8], after: &[u8]) -> Result<Listing> {
         let mut names = Vec::new();
         let mut place = after.to_vec();
@@ -140,7 +140,7 @@ impl Listings {
     /// The same, asked for where it is not kept.
     ///
     /// # Errors
-    /// As the server says.
+    /// Fails with the server's error.
     pub(super) fn first(&self, prefix: &[u8]) -> Result<Arc<Listing>> {
         if let Some(known) = self.known(prefix) {
             return Ok(known);
@@ -171,7 +171,7 @@ impl Listings {
     /// What stands at `path`.
     ///
     /// # Errors
-    /// As the server says.
+    /// Fails with the server's error.
     pub(super) fn at(&self, path: &[u8]) -> Result<Option<Named>> {
         let (prefix, name) = split(path);
         if !is_file_name(name) || path.len() > limits::KEY_BYTES {

@@ -32,7 +32,7 @@ impl RemoteObject {
     /// the empty name is the URL's own.
     ///
     /// # Errors
-    /// As the server says: `EACCES`, `EIO`; `Usage` where it serves no ranges.
+    /// Fails with the server's error: `EACCES`, `EIO`; `Usage` where it serves no ranges.
     pub fn find(connection: &Arc<Connection>, name: &[u8]) -> Result<Option<Self>> {
         Self::opened(connection, name, None)
     }
@@ -40,7 +40,7 @@ impl RemoteObject {
     /// As [`find`](Self::find), of an object that is said to have `length` bytes.
     ///
     /// # Errors
-    /// As [`find`](Self::find).
+    /// Fails as [`find`](Self::find) does.
     pub(super) fn find_of(
         connection: &Arc<Connection>,
         name: &[u8],
@@ -73,7 +73,7 @@ impl RemoteObject {
     /// As [`read_at`](Source::read_at), for a reader that may go away meanwhile.
     ///
     /// # Errors
-    /// As [`read_at`](Source::read_at); [`Error::unwanted`] once it `is_wanted` no more.
+    /// Fails as [`read_at`](Source::read_at) does; [`Error::unwanted`] once it `is_wanted` no more.
     pub fn read_wanted(
         &self,
         at: u64,

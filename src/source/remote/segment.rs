@@ -59,7 +59,7 @@ impl Segment {
     /// there and right.
     ///
     /// # Errors
-    /// As the system says; `UnexpectedEof` where the file is too short.
+    /// Fails with the system's error; `UnexpectedEof` where the file is too short.
     pub fn read(&self, number: u64, page: &mut [u8]) -> io::Result<bool> {
         let mut stated = [0; 8];
         self.file.read_exact_at(&mut stated, stated_at(number))?;
@@ -71,7 +71,7 @@ impl Segment {
     /// written, from the first on until one has not. They will be read soon.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Fails as [`read`](Self::read) does.
     pub fn written(&self, numbers: &Range<u64>) -> io::Result<u64> {
         let pages = numbers.end.saturating_sub(numbers.start);
         let bytes = to_usize(pages.saturating_mul(CHECKSUM)).unwrap_or(0);
@@ -91,7 +91,7 @@ impl Segment {
     /// Writes a page of the object: one of [`PAGE`] bytes, or the last one.
     ///
     /// # Errors
-    /// As the system says.
+    /// Fails with the system's error.
     pub fn write(&self, number: u64, page: &[u8]) -> io::Result<()> {
         self.file.write_all_at(page, place(number))?;
         let stated = checksum(&self.key, number, page);
@@ -101,7 +101,7 @@ impl Segment {
     /// Forgets a page.
     ///
     /// # Errors
-    /// As the system says.
+    /// Fails with the system's error.
     pub fn forget(&self, number: u64) -> io::Result<()> {
         self.file.write_all_at(&ABSENT, stated_at(number))
     }

@@ -46,7 +46,7 @@ pub(super) fn packing(container: &dyn Container, node: NodeId) -> Result<Attribu
 /// The attributes of times; `None` where they are none.
 ///
 /// # Errors
-/// As an attribute cannot be read.
+/// Fails if an attribute cannot be read.
 pub(super) fn time(container: &dyn Container, node: NodeId) -> Result<Option<TimeUnits>> {
     let Some(units) = text(container, node, b"units")? else {
         return Ok(None);

@@ -18,7 +18,7 @@ use crate::view::npy;
 /// missing. Elements that no convention gives another meaning stay what they are.
 ///
 /// # Errors
-/// As its attributes cannot be used, or not be read now.
+/// Fails if its attributes cannot be used, or cannot be read now.
 pub(crate) fn numbers(
     container: &dyn Container,
     node: &Node,
@@ -86,7 +86,7 @@ fn converted(decoding: Decoding, stored: Elements, size: u32) -> Result<Box<dyn 
 /// none.
 ///
 /// # Errors
-/// As [`npy`].
+/// Fails as [`npy`] does.
 pub(crate) fn npy_length(variable: &Variable) -> Result<Option<u64>> {
     let dims = variable.array.shape.dims();
     let joined = variable

@@ -51,7 +51,7 @@ impl Decoding {
     /// The elements that are decoded one by one, of those that are stored.
     ///
     /// # Errors
-    /// As [`joined_type`](Self::joined_type).
+    /// Fails as [`joined_type`](Self::joined_type) does.
     pub(super) fn joined(&self, stored: Elements) -> Result<Elements> {
         let dims = stored.dims.unwrap_or_default();
         Ok(Elements {
@@ -95,7 +95,7 @@ impl Decoding {
     /// Appends what an element stands for, in the type of [`numpy_type`](Self::numpy_type).
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// Fails as [`write`](Self::write) does.
     pub(super) fn decode(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match self {
             Decoding::Numbers(packing) => packing.decode(element, out),

@@ -31,7 +31,7 @@ impl Variable {
     /// `None` for all else, and for a dimension alone.
     ///
     /// # Errors
-    /// As its attributes cannot be used, or not be read.
+    /// Fails if its attributes cannot be used or read.
     pub(crate) fn of(
         container: &dyn Container,
         node: &Node,
@@ -45,7 +45,7 @@ impl Variable {
     /// The variable that an array is which another one names as such; `None` for what can be none.
     ///
     /// # Errors
-    /// As [`of`](Self::of).
+    /// Fails as [`of`](Self::of) does.
     pub(super) fn named(
         container: &dyn Container,
         node: &Node,

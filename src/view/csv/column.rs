@@ -117,7 +117,7 @@ impl Columns {
     /// Appends the cell that `element` has in column number `column`.
     ///
     /// # Errors
-    /// As [`ValueWriter::text`].
+    /// Fails as [`ValueWriter::text`] does.
     pub(crate) fn write(
         &self,
         element: &[u8],

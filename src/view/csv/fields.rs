@@ -23,7 +23,7 @@ pub(crate) trait Fields: Send + Sync {
     /// Reads the cells of `rows`, which are no more than a small buffer holds.
     ///
     /// # Errors
-    /// As they cannot be read.
+    /// Fails if they cannot be read.
     fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>>;
 
     /// Whether the lengths of all cells are found without writing them.

@@ -43,7 +43,7 @@ enum Value {
 /// The cards of the attributes of `node`, which stands at `path`.
 ///
 /// # Errors
-/// As they cannot be read now; those that are damaged have no card.
+/// Fails if they cannot be read now; those that are damaged have no card.
 pub(crate) fn cards(container: &dyn Container, node: NodeId, path: &[u8]) -> Result<Cards> {
     let mut found = Found::default();
     match container.extras() {

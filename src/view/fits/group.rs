@@ -110,7 +110,7 @@ impl GroupRows {
     /// How long the texts of each column are, for [`file`](Self::file): a look at all rows.
     ///
     /// # Errors
-    /// As a text cannot be read; `Limit` for more texts than are counted.
+    /// Fails if a text cannot be read; `Limit` for more texts than are counted.
     pub(crate) fn measured(&self) -> Result<Vec<u8>> {
         let started = Instant::now();
         let columns: Vec<usize> = self.columns_of_texts().collect();

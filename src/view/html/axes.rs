@@ -39,7 +39,7 @@ impl Axis {
 /// The dimensions of the object's array, which has `dims`.
 ///
 /// # Errors
-/// As they cannot be found out now.
+/// Fails if they cannot be found out now.
 pub(super) fn of_dimensions(object: &Object<'_>, dims: &[u64]) -> Result<Vec<Axis>> {
     let (container, node) = (&**object.container, object.node.id);
     let own = is_scale(container, node)?;
@@ -75,7 +75,7 @@ fn of_scale(object: &Object<'_>, scale: NodeId, length: u64) -> Result<Axis> {
 /// The name and the unit of the object's values.
 ///
 /// # Errors
-/// As they cannot be found out now.
+/// Fails if they cannot be found out now.
 pub(super) fn of_values(object: &Object<'_>) -> Result<Vec<u8>> {
     let (container, node) = (&**object.container, object.node.id);
     let name = match text(container, node, b"long_name")? {

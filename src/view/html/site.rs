@@ -19,7 +19,7 @@ pub(crate) trait Site {
     /// a group is a table, all its members may have to be looked at.
     ///
     /// # Errors
-    /// As it cannot be found out now which there are.
+    /// Fails if they cannot be found out now.
     fn files(&self, with_table: bool) -> Result<Vec<Beside>>;
 
     /// The file of one of its attributes.

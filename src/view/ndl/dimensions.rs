@@ -19,7 +19,7 @@ pub(super) struct Coordinate {
 /// Whether the array is a dimension coordinate that the language can express.
 ///
 /// # Errors
-/// As that cannot be found out now; so of all that follow.
+/// Fails if that cannot be found out now, as do all functions below.
 pub(super) fn is_coordinate(
     container: &dyn Container,
     node: NodeId,

@@ -36,7 +36,7 @@ impl<'a> Output<'a> {
     /// The bytes, once they are encoded.
     ///
     /// # Errors
-    /// As there was no room; else as `encoded` says.
+    /// Fails if there was no room, or with the error of `encoded`.
     pub(super) fn finished(mut self, encoded: Result<()>) -> Result<Vec<u8>> {
         encoded.map_err(|error| self.error.take().unwrap_or(error))?;
         self.bytes.shrink_to_fit();

@@ -50,7 +50,7 @@ impl Picture {
     /// The compressed file; what it takes is held in `memory`.
     ///
     /// # Errors
-    /// As an element cannot be read; `Limit` where it takes too long.
+    /// Fails if an element cannot be read; `Limit` where it takes too long.
     pub(crate) fn encode(&self, memory: &HeldMemory, cancel: &CancelToken) -> Result<Text> {
         // Rows of the encoder, and those here as they are stored and as they are written.
         const ROWS: u64 = 5;

@@ -46,7 +46,7 @@ pub(crate) struct Rows {
 /// What the integers of `datatype` of the array `node` are, if MATLAB calls it one of chars.
 ///
 /// # Errors
-/// As that cannot be found out now.
+/// Fails if that cannot be found out now.
 pub(super) fn stored(
     container: &dyn Container,
     node: NodeId,

@@ -19,7 +19,7 @@ pub(super) const ENCODING: &[u8] = b"encoding-type";
 /// Whether the group is such a dataframe.
 ///
 /// # Errors
-/// As that cannot be found out now.
+/// Fails if that cannot be found out now.
 pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
     Ok(group.text(ENCODING)?.is_some_and(|is| is == b"dataframe"))
 }
@@ -27,7 +27,7 @@ pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
 /// Whether the members of the group make something else together: a sparse matrix, a categorical.
 ///
 /// # Errors
-/// As that cannot be found out now.
+/// Fails if that cannot be found out now.
 pub(super) fn is_of_another_kind(group: &Group<'_>) -> Result<bool> {
     let encoding = group.text(ENCODING)?;
     Ok(encoding.is_some_and(|is| !matches!(&is[..], b"dict" | b"anndata")))

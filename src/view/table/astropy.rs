@@ -22,7 +22,7 @@ const DEPTH: usize = 4;
 /// Whether the group is tagged as a table.
 ///
 /// # Errors
-/// As that cannot be found out now.
+/// Fails if that cannot be found out now.
 pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
     let node = group.container.node(group.id)?;
     let is_table = |tag: &str| {

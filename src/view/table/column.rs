@@ -295,7 +295,7 @@ impl GroupTable {
     /// (`a.b`), for each element of a short array (`a[0][1]`), else one.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Fails as [`push`](Self::push) does.
     pub(crate) fn push_values(
         &mut self,
         name: &[u8],

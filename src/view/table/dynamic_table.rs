@@ -22,7 +22,7 @@ const COLUMNS: &[u8] = b"colnames";
 /// Whether the group is a dynamic table.
 ///
 /// # Errors
-/// As that cannot be found out now.
+/// Fails if that cannot be found out now.
 pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
     if !is_there(group.container, group.id, COLUMNS)? {
         return Ok(false);

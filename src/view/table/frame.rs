@@ -77,7 +77,7 @@ fn is_bool(kind: &[u8], values: &Part) -> bool {
 /// The truth value of an attribute. PyTables stores it as bits.
 ///
 /// # Errors
-/// As the attribute cannot be read now.
+/// Fails if the attribute cannot be read now.
 pub(super) fn flag(group: &Group<'_>, node: NodeId, name: &[u8]) -> Result<Option<bool>> {
     let content = content(group.container, node, name)?;
     Ok(content.map(|content| content.elements.iter().any(|&byte| byte != 0)))
@@ -124,7 +124,7 @@ pub(super) fn unnamed_index(columns: &[Named]) -> Vec<u8> {
 /// behind them in their own order. A complex number is two columns.
 ///
 /// # Errors
-/// As [`GroupTable::push`].
+/// Fails as [`GroupTable::push`] does.
 pub(super) fn add(
     table: &mut GroupTable,
     mut columns: Vec<Named>,

@@ -39,7 +39,7 @@ impl<'a> Group<'a> {
     /// as writers in Python make one of it: `CD4/CD8` is a member of `CD4`.
     ///
     /// # Errors
-    /// As that cannot be found out.
+    /// Fails if that cannot be found out.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Arc<Node>>> {
         let link = match self.container.link(self.id, name)? {
             None if name.contains(&b'/') => Link {
@@ -95,7 +95,7 @@ impl<'a> Group<'a> {
     /// The text of an attribute of the group.
     ///
     /// # Errors
-    /// As that cannot be found out now.
+    /// Fails if that cannot be found out now.
     pub(crate) fn text(&self, attribute: &[u8]) -> Result<Option<Vec<u8>>> {
         attribute_value::text(self.container, self.id, attribute)
     }
@@ -161,7 +161,7 @@ impl<'a> Group<'a> {
     /// The numbers of a short part of an array; `None` where they are no integers.
     ///
     /// # Errors
-    /// As [`names`](Self::names).
+    /// Fails as [`names`](Self::names) does.
     pub(crate) fn numbers(&self, part: &Part) -> Result<Option<Vec<i128>>> {
         Ok(numbers(&part.datatype, &self.bytes(part)?))
     }

@@ -41,7 +41,7 @@ pub(super) fn labels(pickle: &Pickle, list: Index, budget: &Budget) -> Result<Op
 /// A name alone.
 ///
 /// # Errors
-/// As [`labels`].
+/// Fails as [`labels`] does.
 pub(super) fn name(pickle: &Pickle, budget: &Budget) -> Result<Option<Labels>> {
     let text = label(pickle, pickle.top(), budget)?;
     Ok(text.map(|text| Labels {
@@ -53,7 +53,7 @@ pub(super) fn name(pickle: &Pickle, budget: &Budget) -> Result<Option<Labels>> {
 /// A name.
 ///
 /// # Errors
-/// As [`labels`].
+/// Fails as [`labels`] does.
 pub(super) fn label(pickle: &Pickle, item: Index, budget: &Budget) -> Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
     budget.spend_on_name(0)?;

@@ -28,8 +28,8 @@ impl Lists {
     /// Appends the list of a row as JSON.
     ///
     /// # Errors
-    /// As a part of it cannot be read; `Corrupt` where an index leads backwards or beyond what it
-    /// counts; `Limit` for a list that is too long.
+    /// Fails if a part of it cannot be read; `Corrupt` where an index leads backwards or beyond
+    /// what it counts; `Limit` for a list that is too long.
     pub(super) fn write(&self, row: u64, context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.write_level(&self.ends, row, context, out)
     }

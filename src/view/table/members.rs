@@ -46,7 +46,7 @@ impl Member {
 /// Whether two members make a table. A group with more links than a table may have is none.
 ///
 /// # Errors
-/// As that cannot be found out now.
+/// Fails if that cannot be found out now.
 pub(super) fn is_there(group: &Group<'_>) -> Result<bool> {
     let mut met = HashSet::new();
     let mut are_two = false;

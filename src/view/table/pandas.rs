@@ -11,7 +11,7 @@ type Reader = fn(&Group<'_>) -> Result<GroupTable>;
 /// Whether the group is a frame or a series.
 ///
 /// # Errors
-/// As that cannot be found out now.
+/// Fails if that cannot be found out now.
 pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
     Ok(reader(group)?.is_some())
 }
@@ -19,7 +19,7 @@ pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
 /// The table of a frame or a series.
 ///
 /// # Errors
-/// As that of its format.
+/// Fails as the reader of its format does.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     match reader(group)? {
         Some(read) => read(group),

@@ -45,7 +45,7 @@ pub(super) fn frame(group: &Group<'_>) -> Result<GroupTable> {
 /// The table of a series: the index and the values.
 ///
 /// # Errors
-/// As [`frame`].
+/// Fails as [`frame`] does.
 pub(super) fn series(group: &Group<'_>) -> Result<GroupTable> {
     let name = name_of(group, group.id)?;
     let name = name.unwrap_or_else(|| named(b"values"));

@@ -96,7 +96,7 @@ impl Place {
     /// The place of `part` in the array with that number.
     ///
     /// # Errors
-    /// As its text cannot be written.
+    /// Fails if its text cannot be written.
     pub(super) fn new(array: usize, part: &Part) -> Result<Self> {
         let value = Value::new(part)?;
         Ok(Place { array, value })
@@ -110,7 +110,7 @@ impl Place {
     /// Appends the text of a value.
     ///
     /// # Errors
-    /// As it cannot be written.
+    /// Fails if it cannot be written.
     pub(super) fn write(
         &self,
         value: &[u8],
@@ -153,7 +153,7 @@ impl Values {
     /// The values of `part` in its array.
     ///
     /// # Errors
-    /// As their text cannot be written.
+    /// Fails if their text cannot be written.
     pub(super) fn new(array: RowArray, part: &Part) -> Result<Self> {
         let value = Value::new(part)?;
         Ok(Values { array, value })
@@ -162,7 +162,7 @@ impl Values {
     /// The same, with JSON for their text.
     ///
     /// # Errors
-    /// As their text cannot be written.
+    /// Fails if their text cannot be written.
     pub(super) fn in_json(array: RowArray, part: &Part) -> Result<Self> {
         let writer = ValueWriter::new(&part.datatype)?;
         let value = Value::with(part, Text::Json(writer))?;
@@ -177,7 +177,7 @@ impl Values {
     /// Appends the text of a value.
     ///
     /// # Errors
-    /// As it cannot be written.
+    /// Fails if it cannot be written.
     pub(super) fn write(
         &self,
         value: &[u8],

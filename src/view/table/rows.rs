@@ -97,7 +97,7 @@ impl Rows {
     /// Opens the arrays of `table`, each of which `verify` has checked.
     ///
     /// # Errors
-    /// As an array is known not to be readable; `Limit` for too long a row.
+    /// Fails if an array is known not to be readable; `Limit` for too long a row.
     pub(crate) fn open(
         table: GroupTable,
         surroundings: Surroundings,
@@ -137,7 +137,7 @@ impl Rows {
     /// Some rows, of which stored values are wanted, too.
     ///
     /// # Errors
-    /// As they cannot be read.
+    /// Fails if they cannot be read.
     pub(crate) fn batch(&self, rows: Range<u64>) -> Result<Batch<'_>> {
         self.batch_of(&self.arrays, rows)
     }

@@ -268,7 +268,7 @@ impl ZarrArray {
     /// Whether the chunk at `place` of the grid, which is inside, is a file.
     ///
     /// # Errors
-    /// As that cannot be found out.
+    /// Fails if that cannot be found out.
     pub(crate) fn holds(&self, place: &[u64]) -> Result<bool> {
         if self.has_all_chunks() {
             return Ok(true);
@@ -307,7 +307,7 @@ impl ZarrArray {
     /// The fill value as an element of the store; `container` follows it to its text.
     ///
     /// # Errors
-    /// As it cannot be read.
+    /// Fails if it cannot be read.
     pub(super) fn fill(&self, context: &Context<'_>) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         self.data_type

@@ -59,7 +59,7 @@ const DIMENSIONS: &[&[u8]] = &[b"CLASS", b"DIMENSION_LIST", b"DIMENSION_LABELS"]
 /// Whether an array has attributes that name its dimensions.
 ///
 /// # Errors
-/// As an attribute that readers need cannot be read.
+/// Fails if an attribute that readers need cannot be read.
 pub(crate) fn are_dimensions_named(container: &dyn Container, node: NodeId) -> Result<bool> {
     let values = Values {
         container,
@@ -95,8 +95,8 @@ impl Attributes {
     /// the target of a reference into text.
     ///
     /// # Errors
-    /// As one cannot be read now; of an array also as one that readers need cannot be, or the list
-    /// breaks off.
+    /// Fails if one cannot be read now; for an array also if one that readers need is damaged, or if
+    /// the list breaks off.
     pub(crate) fn of(
         container: &dyn Container,
         paths: &Paths<'_>,

@@ -39,7 +39,7 @@ impl Stored {
     /// Those of the chunk at `place`.
     ///
     /// # Errors
-    /// As it is known that they cannot be read.
+    /// Fails if it is known that they cannot be read.
     pub(crate) fn new(
         array: &ZarrArray,
         place: &[u64],

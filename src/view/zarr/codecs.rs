@@ -113,7 +113,7 @@ pub(crate) fn are_known(array: &ZarrArray) -> bool {
 /// through may hold others.
 ///
 /// # Errors
-/// As the index cannot be read.
+/// Fails if the index cannot be read.
 pub(crate) fn are_all_filtered(array: &ZarrArray, effort: &Effort) -> Result<bool> {
     let Some(index) = array.index() else {
         return Ok(false);

@@ -138,7 +138,7 @@ impl DataType {
     /// Appends stored elements as those of the store.
     ///
     /// # Errors
-    /// As a text cannot be read.
+    /// Fails if a text cannot be read.
     pub(crate) fn convert(
         &self,
         elements: &[u8],

@@ -11,7 +11,7 @@ type Named = (Vec<Option<NodeId>>, Vec<Vec<u8>>);
 /// What names the dimensions of the array `node`. `path` finds the path of an object.
 ///
 /// # Errors
-/// As that cannot be found out.
+/// Fails if that cannot be found out.
 pub(crate) fn named(
     container: &dyn Container,
     node: NodeId,
@@ -29,7 +29,7 @@ pub(crate) fn named(
 /// and behind them others.
 ///
 /// # Errors
-/// As [`named`].
+/// Fails as [`named`] does.
 pub(crate) fn names(
     container: &dyn Container,
     node: NodeId,

@@ -13,7 +13,7 @@ use crate::view::zarr::json;
 /// a fill value that is a text. The chunks are decoded, unless they `are_stored` ones.
 ///
 /// # Errors
-/// As the fill value cannot be read.
+/// Fails if the fill value cannot be read.
 pub(crate) fn of_array(
     array: &ZarrArray,
     attributes: &[u8],

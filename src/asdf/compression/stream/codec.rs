@@ -101,7 +101,7 @@ pub fn damaged(error: &io::Error) -> Error {
 /// Reads until `output` is full or the stream ends; gives the bytes read.
 ///
 /// # Errors
-/// As the stream is damaged.
+/// Fails if the stream is damaged.
 pub fn fill(decoder: &mut dyn Read, output: &mut [u8]) -> Result<usize> {
     let mut filled = 0_usize;
     while let Some(room) = output.get_mut(filled..).filter(|room| !room.is_empty()) {
@@ -118,7 +118,7 @@ pub fn fill(decoder: &mut dyn Read, output: &mut [u8]) -> Result<usize> {
 /// Whether the stream has ended.
 ///
 /// # Errors
-/// As it is damaged there.
+/// Fails if it is damaged there.
 pub fn at_end(decoder: &mut dyn Read) -> Result<bool> {
     Ok(fill(decoder, &mut [0])? == 0)
 }
