@@ -34,19 +34,19 @@ impl Listed<'_> {
         };
         let mut object = Object::default();
         object.text("path", self.path);
-        object.text("kind", kind.as_bytes());
+        object.text("kind", kind);
         for ((name, is_json), cell) in FIELDS.into_iter().zip(self.cells) {
             match &cell[..] {
                 "-" => {}
                 cell if is_json => object.json(name, cell),
-                cell => object.text(name, cell.as_bytes()),
+                cell => object.text(name, cell),
             }
         }
         if let Some(target) = self.target {
             object.text("target", target);
         }
         if !self.faults.is_empty() {
-            object.text("error", self.faults.join("; ").as_bytes());
+            object.text("error", self.faults.join("; "));
         }
         object.finish()
     }

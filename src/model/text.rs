@@ -33,72 +33,121 @@ pub fn write_json_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// A JSON string, quotes included; bytes that are not UTF-8 become `\udcXX`.
+/// As [`write_json_text`].
 pub fn json_text(text: &[u8]) -> String {
-    let mut out = Vec::new();
-    write_json_text(text, &mut out);
-    // What was no UTF-8 is escaped.
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-/// A JSON object on one line.
-#[derive(Debug, Default)]
-pub struct Object(String);
-
-impl Object {
-    /// Appends a member whose value is a text.
-    pub fn text(&mut self, name: &str, text: &[u8]) {
-        self.json(name, json_text(text));
-    }
-
-    /// Appends a member whose value is JSON as it stands.
-    pub fn json(&mut self, name: &str, value: impl Display) {
-        let comma = if self.0.is_empty() { "" } else { ", " };
-        self.0 += &format!("{comma}{}: {value}", json_text(name.as_bytes()));
-    }
-
-    /// The whole object.
-    pub fn finish(self) -> String {
-        format!("{{{}}}", self.0)
-    }
-}
-
-/// Appends the inside of a JSON string.
-pub(super) fn escape_json(text: &[u8], out: &mut Vec<u8>) {
-    for chunk in text.utf8_chunks() {
-        for &byte in chunk.valid().as_bytes() {
-            match byte {
-                b'"' => out.extend_from_slice(b"\\\""),
-                b'\\' => out.extend_from_slice(b"\\\\"),
-                b'\n' => out.extend_from_slice(b"\\n"),
-                b'\r' => out.extend_from_slice(b"\\r"),
-                b'\t' => out.extend_from_slice(b"\\t"),
-                0..0x20 | 0x7F => append(out, format_args!("\\u{byte:04x}")),
-                _ => out.push(byte),
-            }
-        }
-        for byte in chunk.invalid() {
-            append(out, format_args!("\\udc{byte:02x}"));
-        }
-    }
+    let mut out = String::from('"');
+    escape(text, |_| false, |part| out.push_str(part));
+    out.push('"');
+    out
 }
 
 /// Bytes that a text has as a JSON string.
 pub fn json_length(text: &[u8]) -> usize {
     let mut length = 2_usize; // the quotes
-    for chunk in text.utf8_chunks() {
-        for byte in chunk.valid().bytes() {
-            let escaped = match byte {
-                b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
-                0..0x20 | 0x7F => ESCAPE,
-                _ => 1,
-            };
-            length = length.saturating_add(escaped);
-        }
-        let escaped = chunk.invalid().len().saturating_mul(ESCAPE);
-        length = length.saturating_add(escaped);
-    }
+    let mut count = |part: &str| length = length.saturating_add(part.len());
+    escape(text, |_| false, &mut count);
     length
+}
+
+/// Appends the inside of a JSON string.
+pub(super) fn escape_json(text: &[u8], out: &mut Vec<u8>) {
+    let write = |part: &str| out.extend_from_slice(part.as_bytes());
+    escape(text, |_| false, write);
+}
+
+/// Hands on the inside of a JSON string, part for part. The characters that `also` names are
+/// escaped beside those that JSON has escapes for.
+pub(super) fn escape(text: &[u8], also: impl Fn(char) -> bool, mut write: impl FnMut(&str)) {
+    let is_special = |c: char| matches!(c, '"' | '\\' | '\0'..' ' | '\x7f') || also(c);
+    for chunk in text.utf8_chunks() {
+        for run in chunk.valid().split_inclusive(is_special) {
+            let mut characters = run.chars();
+            let special = characters.next_back().filter(|&last| is_special(last));
+            write(special.map_or(run, |_| characters.as_str()));
+            match special {
+                Some('"') => write("\\\""),
+                Some('\\') => write("\\\\"),
+                Some('\n') => write("\\n"),
+                Some('\r') => write("\\r"),
+                Some('\t') => write("\\t"),
+                Some(other) => write(&format!("\\u{:04x}", u32::from(other))),
+                None => {}
+            }
+        }
+        for byte in chunk.invalid() {
+            write(&format!("\\udc{byte:02x}"));
+        }
+    }
+}
+
+/// Appends a JSON array on one line, each of `items` as `write` has it.
+pub fn write_json_list<T>(
+    items: impl IntoIterator<Item = T>,
+    out: &mut Vec<u8>,
+    mut write: impl FnMut(T, &mut Vec<u8>),
+) {
+    out.push(b'[');
+    for (index, item) in items.into_iter().enumerate() {
+        if index > 0 {
+            out.extend_from_slice(b", ");
+        }
+        write(item, out);
+    }
+    out.push(b']');
+}
+
+/// A JSON object while it is written, on one line or with a line for each member.
+#[derive(Debug, Default)]
+pub struct Object {
+    members: Vec<u8>,
+    in_lines: bool,
+}
+
+impl Object {
+    /// One with a line for each member.
+    pub fn in_lines() -> Self {
+        Object {
+            members: Vec::new(),
+            in_lines: true,
+        }
+    }
+
+    /// Appends a key; its value, as JSON, is to be appended to what is returned.
+    pub fn key(&mut self, name: impl AsRef<[u8]>) -> &mut Vec<u8> {
+        let out = &mut self.members;
+        if !out.is_empty() {
+            out.push(b',');
+        }
+        match (self.in_lines, out.is_empty()) {
+            (true, _) => out.extend_from_slice(b"\n  "),
+            (false, false) => out.push(b' '),
+            (false, true) => {}
+        }
+        write_json_text(name.as_ref(), out);
+        out.extend_from_slice(b": ");
+        out
+    }
+
+    /// Appends a member whose value is a text.
+    pub fn text(&mut self, name: impl AsRef<[u8]>, text: impl AsRef<[u8]>) {
+        write_json_text(text.as_ref(), self.key(name));
+    }
+
+    /// Appends a member whose value is JSON as it stands.
+    pub fn json(&mut self, name: impl AsRef<[u8]>, value: impl Display) {
+        append(self.key(name), format_args!("{value}"));
+    }
+
+    /// Bytes of the members.
+    pub fn length(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The whole object.
+    pub fn finish(self) -> String {
+        let end = if self.in_lines { "\n" } else { "" };
+        format!("{{{}{end}}}", String::from_utf8_lossy(&self.members))
+    }
 }
 
 /// Bytes of the longest form of one byte in a JSON string.
@@ -126,5 +175,11 @@ mod tests {
         object.text("a \"b\"", b"caf\xe9");
         object.json("n", 12);
         assert_eq!(object.finish(), r#"{"a \"b\"": "caf\udce9", "n": 12}"#);
+        let mut lines = Object::in_lines();
+        lines.text("a", "b");
+        write_json_list([1, 2], lines.key("l"), |one, out| {
+            append(out, format_args!("{one}"));
+        });
+        assert_eq!(lines.finish(), "{\n  \"a\": \"b\",\n  \"l\": [1, 2]\n}");
     }
 }

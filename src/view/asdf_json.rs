@@ -21,10 +21,9 @@ use crate::limits;
 use crate::model::datatype::Class;
 use crate::model::ndl::{Syntax, ndl_type_in};
 use crate::model::number::append;
-use crate::model::text::write_json_text;
-use crate::model::{
-    Array, Container, Datatype, LinkStream, LinkTarget, NodeId, NodeKind, Scalar, Shape,
-};
+use crate::model::text::{Object, write_json_list, write_json_text};
+use crate::model::{Array, Container, Datatype, LinkStream, LinkTarget, NodeId, NodeKind, Scalar};
+use crate::view::attributes::shape_text;
 use crate::view::streamed::ResumableText;
 use crate::wire::to_u64;
 
@@ -179,9 +178,9 @@ impl AsdfJson {
         }
         let names = self.container.names(target)?;
         let file = target.other_file().unwrap_or_default();
-        out.extend_from_slice(b"{\"$ref\": ");
-        write_json_text(&pointer(file, &names), out);
-        out.push(b'}');
+        let mut object = Object::default();
+        object.text("$ref", pointer(file, &names));
+        out.extend_from_slice(object.finish().as_bytes());
         Ok(())
     }
 }
@@ -280,25 +279,17 @@ fn escape(text: &[u8], out: &mut Vec<u8>) {
 /// Writes an ndarray: where it is, and what its elements are.
 fn write_array(array: &Array, names: &[Vec<u8>], out: &mut Vec<u8>) -> Result<()> {
     let path = names.iter().flat_map(|name| [b"/", &name[..]].concat());
-    out.extend_from_slice(b"{\"path\": ");
-    write_json_text(&path.collect::<Vec<u8>>(), out);
+    let mut object = Object::default();
+    object.text("path", path.collect::<Vec<u8>>());
     match &array.storage {
         Err(error) if error.is_passing() => return Err(error.clone()),
-        Err(error) => {
-            out.extend_from_slice(b", \"error\": ");
-            write_json_text(error.to_string().as_bytes(), out);
-        }
+        Err(error) => object.text("error", error.to_string()),
         Ok(_) => {
-            out.extend_from_slice(b", \"shape\": ");
-            match &array.shape {
-                Shape::Null => out.extend_from_slice(b"null"),
-                Shape::Simple { dims, .. } => append(out, format_args!("{dims:?}")),
-            }
-            out.extend_from_slice(b", \"datatype\": ");
-            write_datatype(&array.datatype, out);
+            object.json("shape", shape_text(&array.shape));
+            write_datatype(&array.datatype, object.key("datatype"));
         }
     }
-    out.push(b'}');
+    out.extend_from_slice(object.finish().as_bytes());
     Ok(())
 }
 
@@ -317,21 +308,15 @@ fn write_datatype(datatype: &Datatype, out: &mut Vec<u8>) {
         Class::String { .. } => append(out, format_args!("[\"ascii\", {size}]")),
         Class::Ucs4(_) => append(out, format_args!("[\"ucs4\", {}]", size / 4)),
         Class::Array { base, .. } => write_datatype(base, out),
-        Class::Compound(members) => {
-            out.push(b'[');
-            for (index, member) in members.iter().enumerate() {
-                out.extend_from_slice(if index > 0 { b", " } else { b"" });
-                out.extend_from_slice(b"{\"name\": ");
-                write_json_text(&member.name, out);
-                out.extend_from_slice(b", \"datatype\": ");
-                write_datatype(&member.datatype, out);
-                if let Class::Array { dims, .. } = &member.datatype.class {
-                    append(out, format_args!(", \"shape\": {dims:?}"));
-                }
-                out.push(b'}');
+        Class::Compound(members) => write_json_list(members, out, |member, out| {
+            let mut object = Object::default();
+            object.text("name", &member.name);
+            write_datatype(&member.datatype, object.key("datatype"));
+            if let Class::Array { dims, .. } = &member.datatype.class {
+                object.json("shape", format_args!("{dims:?}"));
             }
-            out.push(b']');
-        }
+            out.extend_from_slice(object.finish().as_bytes());
+        }),
         // No ndarray has another one.
         _ => out.extend_from_slice(ndl_type_in(Syntax::Json, datatype).as_bytes()),
     }

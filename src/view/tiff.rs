@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::model::Array;
+use crate::model::text::Object;
 use crate::view::View;
 use crate::view::converted::Converted;
 use crate::view::elements::{Elements, opened};
@@ -446,8 +447,9 @@ fn imagej(image: &Image, pages: u64) -> Option<Vec<u8>> {
 
 /// The shape as tifffile has it.
 fn shaped(image: &Image) -> Vec<u8> {
-    let dims: Vec<String> = image.dims.iter().map(u64::to_string).collect();
-    format!("{{\"shape\": [{}]}}", dims.join(", ")).into_bytes()
+    let mut object = Object::default();
+    object.json("shape", format_args!("{:?}", image.dims));
+    object.finish().into_bytes()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::model::text::write_json_text;
+use crate::model::text::{escape, json_text};
 
 /// A syntax of descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,11 +62,7 @@ impl Flow {
     pub fn text(&mut self, text: &[u8]) {
         match self.syntax {
             Syntax::Yaml => write_yaml_text(text, &mut self.text),
-            Syntax::Json => {
-                let mut json = Vec::new();
-                write_json_text(text, &mut json);
-                self.text.push_str(&String::from_utf8_lossy(&json));
-            }
+            Syntax::Json => self.text.push_str(&json_text(text)),
         }
     }
 
@@ -188,27 +184,13 @@ fn is_plain(text: &str) -> bool {
 }
 
 fn write_quoted(text: &[u8], out: &mut String) {
+    // No YAML stream holds control characters or these; some are line breaks in it.
+    let is_refused = |c: char| {
+        let others = ['\u{2028}', '\u{2029}', '\u{feff}', '\u{fffe}', '\u{ffff}'];
+        c.is_control() || others.contains(&c)
+    };
     out.push('"');
-    for chunk in text.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '"' => out.push_str("\\\""),
-                '\\' => out.push_str("\\\\"),
-                '\n' => out.push_str("\\n"),
-                '\r' => out.push_str("\\r"),
-                '\t' => out.push_str("\\t"),
-                // No YAML stream holds control characters or these; some are line breaks in it.
-                '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
-                    append(out, format_args!("\\u{:04x}", u32::from(c)));
-                }
-                c if c.is_control() => append(out, format_args!("\\u{:04x}", u32::from(c))),
-                c => out.push(c),
-            }
-        }
-        for byte in chunk.invalid() {
-            append(out, format_args!("\\udc{byte:02x}"));
-        }
-    }
+    escape(text, is_refused, |part| out.push_str(part));
     out.push('"');
 }
 

@@ -9,7 +9,7 @@ use crate::model::attribute::AttributeContent;
 use crate::model::attribute_value::{numbers, of_attribute, text};
 use crate::model::datatype::{Class, Member};
 use crate::model::number::{self, Real, append};
-use crate::model::text::without_padding;
+use crate::model::text::{Object, without_padding, write_json_list};
 use crate::model::value::Paths;
 use crate::model::{Container, Datatype, NodeId, Reference, Shape};
 use crate::view::elements::complex_part;
@@ -85,7 +85,7 @@ pub(crate) fn are_dimensions_named(container: &dyn Container, node: NodeId) -> R
 /// The members of a document's `attributes`.
 #[derive(Default)]
 pub(crate) struct Attributes {
-    members: Vec<u8>,
+    members: Object,
     names: HashSet<Vec<u8>>,
     absent: Vec<Vec<u8>>,
 }
@@ -117,7 +117,7 @@ impl Attributes {
             let values = Values {
                 container,
                 paths,
-                limit: limits::ATTRIBUTE_TEXT.saturating_sub(all.members.len()),
+                limit: limits::ATTRIBUTE_TEXT.saturating_sub(all.members.length()),
             };
             let content = match attribute.content {
                 Ok(content) if name == b"missing_value" => match without_nan(content) {
@@ -153,19 +153,14 @@ impl Attributes {
 
     /// Adds one, `value` being JSON, unless there is one of that name; whether there was room.
     pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) -> bool {
-        let length = self.members.len() + name.len() + value.len();
+        let length = self.members.length() + name.len() + value.len();
         if length > limits::ATTRIBUTE_TEXT {
             return false;
         }
-        if !self.names.insert(name.to_vec()) {
-            return true;
+        if self.names.insert(name.to_vec()) {
+            let value_of = self.members.key(&*json::readable(name));
+            value_of.extend_from_slice(value);
         }
-        if !self.members.is_empty() {
-            self.members.extend_from_slice(b", ");
-        }
-        json::text(name, &mut self.members);
-        self.members.extend_from_slice(b": ");
-        self.members.extend_from_slice(value);
         true
     }
 
@@ -179,17 +174,11 @@ impl Attributes {
     /// The JSON of all of them.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         if !self.absent.is_empty() {
-            let mut list = vec![b'['];
-            for (index, name) in self.absent.iter().enumerate() {
-                if index > 0 {
-                    list.extend_from_slice(b", ");
-                }
-                json::text(name, &mut list);
-            }
-            list.push(b']');
+            let mut list = Vec::new();
+            write_json_list(&self.absent, &mut list, |name, out| json::text(name, out));
             self.add(ABSENT, &list);
         }
-        [b"{", &*self.members, b"}"].concat()
+        self.members.finish().into_bytes()
     }
 }
 
@@ -413,11 +402,9 @@ fn fill(
             let Some((first, second)) = real(part.unwrap_or(datatype), first).zip(imaginary) else {
                 return Ok(None);
             };
-            out.push(b'[');
-            json::base64(&first.to_le_bytes(), &mut out);
-            out.extend_from_slice(b", ");
-            json::base64(&second.to_le_bytes(), &mut out);
-            out.push(b']');
+            write_json_list([first, second], &mut out, |part, out| {
+                json::base64(&part.to_le_bytes(), out);
+            });
         }
         Kind::Bool => match integer(datatype, element) {
             Some(number) if is_boolean || matches!(number, 0 | 1) => {

@@ -8,13 +8,15 @@ use crate::filter::{BLOSC, BZIP2, DEFLATE, FLETCHER32, SHUFFLE, ZSTD};
 use crate::limits;
 use crate::memory::effort::Effort;
 use crate::model::storage::{Filter, Pipeline};
+use crate::model::text::Object;
 use crate::view::zarr::array::ZarrArray;
 use crate::view::zarr::datatype::{DataType, Kind};
+use crate::view::zarr::json;
 
 /// The codec of decoded chunks.
 pub(super) fn decoded(data_type: &DataType) -> String {
     match data_type.kind {
-        Kind::Text => r#"{"name": "vlen-utf8", "configuration": {}}"#.to_owned(),
+        Kind::Text => json::named("vlen-utf8", Object::default()),
         Kind::Bool
         | Kind::Integer { size: 1, .. }
         | Kind::NullTerminatedBytes { .. }
@@ -24,7 +26,9 @@ pub(super) fn decoded(data_type: &DataType) -> String {
 }
 
 fn bytes(endian: &str) -> String {
-    format!(r#"{{"name": "bytes", "configuration": {{"endian": "{endian}"}}}}"#)
+    let mut configuration = Object::default();
+    configuration.text("endian", endian);
+    json::named("bytes", configuration)
 }
 
 /// The codecs of the chunks as they are stored; `None` where readers have none for a filter, or
@@ -61,27 +65,25 @@ fn of_pipeline(pipeline: &Pipeline, size: u32) -> Option<Vec<String>> {
 /// The codec of the filter at `place` of a pipeline.
 fn codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
     let parameter = |number: usize| filter.parameters.get(number).copied();
-    let with = |name: &str, configuration: String| {
-        Some(format!(
-            r#"{{"name": "{name}", "configuration": {{{configuration}}}}}"#
-        ))
-    };
-    match filter.id {
+    let mut configuration = Object::default();
+    let name = match filter.id {
         DEFLATE => {
-            let level = parameter(0).unwrap_or(6).min(9);
-            with("numcodecs.zlib", format!(r#""level": {level}"#))
+            configuration.json("level", parameter(0).unwrap_or(6).min(9));
+            "numcodecs.zlib"
         }
         SHUFFLE if place == 0 && parameter(0) == Some(size) => {
-            with("numcodecs.shuffle", format!(r#""elementsize": {size}"#))
+            configuration.json("elementsize", size);
+            "numcodecs.shuffle"
         }
-        FLETCHER32 => with("numcodecs.fletcher32", String::new()),
+        FLETCHER32 => "numcodecs.fletcher32",
         BZIP2 => {
-            let level = parameter(0).unwrap_or(9).clamp(1, 9);
-            with("numcodecs.bz2", format!(r#""level": {level}"#))
+            configuration.json("level", parameter(0).unwrap_or(9).clamp(1, 9));
+            "numcodecs.bz2"
         }
         ZSTD => {
-            let level = parameter(0).unwrap_or(3).min(22);
-            with("zstd", format!(r#""level": {level}, "checksum": false"#))
+            configuration.json("level", parameter(0).unwrap_or(3).min(22));
+            configuration.json("checksum", false);
+            "zstd"
         }
         BLOSC => {
             let names = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"];
@@ -92,16 +94,17 @@ fn codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
             let shuffles = ["noshuffle", "shuffle", "bitshuffle"];
             let shuffle = usize::try_from(parameter(5).unwrap_or(1)).ok();
             let shuffle = shuffle.and_then(|shuffle| shuffles.get(shuffle))?;
-            let level = parameter(4).unwrap_or(5).min(9);
             let size = parameter(2).filter(|size| (1..256).contains(size))?;
-            let inner = format!(r#""cname": "{name}", "clevel": {level}, "shuffle": "{shuffle}""#);
-            with(
-                "blosc",
-                format!(r#""typesize": {size}, {inner}, "blocksize": 0"#),
-            )
+            configuration.json("typesize", size);
+            configuration.text("cname", name);
+            configuration.json("clevel", parameter(4).unwrap_or(5).min(9));
+            configuration.text("shuffle", shuffle);
+            configuration.json("blocksize", 0);
+            "blosc"
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(json::named(name, configuration))
 }
 
 /// Whether readers have codecs for the chunks as they are stored, if all filters were applied.

@@ -3,6 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::model::number::{Integer, append};
+use crate::model::text::{Object, json_text, write_json_list};
 use crate::model::value::Context;
 use crate::view::zarr::array::ZarrArray;
 use crate::view::zarr::codecs;
@@ -21,71 +22,67 @@ pub(crate) fn of_array(
     context: &Context<'_>,
     are_stored: bool,
 ) -> Result<Vec<u8>> {
-    let mut out = b"{\n  \"zarr_format\": 3,\n  \"node_type\": \"array\",\n  \"shape\": ".to_vec();
-    json::list(&array.dims, &mut out);
-    out.extend_from_slice(b",\n  \"data_type\": ");
-    name(&array.data_type, &mut out);
-    out.extend_from_slice(
-        b",\n  \"chunk_grid\": {\"name\": \"regular\", \"configuration\": {\"chunk_shape\": ",
-    );
-    json::list(&array.chunk_shape, &mut out);
-    out.extend_from_slice(b"}},\n  \"chunk_key_encoding\": ");
-    out.extend_from_slice(b"{\"name\": \"default\", \"configuration\": {\"separator\": \"/\"}}");
-    out.extend_from_slice(b",\n  \"fill_value\": ");
-    fill(&array.data_type, &array.fill(context)?, &mut out)?;
+    let mut document = begin("array");
+    document.json("shape", format_args!("{:?}", array.dims));
+    document.json("data_type", name(&array.data_type));
+    let mut grid = Object::default();
+    grid.json("chunk_shape", format_args!("{:?}", array.chunk_shape));
+    document.json("chunk_grid", json::named("regular", grid));
+    let mut encoding = Object::default();
+    encoding.text("separator", "/");
+    document.json("chunk_key_encoding", json::named("default", encoding));
+    let element = array.fill(context)?;
+    fill(&array.data_type, &element, document.key("fill_value"))?;
     let codecs = match are_stored {
         true => codecs::stored(array).unwrap_or_default(),
         false => vec![codecs::decoded(&array.data_type)],
     };
-    append(
-        &mut out,
-        format_args!(",\n  \"codecs\": [{}]", codecs.join(", ")),
-    );
-    out.extend_from_slice(b",\n  \"attributes\": ");
-    out.extend_from_slice(attributes);
-    out.extend_from_slice(b",\n  \"dimension_names\": [");
-    for (index, name) in names.iter().enumerate() {
-        if index > 0 {
-            out.extend_from_slice(b", ");
-        }
-        json::text(name, &mut out);
-    }
-    out.extend_from_slice(b"]\n}\n");
-    Ok(out)
+    document.json("codecs", format_args!("[{}]", codecs.join(", ")));
+    document.key("attributes").extend_from_slice(attributes);
+    write_json_list(names, document.key("dimension_names"), |name, out| {
+        json::text(name, out);
+    });
+    Ok(end(document))
 }
 
 /// The document of a group with these attributes.
 pub(crate) fn of_group(attributes: &[u8]) -> Vec<u8> {
-    let mut out =
-        b"{\n  \"zarr_format\": 3,\n  \"node_type\": \"group\",\n  \"attributes\": ".to_vec();
-    out.extend_from_slice(attributes);
-    out.extend_from_slice(b"\n}\n");
-    out
+    let mut document = begin("group");
+    document.key("attributes").extend_from_slice(attributes);
+    end(document)
 }
 
-/// Appends the data type.
-fn name(data_type: &DataType, out: &mut Vec<u8>) {
-    let sized = |name: &str, size: usize, out: &mut Vec<u8>| {
-        append(
-            out,
-            format_args!(
-                "{{\"name\": \"{name}\", \"configuration\": {{\"length_bytes\": {size}}}}}"
-            ),
-        );
+fn begin(node_type: &str) -> Object {
+    let mut document = Object::in_lines();
+    document.json("zarr_format", 3);
+    document.text("node_type", node_type);
+    document
+}
+
+fn end(document: Object) -> Vec<u8> {
+    (document.finish() + "\n").into_bytes()
+}
+
+/// The data type.
+fn name(data_type: &DataType) -> String {
+    let sized = |name: &str, size: usize| {
+        let mut configuration = Object::default();
+        configuration.json("length_bytes", size);
+        json::named(name, configuration)
     };
     let bits = |size: usize| size * 8;
     match data_type.kind {
-        Kind::Bool => out.extend_from_slice(b"\"bool\""),
+        Kind::Bool => json_text(b"bool"),
         Kind::Integer { size, signed } => {
             let sign = if signed { "" } else { "u" };
-            append(out, format_args!("\"{sign}int{}\"", bits(size)));
+            format!("\"{sign}int{}\"", bits(size))
         }
-        Kind::Float { size } => append(out, format_args!("\"float{}\"", bits(size))),
-        Kind::Complex { size } => append(out, format_args!("\"complex{}\"", bits(size))),
-        Kind::NullTerminatedBytes { size } => sized("null_terminated_bytes", size, out),
-        Kind::RawBytes { size } => sized("raw_bytes", size, out),
-        Kind::Utf32 { size } => sized("fixed_length_utf32", size, out),
-        Kind::Text => out.extend_from_slice(b"\"string\""),
+        Kind::Float { size } => format!("\"float{}\"", bits(size)),
+        Kind::Complex { size } => format!("\"complex{}\"", bits(size)),
+        Kind::NullTerminatedBytes { size } => sized("null_terminated_bytes", size),
+        Kind::RawBytes { size } => sized("raw_bytes", size),
+        Kind::Utf32 { size } => sized("fixed_length_utf32", size),
+        Kind::Text => json_text(b"string"),
     }
 }
 
@@ -100,11 +97,7 @@ fn fill(data_type: &DataType, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
         Kind::Float { .. } => json::number(float(element)?, out),
         Kind::Complex { size } => {
             let (real, imaginary) = element.split_at(size / 2);
-            out.push(b'[');
-            json::number(float(real)?, out);
-            out.extend_from_slice(b", ");
-            json::number(float(imaginary)?, out);
-            out.push(b']');
+            write_json_list([float(real)?, float(imaginary)?], out, json::number);
         }
         Kind::NullTerminatedBytes { .. } => {
             let end = element.iter().rposition(|&byte| byte != 0);

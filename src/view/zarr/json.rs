@@ -1,11 +1,27 @@
 //! Values as JSON that every reader of a store takes: text that is UTF-8, numbers that are finite.
 
-use crate::model::number::{Real, append};
-use crate::model::text::write_json_text;
+use std::borrow::Cow;
 
-/// Appends a text; what is not UTF-8 in it is `U+FFFD`, as JSON has no other bytes.
+use crate::model::number::Real;
+use crate::model::text::{Object, write_json_text};
+
+/// A text, with `U+FFFD` for what is not UTF-8: parsers that hold texts as UTF-8 refuse a whole
+/// document with `\udcXX` in it.
+pub(super) fn readable(text: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(text)
+}
+
+/// Appends a [`readable`] text.
 pub(super) fn text(text: &[u8], out: &mut Vec<u8>) {
-    write_json_text(String::from_utf8_lossy(text).as_bytes(), out);
+    write_json_text(readable(text).as_bytes(), out);
+}
+
+/// The object by which documents name a codec, a chunk grid or a data type.
+pub(super) fn named(name: &str, configuration: Object) -> String {
+    let mut object = Object::default();
+    object.text("name", name);
+    object.json("configuration", configuration.finish());
+    object.finish()
 }
 
 /// Appends a number, or the name by which a document calls what is none.
@@ -35,11 +51,6 @@ pub(super) fn base64(bytes: &[u8], out: &mut Vec<u8>) {
         }
     }
     out.push(b'"');
-}
-
-/// Appends numbers in brackets.
-pub(super) fn list(numbers: &[u64], out: &mut Vec<u8>) {
-    append(out, format_args!("{numbers:?}"));
 }
 
 #[cfg(test)]
