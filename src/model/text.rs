@@ -33,51 +33,62 @@ pub fn write_json_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// Appends the inside of a JSON string.
+pub(super) fn escape_json(text: &[u8], out: &mut Vec<u8>) {
+    escape(text, |part| out.extend_from_slice(part));
+}
+
 /// As [`write_json_text`].
 pub fn json_text(text: &[u8]) -> String {
-    let mut out = String::from('"');
-    escape(text, |_| false, |part| out.push_str(part));
-    out.push('"');
-    out
+    let mut out = Vec::new();
+    write_json_text(text, &mut out);
+    // What was no UTF-8 is escaped.
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// Bytes that a text has as a JSON string.
 pub fn json_length(text: &[u8]) -> usize {
     let mut length = 2_usize; // the quotes
-    let mut count = |part: &str| length = length.saturating_add(part.len());
-    escape(text, |_| false, &mut count);
+    escape(text, |part| length = length.saturating_add(part.len()));
     length
 }
 
-/// Appends the inside of a JSON string.
-pub(super) fn escape_json(text: &[u8], out: &mut Vec<u8>) {
-    let write = |part: &str| out.extend_from_slice(part.as_bytes());
-    escape(text, |_| false, write);
-}
-
-/// Hands on the inside of a JSON string, part for part. The characters that `also` names are
-/// escaped beside those that JSON has escapes for.
-pub(super) fn escape(text: &[u8], also: impl Fn(char) -> bool, mut write: impl FnMut(&str)) {
-    let is_special = |c: char| matches!(c, '"' | '\\' | '\0'..' ' | '\x7f') || also(c);
+/// Hands on the inside of a JSON string, part for part.
+fn escape(text: &[u8], mut write: impl FnMut(&[u8])) {
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20 | 0x7F);
     for chunk in text.utf8_chunks() {
-        for run in chunk.valid().split_inclusive(is_special) {
-            let mut characters = run.chars();
-            let special = characters.next_back().filter(|&last| is_special(last));
-            write(special.map_or(run, |_| characters.as_str()));
+        for run in chunk.valid().as_bytes().split_inclusive(is_special) {
+            let Some((special, plain)) = run.split_last().filter(|(last, _)| is_special(last))
+            else {
+                write(run);
+                continue;
+            };
+            write(plain);
             match special {
-                Some('"') => write("\\\""),
-                Some('\\') => write("\\\\"),
-                Some('\n') => write("\\n"),
-                Some('\r') => write("\\r"),
-                Some('\t') => write("\\t"),
-                Some(other) => write(&format!("\\u{:04x}", u32::from(other))),
-                None => {}
+                b'"' => write(b"\\\""),
+                b'\\' => write(b"\\\\"),
+                b'\n' => write(b"\\n"),
+                b'\r' => write(b"\\r"),
+                b'\t' => write(b"\\t"),
+                &other => write(&unit(0, other)),
             }
         }
-        for byte in chunk.invalid() {
-            write(&format!("\\udc{byte:02x}"));
+        for &byte in chunk.invalid() {
+            write(&unit(0xDC, byte));
         }
     }
+}
+
+/// The escape of a code unit of UTF-16, given by its two bytes.
+fn unit(high: u8, low: u8) -> [u8; ESCAPE] {
+    let digit = |half: u8| {
+        let digit = char::from_digit(half.into(), 16);
+        digit
+            .and_then(|digit| u8::try_from(digit).ok())
+            .unwrap_or(b'0')
+    };
+    let [first, second] = [high, low].map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+    [b'\\', b'u', first[0], first[1], second[0], second[1]]
 }
 
 /// Appends a JSON array on one line, each of `items` as `write` has it.

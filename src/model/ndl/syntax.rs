@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::model::text::{escape, json_text};
+use crate::model::text::json_text;
 
 /// A syntax of descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -184,14 +184,20 @@ fn is_plain(text: &str) -> bool {
 }
 
 fn write_quoted(text: &[u8], out: &mut String) {
-    // No YAML stream holds control characters or these; some are line breaks in it.
-    let is_refused = |c: char| {
-        let others = ['\u{2028}', '\u{2029}', '\u{feff}', '\u{fffe}', '\u{ffff}'];
-        c.is_control() || others.contains(&c)
-    };
-    out.push('"');
-    escape(text, is_refused, |part| out.push_str(part));
-    out.push('"');
+    for c in json_text(text).chars() {
+        match c {
+            // No YAML stream holds control characters or these; some are line breaks in it.
+            '\u{80}'..='\u{9f}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{feff}'
+            | '\u{fffe}'
+            | '\u{ffff}' => {
+                append(out, format_args!("\\u{:04x}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
 }
 
 /// Appends formatted text; memory does not refuse a write.
