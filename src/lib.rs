@@ -23,7 +23,7 @@
 //! A program reads the tree of a file without a mount:
 //!
 //! ```no_run
-//! use h5fs::fs::{Filesystem, Options};
+//! use h5fs::fs::{Filesystem, Options, Requests};
 //!
 //! # fn main() -> h5fs::error::Result<()> {
 //! let tree = Filesystem::open("run.h5".as_ref(), &Options::default())?;

@@ -16,7 +16,7 @@
 )]
 
 pub mod buffer;
-pub(crate) mod cancel;
+pub mod cancel;
 pub mod distinct;
 pub mod effort;
 pub(crate) mod lock;

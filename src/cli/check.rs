@@ -20,7 +20,7 @@ use crate::cli::progress::{Done, Progress, TICK};
 use crate::cli::reading::{self, Outcome, PIECE, Source, Stop};
 use crate::cli::walk::{Visited, walk};
 use crate::error::{Error, Result};
-use crate::fs::{Filesystem, Finding, Handle, Ino, Kind, Whence, errno};
+use crate::fs::{Filesystem, Finding, Handle, Ino, Kind, Requests, Whence, errno};
 use crate::memory::lock::lock;
 use crate::wire::to_u64;
 

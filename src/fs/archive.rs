@@ -55,7 +55,7 @@ use crate::fs::handle::{Caching, Handle, Opened};
 use crate::fs::inode::ROOT;
 use crate::fs::name;
 use crate::fs::options::Options;
-use crate::fs::requests::{Ino, Requests, Take, TakeWithAttributes, Whence};
+use crate::fs::requests::{Detail, Ino, Requests, TakeWithAttributes, Whence};
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::xattr;
 use crate::limits;
@@ -414,9 +414,10 @@ fn open_local(
     is_directory: bool,
     cancel: &CancelToken,
 ) -> Result<Opened> {
-    match is_directory {
-        true => filesystem.opendir(local),
-        false => filesystem.open_file_for(local, cancel),
+    if is_directory {
+        filesystem.opendir_for(local, cancel)
+    } else {
+        filesystem.open_file_for(local, cancel)
     }
 }
 
@@ -512,7 +513,7 @@ impl Requests for Archive {
         }
     }
 
-    fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
+    fn readlink_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>> {
         match self.target(ino)? {
             Target::Entry(place, path) if place.kind == EntryKind::Symlink => self
                 .look
@@ -522,8 +523,7 @@ impl Requests for Archive {
                 Err(refusal(Errno::EINVAL, "readlink"))
             }
             Target::Inner(member, local) => {
-                let cancel = CancelToken::default();
-                self.ask(&member, &cancel, |filesystem| filesystem.readlink(local))
+                self.ask(&member, cancel, |file| file.readlink_for(local, cancel))
             }
         }
     }
@@ -586,7 +586,7 @@ impl Requests for Archive {
         }
     }
 
-    fn opendir(&self, ino: Ino) -> Result<Opened> {
+    fn opendir_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Opened> {
         match self.target(ino)? {
             Target::Views => {
                 let names = VIEW_NAMES;
@@ -602,7 +602,7 @@ impl Requests for Archive {
                 }
                 EntryKind::DataFile => {
                     let member = self.members.get(ino, &path);
-                    let opened = self.open_inner((&member, ROOT, true), &CancelToken::default());
+                    let opened = self.open_inner((&member, ROOT, true), cancel);
                     match opened.map_err(|error| self.unopened(&path, error)) {
                         Err(error) if own_fault(&error) => {
                             let names = &[];
@@ -613,9 +613,7 @@ impl Requests for Archive {
                 }
                 _ => Err(refusal(Errno::ENOTDIR, "opendir")),
             },
-            Target::Inner(member, local) => {
-                self.open_inner((&member, local, true), &CancelToken::default())
-            }
+            Target::Inner(member, local) => self.open_inner((&member, local, true), cancel),
         }
     }
 
@@ -624,24 +622,15 @@ impl Requests for Archive {
         !matches!(found, Ok(Target::Entry(place, _)) if place.kind == EntryKind::Directory)
     }
 
-    fn readdir_for(
+    fn list_for(
         &self,
         handle: Handle,
         cookie: u64,
-        take: &mut Take<'_>,
-        cancel: &CancelToken,
-    ) -> Result<()> {
-        self.list(handle, cookie, take, cancel)
-    }
-
-    fn readdir_plus_for(
-        &self,
-        handle: Handle,
-        cookie: u64,
+        detail: Detail,
         take: &mut TakeWithAttributes<'_>,
         cancel: &CancelToken,
     ) -> Result<()> {
-        self.list_with_attributes(handle, cookie, take, cancel)
+        self.list(handle, cookie, (detail, take), cancel)
     }
 
     fn read_for(
@@ -678,14 +667,19 @@ impl Requests for Archive {
         }
     }
 
-    fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64> {
+    fn lseek_for(
+        &self,
+        handle: Handle,
+        offset: u64,
+        whence: Whence,
+        cancel: &CancelToken,
+    ) -> Result<u64> {
         let open = self.opened(handle)?;
         match &open.content {
             Content::File(file) => file.seek(offset, whence),
             Content::Inner(inner) if !inner.is_directory => {
-                let cancel = CancelToken::default();
-                self.ask_open(handle, inner, &cancel, |filesystem, own| {
-                    filesystem.lseek(own, offset, whence)
+                self.ask_open(handle, inner, cancel, |filesystem, own| {
+                    filesystem.lseek_for(own, offset, whence, cancel)
                 })
             }
             _ => Err(refusal(Errno::EISDIR, "seek")),

@@ -1,7 +1,7 @@
 //! The mounted tree, without a mount: each request of the kernel as a method.
 //!
-//! Every number that is handed out by [`Filesystem::lookup`] is counted and is to be given back
-//! with [`Filesystem::forget`].
+//! Every number that a lookup hands out is counted and is to be given back with
+//! [`forget`](Requests::forget).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::fs::opening::{open_source, opener, refuse_fine_list};
 use crate::fs::options::Options;
 use crate::fs::other_files::OtherFiles;
 use crate::fs::pins::Document;
-use crate::fs::requests::{Ino, Requests, Take, TakeWithAttributes, Whence};
+use crate::fs::requests::{Detail, Ino, Requests, TakeWithAttributes, Whence};
 use crate::fs::stat::{DirEntry, Entry, Kind, Origin};
 use crate::fs::unread::Unread;
 use crate::fs::views::fixed_inodes;
@@ -118,11 +118,6 @@ impl Filesystem {
         self.mount.weight()
     }
 
-    /// How it is shown.
-    pub fn options(&self) -> &Options {
-        &self.mount.options
-    }
-
     /// The path, owner, mode and times that it takes over from its source.
     pub fn origin(&self) -> Arc<Origin> {
         self.mount.origin()
@@ -170,53 +165,6 @@ impl Filesystem {
         }
     }
 
-    /// The entry `name` of the directory `parent`; counted.
-    ///
-    /// # Errors
-    /// `NotFound`; `ENAMETOOLONG` over 255 bytes; as the group's index is damaged.
-    pub fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
-        self.lookup_for(parent, name, &CancelToken::default())
-    }
-
-    /// Gives back `count` lookups.
-    pub fn forget(&self, ino: Ino, count: u64) {
-        self.mount.inodes.forget(ino, count);
-    }
-
-    /// The attributes of an inode, worked out at any cost.
-    ///
-    /// # Errors
-    /// `ESTALE` where the number stands for nothing (any more).
-    pub fn getattr(&self, ino: Ino) -> Result<Entry> {
-        self.getattr_for(ino, &CancelToken::default())
-    }
-
-    /// The text of a symbolic link.
-    ///
-    /// # Errors
-    /// `ENAMETOOLONG` over 4095 bytes, `EINVAL` for anything else than a symbolic link.
-    pub fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
-        let cancel = CancelToken::default();
-        self.ask(ino, &cancel, |node, target| node.readlink(target))
-    }
-
-    /// The names of the extended attributes, each with `user.`.
-    ///
-    /// # Errors
-    /// Fails if the object's list of attributes is damaged.
-    pub fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
-        self.listxattr_for(ino, &CancelToken::default())
-    }
-
-    /// The value of an extended attribute; `name` with `user.`.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` for a name without `user.`, `ENODATA` for one that is not there, `E2BIG` for a
-    /// value that is too long.
-    pub fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
-        self.getxattr_for(ino, name, &CancelToken::default())
-    }
-
     /// Reads every attribute of an object, also those that are shown nowhere, looks for the other
     /// files that it needs, and hands on what is wrong with which part.
     ///
@@ -227,14 +175,6 @@ impl Filesystem {
         let (file, inode) = self.mount.find_inode(ino)?;
         let target = self.target(&file, ino, &inode);
         nodes::of(&inode).examine(&target, find)
-    }
-
-    /// Opens a regular file.
-    ///
-    /// # Errors
-    /// Fails if it is known before reading that its content cannot be served.
-    pub fn open_file(&self, ino: Ino) -> Result<Opened> {
-        self.open_file_for(ino, &CancelToken::default())
     }
 
     fn document_of(
@@ -262,74 +202,36 @@ impl Filesystem {
             .map_err(|error| file.told(error))
     }
 
-    /// Opens a directory.
-    pub fn opendir(&self, ino: Ino) -> Result<Opened> {
-        let mount = &self.mount;
-        let (file, inode) = mount.find_inode(ino)?;
-        let node = nodes::of(&inode);
-        if node.kind() != Kind::Directory {
-            return Err(refusal(Errno::ENOTDIR, "opendir"));
-        }
-        if matches!(inode.node_type, NodeType::Group | NodeType::ViewDirectory) {
-            file.crawler.look_into(&file.container, inode.node);
-        }
-        let was_unsure = mount.inodes.set_unsure(ino, false);
-        // The root has one number in all states of the source.
-        let is_of_now = ino != inode::ROOT || mount.is_relisted(file.generation);
-        let is_lasting = is_of_now && node.is_lasting() && !was_unsure && file.is_settled();
-        let caching = match is_lasting {
-            true => Caching::Lasting,
-            false => Caching::WhileOpen,
+    /// Hands an entry on, counted where it goes with attributes.
+    fn take_listed(
+        &self,
+        listed: &Listed<'_>,
+        next: u64,
+        detail: Detail,
+        take: &mut TakeWithAttributes<'_>,
+    ) -> bool {
+        let with = |ino, kind| DirEntry {
+            name: listed.name,
+            ino,
+            kind,
+            next,
         };
-        // Each listing of it has the effort of a request.
-        let (file, _) = file.for_request(&CancelToken::default());
-        let open = Open::directory(ino, file);
-        let opened = open.and_then(|open| self.mount.handles.insert(open, caching));
-        if opened.is_err() && was_unsure {
-            mount.inodes.set_unsure(ino, true);
+        if detail == Detail::Names {
+            return take(with(listed.ino, listed.kind), None);
         }
-        opened
-    }
-
-    /// Hands the entries of an open directory from `cookie` on (0: from the first) to `visit` until
-    /// it says that it is full; that entry is not taken.
-    ///
-    /// # Errors
-    /// Fails if the index is damaged at `cookie`; where it is damaged further on, the next call
-    /// says so.
-    pub fn readdir(
-        &self,
-        handle: Handle,
-        cookie: u64,
-        visit: &mut dyn FnMut(DirEntry<'_>) -> bool,
-    ) -> Result<()> {
-        self.readdir_for(handle, cookie, visit, &CancelToken::default())
-    }
-
-    /// Like [`readdir`](Self::readdir), with attributes; each entry that is taken is
-    /// counted, except `.` and `..`. An entry has no attributes where only a lookup finds them.
-    pub fn readdir_plus(
-        &self,
-        handle: Handle,
-        cookie: u64,
-        visit: &mut dyn FnMut(DirEntry<'_>, Option<&Entry>) -> bool,
-    ) -> Result<()> {
-        self.readdir_plus_for(handle, cookie, visit, &CancelToken::default())
-    }
-
-    fn list(
-        &self,
-        handle: Handle,
-        cookie: u64,
-        cancel: &CancelToken,
-        visit: &mut Visit<'_>,
-    ) -> Result<()> {
-        let open = self.opened(handle, cancel)?;
-        let _granted = open.file.granted(cancel);
-        let listed = self.list_while_wanted(&open, cookie, visit);
-        // The next call finds again what is let go of here.
-        let _ = open.settle();
-        listed.map_err(|error| open.file.told(error))
+        match (listed.stat)() {
+            Listable::Counted(entry) => {
+                let is_full = take(with(entry.ino, entry.attributes.kind), Some(&entry));
+                if is_full {
+                    self.forget(entry.ino, 1);
+                }
+                is_full
+            }
+            Listable::Uncounted(entry) => {
+                take(with(entry.ino, entry.attributes.kind), Some(&entry))
+            }
+            Listable::Unknown(kind) => take(with(listed.ino, kind), None),
+        }
     }
 
     /// Hands out no entry that was found after the request was told to end: that an object cannot
@@ -412,52 +314,6 @@ impl Filesystem {
         }
     }
 
-    /// At most `length` bytes of an open file from `offset` on; fewer at its end only.
-    ///
-    /// # Errors
-    /// Fails if a part that the range touches cannot be read; `ESTALE` once the source has changed;
-    /// `ENOMEM` where what would be kept for the next read, with all else that is open, takes too
-    /// much.
-    pub fn read(&self, handle: Handle, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_for(handle, offset, length, &CancelToken::default())
-    }
-
-    /// As `read`, for a reader that may go away: work that no other reader waits for is given up
-    /// then.
-    ///
-    /// # Errors
-    /// Fails as `read` does; [`Error::unwanted`] once the read is cancelled.
-    pub(super) fn read_for(
-        &self,
-        handle: Handle,
-        offset: u64,
-        length: usize,
-        cancel: &CancelToken,
-    ) -> Result<Bytes> {
-        cancel.go_on()?;
-        let open = self.opened(handle, cancel)?;
-        let cancel = open.file.until_over(cancel);
-        let read = self.file(&open)?.read_for(offset, length, &cancel);
-        self.served(&open, read)
-    }
-
-    /// The same bytes, if they are to be had without decoding or waiting.
-    ///
-    /// # Errors
-    /// Fails as `read` does.
-    pub(super) fn read_now(
-        &self,
-        handle: Handle,
-        offset: u64,
-        length: usize,
-    ) -> Result<Option<Bytes>> {
-        let open = self.opened(handle, &CancelToken::default())?;
-        match self.file(&open)?.read_now(offset, length).transpose() {
-            Some(read) => self.served(&open, read).map(Some),
-            None => Ok(None),
-        }
-    }
-
     /// The answer to a reader, after `read` was read from an open file.
     fn served(&self, open: &Open, read: Result<Bytes>) -> Result<Bytes> {
         open.settle()?;
@@ -483,23 +339,6 @@ impl Filesystem {
         read.map_err(|error| open.file.told(error))
     }
 
-    /// The next data or hole of an open file at or after `offset`; its end counts as a hole.
-    ///
-    /// # Errors
-    /// `ENXIO` where there is none.
-    pub fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64> {
-        let open = self.opened(handle, &CancelToken::default())?;
-        let view = self.file(&open)?;
-        let none = || refusal(Errno::ENXIO, "seek");
-        if view.length().is_some_and(|length| offset >= length) {
-            return Err(none());
-        }
-        match whence {
-            Whence::Data => view.data_at(offset)?.ok_or_else(none),
-            Whence::Hole => view.hole_at(offset),
-        }
-    }
-
     /// The state of a growing file in which the document of a handle stays; `None` where it stays in
     /// none, or its file does not grow.
     pub(super) fn stays_in(&self, handle: Handle) -> Option<Identity> {
@@ -509,19 +348,6 @@ impl Filesystem {
             Content::Directory(_) => None,
         }
     }
-
-    /// Closes a file or directory.
-    pub fn release(&self, handle: Handle) {
-        let Some(open) = self.mount.handles.remove(handle) else {
-            return;
-        };
-        if let Content::Directory(listing) = &open.content
-            && lock(listing).is_unsure
-        {
-            // If it was opened once more meanwhile, the kernel may have kept what was listed here.
-            self.mount.inodes.set_unsure(open.ino, true);
-        }
-    }
 }
 
 /// How long the kernel may keep what it was told of an unchanged source: it is told of changes.
@@ -529,7 +355,7 @@ const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Requests for Filesystem {
     fn options(&self) -> &Options {
-        Filesystem::options(self)
+        &self.mount.options
     }
 
     fn capacity(&self) -> (u64, u64) {
@@ -563,7 +389,7 @@ impl Requests for Filesystem {
     }
 
     fn forget(&self, ino: Ino, count: u64) {
-        Filesystem::forget(self, ino, count);
+        self.mount.inodes.forget(ino, count);
     }
 
     fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Entry> {
@@ -573,8 +399,8 @@ impl Requests for Filesystem {
         })
     }
 
-    fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
-        Filesystem::readlink(self, ino)
+    fn readlink_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>> {
+        self.ask(ino, cancel, |node, target| node.readlink(target))
     }
 
     fn listxattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
@@ -609,59 +435,56 @@ impl Requests for Filesystem {
         self.mount.handles.insert(Open::file(ino, pinned)?, caching)
     }
 
-    fn opendir(&self, ino: Ino) -> Result<Opened> {
-        Filesystem::opendir(self, ino)
+    fn opendir_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Opened> {
+        cancel.go_on()?;
+        let mount = &self.mount;
+        let (file, inode) = mount.find_inode(ino)?;
+        let node = nodes::of(&inode);
+        if node.kind() != Kind::Directory {
+            return Err(refusal(Errno::ENOTDIR, "opendir"));
+        }
+        if matches!(inode.node_type, NodeType::Group | NodeType::ViewDirectory) {
+            file.crawler.look_into(&file.container, inode.node);
+        }
+        let was_unsure = mount.inodes.set_unsure(ino, false);
+        // The root has one number in all states of the source.
+        let is_of_now = ino != inode::ROOT || mount.is_relisted(file.generation);
+        let is_lasting = is_of_now && node.is_lasting() && !was_unsure && file.is_settled();
+        let caching = if is_lasting {
+            Caching::Lasting
+        } else {
+            Caching::WhileOpen
+        };
+        // Each listing of it has the effort of a request.
+        let (file, _) = file.for_request(&CancelToken::default());
+        let open = Open::directory(ino, file);
+        let opened = open.and_then(|open| self.mount.handles.insert(open, caching));
+        if opened.is_err() && was_unsure {
+            mount.inodes.set_unsure(ino, true);
+        }
+        opened
     }
 
     fn is_ordered(&self, _directory: Ino) -> bool {
         true
     }
 
-    fn readdir_for(
+    fn list_for(
         &self,
         handle: Handle,
         cookie: u64,
-        take: &mut Take<'_>,
-        cancel: &CancelToken,
-    ) -> Result<()> {
-        self.list(handle, cookie, cancel, &mut |listed, next| {
-            take(DirEntry {
-                name: listed.name,
-                ino: listed.ino,
-                kind: listed.kind,
-                next,
-            })
-        })
-    }
-
-    fn readdir_plus_for(
-        &self,
-        handle: Handle,
-        cookie: u64,
+        detail: Detail,
         take: &mut TakeWithAttributes<'_>,
         cancel: &CancelToken,
     ) -> Result<()> {
-        self.list(handle, cookie, cancel, &mut |listed, next| {
-            let with = |ino, kind| DirEntry {
-                name: listed.name,
-                ino,
-                kind,
-                next,
-            };
-            match (listed.stat)() {
-                Listable::Counted(entry) => {
-                    let is_full = take(with(entry.ino, entry.attributes.kind), Some(&entry));
-                    if is_full {
-                        self.forget(entry.ino, 1);
-                    }
-                    is_full
-                }
-                Listable::Uncounted(entry) => {
-                    take(with(entry.ino, entry.attributes.kind), Some(&entry))
-                }
-                Listable::Unknown(kind) => take(with(listed.ino, kind), None),
-            }
-        })
+        let open = self.opened(handle, cancel)?;
+        let _granted = open.file.granted(cancel);
+        let listed = self.list_while_wanted(&open, cookie, &mut |listed, next| {
+            self.take_listed(listed, next, detail, take)
+        });
+        // The next call finds again what is let go of here.
+        let _ = open.settle();
+        listed.map_err(|error| open.file.told(error))
     }
 
     fn read_for(
@@ -671,18 +494,49 @@ impl Requests for Filesystem {
         length: usize,
         cancel: &CancelToken,
     ) -> Result<Bytes> {
-        Filesystem::read_for(self, handle, offset, length, cancel)
+        cancel.go_on()?;
+        let open = self.opened(handle, cancel)?;
+        let cancel = open.file.until_over(cancel);
+        let read = self.file(&open)?.read_for(offset, length, &cancel);
+        self.served(&open, read)
     }
 
     fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>> {
-        Filesystem::read_now(self, handle, offset, length)
+        let open = self.opened(handle, &CancelToken::default())?;
+        match self.file(&open)?.read_now(offset, length).transpose() {
+            Some(read) => self.served(&open, read).map(Some),
+            None => Ok(None),
+        }
     }
 
-    fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64> {
-        Filesystem::lseek(self, handle, offset, whence)
+    fn lseek_for(
+        &self,
+        handle: Handle,
+        offset: u64,
+        whence: Whence,
+        cancel: &CancelToken,
+    ) -> Result<u64> {
+        let open = self.opened(handle, cancel)?;
+        let view = self.file(&open)?;
+        let none = || refusal(Errno::ENXIO, "seek");
+        if view.length().is_some_and(|length| offset >= length) {
+            return Err(none());
+        }
+        match whence {
+            Whence::Data => view.data_at(offset)?.ok_or_else(none),
+            Whence::Hole => view.hole_at(offset),
+        }
     }
 
     fn release(&self, handle: Handle) {
-        Filesystem::release(self, handle);
+        let Some(open) = self.mount.handles.remove(handle) else {
+            return;
+        };
+        if let Content::Directory(listing) = &open.content
+            && lock(listing).is_unsure
+        {
+            // If it was opened once more meanwhile, the kernel may have kept what was listed here.
+            self.mount.inodes.set_unsure(open.ino, true);
+        }
     }
 }

@@ -21,17 +21,26 @@ pub enum Whence {
 }
 
 /// Takes an entry of a listing; answers `true` and has not taken it once there is no room.
-pub(crate) type Take<'t> = dyn FnMut(DirEntry<'_>) -> bool + 't;
+pub type Take<'t> = dyn FnMut(DirEntry<'_>) -> bool + 't;
 
 /// As [`Take`], with the attributes of the entry where these are known.
-pub(crate) type TakeWithAttributes<'t> = dyn FnMut(DirEntry<'_>, Option<&Entry>) -> bool + 't;
+pub type TakeWithAttributes<'t> = dyn FnMut(DirEntry<'_>, Option<&Entry>) -> bool + 't;
+
+/// What a listing tells of each entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Its name, number and kind.
+    Names,
+    /// Its attributes too, where no lookup is needed to find them.
+    Attributes,
+}
 
 /// A tree that a mount shows: that of one file, or of a directory of files.
 ///
 /// Every number that a lookup hands out is counted and is to be given back with `forget`. A request
 /// that may take long has a token, and ends with [`Error::unwanted`](crate::error::Error::unwanted)
-/// once that is cancelled.
-pub(crate) trait Requests: Send + Sync {
+/// once that is cancelled; the method without one is for a caller that waits however long it takes.
+pub trait Requests: Send + Sync {
     /// How it is shown.
     fn options(&self) -> &Options;
 
@@ -48,6 +57,9 @@ pub(crate) trait Requests: Send + Sync {
     }
 
     /// The entry `name` of the directory `parent`; counted.
+    ///
+    /// # Errors
+    /// `NotFound`; `ENAMETOOLONG` over 255 bytes; fails if the group's index is damaged.
     fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<Entry>;
 
     /// Whether a name that this directory lacks is not there as long as the source is unchanged.
@@ -59,47 +71,68 @@ pub(crate) trait Requests: Send + Sync {
     fn forget(&self, ino: Ino, count: u64);
 
     /// The attributes of an inode, worked out at any cost.
+    ///
+    /// # Errors
+    /// `ESTALE` where the number stands for nothing (any more).
     fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Entry>;
 
     /// The text of a symbolic link.
-    fn readlink(&self, ino: Ino) -> Result<Vec<u8>>;
+    ///
+    /// # Errors
+    /// `ENAMETOOLONG` over 4095 bytes, `EINVAL` for anything else than a symbolic link.
+    fn readlink_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>>;
 
-    /// The names of the extended attributes.
+    /// The names of the extended attributes, each with `user.`.
+    ///
+    /// # Errors
+    /// Fails if the object's list of attributes is damaged.
     fn listxattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>>;
 
-    /// The value of an extended attribute.
+    /// The value of an extended attribute; `name` with `user.`.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` for a name without `user.`, `ENODATA` for one that is not there, `E2BIG` for a
+    /// value that is too long.
     fn getxattr_for(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>>;
 
     /// Opens a regular file.
+    ///
+    /// # Errors
+    /// Fails if it is known before reading that its content cannot be served.
     fn open_file_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Opened>;
 
     /// Opens a directory.
-    fn opendir(&self, ino: Ino) -> Result<Opened>;
+    ///
+    /// # Errors
+    /// `ENOTDIR` for anything else; fails if the directory cannot be read.
+    fn opendir_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Opened>;
 
     /// Whether the names of the directory stand in an order of their own: that of a file's index.
     fn is_ordered(&self, directory: Ino) -> bool;
 
-    /// Hands the entries of an open directory from `cookie` on (0: from the first) to `take`.
-    fn readdir_for(
+    /// Hands the entries of an open directory from `cookie` on (0: from the first) to `take` until
+    /// it says that it is full. Each entry that is taken with attributes is counted, except `.` and
+    /// `..`.
+    ///
+    /// # Errors
+    /// Fails if the index is damaged at `cookie`; where it is damaged further on, the next call
+    /// says so.
+    fn list_for(
         &self,
         handle: Handle,
         cookie: u64,
-        take: &mut Take<'_>,
-        cancel: &CancelToken,
-    ) -> Result<()>;
-
-    /// As [`readdir_for`](Self::readdir_for), with attributes; each entry that is taken with some
-    /// is counted.
-    fn readdir_plus_for(
-        &self,
-        handle: Handle,
-        cookie: u64,
+        detail: Detail,
         take: &mut TakeWithAttributes<'_>,
         cancel: &CancelToken,
     ) -> Result<()>;
 
     /// At most `length` bytes of an open file from `offset` on, fewer at its end only; or none once
     /// nobody waits for them.
+    ///
+    /// # Errors
+    /// Fails if a part that the range touches cannot be read; `ESTALE` once the source has changed;
+    /// `ENOMEM` where what would be kept for the next read, with all else that is open, takes too
+    /// much.
     fn read_for(
         &self,
         handle: Handle,
@@ -109,43 +142,118 @@ pub(crate) trait Requests: Send + Sync {
     ) -> Result<Bytes>;
 
     /// The same bytes, if they are to be had without decoding or waiting.
+    ///
+    /// # Errors
+    /// Fails as [`read_for`](Self::read_for) does.
     fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>>;
 
-    /// The first offset from `offset` on of data, or of a hole.
-    fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64>;
+    /// The first offset from `offset` on of data, or of a hole; the end counts as a hole.
+    ///
+    /// # Errors
+    /// `ENXIO` where there is none.
+    fn lseek_for(
+        &self,
+        handle: Handle,
+        offset: u64,
+        whence: Whence,
+        cancel: &CancelToken,
+    ) -> Result<u64>;
 
     /// Closes what is open.
     fn release(&self, handle: Handle);
-}
 
-/// The requests of a caller that waits for each answer, however long it takes.
-impl dyn Requests + '_ {
-    pub(crate) fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
+    /// As [`lookup_for`](Self::lookup_for).
+    ///
+    /// # Errors
+    /// Fails as that does.
+    fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
         self.lookup_for(parent, name, &CancelToken::default())
     }
 
-    pub(crate) fn getattr(&self, ino: Ino) -> Result<Entry> {
+    /// As [`getattr_for`](Self::getattr_for).
+    ///
+    /// # Errors
+    /// Fails as that does.
+    fn getattr(&self, ino: Ino) -> Result<Entry> {
         self.getattr_for(ino, &CancelToken::default())
     }
 
-    pub(crate) fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+    /// As [`readlink_for`](Self::readlink_for).
+    ///
+    /// # Errors
+    /// Fails as that does.
+    fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
+        self.readlink_for(ino, &CancelToken::default())
+    }
+
+    /// As [`listxattr_for`](Self::listxattr_for).
+    ///
+    /// # Errors
+    /// Fails as that does.
+    fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
+        self.listxattr_for(ino, &CancelToken::default())
+    }
+
+    /// As [`getxattr_for`](Self::getxattr_for).
+    ///
+    /// # Errors
+    /// Fails as that does.
+    fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
         self.getxattr_for(ino, name, &CancelToken::default())
     }
 
-    pub(crate) fn open_file(&self, ino: Ino) -> Result<Opened> {
+    /// As [`open_file_for`](Self::open_file_for).
+    ///
+    /// # Errors
+    /// Fails as that does.
+    fn open_file(&self, ino: Ino) -> Result<Opened> {
         self.open_file_for(ino, &CancelToken::default())
     }
 
-    pub(crate) fn readdir(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()> {
-        self.readdir_for(handle, cookie, take, &CancelToken::default())
+    /// As [`opendir_for`](Self::opendir_for).
+    ///
+    /// # Errors
+    /// Fails as that does.
+    fn opendir(&self, ino: Ino) -> Result<Opened> {
+        self.opendir_for(ino, &CancelToken::default())
     }
 
-    pub(crate) fn readdir_plus(
+    /// As [`list_for`](Self::list_for), of names alone.
+    ///
+    /// # Errors
+    /// Fails as that does.
+    fn readdir(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()> {
+        let take = &mut |entry: DirEntry<'_>, _: Option<&Entry>| take(entry);
+        self.list_for(handle, cookie, Detail::Names, take, &CancelToken::default())
+    }
+
+    /// As [`list_for`](Self::list_for), with attributes.
+    ///
+    /// # Errors
+    /// Fails as that does.
+    fn readdir_plus(
         &self,
         handle: Handle,
         cookie: u64,
         take: &mut TakeWithAttributes<'_>,
     ) -> Result<()> {
-        self.readdir_plus_for(handle, cookie, take, &CancelToken::default())
+        let cancel = CancelToken::default();
+        self.list_for(handle, cookie, Detail::Attributes, take, &cancel)
+    }
+
+    /// As [`read_for`](Self::read_for).
+    ///
+    /// # Errors
+    /// Fails as that does.
+    fn read(&self, handle: Handle, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(handle, offset, length, &CancelToken::default())
+    }
+
+    /// As [`lseek_for`](Self::lseek_for).
+    ///
+    /// # Errors
+    /// Fails as that does.
+    fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64> {
+        self.lseek_for(handle, offset, whence, &CancelToken::default())
     }
 }

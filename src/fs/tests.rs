@@ -9,8 +9,8 @@ use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::fs::fake::{Fake, ROOT, byte_type};
-use crate::fs::requests::Requests;
-use crate::fs::{Caching, DirEntry, Filesystem, Ino, Kind, Opened, Options, Whence, errno};
+use crate::fs::requests::{Detail, Requests};
+use crate::fs::{Caching, DirEntry, Entry, Filesystem, Ino, Kind, Opened, Options, Whence, errno};
 use crate::memory::cancel::CancelToken;
 use crate::model::array::Storage;
 use crate::model::datatype::{Charset, Class, StringPadding};
@@ -355,11 +355,11 @@ fn a_request_that_is_put_off_tells_of_no_object_that_it_could_not_read() {
     let quick = || CancelToken::default().with(&Arc::default());
     let listed = |cookie, cancel: &CancelToken| {
         let mut names = Vec::new();
-        let take = &mut |entry: DirEntry<'_>| {
+        let take = &mut |entry: DirEntry<'_>, _: Option<&Entry>| {
             names.push((entry.name.to_vec(), entry.kind));
             false
         };
-        let listed = fs.readdir_for(root, cookie, take, cancel);
+        let listed = fs.list_for(root, cookie, Detail::Names, take, cancel);
         listed.map(|()| names)
     };
     assert_eq!(listed(2, &quick()), Ok(vec![(b"a".to_vec(), Kind::File)]));

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 
 /// Tells work whether it is to end; the default one never says so.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct CancelToken {
+pub struct CancelToken {
     made: Option<(Arc<AtomicU64>, u64)>,
     ticket: Option<Arc<Ticket>>,
 }

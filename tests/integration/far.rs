@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use h5fs::detect::{self, Caches};
-use h5fs::fs::{Filesystem, Kind, Options};
+use h5fs::fs::{Filesystem, Kind, Options, Requests};
 use h5fs::internals::Recording;
 use h5fs::source::file::FileSource;
 use h5fs::source::neighbours::Neighbours;

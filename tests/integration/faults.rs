@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5fs::detect::{self, Caches};
 use h5fs::error::{Error, Result};
-use h5fs::fs::{Caching, Entry, Filesystem, Ino, Kind, Opened, Options, Origin};
+use h5fs::fs::{Caching, Entry, Filesystem, Ino, Kind, Opened, Options, Origin, Requests};
 use h5fs::source::neighbours::Neighbours;
 use h5fs::source::{SharedSource, Source};
 

@@ -1,6 +1,5 @@
 //! What is in a directory of an archive, and in a data file.
 
-use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -14,11 +13,11 @@ use crate::fs::archive::{Archive, Content, Fixed, numbered};
 use crate::fs::errno::{refusal, stale};
 use crate::fs::handle::Handle;
 use crate::fs::inode::ROOT;
-use crate::fs::requests::{Ino, Requests, Take, TakeWithAttributes};
+use crate::fs::requests::{Detail, Ino, Requests, TakeWithAttributes};
 use crate::fs::stat::{DirEntry, Entry, Kind};
 use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
-use crate::source::directory::{Listed, Names};
+use crate::source::directory::Listed;
 
 use nix::errno::Errno;
 
@@ -30,65 +29,14 @@ struct Directory {
     path: PathBuf,
 }
 
-/// An entry of a directory that is listed.
-struct Shown<'a> {
-    name: Cow<'a, [u8]>,
-    ino: Ino,
-    kind: Kind,
-    next: u64,
-}
-
-impl Shown<'_> {
-    fn entry(&self) -> DirEntry<'_> {
-        DirEntry {
-            name: &self.name,
-            ino: self.ino,
-            kind: self.kind,
-            next: self.next,
-        }
-    }
-}
-
 impl Archive {
-    /// Hands the entries of an open directory from `cookie` on to `take`.
+    /// Hands the entries of an open directory from `cookie` on to `take`; each that is taken with
+    /// attributes is counted.
     pub(super) fn list(
         &self,
         handle: Handle,
         cookie: u64,
-        take: &mut Take<'_>,
-        cancel: &CancelToken,
-    ) -> Result<()> {
-        let open = self.opened(handle)?;
-        match &open.content {
-            Content::Inner(inner) if inner.is_directory => {
-                self.ask_open(handle, inner, cancel, |filesystem, own| {
-                    let take = &mut |entry: DirEntry<'_>| {
-                        let ino = self.listed_number(&inner.member, inner.local, &entry);
-                        take(DirEntry { ino, ..entry })
-                    };
-                    filesystem.readdir_for(own, cookie, take, cancel)
-                })
-            }
-            Content::Directory { ino, names } => {
-                let mut names = lock(names);
-                self.list_directory(*ino, &mut **names, cookie, &mut |directory, listed| {
-                    let shown = self.shown(directory, listed);
-                    shown.is_some_and(|shown| take(shown.entry()))
-                })
-            }
-            Content::Fixed { ino, names } => {
-                self.list_fixed(*ino, names, cookie, &mut |shown| take(shown.entry()))
-            }
-            _ => Err(refusal(Errno::ENOTDIR, "readdir")),
-        }
-    }
-
-    /// As [`list`](Self::list), with attributes; each entry that is taken with some is counted.
-    pub(super) fn list_with_attributes(
-        &self,
-        handle: Handle,
-        cookie: u64,
-        take: &mut TakeWithAttributes<'_>,
+        (detail, take): (Detail, &mut TakeWithAttributes<'_>),
         cancel: &CancelToken,
     ) -> Result<()> {
         let open = self.opened(handle)?;
@@ -98,17 +46,23 @@ impl Archive {
                     let take = &mut |listed: DirEntry<'_>, entry: Option<&Entry>| {
                         self.take_inner(&inner.member, inner.local, &listed, entry, take)
                     };
-                    filesystem.readdir_plus_for(own, cookie, take, cancel)
+                    filesystem.list_for(own, cookie, detail, take, cancel)
                 })
             }
             Content::Directory { ino, names } => {
-                let mut names = lock(names);
-                self.list_directory(*ino, &mut **names, cookie, &mut |directory, listed| {
-                    self.take_entry(directory, listed, take)
+                let (place, path) = self.entries.get(*ino).ok_or_else(stale)?;
+                let directory = Directory {
+                    ino: *ino,
+                    place,
+                    path,
+                };
+                lock(names).visit(cookie, &mut |listed| {
+                    self.take_entry(&directory, listed, detail, take)
                 })
             }
             Content::Fixed { ino, names } => {
-                self.list_fixed(*ino, names, cookie, &mut |shown| take(shown.entry(), None))
+                self.list_fixed(*ino, names, cookie, take);
+                Ok(())
             }
             _ => Err(refusal(Errno::ENOTDIR, "readdir")),
         }
@@ -148,29 +102,32 @@ impl Archive {
         }
     }
 
-    /// Hands an entry of a directory on, with its attributes if it has some.
+    /// Hands an entry of a directory on, with its attributes where they are wanted and it has some.
     fn take_entry(
         &self,
         directory: &Directory,
         listed: &Listed<'_>,
+        detail: Detail,
         take: &mut TakeWithAttributes<'_>,
     ) -> bool {
         let name = shown_name(directory.ino == ROOT, listed.name);
-        let entry = match listed.name {
-            b"." | b".." => None,
-            _ => self.enter_listed(directory, listed),
+        let is_dot = matches!(listed.name, b"." | b"..");
+        let entry = if detail == Detail::Names || is_dot {
+            None
+        } else {
+            self.enter_listed(directory, listed)
         };
-        let Some(entry) = entry else {
-            let shown = self.shown(directory, listed);
-            return shown.is_some_and(|shown| take(shown.entry(), None));
-        };
-        let shown = DirEntry {
+        let shown = |ino, kind| DirEntry {
             name: &name,
-            ino: entry.ino,
-            kind: entry.attributes.kind,
+            ino,
+            kind,
             next: listed.next,
         };
-        let is_full = take(shown, Some(&entry));
+        let Some(entry) = entry else {
+            let described = self.describe(directory, listed);
+            return described.is_some_and(|(ino, kind)| take(shown(ino, kind), None));
+        };
+        let is_full = take(shown(entry.ino, entry.attributes.kind), Some(&entry));
         if is_full {
             self.entries.forget(entry.ino, 1);
         }
@@ -190,36 +147,15 @@ impl Archive {
         Some(self.enter_found((ino, is_original), listed.name, (&path, &found)))
     }
 
-    /// Hands the names of an open directory from `cookie` on to `take` until it says that it is
-    /// full.
-    fn list_directory(
-        &self,
-        ino: Ino,
-        names: &mut dyn Names,
-        cookie: u64,
-        take: &mut dyn FnMut(&Directory, &Listed<'_>) -> bool,
-    ) -> Result<()> {
-        let (place, path) = self.entries.get(ino).ok_or_else(stale)?;
-        let directory = Directory { ino, place, path };
-        names.visit(cookie, &mut |listed| take(&directory, listed))
-    }
-
-    /// A name as it is shown; `None` where it is nothing that is shown.
-    fn shown<'a>(&self, directory: &Directory, listed: &Listed<'a>) -> Option<Shown<'a>> {
-        let name = shown_name(directory.ino == ROOT, listed.name);
-        let (ino, kind) = match listed.name {
+    /// The number and kind of a name; `None` where it is nothing that is shown.
+    fn describe(&self, directory: &Directory, listed: &Listed<'_>) -> Option<(Ino, Kind)> {
+        Some(match listed.name {
             b"." => (directory.ino, Kind::Directory),
             b".." => (directory.place.parent, Kind::Directory),
             name => (
                 number(directory.ino, name),
                 self.listed_kind(directory, listed)?,
             ),
-        };
-        Some(Shown {
-            name,
-            ino,
-            kind,
-            next: listed.next,
         })
     }
 
@@ -245,28 +181,25 @@ impl Archive {
         ino: Ino,
         names: &[Fixed],
         cookie: u64,
-        take: &mut dyn FnMut(&Shown<'_>) -> bool,
-    ) -> Result<()> {
-        let parent = self
-            .entries
-            .get(ino)
-            .map_or(ROOT, |(place, _)| place.parent);
+        take: &mut TakeWithAttributes<'_>,
+    ) {
+        let place = self.entries.get(ino).map(|(place, _)| place);
+        let parent = place.map_or(ROOT, |place| place.parent);
         let dots: [Fixed; 2] = [
             (b".", ino, Kind::Directory),
             (b"..", parent, Kind::Directory),
         ];
         let all = dots.iter().chain(names).zip(1..);
         for (&(name, ino, kind), next) in all.skip_while(|(_, next)| *next <= cookie) {
-            let name = Cow::Borrowed(name);
-            if take(&Shown {
+            let entry = DirEntry {
                 name,
                 ino,
                 kind,
                 next,
-            }) {
+            };
+            if take(entry, None) {
                 break;
             }
         }
-        Ok(())
     }
 }

@@ -19,7 +19,7 @@ use crate::fs::filesystem::Filesystem;
 use crate::fs::handle::{Handle, Opened};
 use crate::fs::inodes::Inodes;
 use crate::fs::mount::Seen;
-use crate::fs::requests::Ino;
+use crate::fs::requests::{Ino, Requests};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;

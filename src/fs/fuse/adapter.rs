@@ -28,7 +28,7 @@ use crate::fs::fuse::reply::{
     reply_xattr, ttl,
 };
 use crate::fs::handle::Handle;
-use crate::fs::requests::{Requests, Whence};
+use crate::fs::requests::{Detail, Requests, Whence};
 use crate::fs::served::Served;
 use crate::fs::stat::{BLOCK_SIZE, DirEntry, Entry};
 use crate::fs::workers::{Asker, Attempt, Object, Workers};
@@ -156,6 +156,15 @@ fn guarded(call: &str, handler: impl FnOnce()) {
     }
 }
 
+/// Answers requests that would change something.
+macro_rules! read_only {
+    ($($call:ident($($argument:ty),* $(,)?) $reply:ty;)*) => {$(
+        fn $call(&self, _: &Request, $(_: $argument,)* reply: $reply) {
+            reply.error(Errno::EROFS);
+        }
+    )*};
+}
+
 impl fuser::Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         // A choice between two costs. Without `AUTO`, the kernel makes an inode of each name that
@@ -243,7 +252,7 @@ impl fuser::Filesystem for Adapter {
     fn readlink(&self, request: &Request, ino: INodeNo, reply: ReplyData) {
         self.answer(
             Asked::about("readlink", request, ino, reply),
-            move |filesystem, _, _| filesystem.readlink(ino.0),
+            move |filesystem, _, cancel| filesystem.readlink_for(ino.0, cancel),
             |_, reply, text| match text {
                 Ok(text) => reply.data(&text),
                 Err(error) => reply.error(number(&error)),
@@ -328,7 +337,9 @@ impl fuser::Filesystem for Adapter {
         };
         self.answer(
             Asked::about("lseek", request, ino, reply),
-            move |filesystem, _, _| filesystem.lseek(Handle(handle.0), offset, whence),
+            move |filesystem, _, cancel| {
+                filesystem.lseek_for(Handle(handle.0), offset, whence, cancel)
+            },
             |_, reply, place| match place {
                 Ok(place) => reply.offset(i64::try_from(place).unwrap_or(i64::MAX)),
                 Err(error) => reply.error(Errno::from_i32(errno::of_read(&error))),
@@ -375,7 +386,7 @@ impl fuser::Filesystem for Adapter {
     fn opendir(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         self.answer(
             Asked::about("opendir", request, ino, reply),
-            move |filesystem, _, _| filesystem.opendir(ino.0),
+            move |filesystem, _, cancel| filesystem.opendir_for(ino.0, cancel),
             |_, reply, opened| match opened {
                 Ok(opened) => {
                     reply.opened(FileHandle(opened.handle.0), directory_flags(&opened));
@@ -397,12 +408,13 @@ impl fuser::Filesystem for Adapter {
             Asked::about("readdir", request, ino, reply),
             move |filesystem, reply: &mut ReplyDirectory, cancel| {
                 let mut has_some = false;
-                let take = &mut |entry: DirEntry<'_>| {
+                let take = &mut |entry: DirEntry<'_>, _: Option<&Entry>| {
                     has_some = true;
                     let name = OsStr::from_bytes(entry.name);
                     reply.add(INodeNo(entry.ino), entry.next, file_type(entry.kind), name)
                 };
-                let read = filesystem.readdir_for(Handle(handle.0), cookie, take, cancel);
+                let handle = Handle(handle.0);
+                let read = filesystem.list_for(handle, cookie, Detail::Names, take, cancel);
                 a_part(read, has_some)
             },
             |_, reply, read| match read {
@@ -436,7 +448,8 @@ impl fuser::Filesystem for Adapter {
                         entry.generation,
                     )
                 };
-                let read = filesystem.readdir_plus_for(Handle(handle.0), cookie, take, cancel);
+                let (handle, detail) = (Handle(handle.0), Detail::Attributes);
+                let read = filesystem.list_for(handle, cookie, detail, take, cancel);
                 a_part(read, has_some)
             },
             |_, reply, read| match read {
@@ -541,119 +554,23 @@ impl fuser::Filesystem for Adapter {
 
     // The kernel answers these itself for a mount that is read-only, unless it is remounted.
 
-    fn setattr(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: Option<u32>,
-        _: Option<u32>,
-        _: Option<u32>,
-        _: Option<u64>,
-        _: Option<TimeOrNow>,
-        _: Option<TimeOrNow>,
-        _: Option<SystemTime>,
-        _: Option<FileHandle>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<BsdFileFlags>,
-        reply: ReplyAttr,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn mkdir(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn unlink(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn rmdir(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn symlink(&self, _: &Request, _: INodeNo, _: &OsStr, _: &Path, reply: ReplyEntry) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn rename(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: &OsStr,
-        _: INodeNo,
-        _: &OsStr,
-        _: RenameFlags,
-        reply: ReplyEmpty,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn link(&self, _: &Request, _: INodeNo, _: INodeNo, _: &OsStr, reply: ReplyEntry) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn write(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        _: u64,
-        _: &[u8],
-        _: WriteFlags,
-        _: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyWrite,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn create(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: &OsStr,
-        _: u32,
-        _: u32,
-        _: i32,
-        reply: ReplyCreate,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn fallocate(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        _: u64,
-        _: u64,
-        _: i32,
-        reply: ReplyEmpty,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn setxattr(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: &OsStr,
-        _: &[u8],
-        _: i32,
-        _: u32,
-        reply: ReplyEmpty,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn removexattr(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EROFS);
+    read_only! {
+        setattr(
+            INodeNo, Option<u32>, Option<u32>, Option<u32>, Option<u64>, Option<TimeOrNow>,
+            Option<TimeOrNow>, Option<SystemTime>, Option<FileHandle>, Option<SystemTime>,
+            Option<SystemTime>, Option<SystemTime>, Option<BsdFileFlags>,
+        ) ReplyAttr;
+        mknod(INodeNo, &OsStr, u32, u32, u32) ReplyEntry;
+        mkdir(INodeNo, &OsStr, u32, u32) ReplyEntry;
+        unlink(INodeNo, &OsStr) ReplyEmpty;
+        rmdir(INodeNo, &OsStr) ReplyEmpty;
+        symlink(INodeNo, &OsStr, &Path) ReplyEntry;
+        rename(INodeNo, &OsStr, INodeNo, &OsStr, RenameFlags) ReplyEmpty;
+        link(INodeNo, INodeNo, &OsStr) ReplyEntry;
+        write(INodeNo, FileHandle, u64, &[u8], WriteFlags, OpenFlags, Option<LockOwner>) ReplyWrite;
+        create(INodeNo, &OsStr, u32, u32, i32) ReplyCreate;
+        fallocate(INodeNo, FileHandle, u64, u64, i32) ReplyEmpty;
+        setxattr(INodeNo, &OsStr, &[u8], i32, u32) ReplyEmpty;
+        removexattr(INodeNo, &OsStr) ReplyEmpty;
     }
 }

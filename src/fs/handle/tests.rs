@@ -5,7 +5,7 @@ use nix::errno::Errno;
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::handle::{Handles, Open};
 use crate::fs::tests::errno_of;
-use crate::fs::{Caching, Filesystem, Handle};
+use crate::fs::{Caching, Filesystem, Handle, Requests};
 use crate::limits;
 use crate::limits::tests::eventually;
 use crate::memory::lock::lock;

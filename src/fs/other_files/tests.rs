@@ -10,7 +10,7 @@ use crate::fs::other_files::state::State;
 use crate::fs::inode::{Inode, NodeType, of_node};
 use crate::fs::inodes::Inodes;
 use crate::fs::tests::{content, errno_of, list, names, text, xattr};
-use crate::fs::{Filesystem, Kind};
+use crate::fs::{Filesystem, Kind, Requests};
 use crate::model::NodeId;
 use crate::source::file::FileSource;
 use crate::source::open::OpenSource;

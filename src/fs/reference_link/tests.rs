@@ -7,7 +7,7 @@ use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::tests::{content, errno_of, list, names, text};
-use crate::fs::{Filesystem, Kind};
+use crate::fs::{Filesystem, Kind, Requests};
 use crate::limits;
 use crate::model::Datatype;
 use crate::model::array::Storage;

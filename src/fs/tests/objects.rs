@@ -9,7 +9,7 @@ use nix::errno::Errno;
 
 use super::{content, errno_of, names};
 use crate::error::Error;
-use crate::fs::{Filesystem, Options, Unread};
+use crate::fs::{Filesystem, Options, Requests, Unread};
 use crate::source::remote::fake::{Fetcher, LONG, Pair, good, pair, watched};
 use crate::source::remote::message::{Failure, Request};
 

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::tests::{content, errno_of, list, names, text};
-use crate::fs::{Filesystem, Kind, Options};
+use crate::fs::{Filesystem, Kind, Options, Requests};
 use crate::limits::tests::eventually;
 
 fn graph() -> Fake {

@@ -1,6 +1,6 @@
 //! ASDF files that nobody's library would write.
 
-use h5fs::fs::Kind;
+use h5fs::fs::{Kind, Requests};
 
 use super::tree::*;
 use super::visit::{Bounds, filesystem, walk};

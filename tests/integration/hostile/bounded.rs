@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 
-use h5fs::fs::{Filesystem, Kind, Options};
+use h5fs::fs::{Filesystem, Kind, Options, Requests};
 
 use super::hdf5::*;
 use super::tree::*;

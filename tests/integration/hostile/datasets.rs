@@ -3,7 +3,7 @@
 use std::fs;
 
 use h5fs::error::Error;
-use h5fs::fs::{Filesystem, Options, Whence};
+use h5fs::fs::{Filesystem, Options, Requests, Whence};
 use nix::errno::Errno;
 
 use super::hdf5::*;

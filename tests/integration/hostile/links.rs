@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use h5fs::fs::{Filesystem, Kind, Options};
+use h5fs::fs::{Filesystem, Kind, Options, Requests};
 use nix::errno::Errno;
 
 use super::hdf5::*;

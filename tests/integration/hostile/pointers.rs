@@ -1,7 +1,7 @@
 //! What one request costs where elements lead elsewhere: to one object, to many collections, to
 //! other datasets.
 
-use h5fs::fs::{Kind, Opened};
+use h5fs::fs::{Kind, Opened, Requests};
 
 use super::hdf5::*;
 use super::requests::{Timed, costs_little, many};

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use h5fs::error::Result;
-use h5fs::fs::{Filesystem, Ino, Kind, Opened, Whence};
+use h5fs::fs::{Filesystem, Ino, Kind, Opened, Requests, Whence};
 
 use super::asdf::file;
 use super::hdf5::*;

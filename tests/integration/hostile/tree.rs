@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use h5fs::error::{Error, Result};
-use h5fs::fs::{Filesystem, Handle, Kind, errno};
+use h5fs::fs::{Filesystem, Handle, Kind, Requests, errno};
 use nix::errno::Errno;
 
 use super::visit::{Bounds, filesystem, walk};

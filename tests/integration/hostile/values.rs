@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use h5fs::fs::Requests;
 use nix::errno::Errno;
 
 use super::hdf5::*;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use h5fs::detect::{self, Caches};
 use h5fs::error::{Error, Result};
-use h5fs::fs::{Filesystem, Ino, Kind, Opened, Options, Origin, Whence};
+use h5fs::fs::{Filesystem, Ino, Kind, Opened, Options, Origin, Requests, Whence};
 use h5fs::model::Container;
 use h5fs::source::memory::MemorySource;
 use h5fs::source::neighbours::Neighbours;
