@@ -26,12 +26,10 @@ mod ordinary;
 mod status;
 mod top;
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -51,7 +49,7 @@ use crate::fs::archive::ordinary::{OrdinaryFile, OrdinaryFiles};
 use crate::fs::errno::{self, is_fault, refusal, stale};
 use crate::fs::errors::Errors;
 use crate::fs::filesystem::Filesystem;
-use crate::fs::handle::{Caching, Handle, Opened};
+use crate::fs::handle::{Caching, Handle, Handles, Openable, Opened};
 use crate::fs::inode::ROOT;
 use crate::fs::name;
 use crate::fs::options::Options;
@@ -125,8 +123,7 @@ pub struct Archive {
     entries: Entries,
     inner: Inner,
     members: Members,
-    handles: Mutex<HashMap<u64, Arc<Open>>>,
-    last: AtomicU64,
+    handles: Handles<Open>,
     /// The paths whose last failure is in the log.
     logged: Mutex<LruCache<PathBuf, String>>,
     /// Of all files.
@@ -164,6 +161,18 @@ struct InnerOpen {
     is_directory: bool,
     /// The state of a growing file in which it stays.
     state: Option<Identity>,
+    is_given_up: bool,
+}
+
+impl Openable for Open {
+    fn is_given_up(&self) -> bool {
+        matches!(&self.content, Content::Inner(inner) if inner.is_given_up)
+    }
+
+    /// A member says so itself.
+    fn is_over(&self) -> bool {
+        false
+    }
 }
 
 enum Content {
@@ -198,8 +207,7 @@ impl Archive {
             engine,
             entries: Entries::default(),
             inner: Inner::default(),
-            handles: Mutex::default(),
-            last: AtomicU64::new(0),
+            handles: Handles::default(),
             logged: Mutex::new(LruCache::sparse(LOGGED)),
             errors,
             ordinary: OrdinaryFiles::default(),
@@ -276,17 +284,6 @@ impl Archive {
         Ok(self.look.entry(ino, &found, (path, true)))
     }
 
-    /// Has the filesystem of a member answer.
-    fn ask<T>(
-        &self,
-        member: &Arc<Member>,
-        cancel: &CancelToken,
-        answer: impl FnOnce(&Filesystem) -> Result<T>,
-    ) -> Result<T> {
-        self.members
-            .ask(member, cancel, |opened| answer(&opened.filesystem))
-    }
-
     /// Has the filesystem of the data file with the entry `ino` answer. Outside, why it cannot be
     /// opened.
     fn ask_data_file<T>(
@@ -296,7 +293,9 @@ impl Archive {
         answer: impl FnOnce(&Filesystem) -> Result<T>,
     ) -> Result<Result<T>> {
         let member = self.members.get(ino, path);
-        let answered = self.ask(&member, cancel, |filesystem| Ok(answer(filesystem)));
+        let answered = self
+            .members
+            .ask(&member, cancel, |filesystem| Ok(answer(filesystem)));
         answered.map_err(|error| self.unopened(path, error))
     }
 
@@ -327,40 +326,34 @@ impl Archive {
             return Err(stale());
         }
         let (file, caching) = self.ordinary.open(ino, opened.content, path)?;
-        self.insert(Content::File(file), caching, false)
+        self.insert(Content::File(file), caching)
     }
 
-    fn insert(&self, content: Content, caching: Caching, is_given_up: bool) -> Result<Opened> {
-        let open = Arc::new(Open {
-            content,
-            _held: self.engine.hold(limits::OPEN_HANDLE)?,
-        });
-        let mut handles = lock(&self.handles);
-        if handles.len() >= limits::OPEN_HANDLES {
-            return Err(refusal(Errno::EMFILE, "files that are open at a time"));
-        }
-        let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        handles.insert(number, open);
-        Ok(Opened {
-            handle: Handle(number),
-            caching,
-            is_given_up,
-        })
+    fn insert(&self, content: Content, caching: Caching) -> Result<Opened> {
+        self.insert_as(self.handles.unused(), content, caching)
     }
 
-    /// Opens `local` of `member`.
+    fn insert_as(&self, handle: Handle, content: Content, caching: Caching) -> Result<Opened> {
+        let _held = self.engine.hold(limits::OPEN_HANDLE)?;
+        self.handles
+            .insert(handle, Open { content, _held }, caching)
+    }
+
+    /// Opens `local` of `member`, which has the same handle for it.
     fn open_inner(
         &self,
         (member, local, is_directory): (&Arc<Member>, Ino, bool),
         cancel: &CancelToken,
     ) -> Result<Opened> {
-        self.members.ask(member, cancel, |opened| {
-            let own = open_local(&opened.filesystem, local, is_directory, cancel)?;
+        let handle = self.handles.unused();
+        self.members.ask(member, cancel, |filesystem| {
+            let own = filesystem.open_as(handle, (local, is_directory), cancel)?;
             let content = Content::Inner(InnerOpen {
                 member: Arc::clone(member),
                 local,
                 is_directory,
-                state: opened.filesystem.stays_in(own.handle),
+                state: filesystem.stays_in(handle),
+                is_given_up: own.is_given_up,
             });
             let caching = match own.caching {
                 // What is listed inside may be of a state that is over, and nothing watches for
@@ -368,56 +361,36 @@ impl Archive {
                 Caching::Lasting if is_directory => Caching::WhileOpen,
                 caching => caching,
             };
-            let inserted = self.insert(content, caching, own.is_given_up);
-            match &inserted {
-                Ok(inserted) => {
-                    self.members.use_once_more(member);
-                    opened.keep(inserted.handle.0, own);
-                }
-                Err(_) => opened.filesystem.release(own.handle),
+            let inserted = self.insert_as(handle, content, caching);
+            if inserted.is_ok() {
+                self.members.use_once_more(member);
+            } else {
+                filesystem.release(handle);
             }
             inserted
         })
     }
 
-    fn opened(&self, handle: Handle) -> Result<Arc<Open>> {
-        let open = lock(&self.handles).get(&handle.0).cloned();
-        open.ok_or_else(|| refusal(Errno::EBADF, "no such handle"))
-    }
-
-    /// Has the filesystem of an open file's member answer for its own handle.
+    /// Has the filesystem of an open file's member answer, where `handle` is open again if the
+    /// member was closed meanwhile.
     fn ask_open<T>(
         &self,
         handle: Handle,
         inner: &InnerOpen,
         cancel: &CancelToken,
-        answer: impl FnOnce(&Filesystem, Handle) -> Result<T>,
+        answer: impl FnOnce(&Filesystem) -> Result<T>,
     ) -> Result<T> {
-        self.members.ask(&inner.member, cancel, |opened| {
-            let own = opened.handle(handle.0, |filesystem| {
-                let again = open_local(filesystem, inner.local, inner.is_directory, cancel)?;
-                if filesystem.stays_in(again.handle) == inner.state {
-                    return Ok(again);
+        self.members.ask(&inner.member, cancel, |filesystem| {
+            if !filesystem.has_open(handle) {
+                filesystem.open_as(handle, (inner.local, inner.is_directory), cancel)?;
+                if filesystem.stays_in(handle) != inner.state {
+                    // Something was appended while the member was closed.
+                    filesystem.release(handle);
+                    return Err(stale());
                 }
-                // Something was appended while the member was closed.
-                filesystem.release(again.handle);
-                Err(stale())
-            })?;
-            answer(&opened.filesystem, own)
+            }
+            answer(filesystem)
         })
-    }
-}
-
-fn open_local(
-    filesystem: &Filesystem,
-    local: Ino,
-    is_directory: bool,
-    cancel: &CancelToken,
-) -> Result<Opened> {
-    if is_directory {
-        filesystem.opendir_for(local, cancel)
-    } else {
-        filesystem.open_file_for(local, cancel)
     }
 }
 
@@ -507,7 +480,9 @@ impl Requests for Archive {
                 Ok(self.look.entry(ino, &found, (&path, place.is_original)))
             }
             Target::Inner(member, local) => {
-                let entry = self.ask(&member, cancel, |file| file.getattr_for(local, cancel));
+                let entry = self
+                    .members
+                    .ask(&member, cancel, |file| file.getattr_for(local, cancel));
                 Ok(numbered(entry.map_err(gone)?, ino))
             }
         }
@@ -522,9 +497,9 @@ impl Requests for Archive {
             Target::Entry(..) | Target::Views | Target::Told(_) => {
                 Err(refusal(Errno::EINVAL, "readlink"))
             }
-            Target::Inner(member, local) => {
-                self.ask(&member, cancel, |file| file.readlink_for(local, cancel))
-            }
+            Target::Inner(member, local) => self
+                .members
+                .ask(&member, cancel, |file| file.readlink_for(local, cancel)),
         }
     }
 
@@ -541,9 +516,9 @@ impl Requests for Archive {
                 }
             }
             Target::Entry(..) | Target::Views | Target::Told(_) => Ok(Vec::new()),
-            Target::Inner(member, local) => {
-                self.ask(&member, cancel, |file| file.listxattr_for(local, cancel))
-            }
+            Target::Inner(member, local) => self
+                .members
+                .ask(&member, cancel, |file| file.listxattr_for(local, cancel)),
         }
     }
 
@@ -564,7 +539,7 @@ impl Requests for Archive {
                 }
             }
             Target::Entry(..) | Target::Views | Target::Told(_) => Err(xattr::absent()),
-            Target::Inner(member, local) => self.ask(&member, cancel, |file| {
+            Target::Inner(member, local) => self.members.ask(&member, cancel, |file| {
                 file.getxattr_for(local, name, cancel)
             }),
         }
@@ -580,7 +555,7 @@ impl Requests for Archive {
             Target::Views => Err(refusal(Errno::EISDIR, "open")),
             Target::Told(told) => {
                 let text = Text::streamed((told.text)(self));
-                self.insert(Content::Text(text), Caching::Never, false)
+                self.insert(Content::Text(text), Caching::Never)
             }
             Target::Inner(member, local) => self.open_inner((&member, local, false), cancel),
         }
@@ -590,7 +565,7 @@ impl Requests for Archive {
         match self.target(ino)? {
             Target::Views => {
                 let names = VIEW_NAMES;
-                self.insert(Content::Fixed { ino, names }, Caching::WhileOpen, false)
+                self.insert(Content::Fixed { ino, names }, Caching::WhileOpen)
             }
             Target::Told(_) => Err(refusal(Errno::ENOTDIR, "opendir")),
             Target::Entry(place, path) => match place.kind {
@@ -598,7 +573,7 @@ impl Requests for Archive {
                     let names = self.root.list(&path).map_err(gone);
                     let names = names.inspect_err(|error| self.note(&path, error))?;
                     let names = Mutex::new(names);
-                    self.insert(Content::Directory { ino, names }, Caching::WhileOpen, false)
+                    self.insert(Content::Directory { ino, names }, Caching::WhileOpen)
                 }
                 EntryKind::DataFile => {
                     let member = self.members.get(ino, &path);
@@ -606,7 +581,7 @@ impl Requests for Archive {
                     match opened.map_err(|error| self.unopened(&path, error)) {
                         Err(error) if own_fault(&error) => {
                             let names = &[];
-                            self.insert(Content::Fixed { ino, names }, Caching::WhileOpen, false)
+                            self.insert(Content::Fixed { ino, names }, Caching::WhileOpen)
                         }
                         opened => opened,
                     }
@@ -640,13 +615,13 @@ impl Requests for Archive {
         length: usize,
         cancel: &CancelToken,
     ) -> Result<Bytes> {
-        let open = self.opened(handle)?;
+        let open = self.handles.get(handle)?;
         match &open.content {
             Content::File(file) => file.read(offset, length),
             Content::Text(text) => text.read_at(offset, length),
             Content::Inner(inner) if !inner.is_directory => {
-                self.ask_open(handle, inner, cancel, |filesystem, own| {
-                    filesystem.read_for(own, offset, length, cancel)
+                self.ask_open(handle, inner, cancel, |filesystem| {
+                    filesystem.read_for(handle, offset, length, cancel)
                 })
             }
             _ => Err(refusal(Errno::EISDIR, "read")),
@@ -654,15 +629,14 @@ impl Requests for Archive {
     }
 
     fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>> {
-        let open = self.opened(handle)?;
-        match &open.content {
-            Content::Inner(inner) if !inner.is_directory => match inner.member.open_already() {
-                Some(opened) => match opened.known_handle(handle.0) {
-                    Some(own) => opened.filesystem.read_now(own, offset, length),
-                    None => Ok(None),
-                },
-                None => Ok(None),
-            },
+        let open = self.handles.get(handle)?;
+        let Content::Inner(inner) = &open.content else {
+            return Ok(None);
+        };
+        match inner.member.open_already() {
+            Some(opened) if !inner.is_directory && opened.filesystem.has_open(handle) => {
+                opened.filesystem.read_now(handle, offset, length)
+            }
             _ => Ok(None),
         }
     }
@@ -674,12 +648,12 @@ impl Requests for Archive {
         whence: Whence,
         cancel: &CancelToken,
     ) -> Result<u64> {
-        let open = self.opened(handle)?;
+        let open = self.handles.get(handle)?;
         match &open.content {
             Content::File(file) => file.seek(offset, whence),
             Content::Inner(inner) if !inner.is_directory => {
-                self.ask_open(handle, inner, cancel, |filesystem, own| {
-                    filesystem.lseek_for(own, offset, whence, cancel)
+                self.ask_open(handle, inner, cancel, |filesystem| {
+                    filesystem.lseek_for(handle, offset, whence, cancel)
                 })
             }
             _ => Err(refusal(Errno::EISDIR, "seek")),
@@ -687,11 +661,10 @@ impl Requests for Archive {
     }
 
     fn release(&self, handle: Handle) {
-        let released = lock(&self.handles).remove(&handle.0);
-        if let Some(open) = released
+        if let Some(open) = self.handles.remove(handle)
             && let Content::Inner(inner) = &open.content
         {
-            inner.member.release(handle.0);
+            inner.member.release(handle);
             self.members.leave(inner.member.entry);
         }
     }
@@ -704,7 +677,9 @@ impl Archive {
         name: &[u8],
         cancel: &CancelToken,
     ) -> Result<Entry> {
-        let entry = self.ask(member, cancel, |file| file.lookup_for(local, name, cancel))?;
+        let entry = self
+            .members
+            .ask(member, cancel, |file| file.lookup_for(local, name, cancel))?;
         let ino = self.enter_inner(member, entry.ino);
         Ok(numbered(entry, ino))
     }

@@ -202,6 +202,84 @@ impl Filesystem {
             .map_err(|error| file.told(error))
     }
 
+    /// Opens a regular file under a handle of the caller's.
+    ///
+    /// # Errors
+    /// Fails as [`open_file_for`](Requests::open_file_for) does.
+    fn open_file_as(&self, handle: Handle, ino: Ino, cancel: &CancelToken) -> Result<Opened> {
+        cancel.go_on()?;
+        let (file, inode) = self.mount.find_inode(ino)?;
+        let document = match self.mount.pins.fixed(ino, &file, &inode)? {
+            Some(document) => document,
+            None => self.document_of(&file, (ino, &inode), cancel)?,
+        };
+        let caching = match document.view.length() {
+            _ if document.file.is_growing() => Caching::Never,
+            None => Caching::Never,
+            Some(_) if file.is_settled() => Caching::Lasting,
+            Some(_) => Caching::WhileOpen,
+        };
+        let pinned = self.mount.pins.pin(ino, &inode, document);
+        let open = Open::file(ino, pinned)?;
+        self.mount.handles.insert(handle, open, caching)
+    }
+
+    /// Opens a directory under a handle of the caller's.
+    ///
+    /// # Errors
+    /// Fails as [`opendir_for`](Requests::opendir_for) does.
+    fn open_directory_as(&self, handle: Handle, ino: Ino, cancel: &CancelToken) -> Result<Opened> {
+        cancel.go_on()?;
+        let mount = &self.mount;
+        let (file, inode) = mount.find_inode(ino)?;
+        let node = nodes::of(&inode);
+        if node.kind() != Kind::Directory {
+            return Err(refusal(Errno::ENOTDIR, "opendir"));
+        }
+        if matches!(inode.node_type, NodeType::Group | NodeType::ViewDirectory) {
+            file.crawler.look_into(&file.container, inode.node);
+        }
+        let was_unsure = mount.inodes.set_unsure(ino, false);
+        // The root has one number in all states of the source.
+        let is_of_now = ino != inode::ROOT || mount.is_relisted(file.generation);
+        let is_lasting = is_of_now && node.is_lasting() && !was_unsure && file.is_settled();
+        let caching = if is_lasting {
+            Caching::Lasting
+        } else {
+            Caching::WhileOpen
+        };
+        // Each listing of it has the effort of a request.
+        let (file, _) = file.for_request(&CancelToken::default());
+        let open = Open::directory(ino, file);
+        let opened = open.and_then(|open| mount.handles.insert(handle, open, caching));
+        if opened.is_err() && was_unsure {
+            mount.inodes.set_unsure(ino, true);
+        }
+        opened
+    }
+
+    /// Opens a file or directory under a handle of the directory of files that this is a member of.
+    ///
+    /// # Errors
+    /// Fails as the open of a file or directory does.
+    pub(super) fn open_as(
+        &self,
+        handle: Handle,
+        (ino, is_directory): (Ino, bool),
+        cancel: &CancelToken,
+    ) -> Result<Opened> {
+        if is_directory {
+            self.open_directory_as(handle, ino, cancel)
+        } else {
+            self.open_file_as(handle, ino, cancel)
+        }
+    }
+
+    /// Whether a handle is open here.
+    pub(super) fn has_open(&self, handle: Handle) -> bool {
+        self.mount.handles.has(handle)
+    }
+
     /// Hands an entry on, counted where it goes with attributes.
     fn take_listed(
         &self,
@@ -419,50 +497,11 @@ impl Requests for Filesystem {
     }
 
     fn open_file_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Opened> {
-        cancel.go_on()?;
-        let (file, inode) = self.mount.find_inode(ino)?;
-        let document = match self.mount.pins.fixed(ino, &file, &inode)? {
-            Some(document) => document,
-            None => self.document_of(&file, (ino, &inode), cancel)?,
-        };
-        let caching = match document.view.length() {
-            _ if document.file.is_growing() => Caching::Never,
-            None => Caching::Never,
-            Some(_) if file.is_settled() => Caching::Lasting,
-            Some(_) => Caching::WhileOpen,
-        };
-        let pinned = self.mount.pins.pin(ino, &inode, document);
-        self.mount.handles.insert(Open::file(ino, pinned)?, caching)
+        self.open_file_as(self.mount.handles.unused(), ino, cancel)
     }
 
     fn opendir_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Opened> {
-        cancel.go_on()?;
-        let mount = &self.mount;
-        let (file, inode) = mount.find_inode(ino)?;
-        let node = nodes::of(&inode);
-        if node.kind() != Kind::Directory {
-            return Err(refusal(Errno::ENOTDIR, "opendir"));
-        }
-        if matches!(inode.node_type, NodeType::Group | NodeType::ViewDirectory) {
-            file.crawler.look_into(&file.container, inode.node);
-        }
-        let was_unsure = mount.inodes.set_unsure(ino, false);
-        // The root has one number in all states of the source.
-        let is_of_now = ino != inode::ROOT || mount.is_relisted(file.generation);
-        let is_lasting = is_of_now && node.is_lasting() && !was_unsure && file.is_settled();
-        let caching = if is_lasting {
-            Caching::Lasting
-        } else {
-            Caching::WhileOpen
-        };
-        // Each listing of it has the effort of a request.
-        let (file, _) = file.for_request(&CancelToken::default());
-        let open = Open::directory(ino, file);
-        let opened = open.and_then(|open| self.mount.handles.insert(open, caching));
-        if opened.is_err() && was_unsure {
-            mount.inodes.set_unsure(ino, true);
-        }
-        opened
+        self.open_directory_as(self.mount.handles.unused(), ino, cancel)
     }
 
     fn is_ordered(&self, _directory: Ino) -> bool {

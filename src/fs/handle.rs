@@ -82,14 +82,6 @@ impl Open {
         })
     }
 
-    /// Fails if the state that it is of is over.
-    fn refuse_over(&self) -> Result<()> {
-        match self.file.is_over() {
-            true => Err(stale()),
-            false => Ok(()),
-        }
-    }
-
     /// Counts the memory that the last call has left here. Where there is no room for it, it is let
     /// go of: the next read or listing begins anew.
     ///
@@ -134,44 +126,88 @@ impl Content {
     }
 }
 
-/// All open files and directories.
-#[derive(Default)]
-pub(super) struct Handles {
+/// What a handle can stand for.
+pub(super) trait Openable {
+    /// Whether the work for a reader of it that goes away is given up.
+    fn is_given_up(&self) -> bool;
+
+    /// Whether the state that it is of is over.
+    fn is_over(&self) -> bool;
+}
+
+impl Openable for Open {
+    fn is_given_up(&self) -> bool {
+        match &self.content {
+            Content::File(document) => document.view.is_given_up(),
+            Content::Directory(_) => false,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.file.is_over()
+    }
+}
+
+/// All open files and directories of a file, or of a directory of files.
+pub(super) struct Handles<O> {
     /// `None` where what was open is of a state of the source that is over.
-    open: Mutex<HashMap<u64, Option<Arc<Open>>>>,
+    open: Mutex<HashMap<u64, Option<Arc<O>>>>,
     last: AtomicU64,
 }
 
-impl Handles {
+impl<O> Default for Handles<O> {
+    fn default() -> Self {
+        Handles {
+            open: Mutex::default(),
+            last: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<O: Openable> Handles<O> {
+    /// A handle that nothing stands for yet.
+    pub(super) fn unused(&self) -> Handle {
+        Handle(self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1))
+    }
+
+    /// Has `handle` stand for `open`, unless it stands for something already.
+    ///
     /// # Errors
     /// `Io` (`EMFILE`) where too many are open; `ESTALE` where the state that it is of is over.
-    pub(super) fn insert(&self, open: Open, caching: Caching) -> Result<Opened> {
-        let is_given_up = match &open.content {
-            Content::File(document) => document.view.is_given_up(),
-            Content::Directory(_) => false,
-        };
+    pub(super) fn insert(&self, handle: Handle, open: O, caching: Caching) -> Result<Opened> {
+        let is_given_up = open.is_given_up();
         let mut others = lock(&self.open);
-        open.refuse_over()?;
+        refuse_over(&open)?;
         if others.len() >= limits::OPEN_HANDLES {
             return Err(refusal(Errno::EMFILE, "files that are open at a time"));
         }
-        let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        others.insert(number, Some(Arc::new(open)));
+        let place = others.entry(handle.0);
+        place.or_insert_with(|| Some(Arc::new(open)));
         Ok(Opened {
-            handle: Handle(number),
+            handle,
             caching,
             is_given_up,
         })
+    }
+
+    /// Whether the handle stands for something, or did until its state was over.
+    pub(super) fn has(&self, handle: Handle) -> bool {
+        lock(&self.open).contains_key(&handle.0)
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        lock(&self.open).len()
     }
 
     /// Makes an open handle stand for something else.
     ///
     /// # Errors
     /// `ESTALE` where the state that it is of is over.
-    pub(super) fn replace(&self, handle: Handle, open: Open) -> Result<Arc<Open>> {
+    pub(super) fn replace(&self, handle: Handle, open: O) -> Result<Arc<O>> {
         let open = Arc::new(open);
         let mut others = lock(&self.open);
-        open.refuse_over()?;
+        refuse_over(&*open)?;
         let before = match others.get_mut(&handle.0) {
             Some(place) => place.replace(Arc::clone(&open)),
             None => None,
@@ -183,7 +219,7 @@ impl Handles {
 
     /// # Errors
     /// `ESTALE` where what was open is of a state that is over.
-    pub(super) fn get(&self, handle: Handle) -> Result<Arc<Open>> {
+    pub(super) fn get(&self, handle: Handle) -> Result<Arc<O>> {
         let open = lock(&self.open).get(&handle.0).cloned();
         let open = open.ok_or_else(|| refusal(Errno::EBADF, "no such handle"))?;
         open.ok_or_else(stale)
@@ -198,7 +234,7 @@ impl Handles {
     }
 
     /// Takes out a handle. What it holds may take time to drop, for which others need not wait.
-    pub(super) fn remove(&self, handle: Handle) -> Option<Arc<Open>> {
+    pub(super) fn remove(&self, handle: Handle) -> Option<Arc<O>> {
         let mut open = lock(&self.open);
         let removed = open.remove(&handle.0);
         if open.len() < open.capacity() / 8 {
@@ -206,6 +242,13 @@ impl Handles {
         }
         removed.flatten()
     }
+}
+
+fn refuse_over(open: &impl Openable) -> Result<()> {
+    if open.is_over() {
+        return Err(stale());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::fs::errno::{is_fault, refusal, stale};
 use crate::fs::errors::Errors;
 use crate::fs::faults::Faults;
 use crate::fs::file_state::{FileState, OpenedFile};
-use crate::fs::handle::Handles;
+use crate::fs::handle::{Handles, Open};
 use crate::fs::indexes::{FileIndex, Indexes};
 use crate::fs::inode::{self, Inode};
 use crate::fs::inodes::Inodes;
@@ -69,7 +69,7 @@ pub(super) struct Mount {
     engine: Option<Arc<Engine>>,
     pub(super) others: OtherFiles,
     pub(super) pins: Pins,
-    pub(super) handles: Handles,
+    pub(super) handles: Handles<Open>,
     pub(super) faults: Faults,
     pub(super) errors: Errors,
     pub(super) started: Instant,

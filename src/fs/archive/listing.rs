@@ -39,14 +39,14 @@ impl Archive {
         (detail, take): (Detail, &mut TakeWithAttributes<'_>),
         cancel: &CancelToken,
     ) -> Result<()> {
-        let open = self.opened(handle)?;
+        let open = self.handles.get(handle)?;
         match &open.content {
             Content::Inner(inner) if inner.is_directory => {
-                self.ask_open(handle, inner, cancel, |filesystem, own| {
+                self.ask_open(handle, inner, cancel, |filesystem| {
                     let take = &mut |listed: DirEntry<'_>, entry: Option<&Entry>| {
                         self.take_inner(&inner.member, inner.local, &listed, entry, take)
                     };
-                    filesystem.list_for(own, cookie, detail, take, cancel)
+                    filesystem.list_for(handle, cookie, detail, take, cancel)
                 })
             }
             Content::Directory { ino, names } => {

@@ -16,7 +16,7 @@ use lru::LruCache;
 use crate::error::Result;
 use crate::fs::archive::heavy::{Heavy, LIGHT, Request};
 use crate::fs::filesystem::Filesystem;
-use crate::fs::handle::{Handle, Opened};
+use crate::fs::handle::Handle;
 use crate::fs::inodes::Inodes;
 use crate::fs::mount::Seen;
 use crate::fs::requests::{Ino, Requests};
@@ -59,8 +59,6 @@ struct State {
 /// A member that is open.
 pub(super) struct OpenMemberFile {
     pub(super) filesystem: Filesystem,
-    /// Its own handles, by those of the archive.
-    handles: Mutex<HashMap<u64, Opened>>,
     /// Bytes that it was found to take when that was looked at last.
     weighed: AtomicU64,
 }
@@ -137,10 +135,10 @@ impl Members {
         &self,
         member: &Arc<Member>,
         cancel: &CancelToken,
-        answer: impl FnOnce(&OpenMemberFile) -> Result<T>,
+        answer: impl FnOnce(&Filesystem) -> Result<T>,
     ) -> Result<T> {
         let (opened, _request) = self.begin(member, cancel)?;
-        let answered = answer(&opened);
+        let answered = answer(&opened.filesystem);
         // What it worked out for the answer, it may keep.
         if opened.weigh() > LIGHT / to_u64(self.most) {
             self.make_room(member, &opened);
@@ -183,7 +181,6 @@ impl Members {
         })?;
         let opened = Arc::new(OpenMemberFile {
             filesystem,
-            handles: Mutex::default(),
             weighed: AtomicU64::new(0),
         });
         let mut state = lock(&member.state);
@@ -303,55 +300,13 @@ impl OpenMemberFile {
         let counted = self.weighed.load(Ordering::Relaxed);
         self.filesystem.weight().abs_diff(counted)
     }
-
-    /// The member's own handle for `handle` of the archive, if it has one.
-    pub(super) fn known_handle(&self, handle: u64) -> Option<Handle> {
-        lock(&self.handles).get(&handle).map(|known| known.handle)
-    }
-
-    /// The member's own handle for `handle` of the archive; `open` opens it where the member was
-    /// closed since.
-    ///
-    /// # Errors
-    /// Fails if it cannot be opened again.
-    pub(super) fn handle(
-        &self,
-        handle: u64,
-        open: impl FnOnce(&Filesystem) -> Result<Opened>,
-    ) -> Result<Handle> {
-        if let Some(known) = lock(&self.handles).get(&handle) {
-            return Ok(known.handle);
-        }
-        let opened = open(&self.filesystem)?;
-        let mut handles = lock(&self.handles);
-        if let Some(known) = handles.get(&handle) {
-            // Another reader of the handle was faster.
-            self.filesystem.release(opened.handle);
-            return Ok(known.handle);
-        }
-        handles.insert(handle, opened);
-        Ok(opened.handle)
-    }
-
-    /// Keeps the member's own handle `opened` for `handle` of the archive.
-    pub(super) fn keep(&self, handle: u64, opened: Opened) {
-        lock(&self.handles).insert(handle, opened);
-    }
-
-    /// Closes what `handle` of the archive stands for.
-    pub(super) fn release(&self, handle: u64) {
-        let released = lock(&self.handles).remove(&handle);
-        if let Some(opened) = released {
-            self.filesystem.release(opened.handle);
-        }
-    }
 }
 
 impl Member {
-    /// Closes what `handle` of the archive stands for, if the member is open.
-    pub(super) fn release(&self, handle: u64) {
+    /// Closes what `handle` stands for, if the member is open.
+    pub(super) fn release(&self, handle: Handle) {
         if let Some(open) = self.open_already() {
-            open.release(handle);
+            open.filesystem.release(handle);
         }
     }
 }

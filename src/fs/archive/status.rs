@@ -7,7 +7,6 @@ use crate::error::Result;
 use crate::fs::archive::{Archive, Told};
 use crate::fs::stat::{Entry, Kind, Stat};
 use crate::fs::status::{self, Figure, figure};
-use crate::memory::lock::lock;
 use crate::wire::to_u64;
 
 impl Archive {
@@ -48,7 +47,7 @@ impl Archive {
         let (open, bytes) = self.members.open_now();
         let uptime = self.started.elapsed().as_secs();
         let most = to_u64(self.options.open_files);
-        let handles = to_u64(lock(&self.handles).len());
+        let handles = to_u64(self.handles.len());
         let mut figures = vec![
             figure("uptime seconds", "uptime_seconds", uptime),
             figure("files open", "files_open", to_u64(open)),

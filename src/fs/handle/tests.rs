@@ -148,13 +148,11 @@ fn no_handle_is_made_of_a_state_that_is_over() {
     let file = tree.mount.shown().unwrap();
     let open = || Open::directory(1, Arc::clone(&file)).unwrap();
     let handles = Handles::default();
-    let handle = handles.insert(open(), Caching::Never).unwrap().handle;
+    let insert = |handle| handles.insert(handle, open(), Caching::Never);
+    let handle = insert(handles.unused()).unwrap().handle;
     file.end();
     handles.retire();
-    assert_eq!(
-        errno_of(handles.insert(open(), Caching::Never)),
-        Errno::ESTALE
-    );
+    assert_eq!(errno_of(insert(handles.unused())), Errno::ESTALE);
     assert_eq!(errno_of(handles.replace(handle, open())), Errno::ESTALE);
     assert_eq!(errno_of(handles.get(handle)), Errno::ESTALE);
 }
