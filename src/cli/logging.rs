@@ -29,19 +29,24 @@ use crate::memory::lock::lock;
 pub(crate) enum Destination {
     /// Standard error.
     Terminal,
-    /// The end of this file.
-    File(PathBuf),
-    /// The socket of the system's log.
-    System,
+    /// The end of this file; each line says which mount it is about.
+    File { path: PathBuf, mount: PathBuf },
+    /// The socket of the system's log; each line says which mount it is about.
+    System { mount: PathBuf },
 }
 
 impl Destination {
     /// Where the lines of this mount go.
     pub(crate) fn of(mount: &Mount) -> Self {
+        let point = std::path::absolute(&mount.mountpoint);
+        let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
         match &mount.settings.log_file {
             _ if mount.foreground => Destination::Terminal,
-            Some(path) => Destination::File(path.clone()),
-            None => Destination::System,
+            Some(path) => Destination::File {
+                path: path.clone(),
+                mount: point,
+            },
+            None => Destination::System { mount: point },
         }
     }
 }
@@ -53,7 +58,8 @@ pub(crate) struct Early(Arc<Mutex<Option<Vec<String>>>>);
 impl Early {
     /// Lines are kept where those for `destination` would go nowhere.
     fn of(destination: &Destination) -> Self {
-        let is_lost = *destination == Destination::System && Syslog::connect().is_err();
+        let is_system = matches!(destination, Destination::System { .. });
+        let is_lost = is_system && Syslog::connect().is_err();
         Early(Arc::new(Mutex::new(is_lost.then(Vec::new))))
     }
 
@@ -87,15 +93,17 @@ pub(crate) fn start(destination: &Destination) -> Result<Early> {
         Destination::Terminal => {
             builder.target(Target::Stderr).format(format_plain);
         }
-        Destination::File(path) => {
+        Destination::File { path, mount } => {
+            let mount = mount.clone();
             builder
                 .target(Target::Pipe(Box::new(open_file(path)?)))
-                .format(format_dated);
+                .format(move |out, record| format_dated(out, record, &mount));
         }
-        Destination::System => {
+        Destination::System { mount } => {
+            let mount = mount.clone();
             builder
                 .target(Target::Pipe(Box::new(Syslog::new())))
-                .format(format_syslog);
+                .format(move |out, record| format_syslog(out, record, &mount));
         }
     }
     let early = Early::of(destination);
@@ -156,19 +164,38 @@ fn format_plain(out: &mut env_logger::fmt::Formatter, record: &Record<'_>) -> io
     writeln!(out, "h5fs: {}: {text}", name(record.level()))
 }
 
-fn format_dated(out: &mut env_logger::fmt::Formatter, record: &Record<'_>) -> io::Result<()> {
-    let text = printable(&record.args().to_string());
+fn format_dated(
+    out: &mut env_logger::fmt::Formatter,
+    record: &Record<'_>,
+    mount: &Path,
+) -> io::Result<()> {
+    let text = text_about(mount, name(record.level()), record);
     let (time, process) = (out.timestamp(), std::process::id());
-    writeln!(
-        out,
-        "{time} h5fs[{process}]: {}: {text}",
-        name(record.level())
-    )
+    writeln!(out, "{time} h5fs[{process}]: {text}")
+}
+
+/// The text of a line that says which mount it is about: the mount point, a word unless there is
+/// none, and what is said of them.
+fn text_about(mount: &Path, word: &str, record: &Record<'_>) -> String {
+    let (mount, text) = (mount.display().to_string(), record.args().to_string());
+    let about = format!("{mount}: ");
+    // Some lines name the mount themselves.
+    let text = text.strip_prefix(&about).unwrap_or(&text);
+    let word = if word.is_empty() {
+        String::new()
+    } else {
+        format!("{word}: ")
+    };
+    printable(&format!("{about}{word}{text}"))
 }
 
 /// RFC 3164 without the date, which the receiver of the line sets (section 4.3.2): it knows the
 /// time zone.
-fn format_syslog(out: &mut env_logger::fmt::Formatter, record: &Record<'_>) -> io::Result<()> {
+fn format_syslog(
+    out: &mut env_logger::fmt::Formatter,
+    record: &Record<'_>,
+    mount: &Path,
+) -> io::Result<()> {
     const FACILITY_DAEMON: u8 = 3;
     let severity = match record.level() {
         Level::Error => 3,
@@ -176,7 +203,7 @@ fn format_syslog(out: &mut env_logger::fmt::Formatter, record: &Record<'_>) -> i
         Level::Info => 6,
         Level::Debug | Level::Trace => 7,
     };
-    let text = printable(&record.args().to_string());
+    let text = text_about(mount, "", record);
     let priority = FACILITY_DAEMON * 8 + severity;
     write!(out, "<{priority}>h5fs[{}]: {text}", std::process::id())
 }

@@ -5,7 +5,7 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -188,8 +188,13 @@ fn facts(mount: &MountEntry, state: &State) -> Vec<Fact> {
         Fact::text("source", mount.source.as_bytes()),
         Fact::text("state", state.name().as_bytes()),
     ];
-    if let Some(memory) = memory(mount.device) {
-        facts.push(Fact::new("memory bytes", &memory.to_string()));
+    if let Some(worker) = worker(mount.device) {
+        facts.push(Fact::new("pid", &worker.pid));
+        facts.extend(
+            worker
+                .memory()
+                .map(|bytes| Fact::new("memory bytes", &bytes.to_string())),
+        );
     }
     if let State::Serving(told) = state {
         let rest = told.iter().filter(|(name, _)| name != "source");
@@ -210,12 +215,13 @@ fn object(facts: &[Fact]) -> String {
     object.finish()
 }
 
-/// Mount point, source, state, uptime, memory, errors.
+/// Mount point, source, state, process, uptime, memory, errors.
 fn table(rows: &[(MountEntry, State)]) -> String {
-    const HEADINGS: [&str; 6] = [
+    const HEADINGS: [&str; 7] = [
         "MOUNT POINT",
         "SOURCE",
         "STATE",
+        "PID",
         "SECONDS",
         "MEMORY",
         "ERRORS",
@@ -223,13 +229,17 @@ fn table(rows: &[(MountEntry, State)]) -> String {
     let fact = |state: &State, name: &str| state.fact(name).unwrap_or("-").to_owned();
     let mut lines = vec![HEADINGS.map(str::to_owned)];
     lines.extend(rows.iter().map(|(mount, state)| {
-        let memory = memory(mount.device).map(|bytes| format!("{} MiB", bytes >> 20));
+        let worker = worker(mount.device);
+        let memory = worker.as_ref().and_then(Worker::memory);
+        let memory = memory.map(|bytes| format!("{} MiB", bytes >> 20));
+        let unknown = || "-".to_owned();
         [
             printable_bytes(mount.point.as_os_str().as_bytes()),
             printable_bytes(mount.source.as_bytes()),
             state.name().to_owned(),
+            worker.map_or_else(unknown, |worker| worker.pid),
             fact(state, "uptime seconds"),
-            memory.unwrap_or_else(|| "-".to_owned()),
+            memory.unwrap_or_else(unknown),
             fact(state, "errors"),
         ]
     }));
@@ -237,7 +247,7 @@ fn table(rows: &[(MountEntry, State)]) -> String {
         let widths = lines.iter().map(|line| line[column].chars().count());
         widths.max().unwrap_or(0)
     };
-    let widths: [usize; 6] = std::array::from_fn(width);
+    let widths: [usize; 7] = std::array::from_fn(width);
     let text = lines.iter().map(|line| {
         let cells = line.iter().zip(widths);
         let padded: Vec<_> = cells
@@ -248,20 +258,34 @@ fn table(rows: &[(MountEntry, State)]) -> String {
     text.collect()
 }
 
-/// Bytes of memory of the process that serves a filesystem; `None` where it cannot be found, as
-/// that of another user.
-fn memory(device: Device) -> Option<u64> {
+/// The process that serves a mount.
+struct Worker {
+    /// Its directory in /proc.
+    process: PathBuf,
+    pid: String,
+}
+
+/// The process that serves a filesystem; `None` where it cannot be found, as that of another user.
+fn worker(device: Device) -> Option<Worker> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
-    let serving = processes.map(|process| process.path()).find(|process| {
+    let process = processes.map(|process| process.path()).find(|process| {
         let line = fs::read(process.join("cmdline")).unwrap_or_default();
         line.starts_with(b"h5fs: worker\0") && serves(process, device)
     })?;
-    let status = fs::read_to_string(serving.join("status")).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    kibibytes.checked_mul(1024)
+    let pid = process.file_name()?.to_str()?.to_owned();
+    Some(Worker { process, pid })
+}
+
+impl Worker {
+    /// Bytes of memory that it takes.
+    fn memory(&self) -> Option<u64> {
+        let status = fs::read_to_string(self.process.join("status")).ok()?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+        kibibytes.checked_mul(1024)
+    }
 }
 
 /// Whether a process has the connection to the filesystem open; kernels before 6.17 do not tell.
@@ -299,7 +323,7 @@ mod tests {
     fn no_mount_is_a_line_of_headings() {
         assert_eq!(
             table(&[]),
-            "MOUNT POINT  SOURCE  STATE  SECONDS  MEMORY  ERRORS\n"
+            "MOUNT POINT  SOURCE  STATE  PID  SECONDS  MEMORY  ERRORS\n"
         );
     }
 }

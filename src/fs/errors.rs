@@ -32,10 +32,18 @@ impl Errors {
         }
     }
 
+    /// What `object` of the file is called among the objects of all files.
+    pub(super) fn name(&self, object: &str) -> String {
+        match &self.all {
+            Some((_, path)) => format!("{path}:{object}"),
+            None => object.to_owned(),
+        }
+    }
+
     /// Adds one, of an object whose name cannot forge lines.
     pub(super) fn add(&self, object: &str, reason: &str) {
-        if let Some((all, path)) = &self.all {
-            all.add(&format!("{path}:{object}"), reason);
+        if let Some((all, _)) = &self.all {
+            all.add(&self.name(object), reason);
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let time = timestamp(now.map_or(0, |since| since.as_secs()));

@@ -479,6 +479,6 @@ impl Mount {
 
     fn report(&self, object: &str, reason: &str) {
         self.errors.add(object, reason);
-        log::warn!("{object}: {reason}");
+        log::warn!("{}: {reason}", self.errors.name(object));
     }
 }

@@ -250,6 +250,8 @@ fn mounts_are_listed() {
         "{json}"
     );
     assert!(json.contains("\"memory_bytes\": "), "{json}");
+    let pid = good.worker_and_supervisor(&fixture("tiny.latest.h5")).0.pid;
+    assert!(json.contains(&format!("\"pid\": {pid}")), "{json}");
 
     kill_both(&dead);
     let told = status(&dead.path, "--json");
@@ -274,6 +276,33 @@ fn mounts_are_listed() {
     run(Command::new("umount").arg(&dead.path), SOON).success();
     let none = status(&dead.path, "--json");
     assert!(none.one_line().ends_with(": no mount of h5fs"), "{none:?}");
+}
+
+/// Two files may have an object of one name, and one log may be that of several mounts.
+#[test]
+fn each_line_of_the_log_names_the_mount_and_the_file() {
+    let (_kept, source) = damaged(b"OHDR", 1, 30);
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (top, log) = (directory.path().join("top"), directory.path().join("log"));
+    fs::create_dir(&top).expect("a directory");
+    for name in ["a.h5", "b.h5"] {
+        fs::copy(&source, top.join(name)).expect("copy");
+    }
+    let options = format!("log_file={}", log.display());
+    let mount = Mount::with(&top, &["-o", &options]);
+    let faulty: Vec<_> = tree(&mount.path)
+        .into_iter()
+        .filter(|path| fs::File::open(path).is_err())
+        .collect();
+    assert_eq!(faulty.len(), 2, "{faulty:?}");
+    let lines = fs::read_to_string(&log).expect("log");
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    for (path, line) in faulty.iter().zip(lines.lines()) {
+        let object = path.strip_prefix(&mount.path).expect("in the mount");
+        let object = object.display().to_string().replacen('/', ":/", 1);
+        let wanted = format!("]: {}: warning: {object}: ", mount.path.display());
+        assert!(line.contains(&wanted), "{wanted} in {line}");
+    }
 }
 
 /// A disk that is full would alarm those who watch disks.
