@@ -45,6 +45,7 @@ pub mod storage;
 pub mod text;
 pub mod text_length;
 pub mod value;
+pub mod walk;
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;

@@ -259,6 +259,26 @@ impl Datatype {
         self.size == 1 && members.len() == 2 && has(b"FALSE", 0) && has(b"TRUE", 1)
     }
 
+    /// The type of either part of a complex number: of one by type, or of a compound of two
+    /// floating-point numbers `r` and `i`, which is what h5py and others write.
+    pub fn complex_part(&self) -> Option<&Datatype> {
+        match &self.class {
+            Class::Complex(base) => Some(base),
+            Class::Compound(members) => {
+                let [real, imaginary] = members.as_slice() else {
+                    return None;
+                };
+                let part = &real.datatype;
+                let as_pair = (real.name.as_slice(), imaginary.name.as_slice()) == (b"r", b"i")
+                    && (real.offset, imaginary.offset) == (0, part.size)
+                    && *part == imaginary.datatype
+                    && Some(self.size) == part.size.checked_mul(2);
+                (as_pair && matches!(part.class, Class::Float(_))).then_some(part)
+            }
+            _ => None,
+        }
+    }
+
     /// Bytes of memory that it and all datatypes in it take, about.
     pub fn weight(&self) -> u64 {
         let parts = match &self.class {

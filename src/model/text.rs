@@ -29,13 +29,8 @@ pub fn turns_direction(character: char) -> bool {
 /// Appends text as a JSON string, quotes included; bytes that are not UTF-8 become `\udcXX`.
 pub fn write_json_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
-    escape_json(text, out);
-    out.push(b'"');
-}
-
-/// Appends the inside of a JSON string.
-pub(super) fn escape_json(text: &[u8], out: &mut Vec<u8>) {
     escape(text, |part| out.extend_from_slice(part));
+    out.push(b'"');
 }
 
 /// As [`write_json_text`].

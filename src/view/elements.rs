@@ -75,26 +75,6 @@ pub(crate) fn opened(datatype: &Datatype, shape: &Shape) -> Result<(Datatype, Op
     Ok((all.datatype, dims))
 }
 
-/// The type of either part of a complex number: of one by type, or of a compound of two
-/// floating-point numbers `r` and `i`, which is what h5py and others write.
-pub(crate) fn complex_part(datatype: &Datatype) -> Option<&Datatype> {
-    match &datatype.class {
-        Class::Complex(base) => Some(base),
-        Class::Compound(members) => {
-            let [real, imaginary] = members.as_slice() else {
-                return None;
-            };
-            let part = &real.datatype;
-            let as_pair = (real.name.as_slice(), imaginary.name.as_slice()) == (b"r", b"i")
-                && (real.offset, imaginary.offset) == (0, part.size)
-                && *part == imaginary.datatype
-                && Some(datatype.size) == part.size.checked_mul(2);
-            (as_pair && matches!(part.class, Class::Float(_))).then_some(part)
-        }
-        _ => None,
-    }
-}
-
 /// How many values an element of this type has: a pointer, whose way is long, counts as some.
 pub(crate) fn values_of(datatype: &Datatype) -> u64 {
     const POINTER: u64 = 8;
@@ -117,7 +97,7 @@ pub(crate) fn values_of(datatype: &Datatype) -> u64 {
 pub(crate) fn as_numpy_has_it(datatype: &Datatype) -> Datatype {
     let class = match &datatype.class {
         _ if datatype.is_boolean() => Class::Bool,
-        Class::Compound(members) => match complex_part(datatype) {
+        Class::Compound(members) => match datatype.complex_part() {
             // NumPy has no complex number of half floats.
             Some(part) if part.size > 2 => Class::Complex(Box::new(part.clone())),
             _ => Class::Compound(members.iter().map(member_as_numpy_has_it).collect()),

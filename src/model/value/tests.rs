@@ -4,9 +4,11 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use super::*;
+use crate::error::Error;
+use crate::limits;
 use crate::memory::effort::Effort;
-use crate::model::datatype::Charset;
-use crate::model::{Attribute, Link, LinkStream, Node};
+use crate::model::datatype::{Bits, ByteOrder, Charset, Member, ReferenceKind, StringPadding};
+use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId};
 
 /// A container of pointers alone. A variable-length element is a byte: the index of its bytes in
 /// the list, any past its end for null. A reference is a byte: a node's number, 0 for null.

@@ -13,7 +13,7 @@ use crate::model::{Container, Datatype};
 use crate::view::csv::Table;
 use crate::view::csv::column::Columns;
 use crate::view::csv::fields::{Cell, Cells, Fields};
-use crate::view::elements::{Elements, complex_part};
+use crate::view::elements::Elements;
 use crate::view::json::SharedPaths;
 use crate::view::missing::Missing;
 use crate::wire::to_usize;
@@ -102,7 +102,7 @@ pub(crate) fn table(
 
 /// Whether the columns of a type have names.
 fn is_named(datatype: &Datatype) -> bool {
-    matches!(datatype.class, Class::Compound(_)) && complex_part(datatype).is_none()
+    matches!(datatype.class, Class::Compound(_)) && datatype.complex_part().is_none()
 }
 
 impl Fields for ArrayFields {

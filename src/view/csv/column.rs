@@ -29,7 +29,7 @@ use crate::model::number;
 use crate::model::text_length::TextLength;
 use crate::model::value::{Context, ValueWriter};
 use crate::view::csv::fields::Cell;
-use crate::view::elements::{as_numpy_has_it, complex_part, values_of};
+use crate::view::elements::{as_numpy_has_it, values_of};
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes of one element, and of its text, that are handled.
@@ -145,7 +145,7 @@ impl Columns {
 
     /// Adds the columns of what stands at `offset` under `name`.
     fn add(&mut self, datatype: &Datatype, name: Vec<u8>, offset: u64) -> Result<()> {
-        if let Some(part) = complex_part(datatype) {
+        if let Some(part) = datatype.complex_part() {
             let second = offset.saturating_add(part.size.into());
             self.add(part, joined(&name, b"r"), offset)?;
             return self.add(part, joined(&name, b"i"), second);

@@ -8,7 +8,7 @@ use crate::model::datatype::Class;
 use crate::model::{Array, Shape};
 use crate::view::csv::array::ArrayFields;
 use crate::view::csv::fields::{Cell, Fields};
-use crate::view::elements::{complex_part, opened};
+use crate::view::elements::opened;
 use crate::view::html::draft::Draft;
 use crate::view::html::markup::Html;
 use crate::view::html::object::{Object, decoded_chunk};
@@ -115,7 +115,7 @@ fn rows(object: &Object<'_>, array: &Arc<Array>) -> Result<Html> {
     let (datatype, dims) = opened(&array.datatype, &array.shape)?;
     let dims = dims.unwrap_or_default();
     let is_record =
-        matches!(datatype.class, Class::Compound(_)) && complex_part(&datatype).is_none();
+        matches!(datatype.class, Class::Compound(_)) && datatype.complex_part().is_none();
     let corner = Corner::of(array, &dims, datatype.size.into(), is_record)
         .ok_or_else(|| Error::limit("bytes that a page decodes", limits::HTML_DECODED))?;
     let (elements, missing) = (object.part)(&corner.selector(None))?;

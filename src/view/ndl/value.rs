@@ -15,46 +15,14 @@
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::datatype::{Bits, ByteOrder, Class, Member, ReferenceKind};
+use crate::model::datatype::ReferenceKind;
 use crate::model::ndl::{Flow, Syntax};
-use crate::model::number;
 use crate::model::region::{Axis, Region};
-use crate::model::shape::product;
-use crate::model::value::{Context, ValueWriter};
-use crate::model::{Datatype, NodeKind, Reference};
+use crate::model::value::{Context, plain_text};
+use crate::model::walk::{Sink, Value, Walk};
+use crate::model::{Container, Datatype, NodeKind, Reference};
 use crate::view::ndl::source::Source;
-use crate::wire::{to_u64, to_usize};
-
-/// Writes elements of one datatype.
-struct Writer {
-    size: usize,
-    kind: Kind,
-}
-
-enum Kind {
-    Number(ValueWriter),
-    Bits {
-        order: ByteOrder,
-        bits: Bits,
-        otherwise: ValueWriter,
-    },
-    Text(ValueWriter),
-    Region,
-    Bool,
-    Enumeration(Box<Writer>),
-    Compound(Vec<Field>),
-    Array {
-        base: Box<Writer>,
-        dims: Vec<u64>,
-    },
-    Sequence(Box<Writer>),
-}
-
-struct Field {
-    name: Vec<u8>,
-    offset: usize,
-    writer: Writer,
-}
+use crate::wire::to_u64;
 
 /// The value of elements of `datatype`, `dims` and C order.
 ///
@@ -67,160 +35,64 @@ pub(super) fn value(
     dims: &[u64],
     elements: &[u8],
 ) -> Result<String> {
-    let writer = Writer::new(datatype)?;
-    let paths = &*source.paths;
-    let context = Context::new(&*source.container, paths, limits::NDL_VALUE_BYTES);
-    let out = Text {
-        source,
-        context,
+    let walk = Walk::new(datatype, &|name| {
+        let mut key = Flow::new(syntax);
+        key.key(name);
+        key.finish()
+    })?;
+    let container = &*source.container;
+    let mut text = Text {
+        container,
+        context: Context::new(container, &*source.paths, limits::NDL_VALUE_BYTES),
         out: Flow::new(syntax),
     };
-    out.lists(&writer, dims, elements)
-}
-
-impl Writer {
-    fn new(datatype: &Datatype) -> Result<Self> {
-        let plain = || ValueWriter::new(datatype);
-        let kind = match &datatype.class {
-            Class::Integer { .. } | Class::Float(_) => Kind::Number(plain()?),
-            &Class::Bitfield { order, bits } => Kind::Bits {
-                order,
-                bits,
-                otherwise: plain()?,
-            },
-            Class::Reference(ReferenceKind::Region) => Kind::Region,
-            Class::Time { .. }
-            | Class::Opaque { .. }
-            | Class::String { .. }
-            | Class::VariableString { .. }
-            | Class::Ucs4(_)
-            | Class::Reference(_) => Kind::Text(plain()?),
-            Class::Bool => Kind::Bool,
-            Class::Enumeration { base, .. } => Kind::Enumeration(Box::new(Writer::new(base)?)),
-            Class::Complex(base) => {
-                let field = |name: &[u8], offset| -> Result<Field> {
-                    Ok(Field {
-                        name: name.to_vec(),
-                        offset: to_usize(offset)?,
-                        writer: Writer::new(base)?,
-                    })
-                };
-                Kind::Compound(vec![field(b"r", 0)?, field(b"i", base.size.into())?])
-            }
-            Class::Compound(members) => {
-                Kind::Compound(members.iter().map(Field::new).collect::<Result<_>>()?)
-            }
-            Class::Array { base, dims } => Kind::Array {
-                base: Box::new(Writer::new(base)?),
-                dims: dims.iter().copied().map(u64::from).collect(),
-            },
-            Class::VariableLength(base) => Kind::Sequence(Box::new(Writer::new(base)?)),
-        };
-        let size = to_usize(datatype.size.into())?;
-        Ok(Writer { size, kind })
-    }
-}
-
-impl Field {
-    fn new(member: &Member) -> Result<Self> {
-        Ok(Field {
-            name: member.name.clone(),
-            offset: to_usize(member.offset.into())?,
-            writer: Writer::new(&member.datatype)?,
-        })
-    }
+    walk.list(elements, dims, &mut text)?;
+    Ok(text.out.finish())
 }
 
 /// A value while it is written.
 struct Text<'a> {
-    source: &'a Source,
+    container: &'a dyn Container,
     context: Context<'a>,
     out: Flow,
 }
 
+impl Sink for Text<'_> {
+    fn context(&self) -> &Context<'_> {
+        &self.context
+    }
+
+    fn length(&self) -> usize {
+        self.out.length()
+    }
+
+    fn push(&mut self, text: &str) {
+        self.out.push(text);
+    }
+
+    fn value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool> {
+        match value {
+            Value::Named { .. } | Value::Letters(_) | Value::Complex(_) => return Ok(false),
+            Value::Bits(pattern, _) => self.out.append(format_args!("{pattern}")),
+            Value::Bool(set) => self.out.push(if set { "1" } else { "0" }),
+            Value::Null | Value::Reference(_, Reference::Null) => self.out.push("null"),
+            Value::Reference(ReferenceKind::Region, target) => self.region(&target, stored)?,
+            Value::Integer(_) | Value::Real(_) => {
+                let number = plain_text(value, stored, &self.context)?;
+                self.out.number(&number);
+            }
+            _ => {
+                let text = plain_text(value, stored, &self.context)?;
+                self.out.text(&text);
+            }
+        }
+        Ok(true)
+    }
+}
+
 impl Text<'_> {
-    /// All elements, in brackets as the dimensions are.
-    fn lists(mut self, writer: &Writer, dims: &[u64], elements: &[u8]) -> Result<String> {
-        self.nest(writer, dims, elements)?;
-        Ok(self.out.finish())
-    }
-
-    fn nest(&mut self, writer: &Writer, dims: &[u64], elements: &[u8]) -> Result<()> {
-        let Some((&count, inner)) = dims.split_first() else {
-            return self.element(writer, part(elements, 0, writer.size)?);
-        };
-        let size = to_usize(product(inner)?)?.saturating_mul(writer.size);
-        self.out.push("[");
-        for index in 0..count {
-            if index > 0 {
-                self.out.push(", ");
-            }
-            let start = to_usize(index)?.saturating_mul(size);
-            self.nest(writer, inner, part(elements, start, size)?)?;
-            self.check()?;
-        }
-        self.out.push("]");
-        Ok(())
-    }
-
-    fn element(&mut self, writer: &Writer, element: &[u8]) -> Result<()> {
-        match &writer.kind {
-            Kind::Number(plain) => {
-                let text = self.plain(plain, element)?;
-                self.out.number(&text);
-            }
-            Kind::Bits {
-                order,
-                bits,
-                otherwise,
-            } => match number::bits(element, *order, *bits) {
-                Some(bits) => self.out.append(format_args!("{bits}")),
-                None => self.text(otherwise, element)?,
-            },
-            Kind::Text(plain) => self.text(plain, element)?,
-            Kind::Region => self.region(element)?,
-            Kind::Bool => {
-                let set = element.iter().any(|&byte| byte != 0);
-                self.out.push(if set { "1" } else { "0" });
-            }
-            Kind::Enumeration(base) => self.element(base, element)?,
-            Kind::Compound(fields) => self.compound(fields, element)?,
-            Kind::Array { base, dims } => self.nest(base, dims, element)?,
-            Kind::Sequence(base) => self.sequence(base, element)?,
-        }
-        self.check()
-    }
-
-    fn compound(&mut self, fields: &[Field], element: &[u8]) -> Result<()> {
-        self.out.push("{");
-        for (index, field) in fields.iter().enumerate() {
-            self.out.push(if index > 0 { ", " } else { "" });
-            self.out.key(&field.name);
-            let element = part(element, field.offset, field.writer.size)?;
-            self.element(&field.writer, element)?;
-        }
-        self.out.push("}");
-        Ok(())
-    }
-
-    fn sequence(&mut self, base: &Writer, element: &[u8]) -> Result<()> {
-        let container = &self.source.container;
-        let size = to_u64(base.size);
-        let length = container.variable_length_bytes(element, size)?;
-        let length = length.unwrap_or(0);
-        if length > to_u64(limits::NDL_VALUE_BYTES) {
-            return Err(too_long());
-        }
-        let elements = container.variable_length(element, size, 0..length)?;
-        let elements = elements.unwrap_or_default();
-        let count = elements.len().checked_div(base.size).unwrap_or(0);
-        self.nest(base, &[to_u64(count)], &elements)
-    }
-
-    fn region(&mut self, element: &[u8]) -> Result<()> {
-        let container = &self.source.container;
-        let found = container.reference(ReferenceKind::Region, element)?;
-        let node = match found {
+    fn region(&mut self, target: &Reference, stored: &[u8]) -> Result<()> {
+        let node = match *target {
             Reference::Region(node) => node,
             Reference::Dangling(at) => {
                 return Err(Error::corrupt("region reference: leads nowhere", at));
@@ -230,46 +102,17 @@ impl Text<'_> {
                 return Ok(());
             }
         };
-        let path = (self.source.paths)(node)?;
-        let path = path.unwrap_or_else(|| format!("@{:#x}", node.number()).into_bytes());
         self.out.push("{");
         self.out.key(b"target");
-        self.out.text(&path);
-        let target = container.node(node)?;
+        self.out.text(&self.context.place(node)?);
+        let target = self.container.node(node)?;
         if let NodeKind::Array(array) = &target.kind
-            && let Some(region) = container.region(element)?
+            && let Some(region) = self.container.region(stored)?
         {
             write_blocks(&region, array.shape.dims(), &mut self.out)?;
         }
         self.out.push("}");
         Ok(())
-    }
-
-    /// An element's text, `null` where there is none.
-    fn text(&mut self, plain: &ValueWriter, element: &[u8]) -> Result<()> {
-        let mut json = Vec::new();
-        plain.json(element, &self.context, &mut json)?;
-        match json.as_slice() {
-            b"null" => self.out.push("null"),
-            _ => {
-                let text = self.plain(plain, element)?;
-                self.out.text(&text);
-            }
-        }
-        Ok(())
-    }
-
-    fn plain(&self, plain: &ValueWriter, element: &[u8]) -> Result<Vec<u8>> {
-        let mut text = Vec::new();
-        plain.text(element, &self.context, &mut text)?;
-        Ok(text)
-    }
-
-    fn check(&self) -> Result<()> {
-        match self.out.length() > limits::NDL_VALUE_BYTES {
-            true => Err(too_long()),
-            false => Ok(()),
-        }
     }
 }
 
@@ -342,13 +185,6 @@ fn with_axis(blocks: &[Corners], axis: &Axis) -> Result<Vec<Corners>> {
 
 fn too_long() -> Error {
     Error::limit("text of a value", to_u64(limits::NDL_VALUE_BYTES))
-}
-
-/// `size` bytes from `start` on.
-fn part(bytes: &[u8], start: usize, size: usize) -> Result<&[u8]> {
-    let end = start.checked_add(size);
-    end.and_then(|end| bytes.get(start..end))
-        .ok_or_else(|| Error::corrupt("value: fewer bytes than its shape", None))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::memory::piece;
 use crate::model::datatype::Class;
 use crate::model::shape::product;
 use crate::model::{Array, Datatype, Node, NodeId};
-use crate::view::elements::{as_numpy_has_it, complex_part};
+use crate::view::elements::as_numpy_has_it;
 use crate::view::table::objects::Texts;
 use crate::view::table::time::Time;
 use crate::wire::to_u64;
@@ -306,7 +306,7 @@ impl GroupTable {
         if self.taken_apart > 2 * limits::CSV_COLUMNS {
             return Err(too_many_columns());
         }
-        if let Some(part) = complex_part(&values.datatype) {
+        if let Some(part) = values.datatype.complex_part() {
             let imaginary = values.at(part.size.into(), part.clone());
             self.push_values(&joined(name, b"r"), &values.at(0, part.clone()), missing)?;
             return self.push_values(&joined(name, b"i"), &imaginary, missing);

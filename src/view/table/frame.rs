@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::model::attribute_value::content;
 use crate::model::datatype::{Charset, Class};
 use crate::model::{Datatype, NodeId};
-use crate::view::elements::complex_part;
 use crate::view::table::budget::Budget;
 use crate::view::table::column::{GroupTable, Missing, Part, Source};
 use crate::view::table::group::Group;
@@ -138,7 +137,7 @@ pub(super) fn add(
             name.truncate(name.len() - MIDNIGHT.len());
         }
         match &source {
-            Source::Values(values) if complex_part(&values.datatype).is_some() => {
+            Source::Values(values) if values.datatype.complex_part().is_some() => {
                 table.push_values(&name, values, None)?;
             }
             _ => table.push(name, source)?,

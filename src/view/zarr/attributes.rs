@@ -3,18 +3,17 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::limits;
 use crate::model::attribute::AttributeContent;
 use crate::model::attribute_value::{numbers, of_attribute, text};
-use crate::model::datatype::{Class, Member};
+use crate::model::datatype::Class;
 use crate::model::number::{self, Real, append};
-use crate::model::text::{Object, without_padding, write_json_list};
-use crate::model::value::Paths;
+use crate::model::text::{Object, json_text, write_json_list};
+use crate::model::walk::{Context, Paths, Sink, Value, Walk};
 use crate::model::{Container, Datatype, NodeId, Reference, Shape};
-use crate::view::elements::complex_part;
 use crate::view::zarr::datatype::{DataType, Kind};
-use crate::view::zarr::json;
+use crate::view::zarr::json::{self, readable};
 use crate::wire::{to_u64, to_usize};
 
 /// The attribute that names what a reader does not find in the store though the file has it.
@@ -61,18 +60,16 @@ const DIMENSIONS: &[&[u8]] = &[b"CLASS", b"DIMENSION_LIST", b"DIMENSION_LABELS"]
 /// # Errors
 /// Fails if an attribute that readers need cannot be read.
 pub(crate) fn are_dimensions_named(container: &dyn Container, node: NodeId) -> Result<bool> {
-    let values = Values {
-        container,
-        paths: &|_| Ok(None),
-        limit: limits::ATTRIBUTE_TEXT,
-    };
+    let context = || Context::new(container, &|_| Ok(None), limits::ATTRIBUTE_TEXT);
     let (mut are_named, mut failure) = (false, Ok(()));
     let listed = container.attributes(node, &mut |attribute| {
         let name = &*attribute.name;
         are_named |= DIMENSIONS.contains(&name);
         if DECODING.contains(&name) {
-            let value = attribute.content.and_then(|content| values.value(&content));
-            failure = value.map(drop).map_err(|error| of_attribute(error, name));
+            let text = attribute
+                .content
+                .and_then(|content| value(&content, context()));
+            failure = text.map(drop).map_err(|error| of_attribute(error, name));
         }
         match failure {
             Ok(()) => ControlFlow::Continue(()),
@@ -114,11 +111,7 @@ impl Attributes {
             if HIDDEN.contains(&name) {
                 return ControlFlow::Continue(());
             }
-            let values = Values {
-                container,
-                paths,
-                limit: limits::ATTRIBUTE_TEXT.saturating_sub(all.members.length()),
-            };
+            let room = limits::ATTRIBUTE_TEXT.saturating_sub(all.members.length());
             let content = match attribute.content {
                 Ok(content) if name == b"missing_value" => match without_nan(content) {
                     Some(content) => Ok(content),
@@ -128,7 +121,7 @@ impl Attributes {
             };
             let text = content.and_then(|content| match data_type {
                 Some(data_type) if name == b"_FillValue" => fill(&content, data_type, is_turned),
-                _ => values.value(&content).map(Some),
+                _ => value(&content, Context::new(container, paths, room)).map(Some),
             });
             match text {
                 Ok(Some(text)) if all.add(name, &text) => {}
@@ -158,7 +151,7 @@ impl Attributes {
             return false;
         }
         if self.names.insert(name.to_vec()) {
-            let value_of = self.members.key(&*json::readable(name));
+            let value_of = self.members.key(&*readable(name));
             value_of.extend_from_slice(value);
         }
         true
@@ -182,191 +175,96 @@ impl Attributes {
     }
 }
 
-/// Writes the values of attributes.
+/// The value of an attribute as JSON: one of a single element without brackets, as readers of netCDF
+/// have it.
+fn value(content: &AttributeContent, context: Context<'_>) -> Result<Vec<u8>> {
+    let AttributeContent {
+        datatype, shape, ..
+    } = content;
+    let dims = shape.dims();
+    if *shape == Shape::Null || dims.contains(&0) {
+        let is_text = *shape == Shape::Null
+            && matches!(
+                datatype.class,
+                Class::String { .. } | Class::VariableString { .. }
+            );
+        return Ok(if is_text { b"\"\"" } else { b"[]" }.to_vec());
+    }
+    let walk = Walk::new(datatype, &|name| {
+        json_text(readable(name).as_bytes()) + ": "
+    })?;
+    let mut values = Values {
+        context,
+        out: Vec::new(),
+    };
+    let dims = if dims == [1] { &[] } else { dims };
+    walk.list(&content.elements, dims, &mut values)?;
+    Ok(values.out)
+}
+
+/// The values of an attribute while they are written.
 struct Values<'a> {
-    container: &'a dyn Container,
-    paths: &'a Paths<'a>,
-    /// The most bytes of one.
-    limit: usize,
+    context: Context<'a>,
+    out: Vec<u8>,
+}
+
+impl Sink for Values<'_> {
+    fn context(&self) -> &Context<'_> {
+        &self.context
+    }
+
+    fn length(&self) -> usize {
+        self.out.len()
+    }
+
+    fn push(&mut self, text: &str) {
+        self.out.extend_from_slice(text.as_bytes());
+    }
+
+    fn value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool> {
+        let out = &mut self.out;
+        match value {
+            Value::Integer(integer) => integer.write(out),
+            Value::Bits(pattern, _) => append(out, format_args!("{pattern}")),
+            Value::Real(Real::Single(value)) => json::number(value.into(), out),
+            Value::Real(Real::Double(value) | Real::Narrow { value, .. }) => {
+                json::number(value, out);
+            }
+            Value::Real(Real::Beyond { .. }) | Value::Time(..) | Value::Bytes => {
+                json::base64(stored, out);
+            }
+            Value::Bool(set) => append(out, format_args!("{set}")),
+            Value::Named {
+                name,
+                is_boolean: true,
+            } => append(out, format_args!("{}", name != Some(b"FALSE"))),
+            Value::Named { .. } => return Ok(false),
+            Value::Complex(part) => part.list(stored, &[2], self)?,
+            // Letters are MATLAB's names of fields.
+            Value::Text(text) | Value::Letters(text) => self.text(text)?,
+            Value::Null => self.text(b"")?,
+            Value::Reference(_, Reference::Object(node) | Reference::Region(node)) => {
+                match (self.context.paths)(node)? {
+                    Some(path) => json::text(&path, out),
+                    None => self.push("null"),
+                }
+            }
+            Value::Reference(..) => self.push("null"),
+        }
+        Ok(true)
+    }
 }
 
 impl Values<'_> {
-    /// The value as JSON: one of a single element without brackets, as readers of netCDF have it.
-    fn value(&self, content: &AttributeContent) -> Result<Vec<u8>> {
-        let mut out = Vec::new();
-        let dims = content.shape.dims();
-        if content.shape == Shape::Null || dims.contains(&0) {
-            let is_text = content.shape == Shape::Null
-                && matches!(
-                    content.datatype.class,
-                    Class::String { .. } | Class::VariableString { .. }
-                );
-            return Ok(if is_text { b"\"\"" } else { b"[]" }.to_vec());
-        }
-        let dims = if dims == [1] { &[] } else { dims };
-        self.array(&content.datatype, &content.elements, dims, &mut out)?;
-        Ok(out)
-    }
-
-    fn array(
-        &self,
-        datatype: &Datatype,
-        elements: &[u8],
-        dims: &[u64],
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
-        let Some((&count, inner)) = dims.split_first() else {
-            return self.element(datatype, elements, out);
-        };
-        let count = to_usize(count)?;
-        let length = elements.len().checked_div(count).unwrap_or(0);
-        out.push(b'[');
-        for index in 0..count {
-            if index > 0 {
-                out.extend_from_slice(b", ");
-            }
-            let start = index.saturating_mul(length);
-            self.array(datatype, part(elements, start, length)?, inner, out)?;
-            self.check(out, 0)?;
-        }
-        out.push(b']');
-        Ok(())
-    }
-
-    fn element(&self, datatype: &Datatype, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let element = part(element, 0, to_usize(datatype.size.into())?)?;
-        if datatype.is_boolean() {
-            append(out, format_args!("{}", element != [0]));
-            return Ok(());
-        }
-        if let Some(base) = complex_part(datatype) {
-            let size = to_usize(base.size.into())?;
-            out.push(b'[');
-            self.element(base, element, out)?;
-            out.extend_from_slice(b", ");
-            self.element(base, part(element, size, size)?, out)?;
-            out.push(b']');
-            return Ok(());
-        }
-        match &datatype.class {
-            &Class::Integer {
-                order,
-                signed,
-                bits,
-            } => match number::integer(element, order, signed, bits) {
-                Some(integer) => integer.write(out),
-                None => json::base64(element, out),
-            },
-            &Class::Bitfield { order, bits } => match number::bits(element, order, bits) {
-                Some(bits) => append(out, format_args!("{bits}")),
-                None => json::base64(element, out),
-            },
-            Class::Float(format) => match number::real(element, format) {
-                Some(Real::Single(value)) => json::number(value.into(), out),
-                Some(Real::Double(value) | Real::Narrow { value, .. }) => json::number(value, out),
-                Some(Real::Beyond { .. }) | None => json::base64(element, out),
-            },
-            Class::Enumeration { base, .. } => self.element(base, element, out)?,
-            Class::Bool => append(out, format_args!("{}", element != [0])),
-            Class::String { padding, .. } => self.text(without_padding(element, *padding), out)?,
-            Class::VariableString { padding, .. } => {
-                let text = self.fetch(element, 1, out)?;
-                self.text(without_padding(&text, *padding), out)?;
-            }
-            // MATLAB's names of fields.
-            Class::VariableLength(base) if is_letter(base) => {
-                let text = self.fetch(element, 1, out)?;
-                self.text(&text, out)?;
-            }
-            Class::VariableLength(base) => {
-                let size = u64::from(base.size.max(1));
-                let elements = self.fetch(element, size, out)?;
-                let count = to_u64(elements.len()) / size;
-                match count {
-                    0 => out.extend_from_slice(b"[]"),
-                    _ => self.array(base, &elements, &[count], out)?,
-                }
-            }
-            Class::Array { base, dims } => {
-                let dims: Vec<u64> = dims.iter().copied().map(u64::from).collect();
-                self.array(base, element, &dims, out)?;
-            }
-            Class::Compound(members) => self.record(members, element, out)?,
-            Class::Reference(kind) => match self.container.reference(*kind, element)? {
-                Reference::Object(node) | Reference::Region(node) => self.path(node, out)?,
-                _ => out.extend_from_slice(b"null"),
-            },
-            Class::Time { .. } | Class::Opaque { .. } | Class::Ucs4(_) | Class::Complex(_) => {
-                json::base64(element, out);
-            }
-        }
-        self.check(out, 0)
-    }
-
-    fn record(&self, members: &[Member], element: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        out.push(b'{');
-        for (index, member) in members.iter().enumerate() {
-            if index > 0 {
-                out.extend_from_slice(b", ");
-            }
-            json::text(&member.name, out);
-            out.extend_from_slice(b": ");
-            let size = to_usize(member.datatype.size.into())?;
-            let field = part(element, to_usize(member.offset.into())?, size)?;
-            self.element(&member.datatype, field, out)?;
-        }
-        out.push(b'}');
-        Ok(())
-    }
-
-    fn path(&self, node: NodeId, out: &mut Vec<u8>) -> Result<()> {
-        match (self.paths)(node)? {
-            Some(path) => json::text(&path, out),
-            None => out.extend_from_slice(b"null"),
-        }
-        Ok(())
-    }
-
     /// A text; one that is not UTF-8 as base64 of its bytes.
-    fn text(&self, text: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        self.check(out, text.len())?;
+    fn text(&mut self, text: &[u8]) -> Result<()> {
+        self.check(text.len())?;
         match std::str::from_utf8(text) {
-            Ok(_) => json::text(text, out),
-            Err(_) => json::base64(text, out),
+            Ok(_) => json::text(text, &mut self.out),
+            Err(_) => json::base64(text, &mut self.out),
         }
         Ok(())
     }
-
-    /// What an element of variable length points to; nothing for a null one.
-    fn fetch(&self, element: &[u8], base_size: u64, out: &[u8]) -> Result<Vec<u8>> {
-        let length = self.container.variable_length_bytes(element, base_size)?;
-        let length = length.unwrap_or(0);
-        self.check(out, to_usize(length)?)?;
-        let bytes = self
-            .container
-            .variable_length(element, base_size, 0..length)?;
-        Ok(bytes.unwrap_or_default())
-    }
-
-    fn check(&self, out: &[u8], more: usize) -> Result<()> {
-        match out.len().saturating_add(more) > self.limit {
-            true => Err(Error::limit(
-                "text of attributes",
-                to_u64(limits::ATTRIBUTE_TEXT),
-            )),
-            false => Ok(()),
-        }
-    }
-}
-
-/// Whether a sequence of such elements is a text.
-fn is_letter(datatype: &Datatype) -> bool {
-    datatype.size == 1 && matches!(datatype.class, Class::String { .. })
-}
-
-fn part(bytes: &[u8], start: usize, length: usize) -> Result<&[u8]> {
-    let part = bytes.get(start..start.saturating_add(length));
-    part.ok_or_else(|| Error::corrupt("attribute: fewer bytes than its shape", None))
 }
 
 /// `_FillValue` in the form in which xarray keeps it in a store of version 3, by the type of the
@@ -395,7 +293,7 @@ fn fill(
             json::base64(&value.to_le_bytes(), &mut out);
         }
         Kind::Complex { .. } => {
-            let part = complex_part(datatype);
+            let part = datatype.complex_part();
             let size = to_usize(part.unwrap_or(datatype).size.into())?;
             let (first, second) = element.split_at(size.min(element.len()));
             let imaginary = part.map_or(Some(0.0), |part| real(part, second));
@@ -497,7 +395,8 @@ fn without_nan(content: AttributeContent) -> Option<AttributeContent> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::value::tests::{Heap, int, type_of};
+    use crate::model::datatype::{Bits, ByteOrder, Charset, ReferenceKind, StringPadding};
+    use crate::model::value::tests::{Heap, int, member, type_of};
 
     /// h5py, and the elements of an array here, have true for each byte but 0.
     #[test]
@@ -506,27 +405,87 @@ mod tests {
         let member = |name: &[u8], number| (name.to_vec(), vec![number]);
         let members = vec![member(b"FALSE", 0), member(b"TRUE", 1)];
         let boolean = type_of(1, Class::Enumeration { base, members });
-        let values = Values {
-            container: &Heap(Vec::new()),
-            paths: &|_| Ok(None),
-            limit: 100,
-        };
+        let heap = Heap(Vec::new());
         let truth = DataType::of(&boolean).unwrap();
         for (byte, expected) in [(0, "false"), (1, "true"), (2, "true")] {
-            let mut out = Vec::new();
-            values.element(&boolean, &[byte], &mut out).unwrap();
-            assert_eq!(out, expected.as_bytes());
             let content = |datatype: &Datatype| AttributeContent {
                 datatype: datatype.clone(),
                 shape: Shape::fixed(vec![]),
                 elements: vec![byte].into(),
             };
+            let text = value(&content(&boolean), Context::new(&heap, &|_| Ok(None), 100));
+            assert_eq!(text.unwrap(), expected.as_bytes());
             let filled = fill(&content(&boolean), &truth, false).unwrap();
             assert_eq!(filled.as_deref(), Some(expected.as_bytes()));
             // An integer other than 0 and 1 is equal to neither.
             let filled = fill(&content(&int(1)), &truth, false).unwrap();
             assert_eq!(filled.is_some(), byte < 2);
         }
+    }
+
+    #[test]
+    fn values_as_readers_of_a_store_take_them() {
+        let heap = Heap(vec![b"ab\0".to_vec(), vec![]]);
+        let json = |datatype: Datatype, elements: &[u8]| {
+            let content = AttributeContent {
+                datatype,
+                shape: Shape::fixed(vec![]),
+                elements: elements.to_vec().into(),
+            };
+            let paths = |node| Ok((node == NodeId::of(7)).then(|| b"/x\xff".to_vec()));
+            let text = value(&content, Context::new(&heap, &paths, 100)).unwrap();
+            String::from_utf8(text).unwrap()
+        };
+        let single = || Datatype::ieee(4, ByteOrder::Little);
+        let complex = vec![member("r", 0, single()), member("i", 4, single())];
+        let number = [1.5_f32.to_le_bytes(), f32::INFINITY.to_le_bytes()].concat();
+        let expected = r#"[1.5, "Infinity"]"#;
+        assert_eq!(
+            json(type_of(8, Class::Compound(complex)), &number),
+            expected
+        );
+        let complex = Class::Complex(Box::new(single()));
+        assert_eq!(json(type_of(8, complex), &number), expected);
+
+        let (padding, charset) = (StringPadding::NullPadded, Charset::Ascii);
+        let letter = type_of(1, Class::String { padding, charset });
+        let letters = || type_of(1, Class::VariableLength(Box::new(letter.clone())));
+        assert_eq!(json(letters(), &[0]), r#""ab\u0000""#);
+        let text = type_of(1, Class::VariableString { padding, charset });
+        assert_eq!(json(text.clone(), &[0]), r#""ab""#);
+        assert_eq!(json(text, &[9]), r#""""#);
+        assert_eq!(json(letter.clone(), b"\xff"), r#""/w==""#);
+        let numbers = type_of(1, Class::VariableLength(Box::new(int(1))));
+        assert_eq!(json(numbers.clone(), &[1]), "[]");
+        let record = vec![member("a\u{e9}", 0, int(1)), member("n", 1, numbers)];
+        let record = type_of(2, Class::Compound(record));
+        assert_eq!(
+            json(record, &[3, 0]),
+            "{\"a\u{e9}\": 3, \"n\": [97, 98, 0]}"
+        );
+
+        let members = vec![(b"ONE".to_vec(), vec![1])];
+        let base = Box::new(int(1));
+        assert_eq!(
+            json(type_of(1, Class::Enumeration { base, members }), &[1]),
+            "1"
+        );
+        let (order, bits) = (
+            ByteOrder::Little,
+            Bits {
+                offset: 0,
+                precision: 8,
+            },
+        );
+        assert_eq!(json(type_of(1, Class::Bitfield { order, bits }), &[9]), "9");
+        assert_eq!(
+            json(type_of(1, Class::Time { order, bits }), &[0]),
+            r#""AA==""#
+        );
+        let object = type_of(1, Class::Reference(ReferenceKind::Object));
+        assert_eq!(json(object.clone(), &[7]), "\"/x\u{fffd}\"");
+        assert_eq!(json(object.clone(), &[8]), "null");
+        assert_eq!(json(object, &[0]), "null");
     }
 
     #[test]

@@ -9,7 +9,6 @@ use crate::model::number::{self, Integer, Real, ieee_bytes, is_computable};
 use crate::model::text::without_padding;
 use crate::model::value::{Context, ValueWriter};
 use crate::model::{Datatype, datatype::Bits};
-use crate::view::elements::complex_part;
 use crate::wire::{to_u64, to_usize};
 
 /// The type of the elements of an array of a store.
@@ -87,7 +86,7 @@ impl DataType {
                 let writer = ValueWriter::new(datatype).ok()?;
                 (Kind::Text, Conversion::Follow(writer))
             }
-            _ => complex(stored, complex_part(datatype)?)?,
+            _ => complex(stored, datatype.complex_part()?)?,
         };
         Some(DataType {
             kind,

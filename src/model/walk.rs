@@ -1,0 +1,425 @@
+//! One walk over a stored element, along its datatype.
+//!
+//! A [`Walk`] is made once for a datatype and goes over any number of elements. It finds the parts
+//! of an element, follows its pointers, and hands each value to a [`Sink`], which gives it a text.
+//! Lists and maps look the same in all texts, but for the keys: `[1, 2]`, `{KEY1, KEY2}`.
+
+use std::cell::Cell;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::datatype::{ByteOrder, Class, ReferenceKind};
+use crate::model::number::{self, Integer, Real};
+use crate::model::shape::product;
+use crate::model::text::without_padding;
+use crate::model::{Container, Datatype, NodeId, Reference};
+use crate::wire::{to_u64, to_usize};
+
+/// Finds a node's path, bytes as in the file, `None` where it has none; fails where that cannot be
+/// found out now.
+pub type Paths<'a> = dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + 'a;
+
+/// The surroundings that an element's text needs, and its greatest length.
+pub struct Context<'a> {
+    /// Follows pointers. `None`: every pointer reads as null, as those of a zero fill value do.
+    pub container: Option<&'a dyn Container>,
+    /// Turns a reference's target into text.
+    pub paths: &'a Paths<'a>,
+    /// The most bytes that the output may hold.
+    pub limit: usize,
+    fetched: Cell<u64>,
+}
+
+impl<'a> Context<'a> {
+    /// Text of at most `limit` bytes; the bytes that pointers lead to are bounded in proportion.
+    pub fn new(container: &'a dyn Container, paths: &'a Paths<'a>, limit: usize) -> Self {
+        Context {
+            container: Some(container),
+            paths,
+            limit,
+            fetched: Cell::new(0),
+        }
+    }
+
+    /// Text of at most `limit` bytes of elements whose pointers are all null.
+    pub fn without_pointers(limit: usize) -> Self {
+        Context {
+            container: None,
+            paths: &|_| Ok(None),
+            limit,
+            fetched: Cell::new(0),
+        }
+    }
+
+    /// The bytes that a variable-length element points to.
+    fn fetch(&self, element: &[u8], base_size: usize) -> Result<Option<Vec<u8>>> {
+        // Bytes may be text of no length (padding), so the text's own bound is not enough.
+        const BYTES_PER_BYTE_OF_TEXT: u64 = 16;
+        let Some(container) = self.container else {
+            return Ok(None);
+        };
+        let most = to_u64(self.limit).saturating_mul(BYTES_PER_BYTE_OF_TEXT);
+        let base_size = to_u64(base_size);
+        let length = container
+            .variable_length_bytes(element, base_size)?
+            .unwrap_or(0);
+        if length > limits::TEXT_ELEMENT_BYTES {
+            let most = limits::TEXT_ELEMENT_BYTES;
+            return Err(Error::limit("a variable-length element of a value", most));
+        }
+        let fetched = self.fetched.get().saturating_add(length);
+        self.fetched.set(fetched);
+        if fetched > most {
+            return Err(Error::limit("variable-length bytes of a value", most));
+        }
+        container.variable_length(element, base_size, 0..length)
+    }
+
+    fn target(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
+        match self.container {
+            Some(container) => container.reference(kind, element),
+            None => Ok(Reference::Null),
+        }
+    }
+
+    /// The path of a node, or its address where it has no path.
+    ///
+    /// # Errors
+    /// Fails if the path cannot be found out now.
+    pub fn place(&self, node: NodeId) -> Result<Vec<u8>> {
+        let path = (self.paths)(node)?;
+        Ok(path.unwrap_or_else(|| address(node.number())))
+    }
+
+    /// Refuses a text of `length` bytes if that is too long.
+    ///
+    /// # Errors
+    /// `Limit` for one that is.
+    pub fn check(&self, length: usize) -> Result<()> {
+        if length > self.limit {
+            return Err(Error::limit("text of a value", to_u64(self.limit)));
+        }
+        Ok(())
+    }
+}
+
+/// The text of an address where no object with a path is.
+pub(super) fn address(address: u64) -> Vec<u8> {
+    format!("@{address:#x}").into_bytes()
+}
+
+/// A part of an element, or an element, as a walk hands it on.
+#[derive(Debug)]
+pub enum Value<'a> {
+    /// A fixed-point number of at most 128 bits.
+    Integer(Integer),
+    /// A floating-point number of at most 128 bits.
+    Real(Real),
+    /// A bit field of at most 128 bits, and its precision in bits.
+    Bits(u128, u16),
+    /// The bits of a time, and their number.
+    Time(u128, u16),
+    /// An ASDF boolean.
+    Bool(bool),
+    /// A text, without its padding.
+    Text(&'a [u8]),
+    /// A null pointer in the place of a text.
+    Null,
+    /// What a reference points to.
+    Reference(ReferenceKind, Reference),
+    /// No more than bytes: opaque, or a number of more than 128 bits.
+    Bytes,
+    /// A value of an enumeration. A sink that does not take it gets the number.
+    Named {
+        /// Its name, where it has one.
+        name: Option<&'a [u8]>,
+        /// Whether the enumeration is that of FALSE and TRUE.
+        is_boolean: bool,
+    },
+    /// A sequence of strings of one byte. A sink that does not take it gets a list.
+    Letters(&'a [u8]),
+    /// A complex number, and the walk of either part. A sink that does not take it gets a map.
+    Complex(&'a Walk),
+}
+
+/// Takes values, and makes a text of them.
+pub trait Sink {
+    /// What it needs to follow pointers, and the greatest length of its text.
+    fn context(&self) -> &Context<'_>;
+
+    /// Bytes of its text.
+    fn length(&self) -> usize;
+
+    /// Appends brackets, commas, and the keys of maps.
+    fn push(&mut self, text: &str);
+
+    /// Appends a value, which is stored as `stored`; `false` to get its parts instead.
+    ///
+    /// # Errors
+    /// Fails if the value has no text, or one that is too long.
+    fn value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool>;
+
+    /// Refuses `more` bytes if the text is too long with them.
+    ///
+    /// # Errors
+    /// `Limit` if it is.
+    fn check(&self, more: usize) -> Result<()> {
+        self.context().check(self.length().saturating_add(more))
+    }
+}
+
+/// A datatype, prepared for walks over its elements.
+#[derive(Debug)]
+pub struct Walk {
+    size: usize,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// A class without parts.
+    Plain(Class),
+    Enumeration {
+        base: Box<Walk>,
+        /// Stored value and name, sorted by value, none twice.
+        names: Vec<(Vec<u8>, Vec<u8>)>,
+        is_boolean: bool,
+    },
+    Map {
+        fields: Vec<Field>,
+        is_complex: bool,
+    },
+    Array {
+        base: Box<Walk>,
+        dims: Vec<u64>,
+    },
+    Sequence {
+        base: Box<Walk>,
+        are_letters: bool,
+    },
+}
+
+/// A member of a compound, or a part of a complex number.
+#[derive(Debug)]
+struct Field {
+    key: String,
+    offset: usize,
+    walk: Walk,
+}
+
+/// Writes a name as a key of a map, with its colon.
+pub type Key<'k> = dyn Fn(&[u8]) -> String + 'k;
+
+impl Walk {
+    /// Prepares for elements of `datatype`, whose members have keys as `key` writes them.
+    ///
+    /// # Errors
+    /// `Limit` for a datatype that is nested too deeply.
+    pub fn new(datatype: &Datatype, key: &Key<'_>) -> Result<Self> {
+        Self::nested(datatype, key, limits::DATATYPE_DEPTH)
+    }
+
+    fn nested(datatype: &Datatype, key: &Key<'_>, depth: usize) -> Result<Self> {
+        let Some(depth) = depth.checked_sub(1) else {
+            let most = to_u64(limits::DATATYPE_DEPTH);
+            return Err(Error::limit("depth of a datatype", most));
+        };
+        let inner = |base: &Datatype| Self::nested(base, key, depth).map(Box::new);
+        let field = |name: &[u8], offset: u32, datatype: &Datatype| {
+            Ok(Field {
+                key: key(name),
+                offset: to_usize(offset.into())?,
+                walk: Self::nested(datatype, key, depth)?,
+            })
+        };
+        let kind = match &datatype.class {
+            Class::Enumeration { base, members } => Kind::Enumeration {
+                base: inner(base)?,
+                names: names_by_value(members),
+                is_boolean: datatype.is_boolean(),
+            },
+            Class::Complex(base) => Kind::Map {
+                fields: vec![field(b"r", 0, base)?, field(b"i", base.size, base)?],
+                is_complex: true,
+            },
+            Class::Compound(members) => Kind::Map {
+                fields: members
+                    .iter()
+                    .map(|member| field(&member.name, member.offset, &member.datatype))
+                    .collect::<Result<_>>()?,
+                is_complex: datatype.complex_part().is_some(),
+            },
+            Class::Array { base, dims } => Kind::Array {
+                base: inner(base)?,
+                dims: dims_of(dims),
+            },
+            Class::VariableLength(base) => Kind::Sequence {
+                base: inner(base)?,
+                are_letters: base.size == 1 && matches!(base.class, Class::String { .. }),
+            },
+            class => Kind::Plain(class.clone()),
+        };
+        let size = to_usize(datatype.size.into())?;
+        Ok(Walk { size, kind })
+    }
+
+    /// Bytes of one stored element.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Hands an element to `sink`.
+    ///
+    /// # Errors
+    /// Fails as `sink` does; `Corrupt` for an element that is too short; as the container where a
+    /// pointer leads nowhere. What was handed on until then stays.
+    pub fn element(&self, element: &[u8], sink: &mut impl Sink) -> Result<()> {
+        let stored = part(element, 0, self.size)?;
+        match &self.kind {
+            Kind::Plain(class) => plain(class, stored, sink)?,
+            Kind::Enumeration {
+                base,
+                names,
+                is_boolean,
+            } => {
+                let found = names.binary_search_by(|(value, _)| value.as_slice().cmp(stored));
+                let found = found.ok().and_then(|index| names.get(index));
+                let named = Value::Named {
+                    name: found.map(|(_, name)| name.as_slice()),
+                    is_boolean: *is_boolean,
+                };
+                if !sink.value(named, stored)? {
+                    base.element(stored, sink)?;
+                }
+            }
+            Kind::Map { fields, is_complex } => map(fields, *is_complex, stored, sink)?,
+            Kind::Array { base, dims } => base.list(stored, dims, sink)?,
+            Kind::Sequence { base, are_letters } => {
+                let elements = sink.context().fetch(stored, base.size)?.unwrap_or_default();
+                if !*are_letters || !sink.value(Value::Letters(&elements), stored)? {
+                    let count = elements.len().checked_div(base.size).unwrap_or(0);
+                    base.list(&elements, &[to_u64(count)], sink)?;
+                }
+            }
+        }
+        sink.check(0)
+    }
+
+    /// Hands elements in C order to `sink`, in lists as `dims` are.
+    ///
+    /// # Errors
+    /// Fails as [`element`](Self::element) does; `Limit` for more elements than can be counted.
+    pub fn list(&self, elements: &[u8], dims: &[u64], sink: &mut impl Sink) -> Result<()> {
+        let Some((&count, inner)) = dims.split_first() else {
+            return self.element(elements, sink);
+        };
+        let size = to_usize(product(inner)?)?.saturating_mul(self.size);
+        sink.push("[");
+        for index in 0..to_usize(count)? {
+            if index > 0 {
+                sink.push(", ");
+            }
+            let start = index.saturating_mul(size);
+            self.list(part(elements, start, size)?, inner, sink)?;
+        }
+        sink.push("]");
+        sink.check(0)
+    }
+}
+
+/// Hands on an element of a class without parts.
+fn plain(class: &Class, stored: &[u8], sink: &mut impl Sink) -> Result<()> {
+    let text;
+    let value =
+        match class {
+            &Class::Integer {
+                order,
+                signed,
+                bits,
+            } => number::integer(stored, order, signed, bits).map(Value::Integer),
+            Class::Float(format) => number::real(stored, format).map(Value::Real),
+            &Class::Bitfield { order, bits } => number::bits(stored, order, bits)
+                .map(|pattern| Value::Bits(pattern, bits.precision)),
+            &Class::Time { order, bits } => number::bits(stored, order, bits)
+                .map(|pattern| Value::Time(pattern, bits.precision)),
+            Class::Bool => Some(Value::Bool(stored.iter().any(|&byte| byte != 0))),
+            Class::String { padding, .. } => Some(Value::Text(without_padding(stored, *padding))),
+            Class::VariableString { padding, .. } => {
+                text = sink.context().fetch(stored, 1)?;
+                let text = text.as_deref();
+                Some(text.map_or(Value::Null, |text| {
+                    Value::Text(without_padding(text, *padding))
+                }))
+            }
+            Class::Ucs4(order) => {
+                text = Some(utf8(stored, *order));
+                text.as_deref().map(Value::Text)
+            }
+            Class::Reference(kind) => {
+                let target = sink.context().target(*kind, stored)?;
+                Some(Value::Reference(*kind, target))
+            }
+            _ => None,
+        };
+    sink.value(value.unwrap_or(Value::Bytes), stored).map(drop)
+}
+
+fn map(fields: &[Field], is_complex: bool, stored: &[u8], sink: &mut impl Sink) -> Result<()> {
+    if is_complex
+        && let Some(first) = fields.first()
+        && sink.value(Value::Complex(&first.walk), stored)?
+    {
+        return Ok(());
+    }
+    sink.push("{");
+    for (index, field) in fields.iter().enumerate() {
+        if index > 0 {
+            sink.push(", ");
+        }
+        sink.push(&field.key);
+        let element = part(stored, field.offset, field.walk.size)?;
+        field.walk.element(element, sink)?;
+    }
+    sink.push("}");
+    Ok(())
+}
+
+/// The dimensions of the lists in an element; of one that has no elements, a single list.
+fn dims_of(dims: &[u32]) -> Vec<u64> {
+    match dims.contains(&0) {
+        true => vec![0],
+        false => dims.iter().copied().map(u64::from).collect(),
+    }
+}
+
+/// Sorted by value; of equal values the first name in file order stands.
+fn names_by_value(members: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let pairs = members
+        .iter()
+        .map(|(name, value)| (value.clone(), name.clone()));
+    let mut names: Vec<_> = pairs.collect();
+    names.sort_by(|(one, _), (other, _)| one.cmp(other));
+    names.dedup_by(|(later, _), (first, _)| later == first);
+    names
+}
+
+/// `size` bytes from `offset` on.
+fn part(bytes: &[u8], offset: usize, size: usize) -> Result<&[u8]> {
+    let end = offset.checked_add(size);
+    end.and_then(|end| bytes.get(offset..end))
+        .ok_or_else(|| Error::corrupt("element: shorter than its datatype", None))
+}
+
+/// Characters of four bytes as UTF-8, without the padding NULs; what is no character is U+FFFD.
+fn utf8(stored: &[u8], order: ByteOrder) -> Vec<u8> {
+    let units = stored
+        .chunks_exact(4)
+        .map(|unit| match (order, <[u8; 4]>::try_from(unit)) {
+            (ByteOrder::Big, Ok(unit)) => u32::from_be_bytes(unit),
+            (_, Ok(unit)) => u32::from_le_bytes(unit),
+            (_, Err(_)) => 0,
+        });
+    let characters = units.map(|unit| char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER));
+    let text: String = characters.collect();
+    text.trim_end_matches('\0').as_bytes().to_vec()
+}
