@@ -48,6 +48,7 @@ mod filesystem;
 mod follow;
 mod frame;
 mod handle;
+mod indexed;
 mod indexes;
 mod inode;
 mod inodes;

@@ -2,8 +2,9 @@
 
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::file_state::FileState;
+use crate::fs::indexed::{self, Plain};
 use crate::fs::inode::{self, Inode, NodeType};
-use crate::fs::listing::{DOTS, Listable, Listed, Listing, Visit};
+use crate::fs::listing::{Listing, Visit};
 use crate::fs::node::{Described, Facts, Find, FsNode, Target};
 use crate::fs::object::{COMPRESSION, read_all};
 use crate::fs::stat::{Entry, Kind};
@@ -24,7 +25,7 @@ impl FsNode for Blocks {
     }
 
     fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
-        let (mount, file) = (target.mount, target.file);
+        let file = target.file;
         let number = std::str::from_utf8(name).ok();
         let number = number.and_then(|name| name.parse::<usize>().ok());
         let number = number.filter(|number| number.to_string().as_bytes() == name);
@@ -32,17 +33,15 @@ impl FsNode for Blocks {
         if number >= extras(file)?.block_count() {
             return Err(Error::NotFound);
         }
-        let node = node(number);
         let inode = Inode {
             node_type: NodeType::Block,
             generation: file.generation,
             tree: inode::BLOCK_FILES,
-            node,
+            node: node(number),
             parent: target.ino,
             name: name.into(),
         };
-        let ino = of_block(file, number);
-        Target::enter(mount, file, ino, &inode, |block| Block.stat(block))
+        target.enter_entry(of_block(file, number), &inode, &Block)
     }
 
     fn list(
@@ -52,20 +51,14 @@ impl FsNode for Blocks {
         first: u64,
         visit: &mut Visit<'_>,
     ) -> Result<()> {
-        let count = extras(target.file)?.block_count();
-        for number in to_usize(first - DOTS)?..count {
-            let name = number.to_string();
-            let listed = Listed {
-                name: name.as_bytes(),
-                ino: of_block(target.file, number),
+        let count = to_u64(extras(target.file)?.block_count());
+        indexed::list_all(target, first, visit, count, |number| {
+            Ok(Plain {
+                name: number.to_string().into_bytes(),
+                ino: of_block(target.file, to_usize(number)?),
                 kind: Kind::File,
-                stat: &|| Listable::Unknown(Kind::File),
-            };
-            if visit(&listed, to_u64(number) + DOTS + 1) {
-                break;
-            }
-        }
-        Ok(())
+            })
+        })
     }
 
     /// Whether all blocks were found.

@@ -1,8 +1,11 @@
 //! A picture of a stack as a file: the part of the array that its number selects.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
-use crate::fs::inode::{self, NodeType};
-use crate::fs::listing::{DOTS, Listable, Listed, Visit};
+use crate::fs::indexed::{self, Plain};
+use crate::fs::inode::NodeType;
+use crate::fs::listing::Visit;
 use crate::fs::name;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::selection::{self, Found};
@@ -36,13 +39,10 @@ impl FsNode for Frame {
 /// `NotFound` where there is none; as it cannot be found out now.
 pub(super) fn enter(directory: &Target<'_>, group: &ViewGroup<'_>, name: &[u8]) -> Result<Entry> {
     name::refuse_long(name)?;
-    let (form, node) = (form(group)?, directory.file.container.node(group.object)?);
-    let number = frames(&node, form)?.number(name).ok_or(Error::NotFound)?;
+    let stack = Stack::of(group)?;
+    let number = stack.frames.number(name).ok_or(Error::NotFound)?;
     let inode = group.inode(NodeType::Frame, group.object, name.to_vec());
-    let ino = of_frame(group, form, number)?;
-    Target::enter(directory.mount, directory.file, ino, &inode, |target| {
-        Frame.stat(target)
-    })
+    directory.enter_entry(stack.ino(group, number)?, &inode, &Frame)
 }
 
 /// Hands the pictures to `visit`. How long one is, only its own `stat` tells.
@@ -52,46 +52,47 @@ pub(super) fn list(
     first: u64,
     visit: &mut Visit<'_>,
 ) -> Result<()> {
-    let (form, node) = (form(group)?, directory.file.container.node(group.object)?);
-    let frames = frames(&node, form)?;
-    for number in first - DOTS..frames.count {
-        let listed = Listed {
-            name: &frames.name(number),
-            ino: of_frame(group, form, number)?,
+    let stack = Stack::of(group)?;
+    indexed::list_all(directory, first, visit, stack.frames.count, |number| {
+        Ok(Plain {
+            name: stack.frames.name(number),
+            ino: stack.ino(group, number)?,
             kind: Kind::File,
-            stat: &|| Listable::Unknown(Kind::File),
-        };
-        if visit(&listed, number + 1 + DOTS) {
-            break;
-        }
-    }
-    Ok(())
+        })
+    })
 }
 
 /// The picture that the target is, opened, and the stack.
 fn picture(target: &Target<'_>) -> Result<Found> {
     let (file, inode) = (target.file, target.inode);
     let group = ViewGroup::new(target.mount, file, inode.tree, inode.node)?;
-    let (form, node) = (form(&group)?, file.container.node(inode.node)?);
-    let frames = frames(&node, form)?;
+    let stack = Stack::of(&group)?;
+    let frames = &stack.frames;
     let number = frames.number(&inode.name).ok_or(Error::NotFound)?;
-    let view = selection::view(file, &node, &frames.selector(number), Some(form))?;
-    Ok((view, node))
+    let selector = frames.selector(number);
+    let view = selection::view(file, &stack.node, &selector, Some(stack.form))?;
+    Ok((view, stack.node))
 }
 
-/// The form of the files of a tree of pictures.
-fn form(group: &ViewGroup<'_>) -> Result<&'static Form> {
-    group.tree.forms.first().ok_or(Error::NotFound)
+/// An array of several pictures.
+struct Stack {
+    /// The form of the files of its tree.
+    form: &'static Form,
+    node: Arc<Node>,
+    frames: Frames,
 }
 
-/// The pictures of the stack `node`.
-fn frames(node: &Node, form: &Form) -> Result<Frames> {
-    let array = node.array().ok_or(Error::NotFound)?;
-    Frames::of_array(array, form.suffix)?.ok_or(Error::NotFound)
-}
+impl Stack {
+    /// The one whose directory `group` is.
+    fn of(group: &ViewGroup<'_>) -> Result<Self> {
+        let form = group.tree.forms.first().ok_or(Error::NotFound)?;
+        let node = group.file.container.node(group.object)?;
+        let array = node.array().ok_or(Error::NotFound)?;
+        let frames = Frames::of_array(array, form.suffix)?.ok_or(Error::NotFound)?;
+        Ok(Stack { form, node, frames })
+    }
 
-fn of_frame(group: &ViewGroup<'_>, form: &Form, number: u64) -> Result<u64> {
-    let tree = group.number_here(form.number)?;
-    let generation = group.file.generation;
-    Ok(inode::of_element(generation, tree, group.object, number))
+    fn ino(&self, group: &ViewGroup<'_>, number: u64) -> Result<u64> {
+        group.element_number(self.form.number, number)
+    }
 }

@@ -55,6 +55,14 @@ impl<'a> Target<'a> {
         described.inspect_err(|_| mount.inodes.forget(ino, 1))
     }
 
+    /// Counts a lookup of an entry of this directory, which `node` describes.
+    ///
+    /// # Errors
+    /// Fails as [`enter`](Self::enter) does.
+    pub(super) fn enter_entry(&self, ino: u64, inode: &Inode, node: &dyn FsNode) -> Result<Entry> {
+        Target::enter(self.mount, self.file, ino, inode, |entry| node.stat(entry))
+    }
+
     /// The tree of the target's file.
     pub(super) fn space(&self) -> Namespace<'a> {
         self.mount.space(self.file)

@@ -2,8 +2,9 @@
 
 use crate::error::Result;
 use crate::fs::errno::stale;
+use crate::fs::indexed::{self, Plain};
 use crate::fs::inode::{self, Inode, NodeType};
-use crate::fs::listing::{DOTS, Listable, Listed, Listing, Visit};
+use crate::fs::listing::{Listing, Visit};
 use crate::fs::namespace::LinkEntry;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::other_files::{OtherName, ShownAt};
@@ -68,21 +69,15 @@ impl FsNode for OtherFilesDirectory {
     ) -> Result<()> {
         let source = target.file;
         let root = source.container.root();
-        for at in first.. {
-            let Some(name) = target.mount.others.listed(at - DOTS) else {
-                break;
-            };
-            let listed = Listed {
-                name: &name,
+        indexed::list(target, first, visit, |number| {
+            let name = target.mount.others.listed(number);
+            let file = name.map(|name| Plain {
                 ino: inode::of_link(source.generation, inode::FIRST_FILE, root, &name),
+                name: name.into(),
                 kind: Kind::Directory,
-                stat: &|| Listable::Unknown(Kind::Directory),
-            };
-            if visit(&listed, at + 1) {
-                break;
-            }
-        }
-        Ok(())
+            });
+            Ok(file.map(|file| (vec![file], number + 1)))
+        })
     }
 
     /// A file is there once a link has named it.

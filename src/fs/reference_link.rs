@@ -4,22 +4,20 @@
 //! leads to the array that the region is in. An object without a path has a link that leads
 //! nowhere and says so.
 
-use std::time::Instant;
-
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::file_state::FileState;
+use crate::fs::indexed::{self, Plain};
 use crate::fs::inode::{self, Inode, NodeType};
-use crate::fs::listing::{DOTS, Listable, Listed, Visit};
+use crate::fs::listing::Visit;
 use crate::fs::name;
 use crate::fs::namespace::Namespace;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::symlink;
 use crate::fs::view_group::ViewGroup;
-use crate::limits;
 use crate::model::{NodeId, NodeKind, Reference};
 use crate::view::elements::Elements;
-use crate::view::references::{References, is_object};
+use crate::view::references::{Block, References, is_object};
 
 /// A reference, as a symbolic link.
 pub(super) struct ReferenceLink;
@@ -67,67 +65,41 @@ pub(super) fn enter(directory: &Target<'_>, group: &ViewGroup<'_>, name: &[u8]) 
         _ => {}
     }
     let inode = group.inode(NodeType::Reference, group.object, name.to_vec());
-    let ino = of_element(group, number)?;
-    Target::enter(directory.mount, file, ino, &inode, |target| {
-        ReferenceLink.stat(target)
-    })
+    directory.enter_entry(of_element(group, number)?, &inode, &ReferenceLink)
 }
 
 /// Hands the elements that name an object to `visit`.
-///
-/// Where many in a row name none, the answer is one more `.`, which every program passes over: the
-/// listing goes on behind it, while an empty answer would be the end of the directory.
 pub(super) fn list(
     directory: &Target<'_>,
     group: &ViewGroup<'_>,
     first: u64,
     visit: &mut Visit<'_>,
 ) -> Result<()> {
-    let (mount, file) = (directory.mount, directory.file);
+    let file = directory.file;
     let references = open(file, group.object)?;
-    let started = Instant::now();
-    let mut at = first - DOTS;
-    let mut is_any = false;
-    loop {
-        file.effort.renew();
-        let block = match references.block(at) {
-            Ok(Some(block)) => block,
-            Ok(None) => return Ok(()),
-            // The entries before it are handed out first; the next call comes back here.
-            Err(_) if is_any => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        for (number, element) in block.elements() {
-            at = number + 1;
-            if references.names_an_object(&*file.container, element) {
-                let listed = Listed {
-                    name: &references.name(number),
-                    ino: of_element(group, number)?,
-                    kind: Kind::Symlink,
-                    // There may be a thousand million of them.
-                    stat: &|| Listable::Unknown(Kind::Symlink),
-                };
-                if visit(&listed, at + DOTS) {
-                    return Ok(());
-                }
-                is_any = true;
-            }
-            if started.elapsed() > limits::LISTING_TIME {
-                if !is_any {
-                    let stat = || mount.dot(directory.ino);
-                    visit(&Listed::dot(b".", directory.ino, &stat), at + DOTS);
-                }
-                return Ok(());
-            }
+    let mut block = Block::default();
+    indexed::list(directory, first, visit, |at| {
+        if block.element_from(at).is_none() {
+            block = references.block(at)?.unwrap_or_default();
         }
-    }
+        let Some((number, element)) = block.element_from(at) else {
+            return Ok(None);
+        };
+        let mut links = Vec::new();
+        if references.names_an_object(&*file.container, element) {
+            links.push(Plain {
+                name: references.name(number),
+                ino: of_element(group, number)?,
+                kind: Kind::Symlink,
+            });
+        }
+        Ok(Some((links, number + 1)))
+    })
 }
 
 fn of_element(group: &ViewGroup<'_>, number: u64) -> Result<u64> {
     // As the files of a form have, of which this tree has none.
-    let tree = group.number_here(group.tree.number + 1)?;
-    let generation = group.file.generation;
-    Ok(inode::of_element(generation, tree, group.object, number))
+    group.element_number(group.tree.number + 1, number)
 }
 
 /// The array of references that `object` is.

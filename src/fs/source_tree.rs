@@ -3,14 +3,14 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::errno::stale;
 use crate::fs::file_state::FileState;
+use crate::fs::indexed::{self, Show};
 use crate::fs::inode::{self, Inode, NodeType};
 use crate::fs::lacks;
-use crate::fs::listing::{DOTS, Listable, Listed, Listing, Visit};
+use crate::fs::listing::{Listable, Listed, Listing, Visit};
 use crate::fs::mount::Mount;
 use crate::fs::name;
 use crate::fs::namespace::{Directory, LinkEntry};
@@ -18,7 +18,6 @@ use crate::fs::node::{Described, Facts, Find, Finding, FsNode, Target};
 use crate::fs::object::{self, Stored};
 use crate::fs::selection;
 use crate::fs::stat::{Entry, Kind};
-use crate::limits;
 use crate::model::{LinkTarget, Node, NodeKind};
 use crate::view::View;
 use crate::view::attributes;
@@ -68,43 +67,18 @@ impl FsNode for Group {
         first: u64,
         visit: &mut Visit<'_>,
     ) -> Result<()> {
-        let (mount, container) = (target.mount, &*target.file.container);
-        let directory = target.directory();
-        let mut at = first;
-        let started = Instant::now();
-        // A long listing is handed out in parts; only an empty answer would be the end.
-        while at == first || started.elapsed() <= limits::LISTING_TIME {
-            target.file.effort.renew();
-            match listing.link(container, target.inode.node, at - DOTS) {
-                Ok(Some((link, behind))) => {
-                    let found = directory.show(link);
-                    if found.inode.node_type == NodeType::Unreadable {
-                        mount.mark_unsure(target.ino, listing);
-                    }
-                    at = behind.saturating_add(DOTS);
-                    let listed = Listed {
-                        name: &found.inode.name,
-                        ino: found.ino,
-                        kind: kind_of(found.inode.node_type),
-                        stat: &|| match enter(mount, &directory, &found, false) {
-                            Ok(entry) => Listable::Counted(entry),
-                            Err(_) => Listable::Unknown(Kind::Directory),
-                        },
-                    };
-                    if visit(&listed, at) {
-                        return Ok(());
-                    }
-                }
-                Ok(None) => return Ok(()),
-                // The entries before it are handed out first; the next call comes back here.
-                Err(_) if at > first => return Ok(()),
-                Err(error) => {
-                    target.note(&error);
-                    return Err(error);
-                }
+        let (container, directory) = (&*target.file.container, target.directory());
+        let listed = indexed::list(target, first, visit, |at| {
+            let Some((link, behind)) = listing.link(container, target.inode.node, at)? else {
+                return Ok(None);
+            };
+            let found = directory.show(link);
+            if found.inode.node_type == NodeType::Unreadable {
+                target.mount.mark_unsure(target.ino, listing);
             }
-        }
-        Ok(())
+            Ok(Some((vec![found], behind)))
+        });
+        listed.inspect_err(|error| target.note(error))
     }
 
     fn xattr(&self, target: &Target<'_>) -> Option<Described> {
@@ -194,6 +168,21 @@ impl FsNode for Unreadable {
 
     fn stat(&self, _: &Target<'_>) -> Result<Entry> {
         Err(stale())
+    }
+}
+
+impl Show for LinkEntry {
+    fn show(&self, group: &Target<'_>, next: u64, visit: &mut Visit<'_>) -> bool {
+        let listed = Listed {
+            name: &self.inode.name,
+            ino: self.ino,
+            kind: kind_of(self.inode.node_type),
+            stat: &|| match enter(group.mount, &group.directory(), self, false) {
+                Ok(entry) => Listable::Counted(entry),
+                Err(_) => Listable::Unknown(Kind::Directory),
+            },
+        };
+        visit(&listed, next)
     }
 }
 

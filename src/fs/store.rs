@@ -2,17 +2,17 @@
 //! arrays of its fields. Each is found by its path alone, which is the name of the inode.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::counts::CountedText;
+use crate::fs::indexed::{self, Plain};
 use crate::fs::inode::{self, Inode, NodeType};
-use crate::fs::listing::{DOTS, Listable, Listed, Listing, Visit};
+use crate::fs::listing::{Listing, Visit};
 use crate::fs::name;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::object;
 use crate::fs::stat::{Entry, Kind};
-use crate::fs::store_chunks::{ChunkNames, Found};
+use crate::fs::store_chunks::ChunkNames;
 use crate::fs::store_object::{Store, document, find, has_stored_chunks, in_store};
 use crate::fs::trees;
 use crate::limits;
@@ -22,6 +22,7 @@ use crate::view::counted::Counted;
 use crate::view::zarr::array::{Shown, ZarrArray};
 use crate::view::zarr::chunk::{Chunk, Stored, Texts, Unreadable};
 use crate::view::zarr::place::{DOCUMENT, Name, Place};
+use crate::wire::to_usize;
 
 /// A directory within that of an object.
 pub(super) struct StoreDirectory;
@@ -129,9 +130,9 @@ fn chunk_length(
 
 /// The path of what stands as `name` in `directory`, from that of the object on.
 fn within(directory: &Inode, name: &[u8]) -> Vec<u8> {
-    match directory.node_type {
-        NodeType::StoreDirectory => [&directory.name, &b"/"[..], name].concat(),
-        _ => name.to_vec(),
+    match path(directory) {
+        b"" => name.to_vec(),
+        path => [path, b"/", name].concat(),
     }
 }
 
@@ -165,33 +166,23 @@ pub(super) fn enter(directory: &Target<'_>, name: &[u8]) -> Result<Entry> {
         None => return Err(Error::NotFound),
     };
     let ino = number(directory, &path)?;
-    let inode = inode_of(directory, node_type, path);
-    Target::enter(
-        directory.mount,
-        file,
-        ino,
-        &inode,
-        |target| match node_type {
-            NodeType::StoreFile => StoreFile.stat(target),
-            _ => StoreDirectory.stat(target),
-        },
-    )
+    let inode = Inode {
+        node_type,
+        generation: file.generation,
+        tree: directory.inode.tree,
+        node: directory.inode.node,
+        parent: directory.ino,
+        name: path.into(),
+    };
+    match node_type {
+        NodeType::StoreFile => directory.enter_entry(ino, &inode, &StoreFile),
+        _ => directory.enter_entry(ino, &inode, &StoreDirectory),
+    }
 }
 
 /// Whether a chunk is a file: one that cannot be found is, so that a read tells why.
 fn is_there(array: &ZarrArray, place: &[u64]) -> Result<bool> {
     Ok(if_lasting(array.holds(place))?.unwrap_or(true))
-}
-
-fn inode_of(directory: &Target<'_>, node_type: NodeType, path: Vec<u8>) -> Inode {
-    Inode {
-        node_type,
-        generation: directory.file.generation,
-        tree: directory.inode.tree,
-        node: directory.inode.node,
-        parent: directory.ino,
-        name: path.into(),
-    }
 }
 
 /// The number of what stands at `path` in the directory of the object.
@@ -287,12 +278,15 @@ pub(super) fn list(
     if let Place::Chunks(array, above) = &place {
         return list_chunks(directory, listing, (array, above), first, visit);
     }
-    let names = (DOTS..).zip(place.names());
-    for (at, name) in names.skip_while(|(at, _)| *at < first) {
-        let kind = match (&name, &place) {
+    let names = place.names();
+    indexed::list(directory, first, visit, |at| {
+        let Some(name) = names.get(to_usize(at)?) else {
+            return Ok(None);
+        };
+        let kind = match (name, &place) {
             // The chunk of a scalar that is not stored.
             (Name::Chunks(true), Place::Shown(Shown::Array(array))) if !is_there(array, &[])? => {
-                continue;
+                return Ok(Some((Vec::new(), at + 1)));
             }
             (Name::Chunks(false) | Name::Field(_), _) => Kind::Directory,
             _ => Kind::File,
@@ -301,36 +295,17 @@ pub(super) fn list(
             Name::Field(_) => in_store(&name::escape(name.text(), false)),
             _ => name.text().to_vec(),
         };
-        if show(directory, &shown, kind, at + 1, visit)? {
-            break;
-        }
-    }
-    Ok(())
+        Ok(Some((vec![entry(directory, shown, kind)?], at + 1)))
+    })
 }
 
-/// Hands an entry to `visit`; whether there was no room. Only a lookup tells of its attributes:
-/// there may be a million of them.
-fn show(
-    directory: &Target<'_>,
-    name: &[u8],
-    kind: Kind,
-    next: u64,
-    visit: &mut Visit<'_>,
-) -> Result<bool> {
-    let listed = Listed {
-        name,
-        ino: number(directory, &within(directory.inode, name))?,
-        kind,
-        stat: &|| Listable::Unknown(kind),
-    };
-    Ok(visit(&listed, next))
+fn entry(directory: &Target<'_>, name: Vec<u8>, kind: Kind) -> Result<Plain> {
+    let ino = number(directory, &within(directory.inode, &name))?;
+    Ok(Plain { name, ino, kind })
 }
 
 /// Hands the chunks whose first numbers are `above` to `visit`, or the directories on the way to
-/// them, which may be empty.
-///
-/// The position is the number of a chunk. Where many in a row are not stored, the answer is one
-/// more `.`, which every program passes over: an empty answer would be the end of the directory.
+/// them, which may be empty. The number of an entry is that of its chunk.
 fn list_chunks(
     directory: &Target<'_>,
     listing: &mut Listing,
@@ -343,34 +318,14 @@ fn list_chunks(
         true => Kind::File,
         false => Kind::Directory,
     };
-    let effort = &directory.file.effort;
-    let started = Instant::now();
-    let mut at = first - DOTS;
-    let mut is_any = false;
-    loop {
-        effort.renew();
-        let found = match names.find(listing.walk.get_or_insert_default(), at, effort, started) {
-            Err(_) if is_any => return Ok(()),
-            found => found?,
+    let walk = listing.walk.get_or_insert_default();
+    indexed::list(directory, first, visit, |at| {
+        let Some((chunk, next)) = names.find(walk, at, &directory.file.effort)? else {
+            return Ok(None);
         };
-        match found {
-            Found::End => return Ok(()),
-            Found::NotYet(_) if is_any => return Ok(()),
-            Found::NotYet(next) => {
-                let stat = || directory.mount.dot(directory.ino);
-                visit(&Listed::dot(b".", directory.ino, &stat), next + DOTS);
-                return Ok(());
-            }
-            Found::Chunk(number) => {
-                at = number + 1;
-                let name = number.to_string();
-                if show(directory, name.as_bytes(), kind, at + DOTS, visit)? {
-                    return Ok(());
-                }
-                is_any = true;
-            }
-        }
-    }
+        let shown = chunk.map(|chunk| entry(directory, chunk.to_string().into_bytes(), kind));
+        Ok(Some((shown.into_iter().collect::<Result<_>>()?, next)))
+    })
 }
 
 #[cfg(test)]

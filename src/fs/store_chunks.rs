@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 use crate::error::Result;
 use crate::limits;
@@ -29,14 +28,6 @@ enum Way<'a> {
     Ask,
     /// The index is walked over.
     Walk(&'a dyn ChunkIndex),
-}
-
-/// What a search for the next name has found.
-pub(super) enum Found {
-    Chunk(u64),
-    /// Nothing yet; it goes on at this number.
-    NotYet(u64),
-    End,
 }
 
 /// How far a listing has come in the index.
@@ -76,7 +67,8 @@ impl<'a> ChunkNames<'a> {
         self.above.len() + 1 == self.array.dims.len()
     }
 
-    /// The first one from number `at` on. `effort` pays for the index.
+    /// The first one from number `at` on, if it was come to, and the number at which the search goes
+    /// on; `None` where there are no more. `effort` pays for the index.
     ///
     /// # Errors
     /// Fails if the index is damaged.
@@ -85,27 +77,14 @@ impl<'a> ChunkNames<'a> {
         walk: &mut Walk,
         at: u64,
         effort: &Effort,
-        started: Instant,
-    ) -> Result<Found> {
-        match self.way {
-            _ if at >= self.width => Ok(Found::End),
-            Way::All => Ok(Found::Chunk(at)),
-            Way::Ask => self.ask(at, started),
-            Way::Walk(index) => walk.find(index, (self.above, self.width), at, effort, started),
-        }
-    }
-
-    fn ask(&self, at: u64, started: Instant) -> Result<Found> {
-        for number in at..self.width {
-            let place = [self.above, &[number]].concat();
-            if self.array.holds(&place)? {
-                return Ok(Found::Chunk(number));
-            }
-            if started.elapsed() > limits::LISTING_TIME {
-                return Ok(Found::NotYet(number + 1));
-            }
-        }
-        Ok(Found::End)
+    ) -> Result<Option<(Option<u64>, u64)>> {
+        let is_there = match self.way {
+            _ if at >= self.width => return Ok(None),
+            Way::All => true,
+            Way::Ask => self.array.holds(&[self.above, &[at]].concat())?,
+            Way::Walk(index) => return walk.find(index, (self.above, self.width), at, effort),
+        };
+        Ok(Some((is_there.then_some(at), at + 1)))
     }
 }
 
@@ -116,48 +95,42 @@ impl Walk {
         ahead.saturating_add(memory::piece(size_of_val(&*self.cursor.0)))
     }
 
-    /// The first chunk below `above`, of which there may be `width`, from number `at` on. Those of
-    /// one directory stand in the order of their numbers in every index.
+    /// The first chunk below `above`, of which there may be `width`, from number `at` on, if it was
+    /// come to. Those of one directory stand in the order of their numbers in every index.
     fn find(
         &mut self,
         index: &dyn ChunkIndex,
         (above, width): (&[u64], u64),
         at: u64,
         effort: &Effort,
-        started: Instant,
-    ) -> Result<Found> {
+    ) -> Result<Option<(Option<u64>, u64)>> {
         /// Chunks that the index hands on at a time.
         const BATCH: usize = 1024;
         if at < self.at {
             *self = Walk::default();
         }
         self.at = at;
-        loop {
-            let passed = self.ahead.iter().take_while(|number| **number < at).count();
-            self.ahead.drain(..passed);
-            if let Some(number) = self.ahead.front() {
-                return Ok(Found::Chunk(*number));
+        let passed = self.ahead.iter().take_while(|number| **number < at).count();
+        self.ahead.drain(..passed);
+        if let Some(number) = self.ahead.front() {
+            return Ok(Some((Some(*number), number + 1)));
+        }
+        let mut passed = 0;
+        let ahead = &mut self.ahead;
+        let walked = index.walk_from(&mut self.cursor, effort, &mut |place, _| {
+            passed += 1;
+            let below = place.strip_prefix(above).and_then(<[u64]>::first);
+            ahead.extend(below.filter(|number| (at..width).contains(number)));
+            match passed < BATCH {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
             }
-            if started.elapsed() > limits::LISTING_TIME {
-                return Ok(Found::NotYet(at));
-            }
-            let mut passed = 0;
-            let ahead = &mut self.ahead;
-            let walked = index.walk_from(&mut self.cursor, effort, &mut |place, _| {
-                passed += 1;
-                let below = place.strip_prefix(above).and_then(<[u64]>::first);
-                ahead.extend(below.filter(|number| (at..width).contains(number)));
-                match passed < BATCH {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
-                }
-            });
-            match walked {
-                // Those before the damage come first.
-                Err(error) if self.ahead.is_empty() => return Err(error),
-                Ok(()) if passed == 0 => return Ok(Found::End),
-                _ => {}
-            }
+        });
+        match walked {
+            // Those before the damage come first.
+            Err(error) if self.ahead.is_empty() => Err(error),
+            Ok(()) if passed == 0 => Ok(None),
+            _ => Ok(Some((None, at))),
         }
     }
 }

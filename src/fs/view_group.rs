@@ -58,6 +58,7 @@ enum From {
 }
 
 /// An entry of such a directory.
+#[derive(Clone)]
 pub(super) struct ViewEntry {
     /// The number it has unless something else has the same hash.
     pub(super) ino: u64,
@@ -101,6 +102,16 @@ impl<'a> ViewGroup<'a> {
     /// `Limit` for too many trees.
     pub(super) fn number_here(&self, in_source: Tree) -> Result<Tree> {
         self.mount.others.number_in(self.file, in_source)
+    }
+
+    /// The number of element `element` of the object in the tree that has the number `in_source` in
+    /// the source.
+    ///
+    /// # Errors
+    /// `Limit` for too many trees.
+    pub(super) fn element_number(&self, in_source: Tree, element: u64) -> Result<u64> {
+        let (tree, generation) = (self.number_here(in_source)?, self.file.generation);
+        Ok(inode::of_element(generation, tree, self.object, element))
     }
 
     fn number_of(&self, tree: Tree, node: NodeId) -> u64 {

@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::attribute_file;
 use crate::fs::file_state::FileState;
 use crate::fs::frame;
+use crate::fs::indexed::{self, Found, Show};
 use crate::fs::inode::{self, NodeType, Tree};
 use crate::fs::listing::{AttributeNames, DOTS, Listable, Listed, Listing, Visit};
 use crate::fs::mount::Mount;
@@ -23,7 +23,6 @@ use crate::fs::symlink;
 use crate::fs::trees;
 use crate::fs::trees::view_tree::{Form, Size, Subject};
 use crate::fs::view_group::{ViewEntry, ViewGroup};
-use crate::limits;
 use crate::memory::distinct::keep_first_of_each;
 use crate::model::{Node, NodeId};
 use crate::view::View;
@@ -257,19 +256,13 @@ fn viewed_path(target: &Target<'_>, node: &Node, found: Option<&LinkEntry>) -> R
     Ok(path.unwrap_or_default())
 }
 
-/// Hands out attributes, the root's own files, then what is in the group, for each of its links as
-/// many places as one can have entries.
-///
-/// Where many links in a row have nothing to show, the answer is one more `.`, which every program
-/// passes over: the listing goes on behind it, while an empty answer would be the end of the
-/// directory.
+/// Hands out attributes, the root's own files, then what is in the group.
 fn list(
     target: &Target<'_>,
     listing: &mut Listing,
     first: u64,
     visit: &mut Visit<'_>,
 ) -> Result<()> {
-    let (mount, container) = (target.mount, &*target.file.container);
     let group = view_group(target)?;
     if group.tree.of_references && !group.is_of_group()? {
         return reference_link::list(target, &group, first, visit);
@@ -280,88 +273,70 @@ fn list(
     if group.tree.store.is_some() && group.is_of_array()? {
         return store::list(target, listing, first, visit);
     }
+    let (begin, mount) = (first - DOTS, target.mount);
     let attributes = listing.attributes(first == DOTS, || attribute_names(&group));
     if attributes.is_passing() {
         mount.mark_unsure(target.ino, listing);
     }
+    let names = &attributes.names;
     let root_files = group.root_files()?;
-    let count = to_u64(attributes.names.len() + root_files.len());
-    let mut at = first - DOTS;
-    let passed = to_usize(at)?;
-    let names = attributes.names.iter().skip(passed);
-    let attribute_files = names.map(|name| attribute_file::shown(&group, name));
-    let passed = passed.saturating_sub(attributes.names.len());
-    for shown in attribute_files.chain(root_files.into_iter().skip(passed)) {
-        at += 1;
-        if show(target, &shown, at + DOTS, visit) {
-            return Ok(());
+    let before = to_u64(names.len() + root_files.len());
+    let is_of_group = group.is_of_group();
+    indexed::list(target, first, visit, |at| {
+        let place = to_usize(at)?;
+        if let Some(name) = names.get(place) {
+            return Ok(Some((vec![attribute_file::shown(&group, name)], at + 1)));
         }
-    }
-    let mut is_any = at + DOTS > first;
-    let is_of_group = match group.is_of_group() {
-        Err(_) if is_any => return Ok(()),
-        found => found?,
-    };
-    let places = group.most_forms();
-    let started = Instant::now();
-    loop {
-        if started.elapsed() > limits::LISTING_TIME {
-            if !is_any {
-                let stat = || mount.dot(target.ino);
-                visit(&Listed::dot(b".", target.ino, &stat), at + DOTS);
-            }
-            return Ok(());
+        if let Some(file) = root_files.get(place - names.len()) {
+            return Ok(Some((vec![file.clone()], at + 1)));
         }
-        target.file.effort.renew();
-        let (position, form) = ((at - count) / places, (at - count) % places);
-        let fetched = match is_of_group {
-            true => listing.link(container, group.object, position),
-            false => Ok(None),
+        let found = match is_of_group.clone()? {
+            true => entries_of_link(target, &group, listing, at - before)?,
+            false => None,
         };
-        let (link, behind) = match fetched {
-            Ok(Some(found)) => found,
-            Ok(None) => break,
-            Err(_) if is_any => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let found = target.directory().show(link);
-        let forms = group.forms(&found).unwrap_or_else(|_| {
-            mount.mark_unsure(target.ino, listing);
-            vec![group.unread(&found)]
-        });
-        let is_lasting = forms.iter().all(|form| form.is_lasting);
-        if !is_lasting || found.target.other_file().is_some() {
-            mount.mark_unsure(target.ino, listing);
+        match (&attributes.damaged, found) {
+            (_, Some((entries, behind))) => Ok(Some((entries, before + behind))),
+            // The entries before it are handed out first; the next call comes back here.
+            (Some(error), None) if at == begin => Err(error.clone()),
+            (_, None) => Ok(None),
         }
-        let ahead = forms.len();
-        for (place, shown) in forms.iter().enumerate().skip(to_usize(form)?) {
-            at = match place + 1 < ahead {
-                true => at + 1,
-                false => count + places * behind,
-            };
-            if show(target, shown, at + DOTS, visit) {
-                return Ok(());
-            }
-            is_any = true;
-        }
-        at = count + places * behind;
-    }
-    // The entries before it are handed out first; the next call comes back here.
-    match &attributes.damaged {
-        Some(error) if at + DOTS == first => Err(error.clone()),
-        _ => Ok(()),
-    }
+    })
 }
 
-/// Hands `shown`, of `directory`, to `visit`; whether there was no room.
-fn show(directory: &Target<'_>, shown: &ViewEntry, next: u64, visit: &mut Visit<'_>) -> bool {
-    let listed = Listed {
-        name: &shown.inode.name,
-        ino: shown.ino,
-        kind: kind_of(shown),
-        stat: &|| listable(directory, shown),
+/// The entries of the link to which number `at` belongs, from that on, and the number behind the
+/// link. Each link has as many numbers as one can have entries.
+fn entries_of_link(
+    target: &Target<'_>,
+    group: &ViewGroup<'_>,
+    listing: &mut Listing,
+    at: u64,
+) -> Result<Found<ViewEntry>> {
+    let places = group.most_forms();
+    let link = listing.link(&*target.file.container, group.object, at / places)?;
+    let Some((link, behind)) = link else {
+        return Ok(None);
     };
-    visit(&listed, next)
+    let found = target.directory().show(link);
+    let forms = group.forms(&found);
+    let is_lasting = |forms: &Vec<ViewEntry>| forms.iter().all(|form| form.is_lasting);
+    if !forms.as_ref().is_ok_and(is_lasting) || found.target.other_file().is_some() {
+        target.mount.mark_unsure(target.ino, listing);
+    }
+    let mut forms = forms.unwrap_or_else(|_| vec![group.unread(&found)]);
+    forms.drain(..to_usize(at % places)?.min(forms.len()));
+    Ok(Some((forms, places * behind)))
+}
+
+impl Show for ViewEntry {
+    fn show(&self, directory: &Target<'_>, next: u64, visit: &mut Visit<'_>) -> bool {
+        let listed = Listed {
+            name: &self.inode.name,
+            ino: self.ino,
+            kind: kind_of(self),
+            stat: &|| listable(directory, self),
+        };
+        visit(&listed, next)
+    }
 }
 
 fn attribute_names(group: &ViewGroup<'_>) -> AttributeNames {

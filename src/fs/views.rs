@@ -10,6 +10,7 @@ mod tests;
 use crate::error::{Error, Result};
 use crate::fs::blocks::Blocks;
 use crate::fs::file_state::FileState;
+use crate::fs::indexed::{self, Show};
 use crate::fs::inode::{self, Inode, NodeType, Tree};
 use crate::fs::listing::{DOTS, Listable, Listed, Listing, Visit};
 use crate::fs::mount::Mount;
@@ -23,6 +24,7 @@ use crate::fs::tree_text::TreeText;
 use crate::fs::trees::{ROOT_FILES, TREES};
 use crate::fs::view_nodes::{ViewDirectory, ViewFile, is_counted};
 use crate::model::NodeId;
+use crate::wire::to_usize;
 
 /// The directory of views.
 pub(super) struct Views;
@@ -88,8 +90,8 @@ struct Row {
     name: &'static [u8],
     ino: u64,
     node: &'static dyn FsNode,
-    /// Whether its size is costly to find.
-    is_counted: bool,
+    /// The number of the view that it is.
+    form: Option<Tree>,
 }
 
 impl FsNode for Views {
@@ -101,7 +103,7 @@ impl FsNode for Views {
         if target.file.tree != inode::SOURCE {
             return enter(target, name);
         }
-        let mut rows = rows(target.mount, target.file);
+        let mut rows = rows(target)?.into_iter();
         let row = rows.find(|row| row.name == name).ok_or(Error::NotFound)?;
         stat(target, &row)
     }
@@ -113,29 +115,30 @@ impl FsNode for Views {
         first: u64,
         visit: &mut Visit<'_>,
     ) -> Result<()> {
-        let mount = target.mount;
-        if target.file.tree != inode::SOURCE {
-            return list_trees(target, first, visit);
-        }
-        let rows = (DOTS..).zip(rows(mount, target.file));
-        for (at, row) in rows.skip_while(|(at, _)| *at < first) {
-            let kind = row.node.kind();
-            let listed = Listed {
-                name: row.name,
-                ino: row.ino,
-                kind,
-                stat: &|| match row.is_counted {
-                    true => Listable::Unknown(kind),
-                    false => {
-                        stat(target, &row).map_or(Listable::Unknown(kind), Listable::Uncounted)
-                    }
-                },
-            };
-            if visit(&listed, at + 1) {
-                break;
-            }
-        }
-        Ok(())
+        let mut rows = rows(target)?.into_iter().skip(to_usize(first - DOTS)?);
+        indexed::list(target, first, visit, |at| {
+            Ok(rows.next().map(|row| (vec![row], at + 1)))
+        })
+    }
+}
+
+impl Show for Row {
+    fn show(&self, views: &Target<'_>, next: u64, visit: &mut Visit<'_>) -> bool {
+        let (mount, file) = (views.mount, views.file);
+        let (root, kind) = (file.container.root(), self.node.kind());
+        let form = self.form;
+        let stat = || match file.tree == inode::SOURCE {
+            _ if form.is_some_and(|form| is_counted(mount, file, root, form)) => None,
+            true => stat(views, self).ok().map(Listable::Uncounted),
+            false => enter(views, self.name).ok().map(Listable::Counted),
+        };
+        let listed = Listed {
+            name: self.name,
+            ino: self.ino,
+            kind,
+            stat: &|| stat().unwrap_or(Listable::Unknown(kind)),
+        };
+        visit(&listed, next)
     }
 }
 
@@ -146,25 +149,28 @@ pub(super) fn single(name: &[u8]) -> Option<&'static dyn FsNode> {
     found.map(|single| single.node)
 }
 
-/// The entries of the directory of views, in the order in which they are listed.
-fn rows(mount: &Mount, file: &FileState) -> impl Iterator<Item = Row> {
-    let (generation, root) = (file.generation, file.container.root());
-    let single = move |single: &Single| Row {
+/// The entries of the directory of views of a file, in the order in which they are listed.
+fn rows(views: &Target<'_>) -> Result<Vec<Row>> {
+    let (mount, file) = (views.mount, views.file);
+    let single = |single: &Single| Row {
         name: single.name,
-        ino: inode::of_generation(generation, single.number),
+        ino: inode::of_generation(file.generation, single.number),
         node: single.node,
-        is_counted: false,
+        form: None,
     };
-    let is_there = |single: &&Single| (single.is_there)(mount, file);
-    let above = ABOVE.iter().filter(is_there).map(single);
-    let below = BELOW.iter().filter(is_there).map(single);
-    let trees = shown_trees(mount, file).map(move |(name, number, node_type)| Row {
-        name,
-        ino: inode::of_node(generation, number, root),
-        node: node_of(node_type),
-        is_counted: node_type == NodeType::View && is_counted(mount, file, root, number),
-    });
-    above.chain(trees).chain(below)
+    let is_there = |single: &&Single| file.tree == inode::SOURCE && (single.is_there)(mount, file);
+    let mut rows: Vec<Row> = ABOVE.iter().filter(is_there).map(single).collect();
+    for (name, in_source, node_type) in shown_trees(mount, file) {
+        let tree = mount.others.number_in(file, in_source)?;
+        rows.push(Row {
+            name,
+            ino: inode::of_node(file.generation, tree, file.container.root()),
+            node: node_of(node_type),
+            form: (node_type == NodeType::View).then_some(tree),
+        });
+    }
+    rows.extend(BELOW.iter().filter(is_there).map(single));
+    Ok(rows)
 }
 
 /// The roots of the trees, and the files of the root: the name, the number as a tree, and the type
@@ -212,31 +218,6 @@ fn enter(views: &Target<'_>, name: &[u8]) -> Result<Entry> {
     let ino = inode::of_node(file.generation, tree, root);
     let node = node_of(node_type);
     Target::enter(mount, file, ino, &inode, |target| node.stat(target))
-}
-
-/// Lists the trees and the document of another file.
-fn list_trees(views: &Target<'_>, first: u64, visit: &mut Visit<'_>) -> Result<()> {
-    let (mount, file) = (views.mount, views.file);
-    let root = file.container.root();
-    let trees = (DOTS..).zip(shown_trees(mount, file));
-    for (at, (name, in_source, node_type)) in trees.skip_while(|(at, _)| *at < first) {
-        let tree = mount.others.number_in(file, in_source)?;
-        let kind = node_of(node_type).kind();
-        let is_counted = node_type == NodeType::View && is_counted(mount, file, root, tree);
-        let listed = Listed {
-            name,
-            ino: inode::of_node(file.generation, tree, root),
-            kind,
-            stat: &|| match is_counted {
-                true => Listable::Unknown(kind),
-                false => enter(views, name).map_or(Listable::Unknown(kind), Listable::Counted),
-            },
-        };
-        if visit(&listed, at + 1) {
-            break;
-        }
-    }
-    Ok(())
 }
 
 /// The node of the root of a tree, or of the document.

@@ -22,6 +22,7 @@ pub(crate) struct References {
 }
 
 /// Elements that follow each other.
+#[derive(Default)]
 pub(crate) struct Block {
     first: u64,
     bytes: Vec<u8>,
@@ -129,9 +130,12 @@ impl References {
 }
 
 impl Block {
-    /// Number and bytes of each element.
-    pub(crate) fn elements(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        (self.first..).zip(self.bytes.chunks_exact(self.size))
+    /// Number and bytes of the first element at or after number `at`.
+    pub(crate) fn element_from(&self, at: u64) -> Option<(u64, &[u8])> {
+        let number = at.max(self.first);
+        let place = to_usize(number - self.first).ok()?;
+        let mut elements = self.bytes.chunks_exact(self.size.max(1));
+        Some((number, elements.nth(place)?))
     }
 }
 
@@ -160,6 +164,10 @@ mod tests {
             content: Box::new(Text::new(bytes.to_vec())),
         };
         References::new(elements).unwrap().unwrap()
+    }
+
+    fn elements(block: &Block) -> impl Iterator<Item = (u64, &[u8])> {
+        (block.first..).map_while(|at| block.element_from(at))
     }
 
     #[test]
@@ -206,7 +214,7 @@ mod tests {
                 ..references(&[bytes.len() as u64], bytes)
             };
             let block = list.block(0).unwrap().unwrap();
-            let elements = block.elements();
+            let elements = elements(&block);
             let named = elements.filter(|(_, element)| list.names_an_object(&heap, element));
             named.map(|(number, _)| number).collect::<Vec<_>>()
         };
@@ -222,7 +230,7 @@ mod tests {
         let lengths = |first| {
             list.block(first)
                 .unwrap()
-                .map(|block| block.elements().count())
+                .map(|block| elements(&block).count())
         };
         assert_eq!(lengths(0), Some(BLOCK as usize));
         assert_eq!(lengths(2 * BLOCK), Some(1));
