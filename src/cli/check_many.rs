@@ -5,8 +5,6 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use crate::cli::args::Reading;
 use crate::cli::check::{Checked, Faults, Record, summary};
@@ -32,29 +30,23 @@ pub(super) fn check(sources: &[Location], data: bool, how: &Reading) -> Outcome<
         output: BufWriter::new(reading::output()?),
         name: String::new(),
         line: Vec::new(),
-        sum: Sum::default(),
+        files: 0,
+        checked: Checked::default(),
         has_sum: false,
         is_whole: true,
     };
     many::read(&mut files, &arguments, how.jobs, &mut report)?;
     report.progress.clear();
-    writeln!(report.output, "{}", report.sum.summary(data))?;
+    let last = sum(report.files, report.checked, data);
+    writeln!(report.output, "{last}")?;
     report.output.flush()?;
-    Ok(report.is_whole && report.sum.checked.faults == Faults::default() && !files.has_failed)
+    Ok(report.is_whole && report.checked.faults == Faults::default() && !files.has_failed)
 }
 
-/// The sum over all files.
-#[derive(Debug, Default)]
-struct Sum {
-    files: u64,
-    checked: Checked,
-}
-
-impl Sum {
-    fn summary(&self, data: bool) -> String {
-        let s = if self.files == 1 { "" } else { "s" };
-        format!("{} file{s}, {}", self.files, summary(self.checked, data))
-    }
+/// The last line.
+fn sum(files: u64, checked: Checked, data: bool) -> String {
+    let s = if files == 1 { "" } else { "s" };
+    format!("{files} file{s}, {}", summary(checked, data))
 }
 
 /// What is written.
@@ -65,7 +57,9 @@ struct Report {
     name: String,
     /// The line that has begun to come.
     line: Vec<u8>,
-    sum: Sum,
+    /// Files whose processes have ended, and what these have looked at.
+    files: u64,
+    checked: Checked,
     /// Whether the sum of this file has come.
     has_sum: bool,
     /// Whether every file was looked at.
@@ -78,7 +72,7 @@ impl Report {
         let line = std::mem::take(&mut self.line);
         match Record::of(&String::from_utf8_lossy(line.trim_ascii_end())) {
             Record::Sum(checked) => {
-                self.sum.checked.add(checked);
+                self.checked.add(checked);
                 self.has_sum = true;
             }
             Record::Part(line) => {
@@ -91,8 +85,8 @@ impl Report {
 }
 
 impl Follow for Report {
-    fn begin(&mut self, source: &Path) -> Outcome<()> {
-        self.name = printable_bytes(source.as_os_str().as_bytes());
+    fn begin(&mut self, name: &[u8]) -> Outcome<()> {
+        self.name = printable_bytes(name);
         Ok(())
     }
 
@@ -112,7 +106,7 @@ impl Follow for Report {
     }
 
     fn end(&mut self, _is_whole: bool) -> Outcome<()> {
-        self.sum.files += 1;
+        self.files += 1;
         if !self.line.is_empty() {
             self.take_line()?;
         }
@@ -123,7 +117,7 @@ impl Follow for Report {
 
     fn tick(&mut self, ended: u64) -> Outcome<()> {
         self.output.flush()?;
-        self.progress.show_of(ended, self.sum.checked.done);
+        self.progress.show_of(ended, self.checked.done);
         Ok(())
     }
 }
@@ -139,16 +133,15 @@ mod tests {
             objects: 5,
             bytes: 80,
         };
-        let mut sum = Sum::default();
+        let faults = Faults {
+            unreadable: 1,
+            missing: 2,
+        };
+        let mut checked = Checked::default();
         for _ in 0..2 {
-            sum.files += 1;
-            let faults = Faults {
-                unreadable: 1,
-                missing: 2,
-            };
-            sum.checked.add(Checked { done, faults });
+            checked.add(Checked { done, faults });
         }
         let wanted = "2 files, 10 objects, 160 bytes read, 2 unreadable, 4 missing";
-        assert_eq!(sum.summary(true), wanted);
+        assert_eq!(sum(2, checked, true), wanted);
     }
 }

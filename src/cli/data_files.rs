@@ -4,22 +4,21 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::cli::args::Reading;
 use crate::cli::complaint::complain_of;
-use crate::cli::prefix_files::PrefixFiles;
+use crate::cli::prefix_files::{Name, PrefixFiles};
 use crate::detect;
 use crate::error::{Error, Result};
 use crate::source::file::FileSource;
-use crate::source::location::{Location, Url};
+use crate::source::location::Location;
 
 /// The files that are named, and the data files beneath the directories and the prefixes that are.
 pub(super) struct DataFiles<'a> {
     how: &'a Reading,
     /// The last one comes next.
     ahead: Vec<Ahead>,
-    /// The prefix of which files are ahead.
-    prefix: Option<PrefixFiles>,
     pub(super) has_failed: bool,
 }
 
@@ -28,9 +27,18 @@ enum Ahead {
     Named(Location),
     /// It was found in a directory.
     Near(PathBuf),
-    /// It was found in the prefix, relative to which its path is.
-    Far(PathBuf),
-    FarDirectory(PathBuf),
+    /// It was found beneath the prefix.
+    Far(Arc<PrefixFiles>, Name),
+}
+
+impl Ahead {
+    fn name(&self) -> PathBuf {
+        match self {
+            Ahead::Named(location) => location.name(),
+            Ahead::Near(path) => path.clone(),
+            Ahead::Far(prefix, name) => prefix.absolute(&name.path),
+        }
+    }
 }
 
 impl<'a> DataFiles<'a> {
@@ -38,7 +46,6 @@ impl<'a> DataFiles<'a> {
         DataFiles {
             how,
             ahead: named.iter().rev().cloned().map(Ahead::Named).collect(),
-            prefix: None,
             has_failed: false,
         }
     }
@@ -46,7 +53,10 @@ impl<'a> DataFiles<'a> {
     /// The file itself, or none and what is in the directory ahead.
     fn take(&mut self, next: &Ahead) -> Result<Option<Location>> {
         match next {
-            Ahead::Named(Location::Url(url)) if url.is_prefix() => self.enter(url)?,
+            Ahead::Named(Location::Url(url)) if url.is_prefix() => {
+                let prefix = Arc::new(PrefixFiles::open(url, self.how)?);
+                self.descend_far(&prefix, Path::new(""))?;
+            }
             Ahead::Named(Location::Path(path)) if path.is_dir() => self.descend(path)?,
             // Why it cannot be opened, its own process says.
             Ahead::Named(file) => return Ok(Some(file.clone())),
@@ -55,11 +65,13 @@ impl<'a> DataFiles<'a> {
                 Ok(there) if !there.is_file() || !is_data(path) => {}
                 _ => return Ok(Some(Location::Path(path.clone()))),
             },
-            Ahead::FarDirectory(path) => self.descend_far(path)?,
-            Ahead::Far(path) => {
-                let prefix = self.prefix.as_ref().filter(|prefix| prefix.is_data(path));
-                return prefix.map(|prefix| prefix.location(path)).transpose();
+            Ahead::Far(prefix, name) if name.is_directory => {
+                self.descend_far(prefix, &name.path)?;
             }
+            Ahead::Far(prefix, name) if prefix.is_data(&name.path) => {
+                return prefix.location(&name.path).map(Some);
+            }
+            Ahead::Far(..) => {}
         }
         Ok(None)
     }
@@ -77,28 +89,11 @@ impl<'a> DataFiles<'a> {
         Ok(())
     }
 
-    fn enter(&mut self, url: &Url) -> Result<()> {
-        self.prefix = Some(PrefixFiles::open(url, self.how)?);
-        self.descend_far(Path::new(""))
-    }
-
-    fn descend_far(&mut self, directory: &Path) -> Result<()> {
-        let names = self.prefix.as_ref().map(|prefix| prefix.list(directory));
-        let names = names.transpose()?.unwrap_or_default();
-        let ahead = names.into_iter().rev().map(|name| match name.is_directory {
-            true => Ahead::FarDirectory(name.path),
-            false => Ahead::Far(name.path),
-        });
+    fn descend_far(&mut self, prefix: &Arc<PrefixFiles>, directory: &Path) -> Result<()> {
+        let names = prefix.list(directory)?.into_iter().rev();
+        let ahead = names.map(|name| Ahead::Far(Arc::clone(prefix), name));
         self.ahead.extend(ahead);
         Ok(())
-    }
-
-    fn name(&self, of: &Ahead) -> PathBuf {
-        match (of, &self.prefix) {
-            (Ahead::Named(location), _) => location.name(),
-            (Ahead::Far(path) | Ahead::FarDirectory(path), Some(prefix)) => prefix.absolute(path),
-            (Ahead::Near(path) | Ahead::Far(path) | Ahead::FarDirectory(path), _) => path.clone(),
-        }
     }
 }
 
@@ -112,7 +107,7 @@ impl Iterator for DataFiles<'_> {
                 Ok(None) => {}
                 Err(error) => {
                     self.has_failed = true;
-                    complain_of(self.name(&next).as_os_str().as_bytes(), &error);
+                    complain_of(next.name().as_os_str().as_bytes(), &error);
                 }
             }
         }

@@ -8,7 +8,6 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,20 +49,24 @@ type Turn = (Location, Receiver<News>);
 
 /// Gets what the processes say, source by source.
 pub(super) trait Follow {
-    /// What comes next is of `source`.
-    fn begin(&mut self, source: &Path) -> Outcome<()>;
+    /// What comes next is of the source with this `name`.
+    fn begin(&mut self, name: &[u8]) -> Outcome<()>;
 
     /// Bytes of its output.
     fn output(&mut self, bytes: &[u8]) -> Outcome<()>;
 
     /// Makes room for a line on standard error.
-    fn make_room(&mut self) -> Outcome<()>;
+    fn make_room(&mut self) -> Outcome<()> {
+        Ok(())
+    }
 
     /// It has ended; whether with success.
     fn end(&mut self, is_whole: bool) -> Outcome<()>;
 
     /// Is called before each of these, and every now and then; how many processes have ended.
-    fn tick(&mut self, ended: u64) -> Outcome<()>;
+    fn tick(&mut self, _ended: u64) -> Outcome<()> {
+        Ok(())
+    }
 }
 
 /// Arguments of a process before and behind the name of its source.
@@ -117,16 +120,16 @@ impl Arguments {
     }
 }
 
+/// The sources that are to be read.
+pub(super) type Sources<'a> = dyn Iterator<Item = Location> + Send + 'a;
+
 /// Has a process read each of `sources`, and `follow` get what they say.
-pub(super) fn read<I>(
-    sources: &mut I,
+pub(super) fn read(
+    sources: &mut Sources<'_>,
     arguments: &Arguments,
     jobs: Option<usize>,
     follow: &mut dyn Follow,
-) -> Outcome<()>
-where
-    I: Iterator<Item = Location> + Send,
-{
+) -> Outcome<()> {
     let jobs = jobs.unwrap_or_else(options::default_threads);
     let ended = AtomicU64::new(0);
     let sources = Mutex::new(sources);
@@ -153,7 +156,7 @@ where
 
 /// The next source, which has its place in the queue from now on, and the way to tell of it.
 fn next(
-    sources: &Mutex<&mut (impl Iterator<Item = Location> + Send)>,
+    sources: &Mutex<&mut Sources<'_>>,
     queue: &SyncSender<Turn>,
 ) -> Option<(Location, SyncSender<News>)> {
     let mut sources = lock(sources);
@@ -168,13 +171,14 @@ fn next(
 fn deliver(turns: &Receiver<Turn>, ended: &AtomicU64, follow: &mut dyn Follow) -> Outcome<()> {
     while let Some((source, news)) = waited(turns, ended, follow)? {
         let source = source.name();
-        follow.begin(&source)?;
+        let name = source.as_os_str().as_bytes();
+        follow.begin(name)?;
         while let Some(said) = waited(&news, ended, follow)? {
             match said {
                 News::Output(bytes) => follow.output(&bytes)?,
                 News::Complaint(line) => {
                     follow.make_room()?;
-                    complain(&of_source(&source, &line));
+                    complain(&of_source(name, &line));
                 }
                 News::Ended(is_whole) => follow.end(is_whole)?,
             }
@@ -196,11 +200,10 @@ fn waited<T>(from: &Receiver<T>, ended: &AtomicU64, follow: &mut dyn Follow) -> 
     }
 }
 
-/// A line of the process that reads `source`, which names the source now.
-fn of_source(source: &Path, line: &str) -> String {
+/// A line of the process that reads a source, which names the source now.
+fn of_source(name: &[u8], line: &str) -> String {
     let line = harmless(line);
-    let text = line.strip_prefix("h5fs: ").unwrap_or(&line);
-    of_text(source.as_os_str().as_bytes(), text)
+    of_text(name, line.strip_prefix("h5fs: ").unwrap_or(&line))
 }
 
 /// Starts the process of `source` and tells what it says; whether it ends with success.
@@ -240,7 +243,7 @@ fn follow_child(child: &mut Child, tell: &SyncSender<News>) -> Option<()> {
     })
 }
 
-/// Lines, of which one that is too long comes in parts.
+/// The lines of what `from` writes; a line that is too long comes in parts.
 fn lines(from: impl Read) -> impl Iterator<Item = String> {
     let mut from = BufReader::new(from);
     std::iter::from_fn(move || {
@@ -259,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_line_names_its_source_once() {
-        let source = Path::new("a.h5");
+        let source = b"a.h5";
         assert_eq!(of_source(source, "h5fs: x: no"), "a.h5: x: no");
         assert_eq!(of_source(source, "h5fs: a.h5: no"), "a.h5: no");
         assert_eq!(of_source(source, "a\x1b[2J"), "a.h5: a\\u{1b}[2J");

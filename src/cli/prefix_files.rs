@@ -79,13 +79,9 @@ impl PrefixFiles {
 
     /// Whether the object at `path` is a data file, by its name or else by its beginning.
     pub(super) fn is_data(&self, path: &Path) -> bool {
-        detect::is_named(path.as_os_str().as_encoded_bytes()) || self.begins_as_data_file(path)
-    }
-
-    fn begins_as_data_file(&self, path: &Path) -> bool {
-        let opened = self.directory.open(path);
-        let source = opened.and_then(|opened| opened.content.source(path, None));
-        source.is_ok_and(|source| detect::begins_as_known(&*source))
+        let source = || self.directory.open(path)?.content.source(path, None);
+        detect::is_named(path.as_os_str().as_bytes())
+            || source().is_ok_and(|source| detect::begins_as_known(&*source))
     }
 
     /// The location of the object at `path`.

@@ -2,16 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use crate::cli::complaint::complain;
-use crate::cli::many::{self, Arguments, Follow};
+use crate::cli::many::{self, Arguments, Follow, Sources};
 use crate::cli::printable::printable_bytes;
 use crate::cli::reading::{self, Outcome};
 use crate::model::ndl::Syntax;
 use crate::model::text::json_text;
-use crate::source::location::Location;
 
 /// How the outputs are put together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +24,7 @@ pub(super) enum Form {
 /// Has a process read each of `sources` and writes their output in this form; whether all went
 /// well.
 pub(super) fn write(
-    sources: &mut (impl Iterator<Item = Location> + Send),
+    sources: &mut Sources<'_>,
     arguments: &Arguments,
     jobs: Option<usize>,
     form: Form,
@@ -61,9 +58,8 @@ impl Writer {
     /// Writes the end, and the sum on standard error.
     fn finish(&mut self) -> Outcome<()> {
         match (self.form, self.sources) {
-            (Form::Mapped(Syntax::Json), 0) => self.output.write_all(b"{}\n")?,
+            (Form::Mapped(_), 0) => self.output.write_all(b"{}\n")?,
             (Form::Mapped(Syntax::Json), _) => self.output.write_all(b"\n}\n")?,
-            (Form::Mapped(Syntax::Yaml), 0) => self.output.write_all(b"{}\n")?,
             _ => {}
         }
         if self.form != Form::Joined {
@@ -86,8 +82,7 @@ impl Writer {
 }
 
 impl Follow for Writer {
-    fn begin(&mut self, source: &Path) -> Outcome<()> {
-        let name = source.as_os_str().as_bytes();
+    fn begin(&mut self, name: &[u8]) -> Outcome<()> {
         let is_first = self.sources == 0;
         self.sources += 1;
         (self.is_empty, self.is_at_start) = (true, true);
@@ -111,10 +106,6 @@ impl Follow for Writer {
         Ok(())
     }
 
-    fn make_room(&mut self) -> Outcome<()> {
-        Ok(())
-    }
-
     fn end(&mut self, is_whole: bool) -> Outcome<()> {
         self.faulty += u64::from(!is_whole);
         if self.is_empty {
@@ -124,10 +115,6 @@ impl Follow for Writer {
                 Form::Joined | Form::Listed => {}
             }
         }
-        Ok(())
-    }
-
-    fn tick(&mut self, _ended: u64) -> Outcome<()> {
         Ok(())
     }
 }
