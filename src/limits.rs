@@ -11,19 +11,9 @@ pub const METADATA_BLOCK: u64 = METADATA_CACHE / 3 * 2;
 /// headers. Looking at all of them takes about a quarter of a second.
 pub const REQUEST_METADATA: u64 = 256 << 20;
 
-/// Times that one structure of a growing file is read until the file counts as damaged.
-pub const GROWING_ATTEMPTS: u32 = 100;
-
 /// Bytes of verified metadata blocks that all HDF5 files of a mount keep together. A group of a
 /// million links has this many, and its listing goes to and fro in them.
 pub const METADATA_CACHE: u64 = 24 << 20;
-
-/// Bytes of parsed objects (group, dataset, committed datatype) that all HDF5 files of a mount
-/// keep together.
-pub const OBJECT_CACHE: u64 = 4 << 20;
-
-/// Bytes of described nodes that all ASDF files of a mount keep together.
-pub const NODE_CACHE: u64 = 4 << 20;
 
 /// Chunks of one object header: the first one and all continuations.
 pub const HEADER_CHUNKS: usize = 4096;
@@ -93,18 +83,11 @@ pub const SLOW_REQUESTS: usize = 16;
 /// is.
 pub const FILE_PLACES: usize = 16;
 
-/// Time that opening a changed source waits for the requests of its last state to end, so that both
-/// states are not in memory together.
-pub const OLD_STATE: std::time::Duration = std::time::Duration::from_millis(250);
-
 /// Time that an idle thread waits for a request before it ends.
 pub const IDLE_WORKER: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Chunks that wait to be decoded ahead of readers.
 pub const PREFETCH_CHUNKS: usize = 64;
-
-/// Bytes of small chunks that are decoded ahead of one reader.
-pub const PREFETCH_BYTES: u64 = 8 << 20;
 
 /// Bytes of an array that are asked for ahead of a sequential reader, at first.
 pub const AHEAD_LEAST: u64 = 1 << 20;
@@ -201,10 +184,6 @@ pub const PATH_INDEX_LINKS: usize = 400_000;
 /// Bytes of names that the search for canonical paths in one file keeps.
 pub const PATH_INDEX_NAMES: usize = 6 << 20;
 
-/// Bytes that the canonical paths of all files of a mount take together. It is at least what
-/// one file with the most links and names takes.
-pub const PATH_INDEXES: u64 = 18 << 20;
-
 /// Steps from an object up to the root when its path is put together.
 pub const PATH_DEPTH: usize = 1 << 16;
 
@@ -221,9 +200,6 @@ pub const CUT_NAME_LINKS: usize = 1 << 20;
 /// Bytes of a text without a known length that is written in full when it is opened, where its file
 /// grows, so that all of it is of one state.
 pub const GROWING_TEXT: usize = 1 << 20;
-
-/// Bytes of the full names that are remembered for names that were cut.
-pub const CUT_NAMES: u64 = 1 << 20;
 
 /// Files and directories of one mount that are open at a time.
 pub const OPEN_HANDLES: usize = 1 << 16;
@@ -268,9 +244,6 @@ pub const ALLOCATION_WALK: usize = 1 << 17;
 /// just before, and is therefore still in the processor's cache, is a third faster than
 /// decoding into fresh memory, and a sixth faster than into memory that was freed 32 MiB ago.
 pub const CACHE_LEAST: u64 = 8 << 20;
-
-/// Evicted chunks that are remembered: if they are read again, the cache grows.
-pub const DEPARTED_CHUNKS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(1 << 16).unwrap();
 
 /// Bounds of the size, in bytes, up to which the cache grows where that spares decoding chunks
 /// again: a quarter of the machine's memory, but within these bounds.
@@ -334,9 +307,6 @@ pub const BLOCK_SEARCH: u64 = 64 << 20;
 /// Blocks of one ASDF file.
 pub const BLOCKS: usize = 1 << 20;
 
-/// Blocks of an ASDF file whose headers are kept, with the decoders that belong to them.
-pub const BLOCK_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(1024).unwrap();
-
 /// Bytes at the end of an ASDF file that are searched for the block index.
 pub const BLOCK_INDEX_SEARCH: u64 = 16 << 20;
 
@@ -368,26 +338,11 @@ pub const CHUNK_AXES: usize = 1 << 19;
 /// counted each time.
 pub const CHUNK_ELEMENTS: u64 = 1 << 20;
 
-/// Bytes of large inline ndarrays and texts that all ASDF files of a mount keep together, as
-/// made from the trees.
-pub const INLINE_KEPT: u64 = 32 << 20;
-
 /// Decoded bytes of a compressed ASDF block that is always decoded in one piece.
 pub const WHOLE_BLOCK: u64 = 16 << 20;
 
-/// Bytes of one piece of a compressed ASDF block that is one long stream.
-pub const BLOCK_PIECE: std::num::NonZeroU64 = std::num::NonZeroU64::new(1 << 20).unwrap();
-
 /// Separately compressed chunks of one ASDF block.
 pub const BLOCK_CHUNKS: usize = 1 << 20;
-
-/// Chunks of one ASDF block whose positions are kept; the others are found from the nearest one
-/// before.
-pub const CHUNK_MARKS: usize = 1 << 16;
-
-/// Bytes that the positions of chunks in ASDF blocks take, for all files of a mount together:
-/// four blocks with the most chunks.
-pub const CHUNK_TABLES: u64 = 5 << 20;
 
 /// Stored bytes of a compressed ASDF block, beside sixteen times the bytes of its content.
 pub const BLOCK_SURPLUS: u64 = 64 << 20;
@@ -438,19 +393,8 @@ pub const OWN_THREADS: u64 = 4096;
 /// collections of the HDF5 library have 4 KiB, or few objects.
 pub const COLLECTION_METADATA: u64 = 16 << 10;
 
-/// Bytes of the directories of global heap collections that all files of a mount keep together;
-/// it is at least the largest directory.
-pub const GLOBAL_HEAP_CACHE: u64 = 2 << 20;
-
 /// Bytes of fractal heap objects that one listing reads in a file that is shorter than that.
 pub const HEAP_LISTING: u64 = 256 << 20;
-
-/// Positions that an open directory of an old-style group remembers in a long listing, about 80
-/// bytes each.
-pub const LISTING_MARKS: usize = 2048;
-
-/// Links between two such positions, at least.
-pub const LISTING_MARKS_APART: u64 = 128;
 
 /// Attributes of one object.
 pub const ATTRIBUTES: u64 = 1 << 20;
@@ -460,9 +404,6 @@ pub const FAMILY_MEMBERS: u64 = 1000;
 
 /// Structures in the metadata cache images of all files of a mount together, 24 bytes each.
 pub const CACHE_IMAGE_ENTRIES: usize = 1 << 16;
-
-/// Raw files with elements of HDF5 datasets that each HDF5 file keeps open.
-pub const OPEN_RAW_FILES: std::num::NonZeroUsize = std::num::NonZeroUsize::new(64).unwrap();
 
 /// Bytes of the names of raw files that one HDF5 dataset lists.
 pub const RAW_FILE_NAMES: usize = 1 << 20;
@@ -512,9 +453,6 @@ pub const VIRTUAL_OVERLAPS: u64 = 16;
 
 /// Virtual datasets within virtual datasets.
 pub const VIRTUAL_DEPTH: usize = 16;
-
-/// Other files, open or not, whose state each mounted file remembers, about 250 bytes each.
-pub const SEEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(1 << 14).unwrap();
 
 /// Files that a mount watches for changes, open or not. Each watch costs the kernel a kilobyte.
 /// For all other files, only the times tell of a change.
@@ -641,10 +579,6 @@ pub const ZARR_LINKS: usize = 16_384;
 /// Names in a document of a Zarr store of what the store lacks.
 pub const ZARR_ABSENT: usize = 4096;
 
-/// Chunks for each of which a listing of a Zarr store asks the index; it walks over the index
-/// where a directory may have more.
-pub const ASKED_CHUNKS: u64 = 65_536;
-
 /// Columns of one element where an array is shown as csv.
 pub const CSV_COLUMNS: usize = 65_536;
 
@@ -768,9 +702,6 @@ pub const MOUNT_LOOK: std::time::Duration = std::time::Duration::from_secs(10);
 /// which its worker waits for a disk do not count.
 pub const MOUNT_UNANSWERED: u32 = 60;
 
-/// Time that a mount waits for another mount that is being made at the same place.
-pub const MOUNT_POINT_LOCK: std::time::Duration = std::time::Duration::from_secs(10);
-
 /// Bytes of a source's URL.
 pub const URL_BYTES: usize = 4096;
 
@@ -850,9 +781,6 @@ pub const FETCHING_BYTES: u64 = 256 << 20;
 /// The same, for each connection: its stack, its buffers, and TLS.
 pub const CONNECTION_BYTES: u64 = 4 << 20;
 
-#[cfg(test)]
-pub(crate) mod tests;
-
 /// Members of a group, and of the groups in it, that one page lists.
 pub const HTML_ROWS: u64 = 500;
 
@@ -885,3 +813,6 @@ pub const HTML_WHOLE_PIECES: u64 = 65_536;
 
 /// The same where each may be a request to a server, or stand in another file.
 pub const HTML_FAR_PIECES: u64 = 64;
+
+#[cfg(test)]
+pub(crate) mod tests;

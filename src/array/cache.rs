@@ -5,14 +5,17 @@
 //! where readers claim room for chunks that they will come back to, and by each chunk that is
 //! decoded a second time although a larger cache would have kept it.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lru::LruCache;
 
-use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::memory::lock::lock;
+
+/// Evicted chunks that are remembered: if they are read again, the cache grows.
+const DEPARTED_CHUNKS: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
 
 /// Which chunk: the array's number, and the chunk's in the array's grid.
 pub(super) type Key = (u64, u64);
@@ -89,7 +92,7 @@ impl Cache {
             claimed: 0,
             missed: 0,
             departed: Departed {
-                chunks: LruCache::sparse(limits::DEPARTED_CHUNKS),
+                chunks: LruCache::sparse(DEPARTED_CHUNKS),
                 bytes: 0,
                 most: size.most.saturating_sub(size.least),
             },

@@ -25,6 +25,9 @@ use crate::model::Array;
 use crate::model::storage::{Help, IsWanted, still};
 use crate::source::SharedSource;
 
+/// Bytes of small chunks that are decoded ahead of one reader.
+const PREFETCH_BYTES: u64 = 8 << 20;
+
 /// Chunks that are decoded ahead of a reader where they can only be decoded one after another: more
 /// might overtake each other, and cost the way twice.
 const SEQUENTIAL_DEPTH: u64 = 1;
@@ -300,7 +303,7 @@ impl Decoder {
     fn wanted_depth(&self, chunks: &Chunks) -> u64 {
         let least = (2 * self.threads as u64).clamp(4, 8);
         let most = limits::PREFETCH_CHUNKS as u64;
-        (limits::PREFETCH_BYTES / chunks.grid.chunk_bytes()).clamp(least, most)
+        (PREFETCH_BYTES / chunks.grid.chunk_bytes()).clamp(least, most)
     }
 
     /// Bytes of the cache that a sequential reader needs to have each chunk decoded only once.

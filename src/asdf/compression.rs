@@ -36,7 +36,7 @@
 //! `bzp2` the places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder
 //! with its window, the four pieces decoded last and the places of at most [`limits::STREAM_PARTS`]
 //! parts, 56 bytes each. The places of chunks are kept for the blocks of all files together, within
-//! [`limits::CHUNK_TABLES`].
+//! `chunk_table::CHUNK_TABLES`.
 
 pub mod bzip2;
 pub mod chunk_table;
@@ -47,6 +47,7 @@ pub mod stream;
 pub mod whole;
 pub mod zlib;
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::asdf::block::Block;
@@ -64,6 +65,9 @@ use stream::StreamBlock;
 use stream::codec::{LZ4_MAGIC, StreamCodec};
 use whole::{Whole, WholeCodec};
 use zlib::ZlibBlock;
+
+/// Bytes of one piece of a compressed ASDF block that is one long stream.
+const BLOCK_PIECE: NonZeroU64 = NonZeroU64::new(1 << 20).unwrap();
 
 /// How one block's bytes are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +117,7 @@ pub fn pieces(
     source::check_range(&**source, encoded.offset, encoded.stored, "block")?;
     encoded.limit_stored(encoded.decoded.saturating_mul(16), limits::BLOCK_SURPLUS)?;
     let is_small = encoded.decoded <= limits::WHOLE_BLOCK && whole::limit_stored(&encoded).is_ok();
-    let (piece, resumes) = (limits::BLOCK_PIECE, Arc::clone(resumes));
+    let (piece, resumes) = (BLOCK_PIECE, Arc::clone(resumes));
     Ok(match framing(&encoded, block)? {
         Framing::Zlib if is_small => Arc::new(Whole::new(encoded, WholeCodec::Zlib)?),
         Framing::Zlib => Arc::new(ZlibBlock::new(encoded, piece, resumes)?),

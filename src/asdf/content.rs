@@ -1,5 +1,6 @@
 //! The content of blocks as arrays of bytes, and the check of their checksums.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -11,7 +12,6 @@ use crate::asdf::chain::Blocks;
 use crate::asdf::compression::chunk_table::SharedTables;
 use crate::asdf::compression::{self, BlockCaches};
 use crate::error::{Error, Result};
-use crate::limits;
 use crate::memory::lock::lock;
 use crate::model::Shape;
 use crate::model::array::{Array, Fill, Layout, Storage};
@@ -19,6 +19,9 @@ use crate::model::datatype::{ByteOrder, Datatype};
 use crate::model::extras::ReadAll;
 use crate::model::storage::{Extent, Pipeline};
 use crate::source::SharedSource;
+
+/// Blocks of an ASDF file whose headers are kept, with the decoders that belong to them.
+const BLOCK_CACHE: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The blocks of a file with their content.
 #[derive(Debug)]
@@ -57,7 +60,7 @@ impl Contents {
             source,
             verified_blocks: blocks.list.iter().map(|_| AtomicBool::default()).collect(),
             blocks,
-            cached: Mutex::new(LruCache::sparse(limits::BLOCK_CACHE)),
+            cached: Mutex::new(LruCache::sparse(BLOCK_CACHE)),
             caches: BlockCaches::of(tables),
         }
     }

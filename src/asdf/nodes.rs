@@ -4,10 +4,16 @@ use std::sync::{Arc, Mutex};
 
 use crate::asdf::compression::chunk_table::SharedTables;
 use crate::asdf::ndarray::DataBlock;
-use crate::limits;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::{Node, NodeId, NodeKind};
 use crate::wire::to_u64;
+
+/// Bytes of described nodes that all ASDF files of a mount keep together.
+const NODE_CACHE: u64 = 4 << 20;
+
+/// Bytes of large inline ndarrays and texts that all ASDF files of a mount keep together, as
+/// made from the trees.
+const INLINE_KEPT: u64 = 32 << 20;
 
 /// Bytes up to which a described node is kept among the others.
 const SMALL: u64 = 64 << 10;
@@ -53,8 +59,8 @@ pub struct Caches {
 impl Default for Caches {
     fn default() -> Self {
         Caches {
-            small: SharedLru::new(limits::NODE_CACHE),
-            large: SharedLru::new(limits::INLINE_KEPT),
+            small: SharedLru::new(NODE_CACHE),
+            large: SharedLru::new(INLINE_KEPT),
             tables: SharedTables::default(),
             turn: Arc::default(),
         }

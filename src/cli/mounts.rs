@@ -14,10 +14,12 @@ use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::statvfs::fstatvfs;
 
 use crate::error::{Error, Result};
-use crate::limits;
 use crate::source::device::Device;
 use crate::source::mount_id::{MountId, MountRoot};
 use crate::source::mount_table::{MountEntry, MountTable};
+
+/// Time that a mount waits for another mount that is being made at the same place.
+const MOUNT_POINT_LOCK: Duration = Duration::from_secs(10);
 
 fn table() -> Result<Vec<MountEntry>> {
     let entries = open_table()?.entries();
@@ -217,7 +219,7 @@ fn root_at(point: &Path) -> Result<MountRoot> {
 /// not see each other. A lock that is held for long is ignored.
 pub(crate) fn lock(point: &Path) -> Option<Flock<File>> {
     const PAUSE: Duration = Duration::from_millis(10);
-    let end = Instant::now() + limits::MOUNT_POINT_LOCK;
+    let end = Instant::now() + MOUNT_POINT_LOCK;
     let mut directory = File::open(point).ok()?;
     loop {
         match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {

@@ -39,6 +39,9 @@ use crate::view::table::Convention;
 use crate::view::text::Text;
 use crate::wire::to_u64;
 
+/// Bytes of the full names that are remembered for names that were cut.
+const CUT_NAMES: u64 = 1 << 20;
+
 /// How long a file that grows is shown as it was seen last.
 const GROWTH: Duration = Duration::from_millis(200);
 
@@ -160,7 +163,7 @@ impl FileState {
                 readers: Mutex::new(WeightedLru::new(limits::READERS)),
                 variable_length: Mutex::new(WeightedLru::new(limits::READERS)),
                 variable_length_parts: Mutex::new(WeightedLru::new(limits::READERS)),
-                cut_names: Mutex::new(WeightedLru::new(limits::CUT_NAMES)),
+                cut_names: Mutex::new(WeightedLru::new(CUT_NAMES)),
                 texts: Mutex::new(WeightedLru::new(limits::KEPT_TEXTS)),
                 counts: Counts::default(),
                 conventions: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),

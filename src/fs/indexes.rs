@@ -3,11 +3,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::limits;
 use crate::memory::lock::lock;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::Container;
 use crate::model::paths::PathIndex;
+
+/// Bytes that the canonical paths of all files of a mount take together. It is at least what
+/// one file with the most links and names takes.
+const PATH_INDEXES: u64 = 18 << 20;
 
 /// The indices of all files.
 pub(super) struct Indexes {
@@ -19,7 +22,7 @@ pub(super) struct Indexes {
 impl Default for Indexes {
     fn default() -> Self {
         Indexes {
-            kept: SharedLru::new(limits::PATH_INDEXES),
+            kept: SharedLru::new(PATH_INDEXES),
             walking: Mutex::new(()),
         }
     }
@@ -71,6 +74,7 @@ impl FileIndex {
 mod tests {
     use super::*;
     use crate::fs::fake::{Fake, ROOT};
+    use crate::limits;
     use crate::model::NodeId;
 
     /// Names of so many bytes together, a thousand each, all of one object.
@@ -90,7 +94,7 @@ mod tests {
     #[test]
     fn the_indices_of_all_files_have_one_weight() {
         let all = Arc::default();
-        let half = usize::try_from(limits::PATH_INDEXES / 3).unwrap();
+        let half = usize::try_from(PATH_INDEXES / 3).unwrap();
         let (large, small) = (of_names(half), of_names(1000));
         let files: [FileIndex; 5] = std::array::from_fn(|_| FileIndex::of(&all));
         files[0].get(&small);
@@ -131,7 +135,7 @@ mod tests {
         });
         assert!(index.weight() <= held.get());
         assert!(is_kept(&first), "two of them have room");
-        second.own.make_room(limits::PATH_INDEXES);
+        second.own.make_room(PATH_INDEXES);
         assert!(!is_kept(&first));
     }
 }

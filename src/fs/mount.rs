@@ -27,12 +27,15 @@ use crate::fs::pins::Pins;
 use crate::fs::stat::{Entry, Kind, Origin, Stat};
 use crate::fs::trees;
 use crate::fs::watch::Watch;
-use crate::limits;
 use crate::memory::lock::lock;
 use crate::model::{Container, NodeId};
 use crate::source::changes::Changes;
 use crate::source::identity::Identity;
 use crate::source::remote::connection::Connection;
+
+/// Time that opening a changed source waits for the requests of its last state to end, so that both
+/// states are not in memory together.
+const OLD_STATE: Duration = Duration::from_millis(250);
 
 /// Makes the kernel ask anew for these inodes. Requests wait for it, so it must wait for none.
 pub(super) type Outdate = Box<dyn Fn(&[u64]) + Send + Sync>;
@@ -332,7 +335,7 @@ impl Mount {
         if let Some(before) = before {
             let rest = before.rest();
             drop(before);
-            let end = Instant::now() + limits::OLD_STATE;
+            let end = Instant::now() + OLD_STATE;
             while rest.strong_count() > 0 && Instant::now() < end {
                 thread::sleep(Duration::from_millis(1));
             }

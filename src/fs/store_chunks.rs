@@ -10,6 +10,10 @@ use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, IndexCursor};
 use crate::view::zarr::array::ZarrArray;
 
+/// Chunks for each of which a listing of a Zarr store asks the index; it walks over the index
+/// where a directory may have more.
+const ASKED_CHUNKS: u64 = 65_536;
+
 /// The names in a directory of chunks.
 pub(super) struct ChunkNames<'a> {
     array: &'a ZarrArray,
@@ -54,7 +58,7 @@ impl<'a> ChunkNames<'a> {
         };
         if names.are_chunks() && !array.has_all_chunks() {
             names.way = match array.index() {
-                Some(index) if width > limits::ASKED_CHUNKS => Way::Walk(index),
+                Some(index) if width > ASKED_CHUNKS => Way::Walk(index),
                 Some(_) => Way::Ask,
                 None => Way::All,
             };

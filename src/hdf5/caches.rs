@@ -13,6 +13,14 @@ use crate::limits;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::NodeId;
 
+/// Bytes of parsed objects (group, dataset, committed datatype) that all HDF5 files of a mount
+/// keep together.
+const OBJECT_CACHE: u64 = 4 << 20;
+
+/// Bytes of the directories of global heap collections that all files of a mount keep together;
+/// it is at least the largest directory.
+const GLOBAL_HEAP_CACHE: u64 = 2 << 20;
+
 /// The caches of a mount.
 #[derive(Debug, Clone)]
 pub(crate) struct Caches {
@@ -30,8 +38,8 @@ impl Default for Caches {
     fn default() -> Self {
         Caches {
             blocks: SharedLru::new(limits::METADATA_CACHE),
-            objects: SharedLru::new(limits::OBJECT_CACHE),
-            heaps: SharedLru::new(limits::GLOBAL_HEAP_CACHE),
+            objects: SharedLru::new(OBJECT_CACHE),
+            heaps: SharedLru::new(GLOBAL_HEAP_CACHE),
             other_files: SharedLru::new(limits::VIRTUAL_SOURCES),
             image_structures: Structures::default(),
             turns: Arc::default(),

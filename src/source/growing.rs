@@ -4,20 +4,22 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::limits;
 use crate::source::Source;
 
-/// How long to wait before half-written bytes are read again. With [`limits::GROWING_ATTEMPTS`] it
+/// Times that one structure of a growing file is read until the file counts as damaged.
+const ATTEMPTS: u32 = 100;
+
+/// How long to wait before half-written bytes are read again. With `ATTEMPTS` it
 /// stays under half a second.
 const PAUSE: Duration = Duration::from_millis(4);
 
 /// The result of `read`. Where it finds `source` damaged while that grows, it may have met
-/// half-written bytes, and is called again, up to [`limits::GROWING_ATTEMPTS`] times.
+/// half-written bytes, and is called again, up to `ATTEMPTS` times.
 ///
 /// # Errors
 /// Fails as `read` does in the end.
 pub fn settled<T>(source: &dyn Source, mut read: impl FnMut() -> Result<T>) -> Result<T> {
-    for _ in 1..limits::GROWING_ATTEMPTS {
+    for _ in 1..ATTEMPTS {
         match read() {
             Err(Error::Corrupt { .. }) if source.is_unsettled() => sleep(PAUSE),
             done => return done,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -11,13 +12,15 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 
 use crate::error::{Cause, Error, Result};
-use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::absent::{Absent, Lack};
 use crate::source::changes::Changes;
 use crate::source::identity::Identity;
 use crate::source::open::{SharedOpen, SharedState};
 use crate::source::{SharedSource, Source, Urgency};
+
+/// Other files, open or not, whose state each mounted file remembers, about 250 bytes each.
+const SEEN_NEIGHBOURS: NonZeroUsize = NonZeroUsize::new(1 << 14).unwrap();
 
 /// How long a look at neighbours that nobody reads is taken to hold.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -124,7 +127,7 @@ impl Default for NeighbourStates {
     fn default() -> Self {
         NeighbourStates {
             hasher: RandomState::new(),
-            seen: Mutex::new(LruCache::sparse(limits::SEEN_NEIGHBOURS)),
+            seen: Mutex::new(LruCache::sparse(SEEN_NEIGHBOURS)),
             open: Mutex::new(Open {
                 neighbours: HashMap::new(),
                 looked: Instant::now(),

@@ -2,6 +2,7 @@
 //! sources, external links. The user chooses which files may be opened, never the file.
 
 use std::ffi::{OsStr, OsString};
+use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -22,6 +23,9 @@ use crate::source::remote::connection::Connection;
 use crate::source::remote::prefix::Prefix;
 use crate::source::root::{Directory, Root};
 use crate::wire::to_u64;
+
+/// Raw files with elements of HDF5 datasets that each HDF5 file keeps open.
+const OPEN_RAW_FILES: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// The directory of a file, and what may be opened from there.
 #[derive(Debug)]
@@ -65,9 +69,7 @@ type RawFiles = Arc<Mutex<LruCache<(Arc<[Location]>, Vec<u8>), Arc<Neighbour>>>>
 
 /// No raw files yet.
 fn no_raw_files() -> RawFiles {
-    Arc::new(Mutex::new(LruCache::sparse(share_of(
-        limits::OPEN_RAW_FILES,
-    ))))
+    Arc::new(Mutex::new(LruCache::sparse(share_of(OPEN_RAW_FILES))))
 }
 
 /// A file that was found.

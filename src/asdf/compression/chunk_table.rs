@@ -15,6 +15,14 @@ use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::storage::{Extent, Help, Pieces};
 use crate::wire::{to_u64, to_usize};
 
+/// Chunks of one ASDF block whose positions are kept; the others are found from the nearest one
+/// before.
+const CHUNK_MARKS: usize = 1 << 16;
+
+/// Bytes that the positions of chunks in ASDF blocks take, for all files of a mount together:
+/// four blocks with the most chunks.
+const CHUNK_TABLES: u64 = 5 << 20;
+
 /// The compression of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkCodec {
@@ -80,7 +88,7 @@ pub struct SharedTables(Arc<SharedLru<u64, Arc<[Mark]>>>);
 
 impl Default for SharedTables {
     fn default() -> Self {
-        SharedTables(SharedLru::new(limits::CHUNK_TABLES))
+        SharedTables(SharedLru::new(CHUNK_TABLES))
     }
 }
 
@@ -167,7 +175,7 @@ impl ChunkTable {
             start: 0,
         });
         let mut longest = Longest::default();
-        let mut marks = Marks::new(limits::CHUNK_MARKS, 1);
+        let mut marks = Marks::new(CHUNK_MARKS, 1);
         for number in 0.. {
             let mark = walk.next;
             let Some(chunk) = walk.next()? else {
@@ -344,11 +352,11 @@ mod tests {
 
     #[test]
     fn of_many_chunks_every_so_many_th_is_kept() {
-        let count = 2 * limits::CHUNK_MARKS + 3;
+        let count = 2 * CHUNK_MARKS + 3;
         let content: Vec<u8> = (0..count).map(|place| place.to_le_bytes()[0]).collect();
         let bytes: Vec<u8> = content.iter().flat_map(|byte| chunk(&[*byte])).collect();
         let table = table(bytes, to_u64(count)).unwrap();
-        assert!(table.marks().unwrap().len() <= limits::CHUNK_MARKS);
+        assert!(table.marks().unwrap().len() <= CHUNK_MARKS);
         for piece in [0, 1, 2, 3, 4, 5, count / 2, count - 3, count - 2, count - 1] {
             let forgotten = piece % 2 == 0;
             if forgotten {

@@ -678,7 +678,7 @@ fn a_block_that_is_stored_in_far_too_many_bytes_is_not_read_whole() {
                 Ok(content.clone().into()),
                 "{pieces:?}"
             );
-            assert!(pieces.stored_at_once().unwrap() <= limits::BLOCK_PIECE.get());
+            assert!(pieces.stored_at_once().unwrap() <= BLOCK_PIECE.get());
         }
         let most = surplus + 16 * content.len();
         assert!(block_pieces(code, &lengthened(&stored, most), 8).is_ok());

@@ -19,6 +19,13 @@ use crate::memory::marks::Marks;
 use crate::model::{Link, LinkStream, LinkTarget};
 use crate::wire::{Cursor, to_u64, to_usize};
 
+/// Positions that an open directory of an old-style group remembers in a long listing, about 80
+/// bytes each.
+const LISTING_MARKS: usize = 2048;
+
+/// Links between two such positions, at least.
+const LISTING_MARKS_APART: u64 = 128;
+
 const WHAT: &str = "symbol table node";
 
 /// The links of an old-style group.
@@ -238,7 +245,7 @@ impl SymbolTableStream {
             last_name: None,
             leaf: None,
             met: Met::default(),
-            marks: Marks::new(limits::LISTING_MARKS, limits::LISTING_MARKS_APART),
+            marks: Marks::new(LISTING_MARKS, LISTING_MARKS_APART),
             bounds: Bounds::default(),
             is_bounded: false,
         })
