@@ -16,7 +16,7 @@ mod reach;
 mod resources;
 mod seccomp;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod user;
 
 use std::fs::OpenOptions;

@@ -14,6 +14,7 @@ use nix::libc;
 
 use super::*;
 use crate::fs::MountGuard;
+use crate::limits::tests::skip;
 use crate::source::{packets, rights};
 
 /// The file at `path`, of some user.
@@ -70,15 +71,32 @@ fn files() -> tempfile::TempDir {
     directory
 }
 
-/// Calls `attempts` from a thread of its own, which is shut in with this `reach`; passed over where
-/// the kernel has gaps.
+/// Calls `attempts` from a thread of its own, which is shut in with this `reach`; skipped where the
+/// kernel has gaps.
+#[track_caller]
 fn shut_in(reach: &Reach<'_>, attempts: impl FnOnce() + Send) {
-    std::thread::scope(|scope| {
-        scope.spawn(|| match &shut(reach)[..] {
-            [] => attempts(),
-            gaps => eprintln!("passed over: {gaps:?}"),
+    shut_in_by(|| shut(reach), attempts);
+}
+
+/// Calls `attempts` from a thread of its own, after `shut`; skipped where that leaves gaps.
+#[track_caller]
+pub(in crate::cli) fn shut_in_by(
+    shut: impl FnOnce() -> Vec<String> + Send,
+    attempts: impl FnOnce() + Send,
+) {
+    let gaps = std::thread::scope(|scope| {
+        let shut_in = scope.spawn(|| {
+            let gaps = shut();
+            if gaps.is_empty() {
+                attempts();
+            }
+            gaps
         });
+        shut_in.join().unwrap()
     });
+    if !gaps.is_empty() {
+        skip(&gaps.join(", "));
+    }
 }
 
 #[test]
@@ -322,13 +340,9 @@ fn the_network_is_reached_at_the_ports_that_are_named() {
         ports: vec![named.port()],
         connections: 1,
     };
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let gaps = shut_network(&reach);
-            if !gaps.is_empty() {
-                eprintln!("passed over: {gaps:?}");
-                return;
-            }
+    shut_in_by(
+        || shut_network(&reach),
+        || {
             let denied = Some(Errno::EACCES);
             assert!(TcpStream::connect(named).is_ok());
             assert_eq!(errno(TcpStream::connect(other)), denied);
@@ -345,6 +359,6 @@ fn the_network_is_reached_at_the_ports_that_are_named() {
             assert!(Command::new("/bin/true").status().is_err());
             let signalled = nix::sys::signal::kill(nix::unistd::getppid(), None);
             assert_eq!(signalled, Err(Errno::EPERM));
-        });
-    });
+        },
+    );
 }
