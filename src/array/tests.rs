@@ -6,7 +6,6 @@ pub(super) mod sample;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use proptest::prelude::*;
 
@@ -84,7 +83,7 @@ fn one_chunk_answers_without_a_copy() {
 #[test]
 fn a_chunk_is_decoded_once_for_all_who_wait() {
     let sample = Sample {
-        pause: Duration::from_millis(50),
+        waits: |source, _| !source.released.load(Ordering::SeqCst),
         ..Sample::new(&[4096], &[4096], 1)
     };
     let engine = Engine::new(1 << 20, 2);
@@ -100,6 +99,8 @@ fn a_chunk_is_decoded_once_for_all_who_wait() {
                 );
             });
         }
+        eventually("all wait", || engine.statistics().misses == 32);
+        source.released.store(true, Ordering::SeqCst);
     });
     assert_eq!(source.reads.load(Ordering::SeqCst), 1);
     assert_eq!(engine.statistics().chunks_decoded, 1);
@@ -427,11 +428,26 @@ fn a_sequential_reader_finds_its_chunks_decoded() {
     assert_eq!(after.chunks_decoded, 64);
 }
 
+/// Waits until all that is queued has been taken: what is queued behind it, of another array, is
+/// read.
+fn pass_through_the_queue(engine: &Arc<Engine>) {
+    let sample = Sample::new(&[4, 1000], &[1, 1000], 1);
+    let (reader, source) = sample.reader(engine);
+    let stream = Stream::new();
+    for offset in [0, 500] {
+        let cancel = CancelToken::default();
+        reader.read_in(Some(&stream), offset, 500, &cancel).unwrap();
+    }
+    eventually("the end of the queue", || {
+        source.reads.load(Ordering::SeqCst) == 4
+    });
+}
+
 #[test]
 fn a_random_reader_causes_no_other_decodes() {
     let sample = Sample::new(&[64_000], &[1000], 1);
-    let engine = Engine::new(1 << 20, 2);
-    let (reader, _) = sample.reader(&engine);
+    let engine = Engine::new(1 << 20, 1);
+    let (reader, source) = sample.reader(&engine);
     let stream = Stream::new();
     for i in 0..16 {
         let offset = i * 37 % 64 * 1000;
@@ -439,35 +455,36 @@ fn a_random_reader_causes_no_other_decodes() {
             .read_in(Some(&stream), offset, 100, &CancelToken::default())
             .unwrap();
     }
-    std::thread::sleep(Duration::from_millis(50));
-    assert_eq!(engine.statistics().chunks_decoded, 16);
+    pass_through_the_queue(&engine);
+    assert_eq!(source.reads.load(Ordering::SeqCst), 16);
 }
 
 #[test]
 fn a_seek_drops_what_is_queued() {
+    // All chunks behind the first one take until the stream is gone.
     let sample = Sample {
-        pause: Duration::from_millis(20),
+        waits: |source, at| at > 0 && !source.released.load(Ordering::SeqCst),
         ..Sample::new(&[64_000], &[1000], 1)
     };
     let engine = Engine::new(1 << 20, 2);
-    let (reader, _) = sample.reader(&engine);
+    let (reader, source) = sample.reader(&engine);
     let stream = Stream::new();
     for offset in [0, 500] {
         let cancel = CancelToken::default();
         reader.read_in(Some(&stream), offset, 500, &cancel).unwrap();
     }
     drop(stream);
-    let decoded = || engine.statistics().chunks_decoded;
-    let before = decoded();
-    std::thread::sleep(Duration::from_millis(400));
-    // Of the 63 that were queued, those that were being decoded.
-    assert!(decoded() <= before + 4, "{before}, then {}", decoded());
+    source.released.store(true, Ordering::SeqCst);
+    pass_through_the_queue(&engine);
+    // Beside the first one, those that the two threads were decoding.
+    let read = source.reads.load(Ordering::SeqCst);
+    assert!(read <= 3, "{read}");
 }
 
 #[test]
 fn one_read_of_many_chunks_is_decoded_by_all_threads() {
     let sample = Sample {
-        pause: Duration::from_millis(200),
+        waits: |source, _| source.together.load(Ordering::SeqCst) < 2,
         ..Sample::new(&[8, 1000], &[1, 1000], 1)
     };
     let engine = Engine::new(1 << 20, 4);

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use proptest::prelude::*;
 
 use crate::array::{Engine, Reader};
 use crate::error::Result;
+use crate::limits::tests::eventually;
 use crate::memory::effort::Effort;
 use crate::model::Shape;
 use crate::model::array::{Array, Fill, Layout, Storage};
@@ -44,7 +44,7 @@ impl ChunkIndex for Table {
     }
 }
 
-/// A source that counts its reads and takes its time for each.
+/// A source that counts its reads, and lets them wait.
 #[derive(Debug)]
 pub(in crate::array) struct Counting {
     pub(super) bytes: MemorySource,
@@ -53,7 +53,10 @@ pub(in crate::array) struct Counting {
     reading: AtomicU64,
     /// The most reads that were under way at a time.
     pub(super) together: AtomicU64,
-    pause: Duration,
+    /// Whether a read at this offset has to wait still.
+    waits: fn(&Counting, u64) -> bool,
+    /// For `waits`: whether the test has come to its end.
+    pub(super) released: AtomicBool,
 }
 
 impl Source for Counting {
@@ -67,7 +70,7 @@ impl Source for Counting {
             .fetch_add(buffer.len() as u64, Ordering::SeqCst);
         let reading = self.reading.fetch_add(1, Ordering::SeqCst) + 1;
         self.together.fetch_max(reading, Ordering::SeqCst);
-        std::thread::sleep(self.pause);
+        eventually("a read may go on", || !(self.waits)(self, at));
         self.reading.fetch_sub(1, Ordering::SeqCst);
         self.bytes.read_at(at, buffer)
     }
@@ -85,7 +88,8 @@ pub(in crate::array) struct Sample {
     /// Filters were skipped for chunks of odd number.
     pub(super) odd_masked: bool,
     pub(super) fill: Vec<u8>,
-    pub(super) pause: Duration,
+    /// See [`Counting`].
+    pub(super) waits: fn(&Counting, u64) -> bool,
 }
 
 pub(in crate::array) fn byte(i: u64) -> u8 {
@@ -103,7 +107,7 @@ impl Sample {
             partial_unfiltered: false,
             odd_masked: false,
             fill: vec![0; element as usize],
-            pause: Duration::ZERO,
+            waits: |_, _| false,
         }
     }
 
@@ -189,7 +193,8 @@ impl Sample {
             read_bytes: AtomicU64::new(0),
             reading: AtomicU64::new(0),
             together: AtomicU64::new(0),
-            pause: self.pause,
+            waits: self.waits,
+            released: AtomicBool::new(false),
         });
         let shared: SharedSource = Arc::clone(&source) as SharedSource;
         let filters = vec![Filter {

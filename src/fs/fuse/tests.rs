@@ -2,14 +2,13 @@
 
 use std::ffi::{CString, OsStr};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
 
 use nix::errno::Errno;
 use rustix::fs::RawDir;
@@ -19,6 +18,8 @@ use super::{MountOptions, Mounted, mount};
 use crate::error::Error;
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::served::Served;
+use crate::limits::tests::{eventually, skip};
+use crate::memory::lock::lock;
 use crate::model::LinkTarget;
 
 struct Mount {
@@ -38,10 +39,7 @@ impl Mount {
         let unserved = match mount(directory.path(), &options) {
             Ok(unserved) => unserved,
             Err(error) => {
-                // Written past libtest, which shows nothing of a test that passes.
-                let thread = thread::current();
-                let test = thread.name().unwrap_or("a test");
-                let _ = writeln!(std::io::stderr(), "skipped: {test}: {error}");
+                skip(&error.to_string());
                 return None;
             }
         };
@@ -188,18 +186,19 @@ fn a_process_that_waits_can_be_stopped() {
     fake.bytes(800, 1, b"elements");
     fake.slow(800);
     fake.hard(ROOT, "data", 800);
-    let is_slow = std::sync::Arc::clone(&fake.is_failing);
+    let is_slow = Arc::clone(&fake.is_failing);
+    let looks = Arc::clone(&fake.looks);
     let Some(mut mount) = Mount::new(fake, true) else {
         return;
     };
     is_slow.store(true, Ordering::SeqCst);
+    let before = looks.load(Ordering::SeqCst);
     let mut reader = Command::new("cat").arg(mount.path("data")).spawn().unwrap();
-    thread::sleep(Duration::from_millis(200));
+    eventually("its request", || looks.load(Ordering::SeqCst) > before);
     assert!(reader.try_wait().unwrap().is_none());
-    let stopped = Instant::now();
     reader.kill().unwrap();
-    reader.wait().unwrap();
-    assert!(stopped.elapsed() < Duration::from_secs(200), "{stopped:?}");
+    let reader = Mutex::new(reader);
+    eventually("its end", || lock(&reader).try_wait().unwrap().is_some());
     assert!(is_slow.load(Ordering::SeqCst));
 
     is_slow.store(false, Ordering::SeqCst);

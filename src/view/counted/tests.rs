@@ -211,10 +211,8 @@ impl Units for Slow {
 #[test]
 fn a_read_of_a_slow_stream_hands_out_what_it_has() {
     let text = Counted::of(Slow, None);
-    let started = Instant::now();
     let first = text.read_at(0, 1000).unwrap();
     assert!((1..=6).contains(&first.len()), "{}", first.len());
-    assert!(started.elapsed() < limits::STREAM_TIME * 40);
     let next = text.read_at(first.len() as u64, 1).unwrap();
     assert_eq!(&next[..], b"x");
 }

@@ -133,6 +133,7 @@ fn write(pickle: &Pickle, item: Index, out: &mut Vec<u8>) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::tests::processor_time;
 
     /// NumPy's array of so many objects, the first one and others that `rest` names.
     fn array(count: usize, first: &[u8], rest: &[u8]) -> Vec<u8> {
@@ -154,9 +155,9 @@ mod tests {
         let count = limits::PICKLE_VALUES / 2;
         let first = [&text(12 << 20)[..], b"q\x00"].concat();
         let bytes = array(count, &first, &b"h\x00".repeat(count - 1));
-        let started = std::time::Instant::now();
+        let before = processor_time();
         let columns = columns(&bytes).unwrap();
-        assert!(started.elapsed().as_secs() < 20);
+        assert!((processor_time() - before).as_secs() < 20);
         assert_eq!((columns.len(), columns[0].rows()), (1, count as u64));
     }
 
