@@ -28,7 +28,8 @@ pub struct Caches {
 /// written, too.
 ///
 /// # Errors
-/// `Unsupported` for a file of neither format; else as the format says.
+/// `Unsupported` for a file of neither format; else fails if the file cannot be opened in its
+/// format.
 pub fn open(
     source: SharedSource,
     neighbours: Arc<Neighbours>,

@@ -7,8 +7,8 @@ use crate::array::grid::{Grid, Slab};
 use crate::error::Result;
 use crate::source::Source;
 
-/// Bytes between two runs that are read along rather than skipped: about what one more system call
-/// costs.
+/// Largest gap, in bytes, that is read with the runs around it instead of being skipped: about what one
+/// more system call costs.
 const GAP: u64 = 16 << 10;
 
 /// Bytes and runs that one read from an unfiltered chunk collects at most.

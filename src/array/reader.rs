@@ -43,10 +43,10 @@ impl Reader {
     /// The bytes of `array`.
     ///
     /// # Errors
-    /// Why the storage is not readable, as the description says; `Unsupported` for a filter that
-    /// cannot be undone; `Corrupt` where the description contradicts itself; `Limit` for pieces of
-    /// a block over the limit; `Io` (`OutOfMemory`) where the descriptions of all that is open take
-    /// too much.
+    /// Fails with the reason why the storage is not readable, as the description says;
+    /// `Unsupported` for a filter that cannot be undone; `Corrupt` where the description
+    /// contradicts itself; `Limit` for pieces of a block over the limit; `Io` (`OutOfMemory`) where
+    /// the descriptions of all that is open take too much.
     pub(crate) fn new(engine: &Arc<Engine>, array: Arc<Array>) -> Result<Reader> {
         Self::at_depth(engine, array, 0)
     }
@@ -140,7 +140,7 @@ impl Reader {
     /// array: at most `length` bytes from `offset` on.
     ///
     /// # Errors
-    /// `NotFound` where the array has no such chunk; else as `read_in`.
+    /// `NotFound` where the array has no such chunk; else fails as `read_in` does.
     pub(crate) fn read_chunk(
         &self,
         place: &[u64],

@@ -47,7 +47,8 @@ impl Stored {
     /// The bytes of `array`, which is made of no other unless it has no elements.
     ///
     /// # Errors
-    /// Why the storage is not readable; otherwise as [`Reader::new`](crate::array::Reader::new).
+    /// Fails with the reason why the storage is not readable; else fails as
+    /// [`Reader::new`](crate::array::Reader::new) does.
     pub(super) fn new(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Self> {
         let length = array.bytes()?;
         let storage = array.storage.as_ref().map_err(Clone::clone)?;
@@ -209,7 +210,7 @@ impl Stored {
     /// at most `length` bytes from `offset` on.
     ///
     /// # Errors
-    /// `NotFound` where there is no such chunk; as it cannot be decoded.
+    /// `NotFound` where there is no such chunk; fails if it cannot be decoded.
     pub(super) fn read_chunk(
         &self,
         place: &[u64],

@@ -58,7 +58,8 @@ impl Record {
         }
     }
 
-    /// The record of a line. A line that is none is about the file, too: of a process that failed.
+    /// The record that stands in a line. Any other line is about the file, too: a process that failed
+    /// wrote it.
     pub(super) fn of(line: &str) -> Self {
         let sum = line.strip_prefix("sum ").and_then(|numbers| {
             let mut numbers = numbers.split(' ').map(|number| number.parse().ok());

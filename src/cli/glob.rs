@@ -11,7 +11,7 @@ use crate::fs::{Kind, Requests};
 /// matches, in the order of the directories.
 ///
 /// # Errors
-/// `NotFound` where it matches nothing; as a directory cannot be listed.
+/// `NotFound` where it matches nothing; fails if a directory cannot be listed.
 pub(super) fn expand(tree: &dyn Requests, path: &[u8]) -> Result<Vec<Vec<u8>>> {
     if !is_pattern(path) || tree.find(path, false).is_ok() {
         return Ok(vec![path.to_vec()]);

@@ -45,7 +45,7 @@ impl PrefixFiles {
     /// The prefix at `url`, of which a new fetcher tells.
     ///
     /// # Errors
-    /// `ENOENT` where no key begins with it; as the server says.
+    /// `ENOENT` where no key begins with it; else fails with the server's error.
     pub(super) fn open(url: &Url, how: &Reading) -> Result<Self> {
         let call = Arguments::of("ls", how).call(&Location::Url(url.clone()));
         let started = handover::start_fetcher(&call, Stdio::inherit());

@@ -113,7 +113,7 @@ impl RemoteSource {
     /// Opens the prefix.
     ///
     /// # Errors
-    /// `ENOENT` where no key begins with it; as the fetcher says.
+    /// `ENOENT` where no key begins with it; else fails with the fetcher's error.
     pub(super) fn directory(self, options: &mut Options) -> Result<RemoteDirectory> {
         RemoteDirectory::open(&self.connect(options)?)
     }
@@ -121,7 +121,7 @@ impl RemoteSource {
     /// Opens the object.
     ///
     /// # Errors
-    /// `Usage` for a prefix; as the fetcher says.
+    /// `Usage` for a prefix; else fails with the fetcher's error.
     pub(super) fn file(self, options: &mut Options) -> Result<Filesystem> {
         if self.is_prefix {
             return Err(Error::Usage("it is a prefix, not an object".to_owned()));

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// Mounts until the user interrupts it, or the mount ends, and leaves nothing behind.
 ///
 /// # Errors
-/// `Usage` where the source cannot be meant; as there is no place for the mount.
+/// `Usage` where the source cannot be meant; fails if there is no place for the mount.
 pub(super) fn run(call: &Call, mount: Mount) -> Result<ExitCode> {
     advice::refuse(call.program, &mount)?;
     let place = place()?;

@@ -34,7 +34,7 @@ impl FsNode for AttributeFile {
 /// Counts a lookup of the attribute's file that `group`, the directory, shows as `shown`.
 ///
 /// # Errors
-/// `NotFound` where there is no such attribute; as it cannot be read now.
+/// `NotFound` where there is no such attribute; fails if it cannot be read now.
 pub(super) fn enter(directory: &Target<'_>, group: &ViewGroup<'_>, name: &[u8]) -> Result<Entry> {
     let (file, object) = (directory.file, group.object);
     let mut is_missing = false;

@@ -13,8 +13,8 @@ impl Filesystem {
     /// whole file. `damaged` is told what of which object cannot be read.
     ///
     /// # Errors
-    /// `NotFound` where there is nothing that such a document describes; those of `put`; as the
-    /// file cannot be read.
+    /// `NotFound` where there is nothing that such a document describes; those of `put`; fails if
+    /// the file cannot be read.
     pub fn document(
         &self,
         path: &[u8],

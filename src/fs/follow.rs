@@ -28,7 +28,7 @@ pub(super) struct Place {
 /// leads nowhere, or into a file that is not mounted.
 ///
 /// # Errors
-/// `ELOOP` for links without end; as a link on the way, or the object, cannot be read.
+/// `ELOOP` for links without end; fails if a link on the way, or the object, cannot be read.
 pub(super) fn follow(
     mount: &Mount,
     file: &Arc<FileState>,

@@ -36,7 +36,7 @@ impl FsNode for Frame {
 /// Counts a lookup of the picture `name` of the stack whose directory `group` is.
 ///
 /// # Errors
-/// `NotFound` where there is none; as it cannot be found out now.
+/// `NotFound` where there is none; fails if it cannot be found out now.
 pub(super) fn enter(directory: &Target<'_>, group: &ViewGroup<'_>, name: &[u8]) -> Result<Entry> {
     name::refuse_long(name)?;
     let stack = Stack::of(group)?;

@@ -88,7 +88,7 @@ pub struct Mounted {
 /// give up its rights in between, and read the source without them.
 ///
 /// # Errors
-/// `Io` as the system refuses to mount, `Usage` as the helper does.
+/// `Io` if the system refuses to mount, `Usage` if the helper does.
 pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
     let filesystem = Arc::new(Late::default());
     let workers = Workers::new(options.threads);

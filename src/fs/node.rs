@@ -33,8 +33,8 @@ impl<'a> Target<'a> {
     /// Counts a lookup of `inode` under the number `ino`, and describes it.
     ///
     /// # Errors
-    /// Those of `describe`. The lookup is not counted then: the kernel is not told of the inode, so
-    /// that it cannot forget it.
+    /// Fails with the errors of `describe`. The lookup is not counted then: the kernel is not told
+    /// of the inode, so that it cannot forget it.
     pub(super) fn enter(
         mount: &Mount,
         file: &Arc<FileState>,
@@ -152,7 +152,7 @@ pub(super) trait FsNode: Sync {
     /// The entry `name` of this directory; counted.
     ///
     /// # Errors
-    /// `NotFound`; `ENAMETOOLONG` over 255 bytes; as the directory cannot be read.
+    /// `NotFound`; `ENAMETOOLONG` over 255 bytes; fails if the directory cannot be read.
     fn lookup(&self, _target: &Target<'_>, _name: &[u8]) -> Result<Entry> {
         Err(refusal(Errno::ENOTDIR, "lookup"))
     }

@@ -148,7 +148,7 @@ fn path(directory: &Inode) -> &[u8] {
 /// document of a group.
 ///
 /// # Errors
-/// `NotFound`; as it cannot be found out now what stands there.
+/// `NotFound`; fails if it cannot be found out now what stands there.
 pub(super) fn enter(directory: &Target<'_>, name: &[u8]) -> Result<Entry> {
     name::refuse_long(name)?;
     let file = directory.file;

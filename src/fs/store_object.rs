@@ -157,7 +157,7 @@ pub(super) type Tell<'a> = dyn Fn(&Link, &Error) + 'a;
 /// what of it is damaged.
 ///
 /// # Errors
-/// `NotFound` where there is none; as a part of it cannot be read now.
+/// `NotFound` where there is none; fails if a part of it cannot be read now.
 pub(super) fn document(
     file: &FileState,
     node: &Node,

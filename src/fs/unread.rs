@@ -18,7 +18,7 @@ impl Unread {
     /// Opens the regular file at `source`.
     ///
     /// # Errors
-    /// `Io` as the system says.
+    /// `Io` with the system's error.
     pub fn open(source: &Path) -> Result<Self> {
         let failed = |error| Error::io(&error, source.display().to_string());
         let path = source.canonicalize().map_err(failed)?;
@@ -30,7 +30,7 @@ impl Unread {
     /// Opens the object of the URL that `store` was started for.
     ///
     /// # Errors
-    /// `ENOENT` where there is none; as the server says.
+    /// `ENOENT` where there is none; else fails with the server's error.
     pub fn of_object(store: &Arc<Connection>) -> Result<Self> {
         let watch = Watch::of_object(store)?;
         Ok(Unread { watch })
@@ -51,7 +51,7 @@ impl Unread {
     /// The number of the user whose file it is.
     ///
     /// # Errors
-    /// `Io` as the system says.
+    /// `Io` with the system's error.
     pub fn owner(&self) -> Result<u32> {
         Ok(self.watch.attributes()?.uid)
     }

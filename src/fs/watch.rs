@@ -73,7 +73,7 @@ impl Watch {
     /// Opens and watches the object of the URL that `store` was started for.
     ///
     /// # Errors
-    /// `ENOENT` where there is none; as the server says.
+    /// `ENOENT` where there is none; else fails with the server's error.
     pub(super) fn of_object(store: &Arc<Connection>) -> Result<Self> {
         let object = store_object(store)?;
         let again = Arc::clone(store);

@@ -77,7 +77,7 @@ pub fn texts(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Opt
 /// attribute's text may have bytes.
 ///
 /// # Errors
-/// `Limit` for longer ones; as the container where a pointer leads nowhere.
+/// `Limit` for longer ones; the container's error where a pointer leads nowhere.
 pub fn strings(
     container: &dyn Container,
     datatype: &Datatype,

@@ -72,7 +72,8 @@ impl ValueWriter {
     ///
     /// # Errors
     /// `Limit` once `out` is over the limit of `context`; `Corrupt` for an element that is too
-    /// short; as the container where a pointer leads nowhere. The text appended until then stays.
+    /// short; the container's error where a pointer leads nowhere. The text appended until then
+    /// stays.
     pub fn text(&self, element: &[u8], context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
         if let Some(part) = &self.part {
             return part.complex(element, context, out);

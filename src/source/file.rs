@@ -133,8 +133,8 @@ impl FileSource {
     /// Opens the regular file at `path`, and has `changes` watch it.
     ///
     /// # Errors
-    /// `Io` as the system says; `EISDIR` for a directory, `EINVAL` for anything else that is no
-    /// regular file.
+    /// `Io` with the system's error; `EISDIR` for a directory, `EINVAL` for anything else that is
+    /// no regular file.
     pub fn open(path: &Path, changes: Option<&Arc<Changes>>) -> Result<Self> {
         let file = open(path).map_err(|error| Error::io(&error, path.display().to_string()))?;
         Self::from_file(file, path, changes)

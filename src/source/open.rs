@@ -25,13 +25,13 @@ pub trait OpenSource: Source {
     /// Its attributes as they are now.
     ///
     /// # Errors
-    /// `Io` as the system says.
+    /// `Io` with the system's error.
     fn attributes(&self) -> Result<Attributes>;
 
     /// The users that may read it.
     ///
     /// # Errors
-    /// `Io` as the system says.
+    /// `Io` with the system's error.
     fn audience(&self) -> Result<Audience> {
         Ok(Audience::of(self.attributes()?, self.acl()))
     }

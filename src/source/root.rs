@@ -74,7 +74,7 @@ impl Root {
     /// An absolute path to the same file, in which only the last name may be a symbolic link.
     ///
     /// # Errors
-    /// `Io` as the system says.
+    /// `Io` with the system's error.
     pub(super) fn named(&self, path: &Path) -> crate::error::Result<PathBuf> {
         match self {
             Root::Directory(_) => with_real_directory(path),
@@ -111,7 +111,7 @@ impl Root {
 /// An absolute path to the same file, in which only the last name may be a symbolic link.
 ///
 /// # Errors
-/// `Io` as the system says.
+/// `Io` with the system's error.
 pub fn with_real_directory(path: &Path) -> crate::error::Result<PathBuf> {
     let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
     match (path.parent(), path.file_name()) {

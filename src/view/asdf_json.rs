@@ -58,8 +58,8 @@ impl AsdfJson {
     /// The whole text.
     ///
     /// # Errors
-    /// `Limit` where it has more than [`limits::ASDF_JSON_SIZED`] bytes; as what is in it cannot be
-    /// read.
+    /// `Limit` where it has more than [`limits::ASDF_JSON_SIZED`] bytes; fails if what is in it
+    /// cannot be read.
     pub(crate) fn whole(&self) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         let is_more = self.write_on(&mut self.begin(), limits::ASDF_JSON_SIZED, &mut text)?;
@@ -201,8 +201,8 @@ impl ResumableText for AsdfJson {
     }
 
     /// # Errors
-    /// `Limit` for a text of more than [`limits::ASDF_JSON`] bytes; as what is in it cannot be
-    /// read.
+    /// `Limit` for a text of more than [`limits::ASDF_JSON`] bytes; fails if what is in it cannot
+    /// be read.
     fn write_on(&self, place: &mut Progress, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
         loop {
             if place.written > limits::ASDF_JSON {

@@ -19,7 +19,7 @@ use crate::wire::{to_u64, to_usize};
 /// dataspace. `paths` turns the target of a reference into text.
 ///
 /// # Errors
-/// `Limit` where the text has more than [`limits::ATTRIBUTE_TEXT`]; as the container where a
+/// `Limit` where the text has more than [`limits::ATTRIBUTE_TEXT`]; the container's error where a
 /// pointer leads nowhere.
 pub(crate) fn value_lines(
     container: &dyn Container,
@@ -60,7 +60,8 @@ fn lines_within(
 /// is none.
 ///
 /// # Errors
-/// `Limit` where the text is too long for an extended attribute; else as [`value_lines`].
+/// `Limit` where the text is too long for an extended attribute; else fails as [`value_lines`]
+/// does.
 pub(crate) fn xattr_text(
     container: &dyn Container,
     paths: &Paths<'_>,

@@ -23,7 +23,7 @@ impl ChunkLines {
     /// The text of the index of `array`; `None` where it has no chunks.
     ///
     /// # Errors
-    /// Why the storage is not readable.
+    /// Fails with the reason why the storage is not readable.
     pub(crate) fn new(array: Arc<Array>) -> Result<Option<Self>> {
         if array.chunk_shape.is_none() {
             return Ok(None);

@@ -51,7 +51,7 @@ impl LongElements {
     /// where a short one does not do, it is called again, for a long one.
     ///
     /// # Errors
-    /// Those of `write`, and of [`room`](Self::room).
+    /// Fails with the errors of `write`, and of [`room`](Self::room).
     pub(super) fn write(
         &self,
         room: Option<&Room<'_>>,

@@ -71,7 +71,7 @@ impl ResumableText for Description {
 
     /// # Errors
     /// `NotFound` for what the language has no entity for (a committed datatype, a scalar of ASDF);
-    /// `Limit` for too many objects; as the object cannot be read.
+    /// `Limit` for too many objects; fails if the object cannot be read.
     fn write_on(&self, progress: &mut Progress, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
         let mut unread = progress.unread.take();
         let mut damaged = |_: &[u8], error: &Error| {

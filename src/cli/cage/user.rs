@@ -42,7 +42,7 @@ pub(crate) enum Reader {
 /// process keeps its user, and reads what that user may read.
 ///
 /// # Errors
-/// `Io` as the system refuses it; `Usage` where only root may choose a user.
+/// `Io` if the system refuses it; `Usage` where only root may choose a user.
 pub(super) fn become_reader(reader: Reader) -> Result<()> {
     match reader {
         Reader::Chosen(user) if user != geteuid().as_raw() => {

@@ -98,7 +98,7 @@ impl Document {
         Ok(())
     }
 
-    /// Takes text, of which there is none around the root.
+    /// Takes text; around the root there is none.
     fn say(&mut self, text: &str) -> Result<(), Trouble> {
         if self.path.is_empty() && !text.trim().is_empty() {
             return Err(wrong());

@@ -468,7 +468,7 @@ fn failed(id: u64, trouble: &Trouble) -> Reply {
     }
 }
 
-/// The next request; none once the socket is closed, and after a packet that is none.
+/// The next request; `None` once the socket is closed, and after a packet that is no request.
 fn receive(socket: &OwnedFd) -> Option<Request> {
     let mut packet = vec![0; PACKET];
     loop {

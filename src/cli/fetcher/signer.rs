@@ -158,7 +158,7 @@ impl Files {
     /// The files that are `named`, as the user `reader` opens them.
     ///
     /// # Errors
-    /// `Io` as the system says.
+    /// `Io` with the system's error.
     pub(super) fn named(named: Vec<PathBuf>, reader: u32) -> Result<Self> {
         let opened = named.into_iter().map(|path| {
             let opener = opener::start(&std::path::absolute(&path)?, reader)?;

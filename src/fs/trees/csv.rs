@@ -83,7 +83,7 @@ fn group<'a>(
 /// The table that a group is.
 ///
 /// # Errors
-/// `NotFound` where it is none; as a column cannot be found.
+/// `NotFound` where it is none; fails if a column cannot be found.
 pub(super) fn group_columns(subject: &Subject<'_>) -> Result<GroupTable> {
     let (file, node) = (subject.file, subject.node);
     let convention = convention(file, node)?.ok_or(Error::NotFound)?;

@@ -263,7 +263,7 @@ impl Form {
     /// The object's file, opened.
     ///
     /// # Errors
-    /// `NotFound` where it has none; as it is known before reading that it cannot be served.
+    /// `NotFound` where it has none; fails if it is known before reading that it cannot be served.
     pub(in crate::fs) fn open(&self, subject: &Subject<'_>) -> Result<Box<dyn View>> {
         match (self.view, subject.node.array()) {
             (Some(view), Some(_)) => view(subject, subject.elements()?)?.ok_or(Error::NotFound),
@@ -344,7 +344,7 @@ impl<'a> Subject<'a> {
     /// The array, checked.
     ///
     /// # Errors
-    /// `NotFound` where it is none; as it is known not to be readable.
+    /// `NotFound` where it is none; fails if it is known to be unreadable.
     pub(super) fn array(&self) -> Result<Arc<Array>> {
         let array = self.node.array().ok_or(Error::NotFound)?;
         if let Err(error) = &array.storage {
@@ -400,7 +400,7 @@ impl<'a> Subject<'a> {
     /// grows it is written at the open, if that is soon done, so that all of it is of one state.
     ///
     /// # Errors
-    /// `NotFound` where it has none; as it cannot be written now.
+    /// `NotFound` where it has none; fails if it cannot be written now.
     pub(super) fn streamed(
         &self,
         text: Option<impl ResumableText + 'static>,

@@ -319,8 +319,8 @@ impl Connection {
     /// not staged, those `around` them come along.
     ///
     /// # Errors
-    /// `ESTALE` where bytes are missing and the object has changed; as the server says; `EIO` where
-    /// no answer comes; [`Error::unwanted`] once `is_wanted` says so.
+    /// `ESTALE` where bytes are missing and the object has changed; else fails with the server's
+    /// error; `EIO` where no answer comes; [`Error::unwanted`] once `is_wanted` says so.
     pub(super) fn read(
         &self,
         object: &Arc<Staging>,

@@ -67,7 +67,7 @@ impl RemoteDirectory {
     /// The prefix of the URL that `connection` was started for.
     ///
     /// # Errors
-    /// `ENOENT` where no key begins with it; as the server says.
+    /// `ENOENT` where no key begins with it; else fails with the server's error.
     pub fn open(connection: &Arc<Connection>) -> Result<Self> {
         let now = SystemTime::UNIX_EPOCH.elapsed();
         let seconds = now.map_or(0, |now| now.as_secs());

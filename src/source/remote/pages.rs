@@ -25,11 +25,11 @@ use crate::wire::to_u64;
 /// Pages of one run at most, unless one structure is longer.
 const RUN: u64 = (4 << 20) / PAGE;
 
-/// Pages between two that are wanted which are brought along rather than asked for around.
+/// Largest gap, in pages, that is fetched with its neighbours instead of splitting the request.
 const GAP: u64 = 1;
 
-/// The same behind at least twice as many that nobody waits for: a crawl wants some pages of each
-/// object, all over the file, and each request costs more than these do.
+/// The same in a request that nobody waits for, but no more than half of the pages before the gap: a
+/// crawl wants some pages of each object, all over the file, and each request costs more than these.
 const WIDE_GAP: u64 = 4;
 
 /// How long a page that was only expected is kept for its reader when other pages are expected.

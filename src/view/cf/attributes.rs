@@ -14,7 +14,7 @@ use crate::wire::{to_u64, to_usize};
 ///
 /// # Errors
 /// `Unsupported` for a scale or an offset that is not one number, and for others that are neither
-/// numbers nor texts; `Limit` for too many missing values; as an attribute cannot be read.
+/// numbers nor texts; `Limit` for too many missing values; fails if an attribute cannot be read.
 pub(super) fn packing(container: &dyn Container, node: NodeId) -> Result<Attributes> {
     let numbers = |name: &[u8]| numbers(container, node, name);
     let one = |name: &[u8]| {

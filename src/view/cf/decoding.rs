@@ -123,7 +123,7 @@ impl Decoding {
     /// Appends what an element stands for as text.
     ///
     /// # Errors
-    /// `Limit` for a time that is too far away; as [`ValueWriter::text`].
+    /// `Limit` for a time that is too far away; else fails as [`ValueWriter::text`] does.
     pub(super) fn write(
         &self,
         element: &[u8],

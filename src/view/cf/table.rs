@@ -33,7 +33,7 @@ pub(crate) struct Surroundings<'a> {
 /// `stored`.
 ///
 /// # Errors
-/// `NotFound` where it has no such part; as a coordinate cannot be read now.
+/// `NotFound` where it has no such part; fails if a coordinate cannot be read now.
 pub(crate) fn table(
     variable: Variable,
     path: &[u8],

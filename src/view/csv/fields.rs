@@ -41,7 +41,7 @@ pub(crate) trait Cells {
     /// then. `row` is counted from the first that was read, `column` from the first of its fields.
     ///
     /// # Errors
-    /// `Limit` for a longer text; as what the cell points to cannot be read.
+    /// `Limit` for a longer text; fails if what the cell points to cannot be read.
     fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell>;
 
     /// Bytes of the texts of all cells of a row, where they [are

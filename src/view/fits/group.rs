@@ -81,7 +81,7 @@ impl GroupRows {
     /// Those of `table`, which `open` opens.
     ///
     /// # Errors
-    /// `Unsupported` for more columns than FITS has; as `open`.
+    /// `Unsupported` for more columns than FITS has; else fails as `open` does.
     pub(crate) fn of(
         table: GroupTable,
         open: impl FnOnce(GroupTable) -> Result<Rows>,

@@ -27,7 +27,7 @@ use crate::wire::to_u64;
 /// The value of elements of `datatype`, `dims` and C order.
 ///
 /// # Errors
-/// `Limit` where the text becomes too long; as the container where a pointer leads nowhere.
+/// `Limit` where the text becomes too long; the container's error where a pointer leads nowhere.
 pub(super) fn value(
     source: &Source,
     syntax: Syntax,

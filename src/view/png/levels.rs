@@ -88,7 +88,7 @@ impl Levels {
     /// lets a range include.
     ///
     /// # Errors
-    /// Those of `look`.
+    /// Fails with the errors of `look`.
     pub(super) fn of(
         pixel: Pixel,
         samples: u64,

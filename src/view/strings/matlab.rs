@@ -105,7 +105,7 @@ impl Rows {
     /// One of 0 by 0 is the empty string.
     ///
     /// # Errors
-    /// `Corrupt` where it would have elements; as its dimensions cannot be read.
+    /// `Corrupt` where it would have elements; fails if its dimensions cannot be read.
     pub(super) fn none(elements: &Elements) -> Result<Self> {
         let rank = elements.dims.as_deref().map_or(Ok(0), product)?;
         let most = to_u64(limits::RANK);

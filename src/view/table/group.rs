@@ -57,7 +57,7 @@ impl<'a> Group<'a> {
     /// The node of a member.
     ///
     /// # Errors
-    /// `Corrupt` where there is none; as [`find`](Self::find).
+    /// `Corrupt` where there is none; else fails as [`find`](Self::find) does.
     pub(crate) fn member(&self, name: &[u8]) -> Result<Arc<Node>> {
         let found = self.find(name);
         let found = found.map_err(|error| error.of(format_args!("table: {}", quoted(name))))?;
@@ -75,7 +75,7 @@ impl<'a> Group<'a> {
     /// The node that a link of this group leads to, in this file.
     ///
     /// # Errors
-    /// `Limit` after too many; as that cannot be found out.
+    /// `Limit` after too many; fails if that cannot be found out.
     pub(crate) fn followed(&self, link: &Link) -> Result<Option<Arc<Node>>> {
         self.budget
             .spend(MEMBER.saturating_add(to_u64(link.name.len())))?;
@@ -104,7 +104,7 @@ impl<'a> Group<'a> {
     /// whatever its type is then.
     ///
     /// # Errors
-    /// `Corrupt` where it holds something else; as it cannot be read.
+    /// `Corrupt` where it holds something else; fails if it cannot be read.
     pub(crate) fn names_in(&self, attribute: &[u8]) -> Result<Vec<Vec<u8>>> {
         if let Some(names) = attribute_value::texts(self.container, self.id, attribute)? {
             return Ok(names);
@@ -120,7 +120,8 @@ impl<'a> Group<'a> {
     /// All values of a short part of an array, one after another.
     ///
     /// # Errors
-    /// `Limit` for a long one, and for more than a table may have columns; as it cannot be read.
+    /// `Limit` for a long one, and for more than a table may have columns; fails if it cannot be
+    /// read.
     fn bytes(&self, part: &Part) -> Result<Vec<u8>> {
         let most = to_u64(limits::CSV_COLUMNS);
         if part.rows() > most {
@@ -143,7 +144,7 @@ impl<'a> Group<'a> {
     /// The bytes of the first sequence of variable length.
     ///
     /// # Errors
-    /// `Limit` for a long one; as it cannot be read.
+    /// `Limit` for a long one; fails if it cannot be read.
     pub(crate) fn first_sequence(&self, part: &Part) -> Result<Vec<u8>> {
         let reader = Reader::new(self.engine, Arc::clone(&part.array))?;
         let element = reader.read(0, to_usize(part.datatype.size.into())?)?;
@@ -169,8 +170,8 @@ impl<'a> Group<'a> {
     /// The texts of a short part of an array: strings as they are, integers in decimal.
     ///
     /// # Errors
-    /// `Limit` for too many or too long ones; as they cannot be read; `Unsupported` for values of
-    /// other kinds.
+    /// `Limit` for too many or too long ones; fails if they cannot be read; `Unsupported` for
+    /// values of other kinds.
     pub(crate) fn names(&self, part: &Part) -> Result<Vec<Vec<u8>>> {
         let bytes = self.bytes(part)?;
         if let Some(numbers) = numbers(&part.datatype, &bytes) {

@@ -60,7 +60,7 @@ pub(super) fn is_there(group: &Group<'_>) -> Result<bool> {
 /// The table of the members that have most in common; of several such sets the first.
 ///
 /// # Errors
-/// `Limit` for too many columns; as they cannot be found out now.
+/// `Limit` for too many columns; fails if they cannot be found out now.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let mut members = Vec::new();
     let mut counts: HashMap<Rows, usize> = HashMap::new();

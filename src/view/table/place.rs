@@ -76,7 +76,7 @@ impl RowArray {
     /// The bytes of some rows, exactly.
     ///
     /// # Errors
-    /// `Corrupt` where there are no such rows; as they cannot be read.
+    /// `Corrupt` where there are no such rows; fails if they cannot be read.
     pub(super) fn read(&self, rows: &Range<u64>) -> Result<Bytes> {
         if rows.start > rows.end || rows.end > self.rows {
             return Err(Error::corrupt("table: a row that is not there", None));
@@ -195,8 +195,8 @@ impl Values {
     /// The bytes of some rows.
     ///
     /// # Errors
-    /// `Corrupt` where there are no such rows; `Limit` for more than are read at a time; as they
-    /// cannot be read.
+    /// `Corrupt` where there are no such rows; `Limit` for more than are read at a time; fails if
+    /// they cannot be read.
     pub(super) fn read(&self, rows: Range<u64>) -> Result<Bytes> {
         let most = limits::TEXT_ELEMENT_BYTES;
         if self.bytes(rows.end.saturating_sub(rows.start)) > most {

@@ -220,7 +220,7 @@ impl ZarrArray {
     /// The file's own chunk at `place` of the grid, as it is stored.
     ///
     /// # Errors
-    /// `NotFound` where none is; as that cannot be found out.
+    /// `NotFound` where none is; fails if that cannot be found out.
     pub(crate) fn stored_chunk(&self, place: &[u64]) -> Result<Extent> {
         let chunked = self.chunked().ok_or(Error::NotFound)?;
         let found = chunked
