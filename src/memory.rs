@@ -1,5 +1,5 @@
-//! Memory and its bookkeeping: buffers, caches within a weight, arenas, and what one request may
-//! look at.
+//! Memory and its bookkeeping: buffers, caches within a weight, arenas, the gate at which work waits
+//! for memory, and what one request may look at.
 //!
 //! A weight says about how many bytes of memory something takes: a small file can describe large
 //! things, and many of them. It is only ever compared with a bound, so a sum that no number can
@@ -19,6 +19,7 @@ pub mod buffer;
 pub mod cancel;
 pub mod distinct;
 pub mod effort;
+pub(crate) mod gate;
 pub(crate) mod lock;
 pub mod marks;
 pub mod name_arena;

@@ -11,39 +11,26 @@
 //! the room, or some time after the last read.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::array::cache::{Decoded, Key};
 use crate::error::Result;
 use crate::limits;
-use crate::memory::lock::{lock, wait_for};
-use crate::memory::turns::LOOK;
+use crate::memory::gate::{Gate, Queue, Work, fits};
 use crate::model::storage::{IsWanted, still};
 
 /// Grants the bytes of decodes.
 pub(super) struct DecodeMemory {
     threads: usize,
-    state: Mutex<State>,
-    changed: Condvar,
+    gate: Gate<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// By class.
-    lanes: [Lane; CLASSES],
-    next_ticket: u64,
+    /// Bytes of each decode that is under way, by class.
+    taken: [Vec<u64>; CLASSES],
     /// The chunk that was used longest ago first.
     kept: VecDeque<KeptChunk>,
-}
-
-/// The decodes of one class.
-#[derive(Default)]
-struct Lane {
-    /// Bytes of each that is under way.
-    taken: Vec<u64>,
-    /// The decodes that wait: their tickets and bytes.
-    waiting: VecDeque<(u64, u64)>,
 }
 
 const CLASSES: usize = 3;
@@ -55,12 +42,6 @@ const LARGE: usize = 2;
 fn class(bytes: u64) -> usize {
     let ends = [limits::SMALL_DECODE, limits::MEDIUM_DECODE];
     ends.iter().filter(|&&end| bytes > end).count()
-}
-
-impl Lane {
-    fn sum(&self) -> u64 {
-        self.taken.iter().sum()
-    }
 }
 
 /// A chunk that no cache can hold.
@@ -83,8 +64,7 @@ impl DecodeMemory {
     pub(super) fn new(threads: usize) -> Self {
         DecodeMemory {
             threads: threads.max(1),
-            state: Mutex::default(),
-            changed: Condvar::new(),
+            gate: Gate::default(),
         }
     }
 
@@ -94,28 +74,19 @@ impl DecodeMemory {
     /// [`Error::unwanted`] once the decode is not wanted any more.
     pub(super) fn acquire(&self, bytes: u64, is_wanted: &IsWanted<'_>) -> Result<Permit<'_>> {
         let class = class(bytes);
-        let mut state = lock(&self.state);
-        let ticket = state.next_ticket;
-        state.next_ticket += 1;
-        state.lanes[class].waiting.push_back((ticket, bytes));
-        while state.lanes[class].waiting.front() != Some(&(ticket, bytes))
-            || !state.has_room(bytes, self.threads)
-        {
-            if let Err(error) = still(is_wanted) {
-                let waiting = &mut state.lanes[class].waiting;
-                waiting.retain(|(other, _)| *other != ticket);
-                drop(state);
-                self.changed.notify_all();
-                return Err(error);
-            }
-            state = wait_for(&self.changed, state, LOOK);
-        }
-        state.lanes[class].waiting.pop_front();
-        state.lanes[class].taken.push(bytes);
-        let gone = state.make_room(self.threads);
-        drop(state);
+        let work = Work {
+            class,
+            weight: bytes,
+        };
+        let admit = |state: &mut State, queue: &Queue| {
+            let has_room = state.has_room(bytes, queue.first(LARGE), self.threads);
+            has_room.then(|| {
+                state.taken[class].push(bytes);
+                state.make_room(self.threads)
+            })
+        };
+        let gone = self.gate.enter(work, admit, || still(is_wanted))?;
         drop(gone);
-        self.changed.notify_all();
         Ok(Permit {
             memory: self,
             bytes,
@@ -124,11 +95,8 @@ impl DecodeMemory {
 
     /// Decodes that are under way.
     pub(super) fn under_way(&self) -> usize {
-        lock(&self.state)
-            .lanes
-            .iter()
-            .map(|lane| lane.taken.len())
-            .sum()
+        self.gate
+            .look(|state| state.taken.iter().map(Vec::len).sum())
     }
 
     /// Whether one decode of `bytes` bytes leaves room for another of its kind.
@@ -138,13 +106,14 @@ impl DecodeMemory {
 
     /// The chunk, if it is kept here; it counts as used.
     pub(super) fn find(&self, key: Key) -> Option<Decoded> {
-        let mut state = lock(&self.state);
-        let place = state.kept.iter().position(|kept| kept.key == key)?;
-        let mut kept = state.kept.remove(place)?;
-        kept.used = Instant::now();
-        let chunk = Decoded::clone(&kept.chunk);
-        state.kept.push_back(kept);
-        Some(chunk)
+        self.gate.look(|state| {
+            let place = state.kept.iter().position(|kept| kept.key == key)?;
+            let mut kept = state.kept.remove(place)?;
+            kept.used = Instant::now();
+            let chunk = Decoded::clone(&kept.chunk);
+            state.kept.push_back(kept);
+            Some(chunk)
+        })
     }
 
     /// Drops the chunks that were not read for a while; gives the time until another may have to
@@ -152,55 +121,49 @@ impl DecodeMemory {
     pub(super) fn forget_idle(&self) -> Option<Duration> {
         let now = Instant::now();
         let idle = |kept: &KeptChunk| now.duration_since(kept.used);
-        let mut state = lock(&self.state);
-        let mut gone = Vec::new();
-        while state
-            .kept
-            .front()
-            .map(idle)
-            .is_some_and(|idle| idle >= limits::KEPT_TIME)
-        {
-            gone.extend(state.kept.pop_front());
-        }
-        let next = state.kept.front().map(idle);
-        drop(state);
+        let (_gone, next) = self.gate.look(|state| {
+            let is_idle = |kept: &&KeptChunk| idle(kept) >= limits::KEPT_TIME;
+            let many = state.kept.iter().take_while(is_idle).count();
+            let gone: Vec<KeptChunk> = state.kept.drain(..many).collect();
+            (gone, state.kept.front().map(idle))
+        });
         next.map(|idle| limits::KEPT_TIME.saturating_sub(idle))
     }
 }
 
 impl State {
-    fn has_room(&self, bytes: u64, threads: usize) -> bool {
-        let lane = &self.lanes[class(bytes)];
+    /// Whether a decode may begin while the `next_large` one waits.
+    fn has_room(&self, bytes: u64, next_large: Option<u64>, threads: usize) -> bool {
+        let taken = &self.taken[class(bytes)];
+        let sum = taken.iter().sum();
         match class(bytes) {
             SMALL => {
-                let alone = self.lanes[MEDIUM..]
-                    .iter()
-                    .all(|lane| lane.taken.is_empty());
-                let few = alone && lane.taken.len() < threads;
-                few || lane.sum().saturating_add(bytes) <= limits::SMALL_DECODES
+                let few = self.heavy().next().is_none() && taken.len() < threads;
+                few || fits(sum, bytes, limits::SMALL_DECODES)
             }
             MEDIUM => {
-                let sum = lane.sum().saturating_add(bytes);
                 // A large one that waits will have its room when the decodes before it are done.
-                let next = self.lanes[LARGE].waiting.front();
-                let left = next.map(|(_, next)| next.saturating_mul(threads as u64 - 1));
-                let few = sum <= limits::MEDIUM_DECODES && left.is_none_or(|left| sum <= left);
-                self.is_promised(bytes, threads) && (few || lane.taken.is_empty())
+                let left = next_large.map(|next| next.saturating_mul(threads as u64 - 1));
+                let most = limits::MEDIUM_DECODES.min(left.unwrap_or(u64::MAX));
+                fits(sum, bytes, most) && self.is_promised(bytes, threads)
             }
             _ => {
-                let fits = lane.sum().saturating_add(bytes) <= limits::DECODE_BYTES;
-                let is_left = lane.taken.len() + 1 < threads;
-                let may = lane.taken.is_empty() || is_left && fits;
-                may && self.is_promised(bytes, threads)
+                let is_left = taken.is_empty() || taken.len() + 1 < threads;
+                let has_room = is_left && fits(sum, bytes, limits::DECODE_BYTES);
+                has_room && self.is_promised(bytes, threads)
             }
         }
     }
 
+    /// Bytes of the medium and large decodes that are under way.
+    fn heavy(&self) -> impl Iterator<Item = u64> {
+        self.taken[MEDIUM..].iter().flatten().copied()
+    }
+
     /// Whether medium and large decodes stay within the promised bytes with one more.
     fn is_promised(&self, bytes: u64, threads: usize) -> bool {
-        let taken = || self.lanes[MEDIUM..].iter().flat_map(|lane| &lane.taken);
-        let sum: u64 = taken().sum();
-        let largest = taken().max().copied().unwrap_or(0).max(bytes);
+        let sum: u64 = self.heavy().sum();
+        let largest = self.heavy().fold(bytes, u64::max);
         sum.saturating_add(bytes) <= largest.saturating_mul(threads as u64)
     }
 
@@ -219,16 +182,15 @@ impl State {
     fn is_within(&self, threads: usize) -> bool {
         let kept = self.kept.iter().map(|kept| kept.chunk.capacity() as u64);
         let kept: u64 = kept.sum();
-        let under_way = || self.lanes[MEDIUM..].iter().flat_map(|lane| &lane.taken);
-        let decodes = self.kept.iter().map(|kept| &kept.decode);
-        let largest = decodes.chain(under_way()).max().copied().unwrap_or(0);
+        let decodes = self.kept.iter().map(|kept| kept.decode);
+        let largest = decodes.chain(self.heavy()).max().unwrap_or(0);
         let promised = largest.saturating_mul(threads as u64);
-        kept.saturating_add(under_way().sum()) <= promised
+        kept.saturating_add(self.heavy().sum()) <= promised
             && (kept <= limits::DECODE_BYTES || self.kept.len() == 1)
     }
 
     fn give_back(&mut self, bytes: u64) {
-        let list = &mut self.lanes[class(bytes)].taken;
+        let list = &mut self.taken[class(bytes)];
         let place = list.iter().position(|&taken| taken == bytes);
         place.map(|place| list.swap_remove(place));
     }
@@ -237,26 +199,24 @@ impl State {
 impl Permit<'_> {
     /// Keeps the decoded chunk in place of the bytes that its decode took, while there is room.
     pub(super) fn keep(self, key: Key, chunk: &Decoded) {
-        let mut state = lock(&self.memory.state);
-        state.give_back(self.bytes);
-        state.kept.push_back(KeptChunk {
+        let kept = KeptChunk {
             key,
             chunk: Decoded::clone(chunk),
             decode: self.bytes,
             used: Instant::now(),
+        };
+        let _gone = self.memory.gate.change(|state| {
+            state.give_back(self.bytes);
+            state.kept.push_back(kept);
+            state.make_room(self.memory.threads)
         });
-        let gone = state.make_room(self.memory.threads);
-        drop(state);
-        self.memory.changed.notify_all();
         std::mem::forget(self);
-        drop(gone);
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        lock(&self.memory.state).give_back(self.bytes);
-        self.memory.changed.notify_all();
+        self.memory.gate.change(|state| state.give_back(self.bytes));
     }
 }
 
@@ -270,6 +230,10 @@ mod tests {
     impl DecodeMemory {
         fn acquired(&self, bytes: u64) -> Permit<'_> {
             self.acquire(bytes, &|| true).unwrap()
+        }
+
+        fn has_room(&self, bytes: u64) -> bool {
+            self.acquire(bytes, &|| false).is_ok()
         }
     }
 
@@ -304,16 +268,12 @@ mod tests {
         let large = memory.acquired(10 * MANY);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| drop(memory.acquired(MANY)));
-            while lock(&memory.state).lanes[LARGE].waiting.is_empty() {
-                std::thread::yield_now();
-            }
+            memory.gate.await_waiting(1);
             let small: Vec<_> = (0..limits::SMALL_DECODES / limits::SMALL_DECODE)
                 .map(|_| memory.acquired(limits::SMALL_DECODE))
                 .collect();
-            let state = lock(&memory.state);
-            assert!(!state.has_room(limits::SMALL_DECODE, 1));
-            assert_eq!(state.lanes[LARGE].waiting.len(), 1);
-            drop(state);
+            assert!(!memory.has_room(limits::SMALL_DECODE));
+            assert_eq!(memory.gate.waiting(), 1);
             drop((small, large));
             waiting.join().unwrap();
         });
@@ -325,13 +285,13 @@ mod tests {
         let memory = DecodeMemory::new(2);
         let large = memory.acquired(10 * MANY);
         let medium = [memory.acquired(LITTLE), memory.acquired(LITTLE)];
-        assert!(!lock(&memory.state).has_room(10 * MANY, 2));
+        assert!(!memory.has_room(10 * MANY));
         drop(large);
-        assert!(!lock(&memory.state).has_room(LITTLE, 2));
+        assert!(!memory.has_room(LITTLE));
         drop(medium);
         let _large = memory.acquired(limits::MEDIUM_DECODE + 1);
-        assert!(lock(&memory.state).has_room(LITTLE, 2));
-        assert!(!lock(&memory.state).has_room(limits::MEDIUM_DECODE + 1, 2));
+        assert!(memory.has_room(LITTLE));
+        assert!(!memory.has_room(limits::MEDIUM_DECODE + 1));
     }
 
     #[test]
@@ -342,7 +302,7 @@ mod tests {
         let is_wanted = || looks.fetch_add(1, Ordering::Relaxed) < 2;
         let refused = memory.acquire(MANY, &is_wanted).err().unwrap();
         assert!(refused.is_unwanted() && looks.into_inner() == 3);
-        assert!(lock(&memory.state).lanes[LARGE].waiting.is_empty());
+        assert_eq!(memory.gate.waiting(), 0);
         drop(large);
     }
 
@@ -352,9 +312,7 @@ mod tests {
         let first = memory.acquired(MANY);
         std::thread::scope(|scope| {
             let second = scope.spawn(|| drop(memory.acquired(limits::MEDIUM_DECODE + 1)));
-            while lock(&memory.state).lanes[LARGE].waiting.is_empty() {
-                std::thread::yield_now();
-            }
+            memory.gate.await_waiting(1);
             let medium = memory.acquired(limits::MEDIUM_DECODE);
             drop(first);
             second.join().unwrap();
@@ -391,9 +349,11 @@ mod tests {
         };
         assert!((3..=4).contains(&kept(&memory)));
         assert!(memory.forget_idle().is_some());
-        for kept in &mut lock(&memory.state).kept {
-            kept.used = Instant::now().checked_sub(limits::KEPT_TIME).unwrap();
-        }
+        memory.gate.look(|state| {
+            for kept in &mut state.kept {
+                kept.used = Instant::now().checked_sub(limits::KEPT_TIME).unwrap();
+            }
+        });
         assert_eq!(memory.forget_idle(), None);
         assert_eq!(kept(&memory), 0);
     }
