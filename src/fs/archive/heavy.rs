@@ -6,15 +6,13 @@
 //! place for a while: the next request of its reader goes on there.
 
 use std::collections::HashMap;
-use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
 use crate::fs::requests::Ino;
 use crate::limits;
 use crate::memory::cancel::CancelToken;
-use crate::memory::lock::{lock, wait_for};
-use crate::memory::turns::Turns;
+use crate::memory::gate::{Gate, Queue, Work, fits};
 
 /// Bytes up to which a member is light: requests in it do not wait.
 pub(super) const LIGHT: u64 = limits::OPEN_MOUNTED_BYTES / 4;
@@ -27,11 +25,9 @@ const STAY: Duration = Duration::from_secs(1);
 
 /// The heavy members that requests are at work in.
 #[derive(Default)]
-pub(super) struct Heavy {
-    members: Mutex<HashMap<Ino, AtWork>>,
-    changed: Condvar,
-    turns: Turns,
-}
+pub(super) struct Heavy(Gate<Members>);
+
+type Members = HashMap<Ino, AtWork>;
 
 struct AtWork {
     weight: u64,
@@ -62,34 +58,23 @@ impl Heavy {
         if weight <= LIGHT {
             return Ok(None);
         }
-        if self.go_on(entry) {
-            return Ok(Some(Request { heavy: self, entry }));
+        if !self.go_on(entry) {
+            cancel.begin_heavy()?;
+            let admit = |members: &mut Members, _: &Queue| admit(members, entry, weight);
+            let work = Work { class: 0, weight };
+            self.0.enter(work, admit, || cancel.go_on())?;
         }
-        cancel.begin_heavy()?;
-        let _turn = self.turns.wait(|| cancel.go_on())?;
-        let mut members = lock(&self.members);
-        loop {
-            members.retain(|_, at_work| at_work.keeps_its_place());
-            if has_room(&members, entry, weight) {
-                break;
-            }
-            cancel.go_on()?;
-            members = wait_for(&self.changed, members, PAUSE);
-        }
-        members
-            .entry(entry)
-            .or_insert_with(AtWork::new)
-            .begin(weight);
         Ok(Some(Request { heavy: self, entry }))
     }
 
     /// Begins a request in a member that has its place; whether it has it.
     fn go_on(&self, entry: Ino) -> bool {
-        let mut members = lock(&self.members);
-        let own = members.get_mut(&entry);
-        let own = own.filter(|own| own.keeps_its_place() && own.since.elapsed() < STAY);
-        own.map(|own| own.requests = own.requests.saturating_add(1))
-            .is_some()
+        self.0.look(|members| {
+            let own = members.get_mut(&entry);
+            let own = own.filter(|own| own.keeps_its_place() && own.since.elapsed() < STAY);
+            own.map(|own| own.requests = own.requests.saturating_add(1))
+                .is_some()
+        })
     }
 }
 
@@ -117,23 +102,27 @@ impl AtWork {
     }
 }
 
-fn has_room(members: &HashMap<Ino, AtWork>, entry: Ino, weight: u64) -> bool {
+/// Begins a request in a member if there is room for it beside the other members.
+fn admit(members: &mut Members, entry: Ino, weight: u64) -> Option<()> {
+    members.retain(|_, at_work| at_work.keeps_its_place());
     let others = members.iter().filter(|(other, _)| **other != entry);
-    let taken = others.fold(weight, |sum, (_, at_work)| {
+    let taken = others.fold(0, |sum: u64, (_, at_work)| {
         sum.saturating_add(at_work.weight)
     });
-    taken <= limits::HEAVY_AT_WORK || taken == weight
+    fits(taken, weight, limits::HEAVY_AT_WORK).then(|| {
+        let own = members.entry(entry).or_insert_with(AtWork::new);
+        own.begin(weight);
+    })
 }
 
 impl Drop for Request<'_> {
     fn drop(&mut self) {
-        let mut members = lock(&self.heavy.members);
-        if let Some(own) = members.get_mut(&self.entry) {
-            own.requests = own.requests.saturating_sub(1);
-            own.idle_since = Instant::now();
-        }
-        drop(members);
-        self.heavy.changed.notify_all();
+        self.heavy.0.change(|members| {
+            if let Some(own) = members.get_mut(&self.entry) {
+                own.requests = own.requests.saturating_sub(1);
+                own.idle_since = Instant::now();
+            }
+        });
     }
 }
 
@@ -167,8 +156,8 @@ mod tests {
             }
         });
         assert_eq!(most.into_inner(), 2);
-        let left = lock(&heavy.members);
-        assert!(left.values().all(|at_work| at_work.requests == 0));
+        let is_over = |members: &mut Members| members.values().all(|own| own.requests == 0);
+        assert!(heavy.0.look(is_over));
     }
 
     #[test]
