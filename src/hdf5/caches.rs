@@ -7,9 +7,9 @@ use crate::hdf5::cache_image::Structures;
 use crate::hdf5::heap::global::Directory;
 use crate::hdf5::metadata::{BlockCache, BlockRange, TimedBlock};
 use crate::hdf5::object::Object;
-use crate::hdf5::opening::Turns;
 use crate::hdf5::other_files::SourceFile;
 use crate::limits;
+use crate::memory::gate::Turns;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::NodeId;
 

@@ -3,24 +3,13 @@
 //! takes much memory is described by one thread of a mount at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::lock::{lock, wait};
+use crate::memory::gate::{Turn, Turns};
+use crate::memory::lock::lock;
 use crate::wire::to_u64;
-
-/// Lets one thread of a mount at a time take much memory. The thread that has the turn waits for
-/// nothing that others keep while they wait for it.
-#[derive(Debug, Default)]
-pub(crate) struct Turns {
-    is_taken: Mutex<bool>,
-    ended: Condvar,
-}
-
-/// A turn, over when dropped.
-#[derive(Debug)]
-struct Turn(Arc<Turns>);
 
 /// The budget of a description or a source. One that is opened for another has the rest of
 /// that one's bytes and levels; their work is counted together.
@@ -28,6 +17,8 @@ struct Turn(Arc<Turns>);
 pub(crate) struct Opening {
     levels: usize,
     bytes: u64,
+    /// Lets one thread of a mount at a time take much memory. The thread that has the turn waits
+    /// for nothing that others keep while they wait for it.
     turns: Arc<Turns>,
     under_way: Option<Arc<UnderWay>>,
 }
@@ -104,7 +95,7 @@ impl Opening {
             && bytes > limits::VIRTUAL_TURN
         {
             let mut turn = lock(&under_way.turn);
-            turn.get_or_insert_with(|| Turn::wait(&self.turns));
+            turn.get_or_insert_with(|| self.turns.await_turn());
         }
     }
 
@@ -137,24 +128,6 @@ impl Opening {
         if let Some(under_way) = &self.under_way {
             under_way.work.store(0, Ordering::Relaxed);
         }
-    }
-}
-
-impl Turn {
-    fn wait(turns: &Arc<Turns>) -> Self {
-        let mut is_taken = lock(&turns.is_taken);
-        while *is_taken {
-            is_taken = wait(&turns.ended, is_taken);
-        }
-        *is_taken = true;
-        Turn(Arc::clone(turns))
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        *lock(&self.0.is_taken) = false;
-        self.0.ended.notify_one();
     }
 }
 
@@ -197,20 +170,20 @@ mod tests {
 
     #[test]
     fn one_thread_at_a_time_takes_much() {
-        let turns = Arc::default();
+        let turns = Arc::<Turns>::default();
+        let is_taken = || turns.look(|is_taken| *is_taken);
         let [first, second] = [(); 2].map(|()| Opening::none(&turns).description());
         first.await_turn(limits::VIRTUAL_TURN);
-        assert!(!*lock(&turns.is_taken), "that is not much");
+        assert!(!is_taken(), "that is not much");
         first.await_turn(limits::VIRTUAL_TURN + 1);
         first.source().unwrap().await_turn(limits::VIRTUAL_TURN + 1);
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| second.await_turn(limits::VIRTUAL_TURN + 1));
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            assert!(!waiting.is_finished());
+            scope.spawn(|| second.await_turn(limits::VIRTUAL_TURN + 1));
+            turns.await_waiting(1);
             drop(first);
         });
-        assert!(*lock(&turns.is_taken));
+        assert!(is_taken());
         drop(second);
-        assert!(!*lock(&turns.is_taken));
+        assert!(!is_taken());
     }
 }

@@ -4,7 +4,8 @@
 //! that no heavy work is passed for ever. What may be inside together is the caller's rule, which
 //! is asked under the gate's lock; one class waits for another only if that rule says so.
 
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::convert::Infallible;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::memory::lock::lock;
@@ -135,6 +136,37 @@ impl<T> Drop for Ticket<'_, T> {
     }
 }
 
+/// A gate that lets in one at a time: whether one is inside.
+pub(crate) type Turns = Gate<bool>;
+
+/// A turn, over when dropped.
+#[derive(Debug)]
+pub(crate) struct Turn(Arc<Turns>);
+
+impl Turns {
+    /// Waits for the caller's turn, as long as it may `go_on`.
+    ///
+    /// # Errors
+    /// Fails as `go_on` does.
+    pub(crate) fn wait<E>(self: &Arc<Self>, go_on: impl Fn() -> Result<(), E>) -> Result<Turn, E> {
+        let admit = |is_taken: &mut bool, _: &Queue| (!*is_taken).then(|| *is_taken = true);
+        self.enter(Work::default(), admit, go_on)?;
+        Ok(Turn(Arc::clone(self)))
+    }
+
+    /// Waits for the caller's turn, however long that takes.
+    pub(crate) fn await_turn(self: &Arc<Self>) -> Turn {
+        let Ok(turn) = self.wait(|| Ok::<(), Infallible>(()));
+        turn
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.change(|is_taken| *is_taken = false);
+    }
+}
+
 #[cfg(test)]
 impl<T> Gate<T> {
     /// How many wait.
@@ -152,6 +184,7 @@ impl<T> Gate<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::thread;
 
@@ -177,6 +210,35 @@ mod tests {
 
     fn refuses(gate: &Gate<Weights>, class: usize, weight: u64) -> bool {
         enter(gate, class, weight, 0).is_err_and(|error| error.is_unwanted())
+    }
+
+    #[test]
+    fn each_comes_in_the_order_of_its_coming() {
+        let (turns, order) = (Arc::<Turns>::default(), Mutex::new(Vec::new()));
+        let first = turns.await_turn();
+        thread::scope(|scope| {
+            for number in 0..8 {
+                let (turns, order) = (&turns, &order);
+                scope.spawn(move || {
+                    let _turn = turns.await_turn();
+                    order.lock().unwrap().push(number);
+                });
+                turns.await_waiting(number + 1);
+            }
+            drop(first);
+        });
+        assert_eq!(*order.lock().unwrap(), (0..8).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn who_gives_up_holds_up_nobody() {
+        let turns = Arc::<Turns>::default();
+        let first = turns.await_turn();
+        let refused = turns.wait(|| Err(Error::unwanted()));
+        assert!(refused.is_err_and(|error| error.is_unwanted()));
+        assert_eq!(turns.waiting(), 0);
+        drop(first);
+        assert!(turns.wait(|| Err(Error::unwanted())).is_ok());
     }
 
     #[test]
@@ -221,5 +283,27 @@ mod tests {
                 gate.change(|inside| inside[0] = 0);
             }
         });
+    }
+
+    #[test]
+    fn a_panic_loses_nothing() {
+        let turns = Arc::<Turns>::default();
+        let inside = catch_unwind(AssertUnwindSafe(|| {
+            let _turn = turns.await_turn();
+            panic!("on purpose");
+        }));
+        let admitted = catch_unwind(AssertUnwindSafe(|| {
+            turns.enter(
+                Work::default(),
+                |_, _| -> Option<()> { panic!() },
+                || Ok(()),
+            )
+        }));
+        assert!(inside.is_err() && admitted.is_err());
+        let turn = turns.wait(|| Err(Error::unwanted())).unwrap();
+        let waiting = catch_unwind(AssertUnwindSafe(|| turns.wait(|| panic!("on purpose"))));
+        assert!(waiting.is_err() && turns.waiting() == 0);
+        drop(turn);
+        assert!(turns.wait(|| Err(Error::unwanted())).is_ok());
     }
 }
