@@ -18,7 +18,6 @@ use crate::asdf::{chain, scan};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::effort::Effort;
-use crate::memory::lock::lock;
 use crate::model::attribute::{Attribute, Reference};
 use crate::model::datatype::ReferenceKind;
 use crate::model::extras::{BlockFacts, Extras, Mask, ReadAll};
@@ -67,7 +66,7 @@ impl File {
             .tree
             .as_ref()
             .map_or(0, |tree| tree.end.saturating_sub(tree.start));
-        let _turn = (length > limits::TREE_TURN).then(|| lock(&caches.turn));
+        let _turn = (length > limits::TREE_TURN).then(|| caches.turns.await_turn());
         let document = match (&header.tree, &header.error) {
             (_, Some(error)) => Err(error.clone()),
             (None, None) => Ok(Document::empty()),

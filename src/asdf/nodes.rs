@@ -1,9 +1,10 @@
 //! Described nodes that are kept, within bounds for all ASDF files of a mount together.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::asdf::compression::chunk_table::SharedTables;
 use crate::asdf::ndarray::DataBlock;
+use crate::memory::gate::Turns;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::{Node, NodeId, NodeKind};
 use crate::wire::to_u64;
@@ -53,7 +54,7 @@ pub struct Caches {
     /// Where the chunks of compressed blocks are.
     pub(super) tables: SharedTables,
     /// Lets one thread at a time compose a large tree.
-    pub(super) turn: Arc<Mutex<()>>,
+    pub(super) turns: Arc<Turns>,
 }
 
 impl Default for Caches {
@@ -62,7 +63,7 @@ impl Default for Caches {
             small: SharedLru::new(NODE_CACHE),
             large: SharedLru::new(INLINE_KEPT),
             tables: SharedTables::default(),
-            turn: Arc::default(),
+            turns: Arc::default(),
         }
     }
 }
