@@ -25,7 +25,6 @@ pub mod marks;
 pub mod name_arena;
 pub mod positions;
 pub mod shared_lru;
-pub(crate) mod turns;
 pub mod weighted_lru;
 
 use crate::wire::to_u64;

@@ -13,8 +13,8 @@ use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::memory::effort::Effort;
+use crate::memory::gate::{Turn, Turns};
 use crate::memory::lock::lock;
-use crate::memory::turns::{Turn, Turns};
 use crate::model::Array;
 use crate::model::storage::{Chunked, Help, IsWanted, Pieces, StoredChunk, still};
 use crate::source::growing::settled;
@@ -170,7 +170,7 @@ impl Chunks {
     ///
     /// # Errors
     /// [`Error::unwanted`] once it is not wanted any more.
-    pub(super) fn turn(&self, is_wanted: &IsWanted<'_>) -> Result<Option<Turn<'_>>> {
+    pub(super) fn turn(&self, is_wanted: &IsWanted<'_>) -> Result<Option<Turn>> {
         match &self.origin {
             Origin::Block(block) if block.pieces.is_sequential() => {
                 block.turns.wait(|| still(is_wanted)).map(Some)

@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use crate::array::cache::Key;
 use crate::error::{Cause, Error, Result};
 use crate::memory::cancel::CancelToken;
 use crate::memory::lock::{lock, wait_for};
-use crate::memory::turns::LOOK;
+
+/// How often a reader that waits looks whether it still has to.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The decodes under way.
 pub(super) struct Flights<T> {
