@@ -1,0 +1,290 @@
+//! Unit tests of the order in which requests are answered.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+
+use super::queue::File;
+use super::*;
+use crate::memory::cancel::CancelToken;
+
+/// Requests in quick places beside one for each thread.
+const SLOW: usize = limits::SLOW_REQUESTS;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Has a job answer that looks at nothing.
+fn answer(workers: &Workers, object: Object, file: File, mut job: impl FnMut() + Send + 'static) {
+    ask(workers, (object, file), 0, move |_| {
+        job();
+        Attempt::Answered
+    });
+}
+
+/// Has a job answer a thread, which is told what it has of its ticket.
+fn ask(
+    workers: &Workers,
+    of: Of,
+    thread: u32,
+    mut job: impl FnMut(&CancelToken) -> Attempt + Send + 'static,
+) {
+    let ticket = Arc::<Ticket>::default();
+    let token = CancelToken::default().with(&ticket);
+    let asker = Asker { unique: 0, thread };
+    workers.answer(of, (asker, ticket), move || job(&token));
+}
+
+/// A request that goes on until its sender is dropped.
+fn endless(workers: &Workers, object: u64) -> (Sender<()>, Receiver<()>) {
+    endless_of(workers, object, None)
+}
+
+fn endless_of(workers: &Workers, object: u64, file: File) -> (Sender<()>, Receiver<()>) {
+    let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());
+    answer(workers, Object::Content(object), file, move || {
+        begun.send(()).unwrap();
+        let _ended = until.recv();
+    });
+    (end, is_begun)
+}
+
+/// Fills the places of the threads that take requests.
+fn taken(workers: &Arc<Workers>) -> Vec<Sender<()>> {
+    let fill = |object| {
+        let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());
+        let workers = Arc::clone(workers);
+        thread::spawn(move || {
+            answer(&workers, Object::Content(object), None, move || {
+                begun.send(()).unwrap();
+                let _ended = until.recv();
+            });
+        });
+        is_begun.recv_timeout(LIMIT).unwrap();
+        end
+    };
+    (0..workers.0.state().places.threads as u64)
+        .map(fill)
+        .collect()
+}
+
+#[test]
+fn others_are_answered_while_eight_are_slow() {
+    let workers = Arc::new(Workers::new(2));
+    let slow = taken(&workers);
+    let more: Vec<_> = (2..8).map(|object| endless(&workers, object)).collect();
+    for (_, is_begun) in &more {
+        is_begun.recv_timeout(LIMIT).unwrap();
+    }
+    let (_, refused) = endless(&workers, 3);
+    for object in 100..200 {
+        let (sender, answered) = channel();
+        answer(&workers, Object::Content(object), None, move || {
+            sender.send(()).unwrap();
+        });
+        answered.recv_timeout(LIMIT).unwrap();
+    }
+    assert!(refused.try_recv().is_err(), "an object has its share");
+    assert!(workers.0.state().workers <= 12);
+    drop(more);
+    refused.recv_timeout(LIMIT).unwrap();
+    drop(slow);
+}
+
+/// Eight files with ten slow objects each leave places to the others.
+#[test]
+fn a_file_has_its_share_however_many_of_its_objects_are_slow() {
+    let workers = Arc::new(Workers::new(2));
+    let slow = taken(&workers);
+    let of_files = (1000..1080).map(|object| endless_of(&workers, object, Some(object / 10)));
+    let of_files: Vec<_> = of_files.collect();
+    let begun = || {
+        of_files
+            .iter()
+            .filter(|(_, begun)| begun.try_recv().is_ok())
+    };
+    let (mut all, end) = (slow.len(), Instant::now() + LIMIT);
+    while all < SLOW + 2 && Instant::now() < end {
+        all += begun().count();
+        thread::yield_now();
+    }
+    for object in 0..100 {
+        let (sender, answered) = channel();
+        answer(
+            &workers,
+            Object::Content(2000 + object),
+            Some(object % 7),
+            move || {
+                sender.send(()).unwrap();
+            },
+        );
+        answered.recv_timeout(LIMIT).unwrap();
+    }
+    all += begun().count();
+    // One of each file, at the most, is in a place that is left to other files.
+    assert!((SLOW + 2..=SLOW + 2 + 8).contains(&all));
+    drop((slow, of_files));
+}
+
+#[test]
+fn slow_requests_and_their_threads_have_a_bound() {
+    let workers = Arc::new(Workers::new(1));
+    let slow = taken(&workers);
+    let more: Vec<_> = (1..80).map(|object| endless(&workers, object)).collect();
+    let begun = || {
+        let begun = more.iter().filter(|(_, begun)| begun.try_recv().is_ok());
+        begun.count()
+    };
+    let (mut all, end) = (1, Instant::now() + LIMIT);
+    while all < SLOW + 1 && Instant::now() < end {
+        all += begun();
+        thread::yield_now();
+    }
+    thread::sleep(5 * limits::SLOW_REQUEST);
+    all += begun();
+    assert_eq!(all, SLOW + 1);
+    assert!(workers.0.state().workers <= SLOW + 1 + 1);
+    drop((slow, more));
+}
+
+/// Requests that come to heavy work, each of an object of its own, and how many are at it.
+fn heavy(workers: &Workers, many: u64) -> (Vec<Sender<()>>, Arc<AtomicUsize>) {
+    let at_work = Arc::<AtomicUsize>::default();
+    let ask_one = |object| {
+        let (end, until) = channel::<()>();
+        let at_work = Arc::clone(&at_work);
+        let of = (Object::Description(object), None);
+        ask(workers, of, 1 + object as u32, move |cancel| {
+            let begun = cancel.begin_heavy();
+            if cancel.is_put_off_by(&begun) {
+                return Attempt::PutOff;
+            }
+            at_work.fetch_add(1, Ordering::Relaxed);
+            while cancel.go_on().is_ok() && until.try_recv() == Err(TryRecvError::Empty) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            at_work.fetch_sub(1, Ordering::Relaxed);
+            Attempt::Answered
+        });
+        end
+    };
+    ((0..many).map(ask_one).collect(), at_work)
+}
+
+/// Waits until it is so.
+fn until(is_so: impl Fn() -> bool) {
+    let end = Instant::now() + LIMIT;
+    while !is_so() {
+        assert!(Instant::now() < end, "it takes too long");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whatever the number of heavy requests, so many of them are at work as there are threads, and
+/// the others wait as data.
+#[test]
+fn heavy_requests_keep_no_other_waiting_however_many_they_are() {
+    for many in [8, 24, 100, 1000] {
+        let workers = Workers::new(2);
+        let (ends, at_work) = heavy(&workers, many);
+        until(|| at_work.load(Ordering::Relaxed) == 2);
+        for object in 2000..2100 {
+            let (sender, answered) = channel();
+            answer(&workers, Object::Content(object), None, move || {
+                sender.send(()).unwrap();
+            });
+            answered.recv_timeout(LIMIT).unwrap();
+        }
+        assert_eq!(at_work.load(Ordering::Relaxed), 2, "{many}");
+        assert!(workers.0.state().workers <= 6, "{many}");
+        drop(ends);
+        until(|| {
+            workers.0.state().places.requests().next().is_none() && workers.0.state().is_idle()
+        });
+    }
+}
+
+/// Those that take long and did not say so before go on in heavy places when others wait.
+#[test]
+fn slow_requests_make_room_for_others() {
+    let workers = Arc::new(Workers::new(1));
+    let taken = taken(&workers);
+    let (began, has_ended) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+    for object in 0..100 {
+        let (began, has_ended) = (Arc::clone(&began), Arc::clone(&has_ended));
+        let of = (Object::Content(object), None);
+        ask(&workers, of, 0, move |cancel| {
+            began.fetch_add(1, Ordering::Relaxed);
+            loop {
+                match cancel.go_on() {
+                    _ if has_ended.load(Ordering::Relaxed) => return Attempt::Answered,
+                    Ok(()) => thread::sleep(Duration::from_millis(1)),
+                    Err(_) => return Attempt::PutOff,
+                }
+            }
+        });
+    }
+    let (sender, answered) = channel();
+    answer(&workers, Object::Content(2000), None, move || {
+        sender.send(()).unwrap();
+    });
+    answered.recv_timeout(LIMIT).unwrap();
+    assert!(began.load(Ordering::Relaxed) > SLOW + 1);
+    has_ended.store(true, Ordering::Relaxed);
+    drop(taken);
+}
+
+#[test]
+fn who_has_gone_is_waited_for_no_more() {
+    let workers = Workers::new(2);
+    let (ends, at_work) = heavy(&workers, 50);
+    until(|| at_work.load(Ordering::Relaxed) == 2);
+    let askers = workers.askers();
+    assert_eq!(askers.waiting_for(Duration::ZERO).unwrap().len(), 50);
+    assert!(askers.waiting_for(LIMIT).unwrap().is_empty());
+    askers.leave(|asker| asker.thread != 7);
+    until(|| askers.waiting_for(Duration::ZERO) == Some(vec![7]));
+    until(|| at_work.load(Ordering::Relaxed) == 1);
+    drop((ends, workers));
+    until(|| askers.waiting_for(Duration::ZERO).is_none());
+}
+
+#[test]
+fn requests_of_one_object_keep_their_order_where_one_is_begun_at_a_time() {
+    let workers = Arc::new(Workers::new(1));
+    let slow = taken(&workers);
+    let (sender, answered) = channel();
+    for number in 0..50 {
+        let sender = sender.clone();
+        answer(&workers, Object::Content(7), None, move || {
+            sender.send(number).unwrap();
+        });
+    }
+    let order: Vec<_> = (0..50)
+        .map(|_| answered.recv_timeout(LIMIT).unwrap())
+        .collect();
+    assert_eq!(order, (0..50).collect::<Vec<_>>());
+    drop(slow);
+}
+
+#[test]
+fn as_many_as_there_are_threads_are_under_way_and_a_panic_ends_none() {
+    let workers = Workers::new(4);
+    let workers = Arc::new(workers);
+    let slow = taken(&workers);
+    answer(&workers, Object::Values, None, || panic!("on purpose"));
+    drop(slow);
+    let barrier = Arc::new(Barrier::new(4));
+    let meeting: Vec<_> = (0..4)
+        .map(|_| {
+            let (workers, barrier) = (Arc::clone(&workers), Arc::clone(&barrier));
+            thread::spawn(move || {
+                answer(&workers, Object::Content(5), None, move || {
+                    barrier.wait();
+                });
+            })
+        })
+        .collect();
+    for thread in meeting {
+        thread.join().unwrap();
+    }
+}
