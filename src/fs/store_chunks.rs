@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use crate::error::Result;
-use crate::limits;
 use crate::memory;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, IndexCursor};
