@@ -15,6 +15,7 @@ use crate::fs::stat::{Entry, Kind};
 use crate::fs::store_chunks::ChunkNames;
 use crate::fs::store_object::{Store, document, find, has_stored_chunks, in_store};
 use crate::fs::trees;
+use crate::fs::trees::view_tree::ViewTree;
 use crate::limits;
 use crate::model::{Link, Node};
 use crate::view::View;
@@ -111,7 +112,7 @@ fn place(node: &Node, path: &[u8]) -> Result<Option<Place>> {
 fn store(target: &Target<'_>) -> Result<Store> {
     let number = target.mount.others.number_in_source(target.inode.tree);
     let tree = trees::of_number(number);
-    tree.and_then(|tree| tree.store).ok_or(Error::NotFound)
+    tree.and_then(ViewTree::store).ok_or(Error::NotFound)
 }
 
 /// Bytes of a chunk; `None` where only its texts tell.

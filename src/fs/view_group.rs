@@ -19,7 +19,7 @@ use crate::fs::namespace::{Directory, LinkEntry, Namespace};
 use crate::fs::other_files::ShownAt;
 use crate::fs::store_object::{NO_COORDINATE, Presence, presence};
 use crate::fs::trees;
-use crate::fs::trees::view_tree::{Form, ViewTree};
+use crate::fs::trees::view_tree::{Form, Shape, ViewTree};
 use crate::fs::{name, symlink};
 use crate::limits;
 use crate::model::{LinkTarget, Node, NodeId, NodeKind};
@@ -158,7 +158,7 @@ impl<'a> ViewGroup<'a> {
     /// The variable of a store that netCDF gave another name, as a dimension has its own.
     fn find_variable(&self, shown: &[u8]) -> Result<ViewEntry> {
         let name = [NO_COORDINATE, &*self.tree.group_name(shown)].concat();
-        if self.tree.store.is_none() || name.len() > limits::NAME_BYTES {
+        if self.tree.store().is_none() || name.len() > limits::NAME_BYTES {
             return Err(Error::NotFound);
         }
         let entry = self.in_store(&self.source.find(&name)?)?;
@@ -184,7 +184,7 @@ impl<'a> ViewGroup<'a> {
     /// # Errors
     /// Fails if the root cannot be read now.
     pub(super) fn root_files(&self) -> Result<Vec<ViewEntry>> {
-        if self.tree.store.is_some() {
+        if self.tree.store().is_some() {
             return self.document().map(|document| vec![document]);
         }
         let Some(name) = self.tree.root_name.filter(|_| self.is_root()) else {
@@ -286,7 +286,7 @@ impl<'a> ViewGroup<'a> {
     /// # Errors
     /// Fails if the object cannot be read now.
     pub(super) fn forms(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
-        if self.tree.store.is_some() {
+        if self.tree.store().is_some() {
             return self
                 .in_store(found)
                 .map(|entry| entry.into_iter().collect());
@@ -451,10 +451,13 @@ impl<'a> ViewGroup<'a> {
     fn has_directory(&self, node: &Node) -> bool {
         match node.kind {
             NodeKind::Group => true,
-            NodeKind::Array(ref array) if self.tree.of_references => References::is_made_of(array),
-            NodeKind::Array(ref array) if self.tree.of_frames => Frames::are_in(array),
-            NodeKind::Array(_) | NodeKind::CommittedDatatype(_) => self.tree.of_attributes,
             NodeKind::Scalar(_) => false,
+            NodeKind::Array(ref array) => match self.tree.shape {
+                Shape::References => References::is_made_of(array),
+                Shape::Frames => Frames::are_in(array),
+                shape => shape == Shape::Attributes,
+            },
+            NodeKind::CommittedDatatype(_) => self.tree.shape == Shape::Attributes,
         }
     }
 

@@ -21,7 +21,7 @@ use crate::fs::stat::{Entry, Kind};
 use crate::fs::store::{self, StoreFile};
 use crate::fs::symlink;
 use crate::fs::trees;
-use crate::fs::trees::view_tree::{Form, Size, Subject};
+use crate::fs::trees::view_tree::{Form, Shape, Size, Subject};
 use crate::fs::view_group::{ViewEntry, ViewGroup};
 use crate::memory::distinct::keep_first_of_each;
 use crate::model::{Node, NodeId};
@@ -54,17 +54,18 @@ impl FsNode for ViewDirectory {
 
     fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
         let group = view_group(target)?;
-        if group.tree.of_attributes && name.starts_with(b"@") {
-            return attribute_file::enter(target, &group, name);
-        }
-        if group.tree.of_references && !group.is_of_group()? {
-            return reference_link::enter(target, &group, name);
-        }
-        if group.tree.of_frames && !group.is_of_group()? {
-            return frame::enter(target, &group, name);
-        }
-        if group.tree.store.is_some() && (name == DOCUMENT || group.is_of_array()?) {
-            return store::enter(target, name);
+        match group.tree.shape {
+            Shape::Attributes if name.starts_with(b"@") => {
+                return attribute_file::enter(target, &group, name);
+            }
+            Shape::References if !group.is_of_group()? => {
+                return reference_link::enter(target, &group, name);
+            }
+            Shape::Frames if !group.is_of_group()? => return frame::enter(target, &group, name),
+            Shape::Store(_) if name == DOCUMENT || group.is_of_array()? => {
+                return store::enter(target, name);
+            }
+            _ => {}
         }
         match group.find(name) {
             Err(Error::NotFound) => selection::enter(target, name),
@@ -74,7 +75,7 @@ impl FsNode for ViewDirectory {
 
     /// A store is asked for many names that it has not, and no link leads out of it.
     fn lacks_for_good(&self, target: &Target<'_>) -> bool {
-        view_group(target).is_ok_and(|group| group.tree.store.is_some())
+        view_group(target).is_ok_and(|group| group.tree.store().is_some())
     }
 
     fn list(
@@ -264,14 +265,17 @@ fn list(
     visit: &mut Visit<'_>,
 ) -> Result<()> {
     let group = view_group(target)?;
-    if group.tree.of_references && !group.is_of_group()? {
-        return reference_link::list(target, &group, first, visit);
-    }
-    if group.tree.of_frames && !group.is_of_group()? {
-        return frame::list(target, &group, first, visit);
-    }
-    if group.tree.store.is_some() && group.is_of_array()? {
-        return store::list(target, listing, first, visit);
+    match group.tree.shape {
+        Shape::References if !group.is_of_group()? => {
+            return reference_link::list(target, &group, first, visit);
+        }
+        Shape::Frames if !group.is_of_group()? => {
+            return frame::list(target, &group, first, visit);
+        }
+        Shape::Store(_) if group.is_of_array()? => {
+            return store::list(target, listing, first, visit);
+        }
+        _ => {}
     }
     let (begin, mount) = (first - DOTS, target.mount);
     let attributes = listing.attributes(first == DOTS, || attribute_names(&group));
@@ -341,7 +345,7 @@ impl Show for ViewEntry {
 
 fn attribute_names(group: &ViewGroup<'_>) -> AttributeNames {
     let mut found = AttributeNames::default();
-    if group.tree.of_attributes {
+    if group.tree.shape == Shape::Attributes {
         let names = &mut found.names;
         let listed = group
             .file

@@ -1,10 +1,10 @@
 //! `.h5fs/attrs`: the attributes of an object as files of its directory.
 
-use crate::fs::trees::view_tree::{ViewTree, WITHOUT_FILES};
+use crate::fs::trees::view_tree::{Shape, ViewTree, WITHOUT_FILES};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"attrs",
     number: 4,
-    of_attributes: true,
+    shape: Shape::Attributes,
     ..WITHOUT_FILES
 };

@@ -1,7 +1,9 @@
 //! `.h5fs/png`: arrays of numbers, parts of them, and each picture of a stack, as PNG files.
 
 use crate::error::Result;
-use crate::fs::trees::view_tree::{Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES};
+use crate::fs::trees::view_tree::{
+    Form, OF_NOTHING, Shape, Size, Subject, ViewTree, WITHOUT_FILES,
+};
 use crate::view::View;
 use crate::view::elements::{Elements, opened};
 use crate::view::image::Image;
@@ -10,7 +12,7 @@ use crate::view::png::{self, File};
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"png",
     number: 36,
-    of_frames: true,
+    shape: Shape::Frames,
     forms: &[Form {
         number: 37,
         suffix: b".png",

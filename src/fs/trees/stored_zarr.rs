@@ -2,11 +2,11 @@
 //! for their filters: for copies that nothing is compressed anew for.
 
 use crate::fs::store_object::Store;
-use crate::fs::trees::view_tree::{ViewTree, WITHOUT_FILES};
+use crate::fs::trees::view_tree::{Shape, ViewTree, WITHOUT_FILES};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"stored.zarr",
     number: 32,
-    store: Some(Store::Stored),
+    shape: Shape::Store(Store::Stored),
     ..WITHOUT_FILES
 };

@@ -30,20 +30,27 @@ pub(in crate::fs) struct ViewTree {
     /// The number of its directories in inode numbers. It stays what it is whatever other trees
     /// there are.
     pub(in crate::fs) number: Tree,
-    /// Whether an object has a directory, with a file for each of its attributes, instead of a
-    /// file.
-    pub(in crate::fs) of_attributes: bool,
-    /// Whether an array of references has a directory, with a link for each of its elements.
-    pub(in crate::fs) of_references: bool,
-    /// Whether a stack of pictures has a directory, with a file of the first form for each of them.
-    pub(in crate::fs) of_frames: bool,
-    /// The chunks that it has, where it is a Zarr store: each group and array has a directory, with
-    /// its document in it.
-    pub(in crate::fs) store: Option<Store>,
+    /// The objects that have a directory in it, beside groups, and what is in that.
+    pub(in crate::fs) shape: Shape,
     /// The name under which the root itself, too, has its files here.
     pub(in crate::fs) root_name: Option<&'static [u8]>,
     /// The forms of its files: an object has a file of each form that fits it.
     pub(in crate::fs) forms: &'static [Form],
+}
+
+/// The objects of a tree that have a directory, beside groups, and what is in that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::fs) enum Shape {
+    /// None has.
+    Files,
+    /// Each object, with a file for each of its attributes.
+    Attributes,
+    /// An array of references, with a link for each of its elements.
+    References,
+    /// A stack of pictures, with a file of the first form for each of them.
+    Frames,
+    /// Each array of a Zarr store, with its document and these chunks; a group has its document.
+    Store(Store),
 }
 
 /// A form of the files in a tree of views.
@@ -71,10 +78,7 @@ pub(in crate::fs) type ViewOfElements = fn(&Subject<'_>, Elements) -> Result<Opt
 pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
     name: b"",
     number: 0,
-    of_attributes: false,
-    of_references: false,
-    of_frames: false,
-    store: None,
+    shape: Shape::Files,
     root_name: None,
     forms: &[],
 };
@@ -118,16 +122,21 @@ pub(in crate::fs) struct Subject<'a> {
 }
 
 impl ViewTree {
+    /// The chunks that it has, where it is a Zarr store.
+    pub(in crate::fs) fn store(&self) -> Option<Store> {
+        match self.shape {
+            Shape::Store(store) => Some(store),
+            _ => None,
+        }
+    }
+
     /// The name of the directory of an object that the source's tree shows as `name`.
     pub(in crate::fs) fn directory_name(&self, name: &[u8]) -> Vec<u8> {
-        if self.of_attributes {
-            return match name {
-                [b'@', rest @ ..] => name::clip([b"%40", rest].concat()),
-                _ => name.to_vec(),
-            };
-        }
-        if self.store.is_some() {
-            return in_store(name);
+        match (self.shape, name) {
+            (Shape::Attributes, [b'@', rest @ ..]) => return name::clip([b"%40", rest].concat()),
+            (Shape::Attributes, _) => return name.to_vec(),
+            (Shape::Store(_), _) => return in_store(name),
+            _ => {}
         }
         let guarded = self.suffixes().find_map(|(dotted, suffix)| {
             let stem = name.strip_suffix(dotted)?;
@@ -139,12 +148,10 @@ impl ViewTree {
     /// The source's name for the group whose directory is `shown`; the reverse of
     /// [`directory_name`](Self::directory_name).
     pub(in crate::fs) fn group_name(&self, shown: &[u8]) -> Vec<u8> {
-        if self.store.is_some() {
-            return in_tree(shown);
-        }
-        let guarded = match self.of_attributes {
-            true => shown.strip_prefix(b"%40").map(|rest| [b"@", rest].concat()),
-            false => self.suffixes().find_map(|(dotted, suffix)| {
+        let guarded = match self.shape {
+            Shape::Store(_) => Some(in_tree(shown)),
+            Shape::Attributes => shown.strip_prefix(b"%40").map(|rest| [b"@", rest].concat()),
+            _ => self.suffixes().find_map(|(dotted, suffix)| {
                 let stem = shown.strip_suffix(suffix)?.strip_suffix(b"%2E")?;
                 Some([stem, dotted].concat())
             }),
