@@ -1,10 +1,25 @@
 //! Bytes to numbers: a bounded cursor, and the checksums that the formats put on their metadata.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::disallowed_methods,
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::as_conversions
+    )
+)]
+
 pub mod checksum;
+mod count;
 pub mod crc32;
 mod cursor;
+mod extent;
 
+pub use count::Count;
 pub use cursor::Cursor;
+pub use extent::Extent;
 
 use crate::error::{Error, Result};
 

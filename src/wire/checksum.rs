@@ -3,6 +3,8 @@
 //! HDF5 3.0 speaks of "Jenkins' lookup3 algorithm" without stating it; the algorithm is Bob
 //! Jenkins', in the public domain since May 2006.
 
+use crate::wire::Count;
+
 /// The lookup3 hash of `bytes`, from the initial value 0.
 pub fn lookup3(bytes: &[u8]) -> u32 {
     let mut words = Words::new(bytes.len());
@@ -15,7 +17,7 @@ pub fn lookup3(bytes: &[u8]) -> u32 {
 pub fn lookup3_without(bytes: &[u8], place: usize) -> u32 {
     let mut words = Words::new(bytes.len());
     // As many bytes from the front as hold the place, and are mixed in before the last ones.
-    let front = place.saturating_add(4).next_multiple_of(BLOCK);
+    let front = place.with_more(4).next_multiple_of(BLOCK);
     let (front, rest) = bytes.split_at_checked(front).unwrap_or((bytes, &[]));
     let mut front = front.to_vec();
     let hole = front.iter_mut().skip(place).take(4);

@@ -5,7 +5,7 @@
 use std::ops::RangeInclusive;
 
 use crate::error::{Error, Result};
-use crate::wire::to_u64;
+use crate::wire::{Count, Extent, to_u64};
 
 /// Walks a slice; every read is checked, every error names the structure and the absolute offset.
 #[derive(Debug, Clone)]
@@ -30,8 +30,7 @@ impl<'a> Cursor<'a> {
 
     /// Absolute offset of the next byte; where that is not known, its offset in the structure.
     pub fn at(&self) -> u64 {
-        let start = self.start.unwrap_or(0);
-        start.saturating_add(to_u64(self.position))
+        Extent::cut(self.start.unwrap_or(0), to_u64(self.position)).end()
     }
 
     /// Absolute offset of the next byte, where it is known.
@@ -46,7 +45,7 @@ impl<'a> Cursor<'a> {
 
     /// Bytes not yet read.
     pub fn remaining(&self) -> usize {
-        self.bytes.len().saturating_sub(self.position)
+        self.bytes.len().left_after(self.position)
     }
 
     /// This structure is corrupt here, for the reason `why`.
@@ -83,10 +82,11 @@ impl<'a> Cursor<'a> {
 
     /// The next bytes must be `signature`.
     pub fn signature(&mut self, signature: &[u8]) -> Result<()> {
+        let start = self.position;
         if self.take(signature.len())? == signature {
             return Ok(());
         }
-        self.position = self.position.saturating_sub(signature.len());
+        self.position = start;
         Err(self.corrupt("wrong signature"))
     }
 
