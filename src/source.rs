@@ -3,14 +3,13 @@
 //! Nothing is mapped into memory: a file that is truncated under a mapping kills the process with
 //! SIGBUS, a `pread` beyond the end is an error like any other.
 //!
-//! A sum of two numbers from a file is checked where it is made. Where a difference saturates, 0
-//! says that nothing is left; where a sum does, its parts have been checked before, or fit in
-//! memory.
+//! A sum of two numbers from a file is checked where it is made, see [`Extent`].
 
 #![cfg_attr(
     not(test),
     deny(
         clippy::arithmetic_side_effects,
+        clippy::disallowed_methods,
         clippy::indexing_slicing,
         clippy::unwrap_used,
         clippy::as_conversions
@@ -52,7 +51,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::wire::to_usize;
+use crate::wire::{Count, Extent, to_usize};
 
 /// Bytes with a length, readable from any thread at any offset; immutable, unless they grow.
 pub trait Source: Send + Sync + fmt::Debug {
@@ -84,7 +83,7 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// Bytes that can be read from `at` on in one piece: to the end, or to where the address space
     /// has a gap.
     fn available(&self, at: u64) -> u64 {
-        self.length().saturating_sub(at)
+        self.length().left_after(at)
     }
 
     /// Whether asking for bytes takes long: then it pays to find out what will be read, and to say
@@ -160,13 +159,11 @@ pub fn read_shared_block(
     Ok(block)
 }
 
-/// `Corrupt` where `at..at + length` is not inside the source.
-pub fn check_range(source: &dyn Source, at: u64, length: u64, what: &str) -> Result<()> {
-    match at.checked_add(length) {
-        Some(end) if end <= source.length() => Ok(()),
-        _ => Err(Error::corrupt(
-            format!("{what}: reaches past the end of the file"),
-            at,
-        )),
-    }
+/// `length` bytes at `at`, which are inside the source.
+///
+/// # Errors
+/// `Corrupt` if they are not.
+pub fn check_range(source: &dyn Source, at: u64, length: u64, what: &str) -> Result<Extent> {
+    let range = Extent::checked(at, length).filter(|range| range.is_within(source.length()));
+    range.ok_or_else(|| Error::corrupt(format!("{what}: reaches past the end of the file"), at))
 }

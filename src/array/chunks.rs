@@ -16,7 +16,7 @@ use crate::memory::effort::Effort;
 use crate::memory::gate::{Turn, Turns};
 use crate::memory::lock::lock;
 use crate::model::Array;
-use crate::model::storage::{Chunked, Help, IsWanted, Pieces, StoredChunk, still};
+use crate::model::storage::{Chunked, Help, IsWanted, Pieces, StoredChunk, StoredExtent, still};
 use crate::source::growing::settled;
 use crate::source::{SharedSource, check_range};
 
@@ -228,8 +228,10 @@ impl Chunks {
         if let Some(block) = self.far_block() {
             // Only its decoder knows which bytes a piece needs.
             let parts = block.place(0..self.grid.chunks());
-            let mut parts = parts.iter();
-            return parts.all(|part| part.source.has(part.offset, part.length));
+            let is_here = |StoredExtent { source, extent }: &StoredExtent| {
+                source.has(extent.start(), extent.length())
+            };
+            return parts.iter().all(is_here);
         }
         let (Some(located), Some(chunked)) = (&self.located, self.chunked()) else {
             return true;
@@ -418,7 +420,7 @@ fn is_never_applied(chunked: &Chunked, error: Error) -> Result<()> {
 /// before the file is that long.
 fn is_in(source: &SharedSource, offset: u64, length: u64) -> Result<()> {
     settled(&**source, || {
-        check_range(&**source, offset, length, "stored chunk")
+        check_range(&**source, offset, length, "stored chunk").map(drop)
     })
 }
 

@@ -6,68 +6,62 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::{Buffer, BufferPool};
-use crate::model::storage::{Extent, Help, Pieces};
-use crate::source::Urgency;
+use crate::model::storage::{Help, Pieces, StoredExtent};
+use crate::source::{SharedSource, Urgency};
+use crate::wire::{Count, Extent};
 
 /// Bytes of a piece.
 const PIECE: u64 = 256 << 10;
 
-/// Each extent with the offset of its first byte in the array.
+/// Each extent with its place in the array.
 #[derive(Debug)]
-pub(super) struct Extents(Vec<(u64, Extent)>);
+pub(super) struct Extents(Vec<(Extent, StoredExtent)>);
 
 impl Extents {
     /// An array in `extents`, which follow each other.
-    pub(super) fn new(extents: &[Extent]) -> Self {
+    pub(super) fn new(extents: &[StoredExtent]) -> Self {
         let mut next = 0_u64;
-        let with_start = |extent: &Extent| {
-            let start = next;
-            next = next.saturating_add(extent.length);
-            (start, extent.clone())
+        let with_place = |stored: &StoredExtent| {
+            let place = Extent::cut(next, stored.extent.length());
+            next = place.end();
+            (place, stored.clone())
         };
-        Extents(extents.iter().map(with_start).collect())
+        Extents(extents.iter().map(with_place).collect())
     }
 
-    /// The extents that bytes `offset..end` of the array meet: where each begins in the array, and
-    /// the range there that it has.
-    fn met(&self, offset: u64, end: u64) -> impl Iterator<Item = (&Extent, u64, u64)> {
-        let is_before =
-            |(start, extent): &(u64, Extent)| start.saturating_add(extent.length) <= offset;
+    /// Where the bytes `wanted` of the array are.
+    fn met(&self, wanted: Extent) -> impl Iterator<Item = (&SharedSource, Extent)> {
+        let is_before = |(place, _): &(Extent, _)| place.end() <= wanted.start();
         let met = self.0[self.0.partition_point(is_before)..].iter();
-        let met = met.take_while(move |(start, _)| *start < end);
-        met.map(move |(start, extent)| {
-            let from = offset.saturating_sub(*start);
-            let to = extent.length.min(end.saturating_sub(*start));
-            (extent, from, to)
+        let met = met.take_while(move |(place, _)| place.start() < wanted.end());
+        met.map(move |(place, stored)| {
+            let part = place.intersect(wanted);
+            let skipped = part.start() - place.start();
+            let part = stored.extent.after(skipped).first(part.length());
+            (&stored.source, part)
         })
     }
 
     /// Whether reading bytes `offset..end` may take long.
     pub(super) fn is_far(&self, offset: u64, end: u64) -> bool {
-        let mut met = self.met(offset, end);
-        met.any(|(extent, ..)| extent.source.is_far())
+        let mut met = self.met(Extent::between(offset, end));
+        met.any(|(source, _)| source.is_far())
     }
 
     /// Whether a sequential reader gets bytes behind `offset..end` sooner if they are asked for.
     pub(super) fn reads_ahead(&self, offset: u64, end: u64) -> bool {
-        let mut met = self.met(offset, end);
-        met.any(|(extent, ..)| extent.source.reads_ahead())
+        let mut met = self.met(Extent::between(offset, end));
+        met.any(|(source, _)| source.reads_ahead())
     }
 
     /// Asks sources for these ranges of the array.
     pub(super) fn ask(&self, ranges: impl Iterator<Item = Range<u64>>, urgency: Urgency) {
-        let met = ranges.flat_map(|range| self.met(range.start, range.end));
-        let asked = met.filter(|(extent, from, to)| from < to && extent.source.reads_ahead());
+        let met = ranges.flat_map(|range| self.met(range.into()));
+        let asked = met.filter(|(source, part)| !part.is_empty() && source.reads_ahead());
         let asked: Vec<_> = asked.take(limits::RANGES_AT_ONCE).collect();
-        let of_one = |one: &(&Extent, _, _), next: &(&Extent, _, _)| {
-            Arc::ptr_eq(&one.0.source, &next.0.source)
-        };
-        for group in asked.chunk_by(of_one) {
-            let range = |(extent, from, to): &(&Extent, u64, u64)| {
-                (extent.offset.saturating_add(*from), to - from)
-            };
-            let ranges: Vec<_> = group.iter().map(range).collect();
-            group[0].0.source.prefetch(&ranges, urgency);
+        for group in asked.chunk_by(|(one, _), (next, _)| Arc::ptr_eq(one, next)) {
+            let ranges = group.iter().map(|(_, part)| (part.start(), part.length()));
+            group[0].0.prefetch(&ranges.collect::<Vec<_>>(), urgency);
         }
     }
 
@@ -77,22 +71,19 @@ impl Extents {
     /// `Corrupt` where the extents end before; otherwise as a source cannot be read.
     pub(super) fn read(&self, offset: u64, end: u64, pool: &BufferPool) -> Result<Buffer> {
         let mut reply = pool.buffer((end - offset) as usize)?;
-        let mut next = offset;
-        let is_before =
-            |(start, extent): &(u64, Extent)| start.saturating_add(extent.length) <= offset;
-        for (start, extent) in &self.0[self.0.partition_point(is_before)..] {
-            let stop = start.saturating_add(extent.length).min(end);
-            if next >= stop {
-                continue;
+        let mut rest = &mut reply[..];
+        for (source, part) in self.met(Extent::between(offset, end)) {
+            let here;
+            (here, rest) = rest.split_at_mut(part.length() as usize);
+            if !part.is_empty() {
+                source.read_at(part.start(), here)?;
             }
-            let target = &mut reply[(next - offset) as usize..(stop - offset) as usize];
-            let at = extent.offset.checked_add(next - start);
-            let at = at.ok_or_else(|| Error::corrupt("address of an array", extent.offset))?;
-            extent.source.read_at(at, target)?;
-            next = stop;
         }
-        if next < end {
-            let what = format!("array's storage ends at its byte {next}");
+        if !rest.is_empty() {
+            let what = format!(
+                "array's storage ends at its byte {}",
+                end - rest.len() as u64
+            );
             return Err(Error::corrupt(what, None));
         }
         Ok(reply)
@@ -126,13 +117,14 @@ impl Pieces for ExtentPieces {
         self.length
     }
 
-    fn place(&self, pieces: Range<u64>) -> Vec<Extent> {
-        let end = pieces.end.saturating_mul(PIECE).min(self.length);
-        let met = self.extents.met(pieces.start.saturating_mul(PIECE), end);
-        let part = |(extent, from, to): (&Extent, u64, u64)| Extent {
-            source: Arc::clone(&extent.source),
-            offset: extent.offset.saturating_add(from),
-            length: to.saturating_sub(from),
+    fn place(&self, pieces: Range<u64>) -> Vec<StoredExtent> {
+        let end = pieces.end.times(PIECE).min(self.length);
+        let met = self
+            .extents
+            .met(Extent::between(pieces.start.times(PIECE), end));
+        let part = |(source, extent): (&SharedSource, Extent)| StoredExtent {
+            source: Arc::clone(source),
+            extent,
         };
         met.take(limits::RANGES_AT_ONCE).map(part).collect()
     }
@@ -140,7 +132,7 @@ impl Pieces for ExtentPieces {
     fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         let start = piece.checked_mul(PIECE).filter(|&at| at < self.length);
         let start = start.ok_or(Error::NotFound)?;
-        let end = start.saturating_add(PIECE).min(self.length);
-        self.extents.read(start, end, help.pool)
+        let piece = Extent::between(start, self.length).first(PIECE);
+        self.extents.read(start, piece.end(), help.pool)
     }
 }

@@ -126,7 +126,8 @@ impl Chunks {
 /// Asks for some pieces of a block.
 fn ask_of_block(block: &dyn Pieces, pieces: Range<u64>, urgency: Urgency) {
     for part in block.place(pieces) {
-        part.source.prefetch(&[(part.offset, part.length)], urgency);
+        let range = (part.extent.start(), part.extent.length());
+        part.source.prefetch(&[range], urgency);
     }
 }
 

@@ -217,8 +217,9 @@ mod tests {
     use crate::array::tests::sample::{byte, plain, range};
     use crate::memory::buffer::Buffer;
     use crate::model::array::Storage;
-    use crate::model::storage::{Extent, Help, Pieces};
+    use crate::model::storage::{Help, Pieces, StoredExtent};
     use crate::source::memory::MemorySource;
+    use crate::wire::Extent;
 
     /// A block whose byte number i is `byte(i)`; it counts what is decoded.
     #[derive(Debug)]
@@ -338,10 +339,9 @@ mod tests {
     #[test]
     fn pieces_of_a_file_are_kept_for_elements_that_stand_apart() {
         const LENGTH: u64 = 512 << 10;
-        let extent = Extent {
+        let extent = StoredExtent {
             source: Arc::new(MemorySource::new((0..LENGTH).map(byte).collect())),
-            offset: 0,
-            length: LENGTH,
+            extent: Extent::cut(0, LENGTH),
         };
         let base = Arc::new(plain(&[LENGTH], 1, Storage::Extents(vec![extent])));
         for (run, kept) in [(LONG_RUN - 1, 2), (LONG_RUN, 0)] {

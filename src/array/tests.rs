@@ -18,9 +18,10 @@ use crate::memory::buffer::Buffer;
 use crate::memory::effort::Effort;
 use crate::model::array::{Fill, Storage};
 use crate::model::storage::{
-    ChunkIndex, ChunkVisitor, Extent, Help, IndexCursor, Pieces, StoredChunk,
+    ChunkIndex, ChunkVisitor, Help, IndexCursor, Pieces, StoredChunk, StoredExtent,
 };
 use crate::source::memory::MemorySource;
+use crate::wire::Extent;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
@@ -212,10 +213,9 @@ fn a_large_unfiltered_chunk_is_read_in_parts() {
 
 #[test]
 fn extents_follow_each_other() {
-    let extent = |bytes: &[u8], offset, length| Extent {
+    let extent = |bytes: &[u8], offset, length| StoredExtent {
         source: Arc::new(MemorySource::new(bytes.to_vec())),
-        offset,
-        length,
+        extent: Extent::cut(offset, length),
     };
     let extents = vec![
         extent(b"xxabc", 2, 3),

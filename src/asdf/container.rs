@@ -22,7 +22,7 @@ use crate::model::attribute::{Attribute, Reference};
 use crate::model::datatype::ReferenceKind;
 use crate::model::extras::{BlockFacts, Extras, Mask, ReadAll};
 use crate::model::link::{Link, LinkStream, LinkTarget};
-use crate::model::storage::Extent;
+use crate::model::storage::StoredExtent;
 use crate::model::{Array, Container, Node, NodeId, NodeKind, Scalar, ScalarValue};
 use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
@@ -290,7 +290,7 @@ impl Container for File {
     fn weight(&self) -> u64 {
         let blocks = to_u64(self.contents.blocks().list.len());
         let blocks = blocks.saturating_mul(BLOCK_WEIGHT);
-        let text = self.tree_text().map_or(0, |text| text.length);
+        let text = self.tree_text().map_or(0, |text| text.extent.length());
         let tree = self.tree.weight().saturating_add(text);
         tree.saturating_add(blocks)
     }
@@ -369,12 +369,11 @@ impl LinkStream for Links {
 }
 
 impl Extras for File {
-    fn tree_text(&self) -> Option<Extent> {
-        let range = self.header.tree.as_ref()?;
-        Some(Extent {
+    fn tree_text(&self) -> Option<StoredExtent> {
+        let range = self.header.tree.clone()?;
+        Some(StoredExtent {
             source: Arc::clone(&self.source),
-            offset: range.start,
-            length: range.end.saturating_sub(range.start),
+            extent: range.into(),
         })
     }
 

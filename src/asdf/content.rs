@@ -17,8 +17,9 @@ use crate::model::Shape;
 use crate::model::array::{Array, Fill, Layout, Storage};
 use crate::model::datatype::{ByteOrder, Datatype};
 use crate::model::extras::ReadAll;
-use crate::model::storage::{Extent, Pipeline};
+use crate::model::storage::{Pipeline, StoredExtent};
 use crate::source::SharedSource;
+use crate::wire::{Count, Extent};
 
 /// Blocks of an ASDF file whose headers are kept, with the decoders that belong to them.
 const BLOCK_CACHE: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
@@ -103,7 +104,8 @@ impl Contents {
         let block = &cached.block;
         let storage = match block.size() {
             Ok(length) if block.is_plain() => {
-                Ok(Storage::Extents(vec![self.extent(block, 0, length)]))
+                let extent = self.extent(block, 0, length);
+                extent.map(|extent| Storage::Extents(vec![extent]))
             }
             _ => compression::pieces(&self.source, block, &self.caches).map(Storage::Encoded),
         };
@@ -116,12 +118,15 @@ impl Contents {
     }
 
     /// `length` bytes of a plain block's content.
-    pub(crate) fn extent(&self, block: &Block, offset: u64, length: u64) -> Extent {
-        Extent {
+    ///
+    /// # Errors
+    /// `Corrupt` if they reach past the last address.
+    pub(crate) fn extent(&self, block: &Block, offset: u64, length: u64) -> Result<StoredExtent> {
+        let content = Extent::new(block.data, offset.with_more(length), "block")?;
+        Ok(StoredExtent {
             source: Arc::clone(&self.source),
-            offset: block.data.saturating_add(offset),
-            length,
-        }
+            extent: content.after(offset),
+        })
     }
 
     /// Compares the block with its checksum. The specification wants the sum of the stored bytes;

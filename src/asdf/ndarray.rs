@@ -425,7 +425,7 @@ impl BlockView {
         self.check(dims, &strides, block.size()?, block.at)?;
         let run = self.run(dims, &strides)?;
         if block.is_plain() && run == bytes {
-            let extent = contents.extent(&block, self.offset, bytes);
+            let extent = contents.extent(&block, self.offset, bytes)?;
             return Ok(Storage::Extents(vec![extent]));
         }
         let base = contents.array(place)?;

@@ -63,7 +63,9 @@ fn read(array: &Array) -> Result<Vec<u8>> {
     match array.storage.as_ref().map_err(Clone::clone)? {
         Storage::Extents(extents) => {
             let mut bytes = vec![0; length];
-            extents[0].source.read_at(extents[0].offset, &mut bytes)?;
+            extents[0]
+                .source
+                .read_at(extents[0].extent.start(), &mut bytes)?;
             Ok(bytes)
         }
         Storage::Encoded(pieces) => {

@@ -25,7 +25,7 @@ use crate::memory::weighted_lru::WeightedLru;
 use crate::model::array::{Fill, Layout, Storage};
 use crate::model::datatype::ByteOrder;
 use crate::model::paths::PathIndex;
-use crate::model::storage::{Extent, Pipeline};
+use crate::model::storage::{Pipeline, StoredExtent};
 use crate::model::{Array, Container, Datatype, NodeId, Shape};
 use crate::source::identity::Identity;
 use crate::source::neighbours::Neighbours;
@@ -406,15 +406,15 @@ impl FileState {
     ///
     /// # Errors
     /// Fails as [`open_bytes`](Self::open_bytes) does.
-    pub(super) fn open_extent(&self, extent: Extent) -> Result<Box<dyn View>> {
+    pub(super) fn open_extent(&self, stored: StoredExtent) -> Result<Box<dyn View>> {
         self.open_bytes(Arc::new(Array {
             datatype: Datatype::integer(1, false, ByteOrder::Little),
-            shape: Shape::fixed(vec![extent.length]),
+            shape: Shape::fixed(vec![stored.extent.length()]),
             fill: Fill::Zero,
             layout: Layout::Block,
             chunk_shape: None,
             pipeline: Pipeline::default(),
-            storage: Ok(Storage::Extents(vec![extent])),
+            storage: Ok(Storage::Extents(vec![stored])),
         }))
     }
 

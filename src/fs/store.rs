@@ -126,7 +126,7 @@ fn chunk_length(
         return Ok(array.chunk_bytes());
     }
     let chunk = if_lasting(array.stored_chunk(place))?;
-    Ok(Some(chunk.map_or(UNKNOWN, |chunk| chunk.length)))
+    Ok(Some(chunk.map_or(UNKNOWN, |chunk| chunk.extent.length())))
 }
 
 /// The path of what stands as `name` in `directory`, from that of the object on.

@@ -15,7 +15,7 @@ impl FsNode for TreeText {
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
         let extras = target.file.container.extras().ok_or(Error::NotFound)?;
-        Ok(target.sized(extras.tree_text().map_or(0, |text| text.length)))
+        Ok(target.sized(extras.tree_text().map_or(0, |text| text.extent.length())))
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {

@@ -75,7 +75,7 @@ fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Patch> {
     cursor.skip(metadata.structure_size(parents, 0, 0))?;
     let from = cursor.at();
     cursor.skip(to_usize(length)?)?;
-    Ok(Patch { at, length, from })
+    Patch::new(at, length, from)
 }
 
 fn too_many() -> Error {

@@ -19,10 +19,10 @@ use crate::hdf5::number_form::Address;
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
 use crate::hdf5::virtual_layout;
 use crate::model::array::{Fill, Layout, Mappings, Storage};
-use crate::model::storage::{ChunkIndex, Chunked, Extent, Pipeline};
+use crate::model::storage::{ChunkIndex, Chunked, Pipeline, StoredExtent};
 use crate::model::{Array, Datatype, Shape};
 use crate::source::raw_file::RawFile;
-use crate::wire::to_u64;
+use crate::wire::{Count, Extent, to_u64};
 
 /// Reads the messages of one dataset.
 pub(crate) struct DatasetReader<'a> {
@@ -224,11 +224,8 @@ impl StorageParts<'_> {
             ));
         }
         let source = Arc::clone(metadata.source());
-        Ok(Storage::Extents(vec![Extent {
-            source,
-            offset,
-            length: bytes,
-        }]))
+        let extent = Extent::new(offset, bytes, "contiguous data")?;
+        Ok(Storage::Extents(vec![StoredExtent { source, extent }]))
     }
 
     /// Raw files whose parts follow each other until all elements are there.
@@ -245,17 +242,14 @@ impl StorageParts<'_> {
             if length == 0 {
                 continue;
             }
-            if slot.offset.checked_add(length).is_none() {
+            let Some(extent) = Extent::checked(slot.offset, length) else {
                 let what = "external data files: a part is past all files";
                 return Err(Error::corrupt(what, message.at));
-            }
-            missing = missing.saturating_sub(length);
+            };
+            missing = missing.left_after(length);
             let neighbours = Arc::clone(self.reader.context.other_files.neighbours());
-            extents.push(Extent {
-                source: Arc::new(RawFile::new(neighbours, slot.name)),
-                offset: slot.offset,
-                length,
-            });
+            let source = Arc::new(RawFile::new(neighbours, slot.name));
+            extents.push(StoredExtent { source, extent });
         }
         match missing {
             0 => Ok(Storage::Extents(extents)),

@@ -12,9 +12,9 @@ use crate::limits;
 use crate::memory::piece;
 use crate::model::region::Region;
 use crate::model::regions::{RegionAt, Regions};
-use crate::model::storage::{Chunked, Extent, Pieces, Pipeline};
+use crate::model::storage::{Chunked, Pieces, Pipeline, StoredExtent};
 use crate::model::{Datatype, Shape};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// HDF5: dataset. ASDF: ndarray.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Array {
         };
         let along = self.shape.dims().iter().zip(&chunked.chunk_shape);
         let chunks = along.map(|(&extent, &chunk)| extent.div_ceil(chunk.max(1)));
-        Some(chunks.fold(1, u64::saturating_mul))
+        Some(chunks.fold(1, u64::times))
     }
 
     /// Whether it has so few chunks that a listing counts the stored ones.
@@ -69,11 +69,13 @@ impl Array {
     pub fn weight(&self) -> u64 {
         let storage = self.storage.as_ref().map_or(0, Storage::weight);
         let dims = to_u64(self.shape.dims().len()) << 5;
-        to_u64(size_of::<Array>())
-            .saturating_add(dims)
-            .saturating_add(self.datatype.weight())
-            .saturating_add(storage)
-            .saturating_add(self.pipeline.weight())
+        u64::together([
+            to_u64(size_of::<Array>()),
+            dims,
+            self.datatype.weight(),
+            storage,
+            self.pipeline.weight(),
+        ])
     }
 }
 
@@ -125,7 +127,7 @@ pub enum Storage {
     /// The elements themselves. HDF5: compact. ASDF: inline.
     Inline(Arc<[u8]>),
     /// Pieces that follow each other. HDF5: contiguous (one piece), external raw files (one each).
-    Extents(Vec<Extent>),
+    Extents(Vec<StoredExtent>),
     /// A grid of chunks.
     Chunked(Chunked),
     /// ASDF: a block that has to be decoded, as one-dimensional bytes.
@@ -142,7 +144,7 @@ impl Storage {
             Storage::Inline(bytes) => piece(bytes.len()),
             Storage::Extents(extents) => {
                 let sources = extents.iter().map(|extent| extent.source.weight());
-                sources.fold(piece(size_of_val(&**extents)), u64::saturating_add)
+                piece(size_of_val(&**extents)).with_more(u64::together(sources))
             }
             Storage::Virtual(mappings) => mappings.weight(),
             _ => 0,
@@ -255,7 +257,7 @@ impl Mappings {
         let last = self.list.last();
         if last.is_none_or(|last| !Arc::ptr_eq(&last.source, &source)) {
             let own = piece(to_usize(source.weight()).unwrap_or(usize::MAX));
-            self.sources = self.sources.saturating_add(own);
+            self.sources = self.sources.with_more(own);
         }
         self.list.push(Packed {
             region,
@@ -283,8 +285,7 @@ impl Mappings {
     /// Bytes of memory that they take, about.
     pub fn weight(&self) -> u64 {
         let list = piece(size_of_val(&*self.list));
-        let own = list.saturating_add(self.regions.weight());
-        own.saturating_add(self.sources)
+        u64::together([list, self.regions.weight(), self.sources])
     }
 
     fn unpacked(&self, packed: &Packed) -> Mapping {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::model::storage::Extent;
+use crate::model::storage::StoredExtent;
 use crate::model::{Array, NodeId};
 
 /// The content of a file beside its graph of nodes.
 pub trait Extras: Send + Sync {
     /// The tree's text, to the end of the line of its end marker; `None` in a file without a tree.
-    fn tree_text(&self) -> Option<Extent>;
+    fn tree_text(&self) -> Option<StoredExtent>;
 
     /// Whether the group is a sequence, whose names are numbers.
     fn is_sequence(&self, group: NodeId) -> bool;

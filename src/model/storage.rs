@@ -9,6 +9,7 @@ use crate::memory;
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::memory::effort::Effort;
 use crate::source::SharedSource;
+use crate::wire::{Count, Extent};
 
 /// The bytes of an encoded block, cut into pieces of equal length that are decoded one by one.
 pub trait Pieces: Send + Sync + fmt::Debug {
@@ -34,7 +35,7 @@ pub trait Pieces: Send + Sync + fmt::Debug {
 
     /// Where the stored bytes of these pieces are, as far as that is known before they are decoded:
     /// all of the block's for all of its pieces.
-    fn place(&self, _pieces: Range<u64>) -> Vec<Extent> {
+    fn place(&self, _pieces: Range<u64>) -> Vec<StoredExtent> {
         Vec::new()
     }
 
@@ -97,13 +98,11 @@ pub fn still(is_wanted: &IsWanted<'_>) -> Result<()> {
 
 /// A run of the array's bytes, as they are in a source.
 #[derive(Debug, Clone)]
-pub struct Extent {
+pub struct StoredExtent {
     /// Where they are.
     pub source: SharedSource,
-    /// Offset in that source, in bytes.
-    pub offset: u64,
-    /// Length in bytes.
-    pub length: u64,
+    /// Where they are in that source.
+    pub extent: Extent,
 }
 
 /// A regular grid of separately stored chunks; the last ones along a dimension may stick out.
@@ -181,7 +180,7 @@ impl Pipeline {
     /// Bytes of memory that the filters' parameters take, about.
     pub fn weight(&self) -> u64 {
         let parameters = |filter: &Filter| memory::piece(size_of_val(&*filter.parameters));
-        self.0.iter().map(parameters).fold(0, u64::saturating_add)
+        u64::together(self.0.iter().map(parameters))
     }
 }
 

@@ -27,6 +27,7 @@ use crate::source::identity::{Fingerprint, Identity};
 use crate::source::mount_guard::MountGuard;
 use crate::source::neighbours::Neighbours;
 use crate::source::policy::Policy;
+use crate::wire::Count;
 
 /// The directory.
 #[derive(Debug)]
@@ -140,7 +141,7 @@ impl Directory for Beneath {
             return (0, 0);
         };
         let unit = u64::try_from(found.block_size()).unwrap_or(0);
-        let bytes = |blocks: u64| blocks.saturating_mul(unit);
+        let bytes = |blocks: u64| blocks.times(unit);
         (bytes(found.blocks()), bytes(found.blocks_free()))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::source::{SharedSource, Source, Urgency};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// Sources at ascending addresses; what lies between the end of one and the start of the next is
 /// nowhere.
@@ -14,27 +14,21 @@ pub struct Concatenation {
 
 #[derive(Debug)]
 struct Member {
-    start: u64,
-    end: u64,
+    place: Extent,
     source: SharedSource,
 }
 
 impl Member {
     /// The part of a range that is in this member, as that counts its bytes.
     fn part(&self, (at, length): (u64, u64)) -> Option<(u64, u64)> {
-        let start = at.max(self.start);
-        let length = at.saturating_add(length).min(self.end).checked_sub(start)?;
-        let start = start.checked_sub(self.start)?;
-        (length > 0).then_some((start, length))
+        let part = self.place.intersect(Extent::cut(at, length));
+        let start = part.start().left_after(self.place.start());
+        (!part.is_empty()).then_some((start, part.length()))
     }
 
     fn new((start, source): (u64, SharedSource)) -> Result<Self> {
-        let past_all = || Error::corrupt("a member file reaches past the last address", start);
-        Ok(Member {
-            start,
-            end: start.checked_add(source.length()).ok_or_else(past_all)?,
-            source,
-        })
+        let place = Extent::new(start, source.length(), "a member file")?;
+        Ok(Member { place, source })
     }
 }
 
@@ -54,7 +48,9 @@ impl Concatenation {
 
     /// The member that holds `at`, and the start of the one after it.
     fn member(&self, at: u64) -> Result<(&Member, u64)> {
-        let after = self.members.partition_point(|member| member.start <= at);
+        let after = self
+            .members
+            .partition_point(|member| member.place.start() <= at);
         let member = after
             .checked_sub(1)
             .and_then(|index| self.members.get(index));
@@ -62,26 +58,28 @@ impl Concatenation {
         let before_all = || Error::corrupt("an address before the first member file", at);
         Ok((
             member.ok_or_else(before_all)?,
-            next.map_or(u64::MAX, |next| next.start),
+            next.map_or(u64::MAX, |next| next.place.start()),
         ))
     }
 }
 
 impl Source for Concatenation {
     fn length(&self) -> u64 {
-        self.members.last().map_or(0, |member| member.end)
+        self.members.last().map_or(0, |member| member.place.end())
     }
 
     fn available(&self, at: u64) -> u64 {
-        let after = self.members.partition_point(|member| member.start <= at);
+        let after = self
+            .members
+            .partition_point(|member| member.place.start() <= at);
         let mut end = at;
-        for member in self.members.iter().skip(after.saturating_sub(1)) {
-            if member.start > end {
+        for member in self.members.iter().skip(after.left_after(1)) {
+            if member.place.start() > end {
                 break;
             }
-            end = end.max(member.end);
+            end = end.max(member.place.end());
         }
-        end.saturating_sub(at)
+        end.left_after(at)
     }
 
     fn is_far(&self) -> bool {
@@ -113,15 +111,17 @@ impl Source for Concatenation {
     }
 
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        // So that each turn below comes further: there is an address after each that is read.
+        Extent::new(at, to_u64(buffer.len()), "a read")?;
         let (mut at, mut rest) = (at, buffer);
         while !rest.is_empty() {
             let (member, next) = self.member(at)?;
-            let here = to_usize(next.saturating_sub(at).min(to_u64(rest.len())))?;
+            let here = to_usize(next.left_after(at).min(to_u64(rest.len())))?;
             let (part, after) = rest.split_at_mut(here);
             member
                 .source
-                .read_at(at.saturating_sub(member.start), part)?;
-            at = at.saturating_add(to_u64(here));
+                .read_at(at.left_after(member.place.start()), part)?;
+            at = Extent::cut(at, to_u64(here)).end();
             rest = after;
         }
         Ok(())
@@ -148,7 +148,9 @@ mod tests {
     fn a_member_ends_within_64_bits() {
         let bytes: SharedSource = Arc::new(MemorySource::new(b"abc".to_vec()));
         let at = |start| Concatenation::new(vec![(start, Arc::clone(&bytes))]);
-        assert_eq!(at(u64::MAX - 3).unwrap().length(), u64::MAX);
+        let last = at(u64::MAX - 3).unwrap();
+        assert_eq!(last.length(), u64::MAX);
+        last.read_at(u64::MAX, &mut [0]).unwrap_err();
         at(u64::MAX - 2).unwrap_err();
     }
 

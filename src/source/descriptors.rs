@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use nix::sys::resource::{Resource, getrlimit};
 
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// Descriptors that no cache takes: those of the mount, the log and the directories, and those of
 /// files that are read at the moment.
@@ -27,10 +27,7 @@ pub fn weight_of_one(bytes: u64, most: NonZeroUsize) -> u64 {
 }
 
 fn within(limit: u64, most: NonZeroUsize) -> NonZeroUsize {
-    let share = limit
-        .saturating_sub(OTHERS)
-        .checked_div(CACHES)
-        .unwrap_or(0);
+    let share = limit.left_after(OTHERS).checked_div(CACHES).unwrap_or(0);
     let share = usize::try_from(share).unwrap_or(usize::MAX);
     NonZeroUsize::new(share).map_or(NonZeroUsize::MIN, |share| share.min(most))
 }

@@ -22,7 +22,7 @@ use crate::source::changes::{Changes, FileWatch};
 use crate::source::identity::{Fingerprint, Identity};
 use crate::source::open::{OpenSource, OpenedState, SharedState, WriteLock};
 use crate::source::{SharedSource, Source, Urgency};
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// How long after the last write nothing is half written any more: a file that only claims to have
 /// a writer must not make each look at its damage take that long.
@@ -258,8 +258,8 @@ fn joined(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for &(at, length) in ranges {
         match joined.last_mut() {
-            Some(last) if last.0.saturating_add(last.1) == at => {
-                last.1 = last.1.saturating_add(length);
+            Some(last) if last.0.checked_add(last.1) == Some(at) => {
+                last.1 = last.1.with_more(length);
             }
             _ => joined.push((at, length)),
         }

@@ -8,6 +8,7 @@ use nix::errno::Errno;
 
 use crate::source::device::Device;
 use crate::source::foreign::ForeignFilesystems;
+use crate::wire::Count;
 
 /// The mount that shows the source, as a place that no path may lead to: a process that looks there
 /// waits for an answer from itself.
@@ -45,7 +46,7 @@ impl MountGuard {
             }
             match real.read_link() {
                 Ok(target) => {
-                    links = links.saturating_add(1);
+                    links = links.one_more();
                     if links > LINKS {
                         return false;
                     }

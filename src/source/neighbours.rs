@@ -22,7 +22,7 @@ use crate::source::policy::{Opened, Policy, Unopened, refused, unreadable};
 use crate::source::remote::connection::Connection;
 use crate::source::remote::prefix::Prefix;
 use crate::source::root::{Directory, Root};
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// Raw files with elements of HDF5 datasets that each HDF5 file keeps open.
 const OPEN_RAW_FILES: NonZeroUsize = NonZeroUsize::new(64).unwrap();
@@ -344,10 +344,10 @@ impl Neighbours {
 
     /// `name` as a path, `None` where it cannot be that of a file.
     fn path<'a>(&self, name: &'a [u8]) -> std::result::Result<Option<&'a Path>, Unopened> {
-        let bytes = |path: &Path| path.as_os_str().len().saturating_add(1);
+        let bytes = |path: &Path| path.as_os_str().len().one_more();
         let bases = self.locations.iter().map(|location| bytes(&location.base));
-        let taken = bytes(self.root.path()).saturating_add(bases.max().unwrap_or(0));
-        if name.len() > limits::FILE_PATH.saturating_sub(taken) {
+        let taken = bytes(self.root.path()).with_more(bases.max().unwrap_or(0));
+        if name.len() > limits::FILE_PATH.left_after(taken) {
             let most = to_u64(limits::FILE_PATH);
             return Err(Unopened::Refused(Error::limit(
                 "path of another file",

@@ -3,29 +3,38 @@
 
 use crate::error::{Error, Result};
 use crate::source::{SharedSource, Source, Urgency, check_range};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// Bytes that stand elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patch {
     /// Where they belong.
-    pub at: u64,
-    /// How many there are.
-    pub length: u64,
+    at: Extent,
     /// Where they stand.
-    pub from: u64,
+    from: Extent,
 }
 
 impl Patch {
-    /// Where it ends, which an overlay has checked to be within 64 bits.
-    fn end(&self) -> u64 {
-        self.at.saturating_add(self.length)
+    /// `length` bytes that belong at `at` and stand at `from`.
+    ///
+    /// # Errors
+    /// `Corrupt` if either does not end within 64 bits.
+    pub fn new(at: u64, length: u64, from: u64) -> Result<Self> {
+        let both = Extent::checked(at, length).zip(Extent::checked(from, length));
+        let (at, from) = both.ok_or_else(|| misplaced("reaches past the last address", from))?;
+        Ok(Patch { at, from })
     }
 
-    fn is_within_64_bits(&self) -> bool {
-        let ends = |start: u64| start.checked_add(self.length).is_some();
-        ends(self.at) && ends(self.from)
+    /// Where the part of it stands that belongs to `wanted`.
+    fn part(&self, wanted: Extent) -> Extent {
+        let part = self.at.intersect(wanted);
+        let skipped = part.start().left_after(self.at.start());
+        self.from.after(skipped).first(part.length())
     }
+}
+
+fn misplaced(fault: &str, from: u64) -> Error {
+    Error::corrupt(format!("a structure in the cache image {fault}"), from)
 }
 
 /// The bytes of `below`, except where a patch belongs.
@@ -42,24 +51,21 @@ impl Overlay {
     /// between that end and the first such patch would be nowhere, so there may be none.
     ///
     /// # Errors
-    /// `Corrupt` where patches overlap, leave a gap, or do not end within 64 bits.
+    /// `Corrupt` where patches overlap or leave a gap.
     pub fn new(below: SharedSource, mut patches: Vec<Patch>) -> Result<Self> {
-        patches.retain(|patch| patch.length > 0);
-        patches.sort_unstable_by_key(|patch| patch.at);
+        patches.retain(|patch| !patch.at.is_empty());
+        patches.sort_unstable_by_key(|patch| patch.at.start());
         let (mut end, mut length) = (0, below.length());
         for patch in &patches {
-            let fault = match patch.at {
-                at if at < end => "overlaps another",
-                at if at > length => "is past the end of the file",
-                _ if !patch.is_within_64_bits() => "reaches past the last address",
-                _ => {
-                    end = patch.end();
-                    length = length.max(end);
-                    continue;
-                }
-            };
-            let what = format!("a structure in the cache image {fault}");
-            return Err(Error::corrupt(what, patch.from));
+            let (at, from) = (patch.at.start(), patch.from.start());
+            if at < end {
+                return Err(misplaced("overlaps another", from));
+            }
+            if at > length {
+                return Err(misplaced("is past the end of the file", from));
+            }
+            end = patch.at.end();
+            length = length.max(end);
         }
         Ok(Overlay {
             below,
@@ -68,31 +74,31 @@ impl Overlay {
         })
     }
 
-    /// The ranges below from which the `length` bytes at `at` are read.
-    fn below(&self, at: u64, length: u64) -> impl Iterator<Item = (u64, u64)> {
-        let end = at.saturating_add(length);
-        let own = end.min(self.below.length()).saturating_sub(at);
-        let first = self.patches.partition_point(|patch| patch.end() <= at);
-        let met = self.patches.iter().skip(first);
-        let met = met.take_while(move |patch| patch.at < end);
-        let parts = met.map(move |patch| {
-            let start = at.max(patch.at);
-            let from = patch.from.saturating_add(start.saturating_sub(patch.at));
-            (from, end.min(patch.end()).saturating_sub(start))
-        });
-        (own > 0).then_some((at, own)).into_iter().chain(parts)
+    /// The patches that `wanted` meets.
+    fn met(&self, wanted: Extent) -> impl Iterator<Item = &Patch> {
+        let is_before = |patch: &Patch| patch.at.end() <= wanted.start();
+        let met = self
+            .patches
+            .iter()
+            .skip(self.patches.partition_point(is_before));
+        met.take_while(move |patch| patch.at.start() < wanted.end())
     }
 
-    /// Puts the part of `patch` that belongs to the buffer, which is read from `at` on, in its
-    /// place.
-    fn apply(&self, patch: &Patch, at: u64, buffer: &mut [u8]) -> Result<()> {
-        let skipped = at.saturating_sub(patch.at);
-        let start = to_usize(patch.at.saturating_sub(at))?;
-        let most = to_usize(patch.length.saturating_sub(skipped))?;
+    /// The ranges below from which `wanted` is read.
+    fn below(&self, wanted: Extent) -> impl Iterator<Item = (u64, u64)> {
+        let own = wanted.intersect(Extent::between(0, self.below.length()));
+        let parts = self.met(wanted).map(move |patch| patch.part(wanted));
+        let all = (!own.is_empty()).then_some(own).into_iter().chain(parts);
+        all.map(|part| (part.start(), part.length()))
+    }
+
+    /// Puts the part of `patch` that belongs to the buffer, which is `wanted`, in its place.
+    fn apply(&self, patch: &Patch, wanted: Extent, buffer: &mut [u8]) -> Result<()> {
+        let from = patch.part(wanted);
+        let start = to_usize(patch.at.start().left_after(wanted.start()))?;
         let part = buffer.get_mut(start..).unwrap_or_default();
-        let here = most.min(part.len());
-        let part = part.get_mut(..here).unwrap_or_default();
-        self.below.read_at(patch.from.saturating_add(skipped), part)
+        let part = part.get_mut(..to_usize(from.length())?).unwrap_or_default();
+        self.below.read_at(from.start(), part)
     }
 }
 
@@ -103,10 +109,10 @@ impl Source for Overlay {
 
     fn available(&self, at: u64) -> u64 {
         let below = self.below.available(at);
-        match at.saturating_add(below) < self.below.length() {
-            true => below,
-            false => self.length.saturating_sub(at),
+        if Extent::cut(at, below).end() < self.below.length() {
+            return below;
         }
+        self.length.left_after(at)
     }
 
     fn is_far(&self) -> bool {
@@ -120,12 +126,12 @@ impl Source for Overlay {
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
         let below = ranges
             .iter()
-            .flat_map(|&(at, length)| self.below(at, length));
+            .flat_map(|&(at, length)| self.below(Extent::cut(at, length)));
         self.below.prefetch(&below.collect::<Vec<_>>(), urgency);
     }
 
     fn has(&self, at: u64, length: u64) -> bool {
-        self.below(at, length)
+        self.below(Extent::cut(at, length))
             .all(|(at, length)| self.below.has(at, length))
     }
 
@@ -134,18 +140,15 @@ impl Source for Overlay {
     }
 
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
-        check_range(self, at, to_u64(buffer.len()), "a read")?;
-        let end = at.saturating_add(to_u64(buffer.len()));
-        let below = self.below.length().saturating_sub(at);
+        let wanted = check_range(self, at, to_u64(buffer.len()), "a read")?;
+        let below = self.below.length().left_after(at);
         let below = to_usize(below.min(to_u64(buffer.len())))?;
         match buffer.get_mut(..below) {
             Some(part) if !part.is_empty() => self.below.read_at(at, part)?,
             _ => {}
         }
-        let first = self.patches.partition_point(|patch| patch.end() <= at);
-        let met = self.patches.iter().skip(first);
-        for patch in met.take_while(|patch| patch.at < end) {
-            self.apply(patch, at, buffer)?;
+        for patch in self.met(wanted) {
+            self.apply(patch, wanted, buffer)?;
         }
         Ok(())
     }
@@ -162,8 +165,8 @@ mod tests {
     /// Ten bytes, and these patches: where they belong, how many, where they stand.
     fn overlay(patches: &[(u64, u64, u64)]) -> Result<Overlay> {
         let below: SharedSource = Arc::new(MemorySource::new(b"0123456789".to_vec()));
-        let patch = |&(at, length, from): &(u64, u64, u64)| Patch { at, length, from };
-        Overlay::new(below, patches.iter().map(patch).collect())
+        let patch = |&(at, length, from): &(u64, u64, u64)| Patch::new(at, length, from);
+        Overlay::new(below, patches.iter().map(patch).collect::<Result<_>>()?)
     }
 
     #[test]
@@ -184,7 +187,7 @@ mod tests {
     #[test]
     fn a_hint_leads_to_where_the_bytes_stand() {
         let far = Recording::of(b"0123456789".to_vec());
-        let patch = |at, length, from| Patch { at, length, from };
+        let patch = |at, length, from| Patch::new(at, length, from).unwrap();
         let patches = vec![patch(2, 3, 7), patch(9, 3, 4)];
         let overlay = Overlay::new(far.clone(), patches).unwrap();
         overlay.prefetch(&[(3, 2), (8, 4)], Urgency::Expected);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::source::neighbours::Neighbours;
 use crate::source::{Source, Urgency};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// A file among the neighbours that is opened when it is read. Past its end it reads as zeros.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Source for RawFile {
     }
 
     fn weight(&self) -> u64 {
-        to_u64(size_of::<Self>().saturating_add(self.name.len()))
+        to_u64(size_of::<Self>().with_more(self.name.len()))
     }
 
     fn is_far(&self) -> bool {
@@ -50,14 +50,14 @@ impl Source for RawFile {
     fn has(&self, at: u64, length: u64) -> bool {
         let file = self.neighbours.open_raw(&self.name);
         file.map_or(true, |file| {
-            let there = file.length().saturating_sub(at);
+            let there = file.length().left_after(at);
             file.has(at, length.min(there))
         })
     }
 
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         let file = self.neighbours.open_raw(&self.name)?;
-        let there = file.length().saturating_sub(at).min(to_u64(buffer.len()));
+        let there = file.length().left_after(at).min(to_u64(buffer.len()));
         let (there, past_end) = buffer.split_at_mut(to_usize(there)?);
         file.read_at(at, there)?;
         past_end.fill(0);

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::memory::lock::lock;
 use crate::source::memory::MemorySource;
 use crate::source::{SharedSource, Source, Urgency};
-use crate::wire::to_u64;
+use crate::wire::{Count, Extent, to_u64};
 
 /// A source that is read as if it were far away.
 pub struct Recording {
@@ -41,7 +41,7 @@ impl Record {
         let whole = |(start, end): (u64, u64)| {
             let before = start.checked_rem(block).unwrap_or(0);
             let end = end.checked_next_multiple_of(block).unwrap_or(u64::MAX);
-            (start.saturating_sub(before), end)
+            (start.left_after(before), end)
         };
         let came = std::mem::take(&mut self.on_the_way);
         self.here.extend(came.into_iter().map(whole));
@@ -54,7 +54,7 @@ impl Record {
             }
         }
         self.here = merged;
-        self.trips = self.trips.saturating_add(1);
+        self.trips = self.trips.one_more();
     }
 }
 
@@ -81,8 +81,8 @@ impl Recording {
     /// Bytes that have come.
     pub fn bytes(&self) -> u64 {
         let here = &lock(&self.record).here;
-        let lengths = here.iter().map(|(start, end)| end.saturating_sub(*start));
-        lengths.fold(0, u64::saturating_add)
+        let lengths = here.iter().map(|(start, end)| end.left_after(*start));
+        u64::together(lengths)
     }
 
     /// The ranges that it was told of.
@@ -120,12 +120,12 @@ impl Source for Recording {
         let mut record = lock(&self.record);
         for &(at, length) in ranges {
             record.asked.push((at, length, urgency));
-            record.on_the_way.push((at, at.saturating_add(length)));
+            record.on_the_way.push((at, Extent::cut(at, length).end()));
         }
     }
 
     fn has(&self, at: u64, length: u64) -> bool {
-        lock(&self.record).has(at, at.saturating_add(length))
+        lock(&self.record).has(at, Extent::cut(at, length).end())
     }
 
     fn set_pages(&self, base: u64, length: u64) {
@@ -133,7 +133,7 @@ impl Source for Recording {
     }
 
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
-        let end = at.saturating_add(to_u64(buffer.len()));
+        let end = Extent::cut(at, to_u64(buffer.len())).end();
         let mut record = lock(&self.record);
         if !record.has(at, end) {
             record.on_the_way.push((at, end));

@@ -19,6 +19,7 @@ use crate::source::identity::{Fingerprint, Identity};
 use crate::source::mount_guard::MountGuard;
 use crate::source::policy::{Opened, Policy, Unopened, refused, unreadable};
 use crate::source::remote::prefix::Prefix;
+use crate::wire::Count;
 
 /// The directory or the prefix of the source that is mounted.
 #[derive(Debug)]
@@ -294,7 +295,7 @@ fn climbs_out(path: &Path) -> bool {
     let mut depth = 0_usize;
     for component in path.components() {
         match component {
-            Component::Normal(_) => depth = depth.saturating_add(1),
+            Component::Normal(_) => depth = depth.one_more(),
             Component::ParentDir => match depth.checked_sub(1) {
                 Some(above) => depth = above,
                 None => return true,

@@ -10,9 +10,10 @@ use crate::array::{CancelToken, Engine, Reader, Stream};
 use crate::error::Result;
 use crate::limits;
 use crate::model::array::{Storage, Strided};
-use crate::model::storage::{Extent, StoredChunk};
+use crate::model::storage::{StoredChunk, StoredExtent};
 use crate::source::recording::Recording;
 use crate::source::{SharedSource, Source, Urgency};
+use crate::wire::Extent;
 
 /// The sample's array in `source`, which has the sample's file.
 fn reader_from(sample: &Sample, engine: &Arc<Engine>, source: SharedSource) -> Reader {
@@ -219,10 +220,9 @@ fn threads_that_decode_ahead_wait_for_nothing() {
 
 /// An array of bytes in these extents of one source, each its offset and length.
 fn extents(far: &Arc<Recording>, parts: &[(u64, u64)]) -> Storage {
-    let extent = |&(offset, length): &(u64, u64)| Extent {
+    let extent = |&(offset, length): &(u64, u64)| StoredExtent {
         source: far.clone(),
-        offset,
-        length,
+        extent: Extent::cut(offset, length),
     };
     Storage::Extents(parts.iter().map(extent).collect())
 }

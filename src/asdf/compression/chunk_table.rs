@@ -12,7 +12,7 @@ use crate::memory::buffer::{Buffer, BufferPool};
 use crate::memory::lock::lock;
 use crate::memory::marks::Marks;
 use crate::memory::shared_lru::{FileLru, SharedLru};
-use crate::model::storage::{Extent, Help, Pieces};
+use crate::model::storage::{Help, Pieces, StoredExtent};
 use crate::wire::{to_u64, to_usize};
 
 /// Chunks of one ASDF block whose positions are kept; the others are found from the nearest one
@@ -271,7 +271,7 @@ impl Pieces for ChunkTable {
         self.encoded.stored
     }
 
-    fn place(&self, pieces: Range<u64>) -> Vec<Extent> {
+    fn place(&self, pieces: Range<u64>) -> Vec<StoredExtent> {
         self.encoded.place(pieces, self.piece_bytes().unwrap_or(1))
     }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::memory::buffer::{Buffer, BufferPool};
-use crate::model::storage::Extent;
+use crate::model::storage::StoredExtent;
 use crate::source::SharedSource;
+use crate::wire::Extent;
 
 /// A compressed block and where it is.
 #[derive(Debug, Clone)]
@@ -26,7 +27,7 @@ pub struct Encoded {
 impl Encoded {
     /// Where the stored bytes of pieces of `bytes` bytes each may be: as if they were as dense
     /// everywhere, with a piece more on either side.
-    pub(super) fn place(&self, pieces: Range<u64>, bytes: u64) -> Vec<Extent> {
+    pub(super) fn place(&self, pieces: Range<u64>, bytes: u64) -> Vec<StoredExtent> {
         let decoded = u128::from(self.decoded.max(1));
         let place = |piece: u64| {
             let piece = u128::from(piece.saturating_mul(bytes)).min(decoded);
@@ -36,10 +37,10 @@ impl Encoded {
         };
         let start = place(pieces.start.saturating_sub(1));
         let end = place(pieces.end.saturating_add(1));
-        vec![Extent {
+        let whole = Extent::cut(self.offset, self.stored);
+        vec![StoredExtent {
             source: Arc::clone(&self.source),
-            offset: self.offset.saturating_add(start),
-            length: end.saturating_sub(start),
+            extent: whole.first(end).after(start),
         }]
     }
 
@@ -103,7 +104,7 @@ mod tests {
         };
         let place = |pieces| {
             let parts = encoded.place(pieces, 100);
-            let part = |part: &Extent| (part.offset, part.length);
+            let part = |part: &StoredExtent| (part.extent.start(), part.extent.length());
             parts.iter().map(part).collect::<Vec<_>>()
         };
         assert_eq!(place(20..30), [(1190, 120)]);

@@ -10,7 +10,7 @@ use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::compression::resumes::Resumes;
 use crate::error::Result;
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Extent, Help, Pieces};
+use crate::model::storage::{Help, Pieces, StoredExtent};
 
 /// How the stream of a block is decoded.
 pub trait Codec: Sized {
@@ -68,7 +68,7 @@ impl<C: Codec + fmt::Debug + Send + Sync> Pieces for Resumed<C> {
         self.encoded.stored
     }
 
-    fn place(&self, pieces: Range<u64>) -> Vec<Extent> {
+    fn place(&self, pieces: Range<u64>) -> Vec<StoredExtent> {
         self.encoded.place(pieces, self.piece)
     }
 

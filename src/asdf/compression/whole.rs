@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::filter::{self, Context, Length};
 use crate::limits;
 use crate::memory::buffer::{Buffer, BufferPool};
-use crate::model::storage::{Extent, Help, Pieces};
+use crate::model::storage::{Help, Pieces, StoredExtent};
 use crate::wire::{to_u64, to_usize};
 
 /// The codec of a block that is decoded at once.
@@ -97,7 +97,7 @@ impl Pieces for Whole {
         self.encoded.stored
     }
 
-    fn place(&self, pieces: Range<u64>) -> Vec<Extent> {
+    fn place(&self, pieces: Range<u64>) -> Vec<StoredExtent> {
         self.encoded.place(pieces, self.encoded.decoded)
     }
 

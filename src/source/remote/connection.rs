@@ -33,7 +33,7 @@ use crate::source::remote::place::{Place, fill};
 use crate::source::remote::segment::PAGE;
 use crate::source::remote::segments::Segments;
 use crate::source::remote::staging::{Staging, length};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// Bytes of the stage that are set aside for an object of which no length is known.
 const REGION: u64 = 1 << 40;
@@ -225,10 +225,10 @@ impl Connection {
         let mut state = self.shared.state();
         if opened.state().length <= bytes {
             let used = opened.state().length.next_multiple_of(PAGE);
-            state.give_back(region..region.saturating_add(bytes), used);
+            state.give_back(Extent::cut(region, bytes).range(), used);
             let whole = match staged == opened.state().length {
                 true => staged,
-                false => staged.saturating_sub(staged % PAGE),
+                false => staged.left_after(staged % PAGE),
             };
             let pages = opened.pages_of(0, whole);
             state.pages.staged_unasked(pages);
@@ -331,13 +331,14 @@ impl Connection {
     ) -> Result<()> {
         let all = to_u64(buffer.len());
         if all > WINDOW {
-            let ahead = [(at.saturating_add(WINDOW), all.saturating_sub(WINDOW))];
+            let ahead = Extent::cut(at, all).after(WINDOW);
+            let ahead = [(ahead.start(), ahead.length())];
             self.prefetch(object, &ahead, Urgency::Expected);
         }
         let mut at = at;
         for part in buffer.chunks_mut(to_usize(WINDOW)?) {
             self.read_part(object, at, part, &around, is_wanted)?;
-            at = at.saturating_add(to_u64(part.len()));
+            at = Extent::cut(at, to_u64(part.len())).end();
         }
         Ok(())
     }
@@ -439,7 +440,7 @@ impl Connection {
 impl Connection {
     /// Bytes of the pages that are staged or asked for.
     pub(super) fn taken(&self) -> u64 {
-        self.shared.state().pages.taken().saturating_mul(PAGE)
+        self.shared.state().pages.taken().times(PAGE)
     }
 
     /// Runs of which it is remembered that they failed.
@@ -519,7 +520,7 @@ impl Shared {
             drop(state);
             return Err(changed());
         }
-        match length(around) <= limits::PAGED_BLOCK.saturating_mul(2) {
+        match length(around) <= limits::PAGED_BLOCK.times(2) {
             true => {
                 let around = object.pages_of(around.start, length(around));
                 state.pages.want_around(object, &pages, &around);
@@ -538,7 +539,7 @@ impl Shared {
         let mut state = self.state();
         for number in pages {
             if state.pages.lose(*number) {
-                let bytes = object.bytes_of(&(*number..number.saturating_add(1)));
+                let bytes = object.bytes_of(&(*number..number.one_more()));
                 state.send(&Request::Forget {
                     object: object.number,
                     offset: bytes.start,
@@ -569,7 +570,7 @@ impl State {
     /// Takes back what a region has over the bytes that are `used`, if it is the last.
     fn give_back(&mut self, region: Range<u64>, used: u64) {
         if self.free == region.end && used < length(&region) {
-            self.free = region.start.saturating_add(used);
+            self.free = Extent::from(region).first(used).end();
         }
     }
 

@@ -24,7 +24,7 @@ use crate::source::remote::failure::is_missing;
 use crate::source::remote::listings::{Listing, Listings, Named, NamedEntry, entry_bytes};
 use crate::source::remote::message::{Counters, ObjectState};
 use crate::source::remote::object::RemoteObject;
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// Bits of the position in a listing that count the names of a page.
 const PLACE_BITS: u32 = 24;
@@ -219,24 +219,24 @@ impl Names for OpenDirectory {
                 return Ok(());
             }
         }
-        let place = position.saturating_sub(DOTS);
+        let place = position.left_after(DOTS);
         let mut number = place >> PLACE_BITS;
         let mut from = to_usize(place & ((1 << PLACE_BITS) - 1))?;
         while let Some(page) = self.page(to_usize(number)?)? {
             for (name, named) in page.names().get(from..).unwrap_or_default() {
-                from = from.saturating_add(1);
+                from = from.one_more();
                 let path = [&self.prefix, &**name].concat();
                 let listed = Listed {
                     name,
                     is_directory: *named == Named::Prefix,
                     there: Some(self.directory.at(&path, named)),
-                    next: DOTS.saturating_add(number << PLACE_BITS | to_u64(from)),
+                    next: DOTS.with_more(number << PLACE_BITS | to_u64(from)),
                 };
                 if visit(&listed) {
                     return Ok(());
                 }
             }
-            (number, from) = (number.saturating_add(1), 0);
+            (number, from) = (number.one_more(), 0);
         }
         Ok(())
     }
@@ -263,7 +263,7 @@ impl OpenDirectory {
             0 => listings.first(&self.prefix)?,
             _ => Arc::new(listings.page(&self.prefix, after)?),
         };
-        let is_new = self.pages.len() == number.saturating_add(1);
+        let is_new = self.pages.len() == number.one_more();
         if is_new && !page.is_whole() {
             let next = page.next();
             // Whoever comes back to a place goes round in a circle.
@@ -286,10 +286,10 @@ impl OpenDirectory {
         if gathered.pages != number {
             return;
         }
-        gathered.pages = gathered.pages.saturating_add(1);
+        gathered.pages = gathered.pages.one_more();
         gathered.names.extend_from_slice(page.names());
         let bytes: u64 = page.names().iter().map(entry_bytes).sum();
-        gathered.bytes = gathered.bytes.saturating_add(bytes);
+        gathered.bytes = gathered.bytes.with_more(bytes);
         let is_first = number == 0;
         if page.is_whole() || gathered.bytes > limits::LISTED_BYTES {
             let is_kept = page.is_whole() && !is_first && gathered.bytes <= limits::LISTED_BYTES;

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::remote::connection::Connection;
 use crate::source::remote::message::{ListedName, ObjectState};
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// What stands at a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub(super) fn entry_bytes((name, named): &NamedEntry) -> u64 {
         Named::Object(state) => state.etag.len(),
     };
     let own = size_of::<NamedEntry>();
-    to_u64(own.saturating_add(name.len()).saturating_add(tag))
+    to_u64(own.with_more(name.len()).with_more(tag))
 }
 
 impl Listings {
@@ -154,17 +154,15 @@ impl Listings {
     pub(super) fn keep(&self, prefix: &[u8], listing: Arc<Listing>) {
         let bytes = |listing: &Listing| listing.bytes();
         let mut kept = lock(&self.kept);
-        kept.bytes = kept.bytes.saturating_add(bytes(&listing));
+        kept.bytes = kept.bytes.with_more(bytes(&listing));
         let before = kept.listings.put(prefix.to_vec(), listing);
-        kept.bytes = kept
-            .bytes
-            .saturating_sub(before.as_deref().map_or(0, bytes));
+        kept.bytes = kept.bytes.left_after(before.as_deref().map_or(0, bytes));
         while kept.bytes > limits::LISTED_BYTES || kept.listings.len() > limits::LISTED_DIRECTORIES
         {
             let Some((_, gone)) = kept.listings.pop_lru() else {
                 break;
             };
-            kept.bytes = kept.bytes.saturating_sub(bytes(&gone));
+            kept.bytes = kept.bytes.left_after(bytes(&gone));
         }
     }
 
@@ -247,7 +245,7 @@ fn is_file_name(name: &[u8]) -> bool {
 /// The directory of a path, with the `/` at its end, and the name in it.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let slash = path.iter().rposition(|byte| *byte == b'/');
-    let begin = slash.map_or(0, |slash| slash.saturating_add(1));
+    let begin = slash.map_or(0, Count::one_more);
     path.split_at_checked(begin).unwrap_or((b"", path))
 }
 

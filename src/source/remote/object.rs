@@ -12,7 +12,7 @@ use crate::source::remote::failure::is_missing;
 use crate::source::remote::message::ObjectState;
 use crate::source::remote::staging::Staging;
 use crate::source::{Source, Urgency};
-use crate::wire::to_u64;
+use crate::wire::{Count, Extent, to_u64};
 
 /// Bytes that are brought for a read that no hint has announced: it is of metadata, and more of
 /// that stands around it.
@@ -81,29 +81,29 @@ impl RemoteObject {
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<()> {
         let length = to_u64(buffer.len());
-        let end = at.checked_add(length);
-        if end.is_none_or(|end| end > self.length()) {
-            let what = format!("{length} bytes reach past the end of the object");
-            return Err(Error::corrupt(what, at));
-        }
-        let around = self.around(at, length);
+        let wanted = Extent::checked(at, length).filter(|wanted| wanted.is_within(self.length()));
+        let past_end = || format!("{length} bytes reach past the end of the object");
+        let wanted = wanted.ok_or_else(|| Error::corrupt(past_end(), at))?;
+        let around = self.around(wanted);
         self.connection
             .read(&self.staging, at, buffer, around, is_wanted)
     }
 
     /// The bytes that are brought with these: if they are few, all of the blocks that they are in.
-    fn around(&self, at: u64, length: u64) -> Range<u64> {
-        let end = at.saturating_add(length);
+    fn around(&self, wanted: Extent) -> Range<u64> {
+        let at = wanted.start();
         let known = self.pages.get().filter(|(base, _)| *base <= at);
         let (base, block) = known.map_or((0, BLOCK), |(base, page)| {
             (*base, (*page).clamp(BLOCK, limits::PAGED_BLOCK))
         });
-        if length >= block {
-            return at..end;
+        if wanted.length() >= block {
+            return wanted.range();
         }
-        let past = at.saturating_sub(base).checked_rem(block).unwrap_or(0);
-        let blocks = end.saturating_sub(base).next_multiple_of(block);
-        at.saturating_sub(past)..base.saturating_add(blocks)
+        let past = at.left_after(base).checked_rem(block).unwrap_or(0);
+        let blocks = wanted.end().left_after(base);
+        let end = blocks.checked_next_multiple_of(block);
+        let end = end.and_then(|blocks| blocks.checked_add(base));
+        at.left_after(past)..end.unwrap_or(u64::MAX)
     }
 
     /// Of a paged file, what is expected comes with the blocks that it is in: others of its page
@@ -112,8 +112,8 @@ impl RemoteObject {
         let ranges = ranges.iter().take(limits::HINTED_RANGES);
         let absent = ranges.filter(|(at, length)| !self.has(*at, *length));
         let blocks = absent.map(|(at, length)| {
-            let around = self.around(*at, *length);
-            (around.start, around.end.saturating_sub(around.start))
+            let around = Extent::from(self.around(Extent::cut(*at, *length)));
+            (around.start(), around.length())
         });
         blocks.collect()
     }

@@ -20,7 +20,7 @@ use crate::source::remote::message::Request;
 use crate::source::remote::place::Place;
 use crate::source::remote::segment::{PAGE, Segment};
 use crate::source::remote::staging::{Staging, length};
-use crate::wire::to_u64;
+use crate::wire::{Count, Extent, to_u64};
 
 /// Pages of one run at most, unless one structure is longer.
 const RUN: u64 = (4 << 20) / PAGE;
@@ -150,7 +150,7 @@ impl Pages {
             if let (State::Missing, Some(error)) = (&page.state, failed) {
                 page.state = State::Failed(error);
             }
-            page.pins = page.pins.saturating_add(1);
+            page.pins = page.pins.one_more();
             if page.pins == 1 && matches!(page.state, State::Staged(_)) {
                 self.read.pop(&number);
                 self.unread.pop(&number);
@@ -164,7 +164,7 @@ impl Pages {
             let Some(page) = self.table.get_mut(&number) else {
                 continue;
             };
-            page.pins = page.pins.saturating_sub(1);
+            page.pins = page.pins.left_after(1);
             if page.pins > 0 {
                 continue;
             }
@@ -212,7 +212,7 @@ impl Pages {
         match self.table.get_mut(&number) {
             Some(page) if matches!(page.state, State::Staged(Place::Segment(_))) => {
                 page.state = State::Missing;
-                self.taken = self.taken.saturating_sub(1);
+                self.taken = self.taken.left_after(1);
                 true
             }
             _ => false,
@@ -238,8 +238,8 @@ impl Pages {
         let mut left = self.most;
         let within = ranges.iter().map_while(|range| {
             let pages = length(range).min(left);
-            left = left.saturating_sub(pages);
-            (pages > 0).then(|| range.start..range.start.saturating_add(pages))
+            left = left.left_after(pages);
+            (pages > 0).then(|| Extent::from(range.clone()).first(pages).range())
         });
         let within: Vec<_> = within.collect();
         self.want(object, &within, urgency);
@@ -257,10 +257,10 @@ impl Pages {
             match &mut run {
                 Some(run) if self.joins(run, number, urgency) => {
                     self.drop_staged(run.end..number);
-                    run.end = number.saturating_add(1);
+                    run.end = number.one_more();
                 }
                 _ => {
-                    let done = run.replace(number..number.saturating_add(1));
+                    let done = run.replace(number..number.one_more());
                     self.queue(object, done, urgency);
                 }
             }
@@ -284,10 +284,8 @@ impl Pages {
         let last = lacking.next_back().unwrap_or(first);
         let is_absent = |number: &u64| self.is_lacking(*number, Urgency::Needed);
         let before = (block.start..first).rev().take_while(is_absent).last();
-        let behind = (last.saturating_add(1)..block.end)
-            .take_while(is_absent)
-            .last();
-        let run = before.unwrap_or(first)..behind.unwrap_or(last).saturating_add(1);
+        let behind = (last.one_more()..block.end).take_while(is_absent).last();
+        let run = before.unwrap_or(first)..behind.unwrap_or(last).one_more();
         self.queue(object, Some(run), Urgency::Needed);
     }
 
@@ -332,8 +330,8 @@ impl Pages {
             Urgency::Needed => GAP,
             Urgency::Expected => (length(run) / 2).clamp(GAP, WIDE_GAP),
         };
-        number.saturating_sub(run.end) <= wide
-            && number.saturating_sub(run.start) < RUN.min(self.most.wrapping_shr(2))
+        number.left_after(run.end) <= wide
+            && number.left_after(run.start) < RUN.min(self.most.wrapping_shr(2))
             && (run.end..number)
                 .all(|between| self.is_lacking(between, urgency) || self.is_idle(between))
     }
@@ -438,8 +436,8 @@ impl Pages {
     fn may_expect(&mut self, pages: u64) -> bool {
         let is_stale = |came: &Instant| came.elapsed() >= STALE;
         let fits = |own: &Self| {
-            let unread = to_u64(own.unread.len()).saturating_add(own.asked_pages());
-            unread.saturating_add(pages) <= own.most.saturating_sub(own.most.wrapping_shr(2))
+            let unread = to_u64(own.unread.len()).with_more(own.asked_pages());
+            unread.with_more(pages) <= own.most.left_after(own.most.wrapping_shr(2))
         };
         while !fits(self)
             && let Some((&oldest, came)) = self.unread.peek_lru()
@@ -448,15 +446,13 @@ impl Pages {
             self.unread.pop_lru();
             self.drop_page(oldest);
         }
-        let free = self.most.saturating_sub(self.taken);
-        fits(self) && pages <= free.saturating_add(to_u64(self.read.len()))
+        let free = self.most.left_after(self.taken);
+        fits(self) && pages <= free.with_more(to_u64(self.read.len()))
     }
 
     fn asked_pages(&self) -> u64 {
         let runs = self.asked.values();
-        runs.fold(0, |sum, run| {
-            sum.saturating_add(run.pages.end.saturating_sub(run.next))
-        })
+        u64::together(runs.map(|run| run.pages.end.left_after(run.next)))
     }
 
     /// The parts of a run whose pages still wait in it: others have been asked for earlier.
@@ -468,8 +464,8 @@ impl Pages {
                 continue;
             }
             match parts.last_mut() {
-                Some(part) if part.end == number => part.end = number.saturating_add(1),
-                _ => parts.push(number..number.saturating_add(1)),
+                Some(part) if part.end == number => part.end = number.one_more(),
+                _ => parts.push(number..number.one_more()),
             }
         }
         parts
@@ -481,7 +477,7 @@ impl Pages {
                 page.state = State::Asked;
             }
         }
-        self.taken = self.taken.saturating_add(length(&pages));
+        self.taken = self.taken.with_more(length(&pages));
         let bytes = run.object.bytes_of(&pages);
         self.requests.push(Request::Fetch {
             id,
@@ -501,7 +497,7 @@ impl Pages {
 
     /// Drops pages until so many more have room, as far as pages can be dropped.
     fn make_room(&mut self, pages: u64) {
-        while self.taken.saturating_add(pages) > self.most {
+        while self.taken.with_more(pages) > self.most {
             let oldest = self.read.pop_lru().map(|(number, ())| number);
             let oldest = oldest.or_else(|| self.unread.pop_lru().map(|(number, _)| number));
             match oldest {
@@ -514,17 +510,17 @@ impl Pages {
     /// Forgets a staged page, and has the fetcher free what it takes of the stage.
     fn drop_page(&mut self, number: u64) {
         let page = self.table.remove(&number);
-        self.taken = self.taken.saturating_sub(1);
+        self.taken = self.taken.left_after(1);
         if page.is_some_and(|page| matches!(page.state, State::Staged(Place::Segment(_)))) {
             return;
         }
-        let place = number.saturating_mul(PAGE);
+        let place = number.times(PAGE);
         match self.requests.last_mut() {
             Some(Request::Drop {
                 place: first,
                 length,
-            }) if first.saturating_add(*length) == place => {
-                *length = length.saturating_add(PAGE);
+            }) if first.checked_add(*length) == Some(place) => {
+                *length = length.with_more(PAGE);
             }
             _ => self.requests.push(Request::Drop {
                 place,
@@ -557,7 +553,7 @@ impl Pages {
         }
         let end = match bytes == all {
             true => run.pages.end,
-            false => run.pages.start.saturating_add(bytes / PAGE),
+            false => Extent::from(run.pages.clone()).first(bytes / PAGE).end(),
         };
         let come = run.next..end;
         run.next = end.max(run.next);
@@ -587,7 +583,7 @@ impl Pages {
                 pins: 0,
             };
             self.table.entry(number).or_insert(page);
-            self.taken = self.taken.saturating_add(1);
+            self.taken = self.taken.one_more();
             self.stage(number, Place::Stage);
         }
         self.make_room(0);
@@ -598,7 +594,7 @@ impl Pages {
         let run = self.asked.remove(&id)?;
         self.remember_failure(run.next..run.pages.end, error);
         for number in run.next..run.pages.end {
-            self.taken = self.taken.saturating_sub(1);
+            self.taken = self.taken.left_after(1);
             match self.table.get_mut(&number) {
                 Some(page) if page.pins > 0 => page.state = State::Failed(error.clone()),
                 _ => drop(self.table.remove(&number)),
@@ -669,7 +665,7 @@ impl Pages {
             if let Some(page) = self.table.remove(&number)
                 && matches!(page.state, State::Staged(_))
             {
-                self.taken = self.taken.saturating_sub(1);
+                self.taken = self.taken.left_after(1);
             }
         }
     }

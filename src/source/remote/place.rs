@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::source::remote::segment::{PAGE, Segment};
 use crate::source::remote::staging::{Staging, length};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// Where a page stands.
 #[derive(Debug, Clone)]
@@ -40,8 +40,8 @@ pub(super) fn fill(
     let mut left = buffer;
     let mut number = object.pages_of(at, to_u64(left.len())).start;
     for group in places.chunk_by(|one, next| one.is_stage() && next.is_stage()) {
-        let pages = number..number.saturating_add(to_u64(group.len()));
-        let bytes = object.bytes_of(&pages).end.saturating_sub(at);
+        let pages = Extent::cut(number, to_u64(group.len())).range();
+        let bytes = object.bytes_of(&pages).end.left_after(at);
         let count = left.len().min(to_usize(bytes)?);
         let (part, more) = left.split_at_mut(count);
         match group.first() {
@@ -50,19 +50,19 @@ pub(super) fn fill(
             }
             Some(Place::Segment(_)) => {}
             _ => {
-                let read = stage.read_exact_at(part, object.region.saturating_add(at));
+                let read = stage.read_exact_at(part, Extent::cut(object.region, at).end());
                 read.map_err(|error| Error::io(&error, format!("stage, {count} bytes at {at}")))?;
             }
         }
         (left, number) = (more, pages.end);
-        at = at.saturating_add(to_u64(count));
+        at = Extent::cut(at, to_u64(count)).end();
     }
     Ok(wrong)
 }
 
 /// Reads a part of a page of the object; whether the page is right, which only the whole tells.
 fn read_page(part: &mut [u8], object: &Staging, at: u64, number: u64, segment: &Segment) -> bool {
-    let bytes = object.bytes_of(&(number..number.saturating_add(1)));
+    let bytes = object.bytes_of(&(number..number.one_more()));
     let number = bytes.start / PAGE;
     let Ok(whole) = to_usize(length(&bytes)) else {
         return false;
@@ -71,8 +71,8 @@ fn read_page(part: &mut [u8], object: &Staging, at: u64, number: u64, segment: &
         return segment.read(number, part).unwrap_or(false);
     }
     let mut page = vec![0; whole];
-    let from = to_usize(at.saturating_sub(bytes.start)).unwrap_or(whole);
-    let own = from..from.saturating_add(part.len());
+    let from = to_usize(at.left_after(bytes.start)).unwrap_or(whole);
+    let own = from..from.with_more(part.len());
     let is_right = segment.read(number, &mut page).unwrap_or(false);
     if let Some(own) = page.get(own)
         && is_right

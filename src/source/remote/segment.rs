@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use libdeflater::{Crc, adler32};
 use rustix::fs::{Advice, fadvise};
 
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// Bytes of a page, of a segment and of the stage.
 pub const PAGE: u64 = 64 << 10;
@@ -73,15 +73,15 @@ impl Segment {
     /// # Errors
     /// Fails as [`read`](Self::read) does.
     pub fn written(&self, numbers: &Range<u64>) -> io::Result<u64> {
-        let pages = numbers.end.saturating_sub(numbers.start);
-        let bytes = to_usize(pages.saturating_mul(CHECKSUM)).unwrap_or(0);
+        let pages = numbers.end.left_after(numbers.start);
+        let bytes = to_usize(pages.times(CHECKSUM)).unwrap_or(0);
         let mut stated = vec![0; bytes];
         self.file
             .read_exact_at(&mut stated, stated_at(numbers.start))?;
         let (stated, _) = stated.as_chunks::<8>();
         let written = stated.iter().take_while(|stated| **stated != ABSENT);
         let written = to_u64(written.count());
-        if let Some(bytes) = NonZeroU64::new(written.saturating_mul(PAGE)) {
+        if let Some(bytes) = NonZeroU64::new(written.times(PAGE)) {
             let first = place(numbers.start);
             let _hint = fadvise(&self.file, first, Some(bytes), Advice::WillNeed);
         }
@@ -109,14 +109,12 @@ impl Segment {
 
 /// Where a page stands in its segment.
 fn place(number: u64) -> u64 {
-    (number % PAGES)
-        .saturating_mul(PAGE)
-        .saturating_add(FIRST_PAGE)
+    (number % PAGES).times(PAGE).with_more(FIRST_PAGE)
 }
 
 /// Where its checksum stands.
 fn stated_at(number: u64) -> u64 {
-    (number % PAGES).saturating_mul(CHECKSUM)
+    (number % PAGES).times(CHECKSUM)
 }
 
 /// What stands in the table where no page is.

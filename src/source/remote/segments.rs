@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::source::descriptors::share_of;
 use crate::source::remote::segment::{Key, Segment};
+use crate::wire::Count;
 
 /// The segments that are open, the one that was handed over longest ago first.
 #[derive(Debug)]
@@ -64,7 +65,7 @@ impl Segments {
 
     /// The segments that are too many: those that were handed over longest ago.
     pub(super) fn surplus(&self) -> Vec<Arc<Segment>> {
-        let surplus = self.open.len().saturating_sub(self.most);
+        let surplus = self.open.len().left_after(self.most);
         let oldest = self.open.iter().take(surplus);
         oldest
             .filter_map(|(_, segment)| segment.upgrade())

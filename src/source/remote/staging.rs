@@ -11,6 +11,7 @@ use crate::source::identity::{Identity, ObjectIdentity};
 use crate::source::open::OpenedState;
 use crate::source::remote::message::ObjectState;
 use crate::source::remote::segment::PAGE;
+use crate::wire::{Count, Extent};
 
 /// One object in the state in which it was opened.
 #[derive(Debug)]
@@ -67,18 +68,17 @@ impl Staging {
 
     /// The pages that these bytes of the object stand in.
     pub(super) fn pages_of(&self, offset: u64, length: u64) -> Range<u64> {
-        let length = length.min(self.state().length.saturating_sub(offset));
-        let first = self.region.saturating_add(offset);
-        let end = first.saturating_add(length);
-        match length {
-            0 => 0..0,
-            _ => first / PAGE..end.div_ceil(PAGE),
+        let whole = Extent::cut(self.region, self.state().length);
+        let bytes = whole.after(offset).first(length);
+        if bytes.is_empty() {
+            return 0..0;
         }
+        bytes.start() / PAGE..bytes.end().div_ceil(PAGE)
     }
 
     /// The bytes of the object that stand in these pages.
     pub(super) fn bytes_of(&self, pages: &Range<u64>) -> Range<u64> {
-        let offset = |page: u64| page.saturating_mul(PAGE).saturating_sub(self.region);
+        let offset = |page: u64| page.times(PAGE).left_after(self.region);
         offset(pages.start)..offset(pages.end).min(self.state().length)
     }
 
@@ -150,7 +150,7 @@ impl OpenedState for Staging {
 
 /// How many there are from its start to its end.
 pub(super) fn length(range: &Range<u64>) -> u64 {
-    range.end.saturating_sub(range.start)
+    range.end.left_after(range.start)
 }
 
 #[cfg(test)]

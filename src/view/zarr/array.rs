@@ -7,7 +7,7 @@ use crate::limits;
 use crate::model::array::{Fill, Storage};
 use crate::model::datatype::{Class, Member};
 use crate::model::shape::product;
-use crate::model::storage::{ChunkIndex, Chunked, Extent};
+use crate::model::storage::{ChunkIndex, Chunked, StoredExtent};
 use crate::model::value::Context;
 use crate::model::{Array, Datatype, Shape};
 use crate::source::check_range;
@@ -221,21 +221,20 @@ impl ZarrArray {
     ///
     /// # Errors
     /// `NotFound` where none is; fails if that cannot be found out.
-    pub(crate) fn stored_chunk(&self, place: &[u64]) -> Result<Extent> {
+    pub(crate) fn stored_chunk(&self, place: &[u64]) -> Result<StoredExtent> {
         let chunked = self.chunked().ok_or(Error::NotFound)?;
         let found = chunked
             .index
             .find(self.own(place))?
             .ok_or(Error::NotFound)?;
         let (offset, length) = (found.offset, found.length);
-        check_range(&*chunked.source, offset, length, "stored chunk")?;
+        let extent = check_range(&*chunked.source, offset, length, "stored chunk")?;
         if offset < chunked.begin {
             return Err(Error::corrupt("chunk: where no chunk can be", offset));
         }
-        Ok(Extent {
+        Ok(StoredExtent {
             source: Arc::clone(&chunked.source),
-            offset,
-            length,
+            extent,
         })
     }
 

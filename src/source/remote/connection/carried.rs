@@ -11,6 +11,7 @@ use crate::source::remote::message::{Failure, PACKET, Reply, Request};
 use crate::source::remote::place::Place;
 use crate::source::remote::staging::Staging;
 use crate::source::rights;
+use crate::wire::Count;
 
 impl Shared {
     /// Sends packets until the connection is over.
@@ -35,7 +36,7 @@ impl Shared {
 
     /// Takes replies until the connection is over.
     pub(super) fn receive_all(&self) {
-        let mut packet = vec![0; PACKET.saturating_add(1)];
+        let mut packet = vec![0; PACKET.one_more()];
         loop {
             let (reply, files) = match rights::receive(self.socket.as_fd(), &mut packet) {
                 Ok((0, _)) | Err(_) => return self.end(),
@@ -58,9 +59,7 @@ impl Shared {
     fn take(&self, reply: Reply, files: Vec<OwnedFd>) -> Result<()> {
         let mut state = self.state();
         if let Reply::Warned { text } = reply {
-            state
-                .warnings
-                .truncate(limits::EARLY_LINES.saturating_sub(1));
+            state.warnings.truncate(limits::EARLY_LINES.left_after(1));
             state.warnings.push(text.escape_debug().to_string());
             return Ok(());
         }
