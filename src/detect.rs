@@ -15,6 +15,7 @@ use crate::source::memory::MemorySource;
 use crate::source::neighbours::Neighbours;
 use crate::source::open::OpenSource;
 use crate::source::{SharedSource, Source, read_block};
+use crate::wire::Count;
 
 /// The caches that the files of one mount share.
 #[derive(Debug, Clone, Default)]
@@ -79,7 +80,7 @@ pub fn is_named(name: &[u8]) -> bool {
         "nxs", "nwb",
     ];
     let dot = name.iter().rposition(|byte| *byte == b'.');
-    let ending = dot.and_then(|dot| name.get(dot.saturating_add(1)..));
+    let ending = dot.and_then(|dot| name.get(dot.one_more()..));
     ending.is_some_and(|own| {
         let mut known = ENDINGS.iter();
         known.any(|known| own.eq_ignore_ascii_case(known.as_bytes()))

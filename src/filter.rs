@@ -13,6 +13,7 @@
     not(test),
     deny(
         clippy::arithmetic_side_effects,
+        clippy::disallowed_methods,
         clippy::indexing_slicing,
         clippy::unwrap_used,
         clippy::as_conversions
@@ -47,7 +48,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::model::storage::{Filter, IsWanted, Pipeline, still};
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 pub(crate) const DEFLATE: u16 = 1;
 pub(crate) const SHUFFLE: u16 = 2;
@@ -176,13 +177,13 @@ fn encoded_length(filters: &[&Filter], chunk_bytes: usize) -> Length {
         length = match (filter.id, length) {
             (SHUFFLE, same) => same,
             (FLETCHER32, Length::Exactly(bytes)) => {
-                Length::Exactly(bytes.saturating_add(fletcher32::CHECKSUM_BYTES))
+                Length::Exactly(bytes.with_more(fletcher32::CHECKSUM_BYTES))
             }
             // Encoders that fail to compress add little: headers, and a few bytes for each block.
             _ => Length::AtMost(
                 chunk_bytes
-                    .saturating_add(chunk_bytes.wrapping_shr(3))
-                    .saturating_add(limits::FILTER_OVERHEAD),
+                    .with_more(chunk_bytes.wrapping_shr(3))
+                    .with_more(limits::FILTER_OVERHEAD),
             ),
         };
     }

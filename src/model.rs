@@ -9,15 +9,14 @@
 //! | array | dataset | ndarray |
 //! | attribute | attribute | none |
 //!
-//! Plain arithmetic is denied on the lower floors, where numbers come from files. A `saturating_`
-//! operation in its place is right where its operands are known to be small, where the sum is a
-//! weight (`memory`), or where it is only compared with a bound, which the largest
-//! number is over. Everything else is `checked_`, and an error.
+//! Plain arithmetic is denied on the lower floors, where numbers come from files. What counts things
+//! has the operations of [`Count`](crate::wire::Count); everything else is `checked_`, and an error.
 
 #![cfg_attr(
     not(test),
     deny(
         clippy::arithmetic_side_effects,
+        clippy::disallowed_methods,
         clippy::indexing_slicing,
         clippy::unwrap_used,
         clippy::as_conversions
@@ -61,6 +60,7 @@ pub use shape::Shape;
 
 use crate::error::Result;
 use crate::memory::effort::Effort;
+use crate::wire::Count;
 
 /// One open file of either format: a graph of nodes, and the values that live outside arrays.
 pub trait Container: Send + Sync {
@@ -155,7 +155,7 @@ pub trait Container: Send + Sync {
         let first = *next;
         let mut at = 0_u64;
         self.attributes(id, &mut |attribute| {
-            at = at.saturating_add(1);
+            at = at.one_more();
             if at <= first {
                 return ControlFlow::Continue(());
             }

@@ -3,14 +3,15 @@
 //! run, bit k of byte m belongs to element 8 m + k.
 
 use crate::filter::shuffle::{copy_rest, transposed, unshuffle};
+use crate::wire::Count;
 
 /// Writes the bytes of `planes` into `elements`, which is as long, in the order of the elements of
 /// `size` bytes. Their number is a multiple of 8; bytes after the last such element stay where they
 /// are.
 pub(crate) fn unbitshuffle(planes: &[u8], size: usize, scratch: &mut Vec<u8>, elements: &mut [u8]) {
-    let unit = size.saturating_mul(8);
+    let unit = size.times(8);
     let left = planes.len().checked_rem(unit).unwrap_or(0);
-    let whole = planes.len().saturating_sub(left);
+    let whole = planes.len().left_after(left);
     let Some((planes, elements)) = copy_rest(planes, elements, whole) else {
         return;
     };

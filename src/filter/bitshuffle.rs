@@ -10,7 +10,7 @@ use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::blocks::Blocks;
 use crate::filter::{Context, Length, lz4, zstd};
 use crate::memory::buffer::Buffer;
-use crate::wire::to_usize;
+use crate::wire::{Count, to_usize};
 
 /// The compression of a block after it was bit-shuffled.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +59,7 @@ fn uncompressed(
         0 => default_block(size),
         block => block,
     };
-    let shape = Shape::new(output.len(), size, block.saturating_mul(size))?;
+    let shape = Shape::new(output.len(), size, block.times(size))?;
     let mut scratch = Vec::new();
     let (elements, after) = output
         .split_at_mut_checked(shape.shuffled)
@@ -123,14 +123,14 @@ struct Shape {
 
 impl Shape {
     fn new(total: usize, size: usize, block: usize) -> Result<Self> {
-        let unit = size.saturating_mul(8);
+        let unit = size.times(8);
         let rest = |bytes: usize| bytes.checked_rem(unit).unwrap_or(0);
         if block == 0 || rest(block) != 0 {
             return Err(Error::corrupt("bitshuffle: no block of 8 n elements", None));
         }
         Ok(Shape {
             block,
-            shuffled: total.saturating_sub(rest(total)),
+            shuffled: total.left_after(rest(total)),
         })
     }
 }

@@ -16,7 +16,7 @@ use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::shuffle::{self, unshuffle};
 use crate::filter::{Context, Length};
 use crate::memory::buffer::{Buffer, BufferPool};
-use crate::wire::{Cursor, to_usize};
+use crate::wire::{Count, Cursor, to_usize};
 use codec::Codec;
 
 /// The bytes of the Blosc 1 or Blosc 2 chunk at the start of `chunk`.
@@ -191,7 +191,7 @@ impl<'a> Chunk<'a> {
     ) -> Result<()> {
         match &self.content {
             Content::Raw(elements) => {
-                let start = number.saturating_mul(self.block_bytes);
+                let start = number.times(self.block_bytes);
                 let elements = elements
                     .get(start..)
                     .and_then(|rest| rest.get(..output.len()));
@@ -425,8 +425,8 @@ impl Blocks<'_> {
         // little.
         let most = output
             .len()
-            .saturating_add(output.len().wrapping_shr(2))
-            .saturating_add(64);
+            .with_more(output.len().wrapping_shr(2))
+            .with_more(64);
         if length > most {
             return Err(damaged());
         }
@@ -489,7 +489,7 @@ fn undo_delta(type_bytes: usize, first: &[u8], block: &mut [u8]) {
     };
     let whole = block
         .len()
-        .saturating_sub(block.len().checked_rem(unit).unwrap_or(0));
+        .left_after(block.len().checked_rem(unit).unwrap_or(0));
     let block = block.get_mut(..whole).unwrap_or_default();
     if !first.is_empty() {
         block

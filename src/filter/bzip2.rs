@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 use crate::model::storage::{IsWanted, still};
+use crate::wire::Count;
 
 /// The decoded bytes of a block of the usual size, and a little more.
 const ROOM: usize = 1 << 20;
@@ -29,7 +30,7 @@ pub fn decode(
             still(is_wanted)?;
             let used = usize::try_from(decoder.total_in()).unwrap_or(usize::MAX);
             let rest = stream.get(used..).unwrap_or_default();
-            let end = written.saturating_add(ROOM).min(output.len());
+            let end = written.with_more(ROOM).min(output.len());
             let room = output.get_mut(written..end).unwrap_or_default();
             let status = decoder
                 .decompress(rest, room)
@@ -85,7 +86,7 @@ pub fn each_part(
         if decoder.total_out() > most {
             return Err(Error::corrupt("bzip2: longer than it should be", None));
         }
-        let written = decoder.total_out().saturating_sub(before);
+        let written = decoder.total_out().left_after(before);
         let written = usize::try_from(written).unwrap_or(usize::MAX);
         take(output.get(..written).unwrap_or_default());
         match status {

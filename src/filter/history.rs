@@ -1,6 +1,8 @@
 //! The output of a Lempel-Ziv decoder, which is its history too: literals are appended, matches
 //! repeat bytes that were written before.
 
+use crate::wire::Count;
+
 /// A buffer that is being filled from its start.
 #[derive(Debug)]
 pub(crate) struct History<'a> {
@@ -39,9 +41,9 @@ impl<'a> History<'a> {
         // with each copy, so that even a run of one byte takes few of them.
         let mut done = distance;
         while (1..window.len()).contains(&done) {
-            let step = done.min(window.len().saturating_sub(done));
+            let step = done.min(window.len().left_after(done));
             window.copy_within(..step, done);
-            done = done.saturating_add(step);
+            done = done.with_more(step);
         }
         self.written = end;
         Some(())

@@ -11,7 +11,7 @@ use crate::filter::bits::{self, BitReader, Numbers};
 use crate::filter::{Context, Length};
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::wire::to_usize;
+use crate::wire::{Count, to_usize};
 
 /// The bytes of a chunk.
 ///
@@ -30,7 +30,7 @@ pub fn decode(
     }
     let datatype = Type::read(&mut numbers, limits::DATATYPE_DEPTH)?;
     let size = datatype.size();
-    let total = elements.saturating_mul(size);
+    let total = elements.times(size);
     let total = length.check("nbit", total)?;
     if let Some(numbers) = datatype.numbers(&stored) {
         let mut output = context.pool.buffer(total)?;
@@ -179,7 +179,7 @@ impl Atomic {
         let order = numbers.next()?;
         let (precision, offset) = (numbers.size()?, numbers.next()?);
         let end = precision.checked_add(offset);
-        let room = size.saturating_mul(8);
+        let room = size.times(8);
         if size > Self::MOST_BYTES || order > 1 || end.is_none_or(|end| end > room) {
             return Err(damaged());
         }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::filter::bits::{self, BitReader, Numbers};
 use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
-use crate::wire::{Cursor, to_usize};
+use crate::wire::{Count, Cursor, to_usize};
 
 /// The bytes of a chunk.
 ///
@@ -28,7 +28,7 @@ pub fn decode(
     if scheme.as_is {
         return Ok(stored);
     }
-    let total = scheme.elements.saturating_mul(scheme.size);
+    let total = scheme.elements.times(scheme.size);
     let mut output = context.pool.buffer(length.check("scaleoffset", total)?)?;
     let mut cursor = Cursor::new(&stored, None, "scaleoffset");
     let code_bits = cursor.u32()?;
@@ -160,7 +160,7 @@ impl Scheme {
     /// Elements that did not fit any code: they follow as they were, but in the writer's byte
     /// order, which was little-endian (no big-endian writer's file is known).
     fn copy(&self, code_bits: u32, elements: &[u8], output: &mut [u8]) -> Result<()> {
-        let whole = to_usize(code_bits.into())? == self.size.saturating_mul(8);
+        let whole = to_usize(code_bits.into())? == self.size.times(8);
         match elements.get(..output.len()) {
             Some(elements) if whole => output.copy_from_slice(elements),
             _ => return Err(Error::corrupt("scaleoffset: ends too early", None)),

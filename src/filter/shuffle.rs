@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::filter::Context;
 use crate::memory::buffer::Buffer;
+use crate::wire::Count;
 
 /// The bytes in the elements' order again.
 ///
@@ -16,7 +17,7 @@ pub fn decode(bytes: Buffer, parameters: &[u32], context: &Context) -> Result<Bu
     let Some(size) = size.filter(|&size| size > 0) else {
         return Err(Error::corrupt("shuffle: no element size", None));
     };
-    if size == 1 || bytes.len().saturating_sub(size) < size {
+    if size == 1 || bytes.len().left_after(size) < size {
         return Ok(bytes);
     }
     let mut elements = context.pool.buffer(bytes.len())?;
@@ -28,11 +29,11 @@ pub fn decode(bytes: Buffer, parameters: &[u32], context: &Context) -> Result<Bu
 /// of `size` bytes.
 pub(crate) fn unshuffle(shuffled: &[u8], size: usize, elements: &mut [u8]) {
     let count = elements.len().checked_div(size).unwrap_or(0);
-    let whole = count.saturating_mul(size);
+    let whole = count.times(size);
     let Some((planes, elements)) = copy_rest(shuffled, elements, whole) else {
         return;
     };
-    let plane = |byte: usize| planes.get(byte.saturating_mul(count)..).unwrap_or_default();
+    let plane = |byte: usize| planes.get(byte.times(count)..).unwrap_or_default();
     join(plane, size, elements);
 }
 
@@ -42,9 +43,9 @@ pub(crate) fn join<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements:
     // meanwhile.
     const TILE_BYTES: usize = 16 << 10;
     let tile = TILE_BYTES.checked_div(size).unwrap_or(1).max(64);
-    let tile_bytes = tile.saturating_mul(size).max(1);
+    let tile_bytes = tile.times(size).max(1);
     for (number, elements) in elements.chunks_mut(tile_bytes).enumerate() {
-        let first = number.saturating_mul(tile);
+        let first = number.times(tile);
         let length = elements.len().checked_div(size).unwrap_or(0);
         let plane = |byte| -> &[u8] {
             let plane: &[u8] = plane(byte);
@@ -77,7 +78,7 @@ fn join_tile<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements: &mut 
         _ => {}
     }
     let mut byte = 0_usize;
-    while size.saturating_sub(byte) >= 8 {
+    while size.left_after(byte) >= 8 {
         let planes = [0, 1, 2, 3, 4, 5, 6, 7].map(|next| plane(byte.wrapping_add(next)));
         join8_of(elements, size, byte, planes);
         byte = byte.wrapping_add(8);
@@ -161,7 +162,7 @@ fn join_rest(elements: &mut [u8], size: usize, planes: &[&[u8]]) {
 /// transposed in registers: an eighth of the loads and stores of single bytes, whatever the
 /// element's size.
 fn join8_of(elements: &mut [u8], size: usize, byte: usize, planes: [&[u8]; 8]) {
-    let mut squares = elements.chunks_exact_mut(size.saturating_mul(8));
+    let mut squares = elements.chunks_exact_mut(size.times(8));
     for (square, columns) in squares.by_ref().zip(transposed(planes)) {
         for (element, column) in square.chunks_exact_mut(size).zip(columns) {
             let place = element.get_mut(byte..);

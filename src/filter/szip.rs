@@ -11,7 +11,7 @@ use crate::filter::bits::BitReader;
 use crate::filter::shuffle::unshuffle;
 use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
-use crate::wire::{Cursor, to_usize};
+use crate::wire::{Count, Cursor, to_usize};
 
 /// The most samples of a scanline that the library's encoder makes are 4096.
 const SCANLINE: usize = 1 << 16;
@@ -104,11 +104,11 @@ impl Coding {
     /// `total` bytes of samples.
     fn decode(&self, stream: &[u8], total: usize, context: &Context) -> Result<Buffer> {
         let blocks = self.scanline.div_ceil(self.block);
-        let mut interval = vec![0_u32; blocks.saturating_mul(self.block)];
+        let mut interval = vec![0_u32; blocks.times(self.block)];
         let mut bits = BitReader::new(stream);
         let mut output = context.pool.buffer(total)?;
         let width = self.sample_bytes();
-        for line in output.chunks_mut(self.scanline.saturating_mul(width)) {
+        for line in output.chunks_mut(self.scanline.times(width)) {
             // The last scanline may be cut short; its last block is whole nevertheless.
             let wanted = line.len().div_ceil(width);
             let samples = wanted.next_multiple_of(self.block);

@@ -12,7 +12,7 @@ mod stream;
 use crate::error::{Error, Result};
 use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
-use crate::wire::to_usize;
+use crate::wire::{Count, to_usize};
 use block::{Decoder, Int, Mode};
 use stream::BitStream;
 
@@ -89,14 +89,14 @@ impl Header {
             2 => Scalar::Float,
             _ => Scalar::Double,
         };
-        let rank = to_usize(next(2)?)?.saturating_add(1);
+        let rank = to_usize(next(2)?)?.one_more();
         let width = [48, 24, 16, 12]
-            .get(rank.saturating_sub(1))
+            .get(rank.left_after(1))
             .copied()
             .unwrap_or(0);
         let mut dims = [1; 4];
         for dim in dims.iter_mut().take(rank) {
-            *dim = to_usize(next(width)?)?.saturating_add(1);
+            *dim = to_usize(next(width)?)?.one_more();
         }
         let mode = match next(12)? {
             LONG_MODE => Mode::long(next(52)?),
@@ -169,7 +169,7 @@ impl Header {
     ) {
         let [x, y, z, w] = origin;
         let [nx, ny, nz, nw] = self.dims;
-        let length = nx.saturating_sub(x).min(4);
+        let length = nx.left_after(x).min(4);
         for (number, row) in block.chunks(4).enumerate() {
             let y = y.wrapping_add(number & 3);
             let z = z.wrapping_add(number.wrapping_shr(2) & 3);

@@ -11,7 +11,7 @@ use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::{Source, check_range};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// Bytes of a buffer from which on it begins with a page.
 const LONG: usize = 64 << 10;
@@ -37,7 +37,7 @@ impl BufferPool {
         if length < LONG {
             return Ok(vec![0; length].into());
         }
-        let most = length.saturating_add(PAGE);
+        let most = length.with_more(PAGE);
         let memory = match self.take(most) {
             Some(memory) => memory,
             None => zeroed(most)?,
@@ -47,7 +47,7 @@ impl BufferPool {
 
     fn with(&self, mut memory: Vec<u8>, length: usize) -> Buffer {
         let start = memory.as_ptr().align_offset(PAGE);
-        memory.resize(start.saturating_add(length), 0);
+        memory.resize(start.with_more(length), 0);
         let mut buffer = Buffer {
             memory,
             start,
@@ -75,7 +75,7 @@ impl BufferPool {
 
     /// The latest that holds `length` bytes, and at most an eighth more.
     fn take(&self, length: usize) -> Option<Vec<u8>> {
-        let most = length.saturating_add(length.wrapping_shr(3));
+        let most = length.with_more(length.wrapping_shr(3));
         let fits = |memory: &Vec<u8>| (length..=most).contains(&memory.capacity());
         let mut pool = lock(&self.0);
         let place = pool.iter().rposition(fits)?;
@@ -134,12 +134,12 @@ impl Buffer {
     /// Bytes of memory that a new one of `length` bytes takes.
     pub fn memory(length: u64) -> u64 {
         let page = if length < to_u64(LONG) { 0 } else { PAGE };
-        length.saturating_add(to_u64(page))
+        length.with_more(to_u64(page))
     }
 
     /// Keeps the first `length` bytes.
     pub fn truncate(&mut self, length: usize) {
-        self.memory.truncate(self.start.saturating_add(length));
+        self.memory.truncate(self.start.with_more(length));
     }
 
     /// Bytes of memory.
@@ -158,8 +158,8 @@ impl Buffer {
 impl Clone for Buffer {
     fn clone(&self) -> Self {
         let pool = self.pool.clone().unwrap_or_default();
-        let memory = pool.take(self.len().saturating_add(PAGE));
-        let memory = memory.unwrap_or_else(|| vec![0; self.len().saturating_add(PAGE)]);
+        let memory = pool.take(self.len().with_more(PAGE));
+        let memory = memory.unwrap_or_else(|| vec![0; self.len().with_more(PAGE)]);
         let mut clone = pool.with(memory, self.len());
         clone.copy_from_slice(self);
         clone

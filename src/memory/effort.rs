@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
+use crate::wire::Count;
 
 /// Stands for a grant without a bound.
 const UNBOUNDED: u64 = u64::MAX;
@@ -185,7 +186,7 @@ impl Effort {
         };
         let rest = |left| match left {
             UNBOUNDED => None,
-            left => Some(left.saturating_sub(bytes)),
+            left => Some(left.left_after(bytes)),
         };
         let taken = grant
             .left

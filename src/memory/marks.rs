@@ -1,7 +1,7 @@
 //! Places on a long way that can be gone back to, where the file itself does not say what stands at
 //! which position.
 
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// Some of the places that were passed, about evenly spread; when there are too many, every second
 /// one is dropped.
@@ -30,7 +30,7 @@ impl<P> Marks<P> {
         let next = self
             .marks
             .last()
-            .map(|(last, _)| last.saturating_add(self.apart));
+            .map(|(last, _)| last.with_more(self.apart));
         if next.is_some_and(|next| position < next) {
             return;
         }
@@ -41,13 +41,13 @@ impl<P> Marks<P> {
                 is_kept = !is_kept;
                 is_kept
             });
-            self.apart = self.apart.saturating_mul(2);
+            self.apart = self.apart.times(2);
         }
     }
 
     /// Bytes of memory that they take, what their places lead to not counted.
     pub fn weight(&self) -> u64 {
-        to_u64(self.marks.capacity().saturating_mul(size_of::<(u64, P)>()))
+        to_u64(self.marks.capacity().times(size_of::<(u64, P)>()))
     }
 
     /// The places alone.

@@ -1,6 +1,8 @@
 //! Names in blocks of one size. However many there are, they are never copied into a buffer of
 //! twice the size, and small blocks find room where others were freed.
 
+use crate::wire::Count;
+
 /// Bytes of a name, with its length, that has a block of its own.
 const LONG: usize = NameArena::BLOCK / 16;
 
@@ -42,7 +44,7 @@ impl NameArena {
     /// A block with room for so many bytes more.
     fn with_room(&mut self, needed: usize) -> usize {
         let open = self.blocks.get(self.open);
-        let room = open.map_or(0, |open| Self::BLOCK.saturating_sub(open.len()));
+        let room = open.map_or(0, |open| Self::BLOCK.left_after(open.len()));
         if room < needed {
             self.open = self.add(Self::BLOCK);
         }
@@ -53,8 +55,8 @@ impl NameArena {
         // Many an arena has a few names and no more: its first block grows with them.
         let room = if self.blocks.is_empty() { 0 } else { bytes };
         self.blocks.push(Vec::with_capacity(room));
-        self.weight = self.weight.saturating_add(bytes);
-        self.blocks.len().saturating_sub(1)
+        self.weight = self.weight.with_more(bytes);
+        self.blocks.len().left_after(1)
     }
 
     /// The name that stands there.
@@ -69,7 +71,7 @@ impl NameArena {
 
     /// Bytes of the name that stands there, and of its length.
     pub fn bytes_of(&self, at: NameAt) -> usize {
-        self.get(at).len().saturating_add(PREFIX)
+        self.get(at).len().with_more(PREFIX)
     }
 
     /// Bytes that they take.

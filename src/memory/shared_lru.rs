@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
+use crate::wire::Count;
 
 /// Bytes, about, that each value's key takes among those of its file.
 const KEY: u64 = 64;
@@ -28,7 +29,7 @@ impl<K: Hash + Eq + Clone, V> Kept<K, V> {
     /// As [`WeightedLru::put`], for a file.
     fn put(&mut self, file: u64, key: K, value: V, weight: u64) -> Vec<V> {
         let whole = (file, key);
-        let weight = weight.saturating_add(KEY);
+        let weight = weight.with_more(KEY);
         let gone = self.values.put(whole.clone(), value, weight);
         let gone = self.lose(gone);
         if self.values.has(&whole) {
@@ -39,7 +40,7 @@ impl<K: Hash + Eq + Clone, V> Kept<K, V> {
 
     /// As [`WeightedLru::make_room`].
     fn make_room(&mut self, weight: u64) -> Vec<V> {
-        let gone = self.values.make_room(weight.saturating_add(KEY));
+        let gone = self.values.make_room(weight.with_more(KEY));
         self.lose(gone)
     }
 

@@ -4,6 +4,8 @@ use std::hash::Hash;
 
 use lru::LruCache;
 
+use crate::wire::Count;
+
 /// Values by key, each with a weight in bytes; the least recently used are dropped first.
 #[derive(Debug)]
 pub struct WeightedLru<K: Hash + Eq, V> {
@@ -39,12 +41,12 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
     /// that are not kept any more, with their keys.
     pub fn put(&mut self, key: K, value: V, weight: u64) -> Vec<(K, V)> {
         let mut gone = Vec::new();
-        let weight = weight.saturating_add(Self::OVERHEAD);
+        let weight = weight.with_more(Self::OVERHEAD);
         if weight > self.most {
             gone.push((key, value));
             return gone;
         }
-        self.weight = self.weight.saturating_add(weight);
+        self.weight = self.weight.with_more(weight);
         // The key that was there before, or one that is as good, comes back with its value.
         let old = self.values.push(key, (value, weight));
         gone.extend(old.map(|old| self.lose(old)));
@@ -56,7 +58,7 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
     /// nothing is left.
     pub fn make_room(&mut self, weight: u64) -> Vec<(K, V)> {
         let mut gone = Vec::new();
-        while self.weight.saturating_add(weight) > self.most
+        while self.weight.with_more(weight) > self.most
             && let Some(dropped) = self.values.pop_lru()
         {
             gone.push(self.lose(dropped));
@@ -67,7 +69,7 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
     /// Takes out the value of `key`.
     pub fn remove(&mut self, key: &K) -> Option<V> {
         let (value, weight) = self.values.pop(key)?;
-        self.weight = self.weight.saturating_sub(weight);
+        self.weight = self.weight.left_after(weight);
         Some(value)
     }
 
@@ -78,7 +80,7 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
     }
 
     fn lose(&mut self, (key, (value, weight)): (K, (V, u64))) -> (K, V) {
-        self.weight = self.weight.saturating_sub(weight);
+        self.weight = self.weight.left_after(weight);
         (key, value)
     }
 

@@ -11,7 +11,7 @@ use crate::model::datatype::{Class, Datatype};
 use crate::model::number::{self, Integer};
 use crate::model::value::{Context, ValueWriter};
 use crate::model::{Container, NodeId, Reference};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// The type, extent and elements of the attribute called `name`; `None` where there is none.
 ///
@@ -91,7 +91,7 @@ pub fn strings(
         let mut text = Vec::new();
         writer.text(element, &context, &mut text)?;
         // A string of one byte takes as much as one of fifty.
-        let taken = text.len().saturating_add(size_of::<Vec<u8>>());
+        let taken = text.len().with_more(size_of::<Vec<u8>>());
         left = left.checked_sub(taken).ok_or_else(|| {
             let most = to_u64(limits::ATTRIBUTE_TEXT);
             Error::limit("texts of an attribute", most)

@@ -4,7 +4,7 @@
 //! with two more (`Ucs4`, `Bool`).
 
 use crate::memory::piece;
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// The type of one stored element.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,14 +195,14 @@ impl Datatype {
             4 => (8, 23),
             _ => (11, 52),
         };
-        let precision = u16::from(size).saturating_mul(8);
+        let precision = u16::from(size).times(8);
         let class = Class::Float(Float {
             order,
             bits: Bits {
                 offset: 0,
                 precision,
             },
-            sign: size.saturating_mul(8).saturating_sub(1),
+            sign: size.times(8).left_after(1),
             exponent: mantissa_bits,
             exponent_bits,
             mantissa: 0,
@@ -224,7 +224,7 @@ impl Datatype {
     pub fn integer(size: u16, signed: bool, order: ByteOrder) -> Self {
         let bits = Bits {
             offset: 0,
-            precision: size.saturating_mul(8),
+            precision: size.times(8),
         };
         Datatype {
             size: u32::from(size),
@@ -282,29 +282,27 @@ impl Datatype {
     /// Bytes of memory that it and all datatypes in it take, about.
     pub fn weight(&self) -> u64 {
         let parts = match &self.class {
-            Class::Compound(members) => members
-                .iter()
-                .map(Member::weight)
-                .fold(0, u64::saturating_add),
-            Class::Enumeration { base, members } => members
-                .iter()
-                .map(|member| {
-                    let pieces = piece(member.0.len()).saturating_add(piece(member.1.len()));
-                    pieces.saturating_add(to_u64(size_of_val(member)))
-                })
-                .fold(base.weight(), u64::saturating_add),
+            Class::Compound(members) => u64::together(members.iter().map(Member::weight)),
+            Class::Enumeration { base, members } => {
+                let pieces = |(name, value): &(Vec<u8>, Vec<u8>)| {
+                    u64::together([name.len(), value.len()].map(piece))
+                };
+                let own = to_u64(size_of_val(&**members));
+                let all = members.iter().map(pieces).chain([own, base.weight()]);
+                u64::together(all)
+            }
             Class::VariableLength(base) | Class::Complex(base) => base.weight(),
-            Class::Array { base, dims } => piece(dims.len()).saturating_add(base.weight()),
+            Class::Array { base, dims } => piece(dims.len()).with_more(base.weight()),
             Class::Opaque { tag } => piece(tag.len()),
             _ => 0,
         };
-        to_u64(size_of::<Datatype>()).saturating_add(parts)
+        to_u64(size_of::<Datatype>()).with_more(parts)
     }
 }
 
 impl Member {
     fn weight(&self) -> u64 {
-        let name = piece(size_of::<Member>()).saturating_add(to_u64(self.name.len()));
-        name.saturating_add(self.datatype.weight())
+        let name = to_u64(self.name.len());
+        u64::together([piece(size_of::<Member>()), name, self.datatype.weight()])
     }
 }

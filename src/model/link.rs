@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::piece;
 use crate::model::NodeId;
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// A name in a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,14 +58,14 @@ impl Link {
     pub fn cost(&self) -> usize {
         let target = match &self.target {
             LinkTarget::Soft(path) => path.len(),
-            LinkTarget::External { file, path } => file.len().saturating_add(path.len()),
+            LinkTarget::External { file, path } => file.len().with_more(path.len()),
             LinkTarget::Reference { file, .. } => file.as_ref().map_or(0, Vec::len),
             // It may have been looked for that far.
             LinkTarget::Damaged(_) => limits::LINK_TEXT,
             _ => 0,
         };
-        let text = self.name.len().saturating_add(target);
-        (text / limits::SEARCHED_TEXT).saturating_add(1)
+        let text = self.name.len().with_more(target);
+        (text / limits::SEARCHED_TEXT).one_more()
     }
 
     /// Bytes of memory that it takes, about.
@@ -73,13 +73,11 @@ impl Link {
         let target = match &self.target {
             LinkTarget::Soft(path) => piece(path.len()),
             LinkTarget::External { file, path } => {
-                piece(file.len()).saturating_add(piece(path.len()))
+                u64::together([file.len(), path.len()].map(piece))
             }
             _ => 0,
         };
-        to_u64(size_of::<Link>())
-            .saturating_add(piece(self.name.len()))
-            .saturating_add(target)
+        u64::together([to_u64(size_of::<Link>()), piece(self.name.len()), target])
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::model::{Array, Datatype, Scalar, ScalarValue};
+use crate::wire::Count;
 
 /// A node's identity within its container; unique, stable from open to open of an unchanged file.
 ///
@@ -27,12 +28,12 @@ impl NodeId {
 
     /// The identity of the node with this index, where a format counts its nodes.
     pub fn at(index: u32) -> Self {
-        NodeId(u64::from(index).saturating_add(Self::FIRST))
+        NodeId(u64::from(index).with_more(Self::FIRST))
     }
 
     /// Its index, where a format counts its nodes.
     pub fn index(self) -> u64 {
-        self.0.saturating_sub(Self::FIRST)
+        self.0.left_after(Self::FIRST)
     }
 
     /// An identity for tests, which may be none of a file.

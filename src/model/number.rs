@@ -15,6 +15,7 @@ use std::io::{self, Write};
 
 use crate::model::Datatype;
 use crate::model::datatype::{Bits, ByteOrder, Class, Float, Normalization};
+use crate::wire::Count;
 
 /// An integer of up to 128 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +126,7 @@ fn slice(word: u128, place: u32, count: u32) -> u128 {
 /// A number whose lowest `count` bits are set.
 fn ones(count: u32) -> u128 {
     u128::MAX
-        .checked_shr(128_u32.saturating_sub(count))
+        .checked_shr(128_u32.left_after(count))
         .unwrap_or(0)
 }
 
@@ -143,7 +144,7 @@ pub fn integer(element: &[u8], order: ByteOrder, signed: bool, field: Bits) -> O
         return Some(Integer::Unsigned(number));
     }
     let precision = u32::from(field.precision);
-    let negative = slice(number, precision.saturating_sub(1), 1) == 1;
+    let negative = slice(number, precision.left_after(1), 1) == 1;
     let extension = if negative { !ones(precision) } else { 0 };
     Some(Integer::Signed((number | extension).cast_signed()))
 }
@@ -206,8 +207,8 @@ fn general(word: u128, format: &Float) -> Option<Real> {
         _ if implied => ones(mantissa_bits).checked_add(1)?,
         _ => 0,
     };
-    let significant_bits = mantissa_bits.saturating_add(u32::from(implied));
-    let fraction_bits = significant_bits.saturating_sub(1);
+    let significant_bits = mantissa_bits.with_more(u32::from(implied));
+    let fraction_bits = significant_bits.left_after(1);
     let exponent = i32::try_from(exponent.max(1)).ok()?;
     let power = exponent
         .checked_sub_unsigned(format.bias)?
@@ -254,12 +255,12 @@ fn memory_bytes(format: &Float) -> Option<u8> {
 fn half(negative: bool, mantissa: u128, power: i32) -> Real {
     const SIGNIFICANT_BITS: u32 = 11;
     const LEAST_POWER: i32 = -24;
-    let length = 128_u32.saturating_sub(mantissa.leading_zeros());
-    let room = u32::try_from(power.saturating_sub(LEAST_POWER)).unwrap_or(0);
-    let shift = SIGNIFICANT_BITS.saturating_sub(length).min(room);
+    let length = 128_u32.left_after(mantissa.leading_zeros());
+    let room = power.max(LEAST_POWER).abs_diff(LEAST_POWER);
+    let shift = SIGNIFICANT_BITS.left_after(length).min(room);
     let mantissa = mantissa.checked_shl(shift).unwrap_or(mantissa);
     let power = power.saturating_sub_unsigned(shift);
-    let is_power_of_two = mantissa == ones(SIGNIFICANT_BITS.saturating_sub(1)).saturating_add(1);
+    let is_power_of_two = mantissa.checked_sub(1) == Some(ones(SIGNIFICANT_BITS.left_after(1)));
     let spacing_halves_below = is_power_of_two && power > LEAST_POWER;
     scaled(
         negative,
@@ -279,7 +280,7 @@ fn single(value: f64) -> f32 {
 /// The meaning of an exponent of all ones: infinity or no number.
 fn special(negative: bool, mantissa: u128, mantissa_bits: u32, implied: bool) -> f64 {
     // A stored leading one says nothing here.
-    let fraction_bits = mantissa_bits.saturating_sub(u32::from(!implied));
+    let fraction_bits = mantissa_bits.left_after(u32::from(!implied));
     match slice(mantissa, 0, fraction_bits) {
         0 if negative => f64::NEG_INFINITY,
         0 => f64::INFINITY,
@@ -307,7 +308,7 @@ fn scaled(
         };
     };
     let value = value.copysign(sign);
-    let Some(quarter) = power_of_two(power.saturating_sub(2)) else {
+    let Some(quarter) = power.checked_sub(2).and_then(power_of_two) else {
         return Real::Double(value);
     };
     if significant_bits >= f64::MANTISSA_DIGITS {
@@ -328,15 +329,15 @@ fn scaled(
 
 /// `mantissa * 2^power` rounded half to even, `None` outside the normal range of 64-bit floats.
 fn nearest(mantissa: u128, power: i32) -> Option<f64> {
-    let length = 128_u32.saturating_sub(mantissa.leading_zeros());
-    let excess = length.saturating_sub(f64::MANTISSA_DIGITS);
+    let length = 128_u32.left_after(mantissa.leading_zeros());
+    let excess = length.left_after(f64::MANTISSA_DIGITS);
     let kept = mantissa.checked_shr(excess)?;
     let lost = slice(mantissa, 0, excess);
-    let half = ones(excess).saturating_add(1).checked_shr(1)?;
+    let half = ones(excess).checked_add(1)?.checked_shr(1)?;
     let up = excess > 0 && (lost > half || (lost == half && slice(kept, 0, 1) == 1));
-    let kept = kept.saturating_add(u128::from(up));
+    let kept = kept.checked_add(u128::from(up))?;
     let power = power.checked_add_unsigned(excess)?;
-    let length = 128_u32.saturating_sub(kept.leading_zeros());
+    let length = 128_u32.left_after(kept.leading_zeros());
     let top = power.checked_add_unsigned(length.checked_sub(1)?)?;
     if !(-1022..=1023).contains(&top) {
         return None;
@@ -481,7 +482,7 @@ fn write_hexadecimal(out: &mut Vec<u8>, negative: bool, mantissa: u128, exponent
     let zeros = mantissa.leading_zeros();
     let sign = if negative { "-" } else { "" };
     append(out, format_args!("{sign}0x1"));
-    let mut fraction = mantissa.checked_shl(zeros.saturating_add(1)).unwrap_or(0);
+    let mut fraction = mantissa.checked_shl(zeros.one_more()).unwrap_or(0);
     if fraction != 0 {
         out.push(b'.');
     }
@@ -489,7 +490,8 @@ fn write_hexadecimal(out: &mut Vec<u8>, negative: bool, mantissa: u128, exponent
         append(out, format_args!("{:x}", slice(fraction, 124, 4)));
         fraction = fraction.checked_shl(4).unwrap_or(0);
     }
-    let power = i64::from(exponent).saturating_add(i64::from(127_u32.saturating_sub(zeros)));
+    // The sum of two numbers of 32 bits has 64.
+    let power = i64::from(exponent).wrapping_add_unsigned(127_u32.left_after(zeros).into());
     append(out, format_args!("p{power:+}"));
 }
 

@@ -13,7 +13,7 @@ use crate::memory::effort::Effort;
 use crate::memory::name_arena::{NameArena, NameAt};
 use crate::memory::positions::Positions;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// The object at `path` from the group `from`, or from the root where it begins with `/`, over
 /// links of every kind; `None` where there is none. `..` is an ordinary name.
@@ -164,7 +164,7 @@ impl PathIndex {
                 Err(error) => index.note(index.places.len(), &error),
             }
             index.complete &= !effort.is_spent();
-            next = next.saturating_add(1);
+            next = next.one_more();
         }
         index
     }
@@ -233,7 +233,7 @@ impl PathIndex {
 
     /// Keeps the name of another file; of too many, the first.
     fn keep_file(&mut self, file: &[u8], left: &mut Budget<'_>) {
-        let bytes = self.file_bytes.saturating_add(file_bytes(file));
+        let bytes = self.file_bytes.with_more(file_bytes(file));
         if bytes <= limits::NAMED_FILES && !self.files.contains(file) {
             left.hold(self.weight());
             self.files.insert(file.into());
@@ -266,7 +266,7 @@ impl PathIndex {
             };
             let key_at = |at| key(&self.places, at);
             self.positions.insert(place.node.number(), position, key_at);
-            kept = kept.saturating_add(1);
+            kept = kept.one_more();
         }
         self.places.truncate(kept);
     }
@@ -282,9 +282,9 @@ impl PathIndex {
 
     /// Bytes that it takes at most.
     pub fn weight(&self) -> u64 {
-        let places = self.places.len().saturating_mul(PLACE_BYTES);
-        let names = self.names.weight().saturating_add(self.file_bytes);
-        to_u64(places.saturating_add(names))
+        let places = self.places.len().times(PLACE_BYTES);
+        let names = self.names.weight().with_more(self.file_bytes);
+        to_u64(places.with_more(names))
     }
 
     /// The names of files that links lead into, bytes as in the file.
@@ -374,7 +374,7 @@ impl PathIndex {
 
 /// Bytes that the name of a file takes, and its place in a tree.
 fn file_bytes(name: &[u8]) -> usize {
-    name.len().saturating_add(64)
+    name.len().with_more(64)
 }
 
 /// The object at a position.
@@ -398,8 +398,8 @@ impl Budget<'_> {
 
     /// Sees to room for an index of so many bytes.
     fn hold(&mut self, weight: u64) {
-        if weight.saturating_add(to_u64(NameArena::BLOCK)) > self.room {
-            self.room = weight.saturating_add(Self::STEP);
+        if weight.with_more(to_u64(NameArena::BLOCK)) > self.room {
+            self.room = weight.with_more(Self::STEP);
             (self.make_room)(self.room);
         }
     }

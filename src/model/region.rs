@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::{PIECE, piece};
 use crate::model::shape::product;
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// Some elements of an array; they are counted in C order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,10 +30,10 @@ impl Region {
             Region::Blocks(blocks) => {
                 let corner = |corner: &Vec<u64>| piece(size_of_val(&**corner));
                 let block = |block: &(Vec<u64>, Vec<u64>)| {
-                    let corners = corner(&block.0).saturating_add(corner(&block.1));
-                    corners.saturating_add(to_u64(size_of_val(block)))
+                    let own = to_u64(size_of_val(block));
+                    u64::together([corner(&block.0), corner(&block.1), own])
                 };
-                blocks.iter().map(block).fold(0, u64::saturating_add)
+                u64::together(blocks.iter().map(block))
             }
         }
     }
@@ -66,12 +66,10 @@ impl Axis {
 
     /// Selected steps before step `end`, as if there were no end of the pattern.
     pub fn steps_before(&self, end: u64) -> u64 {
-        let span = end.saturating_sub(self.start);
+        let span = end.left_after(self.start);
         let blocks = span.checked_div(self.stride).unwrap_or(0);
         let rest = span.checked_rem(self.stride).unwrap_or(0);
-        blocks
-            .saturating_mul(self.block)
-            .saturating_add(rest.min(self.block))
+        blocks.times(self.block).with_more(rest.min(self.block))
     }
 
     /// The step that is selected after `ordinal` others.
@@ -79,15 +77,15 @@ impl Axis {
         let blocks = ordinal.checked_div(self.block).unwrap_or(0);
         let rest = ordinal.checked_rem(self.block).unwrap_or(0);
         self.start
-            .saturating_add(blocks.saturating_mul(self.stride))
-            .saturating_add(rest)
+            .with_more(blocks.times(self.stride))
+            .with_more(rest)
     }
 
     /// One past the last step that is selected; 0 where none is.
     pub fn end(&self) -> u64 {
         match self.length {
             Some(0) => 0,
-            Some(length) => self.step(length.saturating_sub(1)).saturating_add(1),
+            Some(length) => self.step(length.left_after(1)).one_more(),
             None => u64::MAX,
         }
     }
@@ -179,11 +177,11 @@ impl Runs {
         match &self.0 {
             Pattern::Regular(axes) => {
                 let lengths = axes.iter().map(|(axis, _)| axis.length.unwrap_or(0));
-                lengths.fold(1, u64::saturating_mul)
+                lengths.fold(1, u64::times)
             }
             Pattern::Listed(runs) => runs
                 .last()
-                .map_or(0, |run| run.ordinal.saturating_add(run.length)),
+                .map_or(0, |run| run.ordinal.with_more(run.length)),
         }
     }
 
@@ -197,7 +195,7 @@ impl Runs {
             Pattern::Listed(runs) => {
                 let after = runs.partition_point(|run| run.ordinal <= ordinal);
                 let run = runs.get(after.checked_sub(1)?)?;
-                Some(run.cut_front(ordinal.saturating_sub(run.ordinal)))
+                Some(run.cut_front(ordinal.left_after(run.ordinal)))
             }
         }
     }
@@ -208,11 +206,10 @@ impl Runs {
             Pattern::Regular(axes) => first_regular(axes, element),
             Pattern::Listed(runs) => {
                 let index =
-                    runs.partition_point(|run| run.element.saturating_add(run.length) <= element);
+                    runs.partition_point(|run| run.element.with_more(run.length) <= element);
                 let elements = self.elements();
                 runs.get(index).map_or(elements, |run| {
-                    run.ordinal
-                        .saturating_add(element.saturating_sub(run.element))
+                    run.ordinal.with_more(element.left_after(run.element))
                 })
             }
         }
@@ -223,9 +220,9 @@ impl Run {
     /// This run without its first `count` elements.
     fn cut_front(self, count: u64) -> Self {
         Run {
-            element: self.element.saturating_add(count),
-            length: self.length.saturating_sub(count),
-            ordinal: self.ordinal.saturating_add(count),
+            element: self.element.with_more(count),
+            length: self.length.left_after(count),
+            ordinal: self.ordinal.with_more(count),
         }
     }
 }
@@ -241,16 +238,16 @@ fn merged(axes: &[Axis], dims: &[u64]) -> Vec<(Axis, u64)> {
             Some((inner, _)) if inner.start == 0 && inner.length == Some(stride) => {
                 let unit = stride;
                 *inner = Axis {
-                    start: axis.start.saturating_mul(unit),
-                    stride: axis.stride.saturating_mul(unit),
-                    block: axis.block.saturating_mul(unit),
-                    length: axis.length.map(|length| length.saturating_mul(unit)),
+                    start: axis.start.times(unit),
+                    stride: axis.stride.times(unit),
+                    block: axis.block.times(unit),
+                    length: axis.length.map(|length| length.times(unit)),
                 };
                 *inner = joined(*inner);
             }
             _ => merged.push((axis, stride)),
         }
-        stride = stride.saturating_mul(dim);
+        stride = stride.times(dim);
     }
     merged.reverse();
     if merged.is_empty() {
@@ -280,10 +277,10 @@ fn regular_run(axes: &[(Axis, u64)], ordinal: u64) -> Option<Run> {
         let steps = axis.length?;
         let step = rest.checked_rem(steps)?;
         rest = rest.checked_div(steps)?;
-        element = element.saturating_add(axis.step(step).saturating_mul(*stride));
-        if place.saturating_add(1) == axes.len() {
-            let in_block = axis.block.saturating_sub(step.checked_rem(axis.block)?);
-            length = in_block.min(steps.saturating_sub(step));
+        element = axis.step(step).checked_mul(*stride)?.checked_add(element)?;
+        if place.one_more() == axes.len() {
+            let in_block = axis.block.left_after(step.checked_rem(axis.block)?);
+            length = in_block.min(steps.left_after(step));
         }
     }
     Some(Run {
@@ -299,14 +296,14 @@ fn first_regular(axes: &[(Axis, u64)], element: u64) -> u64 {
     let mut ordinal = 0_u64;
     for (place, (axis, stride)) in axes.iter().enumerate() {
         let steps = axis.length.unwrap_or(0);
-        let inner = axes.iter().skip(place.saturating_add(1));
+        let inner = axes.iter().skip(place.one_more());
         let inner = inner
             .map(|(axis, _)| axis.length.unwrap_or(0))
-            .fold(1, u64::saturating_mul);
+            .fold(1, u64::times);
         let step = rest.checked_div(*stride).unwrap_or(0);
         rest = rest.checked_rem(*stride).unwrap_or(0);
         let before = axis.steps_before(step).min(steps);
-        ordinal = ordinal.saturating_add(before.saturating_mul(inner));
+        ordinal = ordinal.with_more(before.times(inner));
         let is_selected = before < steps && axis.step(before) == step;
         if !is_selected {
             return ordinal;
@@ -322,7 +319,7 @@ fn listed(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
         let block = Runs(Pattern::Regular(merged(&axes_of(block), dims)));
         let mut ordinal = 0;
         while let Some(run) = block.from_ordinal(ordinal) {
-            ordinal = ordinal.saturating_add(run.length);
+            ordinal = ordinal.with_more(run.length);
             runs.push(run);
             if runs.len() > limits::REGION_RUNS {
                 let most = to_u64(limits::REGION_RUNS);
@@ -338,7 +335,7 @@ fn listed(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
 /// The steps of a block, given by its corners.
 fn axes_of((first, last): &(Vec<u64>, Vec<u64>)) -> Vec<Axis> {
     let axis = |(first, last): (&u64, &u64)| {
-        let length = last.saturating_sub(*first).saturating_add(1);
+        let length = last.left_after(*first).one_more();
         Axis {
             start: *first,
             stride: length,
@@ -352,10 +349,10 @@ fn axes_of((first, last): &(Vec<u64>, Vec<u64>)) -> Vec<Axis> {
 /// Makes one of those that touch each other, without a second list: there may be a million.
 fn join_overlaps(runs: &mut Vec<Run>) {
     runs.dedup_by(|run, last| {
-        let touches = run.element <= last.element.saturating_add(last.length);
+        let touches = run.element <= last.element.with_more(last.length);
         if touches {
-            let end = run.element.saturating_add(run.length);
-            last.length = last.length.max(end.saturating_sub(last.element));
+            let end = run.element.with_more(run.length);
+            last.length = last.length.max(end.left_after(last.element));
         }
         touches
     });
@@ -363,7 +360,7 @@ fn join_overlaps(runs: &mut Vec<Run>) {
     let mut ordinal = 0_u64;
     for run in runs {
         run.ordinal = ordinal;
-        ordinal = ordinal.saturating_add(run.length);
+        ordinal = ordinal.with_more(run.length);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::memory;
 use crate::model::region::{Axis, Region};
-use crate::wire::to_usize;
+use crate::wire::{Count, to_usize};
 
 /// Many regions.
 #[derive(Debug, Default)]
@@ -77,8 +77,8 @@ impl Regions {
 
     /// Bytes of memory that they take, about.
     pub fn weight(&self) -> u64 {
-        let axes = memory::piece(size_of_val(&*self.axes));
-        axes.saturating_add(memory::piece(size_of_val(&*self.corners)))
+        let lists = [size_of_val(&*self.axes), size_of_val(&*self.corners)];
+        u64::together(lists.map(memory::piece))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::model::selector::{Index, Selector, Step};
 use crate::model::shape::product;
 use crate::model::{Datatype, Shape, datatype::Class};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// Some elements of an array, or parts of them, in an order of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl Selection {
         };
         let member = members.iter().find(|member| member.name == name);
         let member = member.ok_or(Error::NotFound)?;
-        self.offset = self.offset.saturating_add(member.offset.into());
+        self.offset = self.offset.with_more(member.offset.into());
         self.datatype = member.datatype.clone();
         self.open_arrays()
     }
@@ -205,6 +205,10 @@ fn is_split(indices: &[Index]) -> bool {
     advanced.count() > 1
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what a selection picks is inside the array, whose bytes 63 bits count"
+)]
 impl Axis {
     /// Elements at a stride, in bytes.
     fn at_stride(count: u64, stride: i64) -> Self {

@@ -6,6 +6,7 @@
 //! quoted one `\` makes the next byte stand for itself.
 
 use crate::limits;
+use crate::wire::Count;
 
 /// The indices in the brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,7 +163,7 @@ fn parse_list(text: &str) -> Option<Vec<i64>> {
     let integers = without_last_comma(text).split(',');
     let integers = integers.map(|integer| parse_integer(integer.trim()));
     let list: Vec<i64> = integers
-        .take(limits::SELECTED_PLACES.saturating_add(1))
+        .take(limits::SELECTED_PLACES.one_more())
         .collect::<Option<_>>()?;
     (list.len() <= limits::SELECTED_PLACES).then_some(list)
 }

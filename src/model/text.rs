@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use crate::model::datatype::StringPadding;
 use crate::model::number::append;
+use crate::wire::Count;
 
 /// The text within a string's bytes.
 pub fn without_padding(bytes: &[u8], padding: StringPadding) -> &[u8] {
@@ -16,7 +17,7 @@ pub fn without_padding(bytes: &[u8], padding: StringPadding) -> &[u8] {
         StringPadding::SpacePadded => b' ',
     };
     let text = bytes.iter().rposition(|&byte| byte != pad);
-    let length = text.map_or(0, |last| last.saturating_add(1));
+    let length = text.map_or(0, Count::one_more);
     bytes.get(..length).unwrap_or(bytes)
 }
 
@@ -44,7 +45,7 @@ pub fn json_text(text: &[u8]) -> String {
 /// Bytes that a text has as a JSON string.
 pub fn json_length(text: &[u8]) -> usize {
     let mut length = 2_usize; // the quotes
-    escape(text, |part| length = length.saturating_add(part.len()));
+    escape(text, |part| length = length.with_more(part.len()));
     length
 }
 

@@ -4,6 +4,7 @@
 use crate::model::Datatype;
 use crate::model::datatype::{Bits, ByteOrder, Class};
 use crate::model::number::{Real, ieee_bytes, plain_length};
+use crate::wire::Count;
 
 /// Finds the lengths of the texts of numbers of one type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl TextLength {
                         offset: 0,
                         precision,
                     },
-            } if u32::from(precision) == bytes.saturating_mul(8) => match signed {
+            } if u32::from(precision) == bytes.times(8) => match signed {
                 true => (Kind::Signed, order),
                 false => (Kind::Unsigned, order),
             },
@@ -68,12 +69,12 @@ impl TextLength {
             (Kind::Boolean, _) => 4,
             (Kind::Unsigned, _) => digits(word),
             (Kind::Signed, bytes) => {
-                let unused = u64::BITS.saturating_sub(bytes.saturating_mul(8));
+                let unused = u64::BITS.left_after(bytes.times(8));
                 let number = word
                     .checked_shl(unused)?
                     .cast_signed()
                     .checked_shr(unused)?;
-                digits(number.unsigned_abs()).saturating_add(usize::from(number < 0))
+                digits(number.unsigned_abs()).with_more(usize::from(number < 0))
             }
             (Kind::Float, 4) => {
                 let number = f32::from_bits(u32::try_from(word).ok()?);
@@ -105,7 +106,7 @@ impl TextLength {
 /// Decimal digits of a number.
 fn digits(number: u64) -> usize {
     let log = number.checked_ilog10().unwrap_or(0);
-    usize::try_from(log).unwrap_or(0).saturating_add(1)
+    usize::try_from(log).unwrap_or(0).one_more()
 }
 
 /// The length of a text that is not plain digits.
@@ -115,7 +116,7 @@ fn written(real: Real, as_json: bool, scratch: &mut Vec<u8>) -> usize {
     match as_json {
         true if real.is_nan() => "null".len(),
         // Two quotes.
-        true if !real.is_json_number() => scratch.len().saturating_add(2),
+        true if !real.is_json_number() => scratch.len().with_more(2),
         _ => scratch.len(),
     }
 }

@@ -6,7 +6,7 @@ use crate::filter::Context;
 use crate::filter::blosc::{Chunk, Scratch};
 use crate::filter::blosc2::size::{int32, int64};
 use crate::limits;
-use crate::wire::Cursor;
+use crate::wire::{Count, Cursor};
 
 /// How an array is cut into boxes.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Boxes {
         Ok(Boxes {
             array_bytes: bytes(|dim| dim.array)?,
             block_bytes: bytes(|dim| dim.block)?,
-            padded_bytes: bytes(|dim| dim.blocks().saturating_mul(dim.block))?,
+            padded_bytes: bytes(|dim| dim.blocks().times(dim.block))?,
             dims,
             type_bytes,
         })
@@ -120,16 +120,16 @@ impl Boxes {
             let start = number
                 .checked_rem(dim.blocks())
                 .unwrap_or(0)
-                .saturating_mul(dim.block);
+                .times(dim.block);
             number = number.checked_div(dim.blocks()).unwrap_or(0);
             runs.push(Run {
-                start: start.saturating_mul(array_step),
-                count: dim.block.min(dim.array.saturating_sub(start)),
+                start: start.times(array_step),
+                count: dim.block.min(dim.array.left_after(start)),
                 array_step,
                 block_step,
             });
-            array_step = array_step.saturating_mul(dim.array);
-            block_step = block_step.saturating_mul(dim.block);
+            array_step = array_step.times(dim.array);
+            block_step = block_step.times(dim.block);
         }
         runs
     }
@@ -159,7 +159,7 @@ fn place(runs: &[Run], block: &[u8], output: &mut [u8]) {
     };
     let output = output.get_mut(run.start..).unwrap_or_default();
     if faster.is_empty() {
-        let bytes = run.count.saturating_mul(run.array_step);
+        let bytes = run.count.times(run.array_step);
         if let (Some(to), Some(from)) = (output.get_mut(..bytes), block.get(..bytes)) {
             to.copy_from_slice(from);
         }

@@ -8,6 +8,7 @@
 
 use crate::filter::zfp::order;
 use crate::filter::zfp::stream::BitStream;
+use crate::wire::Count;
 
 /// The bounds of the bits of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,7 +203,7 @@ impl<I: Int> Decoder<I> {
     pub(super) fn floats(&mut self, bits: &mut BitStream<'_>) -> Option<&[I]> {
         if !bits.bit()? {
             self.block.fill(I::default());
-            bits.skip(self.mode.min_bits.saturating_sub(1))?;
+            bits.skip(self.mode.min_bits.left_after(1))?;
             return Some(&self.block);
         }
         let mut used = 1_u32;
@@ -258,7 +259,7 @@ impl<I: Int> Decoder<I> {
                 .wrapping_add(1);
             used = used.wrapping_add(I::PLANES_BITS);
         }
-        let budget = self.mode.max_bits.saturating_sub(used);
+        let budget = self.mode.max_bits.left_after(used);
         self.digits.fill(0);
         used = used.wrapping_add(read_planes(
             bits,
@@ -267,7 +268,7 @@ impl<I: Int> Decoder<I> {
             planes,
             &mut self.digits,
         )?);
-        bits.skip(self.mode.min_bits.saturating_sub(used))?;
+        bits.skip(self.mode.min_bits.left_after(used))?;
         for (&digits, &place) in self.digits.iter().zip(self.order) {
             *self.block.get_mut(usize::from(place))? = I::from_negabinary(digits);
         }
@@ -292,7 +293,7 @@ fn read_planes(
     planes: u32,
     digits: &mut [u64],
 ) -> Option<u32> {
-    let lowest = width.saturating_sub(planes);
+    let lowest = width.left_after(planes);
     let mut left = budget;
     // The numbers before this one have had a one; they come as they are.
     let mut known = 0_usize;
