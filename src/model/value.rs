@@ -28,6 +28,7 @@ use crate::model::number::append;
 use crate::model::text::{ESCAPE, json_length, json_text, write_json_text};
 use crate::model::walk::{Sink, Value, Walk, address};
 use crate::model::{Datatype, Reference};
+use crate::wire::Count;
 
 pub use crate::model::walk::{Context, Paths};
 
@@ -176,7 +177,7 @@ impl Sink for Text<'_> {
                 within_quotes(is_quoted, self.out, |out| real.write(out));
             }
             Value::Bits(pattern, precision) | Value::Time(pattern, precision) => {
-                let digits = usize::from(precision.div_ceil(8)).saturating_mul(2);
+                let digits = usize::from(precision.div_ceil(8)).times(2);
                 within_quotes(is_json, self.out, |out| {
                     append(out, format_args!("0x{pattern:0digits$x}"));
                 });
@@ -211,7 +212,7 @@ impl Text<'_> {
             return Ok(());
         }
         // Before it is written: its escapes may be much longer than it.
-        if text.len() > self.context.limit.saturating_sub(self.out.len()) / ESCAPE {
+        if text.len() > self.context.limit.left_after(self.out.len()) / ESCAPE {
             self.check(json_length(text))?;
         }
         write_json_text(text, self.out);
@@ -241,7 +242,7 @@ impl Text<'_> {
 
     /// `0x` and two digits a byte.
     fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.check(bytes.len().saturating_mul(2))?;
+        self.check(bytes.len().times(2))?;
         within_quotes(self.is_json, self.out, |out| {
             out.extend_from_slice(b"0x");
             for byte in bytes {
@@ -265,7 +266,7 @@ fn within_quotes(quoted: bool, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8
 /// A complex number's parts are written without the `.0` of a whole number.
 fn drop_point_zero(out: &mut Vec<u8>) {
     if out.ends_with(b".0") {
-        out.truncate(out.len().saturating_sub(2));
+        out.truncate(out.len().left_after(2));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::number::{self, Integer, Real};
 use crate::model::shape::product;
 use crate::model::text::without_padding;
 use crate::model::{Container, Datatype, NodeId, Reference};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// Finds a node's path, bytes as in the file, `None` where it has none; fails where that cannot be
 /// found out now.
@@ -58,7 +58,7 @@ impl<'a> Context<'a> {
         let Some(container) = self.container else {
             return Ok(None);
         };
-        let most = to_u64(self.limit).saturating_mul(BYTES_PER_BYTE_OF_TEXT);
+        let most = to_u64(self.limit).times(BYTES_PER_BYTE_OF_TEXT);
         let base_size = to_u64(base_size);
         let length = container
             .variable_length_bytes(element, base_size)?
@@ -67,7 +67,7 @@ impl<'a> Context<'a> {
             let most = limits::TEXT_ELEMENT_BYTES;
             return Err(Error::limit("a variable-length element of a value", most));
         }
-        let fetched = self.fetched.get().saturating_add(length);
+        let fetched = self.fetched.get().with_more(length);
         self.fetched.set(fetched);
         if fetched > most {
             return Err(Error::limit("variable-length bytes of a value", most));
@@ -164,7 +164,7 @@ pub trait Sink {
     /// # Errors
     /// `Limit` if it is.
     fn check(&self, more: usize) -> Result<()> {
-        self.context().check(self.length().saturating_add(more))
+        self.context().check(self.length().with_more(more))
     }
 }
 
@@ -313,13 +313,13 @@ impl Walk {
         let Some((&count, inner)) = dims.split_first() else {
             return self.element(elements, sink);
         };
-        let size = to_usize(product(inner)?)?.saturating_mul(self.size);
+        let size = to_usize(product(inner)?)?.times(self.size);
         sink.push("[");
         for index in 0..to_usize(count)? {
             if index > 0 {
                 sink.push(", ");
             }
-            let start = index.saturating_mul(size);
+            let start = index.times(size);
             self.list(part(elements, start, size)?, inner, sink)?;
         }
         sink.push("]");
