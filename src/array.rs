@@ -10,36 +10,22 @@
 //! bytes of its chunk (`decode_memory`), of which chunks that are too large for the cache are kept,
 //! too. No lock is held while bytes are read or decoded.
 
-mod allocation;
+mod ahead;
 mod bytes;
 mod cache;
 mod chunks;
-mod convert;
-mod decode_memory;
+mod decode;
 mod engine;
-mod extents;
-mod fill_value;
-mod flight;
-mod gather;
-mod grid;
-mod held_memory;
-mod helpers;
-mod hints;
-mod prefetch;
-mod queue;
+pub(crate) mod kinds;
+mod parts;
 mod reader;
-mod span;
-mod stored;
-mod strided;
-mod virtual_array;
-pub(crate) mod vlen;
 
 pub(crate) use crate::memory::cancel::{CancelToken, Canceller};
+pub(crate) use ahead::prefetch::Stream;
 pub(crate) use bytes::Bytes;
 pub(crate) use cache::CacheSize;
+pub(crate) use decode::held_memory::HeldMemory;
 pub(crate) use engine::{Engine, Statistics};
-pub(crate) use held_memory::HeldMemory;
-pub(crate) use prefetch::Stream;
 pub(crate) use reader::Reader;
 
 #[cfg(test)]

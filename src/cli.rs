@@ -9,47 +9,14 @@
 //! which has the network and the credentials; a command without a mount starts one, too. Each
 //! process is started anew from the executable, never forked, with the user's own arguments.
 
-mod advice;
 mod args;
-mod askers;
-mod browser;
 mod cage;
 mod call;
-mod check;
-mod check_many;
-mod columns;
-mod complaint;
-mod completions;
-mod data_files;
 mod fetcher;
-mod glob;
-mod handover;
-mod heartbeat;
 mod inspect;
-mod launcher;
-mod list;
-mod listed_json;
-mod logging;
-mod manual;
-mod many;
-mod mounted;
-mod mounts;
-mod notify;
-mod opener;
+mod mount;
 mod options;
-mod prefix_files;
-mod printable;
-mod progress;
-mod reading;
-mod remote_source;
-mod report;
-mod secrets;
-mod several;
-mod style;
-mod supervisor;
-mod view;
-mod walk;
-mod worker;
+mod words;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -57,9 +24,11 @@ use std::process::ExitCode;
 
 use args::{Mount, Task};
 use call::{Call, Role};
-use complaint::complain;
-use printable::printable;
+use words::complaint::complain;
+use words::printable::printable;
 
+use crate::cli::mount::{handover, launcher, opener, supervisor, view, worker};
+use crate::cli::words::{advice, secrets};
 use crate::error::{Error, Result};
 use crate::source::location::Location;
 

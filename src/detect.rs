@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::asdf;
 use crate::error::{Error, Result};
 use crate::hdf5;
-use crate::hdf5::file_locking;
-use crate::hdf5::superblock::find_signature;
+use crate::hdf5::file::file_locking;
+use crate::hdf5::file::superblock::find_signature;
 use crate::limits;
 use crate::model::Container;
 use crate::source::memory::MemorySource;
@@ -20,7 +20,7 @@ use crate::wire::Count;
 /// The caches that the files of one mount share.
 #[derive(Debug, Clone, Default)]
 pub struct Caches {
-    hdf5: hdf5::caches::Caches,
+    hdf5: hdf5::file::caches::Caches,
     asdf: asdf::Caches,
 }
 

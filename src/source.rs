@@ -16,36 +16,21 @@
     )
 )]
 
-pub mod absent;
-pub mod acl;
 pub mod attributes;
-pub mod audience;
-pub mod beneath;
-pub mod changes;
 pub mod concatenation;
-pub mod descriptors;
-pub mod device;
 pub mod directory;
-pub mod file;
-pub mod foreign;
 pub mod growing;
 pub mod identity;
+pub mod local;
 pub mod location;
 pub mod memory;
-pub mod mount_guard;
-pub mod mount_id;
-pub mod mount_table;
-pub mod neighbour;
+pub mod mounts;
 pub mod neighbours;
 pub mod open;
 pub mod overlay;
 pub mod packets;
-pub mod policy;
-pub mod raw_file;
 pub(crate) mod recording;
 pub mod remote;
-pub mod rights;
-pub mod root;
 
 use std::fmt;
 use std::sync::Arc;

@@ -3,41 +3,13 @@
 //! A view is made for each open file, so it may hold what belongs to one reader: a prefetch stream,
 //! the place in a text that is produced from front to back.
 
-pub(crate) mod asdf_json;
-pub(crate) mod attribute_file;
-pub(crate) mod attributes;
 mod calendar;
 pub(crate) mod cf;
-pub(crate) mod chunks;
-pub(crate) mod converted;
-pub(crate) mod counted;
 pub(crate) mod csv;
-pub(crate) mod dimensions;
 pub(crate) mod elements;
-pub(crate) mod fits;
-pub(crate) mod framed;
-pub(crate) mod frames;
-pub(crate) mod html;
-pub(crate) mod image;
-pub(crate) mod json;
-mod long_elements;
-pub(crate) mod missing;
-pub(crate) mod ndl;
-mod normal;
-pub(crate) mod npy;
-pub(crate) mod padded;
-pub(crate) mod part;
-pub(crate) mod png;
-pub(crate) mod pytables;
-pub(crate) mod raw;
-pub(crate) mod references;
-pub(crate) mod selected;
-pub(crate) mod streamed;
-pub(crate) mod strings;
+pub(crate) mod pictures;
 pub(crate) mod table;
-pub(crate) mod text;
-pub(crate) mod tiff;
-pub(crate) mod variable_length;
+pub(crate) mod texts;
 pub(crate) mod zarr;
 
 use crate::array::{Bytes, CancelToken};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use lru::LruCache;
 
 use crate::array::cache::Key;
-use crate::array::grid::Grid;
+use crate::array::parts::grid::Grid;
 use crate::error::{Cause, Error, Result};
 use crate::filter;
 use crate::limits;

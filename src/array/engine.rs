@@ -7,12 +7,12 @@ use std::thread;
 
 use crate::array::cache::{Cache, CacheSize, Decoded, Key, entry_bytes};
 use crate::array::chunks::{Chunks, Encoded, Located};
-use crate::array::decode_memory::DecodeMemory;
-use crate::array::flight::{Entry, Flights, Lead};
-use crate::array::held_memory::{HeldMemory, Holdings};
-use crate::array::helpers::{FreeHelpers, Helpers};
-use crate::array::queue::{Next, Queue};
-use crate::array::virtual_array::Source;
+use crate::array::decode::decode_memory::DecodeMemory;
+use crate::array::decode::flight::{Entry, Flights, Lead};
+use crate::array::decode::held_memory::{HeldMemory, Holdings};
+use crate::array::decode::helpers::{FreeHelpers, Helpers};
+use crate::array::decode::queue::{Next, Queue};
+use crate::array::kinds::virtual_array::Source;
 use crate::error::Result;
 use crate::filter;
 use crate::limits;

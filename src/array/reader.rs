@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::array::allocation::Allocation;
+use crate::array::ahead::prefetch::Stream;
 use crate::array::bytes::Bytes;
+use crate::array::decode::held_memory::HeldMemory;
 use crate::array::engine::Engine;
-use crate::array::held_memory::HeldMemory;
-use crate::array::prefetch::Stream;
-use crate::array::stored::Stored;
-use crate::array::strided::Strided;
-use crate::array::virtual_array::{SourceReader, VirtualArray};
+use crate::array::kinds::stored::Stored;
+use crate::array::kinds::strided::Strided;
+use crate::array::kinds::virtual_array::{SourceReader, VirtualArray};
+use crate::array::parts::allocation::Allocation;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::CancelToken;

@@ -13,10 +13,10 @@ use crate::limits;
 use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
 use crate::source::SharedSource;
-use crate::source::descriptors::share_of;
 use crate::source::identity::Identity;
-use crate::source::neighbour::Neighbour;
+use crate::source::local::descriptors::share_of;
 use crate::source::neighbours::Neighbours;
+use crate::source::neighbours::neighbour::Neighbour;
 
 /// A file with its first block, or the reason why that block cannot be read. A damaged file stays
 /// open as well, so that a change of it is noticed.
@@ -79,7 +79,7 @@ fn first_block(source: SharedSource, tables: &SharedTables, effort: &Effort) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::policy::Policy;
+    use crate::source::neighbours::policy::Policy;
 
     #[test]
     fn a_file_is_one_whatever_it_is_called() {

@@ -11,7 +11,7 @@ use crate::model::region::Runs;
 use crate::model::{Array, Container, Extras, NodeId, NodeKind, Shape};
 use crate::source::memory::MemorySource;
 use crate::source::neighbours::Neighbours;
-use crate::source::policy::Policy;
+use crate::source::neighbours::policy::Policy;
 use crate::wire::to_u64;
 
 /// A block with the given compression, stored bytes, decoded length and checksum.

@@ -12,7 +12,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::cli::options::{self, Flags, RemoteFlags, Settings, Words};
-use crate::cli::{completions, manual};
+use crate::cli::words::completions;
+use crate::cli::words::manual;
 use crate::error::{Error, Result};
 use crate::source::location::Location;
 

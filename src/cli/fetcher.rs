@@ -47,9 +47,9 @@ use std::time::Duration;
 
 use crate::cli::args::{Inspect, Task};
 use crate::cli::cage::{self, NetworkReach};
-use crate::cli::logging::{self, Destination};
 use crate::cli::options::RemoteSettings;
-use crate::cli::secrets;
+use crate::cli::words::logging::{self, Destination};
+use crate::cli::words::secrets;
 use crate::error::{Error, Result};
 use crate::fs::External;
 use crate::source::location::{Location, Url};

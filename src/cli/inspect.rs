@@ -6,6 +6,19 @@
 //! An error is told on standard error and remembered for the exit status; the rest is done. A
 //! closed pipe is no error.
 
+pub(in crate::cli) mod check;
+pub(in crate::cli) mod check_many;
+pub(in crate::cli) mod columns;
+pub(in crate::cli) mod data_files;
+pub(in crate::cli) mod glob;
+pub(in crate::cli) mod list;
+pub(in crate::cli) mod listed_json;
+pub(in crate::cli) mod many;
+pub(in crate::cli) mod prefix_files;
+pub(in crate::cli) mod reading;
+pub(in crate::cli) mod several;
+pub(in crate::cli) mod walk;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -15,19 +28,21 @@ use std::process::{ExitCode, Stdio};
 
 use crate::array::CancelToken;
 use crate::cli::args::{Format, Inspect, Operands, Reading};
-use crate::cli::complaint::complain_of;
-use crate::cli::data_files::{self, DataFiles};
-use crate::cli::glob::expand;
-use crate::cli::many::Arguments;
-use crate::cli::reading::{self, Outcome, PIECE, Source, Stop};
-use crate::cli::several::{self, Form};
-use crate::cli::{check, check_many, handover, list, logging, mounted};
+use crate::cli::inspect::data_files::DataFiles;
+use crate::cli::inspect::glob::expand;
+use crate::cli::inspect::many::Arguments;
+use crate::cli::inspect::reading::{Outcome, PIECE, Source, Stop};
+use crate::cli::inspect::several::Form;
+use crate::cli::mount::handover;
+use crate::cli::mount::mounted;
+use crate::cli::words::complaint::complain_of;
+use crate::cli::words::logging;
 use crate::error::{Error, Result};
 use crate::fs::Requests;
 use crate::model::ndl::Syntax;
 use crate::source::location::Location;
-use crate::source::mount_table::MountTable;
-use crate::view::ndl::Options;
+use crate::source::mounts::mount_table::MountTable;
+use crate::view::texts::ndl::Options;
 use crate::wire::to_u64;
 
 /// Performs one of the commands.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::fs::filesystem::Filesystem;
-use crate::fs::inode::NodeType;
-use crate::view::ndl::{Description, Options, Source};
-use crate::view::streamed::ResumableText;
+use crate::fs::state::inode::NodeType;
+use crate::view::texts::ndl::{Description, Options, Source};
+use crate::view::texts::streamed::ResumableText;
 
 impl Filesystem {
     /// Hands `put` the document of the object at `path`, piece by piece; the root's is that of the

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
-use crate::fs::opening::open_source;
-use crate::fs::other_files::{Opener, OtherFiles};
-use crate::fs::watch::Watch;
+use crate::fs::forest::opening::open_source;
+use crate::fs::forest::other_files::{Opener, OtherFiles};
+use crate::fs::forest::watch::Watch;
 use crate::fs::{Filesystem, Options, Origin};
 use crate::limits;
 use crate::memory::effort::Effort;

@@ -1,5 +1,7 @@
 //! The mount in the kernel. Only the files of this folder know fuser.
 
+pub(super) mod workers;
+
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -11,15 +13,15 @@ use std::time::Duration;
 use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, SessionACL};
 
 use crate::error::{Error, Result};
+use crate::fs::forest::mount::Outdate;
+use crate::fs::forest::served::Served;
 use crate::fs::fuse::adapter::{Adapter, Late};
 use crate::fs::fuse::forgotten::Forgotten;
 use crate::fs::fuse::relay::Relay;
-use crate::fs::mount::Outdate;
-use crate::fs::served::Served;
-use crate::fs::workers::{Askers, Workers};
-use crate::source::changes::Changes;
-use crate::source::device::Device;
-use crate::source::mount_id::told_of;
+use crate::fs::fuse::workers::{Askers, Workers};
+use crate::source::local::changes::Changes;
+use crate::source::mounts::device::Device;
+use crate::source::mounts::mount_id::told_of;
 
 mod adapter;
 mod forgotten;

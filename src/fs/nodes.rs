@@ -1,16 +1,34 @@
 //! The table of nodes: the node that answers for each type of inode.
+//!
+//! | file | content |
+//! |---|---|
+//! | `node` | the methods of every node: stat, open, list, lookup |
+//! | `source_tree`, `object`, `selection` | groups, links, datasets and parts of them |
+//! | `blocks`, `tree_text`, `status`, `other_nodes` | the single nodes in `.h5fs` |
+//! | `xattr`, `indexed` | extended attributes; directories of numbered entries |
 
-use crate::fs::attribute_file::AttributeFile;
-use crate::fs::blocks::Block;
-use crate::fs::frame::Frame;
-use crate::fs::inode::{Inode, NodeType};
-use crate::fs::node::FsNode;
-use crate::fs::other_nodes::Spelling;
-use crate::fs::reference_link::ReferenceLink;
-use crate::fs::selection::Selection;
-use crate::fs::source_tree::{DamagedLink, Group, Link, Object, Unreadable};
-use crate::fs::store::{StoreDirectory, StoreFile};
-use crate::fs::view_nodes::{ViewDirectory, ViewFile, ViewLink};
+pub(super) mod blocks;
+pub(super) mod indexed;
+pub(super) mod node;
+pub(super) mod object;
+pub(super) mod other_nodes;
+pub(super) mod selection;
+pub(super) mod source_tree;
+pub(super) mod status;
+pub(super) mod tree_text;
+pub(super) mod xattr;
+
+use crate::fs::nodes::blocks::Block;
+use crate::fs::nodes::node::FsNode;
+use crate::fs::nodes::other_nodes::Spelling;
+use crate::fs::nodes::selection::Selection;
+use crate::fs::nodes::source_tree::{DamagedLink, Group, Link, Object, Unreadable};
+use crate::fs::state::inode::{Inode, NodeType};
+use crate::fs::views::attribute_file::AttributeFile;
+use crate::fs::views::frame::Frame;
+use crate::fs::views::reference_link::ReferenceLink;
+use crate::fs::views::store::{StoreDirectory, StoreFile};
+use crate::fs::views::view_nodes::{ViewDirectory, ViewFile, ViewLink};
 use crate::fs::views::{self, Views};
 
 /// The node that answers for `inode`.

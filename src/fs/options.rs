@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 
 use crate::array::CacheSize;
 use crate::limits;
-use crate::source::mount_guard::MountGuard;
-use crate::source::policy::Policy as External;
+use crate::source::mounts::mount_guard::MountGuard;
+use crate::source::neighbours::policy::Policy as External;
 
 /// How a file is shown.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::array::{Bytes, CancelToken};
 use crate::error::Result;
-use crate::fs::handle::{Handle, Opened};
 use crate::fs::options::Options;
 use crate::fs::stat::{DirEntry, Entry};
+use crate::fs::state::handle::{Handle, Opened};
 
 /// An inode number.
 pub type Ino = u64;

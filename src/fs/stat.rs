@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::fs::options::Options;
 use crate::model::Node;
 use crate::source::attributes::Attributes;
-use crate::source::audience::Audience;
+use crate::source::local::audience::Audience;
 
 /// `st_blksize`: what `cat` and `cp` ask for at a time, the most that the kernel asks for at once.
 pub(super) const BLOCK_SIZE: u32 = 1 << 20;

@@ -4,25 +4,36 @@
 //! Most of them are the trees of views, which have a table of their own. Every other entry is a
 //! [`Single`]: a node of its own file, and a row of [`ABOVE`] or [`BELOW`] here.
 
+pub(super) mod attribute_file;
+pub(super) mod frame;
+pub(super) mod reference_link;
+pub(super) mod site;
+pub(super) mod store;
+pub(super) mod store_chunks;
+pub(super) mod store_object;
+pub(super) mod trees;
+pub(super) mod view_group;
+pub(super) mod view_nodes;
+
 #[cfg(test)]
 mod tests;
 
 use crate::error::{Error, Result};
-use crate::fs::blocks::Blocks;
-use crate::fs::file_state::FileState;
-use crate::fs::indexed::{self, Show};
-use crate::fs::inode::{self, Inode, NodeType, Tree};
-use crate::fs::listing::{DOTS, Listable, Listed, Listing, Visit};
-use crate::fs::mount::Mount;
+use crate::fs::forest::file_state::FileState;
+use crate::fs::forest::mount::Mount;
+use crate::fs::forest::other_files;
 use crate::fs::name;
-use crate::fs::node::{FsNode, Target};
-use crate::fs::other_files;
-use crate::fs::other_nodes::OtherFilesDirectory;
+use crate::fs::nodes::blocks::Blocks;
+use crate::fs::nodes::indexed::{self, Show};
+use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::nodes::other_nodes::OtherFilesDirectory;
+use crate::fs::nodes::status::{ErrorList, Metrics, Status};
+use crate::fs::nodes::tree_text::TreeText;
 use crate::fs::stat::{Entry, Kind};
-use crate::fs::status::{ErrorList, Metrics, Status};
-use crate::fs::tree_text::TreeText;
-use crate::fs::trees::{ROOT_FILES, TREES};
-use crate::fs::view_nodes::{ViewDirectory, ViewFile, is_counted};
+use crate::fs::state::inode::{self, Inode, NodeType, Tree};
+use crate::fs::state::listing::{DOTS, Listable, Listed, Listing, Visit};
+use crate::fs::views::trees::{ROOT_FILES, TREES};
+use crate::fs::views::view_nodes::{ViewDirectory, ViewFile, is_counted};
 use crate::model::NodeId;
 use crate::wire::to_usize;
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result, quoted};
 use crate::hdf5::btree_v2::BtreeV2;
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::heap::fractal::{Allowance, FractalHeap, HEADER_LOOK};
 use crate::hdf5::message::on_heap::OnHeap;
 use crate::hdf5::message::{attribute, kind};
-use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::Address;
 use crate::hdf5::object_header::ObjectHeader;
 use crate::hdf5::shared::SharedMessages;
 use crate::limits;

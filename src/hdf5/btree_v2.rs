@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::btree_v2::levels::{CHECKSUM, Child, Levels, NODE_PREFIX};
-use crate::hdf5::metadata::{Metadata, verify_checksum};
-use crate::hdf5::number_form::Address;
+use crate::hdf5::file::metadata::{Metadata, verify_checksum};
+use crate::hdf5::file::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::wire::{Cursor, to_u64};
 

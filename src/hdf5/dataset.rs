@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::hdf5::context::Context;
+use crate::hdf5::file::context::Context;
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::btree_v1::BtreeV1Index;
 use crate::hdf5::index::btree_v2::BtreeV2Index;
 use crate::hdf5::index::extensible_array::ExtensibleArray;
@@ -15,13 +16,12 @@ use crate::hdf5::message::data_layout::{self, Chunks, DataLayout, Index};
 use crate::hdf5::message::{
     dataspace, datatype, external_files, fill_value, filter_pipeline, kind,
 };
-use crate::hdf5::number_form::Address;
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
 use crate::hdf5::virtual_layout;
 use crate::model::array::{Fill, Layout, Mappings, Storage};
 use crate::model::storage::{ChunkIndex, Chunked, Pipeline, StoredExtent};
 use crate::model::{Array, Datatype, Shape};
-use crate::source::raw_file::RawFile;
+use crate::source::local::raw_file::RawFile;
 use crate::wire::{Count, Extent, to_u64};
 
 /// Reads the messages of one dataset.

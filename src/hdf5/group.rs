@@ -8,12 +8,12 @@ pub(crate) mod symbol_table_node;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::group::dense::{DenseLinks, DenseStream};
 use crate::hdf5::group::symbol_table_node::{SymbolTableLinks, SymbolTableStream};
 use crate::hdf5::message::on_heap::OnHeap;
 use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::hdf5::message::{kind, link};
-use crate::hdf5::metadata::Metadata;
 use crate::hdf5::object_header::ObjectHeader;
 use crate::memory::distinct::keep_first_of_each;
 use crate::model::{Link, LinkStream};

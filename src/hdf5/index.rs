@@ -16,7 +16,7 @@ mod numbering;
 pub(crate) mod single;
 
 use crate::error::{Error, Result};
-use crate::hdf5::number_form::Address;
+use crate::hdf5::file::number_form::Address;
 use crate::limits;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::hdf5::context::Context;
 use crate::hdf5::dataset::DatasetReader;
+use crate::hdf5::file::context::Context;
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::group::Group;
 use crate::hdf5::message::{kind, modification_time, object_comment};
-use crate::hdf5::number_form::Address;
 use crate::hdf5::object_header::ObjectHeader;
 use crate::model::{Link, Node, NodeKind};
 use crate::wire::{Cursor, to_u64};

@@ -5,9 +5,9 @@ use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::hdf5::file::metadata::{Metadata, verify_checksum};
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::message::kind;
-use crate::hdf5::metadata::{Metadata, verify_checksum};
-use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::source::growing::settled;
 use crate::wire::{Cursor, to_u64, to_usize};

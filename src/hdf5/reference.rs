@@ -4,9 +4,9 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::heap::global::GlobalHeap;
-use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::Address;
 use crate::hdf5::selection;
 use crate::limits;
 use crate::model::datatype::ReferenceKind;
@@ -254,7 +254,7 @@ fn short_text(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hdf5::caches::Caches;
+    use crate::hdf5::file::caches::Caches;
     use crate::hdf5::testing::file;
 
     #[test]

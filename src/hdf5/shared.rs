@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::hdf5::file::metadata::{Metadata, verify_checksum};
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::heap::fractal::FractalHeap;
-use crate::hdf5::metadata::{Metadata, verify_checksum};
-use crate::hdf5::number_form::Address;
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
 use crate::wire::{Cursor, to_u64};
 

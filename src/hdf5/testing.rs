@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::hdf5::caches::Caches;
-use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::{Address, NumberForm, Width};
+use crate::hdf5::file::caches::Caches;
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::{Address, NumberForm, Width};
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, IndexCursor, StoredChunk};
 use crate::source::memory::MemorySource;

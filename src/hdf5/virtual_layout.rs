@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::hdf5::context::Context;
-use crate::hdf5::metadata::{Metadata, verify_checksum};
-use crate::hdf5::number_form::Address;
-use crate::hdf5::opening::Opening;
-use crate::hdf5::other_files::SourceDataset;
+use crate::hdf5::file::context::Context;
+use crate::hdf5::file::metadata::{Metadata, verify_checksum};
+use crate::hdf5::file::number_form::Address;
+use crate::hdf5::file::opening::Opening;
+use crate::hdf5::file::other_files::SourceDataset;
 use crate::hdf5::selection;
 use crate::limits;
 use crate::memory;

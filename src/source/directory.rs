@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::source::attributes::Attributes;
-use crate::source::changes::Changes;
-use crate::source::file::FileSource;
 use crate::source::identity::Identity;
-use crate::source::mount_guard::MountGuard;
+use crate::source::local::changes::Changes;
+use crate::source::local::file::FileSource;
+use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::Neighbours;
+use crate::source::neighbours::policy::Policy;
 use crate::source::open::SharedOpen;
-use crate::source::policy::Policy;
 use crate::source::remote::message::Counters;
 
 /// A directory. Each path is relative to it, and nothing outside is reached by one.

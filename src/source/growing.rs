@@ -33,7 +33,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::source::file::{FileSource, GrowingFile};
+    use crate::source::local::file::{FileSource, GrowingFile};
 
     fn file(content: &[u8]) -> (tempfile::NamedTempFile, Arc<FileSource>) {
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -1,6 +1,10 @@
 //! Files beside the source that it may name: members of a family, external raw files, virtual
 //! sources, external links. The user chooses which files may be opened, never the file.
 
+pub mod absent;
+pub mod neighbour;
+pub mod policy;
+
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,16 +16,16 @@ use lru::LruCache;
 use crate::error::{Cause, Error, Result, quoted};
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::source::audience::{Act, Audience};
-use crate::source::changes::Changes;
-use crate::source::descriptors::share_of;
-use crate::source::mount_guard::MountGuard;
-use crate::source::neighbour::{Neighbour, NeighbourStates};
+use crate::source::local::audience::{Act, Audience};
+use crate::source::local::changes::Changes;
+use crate::source::local::descriptors::share_of;
+use crate::source::local::root::{Directory, Root};
+use crate::source::mounts::mount_guard::MountGuard;
+use crate::source::neighbours::neighbour::{Neighbour, NeighbourStates};
+use crate::source::neighbours::policy::{Opened, Policy, Unopened, refused, unreadable};
 use crate::source::open::SharedOpen;
-use crate::source::policy::{Opened, Policy, Unopened, refused, unreadable};
 use crate::source::remote::connection::Connection;
 use crate::source::remote::prefix::Prefix;
-use crate::source::root::{Directory, Root};
 use crate::wire::{Count, to_u64};
 
 /// Raw files with elements of HDF5 datasets that each HDF5 file keeps open.

@@ -9,10 +9,10 @@ use nix::errno::Errno;
 
 use crate::error::Result;
 use crate::source::Source;
-use crate::source::acl::Acl;
 use crate::source::attributes::Attributes;
-use crate::source::audience::Audience;
 use crate::source::identity::Identity;
+use crate::source::local::acl::Acl;
+use crate::source::local::audience::Audience;
 
 /// A file or an object that is open, in the state in which it was opened.
 pub trait OpenSource: Source {

@@ -27,9 +27,9 @@ use std::sync::Arc;
 use crate::array::Engine;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::view::counted::{Even, Units};
 use crate::view::csv::fields::{Cell, Fields};
-use crate::view::long_elements::{LongElements, Pace};
+use crate::view::elements::long_elements::{LongElements, Pace};
+use crate::view::texts::counted::{Even, Units};
 use crate::wire::{to_u64, to_usize};
 
 /// A table: a header, if it has one, and rows.

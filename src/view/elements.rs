@@ -1,5 +1,18 @@
 //! The elements of an array as its views use them: a type, dimensions, and bytes.
 
+pub(crate) mod converted;
+pub(crate) mod dimensions;
+pub(in crate::view) mod long_elements;
+pub(crate) mod missing;
+pub(in crate::view) mod normal;
+pub(crate) mod padded;
+pub(crate) mod part;
+pub(crate) mod raw;
+pub(crate) mod references;
+pub(crate) mod selected;
+pub(crate) mod strings;
+pub(crate) mod variable_length;
+
 use std::sync::Arc;
 
 use crate::array::{Bytes, Reader};
@@ -8,7 +21,7 @@ use crate::model::datatype::{Class, Member};
 use crate::model::selection::Selection;
 use crate::model::{Datatype, Shape};
 use crate::view::View;
-use crate::view::raw::Raw;
+use crate::view::elements::raw::Raw;
 use crate::wire::{to_u64, to_usize};
 
 /// The elements of an array, or of a selection from one, as NumPy has them: dimensions of elements

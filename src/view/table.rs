@@ -12,6 +12,8 @@
 //! A column is named in its file; of one whose values are arrays or compounds, the parts are
 //! columns: `a[0][1]`, `a.b`. What the columns are is found without a look at their values.
 
+pub(crate) mod pytables;
+
 mod anndata;
 pub(crate) mod anndata_codes;
 mod astropy;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use h5fs::detect::{self, Caches};
 use h5fs::internals::Effort;
 use h5fs::model::{Container, LinkTarget, NodeId, NodeKind};
-use h5fs::source::file::FileSource;
+use h5fs::source::local::file::FileSource;
 use h5fs::source::neighbours::Neighbours;
-use h5fs::source::policy::Policy;
+use h5fs::source::neighbours::policy::Policy;
 
 use crate::harness::fixture;
 

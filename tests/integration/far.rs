@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use h5fs::detect::{self, Caches};
 use h5fs::fs::{Filesystem, Kind, Options, Requests};
 use h5fs::internals::Recording;
-use h5fs::source::file::FileSource;
+use h5fs::source::local::file::FileSource;
 use h5fs::source::neighbours::Neighbours;
-use h5fs::source::policy::Policy;
+use h5fs::source::neighbours::policy::Policy;
 
 use crate::harness::{LONG, eventually, run, script};
 

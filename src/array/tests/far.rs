@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::array::hints::{Touched, all_ranges};
+use crate::array::ahead::hints::{Touched, all_ranges};
 use crate::array::tests::sample::{Sample, Table, plain};
 use crate::array::{CancelToken, Engine, Reader, Stream};
 use crate::error::Result;

@@ -15,7 +15,8 @@ use nix::libc;
 use super::*;
 use crate::fs::MountGuard;
 use crate::limits::tests::skip;
-use crate::source::{packets, rights};
+use crate::source::local::rights;
+use crate::source::packets;
 
 /// The file at `path`, of some user.
 fn file_at(path: &Path) -> Shown<'_> {

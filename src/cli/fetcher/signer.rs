@@ -24,12 +24,12 @@ use reqsign_core::{FileRead, HttpSend, OsEnv};
 use crate::cli::fetcher::client::Client;
 use crate::cli::fetcher::profile;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
-use crate::cli::opener;
+use crate::cli::mount::opener;
 use crate::cli::options::RemoteSettings;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::source::file::Opener;
+use crate::source::local::file::Opener;
 use crate::source::remote::message::Failure;
 
 /// Signs the requests of one mount.

@@ -20,6 +20,7 @@ use fuser::{
 
 use crate::error::{Error, Result};
 use crate::fs::errno;
+use crate::fs::forest::served::Served;
 use crate::fs::fuse::forgotten::Forgotten;
 use crate::fs::fuse::readers::Readers;
 use crate::fs::fuse::relay::Relay;
@@ -27,11 +28,10 @@ use crate::fs::fuse::reply::{
     Listed, NOTHING, ReadReply, attributes, directory_flags, file_flags, file_type, number,
     reply_xattr, ttl,
 };
-use crate::fs::handle::Handle;
+use crate::fs::fuse::workers::{Asker, Attempt, Object, Workers};
 use crate::fs::requests::{Detail, Requests, Whence};
-use crate::fs::served::Served;
 use crate::fs::stat::{BLOCK_SIZE, DirEntry, Entry};
-use crate::fs::workers::{Asker, Attempt, Object, Workers};
+use crate::fs::state::handle::Handle;
 use crate::limits;
 use crate::memory::cancel::{CancelToken, Ticket};
 

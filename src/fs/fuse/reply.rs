@@ -8,8 +8,8 @@ use fuser::{Errno, FileAttr, FileType, FopenFlags, Generation, INodeNo, ReplyDat
 use crate::error::{Error, Result};
 use crate::fs::errno;
 use crate::fs::fuse::relay::Relay;
-use crate::fs::handle::{Caching, Opened};
 use crate::fs::stat::{BLOCK_SIZE, DIRECTORY_BLOCK_SIZE, DirEntry, Entry, Kind, Stat};
+use crate::fs::state::handle::{Caching, Opened};
 
 pub(super) fn number(error: &Error) -> Errno {
     Errno::from_i32(errno::of(error))

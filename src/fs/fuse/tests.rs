@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::{MountOptions, Mounted, mount};
 use crate::error::Error;
 use crate::fs::fake::{Fake, ROOT};
-use crate::fs::served::Served;
+use crate::fs::forest::served::Served;
 use crate::limits::tests::{eventually, skip};
 use crate::memory::lock::lock;
 use crate::model::LinkTarget;

@@ -4,7 +4,7 @@
 //! of a subtree is wrong near powers of 256; here is counted what files hold.
 
 use crate::error::{Error, Result};
-use crate::hdf5::number_form::{Address, Width};
+use crate::hdf5::file::number_form::{Address, Width};
 use crate::limits;
 use crate::wire::{Cursor, to_u64};
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result, quoted};
 use crate::hdf5::btree_v2::{BtreeV2, RecordCursor};
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::heap::fractal::{Allowance, FractalHeap, HEADER_LOOK};
 use crate::hdf5::message::link;
 use crate::hdf5::message::on_heap::OnHeap;
-use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::model::{Link, LinkStream};
 use crate::wire::checksum::lookup3;

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::btree_v1::{EntryPosition, GroupBranch, Leaves, NODE_LOOK};
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::group::bounds::Bounds;
 use crate::hdf5::heap::local::LocalHeap;
 use crate::hdf5::message::symbol_table::SymbolTable;
-use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::memory::marks::Marks;
 use crate::model::{Link, LinkStream, LinkTarget};

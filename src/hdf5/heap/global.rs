@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::heap::texts::Texts;
-use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::memory::shared_lru::FileLru;
 use crate::source::check_range;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::Address;
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::Address;
 use crate::limits;
 use crate::wire::{Cursor, to_u64, to_usize};
 

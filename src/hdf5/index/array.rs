@@ -8,11 +8,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::hdf5::file::metadata::{Metadata, verify_checksum};
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, bit_is_set, chunks_along};
-use crate::hdf5::metadata::{Metadata, verify_checksum};
-use crate::hdf5::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Cursor, to_u64, to_usize};

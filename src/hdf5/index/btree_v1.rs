@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::hdf5::btree_v1::{BtreeV1, EntryPosition, Node};
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::{Geometry, Strays, stored_chunk};
-use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::Cursor;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::hdf5::btree_v2::BtreeV2;
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::{Geometry, Strays};
-use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::Cursor;

@@ -5,8 +5,8 @@
 //! stored size and the filter mask. The width of the size follows from the size of the whole entry.
 
 use crate::error::Result;
+use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::index::{Geometry, stored_chunk};
-use crate::hdf5::metadata::Metadata;
 use crate::model::storage::StoredChunk;
 use crate::wire::Cursor;
 

@@ -7,12 +7,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::Geometry;
 use crate::hdf5::index::array::{Block, ChunkArray, DataBlock, NumberedChunks, Paging};
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
-use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::to_u64;

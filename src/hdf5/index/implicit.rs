@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, step, stored_chunk};
-use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::source::check_range;

@@ -3,8 +3,8 @@
 //! HDF5 3.0, VII.A. The chunk is as large as the dataset can be.
 
 use crate::error::{Error, Result};
+use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::{Geometry, stored_chunk};
-use crate::hdf5::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 

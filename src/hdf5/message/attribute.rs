@@ -1,8 +1,8 @@
 //! The attribute message: name, type, extent and elements in one (HDF5 3.0, IV.A.2.m).
 
 use crate::error::{Error, Result};
+use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::message::{dataspace, datatype, kind};
-use crate::hdf5::metadata::Metadata;
 use crate::hdf5::shared::SharedMessages;
 use crate::limits;
 use crate::model::attribute::{Attribute, AttributeContent};

@@ -2,8 +2,8 @@
 //! (HDF5 3.0, IV.A.2.i; version 5 is HDF5 2.0's).
 
 use crate::error::Result;
-use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::Address;
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::Address;
 use crate::limits;
 use crate::wire::{Cursor, to_usize};
 

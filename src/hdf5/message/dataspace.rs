@@ -1,7 +1,7 @@
 //! The dataspace message: the extent of a dataset or an attribute (HDF5 3.0, IV.A.2.b).
 
 use crate::error::Result;
-use crate::hdf5::metadata::Metadata;
+use crate::hdf5::file::metadata::Metadata;
 use crate::limits;
 use crate::model::Shape;
 use crate::wire::Cursor;

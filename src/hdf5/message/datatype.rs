@@ -2,7 +2,7 @@
 //! HDF5 2.0's). Every nested type carries its own version.
 
 use crate::error::{Error, Result};
-use crate::hdf5::number_form::Width;
+use crate::hdf5::file::number_form::Width;
 use crate::limits;
 use crate::model::datatype::{
     Bits, ByteOrder, Charset, Class, Datatype, Float, Member, Normalization, ReferenceKind,

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::heap::local::LocalHeap;
-use crate::hdf5::metadata::Metadata;
 use crate::limits;
 use crate::wire::{Cursor, to_u64};
 

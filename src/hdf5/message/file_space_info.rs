@@ -1,7 +1,7 @@
 //! The file space info message of the superblock extension (HDF5 3.0, IV.A.2.x).
 
 use crate::error::Result;
-use crate::hdf5::metadata::Metadata;
+use crate::hdf5::file::metadata::Metadata;
 use crate::wire::Cursor;
 
 /// The strategy that sets whole pages aside for metadata.

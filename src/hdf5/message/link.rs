@@ -1,7 +1,7 @@
 //! The link message: a name in a group and where it leads (HDF5 3.0, IV.A.2.g).
 
 use crate::error::Result;
-use crate::hdf5::metadata::Metadata;
+use crate::hdf5::file::metadata::Metadata;
 use crate::model::{Link, LinkTarget};
 use crate::wire::{Cursor, to_usize};
 

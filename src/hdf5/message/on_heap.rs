@@ -2,8 +2,8 @@
 //! IV.A.2.c) and the attribute info message (IV.A.2.v) say it alike.
 
 use crate::error::Result;
-use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::Address;
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::Address;
 use crate::wire::Cursor;
 
 /// A fractal heap and its index. Addresses are absolute file offsets.

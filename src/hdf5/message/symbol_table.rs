@@ -1,8 +1,8 @@
 //! The symbol table message: where an old-style group keeps its links (HDF5 3.0, IV.A.2.r).
 
 use crate::error::Result;
-use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::Address;
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::Address;
 use crate::wire::Cursor;
 
 /// The location of an old-style group's links; addresses are absolute file offsets.

@@ -11,8 +11,8 @@ use lru::LruCache;
 use crate::error::Error;
 use crate::limits;
 use crate::memory::lock::lock;
+use crate::source::neighbours::policy::{Opened, Policy, Unopened, refused, unreadable};
 use crate::source::open::{OpenSource, SharedOpen};
-use crate::source::policy::{Opened, Policy, Unopened, refused, unreadable};
 use crate::source::remote::connection::Connection;
 use crate::source::remote::object::RemoteObject;
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::source::descriptors::share_of;
+use crate::source::local::descriptors::share_of;
 use crate::source::remote::segment::{Key, Segment};
 use crate::wire::Count;
 

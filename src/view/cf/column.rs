@@ -13,7 +13,7 @@ use crate::view::cf::decoding::Decoding;
 use crate::view::cf::place::Place;
 use crate::view::csv::fields::{Cell, Cells, Fields};
 use crate::view::elements::{Elements, values_of};
-use crate::view::json::SharedPaths;
+use crate::view::texts::json::SharedPaths;
 use crate::wire::to_usize;
 
 /// A column of decoded elements.

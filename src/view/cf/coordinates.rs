@@ -9,8 +9,8 @@ use crate::limits;
 use crate::model::attribute_value::text;
 use crate::model::{Container, LinkTarget, NodeId};
 use crate::view::cf::variable::Variable;
-use crate::view::dimensions::{group_of, groups_down_to, last_name};
-use crate::view::json::SharedPaths;
+use crate::view::elements::dimensions::{group_of, groups_down_to, last_name};
+use crate::view::texts::json::SharedPaths;
 
 /// A coordinate of a variable.
 pub(super) struct Coordinate {

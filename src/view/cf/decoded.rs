@@ -7,12 +7,12 @@ use crate::model::{Container, Datatype, Node};
 use crate::view::View;
 use crate::view::cf::decoding::Decoding;
 use crate::view::cf::variable::Variable;
-use crate::view::converted::{Conversion, Converted};
-use crate::view::dimensions::FindPath;
 use crate::view::elements::Elements;
-use crate::view::framed::Framed;
-use crate::view::normal::normal;
-use crate::view::npy;
+use crate::view::elements::converted::{Conversion, Converted};
+use crate::view::elements::dimensions::FindPath;
+use crate::view::elements::normal::normal;
+use crate::view::pictures::framed::Framed;
+use crate::view::pictures::npy;
 
 /// The numbers that the elements `stored` of an array stand for: scaled, and NaN where they are
 /// missing. Elements that no convention gives another meaning stay what they are.

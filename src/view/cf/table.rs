@@ -16,9 +16,9 @@ use crate::view::cf::place::Rows;
 use crate::view::cf::variable::Variable;
 use crate::view::csv::Table;
 use crate::view::csv::fields::Fields;
-use crate::view::dimensions::last_name;
 use crate::view::elements::Elements;
-use crate::view::json::SharedPaths;
+use crate::view::elements::dimensions::last_name;
+use crate::view::texts::json::SharedPaths;
 
 /// The file that a variable is in.
 pub(crate) struct Surroundings<'a> {

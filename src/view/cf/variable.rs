@@ -13,7 +13,7 @@ use crate::view::cf::decoding::Decoding;
 use crate::view::cf::packing::{Attributes, Packing};
 use crate::view::cf::stored::Stored;
 use crate::view::cf::time::TimeUnits;
-use crate::view::dimensions::{self, FindPath, last_name};
+use crate::view::elements::dimensions::{self, FindPath, last_name};
 
 /// A variable: an array with dimensions and a meaning.
 #[derive(Debug)]

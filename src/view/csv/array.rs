@@ -14,8 +14,8 @@ use crate::view::csv::Table;
 use crate::view::csv::column::Columns;
 use crate::view::csv::fields::{Cell, Cells, Fields};
 use crate::view::elements::Elements;
-use crate::view::json::SharedPaths;
-use crate::view::missing::Missing;
+use crate::view::elements::missing::Missing;
+use crate::view::texts::json::SharedPaths;
 use crate::wire::to_usize;
 
 /// The columns that the elements of an array have, a row for each element.

@@ -7,9 +7,9 @@ use crate::model::Datatype;
 use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
 use crate::model::value::tests::{Heap, int, member, type_of};
 use crate::view::View;
-use crate::view::counted::{Count, Counted};
 use crate::view::elements::Elements;
-use crate::view::text::Text;
+use crate::view::texts::counted::{Count, Counted};
+use crate::view::texts::text::Text;
 
 fn table(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> Table {
     let elements = Elements {
@@ -198,7 +198,7 @@ fn chunks_of_few_values_cost_more() {
             pipeline: crate::model::storage::Pipeline(vec![filter; filters]),
             storage: Ok(crate::model::array::Storage::Fill),
         };
-        crate::view::raw::chunk_values(&array)
+        crate::view::elements::raw::chunk_values(&array)
     };
     assert_eq!((of(1, 0), of(1000, 0)), (240_000_000, 240_000));
     assert_eq!((of(1, 1), of(20_000_000, 1)), (480_000_000, 48));

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::limits;
 use crate::model::extras::Mask;
 use crate::model::{Node, NodeId, NodeKind};
-use crate::view::missing::number_of;
+use crate::view::elements::missing::number_of;
 use crate::view::table::column::{GroupTable, Missing, Part};
 use crate::view::table::group::{Group, missing, part_of};
 use crate::wire::to_u64;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result, quoted};
 use crate::limits;
 use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
-use crate::view::dimensions::{has_no_values, is_scale, listed};
+use crate::view::elements::dimensions::{has_no_values, is_scale, listed};
 use crate::view::table::column::{GroupTable, Part};
 use crate::view::table::group::Group;
 use crate::wire::to_u64;

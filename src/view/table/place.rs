@@ -11,8 +11,8 @@ use crate::model::number::{self, Integer};
 use crate::model::value::{Context, ValueWriter};
 use crate::view::csv::column::Columns;
 use crate::view::csv::fields::Cell;
+use crate::view::elements::raw;
 use crate::view::elements::values_of;
-use crate::view::raw;
 use crate::view::table::column::Part;
 use crate::wire::{to_u64, to_usize};
 

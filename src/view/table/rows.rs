@@ -12,12 +12,12 @@ use crate::memory::weighted_lru::WeightedLru;
 use crate::model::value::Context;
 use crate::model::{Array, Container, NodeId};
 use crate::view::csv::fields::{Cell, Cells, Fields};
-use crate::view::json::SharedPaths;
 use crate::view::table::column::{GroupTable, Missing, Part, Source};
 use crate::view::table::lists::Lists;
 use crate::view::table::objects::Texts;
 use crate::view::table::place::{Place, RowArray, Values};
 use crate::view::table::time::Time;
+use crate::view::texts::json::SharedPaths;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes of the names of categories that a table keeps.

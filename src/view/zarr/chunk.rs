@@ -10,7 +10,7 @@ use crate::limits;
 use crate::model::Container;
 use crate::model::value::Context;
 use crate::view::View;
-use crate::view::counted::Units;
+use crate::view::texts::counted::Units;
 use crate::view::zarr::array::ZarrArray;
 use crate::wire::{to_u64, to_usize};
 

@@ -3,7 +3,7 @@
 use crate::error::{Result, if_lasting};
 use crate::model::attribute_value::texts;
 use crate::model::{Container, NodeId};
-use crate::view::dimensions;
+use crate::view::elements::dimensions;
 
 /// What names the dimensions of an array: the scale of each of `rank`, and labels.
 type Named = (Vec<Option<NodeId>>, Vec<Vec<u8>>);

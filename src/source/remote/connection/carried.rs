@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::lock::wait;
+use crate::source::local::rights;
 use crate::source::remote::connection::{Call, Shared, State};
 use crate::source::remote::failure::{changed, failed};
 use crate::source::remote::message::{Failure, PACKET, Reply, Request};
 use crate::source::remote::place::Place;
 use crate::source::remote::staging::Staging;
-use crate::source::rights;
 use crate::wire::Count;
 
 impl Shared {

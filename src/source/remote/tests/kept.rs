@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::source::descriptors::share_of;
+use crate::source::local::descriptors::share_of;
+use crate::source::local::rights;
 use crate::source::remote::fake::Pair;
 use crate::source::remote::segment::{Key, PAGE, PAGES, Segment};
-use crate::source::rights;
 
 const KEY: Key = Key([7; 32]);
 

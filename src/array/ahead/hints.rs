@@ -1,0 +1,173 @@
+//! Hints to a far source: the bytes that a read is about to need, and those that later ones may.
+//!
+//! The thread of a request finds the chunks and asks for them, and may wait for the chunk index
+//! meanwhile. What it found, a decode thread finds in memory.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::Mutex;
+
+use crate::array::chunks::{Chunks, Located};
+use crate::array::parts::span::Part;
+use crate::limits;
+use crate::memory::effort::Effort;
+use crate::memory::lock::lock;
+use crate::model::storage::{Chunked, Pieces};
+use crate::source::Urgency;
+
+/// The chunks that readers of an array have touched, until there are so many that all of it is
+/// asked for.
+#[derive(Debug, Default)]
+pub(in crate::array) struct Touched(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Different ones, fewer than [`limits::TOUCHED_CHUNKS`].
+    chunks: Vec<u64>,
+    is_over: bool,
+}
+
+impl Touched {
+    /// To be told of the chunks that a read touches, of an array of `count`; whether it is now that
+    /// all of the array is to be asked for.
+    pub(in crate::array) fn are_enough(
+        &self,
+        chunks: impl Iterator<Item = u64>,
+        count: u64,
+    ) -> bool {
+        // One chunk alone is no sign that others follow.
+        let enough = count.div_ceil(8).clamp(2, limits::TOUCHED_CHUNKS) as usize;
+        let mut state = lock(&self.0);
+        if state.is_over {
+            return false;
+        }
+        for chunk in chunks.take(enough) {
+            if !state.chunks.contains(&chunk) {
+                state.chunks.push(chunk);
+            }
+        }
+        state.is_over = state.chunks.len() >= enough;
+        if state.is_over {
+            state.chunks = Vec::new();
+        }
+        state.is_over
+    }
+}
+
+impl Chunks {
+    /// Asks for what a read of `parts` waits for.
+    pub(in crate::array) fn need<'p>(&self, parts: impl Iterator<Item = &'p Part>) {
+        if let Some(block) = self.far_block() {
+            let (first, last) = parts.fold((u64::MAX, 0), |(first, last), part| {
+                (first.min(part.number), last.max(part.number))
+            });
+            return ask_of_block(block, first..last.saturating_add(1), Urgency::Needed);
+        }
+        let Some(chunked) = self.chunked() else {
+            return;
+        };
+        let mut ranges = Vec::new();
+        for part in parts {
+            let left = limits::RANGES_AT_ONCE - ranges.len();
+            if left == 0 {
+                break;
+            }
+            // The read itself meets what is wrong with the index.
+            match self.locate(part.number) {
+                Ok(Located::Encoded(encoded)) => {
+                    ranges.extend(encoded.stored.map(|stored| (stored.offset, stored.length)));
+                }
+                Ok(Located::Raw(_, base)) => {
+                    let plans = part.plans.iter();
+                    ranges.extend(plans.flat_map(|plan| plan.ranges(base, left)).take(left));
+                }
+                Ok(Located::Absent) | Err(_) => {}
+            }
+        }
+        ask(chunked, &ranges, Urgency::Needed);
+    }
+
+    /// Asks for the chunks with these numbers, which later reads may need.
+    pub(in crate::array) fn expect(&self, numbers: Range<u64>) {
+        if let Some(block) = self.block() {
+            return ask_of_block(block, numbers, Urgency::Expected);
+        }
+        let Some(chunked) = self.chunked() else {
+            return;
+        };
+        let mut ranges = Vec::new();
+        for number in numbers {
+            match self.locate(number) {
+                Ok(Located::Encoded(encoded)) => {
+                    ranges.extend(encoded.stored.map(|stored| (stored.offset, stored.length)));
+                }
+                Ok(Located::Raw(_, base)) => ranges.push((base, self.grid.chunk_bytes())),
+                Ok(Located::Absent) => {}
+                Err(_) => break,
+            }
+        }
+        ask(chunked, &ranges, Urgency::Expected);
+    }
+
+    /// Asks for all of the array, unless it is large.
+    pub(in crate::array) fn expect_all(&self) {
+        if let Some(block) = self.far_block() {
+            if block.stored_bytes() <= limits::WHOLE_BYTES {
+                ask_of_block(block, 0..self.grid.chunks(), Urgency::Expected);
+            }
+            return;
+        }
+        if let Some(chunked) = self.chunked()
+            && self.grid.chunks() <= limits::WHOLE_CHUNKS
+            && let Some(ranges) = all_ranges(chunked)
+        {
+            for ranges in ranges.chunks(limits::RANGES_AT_ONCE) {
+                ask(chunked, ranges, Urgency::Expected);
+            }
+        }
+    }
+}
+
+/// Asks for some pieces of a block.
+fn ask_of_block(block: &dyn Pieces, pieces: Range<u64>, urgency: Urgency) {
+    for part in block.place(pieces) {
+        let range = (part.extent.start(), part.extent.length());
+        part.source.prefetch(&[range], urgency);
+    }
+}
+
+fn ask(chunked: &Chunked, ranges: &[(u64, u64)], urgency: Urgency) {
+    if !ranges.is_empty() {
+        chunked.source.prefetch(ranges, urgency);
+    }
+}
+
+/// Where all chunks are, those that touch each other together; `None` for more than is asked for as
+/// a whole.
+pub(in crate::array) fn all_ranges(chunked: &Chunked) -> Option<Vec<(u64, u64)>> {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    let mut bytes = 0_u64;
+    let walked = chunked
+        .index
+        .walk(&Effort::of_a_request(), &mut |_, stored| {
+            bytes = bytes.saturating_add(stored.length);
+            ranges.push((stored.offset, stored.length));
+            match bytes <= limits::WHOLE_BYTES && ranges.len() as u64 <= limits::WHOLE_CHUNKS {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
+    walked.ok()?;
+    if bytes > limits::WHOLE_BYTES || ranges.len() as u64 > limits::WHOLE_CHUNKS {
+        return None;
+    }
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, before| {
+        let touches = before.0.saturating_add(before.1) >= next.0;
+        if touches {
+            let end = next.0.saturating_add(next.1);
+            before.1 = before.1.max(end - before.0);
+        }
+        touches
+    });
+    Some(ranges)
+}

@@ -1,0 +1,226 @@
+//! Decoding ahead of sequential reads through one open file.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use crate::array::chunks::Chunks;
+use crate::array::engine::Decoder;
+use crate::array::parts::span::Span;
+use crate::limits;
+use crate::memory::cancel::Canceller;
+use crate::memory::lock::lock;
+
+/// The reads of one array through one open file.
+///
+/// The kernel sends the requests of one sequential reader in parallel, so they may arrive a little
+/// out of order.
+#[derive(Default)]
+pub(crate) struct Stream {
+    progress: Mutex<Progress>,
+    canceller: Canceller,
+    room: OnceLock<Room>,
+    /// The same for the way back.
+    room_back: OnceLock<Room>,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stream")
+    }
+}
+
+#[derive(Default)]
+struct Progress {
+    /// The furthest end of a read so far.
+    end: u64,
+    /// Whether the next read, should it go on here, is the second of a run.
+    sequential: bool,
+    /// The first chunk that no read of this run has touched.
+    untouched: u64,
+    /// The first chunk that was not queued.
+    unqueued: u64,
+    ahead: Ahead,
+}
+
+/// How far ahead of a sequential reader a source was asked.
+#[derive(Default)]
+struct Ahead {
+    /// Bytes of the array that are asked for ahead: more and more as the reader goes on.
+    reach: u64,
+    /// The first unit that was not asked for.
+    unasked: u64,
+}
+
+impl Ahead {
+    /// The units to ask for now, of `bytes` bytes each and no more than `most`, where the reader has
+    /// come to the unit `next` of an array of `count`. They are asked for in batches of half of what is ahead, so
+    /// that near ones are asked for together.
+    fn go_on(&mut self, next: u64, bytes: u64, count: u64, most: u64) -> Option<Range<u64>> {
+        self.reach = self.reach.max(limits::AHEAD_LEAST);
+        let reach = (self.reach / bytes.max(1)).clamp(1, most);
+        let from = self.unasked.max(next);
+        let to = next.saturating_add(reach).min(count);
+        let is_due = to == count || to.saturating_sub(from) >= reach.div_ceil(2);
+        if from >= to || !is_due {
+            return None;
+        }
+        self.reach = self.reach.saturating_mul(2).min(limits::AHEAD_BYTES);
+        self.unasked = to;
+        Some(from..to)
+    }
+}
+
+/// A part of the cache that is claimed for one reader.
+struct Room {
+    decoder: Arc<Decoder>,
+    bytes: u64,
+}
+
+impl Room {
+    fn claim(decoder: &Arc<Decoder>, bytes: u64) -> Self {
+        decoder.cache.claim(bytes);
+        Room {
+            decoder: Arc::clone(decoder),
+            bytes,
+        }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.decoder.cache.release(self.bytes);
+    }
+}
+
+/// A read this many times its own length away from the end of those before still belongs to them.
+const DISORDER: u64 = 4;
+
+impl Stream {
+    /// A file that has just been opened.
+    pub(crate) fn new() -> Self {
+        Stream::default()
+    }
+
+    /// To be told of each read of bytes that stand in a source as they are: the bytes behind it to
+    /// ask for, of an array of `length`, where the reads are sequential.
+    pub(crate) fn advise_bytes(&self, offset: u64, end: u64, length: u64) -> Option<Range<u64>> {
+        let mut progress = lock(&self.progress);
+        if !progress.goes_on(offset, end) {
+            *progress = Progress::default();
+        }
+        progress.end = progress.end.max(end);
+        let next = progress.end;
+        let sequential = std::mem::replace(&mut progress.sequential, true);
+        sequential.then(|| progress.ahead.go_on(next, 1, length, u64::MAX))?
+    }
+
+    /// To be told of each read of `chunks`, which must be encoded, before it: where the reads are
+    /// sequential, the chunks behind this one are queued; a seek drops what is queued. The chunks
+    /// to ask the source for.
+    pub(in crate::array) fn advise(
+        &self,
+        decoder: &Arc<Decoder>,
+        chunks: &Arc<Chunks>,
+        span: &Span<'_>,
+    ) -> Option<Range<u64>> {
+        let (offset, end) = (span.start(), span.end());
+        let mut progress = lock(&self.progress);
+        if !progress.goes_on(offset, end) {
+            if chunks.is_sequential() && offset < progress.end {
+                // The chunks that are decoded on the way back here will be wanted again.
+                let claim = || Room::claim(decoder, decoder.needed_backwards(chunks));
+                self.room_back.get_or_init(claim);
+            }
+            self.canceller.cancel();
+            *progress = Progress::default();
+        }
+        progress.end = progress.end.max(end);
+        progress.untouched = progress.untouched.max(span.last_chunk() + 1);
+        let sequential = std::mem::replace(&mut progress.sequential, true);
+        if sequential || chunks.grid.band() > 1 {
+            let claim = || Room::claim(decoder, decoder.needed(chunks));
+            self.room.get_or_init(claim);
+        }
+        if !sequential {
+            return None;
+        }
+        let depth = decoder.depth(chunks);
+        let from = progress.untouched.max(progress.unqueued);
+        let mut to = (progress.untouched + depth).min(chunks.grid.chunks());
+        if chunks.is_far() {
+            // Those that have not come yet get their turn when they have.
+            to = (from..to)
+                .find(|&number| !chunks.is_here(number))
+                .unwrap_or(to);
+        }
+        if from < to {
+            // Chunks that are still to be read must not go before those read meanwhile.
+            for number in progress.untouched..from {
+                decoder.cache.promote(chunks.key(number));
+            }
+            let numbers: Vec<u64> = (from..to).collect();
+            let taken = decoder
+                .queue
+                .push_expected(chunks, &numbers, &self.canceller);
+            progress.unqueued = from + taken as u64;
+        }
+        let (next, bytes) = (progress.untouched, chunks.grid.chunk_bytes());
+        const MOST: u64 = limits::RANGES_AT_ONCE as u64;
+        let asked = chunks.reads_ahead().then(|| {
+            let count = chunks.grid.chunks();
+            progress.ahead.go_on(next, bytes, count, MOST)
+        });
+        asked.flatten()
+    }
+}
+
+impl Progress {
+    /// Whether a read of `offset..end` belongs to the run of those before.
+    fn goes_on(&self, offset: u64, end: u64) -> bool {
+        let disorder = (end - offset).saturating_mul(DISORDER);
+        self.end != 0 && offset.abs_diff(self.end) <= disorder
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_and_more_is_asked_for_ahead_of_a_reader() {
+        const CHUNK: u64 = 64 << 10;
+        let mut ahead = Ahead::default();
+        let mut batches = Vec::new();
+        for next in 0..10_000 {
+            if let Some(asked) = ahead.go_on(next, CHUNK, 10_000, 4096) {
+                assert!(asked.start >= next && asked.end - next <= limits::AHEAD_BYTES / CHUNK);
+                batches.push((next, asked));
+            }
+        }
+        assert_eq!(batches[..3], [(0, 0..16), (1, 16..33), (2, 33..66)]);
+        let asked: Vec<u64> = batches
+            .iter()
+            .flat_map(|(_, asked)| asked.clone())
+            .collect();
+        assert_eq!(asked, (0..10_000).collect::<Vec<_>>());
+        // Each batch but the last is half of what is ahead.
+        assert!(batches.len() < 40, "{}", batches.len());
+    }
+
+    #[test]
+    fn no_more_units_are_asked_for_at_once_than_may_be() {
+        let mut ahead = Ahead::default();
+        assert_eq!(ahead.go_on(0, 1, 1 << 30, 100), Some(0..100));
+        assert_eq!(ahead.go_on(49, 1, 1 << 30, 100), None);
+        assert_eq!(ahead.go_on(50, 1, 1 << 30, 100), Some(100..150));
+    }
+
+    #[test]
+    fn a_chunk_larger_than_what_is_ahead_is_asked_for_alone() {
+        let mut ahead = Ahead::default();
+        assert_eq!(ahead.go_on(3, 1 << 30, 100, 4096), Some(3..4));
+        assert_eq!(ahead.go_on(3, 1 << 30, 100, 4096), None);
+        assert_eq!(ahead.go_on(100, 1 << 30, 100, 4096), None);
+    }
+}

@@ -1,0 +1,206 @@
+//! One decode of a chunk, however many readers wait for it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use crate::array::cache::Key;
+use crate::error::{Cause, Error, Result};
+use crate::memory::cancel::CancelToken;
+use crate::memory::lock::{lock, wait_for};
+
+/// How often a reader that waits looks whether it still has to.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The decodes under way.
+pub(in crate::array) struct Flights<T> {
+    table: Mutex<HashMap<Key, Arc<Flight<T>>>>,
+}
+
+/// One decode under way.
+pub(in crate::array) struct Flight<T> {
+    outcome: Mutex<Option<Result<T>>>,
+    landed: Condvar,
+    /// The tokens of all readers that joined it.
+    tokens: Mutex<Vec<CancelToken>>,
+}
+
+/// The task of a reader that enters.
+pub(in crate::array) enum Entry<'a, T: Clone> {
+    /// Nothing: another reader has finished meanwhile.
+    Ready(T),
+    /// Wait for the reader that came first.
+    Wait(Arc<Flight<T>>),
+    /// Do the work, being the first.
+    Lead(Lead<'a, T>),
+}
+
+/// The duty to finish a flight; dropped without an outcome, it lands with an error.
+pub(in crate::array) struct Lead<'a, T: Clone> {
+    flights: &'a Flights<T>,
+    flight: Arc<Flight<T>>,
+    key: Key,
+}
+
+impl<T: Clone> Flights<T> {
+    pub(in crate::array) fn new() -> Self {
+        Flights {
+            table: Mutex::new(HashMap::new()),
+        }
+    }
+
+    /// Joins the flight of `key` or begins it, unless `ready` has the outcome of one that has just
+    /// ended: an outcome must be where `ready` finds it before its flight lands.
+    pub(in crate::array) fn enter(
+        &self,
+        key: Key,
+        token: &CancelToken,
+        ready: impl FnOnce() -> Option<T>,
+    ) -> Entry<'_, T> {
+        let mut table = lock(&self.table);
+        if let Some(flight) = table.get(&key) {
+            lock(&flight.tokens).push(token.clone());
+            return Entry::Wait(Arc::clone(flight));
+        }
+        if let Some(outcome) = ready() {
+            return Entry::Ready(outcome);
+        }
+        let flight = Arc::new(Flight {
+            outcome: Mutex::new(None),
+            landed: Condvar::new(),
+            tokens: Mutex::new(vec![token.clone()]),
+        });
+        table.insert(key, Arc::clone(&flight));
+        Entry::Lead(Lead {
+            flights: self,
+            flight,
+            key,
+        })
+    }
+
+    /// Whether `key` is under way.
+    pub(in crate::array) fn contains(&self, key: Key) -> bool {
+        lock(&self.table).contains_key(&key)
+    }
+}
+
+impl<T: Clone> Flight<T> {
+    /// The outcome, as soon as there is one.
+    ///
+    /// # Errors
+    /// Fails with the error of the outcome; [`Error::unwanted`] once this reader is cancelled.
+    pub(in crate::array) fn wait(&self, cancel: &CancelToken) -> Result<T> {
+        let mut outcome = lock(&self.outcome);
+        loop {
+            if let Some(outcome) = &*outcome {
+                return outcome.clone();
+            }
+            cancel.go_on()?;
+            outcome = wait_for(&self.landed, outcome, LOOK);
+        }
+    }
+
+    /// Whether a reader still waits for it. Cancelled tokens are dropped.
+    fn is_wanted(&self) -> bool {
+        let mut tokens = lock(&self.tokens);
+        tokens.retain(|token| !token.is_cancelled());
+        !tokens.is_empty()
+    }
+}
+
+impl<T: Clone> Lead<'_, T> {
+    /// Whether a reader still waits for the work.
+    pub(in crate::array) fn is_wanted(&self) -> bool {
+        self.flight.is_wanted()
+    }
+
+    /// Hands `outcome` to all readers that wait.
+    pub(in crate::array) fn finish(self, outcome: Result<T>) {
+        *lock(&self.flight.outcome) = Some(outcome);
+    }
+}
+
+impl<T: Clone> Drop for Lead<'_, T> {
+    fn drop(&mut self) {
+        lock(&self.flights.table).remove(&self.key);
+        lock(&self.flight.outcome).get_or_insert_with(|| {
+            Err(Error::caused(
+                Cause::Failed,
+                "decoding of a chunk broke off",
+            ))
+        });
+        self.flight.landed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::cancel::Canceller;
+
+    #[test]
+    fn those_who_come_later_wait_for_the_first() {
+        let flights = Flights::<u32>::new();
+        let Entry::Lead(lead) = flights.enter((0, 0), &CancelToken::default(), || None) else {
+            panic!("nobody was there before");
+        };
+        std::thread::scope(|scope| {
+            let waiters: Vec<_> = (0..4)
+                .map(|_| {
+                    let Entry::Wait(flight) =
+                        flights.enter((0, 0), &CancelToken::default(), || None)
+                    else {
+                        panic!("a flight is under way");
+                    };
+                    scope.spawn(move || flight.wait(&CancelToken::default()))
+                })
+                .collect();
+            lead.finish(Ok(7));
+            for waiter in waiters {
+                assert_eq!(waiter.join().unwrap(), Ok(7));
+            }
+        });
+        assert!(!flights.contains((0, 0)));
+    }
+
+    #[test]
+    fn a_panic_of_the_first_wakes_the_others() {
+        let flights = Flights::<u32>::new();
+        let Entry::Lead(lead) = flights.enter((0, 0), &CancelToken::default(), || None) else {
+            panic!("nobody was there before");
+        };
+        let Entry::Wait(flight) = flights.enter((0, 0), &CancelToken::default(), || None) else {
+            panic!("a flight is under way");
+        };
+        let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+            let _lead = lead;
+            panic!("as a codec might");
+        }));
+        assert!(broken.is_err());
+        assert!(flight.wait(&CancelToken::default()).is_err());
+        assert!(matches!(
+            flights.enter((0, 0), &CancelToken::default(), || None),
+            Entry::Lead(_)
+        ));
+    }
+
+    #[test]
+    fn it_is_wanted_until_all_who_joined_cancel() {
+        let flights = Flights::<u32>::new();
+        let (first, second) = (Canceller::default(), Canceller::default());
+        let Entry::Lead(lead) = flights.enter((0, 0), &first.token(), || None) else {
+            panic!("nobody was there before");
+        };
+        let Entry::Wait(_) = flights.enter((0, 0), &second.token(), || None) else {
+            panic!("a flight is under way");
+        };
+        first.cancel();
+        assert!(lead.is_wanted());
+        drop(second);
+        assert!(!lead.is_wanted());
+        let Entry::Wait(_) = flights.enter((0, 0), &CancelToken::default(), || None) else {
+            panic!("it has not landed yet");
+        };
+        assert!(lead.is_wanted());
+    }
+}

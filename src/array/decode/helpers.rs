@@ -1,0 +1,61 @@
+//! Threads that help with work that can be divided, bounded for all such work of a mount together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The threads that are free to help.
+#[derive(Debug)]
+pub(in crate::array) struct FreeHelpers(AtomicUsize);
+
+/// So many threads that may be started to help, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Helpers {
+    free: Arc<FreeHelpers>,
+    count: usize,
+}
+
+impl FreeHelpers {
+    pub(in crate::array) fn new(count: usize) -> Arc<Self> {
+        Arc::new(FreeHelpers(AtomicUsize::new(count)))
+    }
+
+    /// At most `wanted` of those that are free; all of them may be at work.
+    pub(in crate::array) fn take(self: &Arc<Self>, wanted: usize) -> Helpers {
+        let order = Ordering::Relaxed;
+        let rest = |free: usize| Some(free.saturating_sub(wanted));
+        let free = self.0.fetch_update(order, order, rest).unwrap_or(0);
+        Helpers {
+            free: Arc::clone(self),
+            count: free.min(wanted),
+        }
+    }
+}
+
+impl Helpers {
+    /// How many they are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+}
+
+impl Drop for Helpers {
+    fn drop(&mut self) {
+        self.free.0.fetch_add(self.count, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_are_done_can_help_again() {
+        let free = FreeHelpers::new(3);
+        let two = free.take(2);
+        let one = free.take(2);
+        assert_eq!((two.count(), one.count(), free.take(1).count()), (2, 1, 0));
+        drop(two);
+        assert_eq!(free.take(5).count(), 2);
+        assert_eq!(free.take(1).count(), 1);
+    }
+}

@@ -1,0 +1,173 @@
+//! The chunks that wait for a decode thread.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use crate::array::cache::Key;
+use crate::array::chunks::Chunks;
+use crate::limits;
+use crate::memory::cancel::{CancelToken, Canceller};
+use crate::memory::lock::{lock, wait, wait_for};
+
+/// Chunks that wait for a decode thread.
+pub(in crate::array) struct Queue {
+    state: Mutex<State>,
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// Whether a thread is to look for something else to do.
+    is_woken: bool,
+    closed: bool,
+}
+
+/// One chunk to decode, unless that is cancelled.
+pub(in crate::array) struct Job {
+    pub(in crate::array) chunks: Arc<Chunks>,
+    pub(in crate::array) number: u64,
+    pub(in crate::array) token: CancelToken,
+}
+
+/// The next work of a thread.
+pub(in crate::array) enum Next {
+    Job(Job),
+    /// Nothing at present.
+    Nothing,
+    /// Nothing any more.
+    End,
+}
+
+impl Job {
+    fn key(&self) -> Key {
+        self.chunks.key(self.number)
+    }
+}
+
+impl Queue {
+    pub(in crate::array) fn new() -> Self {
+        Queue {
+            state: Mutex::default(),
+            ready: Condvar::new(),
+        }
+    }
+
+    /// Queues chunks of which a reader waits for the first: before all that is only expected.
+    pub(in crate::array) fn push_urgent(
+        &self,
+        chunks: &Arc<Chunks>,
+        numbers: &[u64],
+        canceller: &Canceller,
+    ) {
+        let mut state = lock(&self.state);
+        if chunks.is_far() {
+            // They may be queued once more, after they could not be decoded at first.
+            let again = |job: &Job| {
+                numbers
+                    .iter()
+                    .any(|&number| chunks.key(number) == job.key())
+            };
+            state.jobs.retain(|job| !again(job));
+        }
+        for &number in numbers.iter().rev() {
+            state.jobs.push_front(job(chunks, number, canceller));
+        }
+        state.trim();
+        drop(state);
+        self.ready.notify_all();
+    }
+
+    /// Queues chunks that will be needed; as many of the first as there is room for are taken.
+    pub(in crate::array) fn push_expected(
+        &self,
+        chunks: &Arc<Chunks>,
+        numbers: &[u64],
+        canceller: &Canceller,
+    ) -> usize {
+        let mut state = lock(&self.state);
+        state.jobs.retain(|job| !job.token.is_cancelled());
+        let room = limits::PREFETCH_CHUNKS.saturating_sub(state.jobs.len());
+        let taken = room.min(numbers.len());
+        let jobs = numbers.iter().take(taken);
+        state
+            .jobs
+            .extend(jobs.map(|&number| job(chunks, number, canceller)));
+        drop(state);
+        // Usually one chunk: to wake a thread that finds nothing costs a hundredth of a decode.
+        for _ in 0..taken {
+            self.ready.notify_one();
+        }
+        taken
+    }
+
+    /// Removes a chunk that a reader decodes itself.
+    pub(in crate::array) fn take_over(&self, key: Key) {
+        lock(&self.state).jobs.retain(|job| job.key() != key);
+    }
+
+    /// Ends the threads once they are done with what they are doing.
+    pub(in crate::array) fn close(&self) {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        state.jobs.clear();
+        drop(state);
+        self.ready.notify_all();
+    }
+
+    /// Has a thread look whether there is something else to do than decoding.
+    pub(in crate::array) fn wake(&self) {
+        lock(&self.state).is_woken = true;
+        self.ready.notify_one();
+    }
+
+    /// The next chunk that is still wanted, as soon as there is one within `limit`.
+    pub(in crate::array) fn next(&self, limit: Option<Duration>) -> Next {
+        let mut state = lock(&self.state);
+        let mut has_waited = false;
+        loop {
+            if state.closed {
+                return Next::End;
+            }
+            match state.jobs.pop_front() {
+                Some(job) if !job.token.is_cancelled() => return Next::Job(job),
+                Some(_) => {}
+                None if has_waited || state.is_woken => {
+                    state.is_woken = false;
+                    return Next::Nothing;
+                }
+                None => {
+                    state = self.wait(state, limit);
+                    has_waited = true;
+                }
+            }
+        }
+    }
+
+    fn wait<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        limit: Option<Duration>,
+    ) -> MutexGuard<'a, State> {
+        match limit {
+            Some(limit) => wait_for(&self.ready, state, limit),
+            None => wait(&self.ready, state),
+        }
+    }
+}
+
+impl State {
+    fn trim(&mut self) {
+        self.jobs.retain(|job| !job.token.is_cancelled());
+        self.jobs.truncate(limits::PREFETCH_CHUNKS);
+    }
+}
+
+fn job(chunks: &Arc<Chunks>, number: u64, canceller: &Canceller) -> Job {
+    Job {
+        chunks: Arc::clone(chunks),
+        number,
+        token: canceller.token(),
+    }
+}

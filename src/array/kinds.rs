@@ -1,0 +1,9 @@
+//! The kinds of arrays: stored, strided, virtual, of variable length.
+
+pub(in crate::array) mod convert;
+pub(in crate::array) mod extents;
+pub(in crate::array) mod fill_value;
+pub(in crate::array) mod stored;
+pub(in crate::array) mod strided;
+pub(in crate::array) mod virtual_array;
+pub(crate) mod vlen;

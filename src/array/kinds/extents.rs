@@ -1,0 +1,143 @@
+//! Arrays that stand in a source, or in several, as they are.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory::buffer::{Buffer, BufferPool};
+use crate::model::storage::{Help, Pieces, StoredExtent};
+use crate::source::{SharedSource, Urgency};
+use crate::wire::{Count, Extent};
+
+/// Bytes of a piece.
+const PIECE: u64 = 256 << 10;
+
+/// Each extent with its place in the array.
+#[derive(Debug)]
+pub(in crate::array) struct Extents(Vec<(Extent, StoredExtent)>);
+
+impl Extents {
+    /// An array in `extents`, which follow each other.
+    pub(in crate::array) fn new(extents: &[StoredExtent]) -> Self {
+        let mut next = 0_u64;
+        let with_place = |stored: &StoredExtent| {
+            let place = Extent::cut(next, stored.extent.length());
+            next = place.end();
+            (place, stored.clone())
+        };
+        Extents(extents.iter().map(with_place).collect())
+    }
+
+    /// Where the bytes `wanted` of the array are.
+    fn met(&self, wanted: Extent) -> impl Iterator<Item = (&SharedSource, Extent)> {
+        let is_before = |(place, _): &(Extent, _)| place.end() <= wanted.start();
+        let met = self.0[self.0.partition_point(is_before)..].iter();
+        let met = met.take_while(move |(place, _)| place.start() < wanted.end());
+        met.map(move |(place, stored)| {
+            let part = place.intersect(wanted);
+            let skipped = part.start() - place.start();
+            let part = stored.extent.after(skipped).first(part.length());
+            (&stored.source, part)
+        })
+    }
+
+    /// Whether reading bytes `offset..end` may take long.
+    pub(in crate::array) fn is_far(&self, offset: u64, end: u64) -> bool {
+        let mut met = self.met(Extent::between(offset, end));
+        met.any(|(source, _)| source.is_far())
+    }
+
+    /// Whether a sequential reader gets bytes behind `offset..end` sooner if they are asked for.
+    pub(in crate::array) fn reads_ahead(&self, offset: u64, end: u64) -> bool {
+        let mut met = self.met(Extent::between(offset, end));
+        met.any(|(source, _)| source.reads_ahead())
+    }
+
+    /// Asks sources for these ranges of the array.
+    pub(in crate::array) fn ask(&self, ranges: impl Iterator<Item = Range<u64>>, urgency: Urgency) {
+        let met = ranges.flat_map(|range| self.met(range.into()));
+        let asked = met.filter(|(source, part)| !part.is_empty() && source.reads_ahead());
+        let asked: Vec<_> = asked.take(limits::RANGES_AT_ONCE).collect();
+        for group in asked.chunk_by(|(one, _), (next, _)| Arc::ptr_eq(one, next)) {
+            let ranges = group.iter().map(|(_, part)| (part.start(), part.length()));
+            group[0].0.prefetch(&ranges.collect::<Vec<_>>(), urgency);
+        }
+    }
+
+    /// Bytes `offset..end` of the array.
+    ///
+    /// # Errors
+    /// `Corrupt` where the extents end before; otherwise as a source cannot be read.
+    pub(in crate::array) fn read(
+        &self,
+        offset: u64,
+        end: u64,
+        pool: &BufferPool,
+    ) -> Result<Buffer> {
+        let mut reply = pool.buffer((end - offset) as usize)?;
+        let mut rest = &mut reply[..];
+        for (source, part) in self.met(Extent::between(offset, end)) {
+            let here;
+            (here, rest) = rest.split_at_mut(part.length() as usize);
+            if !part.is_empty() {
+                source.read_at(part.start(), here)?;
+            }
+        }
+        if !rest.is_empty() {
+            let what = format!(
+                "array's storage ends at its byte {}",
+                end - rest.len() as u64
+            );
+            return Err(Error::corrupt(what, None));
+        }
+        Ok(reply)
+    }
+}
+
+/// Extents in pieces, which a cache can keep.
+#[derive(Debug)]
+pub(in crate::array) struct ExtentPieces {
+    extents: Extents,
+    length: u64,
+}
+
+impl ExtentPieces {
+    /// The first `length` bytes of `extents`.
+    pub(in crate::array) fn new(extents: Extents, length: u64) -> Self {
+        ExtentPieces { extents, length }
+    }
+}
+
+impl Pieces for ExtentPieces {
+    fn bytes(&self) -> u64 {
+        self.length
+    }
+
+    fn piece_bytes(&self) -> Result<u64> {
+        Ok(PIECE)
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.length
+    }
+
+    fn place(&self, pieces: Range<u64>) -> Vec<StoredExtent> {
+        let end = pieces.end.times(PIECE).min(self.length);
+        let met = self
+            .extents
+            .met(Extent::between(pieces.start.times(PIECE), end));
+        let part = |(source, extent): (&SharedSource, Extent)| StoredExtent {
+            source: Arc::clone(source),
+            extent,
+        };
+        met.take(limits::RANGES_AT_ONCE).map(part).collect()
+    }
+
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
+        let start = piece.checked_mul(PIECE).filter(|&at| at < self.length);
+        let start = start.ok_or(Error::NotFound)?;
+        let piece = Extent::between(start, self.length).first(PIECE);
+        self.extents.read(start, piece.end(), help.pool)
+    }
+}

@@ -1,0 +1,82 @@
+//! The value of elements that are not stored.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::model::Array;
+use crate::model::array::{Fill, Storage};
+
+/// One element of the fill value; `None` where all of it is zero.
+#[derive(Debug)]
+pub(in crate::array) struct FillValue(Option<Arc<[u8]>>);
+
+impl FillValue {
+    /// That of `array`.
+    ///
+    /// # Errors
+    /// `Corrupt` where it is needed and has another size than an element.
+    pub(in crate::array) fn of(array: &Array) -> Result<Self> {
+        let size = array.datatype.size;
+        let is_needed = matches!(
+            array.storage,
+            Ok(Storage::Fill | Storage::Chunked(_) | Storage::Virtual(_))
+        );
+        let element = match &array.fill {
+            Fill::Value(element) if is_needed => element,
+            _ => return Ok(FillValue(None)),
+        };
+        if element.len() as u64 != u64::from(size) {
+            let what = format!("fill value of {} bytes, elements of {size}", element.len());
+            return Err(Error::corrupt(what, None));
+        }
+        Ok(FillValue(
+            (!array.fill.is_zero()).then(|| Arc::clone(element)),
+        ))
+    }
+
+    /// Whether every byte is zero.
+    pub(in crate::array) fn is_zero(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Bytes `offset..end` of an array that holds nothing else.
+    pub(in crate::array) fn bytes(&self, offset: u64, end: u64) -> Vec<u8> {
+        let mut bytes = vec![0; (end - offset) as usize];
+        if !self.is_zero() {
+            self.fill(offset, &mut bytes);
+        }
+        bytes
+    }
+
+    /// Fills `target`, which begins at byte `offset` of the array.
+    pub(in crate::array) fn fill(&self, offset: u64, target: &mut [u8]) {
+        let value = match self.0.as_deref() {
+            None => return target.fill(0),
+            Some([byte]) => return target.fill(*byte),
+            Some(value) => value,
+        };
+        let phase = (offset % value.len() as u64) as usize;
+        let head = target.len().min(value.len() - phase);
+        let (first, rest) = target.split_at_mut(head);
+        first.copy_from_slice(&value[phase..phase + head]);
+        let mut rest = rest.chunks_exact_mut(value.len());
+        for element in &mut rest {
+            element.copy_from_slice(value);
+        }
+        let tail = rest.into_remainder();
+        tail.copy_from_slice(&value[..tail.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fill_begins_inside_an_element() {
+        let value = FillValue(Some(b"abc"[..].into()));
+        assert_eq!(value.bytes(5, 13), b"cabcabca");
+        assert_eq!(value.bytes(7, 8), b"b");
+        assert_eq!(FillValue(None).bytes(7, 9), [0, 0]);
+    }
+}

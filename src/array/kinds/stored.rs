@@ -1,0 +1,415 @@
+//! Arrays that have bytes of their own: none, in memory, in extents, in chunks.
+
+use std::collections::VecDeque;
+use std::iter::once;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::array::ahead::hints::Touched;
+use crate::array::ahead::prefetch::Stream;
+use crate::array::bytes::Bytes;
+use crate::array::chunks::Chunks;
+use crate::array::engine::{ChunkContent, Decoder, Engine};
+use crate::array::kinds::extents::{ExtentPieces, Extents};
+use crate::array::kinds::fill_value::FillValue;
+use crate::array::parts::allocation::Allocation;
+use crate::array::parts::gather::Plan;
+use crate::array::parts::span::{Part, Span};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory::buffer::Buffer;
+use crate::memory::cancel::{CancelToken, Canceller};
+use crate::model::Array;
+use crate::model::array::Storage;
+use crate::model::storage::Pieces;
+use crate::source::Urgency;
+
+/// The bytes of one array.
+#[derive(Debug)]
+pub(in crate::array) struct Stored {
+    engine: Arc<Engine>,
+    length: u64,
+    fill: FillValue,
+    location: Location,
+    touched: Touched,
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+enum Location {
+    Nowhere,
+    Memory(Arc<[u8]>),
+    Extents(Extents),
+    Chunks(Arc<Chunks>),
+}
+
+impl Stored {
+    /// The bytes of `array`, which is made of no other unless it has no elements.
+    ///
+    /// # Errors
+    /// Fails with the reason why the storage is not readable; else fails as
+    /// [`Reader::new`](crate::array::Reader::new) does.
+    pub(in crate::array) fn new(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Self> {
+        let length = array.bytes()?;
+        let storage = array.storage.as_ref().map_err(Clone::clone)?;
+        let location = match length {
+            0 => Location::Nowhere,
+            _ => Location::new(engine, array, storage, length)?,
+        };
+        Ok(Stored {
+            engine: Arc::clone(engine),
+            length,
+            fill: FillValue::of(array)?,
+            location,
+            touched: Touched::default(),
+        })
+    }
+
+    /// As `new`, but extents are read in pieces, which the cache keeps: elements that stand apart
+    /// share them.
+    ///
+    /// # Errors
+    /// Fails as `new` does.
+    pub(in crate::array) fn in_pieces(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Self> {
+        let mut stored = Stored::new(engine, array)?;
+        if let Location::Extents(extents) = stored.location {
+            let pieces: Arc<dyn Pieces> = Arc::new(ExtentPieces::new(extents, stored.length));
+            stored.location = Location::of_block(engine, array, &pieces, stored.length)?;
+        }
+        Ok(stored)
+    }
+
+    /// Bytes of all elements.
+    pub(in crate::array) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Bytes `offset..end`, not empty and inside the array, for the reader of `stream`.
+    pub(in crate::array) fn read(
+        &self,
+        offset: u64,
+        end: u64,
+        stream: Option<&Stream>,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        match &self.location {
+            Location::Nowhere => Ok(self.fill.bytes(offset, end).into()),
+            Location::Memory(bytes) => Ok(bytes[offset as usize..end as usize].to_vec().into()),
+            Location::Extents(extents) => {
+                if extents.is_far(offset, end) {
+                    self.ask_extents(extents, offset, end);
+                }
+                if extents.reads_ahead(offset, end)
+                    && let Some(stream) = stream
+                    && let Some(ahead) = stream.advise_bytes(offset, end, self.length)
+                {
+                    extents.ask(once(ahead), Urgency::Expected);
+                }
+                Ok(extents.read(offset, end, &self.decoder().pool)?.into())
+            }
+            Location::Chunks(chunks) => {
+                let span = Span::new(&chunks.grid, offset, end);
+                if chunks.is_far() {
+                    self.need(chunks, &span);
+                }
+                let advise = |stream: &Stream| stream.advise(self.decoder(), chunks, &span);
+                if let Some(ahead) = stream.and_then(advise) {
+                    chunks.expect(ahead);
+                }
+                let bytes = self.read_chunks(chunks, &span, cancel)?;
+                if chunks.is_far() {
+                    self.touch(chunks, &span);
+                }
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// Whether reading bytes `offset..end` may take long because they are far away.
+    pub(in crate::array) fn is_far(&self, offset: u64, end: u64) -> bool {
+        match &self.location {
+            Location::Extents(extents) => extents.is_far(offset, end),
+            Location::Chunks(chunks) => chunks.is_far(),
+            Location::Nowhere | Location::Memory(_) => false,
+        }
+    }
+
+    /// Asks for these ranges, which are about to be read one after another.
+    pub(in crate::array) fn need_all(&self, ranges: impl Iterator<Item = Range<u64>>) {
+        match &self.location {
+            Location::Extents(extents) if extents.is_far(0, 1) => {
+                extents.ask(ranges, Urgency::Needed);
+            }
+            Location::Chunks(chunks) if chunks.is_far() => {
+                for range in ranges.take(limits::RANGES_AT_ONCE) {
+                    self.need(chunks, &Span::new(&chunks.grid, range.start, range.end));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks for the chunks that a read waits for, all at once.
+    fn need(&self, chunks: &Arc<Chunks>, span: &Span<'_>) {
+        let missing =
+            |part: &Part| !chunks.is_encoded() || !self.decoder().has(chunks, part.number);
+        let mut parts = span.parts().filter(missing).peekable();
+        while parts.peek().is_some() {
+            let batch: Vec<Part> = parts.by_ref().take(limits::RANGES_AT_ONCE).collect();
+            chunks.need(batch.iter());
+        }
+    }
+
+    /// Asks for all chunks once readers have touched enough of them.
+    fn touch(&self, chunks: &Arc<Chunks>, span: &Span<'_>) {
+        let numbers = span.parts().map(|part| part.number);
+        if self.touched.are_enough(numbers, chunks.grid.chunks()) {
+            chunks.expect_all();
+        }
+    }
+
+    /// Asks for the bytes that a read of extents waits for, and for all of them once readers have
+    /// touched enough.
+    fn ask_extents(&self, extents: &Extents, offset: u64, end: u64) {
+        extents.ask(once(offset..end), Urgency::Needed);
+        let parts = offset / limits::AHEAD_LEAST..end.div_ceil(limits::AHEAD_LEAST);
+        let count = self.length.div_ceil(limits::AHEAD_LEAST);
+        if self.length <= limits::WHOLE_BYTES && self.touched.are_enough(parts, count) {
+            extents.ask(once(0..self.length), Urgency::Expected);
+        }
+    }
+
+    /// As `read`, if nothing has to be decoded, waited for or sought in an index.
+    pub(in crate::array) fn read_now(
+        &self,
+        offset: u64,
+        end: u64,
+        stream: Option<&Stream>,
+    ) -> Result<Option<Bytes>> {
+        let Location::Chunks(chunks) = &self.location else {
+            if self.is_far(offset, end) {
+                return Ok(None);
+            }
+            return self
+                .read(offset, end, stream, &CancelToken::default())
+                .map(Some);
+        };
+        // What is far ahead of a reader is sought in the index.
+        if !chunks.is_encoded() || chunks.is_far() {
+            return Ok(None);
+        }
+        let span = Span::new(&chunks.grid, offset, end);
+        let bytes = self.read_decoded(chunks, &span);
+        if let (Some(_), Some(stream)) = (&bytes, stream) {
+            stream.advise(self.decoder(), chunks, &span);
+        }
+        Ok(bytes)
+    }
+
+    /// The chunk at `place` of the grid as it is decoded, also where it sticks out of the array:
+    /// at most `length` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such chunk; fails if it cannot be decoded.
+    pub(in crate::array) fn read_chunk(
+        &self,
+        place: &[u64],
+        offset: u64,
+        length: usize,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        let Location::Chunks(chunks) = &self.location else {
+            return Err(Error::NotFound);
+        };
+        let number = chunks.grid.number_at(place).ok_or(Error::NotFound)?;
+        let end = offset.saturating_add(length as u64);
+        let end = end.min(chunks.grid.chunk_bytes());
+        if offset >= end {
+            return Ok(Bytes::from(Vec::new()));
+        }
+        match self.decoder().chunk(chunks, number, cancel)? {
+            ChunkContent::Decoded(chunk) => Ok(Bytes::shared(chunk, offset as usize..end as usize)),
+            ChunkContent::Raw(source, base) => {
+                let (pool, length) = (&self.decoder().pool, end - offset);
+                let bytes = pool.read(&*source, base + offset, length, "stored chunk")?;
+                Ok(bytes.into())
+            }
+            ChunkContent::Absent => Ok(self.fill.bytes(offset, end).into()),
+        }
+    }
+
+    /// As `read_chunk`, if the chunk is decoded already.
+    pub(in crate::array) fn decoded_chunk(
+        &self,
+        place: &[u64],
+        offset: u64,
+        length: usize,
+    ) -> Option<Bytes> {
+        let Location::Chunks(chunks) = &self.location else {
+            return None;
+        };
+        let number = chunks.grid.number_at(place)?;
+        let chunk = self.decoder().ready(chunks.key(number))?;
+        let end = offset.saturating_add(length as u64).min(chunk.len() as u64);
+        let start = offset.min(end);
+        Some(Bytes::shared(chunk, start as usize..end as usize))
+    }
+
+    /// The bytes, if they are a run in one chunk that is decoded.
+    fn read_decoded(&self, chunks: &Chunks, span: &Span<'_>) -> Option<Bytes> {
+        let part = span.only_part()?;
+        let start = part.one_run(span.length())?;
+        let chunk = self.decoder().ready(chunks.key(part.number))?;
+        Some(Bytes::shared(chunk, start..start + span.length()))
+    }
+
+    fn read_chunks(
+        &self,
+        chunks: &Arc<Chunks>,
+        span: &Span<'_>,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        let mut parts = span.parts();
+        let ahead = match chunks.is_encoded() {
+            true => limits::PREFETCH_CHUNKS,
+            false => 0,
+        };
+        let mut next: VecDeque<Part> = parts.by_ref().take(ahead).collect();
+        let helped = Canceller::default();
+        self.spread(chunks, &next, &helped);
+        let mut reply = Buffer::default();
+        while let Some(part) = next.pop_front().or_else(|| parts.next()) {
+            let found = self.decoder().chunk(chunks, part.number, cancel)?;
+            if let (ChunkContent::Decoded(chunk), Some(start)) =
+                (&found, part.one_run(span.length()))
+            {
+                let range = start..start + span.length();
+                return Ok(Bytes::shared(Arc::clone(chunk), range));
+            }
+            if reply.is_empty() {
+                // Not before: the usual read is answered without a buffer.
+                reply = self.decoder().pool.buffer(span.length())?;
+            }
+            for plan in &part.plans {
+                self.gather(&found, plan, span.start(), &mut reply)?;
+            }
+            if chunks.is_far() {
+                // Others may have come meanwhile.
+                self.spread(chunks, &next, &helped);
+            }
+        }
+        Ok(reply.into())
+    }
+
+    /// Puts the part of a chunk into the reply, which begins at byte `offset` of the array.
+    fn gather(
+        &self,
+        found: &ChunkContent,
+        plan: &Plan,
+        offset: u64,
+        reply: &mut [u8],
+    ) -> Result<()> {
+        match found {
+            ChunkContent::Decoded(chunk) => plan.copy(chunk, reply),
+            ChunkContent::Raw(source, base) => plan.read(&**source, *base, reply)?,
+            ChunkContent::Absent => plan.fill(&self.fill, offset, reply),
+        }
+        Ok(())
+    }
+
+    /// Lets the decode threads help with a read of several chunks, until `canceller` is dropped.
+    fn spread(&self, chunks: &Arc<Chunks>, parts: &VecDeque<Part>, canceller: &Canceller) {
+        let depth = self.decoder().depth(chunks) as usize;
+        if depth < 2 || parts.len() < 2 {
+            return;
+        }
+        let mut missing: Vec<u64> = parts.iter().map(|part| part.number).collect();
+        missing.retain(|&number| !self.decoder().has(chunks, number));
+        missing.truncate(depth);
+        // The first is for the reader itself.
+        if let Some(others) = missing.get(1..).filter(|others| !others.is_empty()) {
+            self.decoder().queue.push_urgent(chunks, others, canceller);
+        }
+    }
+
+    /// Whether reading it may take long for each byte: it is decoded.
+    pub(in crate::array) fn is_encoded(&self) -> bool {
+        matches!(&self.location, Location::Chunks(chunks) if chunks.is_encoded())
+    }
+
+    /// Bytes that are best read at a time, where there are such.
+    pub(in crate::array) fn chunk_bytes(&self) -> Option<u64> {
+        match &self.location {
+            Location::Chunks(chunks) => Some(chunks.grid.chunk_bytes()),
+            _ => None,
+        }
+    }
+
+    /// Which parts of the array are stored.
+    ///
+    /// # Errors
+    /// Fails if the chunk index is damaged.
+    pub(in crate::array) fn allocation(&self) -> Result<Allocation> {
+        let zero_fill = self.fill.is_zero();
+        let chunks = match &self.location {
+            Location::Nowhere => return Ok(Allocation::nothing(zero_fill, self.length)),
+            Location::Memory(_) | Location::Extents(_) => {
+                return Ok(Allocation::dense(self.length, self.length));
+            }
+            Location::Chunks(chunks) => chunks,
+        };
+        match chunks.chunked() {
+            Some(chunked) => Allocation::of_chunks(&chunks.grid, chunked, zero_fill, self.length),
+            None => {
+                let stored = chunks.stored_bytes().unwrap_or(0);
+                Ok(Allocation::dense(stored, self.length))
+            }
+        }
+    }
+
+    fn decoder(&self) -> &Arc<Decoder> {
+        &self.engine.decoder
+    }
+}
+
+impl Location {
+    /// Where the `length` bytes of `array`, not zero, are.
+    fn new(
+        engine: &Arc<Engine>,
+        array: &Arc<Array>,
+        storage: &Storage,
+        length: u64,
+    ) -> Result<Self> {
+        match storage {
+            Storage::Empty => Err(Error::corrupt("storage of an array: none", None)),
+            Storage::Fill => Ok(Location::Nowhere),
+            Storage::Inline(bytes) if (bytes.len() as u64) < length => Err(Error::corrupt(
+                format!("array of {length} bytes in storage of {}", bytes.len()),
+                None,
+            )),
+            Storage::Inline(bytes) => Ok(Location::Memory(Arc::clone(bytes))),
+            Storage::Extents(extents) => Ok(Location::Extents(Extents::new(extents))),
+            Storage::Chunked(chunked) => {
+                let chunks = Chunks::of_grid(engine.number(array), array, chunked)?;
+                Ok(Location::Chunks(Arc::new(chunks)))
+            }
+            Storage::Encoded(pieces) => Location::of_block(engine, array, pieces, length),
+            Storage::Strided(_) | Storage::Virtual(_) => {
+                Err(Error::corrupt("strides over an array of others", None))
+            }
+        }
+    }
+
+    /// The first `length` bytes of a block.
+    fn of_block(
+        engine: &Arc<Engine>,
+        array: &Arc<Array>,
+        pieces: &Arc<dyn Pieces>,
+        length: u64,
+    ) -> Result<Self> {
+        let number = engine.number(array);
+        let turns = engine.turns(number);
+        let chunks = Chunks::of_block(number, pieces, turns, length)?;
+        Ok(Location::Chunks(Arc::new(chunks)))
+    }
+}

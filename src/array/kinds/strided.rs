@@ -1,0 +1,374 @@
+//! An array whose elements stand at strides over the bytes of a block.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::array::ahead::prefetch::Stream;
+use crate::array::bytes::Bytes;
+use crate::array::engine::Engine;
+use crate::array::kinds::stored::Stored;
+use crate::array::parts::grid::Grid;
+use crate::array::parts::span::Span;
+use crate::error::{Error, Result};
+use crate::memory::cancel::CancelToken;
+use crate::model::Array;
+use crate::model::array::Strided as Description;
+
+/// Bytes of a block that are fetched in one piece where it has no pieces of its own.
+const PIECE: u64 = 64 << 10;
+
+/// Bytes of adjacent elements from which on they are read directly from the file.
+const LONG_RUN: u64 = 4096;
+
+/// Runs that are put in order at once.
+const BATCH: usize = 1 << 16;
+
+/// An array over a block.
+#[derive(Debug)]
+pub(in crate::array) struct Strided {
+    /// The array as one "chunk" with gaps.
+    grid: Grid,
+    /// Where that begins in the block, in bytes.
+    offset: i64,
+    base: Stored,
+}
+
+/// The piece of the block that was needed last.
+struct Piece {
+    start: u64,
+    bytes: Bytes,
+}
+
+impl Strided {
+    /// The array over its block; it must not be empty.
+    ///
+    /// # Errors
+    /// `Corrupt` where elements lie outside the block; otherwise as the block is not readable.
+    pub(in crate::array) fn new(
+        engine: &Arc<Engine>,
+        array: &Array,
+        description: &Description,
+    ) -> Result<Self> {
+        let (dims, element) = (array.shape.dims(), u64::from(array.datatype.size));
+        let Description {
+            offset, strides, ..
+        } = description;
+        let grid = Grid::strided(dims, strides, element)?;
+        let base = match grid.axes().last() {
+            Some(run) if run.length >= LONG_RUN => Stored::new(engine, &description.base)?,
+            _ => Stored::in_pieces(engine, &description.base)?,
+        };
+        let reach = |sign: i128| {
+            let steps = dims.iter().zip(strides).map(|(&dim, &stride)| {
+                let furthest = (i128::from(dim) - 1) * i128::from(stride);
+                if furthest * sign > 0 { furthest } else { 0 }
+            });
+            i128::from(*offset) + steps.sum::<i128>()
+        };
+        let (first, end) = (reach(-1), reach(1) + i128::from(element));
+        if first < 0 || end > i128::from(base.length()) {
+            let what = format!(
+                "elements from byte {first} to {end} of a block of {} bytes",
+                base.length()
+            );
+            return Err(Error::corrupt(what, None));
+        }
+        Ok(Strided {
+            grid,
+            offset: offset.cast_signed(),
+            base,
+        })
+    }
+
+    /// The block, and where the array begins in it, if its elements follow each other there.
+    fn packed(&self) -> Option<(&Stored, u64)> {
+        let packed = matches!(self.grid.axes(), [axis] if axis.chunk_stride == 1);
+        packed.then(|| (&self.base, self.offset.cast_unsigned()))
+    }
+
+    /// Whether the block is in a far source.
+    pub(in crate::array) fn is_far(&self) -> bool {
+        self.base.is_far(0, 1)
+    }
+
+    /// Bytes in the file: the array's share of the block's.
+    pub(in crate::array) fn stored_bytes(&self, length: u64) -> Result<u64> {
+        let stored = u128::from(self.base.allocation()?.stored_bytes);
+        let share = stored * u128::from(length) / u128::from(self.base.length().max(1));
+        Ok(share.min(stored) as u64)
+    }
+
+    /// Bytes `offset..end`, not empty and inside the array, for the reader of `stream`.
+    pub(in crate::array) fn read(
+        &self,
+        offset: u64,
+        end: u64,
+        stream: Option<&Stream>,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        if let Some((base, start)) = self.packed() {
+            return base.read(start + offset, start + end, stream, cancel);
+        }
+        let span = Span::new(&self.grid, offset, end);
+        let mut reply = vec![0; span.length()];
+        let mut runs = Vec::new();
+        for plan in span.parts().flat_map(|part| part.plans) {
+            plan.each_run(|from, to| {
+                let at = (self.offset + from).cast_unsigned();
+                runs.push((at, to, plan.run()));
+                if runs.len() < BATCH {
+                    return Ok(());
+                }
+                self.fetch(&mut runs, &mut reply)
+            })?;
+        }
+        self.fetch(&mut runs, &mut reply)?;
+        Ok(reply.into())
+    }
+
+    /// As `read`, if nothing has to be decoded, waited for or sought in an index.
+    pub(in crate::array) fn read_now(
+        &self,
+        offset: u64,
+        end: u64,
+        stream: Option<&Stream>,
+    ) -> Result<Option<Bytes>> {
+        match self.packed() {
+            Some((base, start)) => base.read_now(start + offset, start + end, stream),
+            None => Ok(None),
+        }
+    }
+
+    /// Copies runs, each its place in the block, its place in the reply and its length, in the
+    /// order in which they stand in the block: each piece is needed once then, however the strides
+    /// lie.
+    fn fetch(&self, runs: &mut Vec<(u64, usize, usize)>, reply: &mut [u8]) -> Result<()> {
+        runs.sort_unstable();
+        if let (Some(&(first, ..)), Some(&(last, _, length))) = (runs.first(), runs.last())
+            && self.base.is_far(first, last + length as u64)
+        {
+            self.base.need_all(self.pieces(runs));
+        }
+        let mut held = None;
+        for (at, to, length) in runs.drain(..) {
+            self.copy(at, &mut held, &mut reply[to..to + length])?;
+        }
+        Ok(())
+    }
+
+    /// The pieces of the block that runs in order meet.
+    fn pieces(&self, runs: &[(u64, usize, usize)]) -> impl Iterator<Item = Range<u64>> {
+        let piece = self.base.chunk_bytes().unwrap_or(PIECE);
+        let mut end = 0;
+        runs.iter().filter_map(move |&(at, _, length)| {
+            let start = (at / piece * piece).max(end);
+            let last = at + length as u64;
+            end = end.max(last.next_multiple_of(piece).min(self.base.length()));
+            (start < last).then_some(start..end)
+        })
+    }
+
+    /// Copies from byte `at` of the block.
+    fn copy(&self, mut at: u64, held: &mut Option<Piece>, mut target: &mut [u8]) -> Result<()> {
+        while !target.is_empty() {
+            let rest = match held {
+                Some(held) if held.has(at) => &held.bytes[(at - held.start) as usize..],
+                _ => {
+                    *held = Some(self.piece(at)?);
+                    continue;
+                }
+            };
+            let count = rest.len().min(target.len());
+            let (now, later) = target.split_at_mut(count);
+            now.copy_from_slice(&rest[..count]);
+            at += count as u64;
+            target = later;
+        }
+        Ok(())
+    }
+
+    /// The piece of the block that holds byte `at`.
+    fn piece(&self, at: u64) -> Result<Piece> {
+        let length = self.base.chunk_bytes().unwrap_or(PIECE);
+        let start = at / length * length;
+        let end = start.saturating_add(length).min(self.base.length());
+        if end <= start {
+            return Err(Error::corrupt("block under an array: too short", None));
+        }
+        let bytes = self.base.read(start, end, None, &CancelToken::default())?;
+        Ok(Piece { start, bytes })
+    }
+}
+
+impl Piece {
+    fn has(&self, at: u64) -> bool {
+        at >= self.start && at - self.start < self.bytes.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::array::Reader;
+    use crate::array::tests::sample::{byte, plain, range};
+    use crate::memory::buffer::Buffer;
+    use crate::model::array::Storage;
+    use crate::model::storage::{Help, Pieces, StoredExtent};
+    use crate::source::memory::MemorySource;
+    use crate::wire::Extent;
+
+    /// A block whose byte number i is `byte(i)`; it counts what is decoded.
+    #[derive(Debug)]
+    struct Block {
+        bytes: u64,
+        piece: u64,
+        decoded: AtomicU64,
+    }
+
+    impl Pieces for Block {
+        fn bytes(&self) -> u64 {
+            self.bytes
+        }
+
+        fn piece_bytes(&self) -> Result<u64> {
+            Ok(self.piece)
+        }
+
+        fn stored_bytes(&self) -> u64 {
+            self.bytes / 2
+        }
+
+        fn decode(&self, piece: u64, _: &mut Help<'_>) -> Result<Buffer> {
+            self.decoded.fetch_add(1, Ordering::SeqCst);
+            let start = piece * self.piece;
+            let bytes = (start..self.bytes.min(start + self.piece)).map(byte);
+            Ok(bytes.collect::<Vec<u8>>().into())
+        }
+    }
+
+    fn block(bytes: u64, piece: u64) -> (Arc<Array>, Arc<Block>) {
+        let block = Arc::new(Block {
+            bytes,
+            piece,
+            decoded: AtomicU64::new(0),
+        });
+        let storage = Storage::Encoded(Arc::clone(&block) as Arc<dyn Pieces>);
+        (Arc::new(plain(&[bytes], 1, storage)), block)
+    }
+
+    fn over(
+        base: &Arc<Array>,
+        dims: &[u64],
+        strides: &[i64],
+        element: u64,
+        offset: u64,
+    ) -> Arc<Array> {
+        let strided = Description {
+            base: Arc::clone(base),
+            offset,
+            strides: strides.to_vec(),
+        };
+        Arc::new(plain(dims, element, Storage::Strided(strided)))
+    }
+
+    /// The block's byte at which each byte of the array stands.
+    fn places(dims: &[u64], strides: &[i64], element: u64, offset: u64) -> Vec<u64> {
+        let mut starts = vec![offset.cast_signed()];
+        for (&dim, &stride) in dims.iter().zip(strides) {
+            let along = |&start: &i64| (0..dim.cast_signed()).map(move |i| start + i * stride);
+            starts = starts.iter().flat_map(along).collect();
+        }
+        let bytes = |start: i64| (0..element).map(move |i| start.cast_unsigned() + i);
+        starts.into_iter().flat_map(bytes).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn any_strides_read_as_their_elements(
+            axes in prop::collection::vec((1_u64..5, -12_i64..12), 0..4),
+            element in 1_u64..4,
+            piece in 1_u64..40,
+            ends in any::<(u64, u64)>(),
+        ) {
+            let (dims, strides): (Vec<u64>, Vec<i64>) = axes.into_iter().unzip();
+            let (base, _) = block(300, piece);
+            let array = over(&base, &dims, &strides, element, 145);
+            let reader = Reader::new(&Engine::new(1 << 20, 1), array).unwrap();
+            let expected = places(&dims, &strides, element, 145).into_iter();
+            let expected: Vec<u8> = expected.map(byte).collect();
+            let (start, end) = range(expected.len() as u64, ends);
+            let read = reader.read(start, (end - start) as usize).unwrap();
+            prop_assert_eq!(&*read, &expected[start as usize..end as usize]);
+        }
+    }
+
+    #[test]
+    fn arrays_over_one_block_share_what_is_decoded() {
+        let engine = Engine::new(1 << 20, 1);
+        let (base, block) = block(1000, 300);
+        // The last piece is shorter; the array is read as it stands there, without a copy.
+        let tail = Reader::new(&engine, over(&base, &[50], &[2], 2, 900)).unwrap();
+        let read = tail.read(0, 100).unwrap();
+        assert!(read.is_shared());
+        assert_eq!(&*read, (900..1000).map(byte).collect::<Vec<_>>());
+        let back = Reader::new(&engine, over(&base, &[50], &[-2], 1, 999)).unwrap();
+        let odd: Vec<u8> = (450..500).rev().map(|i| byte(2 * i + 1)).collect();
+        assert_eq!(&*back.read(0, 50).unwrap(), odd);
+        assert_eq!(block.decoded.load(Ordering::SeqCst), 1);
+        // 50 of 1000 bytes, which are stored in 500.
+        assert_eq!(back.allocation().unwrap().stored_bytes, 25);
+    }
+
+    #[test]
+    fn a_read_needs_each_piece_once_though_nothing_is_kept() {
+        let engine = Engine::new(0, 1);
+        let (base, block) = block(100, 10);
+        let transposed = Reader::new(&engine, over(&base, &[10, 10], &[1, 10], 1, 0)).unwrap();
+        let expected: Vec<u8> = places(&[10, 10], &[1, 10], 1, 0)
+            .into_iter()
+            .map(byte)
+            .collect();
+        assert_eq!(&*transposed.read(0, 100).unwrap(), expected);
+        assert_eq!(block.decoded.load(Ordering::SeqCst), 10);
+    }
+
+    #[test]
+    fn pieces_of_a_file_are_kept_for_elements_that_stand_apart() {
+        const LENGTH: u64 = 512 << 10;
+        let extent = StoredExtent {
+            source: Arc::new(MemorySource::new((0..LENGTH).map(byte).collect())),
+            extent: Extent::cut(0, LENGTH),
+        };
+        let base = Arc::new(plain(&[LENGTH], 1, Storage::Extents(vec![extent])));
+        for (run, kept) in [(LONG_RUN - 1, 2), (LONG_RUN, 0)] {
+            let engine = Engine::new(1 << 20, 1);
+            let (dims, strides) = ([64, run], [8 << 10, 1]);
+            let expected: Vec<u8> = places(&dims, &strides, 1, 0)
+                .into_iter()
+                .map(byte)
+                .collect();
+            let reader = Reader::new(&engine, over(&base, &dims, &strides, 1, 0)).unwrap();
+            for _ in 0..2 {
+                assert_eq!(&*reader.read(0, expected.len()).unwrap(), expected);
+            }
+            assert_eq!(engine.statistics().chunks_decoded, kept);
+        }
+    }
+
+    #[test]
+    fn elements_outside_the_block_are_refused() {
+        let engine = Engine::new(0, 1);
+        let (base, _) = block(100, 10);
+        for (strides, offset) in [(10, 8), (-10, 89), (10, u64::MAX), (i64::MIN, 50)] {
+            let array = over(&base, &[10], &[strides], 3, offset);
+            let refused = Reader::new(&engine, array);
+            assert!(matches!(refused, Err(Error::Corrupt { .. })));
+        }
+        assert!(Reader::new(&engine, over(&base, &[10], &[10], 3, 7)).is_ok());
+        assert!(Reader::new(&engine, over(&base, &[10], &[-10], 3, 90)).is_ok());
+    }
+}

@@ -1,0 +1,314 @@
+//! An array that is made of parts of other arrays. Elements that no part covers, or whose source is
+//! missing, are the fill value.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::array::bytes::Bytes;
+use crate::array::kinds::convert::Conversion;
+use crate::array::kinds::fill_value::FillValue;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory;
+use crate::memory::shared_lru::{FileLru, SharedLru};
+use crate::model::Array;
+use crate::model::array::{Mapping, Mappings, OpenSource, Storage, VirtualSource};
+use crate::model::region::Runs;
+use crate::source::local::descriptors::weight_of_one;
+
+/// Reads an array that parts come from.
+pub(in crate::array) trait SourceReader: Send + Sync {
+    /// The description.
+    fn array(&self) -> &Arc<Array>;
+
+    /// The `length` bytes at `offset`, all within the array.
+    ///
+    /// # Errors
+    /// Fails if a part of them cannot be read or decoded.
+    fn read(&self, offset: u64, length: usize) -> Result<Bytes>;
+}
+
+/// Makes the reader of an array that parts come from.
+pub(in crate::array) type OpenReader =
+    dyn Fn(Arc<Array>) -> Result<Box<dyn SourceReader>> + Send + Sync;
+
+/// The parts of one array.
+pub(in crate::array) struct VirtualArray {
+    array: Arc<Array>,
+    fill: FillValue,
+    parts: Vec<Part>,
+    /// The sources that were used last, by the number of their part.
+    sources: FileLru<usize, Arc<Source>>,
+    open_reader: Box<OpenReader>,
+}
+
+/// Where one source's elements lie in the array.
+struct Part {
+    /// The number of its mapping.
+    number: usize,
+    runs: Runs,
+    first: u64,
+    end: u64,
+}
+
+/// The source that a read opened last, `None` where it is missing. The next part may have the same.
+type Opened = Option<(Arc<dyn VirtualSource>, Option<OpenSource>)>;
+
+/// The array that a part's elements come from.
+pub(in crate::array) struct Source {
+    reader: Box<dyn SourceReader>,
+    runs: Runs,
+    conversion: Conversion,
+    weight: u64,
+    _file: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl VirtualArray {
+    /// The parts that `mappings` say, of an array that is itself a source of `depth` virtual
+    /// arrays, one for the other. `sources` are kept by all virtual arrays together.
+    ///
+    /// # Errors
+    /// `Corrupt` where a part lies outside the array; `Limit` for virtual arrays that are each
+    /// other's sources.
+    pub(in crate::array) fn new(
+        array: &Arc<Array>,
+        mappings: &Mappings,
+        depth: usize,
+        sources: &Arc<SharedLru<usize, Arc<Source>>>,
+        open_reader: Box<OpenReader>,
+    ) -> Result<Self> {
+        if depth >= limits::VIRTUAL_DEPTH {
+            let most = limits::VIRTUAL_DEPTH as u64;
+            return Err(Error::limit(
+                "virtual datasets within virtual datasets",
+                most,
+            ));
+        }
+        // The arrays that this one is read for are in memory as well.
+        let most = limits::VIRTUAL_BYTES >> depth;
+        if depth > 0 && array.weight() > most {
+            return Err(Error::limit("bytes of a source that is virtual", most));
+        }
+        Ok(VirtualArray {
+            fill: FillValue::of(array)?,
+            array: Arc::clone(array),
+            parts: parts_of(mappings, array.shape.dims(), depth)?,
+            sources: FileLru::of(sources),
+            open_reader,
+        })
+    }
+
+    /// Bytes of memory that its parts take beside the array's description, about.
+    pub(in crate::array) fn weight(&self) -> u64 {
+        let part = |part: &Part| memory::piece(size_of::<Part>() + part.runs.heap_bytes());
+        self.parts.iter().map(part).sum()
+    }
+
+    fn mapping(&self, number: usize) -> Option<Mapping> {
+        match &self.array.storage {
+            Ok(Storage::Virtual(mappings)) => mappings.get(number),
+            _ => None,
+        }
+    }
+
+    /// Bytes `offset..end` of the array.
+    ///
+    /// # Errors
+    /// Fails if a source that is there cannot be read; `Limit` where too many parts lie over each
+    /// other.
+    pub(in crate::array) fn read(&self, offset: u64, end: u64) -> Result<Bytes> {
+        let mut reply = self.fill.bytes(offset, end);
+        let size = u64::from(self.array.datatype.size);
+        let wanted = offset / size..end.div_ceil(size);
+        let mut left = (wanted.end - wanted.start).saturating_mul(limits::VIRTUAL_OVERLAPS);
+        let mut opened = None;
+        for part in &self.parts {
+            if part.first < wanted.end && wanted.start < part.end {
+                self.read_part(part, offset, &mut reply, &mut left, &mut opened)?;
+            }
+        }
+        Ok(reply.into())
+    }
+
+    /// Puts a part into `reply`, as far as it lies there and has no more elements than are `left`.
+    fn read_part(
+        &self,
+        part: &Part,
+        offset: u64,
+        reply: &mut [u8],
+        left: &mut u64,
+        opened: &mut Opened,
+    ) -> Result<()> {
+        let size = u64::from(self.array.datatype.size);
+        let end = offset + reply.len() as u64;
+        let last = end.div_ceil(size);
+        let run_at = |ordinal| {
+            let run = part.runs.from_ordinal(ordinal);
+            run.filter(|run| run.element < last)
+        };
+        let mut ordinal = part.runs.first_at(offset / size);
+        if run_at(ordinal).is_none() {
+            return Ok(());
+        }
+        let Some(source) = self.source(part, opened)? else {
+            return Ok(());
+        };
+        while let Some(run) = run_at(ordinal) {
+            let length = run.length.min(last - run.element);
+            *left = left.checked_sub(length).ok_or_else(|| {
+                let most = limits::VIRTUAL_OVERLAPS;
+                Error::limit("parts of a virtual dataset over each other", most)
+            })?;
+            let bytes = run.element * size..(run.element + length) * size;
+            let there = bytes.start.max(offset)..bytes.end.min(end);
+            let skipped = there.start - bytes.start;
+            let target = &mut reply[(there.start - offset) as usize..(there.end - offset) as usize];
+            source.read(run.ordinal, skipped, size, target)?;
+            ordinal += length;
+        }
+        // After its own sources, which must not take its place.
+        let weight = source.weight;
+        self.sources.put(part.number, source, weight);
+        Ok(())
+    }
+
+    /// The part's source, `None` where it is missing. Neither that nor an error is kept for the
+    /// next read: sources come and go.
+    fn source(&self, part: &Part, opened: &mut Opened) -> Result<Option<Arc<Source>>> {
+        if let Some(source) = self.sources.get(part.number) {
+            return Ok(Some(source));
+        }
+        let Some(mapping) = self.mapping(part.number) else {
+            return Ok(None);
+        };
+        let Some(OpenSource { array, file }) = open(&mapping.source, opened)? else {
+            return Ok(None);
+        };
+        if mapping.source.is_elsewhere() && array.datatype.has_pointers() {
+            let what =
+                "a virtual dataset of references or variable-length elements of another file";
+            return Err(Error::unsupported(what, None));
+        }
+        let runs = Runs::new(&mapping.source_region, array.shape.dims())?;
+        if runs.elements() != part.runs.elements() {
+            return Err(Error::corrupt(
+                "virtual dataset: selections of different sizes",
+                None,
+            ));
+        }
+        let conversion = Conversion::new(&array.datatype, &self.array.datatype)?;
+        let reader = (self.open_reader)(array)?;
+        let weight = reader.array().weight().saturating_add(runs.listed_bytes());
+        let least = weight_of_one(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
+        Ok(Some(Arc::new(Source {
+            reader,
+            runs,
+            conversion,
+            weight: weight.max(least),
+            _file: file,
+        })))
+    }
+}
+
+fn open(source: &Arc<dyn VirtualSource>, opened: &mut Opened) -> Result<Option<OpenSource>> {
+    if let Some((last, found)) = opened
+        && Arc::ptr_eq(last, source)
+    {
+        return Ok(found.clone());
+    }
+    let found = source.open()?;
+    *opened = Some((Arc::clone(source), found.clone()));
+    Ok(found)
+}
+
+/// The parts that have elements. The parts of arrays within arrays are in memory at once.
+fn parts_of(mappings: &Mappings, dims: &[u64], depth: usize) -> Result<Vec<Part>> {
+    let most = limits::VIRTUAL_RUNS >> depth;
+    let mut left = most;
+    let mut parts = Vec::new();
+    for (number, mapping) in mappings.iter().enumerate() {
+        let Some(part) = Part::new(number, &mapping, dims)? else {
+            continue;
+        };
+        left = left
+            .checked_sub(part.runs.listed_bytes())
+            .ok_or_else(|| Error::limit("bytes of the runs of a virtual dataset's parts", most))?;
+        parts.push(part);
+    }
+    Ok(parts)
+}
+
+impl Part {
+    /// `None` for a part without elements.
+    fn new(number: usize, mapping: &Mapping, dims: &[u64]) -> Result<Option<Self>> {
+        let runs = Runs::new(&mapping.region, dims)?;
+        let elements = runs.elements();
+        let Some(first) = runs.from_ordinal(0) else {
+            return Ok(None);
+        };
+        let last = runs
+            .from_ordinal(elements - 1)
+            .map_or(first.element, |run| run.element);
+        Ok(Some(Part {
+            number,
+            runs,
+            first: first.element,
+            end: last + 1,
+        }))
+    }
+}
+
+impl Source {
+    /// The bytes of the elements from `ordinal` on, in the virtual array's type of `size` bytes,
+    /// without so many `skipped` ones. Of long elements no more is read than is wanted.
+    fn read(&self, ordinal: u64, skipped: u64, size: u64, target: &mut [u8]) -> Result<()> {
+        let (mut next, end) = (skipped, skipped + target.len() as u64);
+        while next < end {
+            let Some(run) = self.runs.from_ordinal(ordinal + next / size) else {
+                break;
+            };
+            let within = next % size;
+            let length = (run.length.saturating_mul(size) - within).min(end - next);
+            let start = (next - skipped) as usize;
+            let target = &mut target[start..start + length as usize];
+            match self.conversion.keeps_bytes() {
+                true => self.copy(run.element * size + within, target)?,
+                false => self.convert(run.element, within as usize, size as usize, target)?,
+            }
+            next += length;
+        }
+        Ok(())
+    }
+
+    fn copy(&self, offset: u64, target: &mut [u8]) -> Result<()> {
+        let bytes = self.reader.read(offset, target.len())?;
+        target.copy_from_slice(&bytes);
+        Ok(())
+    }
+
+    /// The elements from `first` on, all of them whole but for so many bytes `within` the first,
+    /// and some of the last.
+    fn convert(&self, first: u64, within: usize, size: usize, target: &mut [u8]) -> Result<()> {
+        let own_size = self.reader.array().datatype.size as usize;
+        let elements = (within + target.len()).div_ceil(size);
+        let bytes = self
+            .reader
+            .read(first * own_size as u64, elements * own_size)?;
+        if target.len() == elements * size {
+            return self.conversion.apply(&bytes, target);
+        }
+        let mut converted = vec![0; elements * size];
+        self.conversion.apply(&bytes, &mut converted)?;
+        target.copy_from_slice(&converted[within..within + target.len()]);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for VirtualArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VirtualArray")
+            .field("parts", &self.parts.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,537 @@
+//! A variable-length array as one run of bytes: its strings, each with a line feed, or the elements
+//! of its sequences, one after another; and where each begins.
+//!
+//! Stored elements are counts and pointers of one size, grouped in blocks. The start of each block
+//! is found once, by a walk over all elements, and kept; the starts within a block are found anew
+//! when needed.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use crate::array::bytes::Bytes;
+use crate::array::parts::allocation::Allocation;
+use crate::array::reader::Reader;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory::cancel::CancelToken;
+use crate::memory::effort::Effort;
+use crate::model::datatype::{Class, StringPadding};
+use crate::model::{Array, Container, Datatype};
+
+/// Elements of a block.
+const BLOCK: u64 = 4096;
+
+/// Elements that a read looks at first.
+const FIRST: u64 = 64;
+
+/// Stored elements: those of an array, or of a part of it.
+pub(crate) trait StoredElements: Send + Sync {
+    /// At most `length` bytes of them from `offset` on, fewer only at the end.
+    ///
+    /// # Errors
+    /// Fails if they cannot be read.
+    fn stored(&self, offset: u64, length: usize) -> Result<Bytes>;
+
+    /// Which of them are stored at all; `None` where that is not known.
+    fn allocated(&self) -> Option<Allocation> {
+        None
+    }
+}
+
+impl StoredElements for Reader {
+    fn stored(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read(offset, length)
+    }
+
+    fn allocated(&self) -> Option<Allocation> {
+        self.allocation().ok()
+    }
+}
+
+/// The content of a variable-length array.
+pub(crate) struct VariableLength {
+    stored: Arc<dyn StoredElements>,
+    container: Arc<dyn Container>,
+    content: Content,
+    elements: u64,
+    /// Bytes of a stored element.
+    size: u32,
+    /// Where each block begins, and where the last one ends.
+    starts: Mutex<Option<Arc<Vec<u64>>>>,
+}
+
+/// The kind of the elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// Strings; in some, the text ends at a NUL.
+    Strings { end_at_nul: bool },
+    /// Sequences of base elements of so many bytes.
+    Sequences { base_size: u64 },
+}
+
+/// Where a read ended, so that the next one need not look for its place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ElementStart {
+    element: u64,
+    /// Offset at which that element begins, in bytes.
+    start: u64,
+}
+
+impl VariableLength {
+    /// Whether an array is of variable length as a whole.
+    pub(crate) fn is_made_of(array: &Array) -> bool {
+        Self::is_of(&array.datatype)
+    }
+
+    /// Whether an element of this type is of variable length.
+    pub(crate) fn is_of(datatype: &Datatype) -> bool {
+        Content::of(datatype).is_some()
+    }
+
+    /// The content of the array that `reader` reads; `None` where its elements have a fixed length.
+    ///
+    /// # Errors
+    /// `Limit` for more elements than are counted.
+    pub(crate) fn new(reader: Arc<Reader>, container: Arc<dyn Container>) -> Result<Option<Self>> {
+        let array = Arc::clone(reader.array());
+        Self::over(reader, &array.datatype, array.shape.elements()?, container)
+    }
+
+    /// The same of so many `elements` of `datatype`, which `stored` has.
+    ///
+    /// # Errors
+    /// Fails as [`new`](Self::new) does.
+    pub(crate) fn over(
+        stored: Arc<dyn StoredElements>,
+        datatype: &Datatype,
+        elements: u64,
+        container: Arc<dyn Container>,
+    ) -> Result<Option<Self>> {
+        let Some(content) = Content::of(datatype) else {
+            return Ok(None);
+        };
+        if elements > limits::VARIABLE_LENGTH_ELEMENTS {
+            let most = limits::VARIABLE_LENGTH_ELEMENTS;
+            return Err(Error::limit("elements of a variable-length dataset", most));
+        }
+        Ok(Some(VariableLength {
+            stored,
+            container,
+            content,
+            elements,
+            size: datatype.size,
+            starts: Mutex::new(None),
+        }))
+    }
+
+    /// Bytes that stand behind each element: the line feed of a string.
+    pub(crate) fn separator(&self) -> u64 {
+        match self.content {
+            Content::Strings { .. } => 1,
+            Content::Sequences { .. } => 0,
+        }
+    }
+
+    /// Bytes of all elements. The first call walks over them, for a request that may be put off or
+    /// go away.
+    ///
+    /// # Errors
+    /// Fails if an element, or what it points to, cannot be read; [`Error::unwanted`] once the
+    /// request is to end.
+    pub(crate) fn length(&self, cancel: &CancelToken) -> Result<u64> {
+        Ok(self.starts(cancel)?.last().copied().unwrap_or(0))
+    }
+
+    /// The number of elements.
+    pub(crate) fn elements(&self) -> u64 {
+        self.elements
+    }
+
+    /// Bytes of memory that it keeps to find where elements begin.
+    pub(crate) fn weight(&self) -> u64 {
+        self.elements / BLOCK * size_of::<u64>() as u64
+    }
+
+    /// The `length` bytes at `offset`, fewer only at the end; `place` is where the last read ended.
+    ///
+    /// # Errors
+    /// Fails if an element that the range touches, or what it points to, cannot be read.
+    pub(crate) fn read(
+        &self,
+        offset: u64,
+        length: usize,
+        place: &mut ElementStart,
+    ) -> Result<Vec<u8>> {
+        let starts = self.starts(&CancelToken::default())?;
+        let end = offset
+            .saturating_add(length as u64)
+            .min(starts.last().copied().unwrap_or(0));
+        if offset >= end {
+            return Ok(Vec::new());
+        }
+        let container = self.container_for(end - offset);
+        let mut reply = vec![0; (end - offset) as usize];
+        let mut at = nearest(&starts, offset, *place);
+        let (mut count, mut is_full) = (FIRST, false);
+        while !is_full {
+            at.element = skip_empty(&starts, at);
+            let stored = self.block(at.element, count)?;
+            if stored.is_empty() {
+                return Err(Error::corrupt("variable-length dataset: has shrunk", None));
+            }
+            let mut parts = Vec::new();
+            for (element, bytes) in self.each(&stored).zip(self.lengths(&*container, &stored)?) {
+                let from = offset.saturating_sub(at.start).min(bytes);
+                let to = end.saturating_sub(at.start).min(bytes);
+                if from < to {
+                    let place = (at.start + from - offset) as usize;
+                    parts.push(Part {
+                        element,
+                        bytes,
+                        range: from..to,
+                        place,
+                    });
+                }
+                is_full = at.start + bytes >= end;
+                if is_full {
+                    break;
+                }
+                at = ElementStart {
+                    element: at.element + 1,
+                    start: at.start + bytes,
+                };
+            }
+            parts.sort_by_cached_key(|part| container.variable_length_place(part.element));
+            for part in parts {
+                self.fetch(&*container, &part, &mut reply)?;
+            }
+            count = (count * 4).min(BLOCK);
+        }
+        *place = at;
+        Ok(reply)
+    }
+
+    /// Where the elements `first..first + count` begin; one more than there are elements is where
+    /// all end.
+    ///
+    /// # Errors
+    /// Fails as [`read`](Self::read) does.
+    pub(crate) fn offsets(&self, first: u64, count: u64, cancel: &CancelToken) -> Result<Vec<u64>> {
+        let starts = self.starts(cancel)?;
+        let last = first.saturating_add(count).min(self.elements + 1);
+        let mut offsets = Vec::with_capacity(last.saturating_sub(first) as usize);
+        let block = first / BLOCK;
+        let Some(&start) = starts.get(block as usize) else {
+            return Ok(offsets);
+        };
+        let mut at = ElementStart {
+            element: block * BLOCK,
+            start,
+        };
+        while at.element < last {
+            let stored = self.block(at.element, last - at.element)?;
+            for length in self.lengths(&*self.container, &stored)? {
+                if (first..last).contains(&at.element) {
+                    offsets.push(at.start);
+                }
+                at.element += 1;
+                at.start += length;
+            }
+            if at.element >= self.elements {
+                if (first..last).contains(&at.element) {
+                    offsets.push(at.start);
+                }
+                break;
+            }
+        }
+        Ok(offsets)
+    }
+
+    /// The container with an effort that pays for the way to the content of so many elements,
+    /// should each lead to a collection that was not met just before.
+    fn container_for(&self, elements: u64) -> Arc<dyn Container> {
+        let all = elements.saturating_add(BLOCK);
+        let effort = Effort::of(all.saturating_mul(limits::COLLECTION_METADATA));
+        Arc::clone(&self.container).for_request(&effort)
+    }
+
+    /// Where each block begins. A call that comes while they are being found waits for them.
+    fn starts(&self, cancel: &CancelToken) -> Result<Arc<Vec<u64>>> {
+        let mut known = cancel.lock(&self.starts)?;
+        if let Some(starts) = &*known {
+            return Ok(Arc::clone(starts));
+        }
+        if self.elements > limits::QUICK_VALUES {
+            cancel.begin_heavy()?;
+        }
+        let container = self.container_for(self.elements);
+        let mut starts = vec![0];
+        let mut total = 0_u64;
+        let allocation = self.stored.allocated();
+        for first in (0..self.elements).step_by(BLOCK as usize) {
+            cancel.go_on()?;
+            let bytes = match self.is_stored(allocation.as_ref(), first) {
+                true => sum(&self.lengths(&*container, &self.block(first, BLOCK)?)?),
+                false => self
+                    .null_length(&*container)?
+                    .checked_mul(self.count(first)),
+            };
+            total = bytes
+                .and_then(|bytes| total.checked_add(bytes))
+                .filter(|&total| i64::try_from(total).is_ok())
+                .ok_or_else(|| Error::limit("size of a dataset", i64::MAX as u64))?;
+            starts.push(total);
+        }
+        let starts = Arc::new(starts);
+        *known = Some(Arc::clone(&starts));
+        Ok(starts)
+    }
+
+    /// Elements from `first` to the end of its block.
+    fn count(&self, first: u64) -> u64 {
+        let end = (first / BLOCK * BLOCK + BLOCK).min(self.elements);
+        end.saturating_sub(first)
+    }
+
+    /// Whether any element from `first` to the end of its block may not be null.
+    fn is_stored(&self, allocation: Option<&Allocation>, first: u64) -> bool {
+        let size = self.size() as u64;
+        let end = (first + self.count(first)) * size;
+        let data = |allocation: &Allocation| allocation.data_at(first * size);
+        allocation.is_none_or(|allocation| data(allocation).is_some_and(|data| data < end))
+    }
+
+    /// The stored elements from `first` on, at most `most` and not beyond the end of its block.
+    fn block(&self, first: u64, most: u64) -> Result<Vec<u8>> {
+        let size = self.size() as u64;
+        let length = self.count(first).min(most) * size;
+        let block = self.stored.stored(first * size, length as usize)?;
+        self.container.expect_variable_length(&block, self.size());
+        Ok(block.into_vec())
+    }
+
+    /// Bytes that each of some elements stands for. Elements that lead to one place are looked at
+    /// one after another: the content there may be more than is kept.
+    fn lengths(&self, container: &dyn Container, stored: &[u8]) -> Result<Vec<u64>> {
+        let mut elements: Vec<_> = self.each(stored).enumerate().collect();
+        let mut lengths = vec![0; elements.len()];
+        if self.content == (Content::Strings { end_at_nul: true }) {
+            let place = |element: &[u8]| container.variable_length_place(element);
+            elements.sort_by_cached_key(|(_, element)| place(element));
+        }
+        for (number, element) in elements {
+            lengths[number] = self.length_of(container, element)?;
+        }
+        Ok(lengths)
+    }
+
+    /// Bytes that a null element stands for.
+    fn null_length(&self, container: &dyn Container) -> Result<u64> {
+        self.length_of(container, &vec![0; self.size()])
+    }
+
+    fn each<'a>(&self, block: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        block.chunks_exact(self.size())
+    }
+
+    fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    /// Bytes that an element stands for in the content.
+    fn length_of(&self, container: &dyn Container, element: &[u8]) -> Result<u64> {
+        match self.content {
+            Content::Sequences { base_size } => {
+                let bytes = container.variable_length_bytes(element, base_size)?;
+                Ok(bytes.unwrap_or(0))
+            }
+            Content::Strings { end_at_nul } => {
+                let text = match end_at_nul {
+                    true => container.text_bytes(element)?,
+                    false => container.variable_length_bytes(element, 1)?.unwrap_or(0),
+                };
+                Ok(text + 1)
+            }
+        }
+    }
+
+    /// Puts a part of an element into the reply.
+    fn fetch(&self, container: &dyn Container, part: &Part<'_>, reply: &mut [u8]) -> Result<()> {
+        let (base_size, text_end) = match self.content {
+            Content::Sequences { base_size } => (base_size, part.bytes),
+            Content::Strings { .. } => (1, part.bytes - 1),
+        };
+        let stored = part.range.start.min(text_end)..part.range.end.min(text_end);
+        let target = &mut reply[part.place..][..(part.range.end - part.range.start) as usize];
+        let (text, line_feed) = target.split_at_mut((stored.end - stored.start) as usize);
+        line_feed.fill(b'\n');
+        if text.is_empty() {
+            return Ok(());
+        }
+        let fetched = container.variable_length(part.element, base_size, stored)?;
+        let fetched = fetched.filter(|fetched| fetched.len() == text.len());
+        let short = || Error::corrupt("variable-length element: has shrunk", None);
+        text.copy_from_slice(&fetched.ok_or_else(short)?);
+        Ok(())
+    }
+}
+
+/// A part of an element that is read.
+struct Part<'a> {
+    element: &'a [u8],
+    /// Bytes that the element stands for.
+    bytes: u64,
+    /// The part of them that is wanted.
+    range: Range<u64>,
+    /// Where they begin in the reply.
+    place: usize,
+}
+
+fn sum(lengths: &[u64]) -> Option<u64> {
+    let add = |sum: u64, &length| sum.checked_add(length);
+    lengths.iter().try_fold(0, add)
+}
+
+/// The first element from `at` on that is not in a block without any more bytes.
+fn skip_empty(starts: &[u64], at: ElementStart) -> u64 {
+    let block = at.element / BLOCK;
+    match starts.get(block as usize + 1) {
+        Some(&end) if end <= at.start => {
+            let ends = starts.partition_point(|&start| start <= at.start) as u64;
+            at.element.max((ends - 1) * BLOCK)
+        }
+        _ => at.element,
+    }
+}
+
+/// The last known place at or before `offset`: where the last read ended, or the beginning of a
+/// block.
+fn nearest(starts: &[u64], offset: u64, last: ElementStart) -> ElementStart {
+    let block = starts
+        .partition_point(|&start| start <= offset)
+        .saturating_sub(1);
+    let block = ElementStart {
+        element: block as u64 * BLOCK,
+        start: starts[block],
+    };
+    match last.start <= offset && last.element > block.element {
+        true => last,
+        false => block,
+    }
+}
+
+impl Content {
+    fn of(datatype: &Datatype) -> Option<Self> {
+        match &datatype.class {
+            Class::VariableString { padding, .. } => Some(Content::Strings {
+                end_at_nul: *padding == StringPadding::NullTerminated,
+            }),
+            Class::VariableLength(base) => Some(Content::Sequences {
+                base_size: u64::from(base.size),
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for VariableLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("VariableLength");
+        debug
+            .field("content", &self.content)
+            .field("elements", &self.elements);
+        debug.finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::array::Engine;
+    use crate::memory::cancel::Ticket;
+    use crate::model::Shape;
+    use crate::model::array::{Fill, Layout, Storage};
+    use crate::model::datatype::Charset;
+    use crate::model::storage::Pipeline;
+    use crate::model::value::tests::Heap;
+
+    /// Strings of which an element is the number of its text.
+    fn strings(elements: &[u8], texts: Vec<Vec<u8>>) -> VariableLength {
+        let padding = StringPadding::NullTerminated;
+        let array = Array {
+            datatype: Datatype {
+                size: 1,
+                class: Class::VariableString {
+                    padding,
+                    charset: Charset::Utf8,
+                },
+            },
+            shape: Shape::fixed(vec![elements.len() as u64]),
+            fill: Fill::Zero,
+            layout: Layout::Compact,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage: Ok(Storage::Inline(elements.into())),
+        };
+        let engine = Engine::new(1 << 20, 1);
+        let reader = Arc::new(Reader::new(&engine, Arc::new(array)).unwrap());
+        VariableLength::new(reader, Arc::new(Heap(texts)))
+            .unwrap()
+            .unwrap()
+    }
+
+    #[test]
+    fn strings_end_at_their_nul_and_null_is_an_empty_line() {
+        let array = strings(&[0, 9, 1], vec![b"ab\0cd".to_vec(), b"e".to_vec()]);
+        assert_eq!(
+            array.read(0, 100, &mut ElementStart::default()),
+            Ok(b"ab\n\ne\n".to_vec())
+        );
+        assert_eq!(array.length(&CancelToken::default()), Ok(6));
+        let offsets = |first, count| array.offsets(first, count, &CancelToken::default());
+        assert_eq!(offsets(0, 10), Ok(vec![0, 3, 4, 6]));
+        assert_eq!(offsets(2, 1), Ok(vec![4]));
+    }
+
+    #[test]
+    fn a_long_walk_waits_for_a_heavy_place_and_is_given_up() {
+        let many = vec![0; usize::try_from(limits::QUICK_VALUES).unwrap() + 1];
+        let array = strings(&many, vec![b"a".to_vec()]);
+        let ticket = Arc::<Ticket>::default();
+        let cancel = CancelToken::default().with(&ticket);
+        let put_off = array.length(&cancel);
+        assert!(put_off.is_err_and(|error| error.is_unwanted()) && ticket.is_put_off());
+        ticket.begin_heavy();
+        ticket.leave();
+        let given_up = array.length(&cancel);
+        assert!(given_up.is_err_and(|error| error.is_unwanted()));
+        let found = array.length(&CancelToken::default());
+        assert_eq!(found, Ok(2 * (limits::QUICK_VALUES + 1)));
+        assert_eq!(array.length(&cancel), found, "it is known now");
+    }
+
+    proptest! {
+        #[test]
+        fn any_part_is_what_the_whole_has_there(
+            elements in prop::collection::vec(0..4_u8, 0..9000),
+            reads in prop::collection::vec((0..40_000_u64, 0..9000_usize), 1..6),
+        ) {
+            let texts = [&b""[..], b"a", b"four", b"a longer one"].map(<[u8]>::to_vec).to_vec();
+            let whole: Vec<u8> = elements
+                .iter()
+                .flat_map(|&element| [&texts[usize::from(element)][..], b"\n"].concat())
+                .collect();
+            let array = strings(&elements, texts);
+            let mut place = ElementStart::default();
+            for (offset, length) in reads {
+                let start = (offset as usize).min(whole.len());
+                let end = (start + length).min(whole.len());
+                let read = array.read(offset, length, &mut place).unwrap();
+                prop_assert_eq!(&read[..], &whole[start..end]);
+            }
+        }
+    }
+}

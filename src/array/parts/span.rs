@@ -1,0 +1,199 @@
+//! The chunks that a range of an array's bytes meets, and the part that each has in it. A read,
+//! what it has decoded ahead and the way of the bytes into the reply use the same value.
+
+use crate::array::parts::gather::Plan;
+use crate::array::parts::grid::{Grid, Slab};
+
+/// A range of an array's bytes.
+#[derive(Debug)]
+pub(in crate::array) struct Span<'a> {
+    grid: &'a Grid,
+    start: u64,
+    end: u64,
+    /// The boxes that it consists of, each with the chunks that meet it.
+    boxes: Vec<(Slab, ChunkBox)>,
+}
+
+/// The bytes that one chunk has of a span.
+#[derive(Debug)]
+pub(in crate::array) struct Part {
+    /// The chunk's number.
+    pub(in crate::array) number: u64,
+    /// For each box that the chunk meets; at least one.
+    pub(in crate::array) plans: Vec<Plan>,
+}
+
+/// A box of the grid: places of chunks in merged dimensions.
+#[derive(Debug, PartialEq, Eq)]
+struct ChunkBox {
+    first: Vec<u64>,
+    last: Vec<u64>,
+}
+
+impl<'a> Span<'a> {
+    /// Bytes `start..end` of the array that `grid` cuts: not empty, inside the array.
+    pub(in crate::array) fn new(grid: &'a Grid, start: u64, end: u64) -> Self {
+        let boxes = grid.slabs(start, end).into_iter().map(|slab| {
+            let chunks = ChunkBox::of(grid, &slab);
+            (slab, chunks)
+        });
+        Span {
+            boxes: boxes.collect(),
+            grid,
+            start,
+            end,
+        }
+    }
+
+    /// The offset of the first byte.
+    pub(in crate::array) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// The offset behind the last byte.
+    pub(in crate::array) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// How many bytes it has.
+    pub(in crate::array) fn length(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    /// The part of each chunk that it meets, in the order of the bytes that come first in it.
+    pub(in crate::array) fn parts(&self) -> impl Iterator<Item = Part> {
+        let boxes = self.boxes.iter().enumerate();
+        boxes.flat_map(|(i, (_, chunks))| {
+            let (earlier, later) = self.boxes.split_at(i);
+            let is_new = |place: &Vec<u64>| !earlier.iter().any(|(_, met)| met.has(place));
+            let places = chunks.places().filter(is_new);
+            places.map(|place| self.part(later, &place))
+        })
+    }
+
+    fn part(&self, boxes: &[(Slab, ChunkBox)], place: &[u64]) -> Part {
+        let met = boxes.iter().filter(|(_, chunks)| chunks.has(place));
+        Part {
+            number: self.grid.number(place),
+            plans: met
+                .map(|(slab, _)| Plan::new(self.grid, slab, place))
+                .collect(),
+        }
+    }
+
+    /// The part of the chunk that has all of it, if one has.
+    pub(in crate::array) fn only_part(&self) -> Option<Part> {
+        let (_, first) = self.boxes.first()?;
+        let is_same = |(_, chunks): &(Slab, ChunkBox)| chunks == first;
+        let is_one = first.first == first.last && self.boxes.iter().all(is_same);
+        is_one.then(|| self.part(&self.boxes, &first.first))
+    }
+
+    /// The highest number of a chunk that it meets.
+    pub(in crate::array) fn last_chunk(&self) -> u64 {
+        let last = self.boxes.iter();
+        let last = last.map(|(_, chunks)| self.grid.number(&chunks.last));
+        last.max().unwrap_or(0)
+    }
+}
+
+impl Part {
+    /// Where the chunk has all `length` bytes of a span in one run, if it has: then as many of its
+    /// bytes lie from the first to the last as the span has, and the plans bring that many.
+    pub(in crate::array) fn one_run(&self, length: usize) -> Option<usize> {
+        let (first, last) = (self.plans.first()?.first(), self.plans.last()?.last());
+        let brought: u64 = self.plans.iter().map(Plan::bytes).sum();
+        (brought == length as u64 && last - first + 1 == brought).then_some(first as usize)
+    }
+}
+
+impl ChunkBox {
+    /// The chunks that meet `slab`.
+    fn of(grid: &Grid, slab: &Slab) -> Self {
+        let corner = |step: fn(u64, u64) -> u64| {
+            let steps = slab.start.iter().zip(&slab.count).zip(grid.axes());
+            let places = steps.map(|((&start, &count), axis)| step(start, count) / axis.chunk);
+            places.collect()
+        };
+        ChunkBox {
+            first: corner(|start, _| start),
+            last: corner(|start, count| start + count - 1),
+        }
+    }
+
+    fn has(&self, place: &[u64]) -> bool {
+        let bounds = self.first.iter().zip(&self.last);
+        let mut steps = bounds.zip(place);
+        steps.all(|((first, last), step)| (first..=last).contains(&step))
+    }
+
+    /// The places, in C order.
+    fn places(&self) -> impl Iterator<Item = Vec<u64>> {
+        std::iter::successors(Some(self.first.clone()), |place| self.following(place))
+    }
+
+    fn following(&self, place: &[u64]) -> Option<Vec<u64>> {
+        if place == self.last {
+            return None;
+        }
+        let mut following = place.to_vec();
+        let bounds = self.first.iter().zip(&self.last);
+        for (step, (&first, &last)) in following.iter_mut().zip(bounds).rev() {
+            if *step < last {
+                *step += 1;
+                return Some(following);
+            }
+            *step = first;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::array::tests::sample::{range, shapes};
+
+    #[test]
+    fn the_last_bytes_of_the_largest_array_are_in_its_last_chunk() {
+        let grid = Grid::new(&[1 << 60, 3], &[1 << 20, 2], 2).unwrap();
+        let end = 3 * (1 << 61);
+        let span = Span::new(&grid, end - 7, end);
+        assert_eq!(span.last_chunk(), grid.chunks() - 1);
+    }
+
+    proptest! {
+        #[test]
+        fn each_chunk_has_one_part(
+            (dims, chunk, element) in shapes(),
+            ends in any::<(u64, u64)>(),
+        ) {
+            let grid = Grid::new(&dims, &chunk, element).unwrap();
+            let bytes = dims.iter().product::<u64>() * element;
+            let numbers = |start, end| {
+                let span = Span::new(&grid, start, end);
+                let parts: Vec<Part> = span.parts().collect();
+                let brought = parts.iter().flat_map(|part| &part.plans).map(Plan::bytes);
+                assert_eq!(brought.sum::<u64>(), end - start);
+                let mut numbers: Vec<u64> = parts.iter().map(|part| part.number).collect();
+                numbers.sort_unstable();
+                assert_eq!(numbers.last(), Some(&span.last_chunk()));
+                assert_eq!(span.only_part().is_some(), numbers.len() == 1);
+                numbers
+            };
+            let (start, end) = range(bytes, ends);
+            prop_assert!(numbers(start, end).windows(2).all(|pair| pair[0] < pair[1]));
+            let all = numbers(0, bytes);
+            prop_assert_eq!(&all, &(0..grid.chunks()).collect::<Vec<_>>());
+            for number in all {
+                let place = grid.place(number);
+                prop_assert!(grid.is_inside(&place));
+                let back = place.iter().zip(dims.iter().zip(&chunk))
+                    .fold(0, |n, (&p, (&d, &c))| n * d.div_ceil(c) + p);
+                prop_assert_eq!(back, number);
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The data files that the sources of a command are, or have beneath them.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::cli::args::Reading;
+use crate::cli::inspect::prefix_files::{Name, PrefixFiles};
+use crate::cli::words::complaint::complain_of;
+use crate::detect;
+use crate::error::{Error, Result};
+use crate::source::local::file::FileSource;
+use crate::source::location::Location;
+
+/// The files that are named, and the data files beneath the directories and the prefixes that are.
+pub(in crate::cli) struct DataFiles<'a> {
+    how: &'a Reading,
+    /// The last one comes next.
+    ahead: Vec<Ahead>,
+    pub(in crate::cli) has_failed: bool,
+}
+
+/// What is still to be looked at.
+enum Ahead {
+    Named(Location),
+    /// It was found in a directory.
+    Near(PathBuf),
+    /// It was found beneath the prefix.
+    Far(Arc<PrefixFiles>, Name),
+}
+
+impl Ahead {
+    fn name(&self) -> PathBuf {
+        match self {
+            Ahead::Named(location) => location.name(),
+            Ahead::Near(path) => path.clone(),
+            Ahead::Far(prefix, name) => prefix.absolute(&name.path),
+        }
+    }
+}
+
+impl<'a> DataFiles<'a> {
+    pub(in crate::cli) fn of(named: &[Location], how: &'a Reading) -> Self {
+        DataFiles {
+            how,
+            ahead: named.iter().rev().cloned().map(Ahead::Named).collect(),
+            has_failed: false,
+        }
+    }
+
+    /// The file itself, or none and what is in the directory ahead.
+    fn take(&mut self, next: &Ahead) -> Result<Option<Location>> {
+        match next {
+            Ahead::Named(Location::Url(url)) if url.is_prefix() => {
+                let prefix = Arc::new(PrefixFiles::open(url, self.how)?);
+                self.descend_far(&prefix, Path::new(""))?;
+            }
+            Ahead::Named(Location::Path(path)) if path.is_dir() => self.descend(path)?,
+            // Why it cannot be opened, its own process says.
+            Ahead::Named(file) => return Ok(Some(file.clone())),
+            Ahead::Near(path) => match path.symlink_metadata() {
+                Ok(there) if there.is_dir() => self.descend(path)?,
+                Ok(there) if !there.is_file() || !is_data(path) => {}
+                _ => return Ok(Some(Location::Path(path.clone()))),
+            },
+            Ahead::Far(prefix, name) if name.is_directory => {
+                self.descend_far(prefix, &name.path)?;
+            }
+            Ahead::Far(prefix, name) if prefix.is_data(&name.path) => {
+                return prefix.location(&name.path).map(Some);
+            }
+            Ahead::Far(..) => {}
+        }
+        Ok(None)
+    }
+
+    /// Puts what is in `directory` ahead, in the order of the names.
+    fn descend(&mut self, directory: &Path) -> Result<()> {
+        let listed = std::fs::read_dir(directory).and_then(|entries| {
+            let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+            paths.collect::<io::Result<Vec<_>>>()
+        });
+        let failed = |error| Error::io(&error, directory.display().to_string());
+        let mut paths = listed.map_err(failed)?;
+        paths.sort_by(|a, b| b.cmp(a));
+        self.ahead.extend(paths.into_iter().map(Ahead::Near));
+        Ok(())
+    }
+
+    fn descend_far(&mut self, prefix: &Arc<PrefixFiles>, directory: &Path) -> Result<()> {
+        let names = prefix.list(directory)?.into_iter().rev();
+        let ahead = names.map(|name| Ahead::Far(Arc::clone(prefix), name));
+        self.ahead.extend(ahead);
+        Ok(())
+    }
+}
+
+impl Iterator for DataFiles<'_> {
+    type Item = Location;
+
+    fn next(&mut self) -> Option<Location> {
+        while let Some(next) = self.ahead.pop() {
+            match self.take(&next) {
+                Ok(Some(file)) => return Some(file),
+                Ok(None) => {}
+                Err(error) => {
+                    self.has_failed = true;
+                    complain_of(next.name().as_os_str().as_bytes(), &error);
+                }
+            }
+        }
+        None
+    }
+}
+
+fn is_data(path: &Path) -> bool {
+    FileSource::open(path, None).is_ok_and(|source| detect::is_known(&source))
+}
+
+/// The file that `path` leads through, beneath a directory or a prefix, and the rest of the path.
+///
+/// # Errors
+/// Fails with the error of the prefix's server.
+pub(in crate::cli) fn file_on(
+    directory: &Location,
+    path: &OsString,
+    how: &Reading,
+) -> Result<Option<(Location, OsString)>> {
+    match directory {
+        Location::Url(url) if url.is_prefix() => {
+            PrefixFiles::open(url, how)?.file_on(Path::new(path))
+        }
+        Location::Path(directory) if directory.is_dir() => Ok(near_file_on(directory, path)),
+        _ => Ok(None),
+    }
+}
+
+fn near_file_on(directory: &Path, path: &OsString) -> Option<(Location, OsString)> {
+    let mut file = directory.to_path_buf();
+    let mut names = Path::new(path).components();
+    for name in names.by_ref() {
+        file.push(name);
+        if file.is_file() {
+            return Some((Location::Path(file), names.as_path().into()));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::options::RemoteFlags;
+
+    fn reading() -> Reading {
+        Reading {
+            jobs: None,
+            sandbox: true,
+            remote: RemoteFlags::default(),
+        }
+    }
+
+    #[test]
+    fn data_files_come_in_the_order_of_their_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path();
+        std::fs::create_dir(top.join("sub")).unwrap();
+        for name in ["b.asdf", "sub/a.asdf", "z.asdf"] {
+            std::fs::write(top.join(name), "#ASDF 1.0.0\n").unwrap();
+        }
+        std::fs::write(top.join("notes.txt"), "no data").unwrap();
+        std::os::unix::fs::symlink("b.asdf", top.join("link.asdf")).unwrap();
+        let named = [top.join("notes.txt"), top.to_path_buf(), top.join("none")];
+        let named = named.map(Location::Path);
+        let how = reading();
+        let found: Vec<_> = DataFiles::of(&named, &how)
+            .map(|file| file.name())
+            .collect();
+        let wanted = ["notes.txt", "b.asdf", "sub/a.asdf", "z.asdf", "none"];
+        assert_eq!(found, wanted.map(|name| top.join(name)));
+    }
+
+    #[test]
+    fn a_path_leads_through_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path();
+        std::fs::create_dir(top.join("sub")).unwrap();
+        std::fs::write(top.join("sub/a.h5"), "").unwrap();
+        let found = near_file_on(top, &"sub/a.h5/entry/x".into());
+        let file = Location::Path(top.join("sub/a.h5"));
+        assert_eq!(found, Some((file, "entry/x".into())));
+        assert_eq!(near_file_on(top, &"sub/b.h5".into()), None);
+    }
+}

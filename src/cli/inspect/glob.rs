@@ -1,0 +1,195 @@
+//! Patterns of the shell in paths beneath a source: `run*/data`.
+//!
+//! `*`, `?` and `[a-z]`, `[!a-z]` stand for characters of one name, after a `\` for themselves. A
+//! dot at the beginning of a name is met by a dot alone.
+
+use crate::cli::inspect::walk::{Names, join};
+use crate::error::{Error, Result};
+use crate::fs::{Kind, Requests};
+
+/// The paths that `path` stands for: itself, if it is there or is no pattern; else all that it
+/// matches, in the order of the directories.
+///
+/// # Errors
+/// `NotFound` where it matches nothing; fails if a directory cannot be listed.
+pub(in crate::cli) fn expand(tree: &dyn Requests, path: &[u8]) -> Result<Vec<Vec<u8>>> {
+    if !is_pattern(path) || tree.find(path, false).is_ok() {
+        return Ok(vec![path.to_vec()]);
+    }
+    let mut found = vec![b"/".to_vec()];
+    let mut names = path.split(|&byte| byte == b'/').peekable();
+    while let Some(name) = names.next() {
+        let is_last = names.peek().is_none();
+        if name.is_empty() {
+            continue;
+        }
+        let mut next = Vec::new();
+        for directory in &found {
+            match is_pattern(name) {
+                true => next.extend(matches(tree, directory, name)?),
+                false => next.push(join(directory, name)),
+            }
+        }
+        next.retain(|path| {
+            let there = tree.find(path, !is_last);
+            there.is_ok_and(|there| is_last || there.attributes.kind == Kind::Directory)
+        });
+        found = next;
+    }
+    if found.is_empty() {
+        return Err(Error::NotFound);
+    }
+    if !path.starts_with(b"/") {
+        found.iter_mut().for_each(|path| _ = path.remove(0));
+    }
+    Ok(found)
+}
+
+fn is_pattern(name: &[u8]) -> bool {
+    name.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['))
+}
+
+/// The paths of the names in `directory` that `pattern` matches.
+fn matches(tree: &dyn Requests, directory: &[u8], pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let ino = tree.find(directory, true)?.ino;
+    let mut names = Names::open(tree, ino)?;
+    let mut found = Vec::new();
+    while let Some(named) = names.next()? {
+        tree.forget(named.ino, 1);
+        if is_match(pattern, &named.name) {
+            found.push(join(directory, &named.name));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether `pattern` stands for all of `name`.
+fn is_match(pattern: &[u8], name: &[u8]) -> bool {
+    if name.starts_with(b".") && !pattern.starts_with(b".") {
+        return false;
+    }
+    let (mut pattern, mut name) = (pattern, name);
+    // Where the last star was, and what it stands for may begin.
+    let mut star: Option<(&[u8], &[u8])> = None;
+    loop {
+        if let [b'*', behind @ ..] = pattern {
+            star = Some((behind, name));
+            pattern = behind;
+            continue;
+        }
+        if let Some((behind, rest)) = one(pattern, name) {
+            (pattern, name) = (behind, rest);
+            if pattern.is_empty() && name.is_empty() {
+                return true;
+            }
+            continue;
+        }
+        if pattern.is_empty() && name.is_empty() {
+            return true;
+        }
+        // The star stands for one character more.
+        let Some((behind, from)) = star.filter(|(_, from)| !from.is_empty()) else {
+            return false;
+        };
+        let (_, from) = first(from);
+        star = Some((behind, from));
+        (pattern, name) = (behind, from);
+    }
+}
+
+/// What is left of both after the first character of `name`, if the pattern begins with it.
+fn one<'a, 'b>(pattern: &'a [u8], name: &'b [u8]) -> Option<(&'a [u8], &'b [u8])> {
+    if name.is_empty() {
+        return None;
+    }
+    let (character, rest) = first(name);
+    if let [b'[', inside @ ..] = pattern
+        && let Some((is_in, behind)) = class(inside, character)
+    {
+        return is_in.then_some((behind, rest));
+    }
+    let behind = match pattern {
+        [b'?', behind @ ..] => behind,
+        [b'\\', quoted @ ..] if !quoted.is_empty() => quoted.strip_prefix(character)?,
+        _ => pattern.strip_prefix(character)?,
+    };
+    Some((behind, rest))
+}
+
+/// Whether `character` is in the class that stands before a `]`, and what is behind that; `None`
+/// where no `]` is, so that the `[` stands for itself.
+fn class<'a>(inside: &'a [u8], character: &[u8]) -> Option<(bool, &'a [u8])> {
+    let (is_not, mut inside) = match inside {
+        [b'!' | b'^', inside @ ..] => (true, inside),
+        inside => (false, inside),
+    };
+    let (mut is_in, mut is_first) = (false, true);
+    loop {
+        match inside {
+            [] => return None,
+            [b']', behind @ ..] if !is_first => return Some((is_in != is_not, behind)),
+            _ => {}
+        }
+        is_first = false;
+        let (low, behind) = first(inside);
+        let (high, behind) = match behind {
+            [b'-', last @ ..] if !matches!(last, [] | [b']', ..]) => first(last),
+            _ => (low, behind),
+        };
+        // UTF-8 keeps the order of the characters.
+        is_in |= (low..=high).contains(&character);
+        inside = behind;
+    }
+}
+
+/// The first character, or byte where it is none, and the rest.
+fn first(text: &[u8]) -> (&[u8], &[u8]) {
+    let is_inner = |byte: &&u8| **byte & 0xc0 == 0x80;
+    let inner = text.iter().skip(1).take(3).take_while(is_inner).count();
+    let length = match str::from_utf8(&text[..(1 + inner).min(text.len())]) {
+        Ok(_) => 1 + inner,
+        Err(_) => 1,
+    };
+    text.split_at(length.min(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `case NAME in PATTERN)` of a POSIX shell says, or a file called NAME.
+    #[test]
+    fn patterns_match_as_in_a_shell() {
+        for (pattern, name, wanted) in [
+            ("run*", "run_1", true),
+            ("run*", "run", true),
+            ("*", ".h5fs", false),
+            (".*", ".h5fs", true),
+            ("*_?", "run_é", true),
+            ("*_?", "run_10", false),
+            ("r*n*1", "run_run_1", true),
+            ("r*n*1", "run_run_2", false),
+            ("[a-c]x", "bx", true),
+            ("[!a-c]x", "bx", false),
+            ("[^a-c]x", "dx", true),
+            ("[]a]", "]", true),
+            ("[a-]", "-", true),
+            ("[ä-ü]", "ö", true),
+            ("a[b", "a[b", true),
+            ("\\*", "*", true),
+            ("\\*", "x", false),
+            ("", "", true),
+            ("a", "", false),
+            ("**a**", "bab", true),
+        ] {
+            assert_eq!(
+                is_match(pattern.as_bytes(), name.as_bytes()),
+                wanted,
+                "{pattern} {name}"
+            );
+        }
+        assert!(is_match(b"a?b", b"a\xffb"));
+        // Each star costs no more than a walk over the name.
+        assert!(!is_match(&b"*a".repeat(100), &[b'a'; 99]));
+    }
+}

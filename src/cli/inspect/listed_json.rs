@@ -1,0 +1,53 @@
+//! `h5fs ls --json`: an entry as an object of JSON.
+
+use crate::cli::inspect::columns::{COLUMNS, Cells};
+use crate::model::text::Object;
+
+/// The names of the columns of a long listing, and whether their texts are JSON as they stand.
+const FIELDS: [(&str, bool); COLUMNS] = [
+    ("mode", false),
+    ("type", false),
+    ("shape", true),
+    ("chunks", true),
+    ("filters", false),
+    ("stored_bytes", true),
+    ("bytes", true),
+];
+
+/// An entry of a listing.
+pub(in crate::cli) struct Listed<'a> {
+    pub(in crate::cli) path: &'a [u8],
+    pub(in crate::cli) cells: &'a Cells,
+    /// The text of a symbolic link.
+    pub(in crate::cli) target: Option<&'a [u8]>,
+    /// What is wrong with it.
+    pub(in crate::cli) faults: &'a [String],
+}
+
+impl Listed<'_> {
+    /// One line.
+    pub(in crate::cli) fn object(&self) -> String {
+        let kind = match self.cells[0].as_bytes().first() {
+            Some(b'd') => "directory",
+            Some(b'l') => "symlink",
+            _ => "file",
+        };
+        let mut object = Object::default();
+        object.text("path", self.path);
+        object.text("kind", kind);
+        for ((name, is_json), cell) in FIELDS.into_iter().zip(self.cells) {
+            match &cell[..] {
+                "-" => {}
+                cell if is_json => object.json(name, cell),
+                cell => object.text(name, cell),
+            }
+        }
+        if let Some(target) = self.target {
+            object.text("target", target);
+        }
+        if !self.faults.is_empty() {
+            object.text("error", self.faults.join("; "));
+        }
+        object.finish()
+    }
+}

@@ -1,0 +1,120 @@
+//! Shared by the commands without a mount: how the source is opened, where the output goes, and how
+//! a command ends early.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::cli::args::Reading;
+use crate::cli::mount::remote_source::RemoteSource;
+use crate::cli::{cage, options};
+use crate::error::{Error, Result};
+use crate::fs::{self, Archive, Filesystem, Served, Unread};
+use crate::source::directory::Directory;
+use crate::source::local::beneath::Beneath;
+use crate::source::location::{Location, Url};
+
+/// The source that a command reads.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cli) struct Source<'a> {
+    pub(in crate::cli) file: &'a Location,
+    pub(in crate::cli) how: &'a Reading,
+}
+
+/// Bytes fetched from a file at a time.
+pub(in crate::cli) const PIECE: usize = 1 << 20;
+
+/// Why a command ends early.
+pub(in crate::cli) enum Stop {
+    /// The reader of our output closed it.
+    ReaderGone,
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Failed(error)
+    }
+}
+
+/// Of standard output; nothing else here is an `io::Error`.
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::BrokenPipe => Stop::ReaderGone,
+            _ => Stop::Failed(Error::io(&error, "standard output")),
+        }
+    }
+}
+
+pub(in crate::cli) type Outcome<T> = std::result::Result<T, Stop>;
+
+/// Opens the source with the caller's rights, and gives them up before the first byte is read; with
+/// `verify` the checksums of whole ASDF blocks are looked at before they are read.
+///
+/// No thread may have been started, and afterwards no file is opened but those that the source may
+/// bring in.
+pub(in crate::cli) fn open(source: Source<'_>, verify: bool) -> Result<Filesystem> {
+    let mut options = read_options(verify);
+    let path = match source.file {
+        Location::Path(path) => path,
+        Location::Url(url) => return enter_remote(source, url, &options)?.file(&mut options),
+    };
+    let unread = Unread::open(path)?;
+    let shown = cage::Shown {
+        path: unread.path(),
+        reader: cage::Reader::Owner(unread.owner()?),
+        is_directory: false,
+    };
+    cage::enter(shown, &options, source.how.sandbox)?;
+    Filesystem::of(unread, &options)
+}
+
+/// The source by URL, which is reached from within the cage alone.
+fn enter_remote(source: Source<'_>, url: &Url, options: &fs::Options) -> Result<RemoteSource> {
+    let remote = RemoteSource::take(url, &source.how.remote.settings)?;
+    let caged = RemoteSource::caged(options);
+    cage::enter(remote.shown(None), &caged, source.how.sandbox)?;
+    Ok(remote)
+}
+
+/// Opens the source, a file or a directory of files, as [`open`] does.
+pub(in crate::cli) fn open_tree(source: Source<'_>) -> Result<Served> {
+    if let Location::Url(url) = source.file {
+        let mut options = read_options(false);
+        return enter_remote(source, url, &options)?.served(&mut options, &mut Vec::new());
+    }
+    let Some(path) = source.file.path().filter(|path| path.is_dir()) else {
+        return Ok(Served::File(Box::new(open(source, false)?)));
+    };
+    let failed = |error| Error::io(&error, path.display().to_string());
+    let options = read_options(false);
+    let path = path.canonicalize().map_err(failed)?;
+    let directory = Beneath::open(&path).map_err(failed)?;
+    let owner = directory.look(Path::new(""), false)?.attributes.uid;
+    let shown = cage::Shown {
+        path: &path,
+        reader: cage::Reader::Owner(owner),
+        is_directory: true,
+    };
+    cage::enter(shown, &options, source.how.sandbox)?;
+    let archive = Archive::new(Arc::new(directory), None, &options);
+    Ok(Served::Archive(Box::new(archive)))
+}
+
+fn read_options(verify: bool) -> fs::Options {
+    fs::Options {
+        cache_size: options::default_cache_size(),
+        threads: options::default_threads(),
+        verify,
+        ..fs::Options::default()
+    }
+}
+
+/// Standard output without the line buffer of the standard library, which looks for newlines in
+/// data.
+pub(in crate::cli) fn output() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}

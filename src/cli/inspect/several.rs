@@ -1,0 +1,137 @@
+//! `h5fs ls`, `cat` and `ndl` of several sources: what is written around each output.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use crate::cli::inspect::many::{self, Arguments, Follow, Sources};
+use crate::cli::inspect::reading::{self, Outcome};
+use crate::cli::words::complaint::complain;
+use crate::cli::words::printable::printable_bytes;
+use crate::model::ndl::Syntax;
+use crate::model::text::json_text;
+
+/// How the outputs are put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum Form {
+    /// One behind the other.
+    Joined,
+    /// Each beneath the name of its source, as ls(1) does.
+    Listed,
+    /// Each as the value of a mapping, whose key is the name of the source.
+    Mapped(Syntax),
+}
+
+/// Has a process read each of `sources` and writes their output in this form; whether all went
+/// well.
+pub(in crate::cli) fn write(
+    sources: &mut Sources<'_>,
+    arguments: &Arguments,
+    jobs: Option<usize>,
+    form: Form,
+) -> Outcome<bool> {
+    let mut writer = Writer {
+        form,
+        output: reading::output()?,
+        sources: 0,
+        faulty: 0,
+        is_empty: true,
+        is_at_start: true,
+    };
+    many::read(sources, arguments, jobs, &mut writer)?;
+    writer.finish()?;
+    Ok(writer.faulty == 0)
+}
+
+struct Writer {
+    form: Form,
+    output: File,
+    sources: u64,
+    /// Sources of which not everything could be read.
+    faulty: u64,
+    /// Whether nothing of this source has been written.
+    is_empty: bool,
+    /// Whether the next byte is the first one of a line.
+    is_at_start: bool,
+}
+
+impl Writer {
+    /// Writes the end, and the sum on standard error.
+    fn finish(&mut self) -> Outcome<()> {
+        match (self.form, self.sources) {
+            (Form::Mapped(_), 0) => self.output.write_all(b"{}\n")?,
+            (Form::Mapped(Syntax::Json), _) => self.output.write_all(b"\n}\n")?,
+            _ => {}
+        }
+        if self.form != Form::Joined {
+            complain(&sum(self.sources, self.faulty));
+        }
+        Ok(())
+    }
+
+    fn write_indented(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut indented = Vec::with_capacity(bytes.len().saturating_mul(2));
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            if self.is_at_start && line != b"\n" {
+                indented.extend_from_slice(b"  ");
+            }
+            indented.extend_from_slice(line);
+            self.is_at_start = line.ends_with(b"\n");
+        }
+        self.output.write_all(&indented)
+    }
+}
+
+impl Follow for Writer {
+    fn begin(&mut self, name: &[u8]) -> Outcome<()> {
+        let is_first = self.sources == 0;
+        self.sources += 1;
+        (self.is_empty, self.is_at_start) = (true, true);
+        let before = match self.form {
+            Form::Joined => return Ok(()),
+            Form::Listed if is_first => format!("{}:\n", printable_bytes(name)),
+            Form::Listed => format!("\n{}:\n", printable_bytes(name)),
+            Form::Mapped(Syntax::Yaml) => format!("{}:\n", json_text(name)),
+            Form::Mapped(Syntax::Json) if is_first => format!("{{\n{}: ", json_text(name)),
+            Form::Mapped(Syntax::Json) => format!(",\n{}: ", json_text(name)),
+        };
+        Ok(self.output.write_all(before.as_bytes())?)
+    }
+
+    fn output(&mut self, bytes: &[u8]) -> Outcome<()> {
+        self.is_empty = false;
+        match self.form {
+            Form::Mapped(Syntax::Yaml) => self.write_indented(bytes)?,
+            _ => self.output.write_all(bytes)?,
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, is_whole: bool) -> Outcome<()> {
+        self.faulty += u64::from(!is_whole);
+        if self.is_empty {
+            match self.form {
+                Form::Mapped(Syntax::Yaml) => self.output.write_all(b"  null\n")?,
+                Form::Mapped(Syntax::Json) => self.output.write_all(b"null")?,
+                Form::Joined | Form::Listed => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The last line.
+fn sum(sources: u64, faulty: u64) -> String {
+    let s = if sources == 1 { "" } else { "s" };
+    format!("{sources} source{s}, {faulty} with errors")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_reads_well() {
+        assert_eq!(sum(1, 0), "1 source, 0 with errors");
+        assert_eq!(sum(3, 1), "3 sources, 1 with errors");
+    }
+}

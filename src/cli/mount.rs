@@ -1,0 +1,16 @@
+//! The commands that mount, and the processes of a mount.
+
+pub(in crate::cli) mod askers;
+pub(in crate::cli) mod browser;
+pub(in crate::cli) mod handover;
+pub(in crate::cli) mod heartbeat;
+pub(in crate::cli) mod launcher;
+pub(in crate::cli) mod mounted;
+pub(in crate::cli) mod mounts;
+pub(in crate::cli) mod notify;
+pub(in crate::cli) mod opener;
+pub(in crate::cli) mod remote_source;
+pub(in crate::cli) mod report;
+pub(in crate::cli) mod supervisor;
+pub(in crate::cli) mod view;
+pub(in crate::cli) mod worker;

@@ -1,0 +1,154 @@
+//! Whether those who wait for answers of the mount still do.
+//!
+//! A process that is killed while it waits for an answer stays until that comes, and the kernel
+//! tells nobody. That it was killed shows in `/proc`, which the worker in its cage does not see. So
+//! the worker asks the supervisor, over the leash: a number of threads, and their numbers. The
+//! answer has the same form, with those that have gone.
+
+use std::io::{self, Read, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+
+use crate::fs::fuse::FindGone;
+
+/// Threads that are asked about at a time.
+const MOST: usize = 1024;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// For the supervisor: answers what the worker asks until it is gone, or asks for nonsense.
+pub(in crate::cli) fn answer(mut leash: impl Read + Write) {
+    while let Ok(mut threads) = receive(&mut leash) {
+        threads.retain(|thread| has_gone(*thread));
+        if send(&mut leash, &threads).is_err() {
+            return;
+        }
+    }
+}
+
+/// For the worker: a way to ask, and the place for the answers.
+pub(in crate::cli) fn ask() -> (FindGone, Sender<Vec<u32>>) {
+    let (sender, answers) = channel();
+    let find = move |threads: &[u32]| {
+        let parts = threads.chunks(MOST);
+        parts
+            .map_while(|part| asked(part, &answers))
+            .flatten()
+            .collect()
+    };
+    (Box::new(find), sender)
+}
+
+/// Those of the threads that have gone; `None` where nobody knows.
+fn asked(threads: &[u32], answers: &Receiver<Vec<u32>>) -> Option<Vec<u32>> {
+    // An answer that came too late belongs to another question.
+    while answers.try_recv().is_ok() {}
+    send(&mut Leash, threads).ok()?;
+    answers.recv_timeout(PATIENCE).ok()
+}
+
+/// The leash of this process, for writing.
+struct Leash;
+
+impl Write for Leash {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(io::stdin(), bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// For the worker: hands the answers on until the supervisor is gone.
+pub(in crate::cli) fn take_answers(answers: &Sender<Vec<u32>>) {
+    while let Ok(gone) = receive(&mut io::stdin().lock()) {
+        // Without a mount nobody asks any more.
+        let _ = answers.send(gone);
+    }
+}
+
+fn send(leash: &mut impl Write, threads: &[u32]) -> io::Result<()> {
+    let count = u32::try_from(threads.len()).map_err(io::Error::other)?;
+    let numbers = std::iter::once(&count).chain(threads);
+    let message: Vec<u8> = numbers.flat_map(|number| number.to_ne_bytes()).collect();
+    leash.write_all(&message)
+}
+
+fn receive(leash: &mut impl Read) -> io::Result<Vec<u32>> {
+    let mut number = [0; 4];
+    leash.read_exact(&mut number)?;
+    let count = usize::try_from(u32::from_ne_bytes(number)).map_err(io::Error::other)?;
+    if count > MOST {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut threads = Vec::with_capacity(count);
+    for _ in 0..count {
+        leash.read_exact(&mut number)?;
+        threads.push(u32::from_ne_bytes(number));
+    }
+    Ok(threads)
+}
+
+/// Whether a thread is there no more, or ends as soon as it has its answer; proc(5),
+/// /proc/PID/status. A signal that ends a process stands there as `SIGKILL` for each of its threads.
+fn has_gone(thread: u32) -> bool {
+    match std::fs::read_to_string(format!("/proc/{thread}/status")) {
+        Ok(status) => is_killed(&status),
+        // `/proc` may hide the processes of others.
+        Err(_) => {
+            let there = i32::try_from(thread).map(|thread| kill(Pid::from_raw(thread), None));
+            !matches!(there, Ok(Ok(()) | Err(Errno::EPERM)))
+        }
+    }
+}
+
+fn is_killed(status: &str) -> bool {
+    const SIGKILL: u64 = 1 << (nix::libc::SIGKILL - 1);
+    let pending = |line: &str| {
+        let signals = line
+            .strip_prefix("SigPnd:")
+            .or_else(|| line.strip_prefix("ShdPnd:"))?;
+        u64::from_str_radix(signals.trim(), 16).ok()
+    };
+    let all = status.lines().filter_map(pending);
+    all.fold(0, |all, signals| all | signals) & SIGKILL != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn who_is_killed_has_gone() {
+        let of = |own: &str, shared: &str| format!("Name:\tx\nSigPnd:\t{own}\nShdPnd:\t{shared}\n");
+        let none = "0000000000000000";
+        assert!(!is_killed(&of(none, none)));
+        assert!(!is_killed(&of("0000000000004002", none)));
+        assert!(is_killed(&of("0000000000000100", none)));
+        assert!(is_killed(&of(none, "0000000000004100")));
+        assert!(!has_gone(std::process::id()));
+        assert!(has_gone(u32::MAX));
+    }
+
+    #[test]
+    fn a_worker_is_answered_as_long_as_it_makes_sense() {
+        let (mut worker, supervisor) = UnixStream::pair().unwrap();
+        let answering = thread::spawn(move || answer(supervisor));
+        let own = std::process::id();
+        for _ in 0..2 {
+            send(&mut worker, &[own, u32::MAX, own]).unwrap();
+            assert_eq!(receive(&mut worker).unwrap(), [u32::MAX]);
+        }
+        worker.write_all(&[255; 4]).unwrap();
+        answering.join().unwrap();
+    }
+}

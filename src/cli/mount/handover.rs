@@ -1,0 +1,179 @@
+//! How the fetcher starts, and how the process that parses gets to it.
+//!
+//! The process that starts both makes a pair of sockets and the stage, a file in memory. The fetcher
+//! has its socket as standard input and the stage as standard output. The other process has a leash
+//! as standard input: a socket that holds its end of the pair and the stage, open for reading, and
+//! which ends with the process that started it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::cli::call::{Call, Role};
+use crate::error::{Error, Result};
+use crate::source::local::rights;
+use crate::source::packets;
+
+/// What leads to the fetcher.
+#[derive(Debug)]
+pub(in crate::cli) struct Ends {
+    /// Requests and replies.
+    pub(in crate::cli) socket: OwnedFd,
+    /// Read only.
+    pub(in crate::cli) stage: File,
+}
+
+/// Starts the fetcher for the source of this call.
+///
+/// # Errors
+/// Fails if the system cannot start it.
+pub(in crate::cli) fn start_fetcher(call: &Call, errors: Stdio) -> io::Result<(Child, Ends)> {
+    let (own, other) = packets::pair()?;
+    let stage = memfd_create("h5fs stage", MemfdFlags::CLOEXEC)?;
+    let read_only = File::open(own_path(&stage))?;
+    let fetcher = call
+        .again(Role::Fetcher)?
+        .stdin(Stdio::from(other))
+        .stdout(Stdio::from(stage))
+        .stderr(errors)
+        .process_group(0)
+        .spawn()?;
+    let ends = Ends {
+        socket: own,
+        stage: read_only,
+    };
+    Ok((fetcher, ends))
+}
+
+/// The path of an open file of this process.
+fn own_path(file: &OwnedFd) -> String {
+    use std::os::fd::AsRawFd;
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+/// A leash, with what leads to the fetcher if there is one: its end that is held, and the standard
+/// input of the process on it.
+///
+/// # Errors
+/// Fails with the system's error.
+pub(in crate::cli) fn leash(ends: Option<&Ends>) -> io::Result<(UnixStream, Stdio)> {
+    let (held, worn) = UnixStream::pair()?;
+    if let Some(ends) = ends {
+        rights::send(
+            held.as_fd(),
+            b"f",
+            &[ends.socket.as_fd(), ends.stage.as_fd()],
+        )?;
+    }
+    Ok((held, Stdio::from(OwnedFd::from(worn))))
+}
+
+/// Takes what leads to the fetcher from the leash, before anything else is done with it.
+///
+/// # Errors
+/// `Usage` where nothing is on it: the process was not started by its like.
+pub(in crate::cli) fn take() -> Result<Ends> {
+    let nothing = || Error::Usage("there is no fetcher".to_owned());
+    let received = rights::receive(io::stdin().as_fd(), &mut [0]);
+    let (_, files) = received.map_err(|_| nothing())?;
+    match <[OwnedFd; rights::FILES]>::try_from(files) {
+        Ok([socket, stage]) => Ok(Ends {
+            socket,
+            stage: stage.into(),
+        }),
+        Err(_) => Err(nothing()),
+    }
+}
+
+/// Variables that the process that parses needs: all others may be secrets.
+const KEPT: &[&str] = &[
+    "H5FS_LOG",
+    "PATH",
+    "HOME",
+    "TZ",
+    "TERM",
+    "RUST_BACKTRACE",
+    "TMPDIR",
+];
+
+/// Leaves a process that parses none of the secrets in this one's environment.
+pub(in crate::cli) fn without_secrets(command: &mut Command) {
+    let is_kept = |name: &str| {
+        KEPT.contains(&name)
+            || ["LC_", "LANG", "MALLOC_", "LLVM_PROFILE", "NO_COLOR"]
+                .iter()
+                .any(|start| name.starts_with(start))
+    };
+    for (name, _) in std::env::vars_os() {
+        if !name.to_str().is_some_and(is_kept) {
+            command.env_remove(name);
+        }
+    }
+}
+
+/// Starts the fetcher for a command without a mount, and then the command again in this very
+/// process, as one that parses. It returns only if that fails.
+pub(in crate::cli) fn start_again(call: &Call) -> Error {
+    let attempt = || -> io::Result<std::convert::Infallible> {
+        let errors = io::stderr().as_fd().try_clone_to_owned()?;
+        let (_, ends) = start_fetcher(call, errors.into())?;
+        let (held, worn) = leash(Some(&ends))?;
+        let mut command = call.again(Role::Worker)?;
+        without_secrets(&mut command);
+        let error = command.stdin(worn).exec();
+        drop(held);
+        Err(error)
+    };
+    match attempt() {
+        Ok(never) => match never {},
+        Err(error) => Error::io(&error, "starting the fetcher"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn what_leads_to_the_fetcher_is_on_the_leash() {
+        let (mut other, socket) = UnixStream::pair().unwrap();
+        let ends = Ends {
+            socket: socket.into(),
+            stage: File::open("/dev/null").unwrap(),
+        };
+        let (held, worn) = UnixStream::pair().unwrap();
+        rights::send(
+            held.as_fd(),
+            b"f",
+            &[ends.socket.as_fd(), ends.stage.as_fd()],
+        )
+        .unwrap();
+        drop(ends);
+        let (length, files) = rights::receive(worn.as_fd(), &mut [0]).unwrap();
+        assert_eq!((length, files.len()), (1, rights::FILES));
+        rustix::io::write(&files[0], b"through").unwrap();
+        let mut seen = [0; 7];
+        other.read_exact(&mut seen).unwrap();
+        assert_eq!(&seen, b"through");
+    }
+
+    #[test]
+    fn no_secret_is_handed_on() {
+        let mut command = Command::new("true");
+        without_secrets(&mut command);
+        let removed: Vec<_> = command
+            .get_envs()
+            .filter(|(_, value)| value.is_none())
+            .collect();
+        let kept = |name: &str| !removed.iter().any(|(own, _)| *own == name);
+        // Cargo sets the first, and every system the second.
+        assert!(!kept("CARGO_MANIFEST_DIR") && kept("PATH"));
+    }
+}

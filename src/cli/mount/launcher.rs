@@ -1,0 +1,55 @@
+//! The process that the user called: it starts the supervisor and returns when the mount answers.
+
+use std::process::{ChildStdout, ExitCode, Stdio};
+
+use crate::cli::args::Mount;
+use crate::cli::call::{Call, Role};
+use crate::cli::mount::mounts::FreePlace;
+use crate::cli::mount::report::{Garbled, Report, Reports};
+use crate::cli::mount::supervisor;
+use crate::cli::words::complaint::complain;
+use crate::error::{Error, Result};
+
+/// Starts the supervisor and waits for its word. The supervisor gets none of our own three streams:
+/// a reader that waits for the end of one must not wait for the unmount. The supervisor sees at its
+/// standard input when we die.
+///
+/// The worker has the pipe as well: its end means that both are gone. A supervisor that is killed
+/// before it could say how the mount went leaves that to the worker, so that a mount that is served
+/// is never said to have failed.
+pub(in crate::cli) fn run(call: &Call, mount: &Mount) -> Result<ExitCode> {
+    let place = mount.mountpoint.canonicalize().ok();
+    let place = place.and_then(|point| FreePlace::at(&point).ok());
+    let started = call.again(Role::Supervisor).and_then(|mut command| {
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+    });
+    let mut supervisor = started.map_err(|error| Error::io(&error, "starting the supervisor"))?;
+    let output = supervisor.stdout.take();
+    match output.map(heard) {
+        Some(Ok(Some(Report::Ready))) => return Ok(ExitCode::SUCCESS),
+        Some(Ok(Some(Report::Failed(text)))) => complain(&text),
+        _ => {
+            let reason = "the supervisor was killed";
+            if let Report::Failed(text) = Report::failure(&mount.mountpoint, reason) {
+                complain(&text);
+            }
+        }
+    }
+    supervisor::end(&mut supervisor, place.as_ref());
+    Ok(ExitCode::FAILURE)
+}
+
+/// How the mount went, after the warnings about it, which are passed on.
+fn heard(output: ChildStdout) -> std::result::Result<Option<Report>, Garbled> {
+    let mut reports = Reports::of_supervisor(output);
+    let mut report = reports.next();
+    while let Ok(Some(Report::Warning(text))) = &report {
+        complain(text);
+        report = reports.next();
+    }
+    report
+}

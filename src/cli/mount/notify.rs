@@ -1,0 +1,49 @@
+//! The word to systemd that a service is ready; sd_notify(3).
+
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// Says that the mount answers, if a service manager waits for that.
+pub(in crate::cli) fn ready() {
+    if let Some(socket) = std::env::var_os("NOTIFY_SOCKET")
+        && let Err(error) = send(socket.as_bytes(), b"READY=1\n")
+    {
+        log::warn!("NOTIFY_SOCKET: {error}");
+    }
+}
+
+/// Sends to a socket in the file system, or behind an `@` to an abstract one.
+fn send(name: &[u8], text: &[u8]) -> io::Result<()> {
+    let address = match name.strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(name))?,
+    };
+    let socket = UnixDatagram::unbound()?;
+    socket.send_to_addr(text, &address)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_kinds_of_sockets_hear_of_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let name = format!("@h5fs-test-{}", std::process::id());
+        let named = UnixDatagram::bind(&path).unwrap();
+        let address = SocketAddr::from_abstract_name(&name.as_bytes()[1..]).unwrap();
+        let unnamed = UnixDatagram::bind_addr(&address).unwrap();
+        send(path.as_os_str().as_bytes(), b"READY=1\n").unwrap();
+        send(name.as_bytes(), b"READY=1\n").unwrap();
+        for socket in [named, unnamed] {
+            let mut heard = [0; 16];
+            let length = socket.recv(&mut heard).unwrap();
+            assert_eq!(&heard[..length], b"READY=1\n");
+        }
+        assert!(send(b"/no/such/socket", b"READY=1\n").is_err());
+    }
+}

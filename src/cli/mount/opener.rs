@@ -1,0 +1,130 @@
+//! The process that opens one path for another process, whose cage keeps it from doing so.
+//!
+//! With `external=none` the source is the only file that its worker needs, and it is open already.
+//! But another file may replace it, and Landlock has no rule for one path without its neighbours.
+//! The same holds for a file of credentials that the fetcher was told of. So a process that parses
+//! nothing opens this one path, as often as it is asked, as the user that the asking process is.
+//!
+//! Its standard input is a socket. A request is one byte, its number; the answer is that byte, the
+//! error if any, and the open file. The process ends when the socket is closed.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, ExitCode, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+
+use crate::cli::cage;
+use crate::cli::call::{MOUNT_COMMAND, Role, executable};
+use crate::cli::mount::handover;
+use crate::error::{Error, Result};
+use crate::memory::lock::lock;
+use crate::source::local::file::{self, Opener};
+use crate::source::local::rights;
+use crate::source::packets;
+
+/// How long the asking process waits for an answer: the file may be on a disk that answers late, or never.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The number of a request, and an error number or 0.
+const ANSWER: usize = 5;
+
+/// Starts the process that opens `path`, which is absolute, as the user `owner`.
+///
+/// # Errors
+/// Fails if the system cannot start it.
+pub(in crate::cli) fn start(path: &Path, owner: u32) -> io::Result<Opener> {
+    let (own, other) = packets::pair()?;
+    set_socket_timeout(&own, Timeout::Recv, Some(PATIENCE))?;
+    let mut command = executable(MOUNT_COMMAND, Role::Opener)?;
+    handover::without_secrets(&mut command);
+    let process = command
+        .arg(path)
+        .arg(owner.to_string())
+        .current_dir("/")
+        .stdin(Stdio::from(other))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let client = Mutex::new(Client {
+        socket: own,
+        number: 0,
+        _process: process,
+    });
+    Ok(Box::new(move || lock(&client).open()))
+}
+
+/// The side of the process that asks.
+struct Client {
+    socket: OwnedFd,
+    /// The number of the last request: a late answer is not taken for the next one's.
+    number: u8,
+    /// It ends when this side of the socket is closed.
+    _process: Child,
+}
+
+impl Client {
+    fn open(&mut self) -> io::Result<File> {
+        self.number = self.number.wrapping_add(1);
+        rustix::io::write(&self.socket, &[self.number])?;
+        loop {
+            let (number, answer) = receive(self.socket.as_fd())?;
+            if number == self.number {
+                return answer;
+            }
+        }
+    }
+}
+
+fn receive(socket: BorrowedFd<'_>) -> io::Result<(u8, io::Result<File>)> {
+    let mut bytes = [0; ANSWER];
+    let (length, files) = rights::receive(socket, &mut bytes)?;
+    if length != ANSWER {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let file = files.into_iter().next().map(File::from);
+    let [number, errno @ ..] = bytes;
+    let refused = || io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
+    Ok((number, file.ok_or_else(refused)))
+}
+
+/// Answers until the socket is closed. The `arguments` are the path and the number of the user.
+///
+/// # Errors
+/// `Usage` for other arguments; `Io` where root cannot become the user.
+pub(in crate::cli) fn run(arguments: &[OsString]) -> Result<ExitCode> {
+    let owner = |text: &OsString| text.to_str()?.parse().ok();
+    let (path, owner) = match arguments {
+        [path, number] => (Path::new(path), owner(number)),
+        _ => (Path::new(""), None),
+    };
+    let owner = owner.ok_or_else(|| Error::Usage("a path and a user are needed".to_owned()))?;
+    cage::enter_to_open(path, owner)?;
+    let socket = io::stdin();
+    let mut question = [0];
+    while rustix::io::read(&socket, &mut question).is_ok_and(|length| length > 0) {
+        let [number] = question;
+        if send(socket.as_fd(), number, &file::open(path)).is_err() {
+            break;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn send(socket: BorrowedFd<'_>, number: u8, opened: &io::Result<File>) -> io::Result<()> {
+    let unknown = Errno::EIO as i32;
+    let errno = match opened {
+        Ok(_) => 0,
+        Err(error) => error.raw_os_error().unwrap_or(unknown),
+    };
+    let [a, b, c, d] = errno.to_ne_bytes();
+    let bytes = [number, a, b, c, d];
+    let files: Vec<_> = opened.iter().map(AsFd::as_fd).collect();
+    rights::send(socket, &bytes, &files)
+}

@@ -1,0 +1,229 @@
+//! The reports of a worker to its supervisor, and of a supervisor to its launcher: lines on a pipe.
+//!
+//! The source may have taken over the process that reads it, so its lines are read like a hostile
+//! file: up to a bound, and each of them once and in its turn. No line says anything that the
+//! kernel can be asked for.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+
+use crate::cli::words::printable::{harmless, printable};
+use crate::limits;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli) enum Report {
+    /// The worker has mounted, and may fail yet.
+    Mounted,
+    /// A line for who mounts: only a part of the source can be shown, or what the log would say if
+    /// there were one.
+    Warning(String),
+    /// The mount is served.
+    Ready,
+    /// Why there is no mount, naming the file.
+    Failed(String),
+}
+
+impl Report {
+    const MOUNTED: &str = "mounted";
+    const READY: &str = "ready";
+    const WARNING: &str = "warning ";
+    const FAILED: &str = "failed ";
+
+    pub(in crate::cli) fn failure(file: &Path, reason: &str) -> Self {
+        Report::Failed(named(file, reason))
+    }
+
+    pub(in crate::cli) fn warning(file: &Path, reason: &str) -> Self {
+        Report::Warning(format!("warning: {}", named(file, reason)))
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        match line.strip_suffix('\n')? {
+            Self::MOUNTED => Some(Report::Mounted),
+            Self::READY => Some(Report::Ready),
+            line => {
+                let failed = line.strip_prefix(Self::FAILED);
+                let warning = line.strip_prefix(Self::WARNING);
+                let failed = failed.map(|text| Report::Failed(harmless(text)));
+                failed.or_else(|| warning.map(|text| Report::Warning(harmless(text))))
+            }
+        }
+    }
+
+    /// Sends the line to `output`.
+    pub(in crate::cli) fn send(&self, output: &mut impl Write) -> io::Result<()> {
+        let line = match self {
+            Report::Mounted => format!("{}\n", Self::MOUNTED),
+            Report::Ready => format!("{}\n", Self::READY),
+            Report::Warning(text) => format!("{}{text}\n", Self::WARNING),
+            Report::Failed(text) => format!("{}{text}\n", Self::FAILED),
+        };
+        output.write_all(line.as_bytes())?;
+        output.flush()
+    }
+}
+
+/// One line of text about `file`, with its name.
+fn named(file: &Path, reason: &str) -> String {
+    let file = file.display().to_string();
+    // Other programs' words end in a newline.
+    let reason = reason.trim_end();
+    let text = match reason.strip_prefix(&file) {
+        Some(rest) if rest.starts_with(": ") => reason.to_owned(),
+        _ => format!("{file}: {reason}"),
+    };
+    printable(&text)
+}
+
+/// A line that is no report, or not in its turn.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::cli) struct Garbled;
+
+/// The reports of one process, in the order that they can have.
+pub(in crate::cli) struct Reports<R> {
+    input: BufReader<R>,
+    may_mount: bool,
+    /// Warnings that may come yet.
+    warnings: usize,
+    is_over: bool,
+}
+
+impl<R: Read> Reports<R> {
+    /// The reports of a worker: that it has mounted, perhaps warnings, then one more.
+    pub(in crate::cli) fn of_worker(input: R) -> Self {
+        Reports {
+            input: BufReader::new(input),
+            may_mount: true,
+            warnings: limits::EARLY_LINES + 1,
+            is_over: false,
+        }
+    }
+
+    /// The reports of a supervisor: perhaps warnings, then one more.
+    pub(in crate::cli) fn of_supervisor(input: R) -> Self {
+        Reports {
+            may_mount: false,
+            ..Self::of_worker(input)
+        }
+    }
+
+    /// The next one; `None` where no more come.
+    ///
+    /// # Errors
+    /// [`Garbled`], after which nothing is worth reading.
+    pub(in crate::cli) fn next(&mut self) -> Result<Option<Report>, Garbled> {
+        let mut line = Vec::new();
+        let limit = u64::try_from(limits::REPORT_BYTES).map_err(|_| Garbled)?;
+        let read = self.input.by_ref().take(limit).read_until(b'\n', &mut line);
+        // A pipe that cannot be read has ended.
+        if read.unwrap_or(0) == 0 {
+            return Ok(None);
+        }
+        let report = str::from_utf8(&line).ok().and_then(Report::parse);
+        let report = report.filter(|_| !self.is_over).ok_or(Garbled)?;
+        match report {
+            Report::Mounted if !self.may_mount => return Err(Garbled),
+            Report::Mounted => self.may_mount = false,
+            Report::Warning(_) if self.may_mount || self.warnings == 0 => return Err(Garbled),
+            Report::Warning(_) => self.warnings -= 1,
+            Report::Ready if self.may_mount => return Err(Garbled),
+            Report::Ready | Report::Failed(_) => self.is_over = true,
+        }
+        Ok(Some(report))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(lines: &[u8]) -> (Vec<Report>, bool) {
+        let mut reports = Reports::of_worker(lines);
+        let mut read = Vec::new();
+        loop {
+            match reports.next() {
+                Ok(Some(report)) => read.push(report),
+                Ok(None) => return (read, true),
+                Err(Garbled) => return (read, false),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_sent_is_read() {
+        let reports = [
+            Report::Mounted,
+            Report::warning(Path::new("a.h5"), "a.h5: cut off"),
+            Report::failure(Path::new("a\nb.h5"), "a.h5: no \\ at all\n"),
+        ];
+        let mut lines = Vec::new();
+        for report in &reports {
+            report.send(&mut lines).unwrap();
+        }
+        assert_eq!(read(&lines), (reports.to_vec(), true));
+        assert_eq!(
+            read(b"mounted\nready\n").0,
+            [Report::Mounted, Report::Ready]
+        );
+        let one = Reports::of_supervisor(&b"ready\n"[..]).next();
+        assert_eq!(one, Ok(Some(Report::Ready)));
+    }
+
+    #[test]
+    fn warnings_have_a_bound() {
+        let most = limits::EARLY_LINES + 1;
+        let lines = |count| [b"mounted\n".as_slice(), &b"warning x: y\n".repeat(count)].concat();
+        assert_eq!(read(&lines(most)).0.len(), 1 + most);
+        assert!(read(&lines(most)).1 && !read(&lines(most + 1)).1);
+    }
+
+    #[test]
+    fn each_comes_once_and_in_its_turn() {
+        for (lines, good) in [
+            (&b"ready\n"[..], 0),
+            (b"mounted\nmounted\n", 1),
+            (b"mounted\nready\nready\n", 2),
+            (b"warning x: y\nmounted\n", 0),
+            (b"mounted\nready\nwarning x: y\n", 2),
+            (b"mounted\nready\nmounted\n", 2),
+            (b"mounted\nready\nfailed x: y\n", 2),
+            (b"failed x: y\nfailed x: y\n", 1),
+            (b"mounted 0:44\n", 0),
+            (b"mounted", 0),
+            (b"\n", 0),
+            (b"failed \xff\n", 0),
+            (b"anything\n", 0),
+        ] {
+            let (reports, is_whole) = read(lines);
+            assert_eq!((reports.len(), is_whole), (good, false), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_read_as_far_as_a_bound() {
+        let mut sent = 0_usize;
+        let flood = std::iter::repeat_with(|| {
+            sent += 1;
+            b'x'
+        });
+        struct Endless<I>(I);
+        impl<I: Iterator<Item = u8>> Read for Endless<I> {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                buffer
+                    .iter_mut()
+                    .for_each(|byte| *byte = self.0.next().unwrap());
+                Ok(buffer.len())
+            }
+        }
+        assert_eq!(Reports::of_worker(Endless(flood)).next(), Err(Garbled));
+        assert!(sent <= limits::REPORT_BYTES * 2, "{sent}");
+    }
+
+    #[test]
+    fn what_a_worker_says_has_no_power_over_a_terminal() {
+        let report = read("failed a\x1b[2J\u{202e}\\n\n".as_bytes()).0;
+        let shown = Report::Failed("a\\u{1b}[2J\\u{202e}\\n".to_owned());
+        assert_eq!(report, [shown]);
+    }
+}

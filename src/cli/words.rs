@@ -1,0 +1,11 @@
+//! What is said to the user: help, pages of the manual, messages, logs, colours.
+
+pub(in crate::cli) mod advice;
+pub(in crate::cli) mod complaint;
+pub(in crate::cli) mod completions;
+pub(in crate::cli) mod logging;
+pub(in crate::cli) mod manual;
+pub(in crate::cli) mod printable;
+pub(in crate::cli) mod progress;
+pub(in crate::cli) mod secrets;
+pub(in crate::cli) mod style;

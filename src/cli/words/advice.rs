@@ -1,0 +1,118 @@
+//! What a user who mounts is told besides: what he may not have meant, and what he may not expect.
+
+use std::ffi::OsStr;
+use std::path::{Component, Path};
+
+use nix::errno::Errno;
+
+use crate::cli::args::{Mount, Program};
+use crate::cli::words::logging;
+use crate::cli::words::printable::printable;
+use crate::error::{Error, Result};
+
+/// Refuses a mount that cannot be meant.
+///
+/// # Errors
+/// `Usage` where the source is a word that is no command either, or a place cannot be reached
+/// because the program that serves it is gone.
+pub(in crate::cli) fn refuse(program: Program, mount: &Mount) -> Result<()> {
+    if let Some(source) = mount.source.path() {
+        if program == Program::Command && is_word(source) && !source.exists() {
+            let word = source.display();
+            let text = format!("{word}: no such command or file (see `h5fs --help`)");
+            return Err(Error::Usage(printable(&text)));
+        }
+        refuse_dead(source, "it lies on a mount whose program is gone")?;
+    }
+    refuse_dead(
+        &mount.mountpoint,
+        "the program that served the mount there is gone",
+    )
+}
+
+/// A name without a dot: that of a command, rather than that of a file.
+fn is_word(path: &Path) -> bool {
+    let mut parts = path.components();
+    let (first, rest) = (parts.next(), parts.next());
+    let is_name = matches!(first, Some(Component::Normal(name)) if name == path.as_os_str());
+    is_name && rest.is_none() && !path.as_os_str().as_encoded_bytes().contains(&b'.')
+}
+
+fn refuse_dead(path: &Path, reason: &str) -> Result<()> {
+    let errno = path.metadata().err().and_then(|error| error.raw_os_error());
+    if errno != Some(Errno::ENOTCONN as i32) {
+        return Ok(());
+    }
+    let dead = path.ancestors().filter(|parent| is_dead(parent)).last();
+    let dead = dead.unwrap_or(path).display();
+    let path = path.display();
+    let text =
+        format!("{path}: {reason}; `fusermount3 -u {dead}` (root: `umount {dead}`) clears it");
+    Err(Error::Usage(printable(&text)))
+}
+
+fn is_dead(path: &Path) -> bool {
+    let errno = path.metadata().err().and_then(|error| error.raw_os_error());
+    errno == Some(Errno::ENOTCONN as i32)
+}
+
+/// What is worth a line once the mount is there.
+pub(in crate::cli) fn of(program: Program, mount: &Mount) -> Vec<String> {
+    let point = mount.mountpoint.display();
+    let is_empty = |path: &Path| {
+        path.read_dir()
+            .is_ok_and(|mut names| names.next().is_none())
+    };
+    let mut advice = Vec::new();
+    // mount(8) says it to every helper.
+    if program == Program::Command && mount.settings.asks_to_write {
+        advice.push("warning: -o rw: the mount is read-only all the same".to_owned());
+    }
+    if let Some(level) = logging::unknown_level() {
+        advice.push(format!(
+            "warning: H5FS_LOG: `{level}` is no level; they are off, error, warn, info, debug, \
+             trace"
+        ));
+    }
+    if mount.mountpoint.is_dir() && !is_empty(&mount.mountpoint) {
+        advice.push(format!(
+            "warning: {point}: is not empty; the mount hides what is in it"
+        ));
+    }
+    if let Some(source) = mount.source.path().filter(|source| is_zarr(source)) {
+        let source = source.display();
+        advice.push(format!(
+            "warning: {source}: is a Zarr store, which is shown as a directory of ordinary files; \
+             zarr-python reads it as arrays"
+        ));
+    }
+    advice.iter().map(|text| printable(text)).collect()
+}
+
+fn is_zarr(directory: &Path) -> bool {
+    let documents = ["zarr.json", ".zgroup", ".zarray"].map(OsStr::new);
+    documents.iter().any(|name| directory.join(name).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_told_from_names_of_files() {
+        for word in ["info", "dump", "ls-files"] {
+            assert!(is_word(Path::new(word)), "{word}");
+        }
+        for name in ["a.h5", "./info", "/info", "sub/info", "info/", "..", ""] {
+            assert!(!is_word(Path::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_store_is_known_by_its_documents() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(!is_zarr(directory.path()));
+        std::fs::write(directory.path().join(".zgroup"), "{}").unwrap();
+        assert!(is_zarr(directory.path()));
+    }
+}

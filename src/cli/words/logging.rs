@@ -1,0 +1,398 @@
+//! Where log lines go: standard error in the foreground, else a file, else syslog. Where there is
+//! no syslog, the lines of before the mount is up are kept for who mounts.
+//!
+//! The environment variable H5FS_LOG holds the level, in env_logger's syntax. A damaged file that
+//! is read over and over must not fill a disk, so lines are rationed; how many were left out is
+//! said.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use env_logger::{Builder, Env, Target, WriteStyle};
+use log::{Level, LevelFilter, Log, Metadata, Record};
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+
+use crate::cli::args::Mount;
+use crate::cli::words::printable::printable;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory::lock::lock;
+
+/// Where log lines go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// Standard error.
+    Terminal,
+    /// The end of this file; each line says which mount it is about.
+    File { path: PathBuf, mount: PathBuf },
+    /// The socket of the system's log; each line says which mount it is about.
+    System { mount: PathBuf },
+}
+
+impl Destination {
+    /// Where the lines of this mount go.
+    pub(crate) fn of(mount: &Mount) -> Self {
+        let point = std::path::absolute(&mount.mountpoint);
+        let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
+        match &mount.settings.log_file {
+            _ if mount.foreground => Destination::Terminal,
+            Some(path) => Destination::File {
+                path: path.clone(),
+                mount: point,
+            },
+            None => Destination::System { mount: point },
+        }
+    }
+}
+
+/// Lines of before the mount is up that no syslog takes; inside `None`, no more are kept.
+#[derive(Clone)]
+pub(crate) struct Early(Arc<Mutex<Option<Vec<String>>>>);
+
+impl Early {
+    /// Lines are kept where those for `destination` would go nowhere.
+    fn of(destination: &Destination) -> Self {
+        let is_system = matches!(destination, Destination::System { .. });
+        let is_lost = is_system && Syslog::connect().is_err();
+        Early(Arc::new(Mutex::new(is_lost.then(Vec::new))))
+    }
+
+    /// Hands them out. Later ones are not kept.
+    pub(crate) fn take(&self) -> Vec<String> {
+        lock(&self.0).take().unwrap_or_default()
+    }
+
+    /// Keeps one, up to a bound.
+    fn keep(&self, record: &Record<'_>) {
+        if let Some(lines) = lock(&self.0).as_mut()
+            && lines.len() < limits::EARLY_LINES
+        {
+            let text = printable(&record.args().to_string());
+            lines.push(format!("{}: {text}", name(record.level())));
+        }
+    }
+}
+
+/// Starts logging; a panic is logged from then on too. What nobody takes early is handed out.
+///
+/// # Errors
+/// `Io` where the log file cannot be opened.
+pub(crate) fn start(destination: &Destination) -> Result<Early> {
+    // fuser warns of each mount that somebody else took away first, which is the ordinary way to
+    // end one.
+    let levels = Env::new().filter_or("H5FS_LOG", "warn,fuser::mnt=off,fuser::session=error");
+    let mut builder = Builder::from_env(levels);
+    builder.write_style(WriteStyle::Never);
+    match destination {
+        Destination::Terminal => {
+            builder.target(Target::Stderr).format(format_plain);
+        }
+        Destination::File { path, mount } => {
+            let mount = mount.clone();
+            builder
+                .target(Target::Pipe(Box::new(open_file(path)?)))
+                .format(move |out, record| format_dated(out, record, &mount));
+        }
+        Destination::System { mount } => {
+            let mount = mount.clone();
+            builder
+                .target(Target::Pipe(Box::new(Syslog::new())))
+                .format(move |out, record| format_syslog(out, record, &mount));
+        }
+    }
+    let early = Early::of(destination);
+    install(builder.build(), early.clone());
+    std::panic::set_hook(Box::new(|panic| log::error!("{panic}")));
+    Ok(early)
+}
+
+/// The first word of H5FS_LOG that is no level: `MODULE=LEVEL` is one, and so is a module of this
+/// program or of a library.
+pub(crate) fn unknown_level() -> Option<String> {
+    let value = std::env::var("H5FS_LOG").ok()?;
+    unknown_level_in(&value)
+}
+
+fn unknown_level_in(value: &str) -> Option<String> {
+    let (filters, _) = value.split_once('/').unwrap_or((value, ""));
+    let mut words = filters.split(',').map(str::trim);
+    let is_known = |word: &str| {
+        let level = word.rsplit_once('=').map_or(word, |(_, level)| level);
+        let is_module = word == "h5fs" || word.contains("::");
+        word.is_empty() || level.parse::<LevelFilter>().is_ok() || is_module
+    };
+    words.find(|word| !is_known(word)).map(str::to_owned)
+}
+
+/// Opens the file whose end log lines go to. Of a named pipe, opening does not wait for a reader,
+/// and lines that its reader does not keep up with are lost.
+fn open_file(path: &Path) -> Result<File> {
+    let opened = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .custom_flags(OFlag::O_NONBLOCK.bits())
+        .open(path);
+    opened.map_err(|error| match error.raw_os_error() {
+        Some(errno) if Errno::from_raw(errno) == Errno::ENXIO => {
+            Error::Usage(format!("{}: nobody reads this pipe", path.display()))
+        }
+        _ => Error::io(&error, path.display().to_string()),
+    })
+}
+
+fn install(inner: env_logger::Logger, early: Early) {
+    let level = inner.filter();
+    let rationed = Rationed {
+        inner,
+        early,
+        ration: Mutex::new(Ration::new(Instant::now())),
+    };
+    // It fails only where a logger stands already; then that one serves.
+    if log::set_boxed_logger(Box::new(rationed)).is_ok() {
+        log::set_max_level(level);
+    }
+}
+
+fn format_plain(out: &mut env_logger::fmt::Formatter, record: &Record<'_>) -> io::Result<()> {
+    let text = printable(&record.args().to_string());
+    writeln!(out, "h5fs: {}: {text}", name(record.level()))
+}
+
+fn format_dated(
+    out: &mut env_logger::fmt::Formatter,
+    record: &Record<'_>,
+    mount: &Path,
+) -> io::Result<()> {
+    let text = text_about(mount, name(record.level()), record);
+    let (time, process) = (out.timestamp(), std::process::id());
+    writeln!(out, "{time} h5fs[{process}]: {text}")
+}
+
+/// The text of a line that says which mount it is about: the mount point, a word unless there is
+/// none, and what is said of them.
+fn text_about(mount: &Path, word: &str, record: &Record<'_>) -> String {
+    let (mount, text) = (mount.display().to_string(), record.args().to_string());
+    let about = format!("{mount}: ");
+    // Some lines name the mount themselves.
+    let text = text.strip_prefix(&about).unwrap_or(&text);
+    let word = if word.is_empty() {
+        String::new()
+    } else {
+        format!("{word}: ")
+    };
+    printable(&format!("{about}{word}{text}"))
+}
+
+/// RFC 3164 without the date, which the receiver of the line sets (section 4.3.2): it knows the
+/// time zone.
+fn format_syslog(
+    out: &mut env_logger::fmt::Formatter,
+    record: &Record<'_>,
+    mount: &Path,
+) -> io::Result<()> {
+    const FACILITY_DAEMON: u8 = 3;
+    let severity = match record.level() {
+        Level::Error => 3,
+        Level::Warn => 4,
+        Level::Info => 6,
+        Level::Debug | Level::Trace => 7,
+    };
+    let text = text_about(mount, "", record);
+    let priority = FACILITY_DAEMON * 8 + severity;
+    write!(out, "<{priority}>h5fs[{}]: {text}", std::process::id())
+}
+
+fn name(level: Level) -> &'static str {
+    match level {
+        Level::Error => "error",
+        Level::Warn => "warning",
+        Level::Info => "info",
+        Level::Debug => "debug",
+        Level::Trace => "trace",
+    }
+}
+
+/// The connection to /dev/log. Each `write` is one datagram; without a listener it goes nowhere.
+///
+/// It is made at once: a process in its cage connects to nobody any more. A listener that is
+/// started anew at a socket of its own does not hear that process; one whose socket outlives it
+/// (systemd's) does.
+struct Syslog(Option<UnixDatagram>);
+
+impl Syslog {
+    fn new() -> Self {
+        Syslog(Self::connect().ok())
+    }
+
+    fn connect() -> io::Result<UnixDatagram> {
+        let socket = UnixDatagram::unbound()?;
+        socket.connect("/dev/log")?;
+        // A listener that hangs must not make the filesystem hang.
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    }
+}
+
+impl Write for Syslog {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let sent = self
+            .0
+            .as_ref()
+            .is_some_and(|socket| socket.send(line).is_ok());
+        if !sent {
+            // The listener may have been restarted.
+            self.0 = Self::connect().ok();
+            if let Some(socket) = &self.0 {
+                let _ = socket.send(line);
+            }
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A logger that lets lines through as far as the ration goes.
+struct Rationed {
+    inner: env_logger::Logger,
+    early: Early,
+    ration: Mutex<Ration>,
+}
+
+impl Log for Rationed {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.inner.enabled(metadata)
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if !self.inner.matches(record) || may_tell_secrets(record.target()) {
+            return;
+        }
+        let admitted = lock(&self.ration).admit(Instant::now());
+        if let Some(left_out) = admitted {
+            self.tell(left_out);
+            self.early.keep(record);
+            self.inner.log(record);
+        }
+    }
+
+    fn flush(&self) {
+        let left_out = std::mem::take(&mut lock(&self.ration).left_out);
+        self.tell(left_out);
+        self.inner.flush();
+    }
+}
+
+/// Whether a library logs what it sends and receives: URLs and headers hold secrets.
+fn may_tell_secrets(target: &str) -> bool {
+    let library = target.split("::").next().unwrap_or_default();
+    library.starts_with("ureq") || library.starts_with("reqsign") || library.starts_with("rustls")
+}
+
+impl Rationed {
+    fn tell(&self, left_out: u64) {
+        if left_out > 0 {
+            // One statement: before Rust 1.89 no text of `format_args` outlives its own.
+            self.inner.log(
+                &Record::builder()
+                    .level(Level::Warn)
+                    .target("h5fs::log")
+                    .args(format_args!("{left_out} lines were left out here"))
+                    .build(),
+            );
+        }
+    }
+}
+
+/// A token bucket: so many lines at once, then so many a second.
+#[derive(Debug)]
+struct Ration {
+    tokens: f64,
+    filled: Instant,
+    left_out: u64,
+}
+
+impl Ration {
+    const AT_ONCE: f64 = 100.0;
+    const A_SECOND: f64 = 10.0;
+
+    fn new(now: Instant) -> Self {
+        Ration {
+            tokens: Self::AT_ONCE,
+            filled: now,
+            left_out: 0,
+        }
+    }
+
+    /// Whether a line may pass now; if so, how many were left out since the last one.
+    fn admit(&mut self, now: Instant) -> Option<u64> {
+        let passed = now.saturating_duration_since(self.filled).as_secs_f64();
+        self.tokens = (self.tokens + passed * Self::A_SECOND).min(Self::AT_ONCE);
+        self.filled = now;
+        if self.tokens < 1.0 {
+            self.left_out += 1;
+            return None;
+        }
+        self.tokens -= 1.0;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn early_lines_have_a_bound_and_an_end() {
+        let early = Early(Arc::new(Mutex::new(Some(Vec::new()))));
+        let keep = || {
+            let mut line = Record::builder();
+            early.keep(&line.level(Level::Warn).args(format_args!("a\nb")).build());
+        };
+        (0..=limits::EARLY_LINES).for_each(|_| keep());
+        let lines = early.take();
+        assert_eq!(lines, vec!["warning: a\\nb"; limits::EARLY_LINES]);
+        keep();
+        assert!(early.take().is_empty());
+        let of_terminal = Early::of(&Destination::Terminal);
+        assert!(lock(&of_terminal.0).is_none());
+    }
+
+    #[test]
+    fn words_that_are_no_levels_are_found() {
+        for known in [
+            "",
+            "off",
+            "WARN,h5fs::fs=trace",
+            "debug/text",
+            "h5fs",
+            "fuser::mnt",
+        ] {
+            assert_eq!(unknown_level_in(known), None, "{known}");
+        }
+        assert_eq!(unknown_level_in("info,bogus"), Some("bogus".to_owned()));
+        assert_eq!(unknown_level_in("m=loud"), Some("m=loud".to_owned()));
+    }
+
+    #[test]
+    fn lines_are_rationed_and_the_rest_is_counted() {
+        let start = Instant::now();
+        let mut ration = Ration::new(start);
+        let passed = (0..150).filter(|_| ration.admit(start).is_some()).count();
+        assert_eq!(passed, 100);
+        // A tenth of a second later there is room for one more line.
+        let later = start + Duration::from_millis(150);
+        assert_eq!(ration.admit(later), Some(50));
+        assert_eq!(ration.admit(later), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! How far a long command has come, on one line of standard error, if that is a terminal.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use crate::cli::words::style;
+
+/// How often the line is written anew.
+pub(in crate::cli) const TICK: Duration = Duration::from_millis(100);
+
+/// The work done so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::cli) struct Done {
+    pub(in crate::cli) objects: u64,
+    pub(in crate::cli) bytes: u64,
+}
+
+/// The line; it is gone when this is dropped.
+pub(in crate::cli) struct Progress {
+    wanted: bool,
+    shown: bool,
+    started: Instant,
+    written: Instant,
+}
+
+impl Progress {
+    pub(in crate::cli) fn new() -> Self {
+        let now = Instant::now();
+        Progress {
+            wanted: style::moves_cursor(&io::stderr()),
+            shown: false,
+            started: now,
+            written: now,
+        }
+    }
+
+    /// Whether it is time to write the line.
+    pub(in crate::cli) fn is_due(&self) -> bool {
+        self.wanted && self.written.elapsed() >= TICK
+    }
+
+    /// Writes the line, if it is time to.
+    pub(in crate::cli) fn show(&mut self, done: Done) {
+        self.write(|elapsed| line(done, elapsed));
+    }
+
+    /// The same for several files, so many of which have been read.
+    pub(in crate::cli) fn show_of(&mut self, files: u64, done: Done) {
+        self.write(|elapsed| format!("{files} files, {}", line(done, elapsed)));
+    }
+
+    fn write(&mut self, line: impl FnOnce(Duration) -> String) {
+        if self.is_due() {
+            self.written = Instant::now();
+            self.shown = true;
+            let line = line(self.started.elapsed());
+            // Nobody misses a line that cannot be shown.
+            let _ = write!(io::stderr(), "\r{line}\x1b[K");
+        }
+    }
+
+    /// Makes room for other lines.
+    pub(in crate::cli) fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// The rate is that of bytes, or of objects where no bytes are read.
+fn line(done: Done, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64().max(f64::EPSILON);
+    let Done { objects, bytes } = done;
+    if bytes == 0 {
+        format!("{objects} objects, {:.0}/s", objects as f64 / seconds)
+    } else {
+        let rate = amount(bytes as f64 / seconds);
+        format!("{objects} objects, {}, {rate}/s", amount(bytes as f64))
+    }
+}
+
+/// Bytes for people.
+fn amount(bytes: f64) -> String {
+    let mut amount = bytes;
+    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
+        if amount < 1024.0 {
+            let digits = if unit == "B" || amount >= 100.0 { 0 } else { 1 };
+            return format!("{amount:.digits$} {unit}");
+        }
+        amount /= 1024.0;
+    }
+    format!("{amount:.1} PiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_reads_well() {
+        let second = Duration::from_secs(2);
+        let done = |objects, bytes| Done { objects, bytes };
+        assert_eq!(line(done(600, 0), second), "600 objects, 300/s");
+        assert_eq!(
+            line(done(7, 3 << 29), second),
+            "7 objects, 1.5 GiB, 768 MiB/s"
+        );
+        assert_eq!(line(done(1, 900), second), "1 objects, 900 B, 450 B/s");
+    }
+}

@@ -1,0 +1,58 @@
+//! Secrets of a command line: the query of a presigned URL, the password before a host.
+//!
+//! Everybody may read the command lines of all processes. So a command that is called with such a
+//! URL starts itself again at once with the URL as messages show it, and hands the secret on in its
+//! environment, which only its user may read. The process that parses has neither.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+
+use crate::cli::call::{Call, Role};
+use crate::source::location::{Location, Url};
+
+/// The variable with the URLs as the user wrote them, one in each line: a URL of HTTP has no
+/// spaces.
+pub(in crate::cli) const VARIABLE: &str = "H5FS_SECRET_URLS";
+
+/// Starts the command again if its arguments hold a secret. It returns only if that fails.
+pub(in crate::cli) fn conceal(call: &Call) -> Option<io::Error> {
+    let shown: Vec<_> = call.arguments.iter().map(shown).collect();
+    let secrets: Vec<&str> = (call.arguments.iter().zip(&shown))
+        .filter(|(argument, shown)| argument != shown)
+        .filter_map(|(argument, _)| argument.to_str())
+        .collect();
+    if secrets.is_empty() {
+        return None;
+    }
+    let again = Call {
+        program: call.program,
+        role: Role::Launcher,
+        arguments: shown,
+    };
+    match again.again(Role::Launcher) {
+        Ok(mut command) => Some(command.env(VARIABLE, secrets.join("\n")).exec()),
+        Err(error) => Some(error),
+    }
+}
+
+/// An argument without the secrets of a URL.
+fn shown(argument: &OsString) -> OsString {
+    match Location::parse(argument.clone()) {
+        Ok(Location::Url(url)) if url.has_secrets() => url.to_string().into(),
+        _ => argument.clone(),
+    }
+}
+
+/// The URL with the secrets that it was given with.
+pub(in crate::cli) fn revealed(url: &Url) -> Url {
+    let given = std::env::var(VARIABLE).unwrap_or_default();
+    let urls = given
+        .lines()
+        .filter_map(|line| match Location::parse(line.into()) {
+            Ok(Location::Url(url)) => Some(url),
+            _ => None,
+        });
+    let mut same = urls.filter(|given| given.to_string() == url.to_string());
+    same.next().unwrap_or_else(|| url.clone())
+}

@@ -1,0 +1,420 @@
+//! A directory of files, shown as one tree: each data file is a directory in its place.
+//!
+//! | file | content |
+//! |---|---|
+//! | `requests` | the requests of the kernel |
+//! | `entries` | files and directories that the kernel knows, their numbers and paths |
+//! | `look` | what stands at a path: a directory, a data file, another file, a link |
+//! | `members`, `opening` | the data files that are open; how one is opened |
+//! | `ordinary` | the files that are shown as they are |
+//! | `status` | what the mount does, as a text |
+//! | `inner` | the numbers of the inodes within data files |
+//! | `listing` | what is in a directory |
+//! | `top` | names at the top, where `.h5fs` is ours |
+//!
+//! Nothing is read before it is asked for. Names and attributes are valid for a second, and each
+//! listing reads its directory, so a file that comes, goes or changes is seen without a watch. What
+//! is inside of a data file is answered by a [`Filesystem`], as if that file were mounted alone.
+
+mod entries;
+mod heavy;
+mod inner;
+mod listing;
+mod look;
+mod members;
+mod opening;
+mod ordinary;
+mod requests;
+mod status;
+mod top;
+
+use std::ffi::OsStr;
+use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use lru::LruCache;
+use nix::errno::Errno;
+
+use crate::array::{CancelToken, Engine, HeldMemory};
+use crate::error::{Error, Result};
+use crate::fs::errno::{self, is_fault, stale};
+use crate::fs::filesystem::Filesystem;
+use crate::fs::forest::archive::entries::{
+    ERRORS, Entries, METRICS, ORIGINAL, Place, STATUS, VIEWS, is_entry,
+};
+use crate::fs::forest::archive::inner::Inner;
+use crate::fs::forest::archive::look::{Found, Look};
+use crate::fs::forest::archive::members::{Member, Members};
+use crate::fs::forest::archive::opening::Opener;
+use crate::fs::forest::archive::ordinary::{OrdinaryFile, OrdinaryFiles};
+use crate::fs::name;
+use crate::fs::options::Options;
+use crate::fs::requests::{Ino, Requests};
+use crate::fs::stat::{Entry, Kind};
+use crate::fs::state::errors::Errors;
+use crate::fs::state::handle::{Caching, Handle, Handles, Openable, Opened};
+use crate::fs::state::inode::ROOT;
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::source::directory::{Directory, Names};
+use crate::source::identity::Identity;
+use crate::source::local::changes::Changes;
+use crate::view::texts::text::Text;
+
+/// Paths whose last failure is remembered.
+const LOGGED: NonZeroUsize = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap();
+
+/// The name of the files' own bytes in `.h5fs`.
+const ORIGINALS: &[u8] = b"original";
+
+/// A file there that tells what the mount does.
+struct Told {
+    name: &'static [u8],
+    ino: Ino,
+    text: fn(&Archive) -> Vec<u8>,
+}
+
+/// All of them.
+const TOLD: &[Told] = &[
+    Told {
+        name: b"status",
+        ino: STATUS,
+        text: Archive::status_text,
+    },
+    Told {
+        name: b"metrics",
+        ino: METRICS,
+        text: Archive::metrics_text,
+    },
+    Told {
+        name: b"errors",
+        ino: ERRORS,
+        text: |archive| archive.errors.text(),
+    },
+];
+
+impl Told {
+    /// How the directory lists it.
+    const fn fixed(&self) -> Fixed {
+        (self.name, self.ino, Kind::File)
+    }
+}
+
+/// The names in `.h5fs`.
+const VIEW_NAMES: &[Fixed] = &[
+    (ORIGINALS, ORIGINAL, Kind::Directory),
+    TOLD[0].fixed(),
+    TOLD[1].fixed(),
+    TOLD[2].fixed(),
+];
+
+/// The name under which a data file that cannot be read says why.
+const ERROR: &[u8] = b"user.h5fs.error";
+
+/// A directory of files.
+pub struct Archive {
+    options: Options,
+    root: Arc<dyn Directory>,
+    engine: Arc<Engine>,
+    look: Look,
+    entries: Entries,
+    inner: Inner,
+    members: Members,
+    handles: Handles<Open>,
+    /// The paths whose last failure is in the log.
+    logged: Mutex<LruCache<PathBuf, String>>,
+    /// Of all files.
+    errors: Arc<Errors>,
+    ordinary: OrdinaryFiles,
+    started: Instant,
+}
+
+/// A name that stands always, its number and its kind.
+type Fixed = (&'static [u8], Ino, Kind);
+
+/// What an inode number stands for.
+enum Target {
+    /// `.h5fs` at the root.
+    Views,
+    /// A file there that tells of the mount.
+    Told(&'static Told),
+    /// An entry, and its path from the root.
+    Entry(Place, PathBuf),
+    /// An inode within a data file, by its number there.
+    Inner(Arc<Member>, Ino),
+}
+
+/// An open file or directory.
+struct Open {
+    content: Content,
+    _held: HeldMemory,
+}
+
+/// An open file or directory within a data file.
+struct InnerOpen {
+    member: Arc<Member>,
+    /// Its number there.
+    local: Ino,
+    is_directory: bool,
+    /// The state of a growing file in which it stays.
+    state: Option<Identity>,
+    is_given_up: bool,
+}
+
+impl Openable for Open {
+    fn is_given_up(&self) -> bool {
+        matches!(&self.content, Content::Inner(inner) if inner.is_given_up)
+    }
+
+    /// A member says so itself.
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+enum Content {
+    Inner(InnerOpen),
+    File(OrdinaryFile),
+    Directory {
+        ino: Ino,
+        names: Mutex<Box<dyn Names>>,
+    },
+    Text(Text),
+    /// `.h5fs`, or a data file that cannot be read.
+    Fixed {
+        ino: Ino,
+        names: &'static [Fixed],
+    },
+}
+
+impl Archive {
+    /// The files beneath `root`; `changes` tells of changes of those that are open.
+    pub fn new(root: Arc<dyn Directory>, changes: Option<Arc<Changes>>, options: &Options) -> Self {
+        let engine = Engine::new(options.cache_size, options.threads);
+        let errors = Arc::<Errors>::default();
+        let opener = Opener::new(&root, (&engine, &errors), changes, options);
+        Archive {
+            options: options.clone(),
+            look: Look::new(&root, options),
+            members: Members::new(
+                Box::new(move |opening| opener.open(opening)),
+                options.open_files,
+            ),
+            root,
+            engine,
+            entries: Entries::default(),
+            inner: Inner::default(),
+            handles: Handles::default(),
+            logged: Mutex::new(LruCache::sparse(LOGGED)),
+            errors,
+            ordinary: OrdinaryFiles::default(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Logs, once, why the file `path` cannot be read.
+    fn note(&self, path: &Path, error: &Error) {
+        if matches!(error, Error::NotFound) || error.is_passing() && !is_denied(error) {
+            return;
+        }
+        let text = error.to_string();
+        let name = path.display().to_string();
+        let reason = text.strip_prefix(&format!("{name}: ")).unwrap_or(&text);
+        let mut logged = lock(&self.logged);
+        if logged.get(path).is_none_or(|known| known != reason) {
+            log::warn!("{}: {reason}", name.escape_debug());
+            self.errors.add(&name.escape_debug().to_string(), reason);
+            logged.put(path.to_path_buf(), reason.to_owned());
+        }
+    }
+
+    fn target(&self, ino: Ino) -> Result<Target> {
+        if ino == VIEWS {
+            return Ok(Target::Views);
+        }
+        if let Some(told) = TOLD.iter().find(|told| told.ino == ino) {
+            return Ok(Target::Told(told));
+        }
+        if is_entry(ino) {
+            let (place, path) = self.entries.get(ino).ok_or_else(stale)?;
+            return Ok(Target::Entry(place, path));
+        }
+        let (member, local) = self.inner.get(ino).ok_or_else(stale)?;
+        Ok(Target::Inner(member, local))
+    }
+
+    /// Looks at what stands at `path`, the entry that was last known as `known`.
+    fn found(&self, path: &Path, is_original: bool, known: Option<Place>) -> Result<Found> {
+        self.look.at(path, is_original, known)
+    }
+
+    /// Counts a lookup of `name` in the directory `parent` with the path `path`, and describes it.
+    fn enter(&self, parent: Ino, of: (&Path, bool), name: &[u8]) -> Result<Entry> {
+        let (path, is_original) = of;
+        if parent == ROOT && name == name::VIEWS {
+            return self.fixed(VIEWS);
+        }
+        let name = top::real_name(parent == ROOT, name);
+        let path = path.join(OsStr::from_bytes(&name));
+        let known = self.entries.known(parent, &name);
+        let found = self.found(&path, is_original, known)?;
+        Ok(self.enter_found((parent, is_original), &name, (&path, &found)))
+    }
+
+    /// Counts a lookup of `name` in the directory `parent`, where `found` was found, and describes
+    /// it.
+    fn enter_found(
+        &self,
+        (parent, is_original): (Ino, bool),
+        name: &[u8],
+        (path, found): (&Path, &Found),
+    ) -> Entry {
+        let place = found.place(parent, is_original);
+        let ino = self.entries.enter(name, place);
+        self.look.entry(ino, found, (path, is_original))
+    }
+
+    /// The entry of a directory that stands always.
+    fn fixed(&self, ino: Ino) -> Result<Entry> {
+        let path = Path::new("");
+        let found = self.found(path, true, None)?;
+        Ok(self.look.entry(ino, &found, (path, true)))
+    }
+
+    /// Has the filesystem of the data file with the entry `ino` answer. Outside, why it cannot be
+    /// opened.
+    fn ask_data_file<T>(
+        &self,
+        (ino, path): (Ino, &Path),
+        cancel: &CancelToken,
+        answer: impl FnOnce(&Filesystem) -> Result<T>,
+    ) -> Result<Result<T>> {
+        let member = self.members.get(ino, path);
+        let answered = self
+            .members
+            .ask(&member, cancel, |filesystem| Ok(answer(filesystem)));
+        answered.map_err(|error| self.unopened(path, error))
+    }
+
+    /// Why the data file at `path` cannot be opened; `ESTALE` where it is none.
+    fn unopened(&self, path: &Path, error: Error) -> Error {
+        if own_fault(&error) && self.look.was_mistaken(path) {
+            return stale();
+        }
+        self.note(path, &error);
+        error
+    }
+
+    /// The number that `local` of `member` has in the mount; counted.
+    fn enter_inner(&self, member: &Arc<Member>, local: Ino) -> Ino {
+        let (ino, is_new) = self.inner.enter(member, local);
+        if is_new {
+            self.members.use_once_more(member);
+        }
+        ino
+    }
+
+    /// Opens the entry `ino`, a file that is shown as it is.
+    fn open_ordinary(&self, ino: Ino, place: Place, path: &Path) -> Result<Opened> {
+        let opened = self.root.open(path).map_err(gone);
+        let opened = opened.inspect_err(|error| self.note(path, error))?;
+        if opened.number != place.file {
+            // The kernel has the length of another file, and looks the name up again.
+            return Err(stale());
+        }
+        let (file, caching) = self.ordinary.open(ino, opened.content, path)?;
+        self.insert(Content::File(file), caching)
+    }
+
+    fn insert(&self, content: Content, caching: Caching) -> Result<Opened> {
+        self.insert_as(self.handles.unused(), content, caching)
+    }
+
+    fn insert_as(&self, handle: Handle, content: Content, caching: Caching) -> Result<Opened> {
+        let _held = self.engine.hold(limits::OPEN_HANDLE)?;
+        self.handles
+            .insert(handle, Open { content, _held }, caching)
+    }
+
+    /// Opens `local` of `member`, which has the same handle for it.
+    fn open_inner(
+        &self,
+        (member, local, is_directory): (&Arc<Member>, Ino, bool),
+        cancel: &CancelToken,
+    ) -> Result<Opened> {
+        let handle = self.handles.unused();
+        self.members.ask(member, cancel, |filesystem| {
+            let own = filesystem.open_as(handle, (local, is_directory), cancel)?;
+            let content = Content::Inner(InnerOpen {
+                member: Arc::clone(member),
+                local,
+                is_directory,
+                state: filesystem.stays_in(handle),
+                is_given_up: own.is_given_up,
+            });
+            let caching = match own.caching {
+                // What is listed inside may be of a state that is over, and nothing watches for
+                // that.
+                Caching::Lasting if is_directory => Caching::WhileOpen,
+                caching => caching,
+            };
+            let inserted = self.insert_as(handle, content, caching);
+            if inserted.is_ok() {
+                self.members.use_once_more(member);
+            } else {
+                filesystem.release(handle);
+            }
+            inserted
+        })
+    }
+
+    /// Has the filesystem of an open file's member answer, where `handle` is open again if the
+    /// member was closed meanwhile.
+    fn ask_open<T>(
+        &self,
+        handle: Handle,
+        inner: &InnerOpen,
+        cancel: &CancelToken,
+        answer: impl FnOnce(&Filesystem) -> Result<T>,
+    ) -> Result<T> {
+        self.members.ask(&inner.member, cancel, |filesystem| {
+            if !filesystem.has_open(handle) {
+                filesystem.open_as(handle, (inner.local, inner.is_directory), cancel)?;
+                if filesystem.stays_in(handle) != inner.state {
+                    // Something was appended while the member was closed.
+                    filesystem.release(handle);
+                    return Err(stale());
+                }
+            }
+            answer(filesystem)
+        })
+    }
+}
+
+/// Whether the system has denied it to the user that reads.
+fn is_denied(error: &Error) -> bool {
+    errno::of(error) == Errno::EACCES as i32
+}
+
+/// Why nothing inside of a data file can be had, where that is a fault of the file.
+fn own_fault(error: &Error) -> bool {
+    is_fault(error) || matches!(error, Error::Usage(_))
+}
+
+/// The entry with the number that it has in the mount.
+fn numbered(mut entry: Entry, ino: Ino) -> Entry {
+    entry.ino = ino;
+    entry.attributes.ino = ino;
+    entry
+}
+
+/// What was there, and is not any more, is stale.
+fn gone(error: Error) -> Error {
+    match error {
+        Error::NotFound => stale(),
+        other => other,
+    }
+}

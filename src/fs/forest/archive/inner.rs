@@ -1,0 +1,79 @@
+//! The numbers that the inodes within data files have in the mount of an archive.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use crate::fs::forest::archive::entries::{next, number_within};
+use crate::fs::forest::archive::members::Member;
+use crate::fs::requests::Ino;
+use crate::memory::lock::lock;
+
+/// The inodes within data files that the kernel knows.
+#[derive(Default)]
+pub(super) struct Inner {
+    known: Mutex<HashMap<Ino, Known>>,
+}
+
+struct Known {
+    member: Arc<Member>,
+    /// Its number in the member.
+    local: Ino,
+    lookups: u64,
+}
+
+impl Inner {
+    /// Counts a lookup of the inode `local` of `member`. Returns its number in the mount, and
+    /// whether it was not known before.
+    pub(super) fn enter(&self, member: &Arc<Member>, local: Ino) -> (Ino, bool) {
+        let mut known = lock(&self.known);
+        let mut ino = number_within(member.entry, local);
+        loop {
+            match known.get_mut(&ino) {
+                Some(other) if other.local != local || other.member.entry != member.entry => {
+                    ino = next(ino);
+                }
+                Some(own) => {
+                    own.lookups = own.lookups.saturating_add(1);
+                    return (ino, false);
+                }
+                None => {
+                    let member = Arc::clone(member);
+                    let lookups = 1;
+                    known.insert(
+                        ino,
+                        Known {
+                            member,
+                            local,
+                            lookups,
+                        },
+                    );
+                    return (ino, true);
+                }
+            }
+        }
+    }
+
+    /// Takes back `count` lookups. Returns the member and the number in it, and whether it is
+    /// forgotten now.
+    pub(super) fn forget(&self, ino: Ino, count: u64) -> Option<(Arc<Member>, Ino, bool)> {
+        let mut known = lock(&self.known);
+        let own = known.get_mut(&ino)?;
+        own.lookups = own.lookups.saturating_sub(count);
+        let (member, local) = (Arc::clone(&own.member), own.local);
+        let is_forgotten = own.lookups == 0;
+        if is_forgotten {
+            known.remove(&ino);
+            if known.len() < known.capacity() / 4 {
+                known.shrink_to_fit();
+            }
+        }
+        Some((member, local, is_forgotten))
+    }
+
+    /// The member that the inode `ino` is in, and its number there.
+    pub(super) fn get(&self, ino: Ino) -> Option<(Arc<Member>, Ino)> {
+        let known = lock(&self.known);
+        let own = known.get(&ino)?;
+        Some((Arc::clone(&own.member), own.local))
+    }
+}

@@ -1,0 +1,205 @@
+//! What is in a directory of an archive, and in a data file.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::fs::errno::{refusal, stale};
+use crate::fs::forest::archive::entries::{Place, number, number_within};
+use crate::fs::forest::archive::members::Member;
+use crate::fs::forest::archive::top::shown_name;
+use crate::fs::forest::archive::{Archive, Content, Fixed, numbered};
+use crate::fs::requests::{Detail, Ino, Requests, TakeWithAttributes};
+use crate::fs::stat::{DirEntry, Entry, Kind};
+use crate::fs::state::handle::Handle;
+use crate::fs::state::inode::ROOT;
+use crate::memory::cancel::CancelToken;
+use crate::memory::lock::lock;
+use crate::source::directory::Listed;
+
+use nix::errno::Errno;
+
+/// A directory that is listed.
+struct Directory {
+    ino: Ino,
+    place: Place,
+    /// From the root of the archive.
+    path: PathBuf,
+}
+
+impl Archive {
+    /// Hands the entries of an open directory from `cookie` on to `take`; each that is taken with
+    /// attributes is counted.
+    pub(super) fn list(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        (detail, take): (Detail, &mut TakeWithAttributes<'_>),
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        let open = self.handles.get(handle)?;
+        match &open.content {
+            Content::Inner(inner) if inner.is_directory => {
+                self.ask_open(handle, inner, cancel, |filesystem| {
+                    let take = &mut |listed: DirEntry<'_>, entry: Option<&Entry>| {
+                        self.take_inner(&inner.member, inner.local, &listed, entry, take)
+                    };
+                    filesystem.list_for(handle, cookie, detail, take, cancel)
+                })
+            }
+            Content::Directory { ino, names } => {
+                let (place, path) = self.entries.get(*ino).ok_or_else(stale)?;
+                let directory = Directory {
+                    ino: *ino,
+                    place,
+                    path,
+                };
+                lock(names).visit(cookie, &mut |listed| {
+                    self.take_entry(&directory, listed, detail, take)
+                })
+            }
+            Content::Fixed { ino, names } => {
+                self.list_fixed(*ino, names, cookie, take);
+                Ok(())
+            }
+            _ => Err(refusal(Errno::ENOTDIR, "readdir")),
+        }
+    }
+
+    /// Hands an entry of a member's directory on, with its number in the mount.
+    fn take_inner(
+        &self,
+        member: &Arc<Member>,
+        directory: Ino,
+        listed: &DirEntry<'_>,
+        entry: Option<&Entry>,
+        take: &mut TakeWithAttributes<'_>,
+    ) -> bool {
+        let ino = self.listed_number(member, directory, listed);
+        let is_dot = matches!(listed.name, b"." | b"..");
+        let Some(entry) = entry.filter(|_| !is_dot) else {
+            return take(DirEntry { ino, ..*listed }, None);
+        };
+        let ino = self.enter_inner(member, entry.ino);
+        let is_full = take(DirEntry { ino, ..*listed }, Some(&numbered(*entry, ino)));
+        if is_full && let Some((_, _, true)) = self.inner.forget(ino, 1) {
+            self.members.leave(member.entry);
+        }
+        is_full
+    }
+
+    /// The number of an entry of the directory `directory` of a member.
+    fn listed_number(&self, member: &Member, directory: Ino, listed: &DirEntry<'_>) -> Ino {
+        match (listed.name, listed.ino) {
+            (b"..", _) if directory == ROOT => {
+                let entry = self.entries.get(member.entry);
+                entry.map_or(ROOT, |(place, _)| place.parent)
+            }
+            (_, ROOT) => member.entry,
+            (_, local) => number_within(member.entry, local),
+        }
+    }
+
+    /// Hands an entry of a directory on, with its attributes where they are wanted and it has some.
+    fn take_entry(
+        &self,
+        directory: &Directory,
+        listed: &Listed<'_>,
+        detail: Detail,
+        take: &mut TakeWithAttributes<'_>,
+    ) -> bool {
+        let name = shown_name(directory.ino == ROOT, listed.name);
+        let is_dot = matches!(listed.name, b"." | b"..");
+        let entry = if detail == Detail::Names || is_dot {
+            None
+        } else {
+            self.enter_listed(directory, listed)
+        };
+        let shown = |ino, kind| DirEntry {
+            name: &name,
+            ino,
+            kind,
+            next: listed.next,
+        };
+        let Some(entry) = entry else {
+            let described = self.describe(directory, listed);
+            return described.is_some_and(|(ino, kind)| take(shown(ino, kind), None));
+        };
+        let is_full = take(shown(entry.ino, entry.attributes.kind), Some(&entry));
+        if is_full {
+            self.entries.forget(entry.ino, 1);
+        }
+        is_full
+    }
+
+    /// Counts a lookup of a name that is listed, and describes it; `None` where it cannot be, or
+    /// only by reading a file of a far directory.
+    fn enter_listed(&self, directory: &Directory, listed: &Listed<'_>) -> Option<Entry> {
+        let (ino, is_original) = (directory.ino, directory.place.is_original);
+        let Some(there) = &listed.there else {
+            let name = shown_name(ino == ROOT, listed.name);
+            return self.enter(ino, (&directory.path, is_original), &name).ok();
+        };
+        let path = directory.path.join(OsStr::from_bytes(listed.name));
+        let found = self.look.listed(&path, is_original, there)?;
+        Some(self.enter_found((ino, is_original), listed.name, (&path, &found)))
+    }
+
+    /// The number and kind of a name; `None` where it is nothing that is shown.
+    fn describe(&self, directory: &Directory, listed: &Listed<'_>) -> Option<(Ino, Kind)> {
+        Some(match listed.name {
+            b"." => (directory.ino, Kind::Directory),
+            b".." => (directory.place.parent, Kind::Directory),
+            name => (
+                number(directory.ino, name),
+                self.listed_kind(directory, listed)?,
+            ),
+        })
+    }
+
+    /// The kind of a name; `None` where it is nothing that is shown. The kernel has a kind for what
+    /// is not known, the library between it and this has none: so the first bytes of a file tell.
+    /// An object is not read for that, and counts as an ordinary file.
+    fn listed_kind(&self, directory: &Directory, listed: &Listed<'_>) -> Option<Kind> {
+        if listed.is_directory {
+            return Some(Kind::Directory);
+        }
+        let path = directory.path.join(OsStr::from_bytes(listed.name));
+        if let Some(there) = &listed.there {
+            let found = self.look.listed(&path, directory.place.is_original, there);
+            return Some(found.map_or(Kind::File, |found| found.kind.shown()));
+        }
+        let known = self.entries.known(directory.ino, listed.name);
+        let found = self.found(&path, directory.place.is_original, known);
+        found.ok().map(|found| found.kind.shown())
+    }
+
+    fn list_fixed(
+        &self,
+        ino: Ino,
+        names: &[Fixed],
+        cookie: u64,
+        take: &mut TakeWithAttributes<'_>,
+    ) {
+        let place = self.entries.get(ino).map(|(place, _)| place);
+        let parent = place.map_or(ROOT, |place| place.parent);
+        let dots: [Fixed; 2] = [
+            (b".", ino, Kind::Directory),
+            (b"..", parent, Kind::Directory),
+        ];
+        let all = dots.iter().chain(names).zip(1..);
+        for (&(name, ino, kind), next) in all.skip_while(|(_, next)| *next <= cookie) {
+            let entry = DirEntry {
+                name,
+                ino,
+                kind,
+                next,
+            };
+            if take(entry, None) {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What stands at a path of an archive: one look, which reads no more than the first bytes.
+//!
+//! In a far directory, a file whose name ends as those of data files do is taken for one until it
+//! is opened, and a listing reads nothing at all.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lru::LruCache;
+use nix::errno::Errno;
+
+use crate::detect;
+use crate::error::{Error, Result};
+use crate::fs::errno::refusal;
+use crate::fs::forest::archive::entries::{EntryKind, Place};
+use crate::fs::forest::archive::top;
+use crate::fs::options::Options;
+use crate::fs::stat::{Entry, Kind, Origin, Stat};
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::source::directory::{Directory, Standing, There};
+use crate::source::identity::Identity;
+
+/// How long the kernel may keep what it is told: as long as a name may be stale.
+pub(super) const LIFETIME: Duration = Duration::from_secs(1);
+
+/// Files of which the kind is remembered.
+const KNOWN: NonZeroUsize = NonZeroUsize::new(limits::KNOWN_KINDS).unwrap();
+
+/// Looks at paths.
+pub(super) struct Look {
+    root: Arc<dyn Directory>,
+    options: Options,
+    /// What the first bytes of files told, by the files' states: a name is looked up after it was
+    /// listed.
+    kinds: Mutex<LruCache<Identity, EntryKind>>,
+}
+
+/// What was found at a path.
+pub(super) struct Found {
+    pub(super) kind: EntryKind,
+    there: There,
+    state: u32,
+}
+
+impl Found {
+    /// As an entry of the directory `parent`.
+    pub(super) fn place(&self, parent: u64, is_original: bool) -> Place {
+        Place {
+            parent,
+            kind: self.kind,
+            is_original,
+            state: self.state,
+            file: self.there.number,
+        }
+    }
+}
+
+impl Look {
+    pub(super) fn new(root: &Arc<dyn Directory>, options: &Options) -> Self {
+        Look {
+            root: Arc::clone(root),
+            options: options.clone(),
+            kinds: Mutex::new(LruCache::sparse(KNOWN)),
+        }
+    }
+
+    /// What stands at `path`; for the tree of the files' own bytes, each regular file is one.
+    /// `known` is what was found there before: its first bytes are not read again as long as
+    /// nothing has changed.
+    ///
+    /// # Errors
+    /// `NotFound` where nothing stands there that can be shown; else as the system says.
+    pub(super) fn at(&self, path: &Path, is_original: bool, known: Option<Place>) -> Result<Found> {
+        let there = self.root.look(path, self.options.allow_other)?;
+        let state = hash(&there.state);
+        let kind = match there.kind {
+            Standing::Directory => {
+                self.refuse_own_mount(path)?;
+                EntryKind::Directory
+            }
+            Standing::Symlink => EntryKind::Symlink,
+            Standing::Other => return Err(Error::NotFound),
+            Standing::File if is_original => EntryKind::File,
+            Standing::File => {
+                let known = known.filter(|known| known.state == state);
+                let known = self.learned(&there.state).or(known.map(|known| known.kind));
+                match known {
+                    Some(kind @ (EntryKind::DataFile | EntryKind::File)) => kind,
+                    _ => self.kind_of_file(path, &there.state),
+                }
+            }
+        };
+        Ok(Found { kind, there, state })
+    }
+
+    /// The same of what a listing of a far directory tells of; `None` where the first bytes of the
+    /// file would have to be read.
+    pub(super) fn listed(&self, path: &Path, is_original: bool, there: &There) -> Option<Found> {
+        let kind = match there.kind {
+            Standing::Directory => EntryKind::Directory,
+            Standing::Symlink => EntryKind::Symlink,
+            Standing::Other => return None,
+            Standing::File if is_original => EntryKind::File,
+            Standing::File => self.kind_without_reading(path, &there.state)?,
+        };
+        let (state, there) = (hash(&there.state), there.clone());
+        Some(Found { kind, there, state })
+    }
+
+    /// The kind of a regular file, by its content. One that cannot be read is shown as it is: who
+    /// opens it is told why.
+    fn kind_of_file(&self, path: &Path, state: &Identity) -> EntryKind {
+        let known = self.kind_without_reading(path, state);
+        let kind = known.or_else(|| self.kind_by_content(path, state));
+        kind.unwrap_or(EntryKind::File)
+    }
+
+    /// `None` where the file cannot be read.
+    fn kind_by_content(&self, path: &Path, state: &Identity) -> Option<EntryKind> {
+        let absolute = self.root.absolute(path);
+        let opened = self.root.open(path).ok()?;
+        let source = opened.content.source(&absolute, None).ok()?;
+        let is_known = match self.root.is_far() {
+            true => detect::begins_as_known(&*source),
+            false => detect::is_known(&*source),
+        };
+        let kind = match is_known {
+            true => EntryKind::DataFile,
+            false => EntryKind::File,
+        };
+        // A file that is being written may become another one without another time.
+        let is_same = self.root.is_far() || source.opened() == *state;
+        if state.is_calm_for(LIFETIME) && is_same {
+            lock(&self.kinds).put(state.clone(), kind);
+        }
+        Some(kind)
+    }
+
+    fn kind_without_reading(&self, path: &Path, state: &Identity) -> Option<EntryKind> {
+        let by_name = || {
+            let is_data = self.root.is_far() && detect::is_named(path.as_os_str().as_bytes());
+            is_data.then_some(EntryKind::DataFile)
+        };
+        self.learned(state).or_else(by_name)
+    }
+
+    /// The kind of the file by what was read of it in this state.
+    fn learned(&self, state: &Identity) -> Option<EntryKind> {
+        lock(&self.kinds).get(state).copied()
+    }
+
+    /// Whether the file at `path`, which could not be opened, was taken for a data file by its name
+    /// alone.
+    pub(super) fn was_mistaken(&self, path: &Path) -> bool {
+        let there = self.root.look(path, false);
+        let Some(there) = there.ok().filter(|_| self.root.is_far()) else {
+            return false;
+        };
+        let known = self.learned(&there.state);
+        let kind = known.or_else(|| self.kind_by_content(path, &there.state));
+        kind == Some(EntryKind::File)
+    }
+
+    /// The mount itself may stand in the directory that it shows: there is no way into it.
+    fn refuse_own_mount(&self, path: &Path) -> Result<()> {
+        let guard = self.options.guard.as_ref().filter(|_| !self.root.is_far());
+        let absolute = self.root.absolute(path);
+        match guard.is_some_and(|guard| guard.is_on_the_way(&absolute)) {
+            true => Err(refusal(Errno::EDEADLK, "it leads into the mount itself")),
+            false => Ok(()),
+        }
+    }
+
+    /// The entry `ino` as it was found at a path, which may be among the originals.
+    pub(super) fn entry(&self, ino: u64, found: &Found, at: (&Path, bool)) -> Entry {
+        let kind = found.kind.shown();
+        let attributes = match found.kind {
+            EntryKind::DataFile => {
+                let origin = Origin::new(PathBuf::new(), found.there.attributes);
+                origin.stat(ino, kind, &self.options)
+            }
+            EntryKind::Symlink => {
+                let text = self.link_text(at).map_or(0, |text| text.len());
+                let size = crate::wire::to_u64(text);
+                let blocks = 0;
+                Stat {
+                    size,
+                    blocks,
+                    ..self.own_stat(ino, kind, found)
+                }
+            }
+            _ => self.own_stat(ino, kind, found),
+        };
+        Entry {
+            ino,
+            generation: 0,
+            attributes,
+            cacheable: true,
+        }
+    }
+
+    /// The attributes that the file itself has.
+    fn own_stat(&self, ino: u64, kind: Kind, found: &Found) -> Stat {
+        let (options, attributes) = (&self.options, &found.there.attributes);
+        let mode = match kind {
+            Kind::Symlink => 0o777,
+            _ => attributes.mode & 0o777 & !options.umask.unwrap_or(0),
+        };
+        let is_file = kind == Kind::File;
+        Stat {
+            ino,
+            kind,
+            size: if is_file { attributes.size } else { 0 },
+            blocks: if is_file { found.there.blocks } else { 0 },
+            permissions: u16::try_from(mode).unwrap_or(0),
+            links: 1,
+            uid: options.uid.unwrap_or(attributes.uid),
+            gid: options.gid.unwrap_or(attributes.gid),
+            modified: attributes.modified,
+        }
+    }
+
+    /// The text of the symbolic link at `path`, which leads to the same place in the mount, or among
+    /// the originals.
+    ///
+    /// # Errors
+    /// Fails with the system's error.
+    pub(super) fn link_text(&self, (path, is_original): (&Path, bool)) -> Result<Vec<u8>> {
+        let text = PathBuf::from(self.root.read_link(path)?);
+        let own = || text.as_os_str().as_bytes().to_vec();
+        Ok(top::link_text(self.root.path(), (path, is_original), &text).unwrap_or_else(own))
+    }
+}
+
+fn hash(state: &Identity) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    state.hash(&mut hasher);
+    // Half of the bits do: the number stands beside a path.
+    u32::try_from(hasher.finish() >> u32::BITS).unwrap_or(0)
+}

@@ -1,0 +1,312 @@
+//! The data files of an archive: those that are open, and those of which the kernel knows inodes.
+//!
+//! A member is opened when something inside of it is asked for. A bounded number of members is
+//! open; the one that was used least recently is closed. A closed member keeps the numbers of its
+//! inodes and the state that it was seen in, so that it can be opened again without a trace: the
+//! numbers, the handles and what the kernel keeps stay right. A member that has changed meanwhile
+//! shows another generation, as a mounted file does.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use lru::LruCache;
+
+use crate::error::Result;
+use crate::fs::filesystem::Filesystem;
+use crate::fs::forest::archive::heavy::{Heavy, LIGHT, Request};
+use crate::fs::forest::mount::Seen;
+use crate::fs::requests::{Ino, Requests};
+use crate::fs::state::handle::Handle;
+use crate::fs::state::inodes::Inodes;
+use crate::limits;
+use crate::memory::cancel::CancelToken;
+use crate::memory::lock::lock;
+use crate::wire::to_u64;
+
+/// Opens the member of the second argument as the first one says.
+pub(super) type OpenMember = Box<dyn Fn(&Opening<'_>) -> Result<Filesystem> + Send + Sync>;
+
+/// What opening a member takes over from the last time.
+pub(super) struct Opening<'a> {
+    /// From the root of the archive.
+    pub(super) path: &'a Path,
+    pub(super) inodes: &'a Arc<Inodes>,
+    /// The state that it was seen in last.
+    pub(super) seen: Option<Seen>,
+}
+
+/// A data file of the archive.
+pub(super) struct Member {
+    /// The number of its entry, which is its root's.
+    pub(super) entry: Ino,
+    path: PathBuf,
+    inodes: Arc<Inodes>,
+    state: Mutex<State>,
+    /// Held by the thread that opens it, which may take long.
+    opening: Mutex<()>,
+    /// Bytes that it took when that was looked at last, open or closed.
+    weight: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    open: Option<Arc<OpenMemberFile>>,
+    seen: Option<Seen>,
+}
+
+/// A member that is open.
+pub(super) struct OpenMemberFile {
+    pub(super) filesystem: Filesystem,
+    /// Bytes that it was found to take when that was looked at last.
+    weighed: AtomicU64,
+}
+
+/// All members.
+pub(super) struct Members {
+    open: OpenMember,
+    most: usize,
+    known: Mutex<HashMap<Ino, Known>>,
+    recent: Mutex<Recent>,
+    heavy: Heavy,
+}
+
+/// The open members.
+struct Recent {
+    /// By their entries, each with the bytes that it takes.
+    members: LruCache<Ino, (Arc<Member>, u64)>,
+    /// Bytes of all of them.
+    weight: u64,
+}
+
+/// A member that is open, or has been.
+struct Known {
+    member: Arc<Member>,
+    is_open: bool,
+    /// Handles and inodes of it that are known outside.
+    uses: u64,
+}
+
+impl Members {
+    /// Members that `open` opens, `most` of them at a time.
+    pub(super) fn new(open: OpenMember, most: usize) -> Self {
+        Members {
+            open,
+            most: most.max(1),
+            known: Mutex::default(),
+            recent: Mutex::new(Recent {
+                members: LruCache::unbounded(),
+                weight: 0,
+            }),
+            heavy: Heavy::default(),
+        }
+    }
+
+    /// The data file at `path` with the entry `entry`.
+    pub(super) fn get(&self, entry: Ino, path: &Path) -> Arc<Member> {
+        let mut known = lock(&self.known);
+        let known = known.entry(entry).or_insert_with(|| Known {
+            member: Arc::new(Member {
+                entry,
+                path: path.to_path_buf(),
+                inodes: Arc::new(Inodes::of_a_member()),
+                state: Mutex::default(),
+                opening: Mutex::default(),
+                weight: AtomicU64::new(0),
+            }),
+            is_open: false,
+            uses: 0,
+        });
+        Arc::clone(&known.member)
+    }
+
+    /// How many members are open, and the bytes that they take.
+    pub(super) fn open_now(&self) -> (usize, u64) {
+        let recent = lock(&self.recent);
+        (recent.members.len(), recent.weight)
+    }
+
+    /// The answer of the member, opened if need be.
+    ///
+    /// # Errors
+    /// Fails if it cannot be opened, or as `answer` says.
+    pub(super) fn ask<T>(
+        &self,
+        member: &Arc<Member>,
+        cancel: &CancelToken,
+        answer: impl FnOnce(&Filesystem) -> Result<T>,
+    ) -> Result<T> {
+        let (opened, _request) = self.begin(member, cancel)?;
+        let answered = answer(&opened.filesystem);
+        // What it worked out for the answer, it may keep.
+        if opened.weigh() > LIGHT / to_u64(self.most) {
+            self.make_room(member, &opened);
+        }
+        answered
+    }
+
+    /// Opens the member for a request, which waits where the member is heavy.
+    fn begin(
+        &self,
+        member: &Arc<Member>,
+        cancel: &CancelToken,
+    ) -> Result<(Arc<OpenMemberFile>, Option<Request<'_>>)> {
+        let begin = || self.heavy.begin(member.entry, member.weight(), cancel);
+        let request = begin()?;
+        let opened = self.opened(member)?;
+        if request.is_some() || member.weight() <= LIGHT {
+            return Ok((opened, request));
+        }
+        // Only now is it known to be heavy.
+        drop(opened);
+        let request = begin()?;
+        Ok((self.opened(member)?, request))
+    }
+
+    fn opened(&self, member: &Arc<Member>) -> Result<Arc<OpenMemberFile>> {
+        if let Some(opened) = self.used(member) {
+            return Ok(opened);
+        }
+        let opening = lock(&member.opening);
+        if let Some(opened) = self.used(member) {
+            // Another thread has opened it meanwhile.
+            return Ok(opened);
+        }
+        let seen = lock(&member.state).seen.clone();
+        let filesystem = (self.open)(&Opening {
+            path: &member.path,
+            inodes: &member.inodes,
+            seen,
+        })?;
+        let opened = Arc::new(OpenMemberFile {
+            filesystem,
+            weighed: AtomicU64::new(0),
+        });
+        let mut state = lock(&member.state);
+        state.open = Some(Arc::clone(&opened));
+        known_as(&mut lock(&self.known), member).is_open = true;
+        let mut recent = lock(&self.recent);
+        let weighed = (Arc::clone(member), 0);
+        if let Some((_, weight)) = recent.members.put(member.entry, weighed) {
+            recent.weight = recent.weight.saturating_sub(weight);
+        }
+        drop(recent);
+        drop(state);
+        drop(opening);
+        self.make_room(member, &opened);
+        Ok(opened)
+    }
+
+    /// The member, if it is open, as the one that was used last.
+    fn used(&self, member: &Member) -> Option<Arc<OpenMemberFile>> {
+        let opened = member.open_already()?;
+        lock(&self.recent).members.promote(&member.entry);
+        Some(opened)
+    }
+
+    /// Counts what the open member takes, and closes members, the least recently used
+    /// first, until so many are open as may be, and these are not too heavy.
+    fn make_room(&self, member: &Member, opened: &OpenMemberFile) {
+        let weight = opened.filesystem.weight();
+        member.weight.store(weight, Ordering::Relaxed);
+        let mut recent = lock(&self.recent);
+        if let Some((_, known)) = recent.members.peek_mut(&member.entry) {
+            let before = std::mem::replace(known, weight);
+            opened.weighed.store(weight, Ordering::Relaxed);
+            recent.weight = recent.weight.saturating_sub(before).saturating_add(weight);
+        }
+        let mut closed = Vec::new();
+        while recent.members.len() > self.most
+            || recent.weight > limits::OPEN_MOUNTED_BYTES && recent.members.len() > 1
+        {
+            let Some((_, (member, weight))) = recent.members.pop_lru() else {
+                break;
+            };
+            recent.weight = recent.weight.saturating_sub(weight);
+            closed.push(member);
+        }
+        drop(recent);
+        closed.iter().for_each(|member| self.close(member));
+    }
+
+    fn close(&self, member: &Member) {
+        let mut state = lock(&member.state);
+        let closed = state.open.take();
+        if let Some(closed) = &closed {
+            state.seen = closed.filesystem.seen().or(state.seen.take());
+        }
+        let mut known = lock(&self.known);
+        if let Some(own) = known.get_mut(&member.entry) {
+            own.is_open = false;
+            if own.uses == 0 {
+                known.remove(&member.entry);
+            }
+        }
+        drop(known);
+        drop(state);
+        // What it holds may take time to drop, for which others need not wait.
+        drop(closed);
+    }
+
+    /// Counts one more use of the member, which keeps its numbers.
+    pub(super) fn use_once_more(&self, member: &Arc<Member>) {
+        let mut known = lock(&self.known);
+        let own = known_as(&mut known, member);
+        own.uses = own.uses.saturating_add(1);
+    }
+
+    /// Takes back one use.
+    pub(super) fn leave(&self, entry: Ino) {
+        let mut known = lock(&self.known);
+        if let Some(own) = known.get_mut(&entry) {
+            own.uses = own.uses.saturating_sub(1);
+            if own.uses == 0 && !own.is_open {
+                known.remove(&entry);
+            }
+        }
+    }
+}
+
+/// What is known of the member.
+fn known_as<'a>(all: &'a mut HashMap<Ino, Known>, member: &Arc<Member>) -> &'a mut Known {
+    all.entry(member.entry).or_insert_with(|| Known {
+        member: Arc::clone(member),
+        is_open: false,
+        uses: 0,
+    })
+}
+
+impl Member {
+    /// The numbers of its inodes.
+    pub(super) fn inodes(&self) -> &Inodes {
+        &self.inodes
+    }
+
+    /// Bytes that it took when that was looked at last.
+    fn weight(&self) -> u64 {
+        self.weight.load(Ordering::Relaxed)
+    }
+
+    /// The member, if it is open.
+    pub(super) fn open_already(&self) -> Option<Arc<OpenMemberFile>> {
+        lock(&self.state).open.clone()
+    }
+}
+
+impl OpenMemberFile {
+    /// How far what it takes now is from what was counted.
+    fn weigh(&self) -> u64 {
+        let counted = self.weighed.load(Ordering::Relaxed);
+        self.filesystem.weight().abs_diff(counted)
+    }
+}
+
+impl Member {
+    /// Closes what `handle` stands for, if the member is open.
+    pub(super) fn release(&self, handle: Handle) {
+        if let Some(open) = self.open_already() {
+            open.filesystem.release(handle);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The files of an archive that are shown as they are.
+
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Mutex;
+
+use lru::LruCache;
+use nix::errno::Errno;
+use rustix::buffer::spare_capacity;
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::pread;
+
+use crate::array::{Bytes, Stream};
+use crate::error::{Error, Result};
+use crate::fs::errno::{refusal, stale};
+use crate::fs::requests::{Ino, Whence};
+use crate::fs::state::handle::Caching;
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::source::directory::Content;
+use crate::source::identity::{Fingerprint, Identity};
+use crate::source::open::SharedOpen;
+use crate::source::{Urgency, read_block};
+use crate::wire::to_u64;
+
+/// Files of which the state is remembered.
+const KNOWN: NonZeroUsize = NonZeroUsize::new(limits::KNOWN_KINDS).unwrap();
+
+/// The states in which these files were opened last.
+pub(super) struct OrdinaryFiles(Mutex<LruCache<Ino, Identity>>);
+
+impl Default for OrdinaryFiles {
+    fn default() -> Self {
+        OrdinaryFiles(Mutex::new(LruCache::sparse(KNOWN)))
+    }
+}
+
+/// An open file.
+pub(super) enum OrdinaryFile {
+    Local {
+        file: File,
+        /// Its length when it was opened, which the kernel may take for its length now; 0 where the
+        /// kernel keeps nothing of it.
+        length: u64,
+    },
+    Object {
+        object: SharedOpen,
+        stream: Stream,
+    },
+}
+
+impl OrdinaryFiles {
+    /// The open entry `ino`, which stands at `path`, and how the kernel may keep it.
+    ///
+    /// # Errors
+    /// Fails with the system's error.
+    pub(super) fn open(
+        &self,
+        ino: Ino,
+        content: Content,
+        path: &Path,
+    ) -> Result<(OrdinaryFile, Caching)> {
+        match content {
+            Content::File(file) => {
+                let failed = |error| Error::io(&error, path.display().to_string());
+                let metadata = file.metadata().map_err(failed)?;
+                let state = Identity::File(Fingerprint::of(&metadata));
+                let caching = self.opened(ino, state);
+                let file = OrdinaryFile::local(file, caching, metadata.len());
+                Ok((file, caching))
+            }
+            Content::Object(object) => {
+                let caching = self.opened(ino, object.opened());
+                let stream = Stream::new();
+                Ok((OrdinaryFile::Object { object, stream }, caching))
+            }
+        }
+    }
+
+    /// Takes note that the file is opened in this state. What the kernel has kept since the last
+    /// time is right if the file was in the same state then, and no write was under way. Of a file
+    /// that was written a moment ago it keeps nothing: it would fill up a file that has become
+    /// shorter with zeros, to the length that it had.
+    fn opened(&self, ino: Ino, state: Identity) -> Caching {
+        let mut states = lock(&self.0);
+        if !state.is_calm_for(limits::UNSEEN_WRITE) {
+            states.pop(&ino);
+            return Caching::Never;
+        }
+        let before = states.put(ino, state.clone());
+        match before == Some(state) {
+            true => Caching::Lasting,
+            false => Caching::WhileOpen,
+        }
+    }
+}
+
+impl OrdinaryFile {
+    /// The open `file`, which is cached so and has so many bytes.
+    fn local(file: File, caching: Caching, length: u64) -> Self {
+        let length = if caching == Caching::Never { 0 } else { length };
+        OrdinaryFile::Local { file, length }
+    }
+
+    /// The `length` bytes at `offset`, fewer at the end of the file only.
+    ///
+    /// # Errors
+    /// `ESTALE` where the file has become shorter than the kernel takes it for; else as the system
+    /// or the server says.
+    pub(super) fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
+        match self {
+            OrdinaryFile::Local {
+                file,
+                length: known,
+            } => read_local(file, *known, offset, length),
+            OrdinaryFile::Object { object, stream } => read_object(object, stream, offset, length),
+        }
+    }
+
+    /// Where the next data or the next hole is, from `offset` on. An object has no holes.
+    ///
+    /// # Errors
+    /// `ENXIO` behind the end; as the system says.
+    pub(super) fn seek(&self, offset: u64, whence: Whence) -> Result<u64> {
+        match (self, whence) {
+            (OrdinaryFile::Local { file, .. }, whence) => {
+                let to = match whence {
+                    Whence::Data => SeekFrom::Data(offset),
+                    Whence::Hole => SeekFrom::Hole(offset),
+                };
+                seek(file, to).map_err(|errno| Error::io(&errno.into(), "seek"))
+            }
+            (OrdinaryFile::Object { object, .. }, _) if offset >= object.length() => {
+                Err(refusal(Errno::ENXIO, "seek"))
+            }
+            (OrdinaryFile::Object { .. }, Whence::Data) => Ok(offset),
+            (OrdinaryFile::Object { object, .. }, Whence::Hole) => Ok(object.length()),
+        }
+    }
+}
+
+fn read_local(file: &File, known: u64, offset: u64, length: usize) -> Result<Bytes> {
+    use rustix::io::Errno;
+    let mut bytes = Vec::with_capacity(length);
+    let mut at = offset;
+    while bytes.len() < length {
+        match pread(file, spare_capacity(&mut bytes), at) {
+            Ok(0) if at < known => return Err(stale()),
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(Error::io(&errno.into(), "reading a file")),
+        }
+        at = offset.saturating_add(to_u64(bytes.len()));
+    }
+    bytes.truncate(length);
+    Ok(bytes.into())
+}
+
+fn read_object(object: &SharedOpen, stream: &Stream, offset: u64, length: usize) -> Result<Bytes> {
+    let whole = object.length();
+    let length = to_u64(length).min(whole.saturating_sub(offset));
+    if length == 0 {
+        return Ok(Vec::new().into());
+    }
+    let end = offset.saturating_add(length);
+    if let Some(ahead) = stream.advise_bytes(offset, end, whole) {
+        let length = ahead.end.saturating_sub(ahead.start);
+        object.prefetch(&[(ahead.start, length)], Urgency::Expected);
+    }
+    Ok(read_block(&**object, offset, length, "object")?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(path: &str) -> Identity {
+        Identity::File(Fingerprint::of(&std::fs::metadata(path).unwrap()))
+    }
+
+    #[test]
+    fn content_is_kept_for_the_state_that_it_was_read_in() {
+        let files = OrdinaryFiles::default();
+        // Nobody has changed this for long.
+        let old = state("/usr");
+        assert!(old.is_calm_for(limits::UNSEEN_WRITE));
+        assert_eq!(files.opened(7, old.clone()), Caching::WhileOpen);
+        assert_eq!(files.opened(7, old.clone()), Caching::Lasting);
+        assert_eq!(files.opened(8, old.clone()), Caching::WhileOpen);
+        let young = tempfile::NamedTempFile::new().unwrap();
+        let young = state(young.path().to_str().unwrap());
+        for _ in 0..2 {
+            assert_eq!(files.opened(7, young.clone()), Caching::Never);
+        }
+        assert_eq!(files.opened(7, old), Caching::WhileOpen);
+    }
+
+    #[test]
+    fn a_file_that_the_kernel_keeps_and_that_becomes_shorter_is_stale() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, b"elements").unwrap();
+        let open = |caching| OrdinaryFile::local(file.reopen().unwrap(), caching, 8);
+        let (kept, direct) = (open(Caching::WhileOpen), open(Caching::Never));
+        for open in [&kept, &direct] {
+            assert_eq!(&open.read(2, 100).unwrap()[..], b"ements");
+            assert!(open.read(8, 1).unwrap().is_empty());
+        }
+        file.as_file().set_len(3).unwrap();
+        assert_eq!(&kept.read(0, 3).unwrap()[..], b"ele");
+        assert_eq!(kept.read(0, 8).unwrap_err(), stale());
+        assert_eq!(&direct.read(0, 8).unwrap()[..], b"ele");
+    }
+}

@@ -1,0 +1,64 @@
+//! `.h5fs/status`, `.h5fs/metrics` and `.h5fs/errors` of an archive: what the mount does, and cannot
+//! do.
+
+use std::os::unix::ffi::OsStrExt;
+
+use crate::error::Result;
+use crate::fs::forest::archive::{Archive, Told};
+use crate::fs::nodes::status::{self, Figure, figure};
+use crate::fs::stat::{Entry, Kind, Stat};
+use crate::wire::to_u64;
+
+impl Archive {
+    /// The entry of one of these files: a stream, as its text changes.
+    pub(super) fn told(&self, told: &Told) -> Result<Entry> {
+        let entry = self.fixed(told.ino)?;
+        let attributes = Stat {
+            kind: Kind::File,
+            permissions: entry.attributes.permissions & 0o444,
+            ..entry.attributes
+        };
+        Ok(Entry {
+            attributes,
+            ..entry
+        })
+    }
+
+    /// The text of the status as it is now.
+    pub(super) fn status_text(&self) -> Vec<u8> {
+        // Hostile names must not forge lines.
+        let source = self.root.path().as_os_str().as_bytes().escape_ascii();
+        let mut facts = vec![
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("source", source.to_string()),
+        ];
+        let figures = self.figures().into_iter();
+        facts.extend(figures.map(|figure| (figure.name, figure.value.to_string())));
+        status::lines(&facts)
+    }
+
+    /// The text for Prometheus as it is now.
+    pub(super) fn metrics_text(&self) -> Vec<u8> {
+        status::metrics_of(&self.figures())
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let engine = self.engine.statistics();
+        let (open, bytes) = self.members.open_now();
+        let uptime = self.started.elapsed().as_secs();
+        let most = to_u64(self.options.open_files);
+        let handles = to_u64(self.handles.len());
+        let mut figures = vec![
+            figure("uptime seconds", "uptime_seconds", uptime),
+            figure("files open", "files_open", to_u64(open)),
+            figure("files open at most", "files_open_at_most", most),
+            figure("bytes of open files", "open_files_bytes", bytes),
+            figure("handles open", "handles_open", handles),
+        ];
+        figures.extend(status::engine_figures(&engine));
+        figures.push(figure("errors", "errors_total", self.errors.count()));
+        let counters = self.root.counters();
+        figures.extend(counters.map_or_else(Vec::new, status::network_figures));
+        figures
+    }
+}

@@ -1,0 +1,336 @@
+//! Looks into the directories of a far file ahead of those who walk through them.
+//!
+//! One after another, the objects beneath an opened directory would each cost a walk some round
+//! trips: its header, then what that leads to. So a thread looks at all of them, breadth first. A
+//! look waits for nothing: where it lacks something, that is asked for, and the next object is
+//! looked at. Only when all of them lack something does the thread wait. What it finds stays where
+//! the walk's own requests look for it: in the caches of the file and of its source.
+
+use std::collections::{HashSet, VecDeque};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, Weak};
+use std::thread;
+
+use crate::error::Result;
+use crate::limits;
+use crate::memory::effort::Effort;
+use crate::memory::lock::lock;
+use crate::model::array::Storage;
+use crate::model::{Container, LinkTarget, NodeId, NodeKind};
+
+/// Looks into the directories of one file.
+#[derive(Default)]
+pub(in crate::fs) struct Crawler(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// Groups that were looked into.
+    groups: HashSet<NodeId>,
+    /// Groups that were opened and wait for it.
+    opened: VecDeque<NodeId>,
+    is_running: bool,
+}
+
+impl State {
+    /// Whether nobody has looked into a group yet; from now on, somebody has.
+    fn is_new(&mut self, group: NodeId) -> bool {
+        if self.groups.contains(&group) {
+            return false;
+        }
+        if self.groups.len() >= limits::CRAWLED_GROUPS {
+            self.groups.clear();
+        }
+        self.groups.insert(group)
+    }
+}
+
+impl Crawler {
+    /// Looks into a group that was opened, and what is beneath it, in a thread of its own.
+    pub(in crate::fs) fn look_into(&self, container: &Arc<dyn Container>, group: NodeId) {
+        if !container.is_far() || container.is_growing() {
+            return;
+        }
+        let mut state = lock(&self.0);
+        if state.opened.len() >= limits::CRAWLS || !state.is_new(group) {
+            return;
+        }
+        container.expect_beneath(group);
+        state.opened.push_back(group);
+        if state.is_running {
+            return;
+        }
+        let (own, container) = (Arc::downgrade(&self.0), Arc::clone(container));
+        let crawl = thread::Builder::new().name("crawl".to_owned());
+        let spawned = crawl.spawn(move || work(&own, &container));
+        // Without it, the walk meets each object for itself.
+        state.is_running = spawned.is_ok();
+        if !state.is_running {
+            state.opened.clear();
+        }
+    }
+}
+
+/// Looks into what was opened, until nothing is left or the file is closed.
+fn work(crawler: &Weak<Mutex<State>>, container: &Arc<dyn Container>) {
+    while let Some(state) = crawler.upgrade() {
+        let mut opened = lock(&state);
+        let Some(group) = opened.opened.pop_front() else {
+            opened.is_running = false;
+            return;
+        };
+        drop(opened);
+        let mut is_new = |group| {
+            let state = crawler.upgrade();
+            state.is_some_and(|state| lock(&state).is_new(group))
+        };
+        drop(state);
+        crawl(container, group, &mut is_new, &|| {
+            crawler.strong_count() > 0
+        });
+    }
+}
+
+/// What is looked at.
+#[derive(Clone, Copy)]
+enum Subject {
+    Links(NodeId),
+    Object(NodeId),
+    /// The chunk index of an array with so many chunks: `stat` tells how much is stored.
+    Chunks(NodeId, u64),
+}
+
+/// A subject, and how many times it was looked at.
+struct Item(Subject, u32);
+
+/// Looks at the objects beneath `group`, breadth first, as long as `goes_on`. Of a group beneath it
+/// that is not new, the links are passed over.
+fn crawl(
+    container: &Arc<dyn Container>,
+    group: NodeId,
+    is_new: &mut dyn FnMut(NodeId) -> bool,
+    goes_on: &dyn Fn() -> bool,
+) {
+    let mut queue = VecDeque::from([Item(Subject::Links(group), 0)]);
+    let mut window: Vec<Item> = Vec::new();
+    let mut left = limits::CRAWLED_OBJECTS;
+    let mut chunks_left = limits::CRAWLED_CHUNKS;
+    while goes_on() {
+        refill(&**container, &mut window, &mut queue);
+        if window.is_empty() {
+            return;
+        }
+        let (mut wait, mut is_stuck) = (None, true);
+        for Item(subject, looks) in std::mem::take(&mut window) {
+            let effort = Effort::of_a_glance();
+            let glance = Arc::clone(container).for_request(&effort);
+            let found = subject.look(&*glance, &effort, left);
+            if let Some(put_off) = effort.wait() {
+                wait.get_or_insert(put_off);
+                if looks < limits::CRAWL_LOOKS {
+                    window.push(Item(subject, looks.saturating_add(1)));
+                }
+                continue;
+            }
+            is_stuck = false;
+            for subject in found.unwrap_or_default() {
+                match subject {
+                    Subject::Links(group) if !is_new(group) => continue,
+                    Subject::Object(_) => left = left.saturating_sub(1),
+                    // The index of a small array is a structure or two, as its header is.
+                    Subject::Chunks(_, chunks) if chunks > limits::LISTED_CHUNKS => {
+                        match chunks_left.checked_sub(chunks) {
+                            Some(fewer) => chunks_left = fewer,
+                            None => continue,
+                        }
+                    }
+                    Subject::Links(_) | Subject::Chunks(..) => {}
+                }
+                queue.push_back(Item(subject, 0));
+            }
+        }
+        if let (true, Some(wait)) = (is_stuck, wait) {
+            wait();
+        }
+    }
+}
+
+/// Moves more of the queue to the window once that is half empty, and asks for all their headers at
+/// once: those that stand near each other come together.
+fn refill(container: &dyn Container, window: &mut Vec<Item>, queue: &mut VecDeque<Item>) {
+    if window.len() > limits::CRAWL_WINDOW / 2 {
+        return;
+    }
+    queue.make_contiguous().sort_by_key(Item::place);
+    let room = limits::CRAWL_WINDOW - window.len();
+    let more: Vec<Item> = queue.drain(..room.min(queue.len())).collect();
+    let objects: Vec<NodeId> = more.iter().filter_map(Item::place).collect();
+    if !objects.is_empty() {
+        container.expect(&objects);
+    }
+    window.extend(more);
+}
+
+impl Item {
+    /// The place of an object; what else is looked at comes before them all.
+    fn place(&self) -> Option<NodeId> {
+        match self.0 {
+            Subject::Object(node) => Some(node),
+            Subject::Links(_) | Subject::Chunks(..) => None,
+        }
+    }
+}
+
+impl Subject {
+    /// Looks at it; what is to be looked at next, no more than `left` objects.
+    fn look(self, glance: &dyn Container, effort: &Effort, left: usize) -> Result<Vec<Subject>> {
+        match self {
+            Subject::Links(group) => objects_of(glance, group, left),
+            Subject::Object(node) => {
+                let found = glance.node(node)?;
+                Ok(match &found.kind {
+                    NodeKind::Group => vec![Subject::Links(node)],
+                    NodeKind::Array(array) => {
+                        let chunks = array.chunk_count();
+                        let chunks = chunks.map(|count| Subject::Chunks(node, count));
+                        chunks.into_iter().collect()
+                    }
+                    _ => Vec::new(),
+                })
+            }
+            Subject::Chunks(node, _) => {
+                let found = glance.node(node)?;
+                if let NodeKind::Array(array) = &found.kind
+                    && let Ok(Storage::Chunked(chunked)) = &array.storage
+                {
+                    let pass = &mut |_: &[u64], _| ControlFlow::Continue(());
+                    chunked.index.walk(effort, pass)?;
+                }
+                Ok(Vec::new())
+            }
+        }
+    }
+}
+
+/// The objects that the first `most` links of a group lead to, in the order of their places.
+fn objects_of(glance: &dyn Container, group: NodeId, most: usize) -> Result<Vec<Subject>> {
+    let mut links = glance.links(group)?;
+    let mut nodes = Vec::new();
+    for _ in 0..most {
+        match links.next()? {
+            Some(link) => {
+                if let LinkTarget::Hard(node) = link.target {
+                    nodes.push(node);
+                }
+            }
+            None => break,
+        }
+    }
+    nodes.sort_unstable();
+    nodes.dedup();
+    Ok(nodes.into_iter().map(Subject::Object).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::fs::fake::{Fake, ROOT};
+
+    /// Looks at what is beneath the root; how often an object was looked at.
+    fn looks(fake: Fake) -> usize {
+        let looks = Arc::clone(&fake.looks);
+        let container: Arc<dyn Container> = Arc::new(fake);
+        let mut state = State::default();
+        let root = container.root();
+        assert!(state.is_new(root));
+        crawl(&container, root, &mut |group| state.is_new(group), &|| true);
+        looks.load(Ordering::SeqCst)
+    }
+
+    #[test]
+    fn a_tree_is_looked_at_once() {
+        let mut fake = Fake::new();
+        for group in 1..=10 {
+            fake.group(group * 1000, 1);
+            fake.hard(ROOT, format!("group{group}"), group * 1000);
+            // The way back is no way on.
+            fake.hard(group * 1000, "back", ROOT);
+            for data in 1..=10 {
+                fake.bytes(group * 1000 + data * 8, 1, b"data");
+                fake.hard(group * 1000, format!("data{data}"), group * 1000 + data * 8);
+            }
+        }
+        // Each group, its ten datasets, and the root that each leads back to.
+        assert_eq!(looks(fake), 10 * 12);
+    }
+
+    #[test]
+    fn no_more_objects_are_looked_at_than_the_limit() {
+        let mut fake = Fake::new();
+        for group in 1..=2 {
+            fake.group(group * 8, 1);
+            fake.hard(ROOT, format!("group{group}"), group * 8);
+            for data in 1..=limits::CRAWLED_OBJECTS as u64 {
+                let data = group * 1_000_000 + data * 8;
+                fake.bytes(data, 1, b"data");
+                fake.hard(group * 8, format!("data{data}"), data);
+            }
+        }
+        assert_eq!(looks(fake), limits::CRAWLED_OBJECTS);
+    }
+
+    #[test]
+    fn an_object_that_is_never_here_is_given_up() {
+        let mut fake = Fake::new();
+        for data in [8, 16] {
+            fake.bytes(data, 1, b"data");
+            fake.hard(ROOT, format!("data{data}"), data);
+        }
+        fake.absent(8);
+        assert_eq!(looks(fake), 2 + limits::CRAWL_LOOKS as usize);
+    }
+
+    #[test]
+    fn a_crawl_ends_when_the_file_is_closed() {
+        let mut fake = Fake::new();
+        fake.bytes(8, 1, b"data");
+        fake.hard(ROOT, "data", 8);
+        let container: Arc<dyn Container> = Arc::new(fake.clone());
+        let asked = AtomicUsize::new(0);
+        let goes_on = || asked.fetch_add(1, Ordering::SeqCst) == 0;
+        crawl(&container, container.root(), &mut |_| true, &goes_on);
+        assert_eq!(fake.looks.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn what_was_looked_into_is_known_within_the_limit() {
+        let mut state = State::default();
+        let node = |number: usize| NodeId::of(number as u64 * 8);
+        assert!(state.is_new(node(0)) && !state.is_new(node(0)));
+        for number in 1..limits::CRAWLED_GROUPS {
+            assert!(state.is_new(node(number)));
+        }
+        assert!(!state.is_new(node(0)));
+        assert!(state.is_new(node(limits::CRAWLED_GROUPS)));
+        assert_eq!(state.groups.len(), 1);
+    }
+
+    #[test]
+    fn only_what_is_far_is_looked_into_and_no_more_than_the_limit() {
+        let crawler = Crawler::default();
+        let fake = Fake::new();
+        let near: Arc<dyn Container> = Arc::new(fake.clone());
+        crawler.look_into(&near, near.root());
+        assert!(lock(&crawler.0).groups.is_empty());
+        let mut far = fake;
+        far.is_far = true;
+        let far: Arc<dyn Container> = Arc::new(far);
+        // A thread that is at work lets them wait.
+        lock(&crawler.0).is_running = true;
+        for number in 0..2 * limits::CRAWLS as u64 {
+            crawler.look_into(&far, NodeId::of(number * 8));
+        }
+        assert_eq!(lock(&crawler.0).opened.len(), limits::CRAWLS);
+    }
+}

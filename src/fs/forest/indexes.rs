@@ -1,0 +1,141 @@
+//! The canonical paths of the objects of all files of a mount, within one weight for all of them
+//! together.
+
+use std::sync::{Arc, Mutex};
+
+use crate::memory::lock::lock;
+use crate::memory::shared_lru::{FileLru, SharedLru};
+use crate::model::Container;
+use crate::model::paths::PathIndex;
+
+/// Bytes that the canonical paths of all files of a mount take together. It is at least what
+/// one file with the most links and names takes.
+const PATH_INDEXES: u64 = 18 << 20;
+
+/// The indices of all files.
+pub(in crate::fs) struct Indexes {
+    kept: Arc<SharedLru<(), Arc<PathIndex>>>,
+    /// One file is walked at a time: what is found in it counts from the first link on.
+    walking: Mutex<()>,
+}
+
+impl Default for Indexes {
+    fn default() -> Self {
+        Indexes {
+            kept: SharedLru::new(PATH_INDEXES),
+            walking: Mutex::new(()),
+        }
+    }
+}
+
+/// The index of one file.
+pub(in crate::fs) struct FileIndex {
+    all: Arc<Indexes>,
+    own: FileLru<(), Arc<PathIndex>>,
+}
+
+impl FileIndex {
+    /// The index of one more file.
+    pub(in crate::fs) fn of(all: &Arc<Indexes>) -> Self {
+        FileIndex {
+            all: Arc::clone(all),
+            own: FileLru::of(&all.kept),
+        }
+    }
+
+    /// The index of another file of the same mount.
+    pub(in crate::fs) fn of_another(&self) -> Self {
+        Self::of(&self.all)
+    }
+
+    /// The index of `container`; the first call walks it, and so does one after others have taken
+    /// its room.
+    pub(in crate::fs) fn get(&self, container: &Arc<dyn Container>) -> Arc<PathIndex> {
+        if let Some(index) = self.own.get(()) {
+            return index;
+        }
+        let _alone = lock(&self.all.walking);
+        if let Some(index) = self.own.get(()) {
+            return index;
+        }
+        let make_room = |weight| self.own.make_room(weight);
+        let index = Arc::new(PathIndex::build(container, &make_room));
+        if !index.is_complete() {
+            log::warn!("the file has too many links: not every group's own path is known");
+        }
+        if index.check().is_ok() {
+            self.own.put((), Arc::clone(&index), index.weight());
+        }
+        index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::fake::{Fake, ROOT};
+    use crate::limits;
+    use crate::model::NodeId;
+
+    /// Names of so many bytes together, a thousand each, all of one object.
+    fn of_names(bytes: usize) -> Arc<dyn Container> {
+        let mut fake = Fake::new();
+        fake.bytes(800, 1, b"data");
+        for i in 0..bytes / 1000 {
+            fake.hard(ROOT, format!("{i:01000}"), 800);
+        }
+        Arc::new(fake)
+    }
+
+    fn is_kept(index: &FileIndex) -> bool {
+        index.own.get(()).is_some()
+    }
+
+    #[test]
+    fn the_indices_of_all_files_have_one_weight() {
+        let all = Arc::default();
+        let half = usize::try_from(PATH_INDEXES / 3).unwrap();
+        let (large, small) = (of_names(half), of_names(1000));
+        let files: [FileIndex; 5] = std::array::from_fn(|_| FileIndex::of(&all));
+        files[0].get(&small);
+        for file in &files[1..] {
+            let index = file.get(&large);
+            let first = [b"/", &[b'0'; 1000][..]].concat();
+            assert_eq!(index.path(NodeId::of(800)), Some(first));
+            files[0].get(&small);
+        }
+        let kept: Vec<bool> = files.iter().map(is_kept).collect();
+        assert_eq!(kept, [true, false, false, true, true]);
+    }
+
+    #[test]
+    fn the_names_of_other_files_are_bounded() {
+        let mut fake = Fake::new();
+        let names = 2 * limits::NAMED_FILES / 1000;
+        for i in 0..names {
+            fake.external(ROOT, &format!("{i}"), &format!("{i:01000}"), "/");
+        }
+        let container: Arc<dyn Container> = Arc::new(fake);
+        let index = PathIndex::build(&container, &|_| {});
+        let kept: usize = index.other_files().map(<[u8]>::len).sum();
+        assert!(kept > limits::NAMED_FILES * 9 / 10 && kept <= limits::NAMED_FILES);
+        assert!(index.is_complete() && index.weight() <= crate::wire::to_u64(limits::NAMED_FILES));
+    }
+
+    #[test]
+    fn room_is_made_before_it_is_taken() {
+        let all = Arc::default();
+        let (first, second) = (FileIndex::of(&all), FileIndex::of(&all));
+        let names = limits::PATH_INDEX_NAMES / 2;
+        first.get(&of_names(names));
+        let held = std::cell::Cell::new(0);
+        let index = PathIndex::build(&of_names(names), &|weight| {
+            second.own.make_room(weight);
+            held.set(weight);
+        });
+        assert!(index.weight() <= held.get());
+        assert!(is_kept(&first), "two of them have room");
+        second.own.make_room(PATH_INDEXES);
+        assert!(!is_kept(&first));
+    }
+}

@@ -1,0 +1,66 @@
+//! A mounted file, opened as what its content says it is.
+
+use std::sync::Arc;
+
+use crate::detect;
+use crate::error::{Error, Result};
+use crate::fs::forest::file_state::OpenedFile;
+use crate::fs::forest::other_files::{Opener, OtherFiles};
+use crate::fs::forest::watch::Watch;
+use crate::fs::options::Options;
+use crate::fs::stat::Origin;
+use crate::source::open::{OpenSource, SharedOpen};
+
+/// Refuses to show a file to others whose access control list lets them in otherwise than
+/// permission bits can tell. One that comes later only takes away what it denies.
+pub(in crate::fs) fn refuse_fine_list(file: &dyn OpenSource, options: &Options) -> Result<()> {
+    let umask = options.umask.unwrap_or(0);
+    if options.allow_other && file.acl().is_some_and(|acl| acl.is_finer_than_bits(umask)) {
+        return Err(Error::Usage(
+            "allow_other: its access control list is finer than permission bits; \
+             `setfacl -b` takes it away, umask=077 keeps others out"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Opens the mounted files as what they are.
+pub(in crate::fs) fn opener(options: &Options) -> Opener {
+    opener_with(options, &detect::Caches::default())
+}
+
+/// As [`opener`], for files that keep what they read in `caches`.
+pub(in crate::fs) fn opener_with(options: &Options, caches: &detect::Caches) -> Opener {
+    let (force, caches) = (options.force, caches.clone());
+    Box::new(move |source, neighbours| detect::open(source, neighbours, &caches, force))
+}
+
+/// Opens the source that `watch` watches, `file` being its state.
+pub(in crate::fs) fn open_source(
+    file: SharedOpen,
+    watch: &Watch,
+    others: &OtherFiles,
+    options: &Options,
+) -> Result<OpenedFile> {
+    let path = watch.path();
+    let attributes = file.attributes()?;
+    let state = file.state();
+    let mut neighbours = others.neighbours(watch, options);
+    let audience = match options.allow_other {
+        true => Some(file.audience()?.without(options.umask.unwrap_or(0))),
+        false => None,
+    };
+    if let Some(audience) = audience {
+        neighbours = neighbours.for_all_readers(audience);
+    }
+    let neighbours = Arc::new(neighbours);
+    Ok(OpenedFile {
+        container: others.container(file, &neighbours)?,
+        origin: Arc::new(Origin::new(path.to_path_buf(), attributes).for_audience(audience)),
+        neighbours,
+        state: Some(state),
+        watch: None,
+        shown: [].into(),
+    })
+}

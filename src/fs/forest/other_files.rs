@@ -1,0 +1,528 @@
+//! Other files, that external links lead to: `.h5fs/external/FILE`.
+//!
+//! FILE is the file's path beneath the source's directory, absolute where it lies elsewhere, shown
+//! as one name. That path has no symbolic links in it, so a file is mounted in one place however
+//! its links are spelled, and links that lead round in circles end; a link back to the source leads
+//! to the root of the mount. Only a file that a symbolic link in another directory leads to is
+//! mounted under the link's path, as the files that it names are sought there. A file is there once
+//! a link of the source, or of a file so reached, has named it. Where no request has looked at that
+//! link yet, the links are searched, within limits: a program may have kept the path from an
+//! earlier mount.
+//!
+//! A file is opened when something is looked up in it, and some stay open. One that changes gets a
+//! tree of its own then: the nodes of the old one are stale. One that a writer appends to keeps
+//! its tree. There are sixty-five thousand numbers of trees: then that of the tree that ended first
+//! is taken again, once the kernel has forgotten all nodes of it.
+
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use crate::error::{Cause, Error, Result};
+use crate::fs::errno::stale;
+use crate::fs::forest::file_state::{FileState, OpenedFile};
+use crate::fs::forest::other_files::state::State;
+use crate::fs::forest::watch::Watch;
+use crate::fs::name;
+use crate::fs::options::Options;
+use crate::fs::stat::Origin;
+use crate::fs::state::inode::{self, FIRST_FILE, Tree};
+use crate::fs::state::inodes::Inodes;
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::model::Container;
+use crate::source::SharedSource;
+use crate::source::local::audience::Audience;
+use crate::source::neighbours::Neighbours;
+use crate::source::neighbours::policy::Unopened;
+
+/// The name of their directory in the directory of views.
+pub(in crate::fs) const NAME: &[u8] = b"external";
+
+/// Opens a file as what it is by its content.
+pub(in crate::fs) type Opener =
+    Box<dyn Fn(SharedSource, Arc<Neighbours>) -> Result<Arc<dyn Container>> + Send + Sync>;
+
+/// Where the file that a link names is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::fs) enum ShownAt {
+    /// It is the source.
+    Root,
+    /// Its own directory, by its shown name.
+    Other(Vec<u8>),
+    /// Its place in the directory of files that is mounted, as names from there.
+    Beside(Vec<Box<[u8]>>),
+}
+
+impl Beside {
+    /// The data file at `path` beneath the directory at `root`, where files have the neighbours
+    /// `all`.
+    pub(in crate::fs) fn new(root: &Path, path: &Path, all: &Arc<Neighbours>) -> Self {
+        Beside {
+            root: root.to_path_buf(),
+            own: names(path),
+            all: Arc::clone(all),
+        }
+    }
+}
+
+fn names(path: &Path) -> Vec<Box<[u8]>> {
+    path.iter().map(|name| name.as_bytes().into()).collect()
+}
+
+/// An entry of the directory of other files.
+pub(in crate::fs) enum OtherName {
+    /// The file.
+    File(Arc<FileState>),
+    /// Another name of the file that is shown there.
+    Spelling(ShownAt),
+}
+
+/// Why a file that a link names is not shown.
+pub(in crate::fs) enum Unshown {
+    /// There is none.
+    Missing,
+    /// It may not be opened.
+    Refused(Error),
+}
+
+/// The place of a data file in a directory of files that is mounted.
+#[derive(Debug)]
+pub(in crate::fs) struct Beside {
+    /// The path of the directory.
+    root: PathBuf,
+    /// The names from there to the data file.
+    own: Vec<Box<[u8]>>,
+    /// The neighbours of a file in that directory.
+    all: Arc<Neighbours>,
+}
+
+/// All other files of a mount.
+pub(in crate::fs) struct OtherFiles {
+    /// The source's path, as a file's path is found.
+    source: PathBuf,
+    /// Where the source is one of the files of a directory that is mounted.
+    beside: Option<Beside>,
+    open: Opener,
+    inodes: Arc<Inodes>,
+    state: Mutex<State>,
+}
+
+impl OtherFiles {
+    /// The other files of the source at `source`, opened by `open`.
+    pub(in crate::fs) fn new(source: &Path, open: Opener) -> Self {
+        OtherFiles {
+            source: source.to_path_buf(),
+            beside: None,
+            open,
+            inodes: Arc::new(Inodes::new()),
+            state: Mutex::new(State::new(0)),
+        }
+    }
+
+    /// The same for one of the files of a directory, which stands at `beside` and has `inodes`.
+    pub(in crate::fs) fn of_member(self, inodes: Arc<Inodes>, beside: Beside) -> Self {
+        OtherFiles {
+            inodes,
+            beside: Some(beside),
+            ..self
+        }
+    }
+
+    /// The files beside the source that `watch` watches.
+    pub(in crate::fs) fn neighbours(&self, watch: &Watch, options: &Options) -> Neighbours {
+        let path = watch.path();
+        let neighbours = match (&self.beside, watch.store()) {
+            // Within the directory that is mounted, not within that of the file alone.
+            (Some(beside), _) => beside.all.of_neighbour(path, path, None),
+            (None, Some(store)) => Neighbours::of_object(path, store, options.external),
+            (None, None) => Neighbours::of(path, options.external, options.guard.clone())
+                .watched_by(watch.changes().cloned())
+                .opened_by(watch.named()),
+        };
+        neighbours.strict(options.strict)
+    }
+
+    /// Why the file that `live` calls `name` is not shown, if it is not.
+    pub(in crate::fs) fn unshown(&self, live: &FileState, name: &[u8]) -> Option<Unshown> {
+        match live.neighbours.locate(name) {
+            Ok(None) => Some(Unshown::Missing),
+            Err(Unopened::Refused(error)) => Some(Unshown::Refused(error)),
+            Ok(Some(_)) | Err(Unopened::Failed(..)) => None,
+        }
+    }
+
+    /// The names, from the root of the mount, to the root of the file at `place`.
+    pub(in crate::fs) fn way_to(&self, place: &ShownAt) -> Vec<Box<[u8]>> {
+        let source = self.beside.as_ref().map_or(&[][..], |beside| &beside.own);
+        match place {
+            ShownAt::Root => source.to_vec(),
+            ShownAt::Other(shown) => {
+                let beneath = [name::VIEWS, NAME, shown].map(Into::into);
+                source.iter().cloned().chain(beneath).collect()
+            }
+            ShownAt::Beside(names) => names.clone(),
+        }
+    }
+
+    /// The same of an open file.
+    pub(in crate::fs) fn way_to_file(&self, file: &FileState) -> Vec<Box<[u8]>> {
+        self.way_to(&match &*file.shown {
+            b"" => ShownAt::Root,
+            shown => ShownAt::Other(shown.to_vec()),
+        })
+    }
+
+    /// The inodes of the mount.
+    pub(in crate::fs) fn inodes(&self) -> &Arc<Inodes> {
+        &self.inodes
+    }
+
+    /// Begins anew for another state of the source.
+    pub(in crate::fs) fn reset(&self, generation: u32) {
+        let before = std::mem::replace(&mut *lock(&self.state), State::new(generation));
+        drop(before);
+    }
+
+    /// Opens what is to be mounted.
+    pub(in crate::fs) fn container(
+        &self,
+        source: SharedSource,
+        neighbours: &Arc<Neighbours>,
+    ) -> Result<Arc<dyn Container>> {
+        (self.open)(source, Arc::clone(neighbours))
+    }
+
+    /// Where the file that `live` calls `name` is shown; `None` where there is none, or it may not
+    /// be opened.
+    pub(in crate::fs) fn place(&self, live: &FileState, name: &[u8]) -> Option<ShownAt> {
+        let Some(path) = self.locate(live, name)? else {
+            return Some(ShownAt::Root);
+        };
+        if let Some(beside) = &self.beside
+            && let Ok(beneath) = path.strip_prefix(&beside.root)
+        {
+            return Some(ShownAt::Beside(names(beneath)));
+        }
+        Some(ShownAt::Other(self.know(live, &path)))
+    }
+
+    /// The path of the file that `live` calls `name`, inside `None` for the source; outside where
+    /// there is none, or it may not be opened.
+    fn locate(&self, live: &FileState, name: &[u8]) -> Option<Option<PathBuf>> {
+        match live.neighbours.locate(name) {
+            Ok(Some(located)) if located.real == self.source => Some(None),
+            Ok(Some(located)) => Some(Some(located.path)),
+            // Why it cannot be opened is told where it stands.
+            Err(Unopened::Failed(path, _)) => Some(Some(path.canonicalize().unwrap_or(path))),
+            Ok(None) | Err(Unopened::Refused(_)) => None,
+        }
+    }
+
+    /// The shown name of the file at `path`, which is known from now on.
+    fn know(&self, live: &FileState, path: &Path) -> Vec<u8> {
+        let name = live.neighbours.name_of(path);
+        let shown = name::escape(&name, false);
+        let mut state = lock(&self.state);
+        if state.generation == live.generation {
+            state.know(&shown, &name);
+        }
+        shown
+    }
+
+    /// The entry of the file that `live` calls `name`, whether it is shown there or beside the
+    /// source; `None` where it is the source.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such file, or it may not be opened; as [`find`](Self::find).
+    pub(in crate::fs) fn named(
+        &self,
+        source: &FileState,
+        live: &FileState,
+        name: &[u8],
+    ) -> Result<Option<OtherName>> {
+        let Some(path) = self.locate(live, name).ok_or(Error::NotFound)? else {
+            return Ok(None);
+        };
+        let shown = self.know(live, &path);
+        self.find_named(source, &shown).map(Some)
+    }
+
+    /// The shown name at `position` of the listing.
+    pub(in crate::fs) fn listed(&self, position: u64) -> Option<Box<[u8]>> {
+        lock(&self.state).listed(position)
+    }
+
+    /// The entry `shown`; `source` is the mounted file.
+    ///
+    /// # Errors
+    /// `NotFound` where no link has named such a file; `EIO` where it is damaged, or of no known
+    /// format.
+    pub(in crate::fs) fn find(&self, source: &FileState, shown: &[u8]) -> Result<OtherName> {
+        name::refuse_long(shown)?;
+        match self.find_named(source, shown) {
+            Err(Error::NotFound) => {
+                self.search(source, &|| self.find_named(source, shown).is_ok())?;
+                self.find_named(source, shown)
+            }
+            found => found,
+        }
+    }
+
+    /// The same, as far as links were looked at.
+    fn find_named(&self, source: &FileState, shown: &[u8]) -> Result<OtherName> {
+        let known = lock(&self.state).names.get(shown).map(|k| k.name.clone());
+        match known {
+            Some(name) => self.find_known(source, shown, &name),
+            None => self.spelling(source, shown).map(OtherName::Spelling),
+        }
+    }
+
+    /// The place of a file that is known under another name. A file that no link has named is not
+    /// found.
+    fn spelling(&self, source: &FileState, shown: &[u8]) -> Result<ShownAt> {
+        let name = name::unescape(shown, false).ok_or(Error::NotFound)?;
+        let Ok(Some(located)) = source.neighbours.locate_again(&name) else {
+            return Err(Error::NotFound);
+        };
+        if located.real == self.source {
+            return Ok(ShownAt::Root);
+        }
+        let own = name::escape(&source.neighbours.name_of(&located.path), false);
+        match own != shown && lock(&self.state).names.contains_key(&own[..]) {
+            true => Ok(ShownAt::Other(own)),
+            false => Err(Error::NotFound),
+        }
+    }
+
+    /// Looks at the links that no request has looked at, of the source and then of the files that
+    /// are known, until `is_found`.
+    ///
+    /// # Errors
+    /// Fails if some cannot be read now, so that the search means nothing.
+    fn search(&self, source: &FileState, is_found: &dyn Fn() -> bool) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            let mut state = lock(&self.state);
+            let is_early = |ended: Instant| ended.elapsed() < limits::SEARCH_PAUSE;
+            let is_over = started.elapsed() > limits::LISTING_TIME;
+            if is_over || state.search.ended.is_some_and(is_early) {
+                return Ok(());
+            }
+            state.search.ended = None;
+            let searched = state.search.searched;
+            let shown = searched.checked_sub(1).map(|place| state.listed(place));
+            if shown == Some(None) || searched > limits::SEARCHED_FILES {
+                state.search.searched = 0;
+                state.search.ended = Some(Instant::now());
+                return Ok(());
+            }
+            drop(state);
+            match shown.flatten() {
+                None => self.search_in(source)?,
+                Some(shown) => {
+                    // The readers of a damaged file are told of it.
+                    if let Ok(OtherName::File(live)) = self.find_named(source, &shown) {
+                        self.search_in(&live)?;
+                    }
+                }
+            }
+            lock(&self.state).search.searched = searched.saturating_add(1);
+            if is_found() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn search_in(&self, live: &FileState) -> Result<()> {
+        let index = live.index();
+        for name in index.other_files() {
+            self.place(live, name);
+        }
+        index.check()
+    }
+
+    /// The entry `shown`, the file that the source would call `name`.
+    fn find_known(&self, source: &FileState, shown: &[u8], name: &[u8]) -> Result<OtherName> {
+        let located = source.neighbours.locate_again(name);
+        let located = located.map_err(Unopened::error)?;
+        let located = located.ok_or(Error::NotFound)?;
+        if located.real == self.source {
+            return Ok(OtherName::Spelling(ShownAt::Root));
+        }
+        let name = source.neighbours.name_of(&located.path);
+        let own = name::escape(&name, false);
+        if own != shown {
+            // It was named before it became a symbolic link, or while that could not be told.
+            lock(&self.state).know(&own, &name);
+            return Ok(OtherName::Spelling(ShownAt::Other(own)));
+        }
+        let watch = Watch::over(&located.path, located.file);
+        let audience = located.audience;
+        let growing = self.growing(shown, &watch);
+        let tree = match &growing {
+            Some(live) if live.is_recent() => return Ok(OtherName::File(Arc::clone(live))),
+            Some(live) => live.tree,
+            None => {
+                let mut state = lock(&self.state);
+                state.number(shown, (&watch.opened(), audience), &self.inodes)?
+            }
+        };
+        if growing.is_none()
+            && let Some(live) = lock(&self.state).open.get(&tree)
+        {
+            return Ok(OtherName::File(Arc::clone(live)));
+        }
+        let (now, is_young) = (watch.opened(), watch.is_young());
+        let gone = lock(&self.state).make_room(0);
+        drop(gone);
+        let neighbours = &source.neighbours;
+        let neighbours = neighbours.of_neighbour(&located.path, &located.real, audience);
+        let opened = self.open(source, tree, shown, (neighbours, audience), watch);
+        let mut state = lock(&self.state);
+        if let Err(error) = &opened
+            && let Some(known) = state.names.get_mut(shown)
+        {
+            let text = error.to_string();
+            if known.failed.as_ref() != Some(&text) {
+                log::warn!(
+                    "{}: {text}",
+                    located.path.display().to_string().escape_debug()
+                );
+                known.failed = Some(text);
+            }
+        }
+        let live = opened.map_err(|error| Error::caused(Cause::Failed, error.to_string()))?;
+        if state.generation != source.generation {
+            return Err(stale());
+        }
+        let Some(before) = growing else {
+            if let Some(kept) = state.open.get(&tree) {
+                return Ok(OtherName::File(Arc::clone(kept)));
+            }
+            let live = Arc::new(live);
+            let gone = state.keep(tree, Arc::clone(&live));
+            drop(state);
+            drop(gone);
+            return Ok(OtherName::File(live));
+        };
+        if !live.is_growing() && is_young {
+            // The writer has just closed it, or is about to.
+            return Ok(OtherName::File(before));
+        }
+        let live = Arc::new(live);
+        if let Some(file) = state.file(tree) {
+            file.state = now;
+        }
+        let gone = state.keep(tree, Arc::clone(&live));
+        drop(state);
+        drop(gone);
+        before.retire();
+        Ok(OtherName::File(live))
+    }
+
+    /// The file shown as `shown`, if a writer was appending to it when it was opened last and it is
+    /// the one that `watch` watches.
+    fn growing(&self, shown: &[u8], watch: &Watch) -> Option<Arc<FileState>> {
+        let mut state = lock(&self.state);
+        let tree = state.names.get(shown)?.tree?;
+        let live = state.open.get(&tree)?;
+        (live.is_growing() && live.is_of_same_file(watch)).then(|| Arc::clone(live))
+    }
+
+    fn open(
+        &self,
+        source: &FileState,
+        tree: Tree,
+        shown: &[u8],
+        (neighbours, audience): (Neighbours, Option<Audience>),
+        watch: Watch,
+    ) -> Result<FileState> {
+        let neighbours = Arc::new(neighbours);
+        let container = self.container(watch.file(), &neighbours)?;
+        if !inode::is_object(tree, container.root()) {
+            return Err(Error::unsupported("a file of this size", None));
+        }
+        let origin = Origin::new(watch.path().to_path_buf(), watch.attributes()?);
+        let opened = OpenedFile {
+            container,
+            origin: Arc::new(origin.for_audience(audience)),
+            neighbours,
+            state: Some(watch.opened()),
+            watch: Some(watch),
+            shown: shown.into(),
+        };
+        let engine = Arc::clone(&source.engine);
+        let index = source.index_of_another();
+        Ok(FileState::new(
+            source.generation,
+            tree,
+            opened,
+            engine,
+            index,
+        ))
+    }
+
+    /// The number in `file` of the trees of views that have the number `in_source` in the source.
+    ///
+    /// # Errors
+    /// `ESTALE` once the file has changed; `Limit` for too many trees.
+    pub(in crate::fs) fn number_in(&self, file: &FileState, in_source: Tree) -> Result<Tree> {
+        match file.tree {
+            inode::SOURCE => Ok(in_source),
+            of => lock(&self.state).number_views(of, in_source, &self.inodes),
+        }
+    }
+
+    /// The number in the source of the trees of views that have the number `tree` in their file; of
+    /// any other tree, its own.
+    pub(in crate::fs) fn number_in_source(&self, tree: Tree) -> Tree {
+        if tree < FIRST_FILE {
+            return tree;
+        }
+        let views = lock(&self.state).views(tree);
+        views.map_or(tree, |(_, in_source)| in_source)
+    }
+
+    /// The file one of whose trees has the number `tree`, opened again if need be.
+    ///
+    /// # Errors
+    /// `ESTALE` once it has changed, or is gone.
+    pub(in crate::fs) fn get(&self, source: &FileState, tree: Tree) -> Result<Arc<FileState>> {
+        let views = lock(&self.state).views(tree);
+        let tree = views.map_or(tree, |(of, _)| of);
+        let kept = lock(&self.state).open.get(&tree).cloned();
+        if let Some(live) = kept {
+            if live.is_growing() {
+                return self.find_again(source, tree, &live.shown);
+            }
+            if !live.is_changed() {
+                return Ok(live);
+            }
+            lock(&self.state).end(tree, &self.inodes);
+            return Err(stale());
+        }
+        let mut state = lock(&self.state);
+        let shown = state.file(tree).ok_or_else(stale)?.shown.clone();
+        drop(state);
+        self.find_again(source, tree, &shown)
+    }
+
+    /// The file of that tree in the state that is open, if one is.
+    pub(in crate::fs) fn last_shown(&self, tree: Tree) -> Option<Arc<FileState>> {
+        lock(&self.state).open.get(&tree).cloned()
+    }
+
+    fn find_again(&self, source: &FileState, tree: Tree, shown: &[u8]) -> Result<Arc<FileState>> {
+        match self.find(source, shown) {
+            Ok(OtherName::File(live)) if live.tree == tree => Ok(live),
+            Ok(_) | Err(Error::NotFound) => Err(stale()),
+            Err(error) => Err(error),
+        }
+    }
+}

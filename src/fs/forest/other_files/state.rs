@@ -1,0 +1,256 @@
+//! The other files that a mount knows, and the numbers of their trees.
+
+use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Instant;
+
+use lru::LruCache;
+
+use crate::error::{Error, Result};
+use crate::fs::errno::stale;
+use crate::fs::forest::file_state::FileState;
+use crate::fs::state::inode::{FIRST_FILE, Tree};
+use crate::fs::state::inodes::Inodes;
+use crate::limits;
+use crate::source::local::audience::Audience;
+use crate::source::local::descriptors::share_of;
+use crate::source::open::SharedState;
+
+pub(super) struct State {
+    pub(super) generation: u32,
+    /// Shown names, as they were met.
+    pub(super) met: Vec<Box<[u8]>>,
+    pub(super) names: HashMap<Box<[u8]>, NamedFile>,
+    /// What the numbers of trees from [`FIRST_FILE`] on stand for.
+    pub(super) numbers: Vec<Numbered>,
+    /// The numbers of trees of views: by that of the file's own tree, and that in the source.
+    pub(super) views: HashMap<(Tree, Tree), Tree>,
+    pub(super) search: Search,
+    /// The trees that have ended, the one that did first at the front.
+    pub(super) ended: VecDeque<Tree>,
+    pub(super) open: LruCache<Tree, Arc<FileState>>,
+}
+
+/// The search for names in links that no request has looked at.
+pub(super) struct Search {
+    /// How many of the known files, the source before them, were searched.
+    pub(super) searched: u64,
+    /// When it was over the last time.
+    pub(super) ended: Option<Instant>,
+}
+
+/// A file that a link led to.
+pub(super) struct NamedFile {
+    /// Its name as the source would call it.
+    pub(super) name: Vec<u8>,
+    /// The tree it was last seen as.
+    pub(super) tree: Option<Tree>,
+    /// Why it could not be opened the last time.
+    pub(super) failed: Option<String>,
+}
+
+/// A tree that a number stands for.
+pub(super) enum Numbered {
+    /// None any more.
+    Ended,
+    /// A file's own.
+    File(Box<FileTree>),
+    /// A tree of views of the file whose own tree has this number; and the number of such a tree in
+    /// the source.
+    Views(Tree, Tree),
+}
+
+/// A file that has been open.
+pub(super) struct FileTree {
+    pub(super) shown: Box<[u8]>,
+    /// Watched as long as the kernel may keep what was read of it, open or not.
+    pub(super) state: SharedState,
+    pub(super) audience: Option<Audience>,
+}
+
+impl State {
+    pub(super) fn new(generation: u32) -> Self {
+        let most = NonZeroUsize::new(limits::OPEN_MOUNTED_FILES).unwrap_or(NonZeroUsize::MIN);
+        State {
+            generation,
+            met: Vec::new(),
+            names: HashMap::new(),
+            numbers: Vec::new(),
+            views: HashMap::new(),
+            ended: VecDeque::new(),
+            search: Search {
+                searched: 0,
+                ended: None,
+            },
+            open: LruCache::sparse(share_of(most)),
+        }
+    }
+
+    /// The file shown as `shown`; `None` where too many are known.
+    pub(super) fn know(&mut self, shown: &[u8], name: &[u8]) -> Option<&mut NamedFile> {
+        if !self.names.contains_key(shown) {
+            if self.met.len() >= limits::MOUNTED_FILES {
+                return None;
+            }
+            self.met.push(shown.into());
+            let known = NamedFile {
+                name: name.to_vec(),
+                tree: None,
+                failed: None,
+            };
+            self.names.insert(shown.into(), known);
+        }
+        self.names.get_mut(shown)
+    }
+
+    /// The shown name at `position` of the listing.
+    pub(super) fn listed(&self, position: u64) -> Option<Box<[u8]>> {
+        self.met.get(usize::try_from(position).ok()?).cloned()
+    }
+
+    /// Keeps a file open, and of the others those that there is room for. Returns the files that
+    /// are not kept any more.
+    pub(super) fn keep(&mut self, tree: Tree, live: Arc<FileState>) -> Vec<Arc<FileState>> {
+        let pushed = self.open.push(tree, live);
+        let mut gone: Vec<_> = pushed.into_iter().map(|(_, live)| live).collect();
+        gone.extend(self.make_room(1));
+        gone
+    }
+
+    /// Takes out files until the open ones are not too heavy, or so few are left.
+    pub(super) fn make_room(&mut self, least: usize) -> Vec<Arc<FileState>> {
+        let mut gone = Vec::new();
+        while self.open.len() > least
+            && self.weight() > limits::OPEN_MOUNTED_BYTES
+            && let Some((_, live)) = self.open.pop_lru()
+        {
+            gone.push(live);
+        }
+        gone
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        let files = self.open.iter();
+        files.map(|(_, live)| live.container.weight()).sum()
+    }
+
+    pub(super) fn file(&mut self, tree: Tree) -> Option<&mut FileTree> {
+        match self.place(tree)? {
+            Numbered::File(file) => Some(file),
+            Numbered::Ended | Numbered::Views(..) => None,
+        }
+    }
+
+    pub(super) fn place(&mut self, tree: Tree) -> Option<&mut Numbered> {
+        let place = tree.checked_sub(FIRST_FILE)?;
+        self.numbers.get_mut(usize::from(place))
+    }
+
+    /// The number of the own tree of the file that `tree` is of, and that of `tree` in the source.
+    pub(super) fn views(&mut self, tree: Tree) -> Option<(Tree, Tree)> {
+        match self.place(tree)? {
+            Numbered::Views(of, in_source) => Some((*of, *in_source)),
+            Numbered::Ended | Numbered::File(_) => None,
+        }
+    }
+
+    /// Ends the trees of a file that has changed.
+    pub(super) fn end(&mut self, tree: Tree, inodes: &Inodes) {
+        self.open.pop(&tree);
+        let place = self.place(tree);
+        let ended = place.map(|place| std::mem::replace(place, Numbered::Ended));
+        let Some(Numbered::File(file)) = ended else {
+            return;
+        };
+        if let Some(known) = self.names.get_mut(&file.shown) {
+            known.tree = known.tree.filter(|its| *its != tree);
+        }
+        let views = self.views.extract_if(|(of, _), _| *of == tree);
+        let views: Vec<Tree> = views.map(|(_, number)| number).collect();
+        for number in views.into_iter().chain([tree]) {
+            if let Some(place) = self.place(number) {
+                *place = Numbered::Ended;
+            }
+            self.ended.push_back(number);
+            inodes.end(number);
+        }
+    }
+
+    /// The number for the trees of views of the file `of` that have the number `in_source` in the
+    /// source.
+    pub(super) fn number_views(
+        &mut self,
+        of: Tree,
+        in_source: Tree,
+        inodes: &Inodes,
+    ) -> Result<Tree> {
+        if let Some(&known) = self.views.get(&(of, in_source)) {
+            return Ok(known);
+        }
+        if self.file(of).is_none() {
+            return Err(stale());
+        }
+        let tree = self.unused(inodes).ok_or_else(too_many)?;
+        if let Some(place) = self.place(tree) {
+            *place = Numbered::Views(of, in_source);
+        }
+        self.views.insert((of, in_source), tree);
+        Ok(tree)
+    }
+
+    /// A tree that nothing stands in.
+    pub(super) fn unused(&mut self, inodes: &Inodes) -> Option<Tree> {
+        let next = u16::try_from(self.numbers.len()).ok();
+        if let Some(tree) = next.and_then(|place| FIRST_FILE.checked_add(place)) {
+            self.numbers.push(Numbered::Ended);
+            return Some(tree);
+        }
+        let used = inodes.trees();
+        let place = self.ended.iter().position(|tree| !used.contains(tree))?;
+        let tree = self.ended.remove(place)?;
+        // A request may have been about to open the file that stood there.
+        self.open.pop(&tree);
+        Some(tree)
+    }
+
+    /// The number of the file's tree: the one it had, unless it has changed since.
+    pub(super) fn number(
+        &mut self,
+        shown: &[u8],
+        (state, audience): (&SharedState, Option<Audience>),
+        inodes: &Inodes,
+    ) -> Result<Tree> {
+        let known = self.names.get(shown).ok_or(Error::NotFound)?;
+        let before = known.tree;
+        if let Some(tree) = before
+            && let Some(file) = self.file(tree)
+        {
+            let is_same = !file.state.is_over()
+                && file.state.identity() == state.identity()
+                && file.audience == audience;
+            if is_same {
+                return Ok(tree);
+            }
+            self.end(tree, inodes);
+        }
+        let tree = self.unused(inodes).ok_or_else(too_many)?;
+        if let Some(place) = self.place(tree) {
+            let (shown, state) = (shown.into(), Arc::clone(state));
+            *place = Numbered::File(Box::new(FileTree {
+                shown,
+                state,
+                audience,
+            }));
+        }
+        if let Some(known) = self.names.get_mut(shown) {
+            known.tree = Some(tree);
+        }
+        Ok(tree)
+    }
+}
+
+fn too_many() -> Error {
+    let most = crate::wire::to_u64(limits::MOUNTED_FILES);
+    Error::limit("other files that are mounted", most)
+}

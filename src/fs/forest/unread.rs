@@ -1,0 +1,58 @@
+//! A source that is open, and of which no byte has been read.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fs::forest::watch::Watch;
+use crate::source::local::file::Opener;
+use crate::source::local::root::with_real_directory;
+use crate::source::remote::connection::Connection;
+
+/// A source that is open, and of which no byte has been read.
+pub struct Unread {
+    pub(in crate::fs) watch: Watch,
+}
+
+impl Unread {
+    /// Opens the regular file at `source`.
+    ///
+    /// # Errors
+    /// `Io` with the system's error.
+    pub fn open(source: &Path) -> Result<Self> {
+        let failed = |error| Error::io(&error, source.display().to_string());
+        let path = source.canonicalize().map_err(failed)?;
+        let named = std::path::absolute(source).map_err(failed)?;
+        let watch = Watch::new(&path)?.opened_by(with_real_directory(&named)?);
+        Ok(Unread { watch })
+    }
+
+    /// Opens the object of the URL that `store` was started for.
+    ///
+    /// # Errors
+    /// `ENOENT` where there is none; else fails with the server's error.
+    pub fn of_object(store: &Arc<Connection>) -> Result<Self> {
+        let watch = Watch::of_object(store)?;
+        Ok(Unread { watch })
+    }
+
+    /// Opens it again by `opener`, once it has changed.
+    #[must_use]
+    pub fn opened_again_by(self, opener: Opener) -> Self {
+        let watch = self.watch.opened_again_by(opener);
+        Unread { watch }
+    }
+
+    /// Where it is, without symbolic links.
+    pub fn path(&self) -> &Path {
+        self.watch.path()
+    }
+
+    /// The number of the user whose file it is.
+    ///
+    /// # Errors
+    /// `Io` with the system's error.
+    pub fn owner(&self) -> Result<u32> {
+        Ok(self.watch.attributes()?.uid)
+    }
+}

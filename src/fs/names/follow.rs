@@ -1,0 +1,163 @@
+//! Where a link leads, over further links of every kind and across files.
+
+use std::sync::Arc;
+
+use nix::errno::Errno;
+
+use crate::error::{Error, Result};
+use crate::fs::errno::{self, refusal, stale};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::forest::mount::Mount;
+use crate::fs::forest::other_files::{OtherName, ShownAt};
+use crate::limits;
+use crate::model::paths::names_of;
+use crate::model::{LinkTarget, Node, NodeId};
+
+/// An object that a link leads to.
+pub(in crate::fs) struct Place {
+    /// The file that it is in.
+    pub(in crate::fs) file: Arc<FileState>,
+    pub(in crate::fs) node: Arc<Node>,
+    /// The group and the name, as in the file, that it was met under; `None` for the root.
+    pub(in crate::fs) link: Option<(NodeId, Vec<u8>)>,
+    /// Whether a link into another file is on the way.
+    pub(in crate::fs) is_across_files: bool,
+}
+
+/// The object that the link `name` of `group` leads to; `None` where there is no such link, or it
+/// leads nowhere, or into a file that is not mounted.
+///
+/// # Errors
+/// `ELOOP` for links without end; fails if a link on the way, or the object, cannot be read.
+pub(in crate::fs) fn follow(
+    mount: &Mount,
+    file: &Arc<FileState>,
+    group: NodeId,
+    name: &[u8],
+) -> Result<Option<Place>> {
+    Way::from(mount, file, group, vec![name.to_vec()]).go()
+}
+
+/// The same of a link of `group` that leads to `target`.
+///
+/// # Errors
+/// Fails as [`follow`] does.
+pub(in crate::fs) fn follow_to(
+    mount: &Mount,
+    file: &Arc<FileState>,
+    group: NodeId,
+    target: &LinkTarget,
+) -> Result<Option<Place>> {
+    let mut way = Way::from(mount, file, group, Vec::new());
+    match way.turn(target)? {
+        Some(()) => way.go(),
+        None => Ok(None),
+    }
+}
+
+/// Whether the error tells of links without end.
+pub(in crate::fs) fn is_circle(error: &Error) -> bool {
+    errno::of(error) == Errno::ELOOP as i32
+}
+
+/// The way along links: the group that it has come to, and the names that are left, the last one
+/// first.
+struct Way<'a> {
+    mount: &'a Mount,
+    file: Arc<FileState>,
+    here: NodeId,
+    names: Vec<Vec<u8>>,
+    link: Option<(NodeId, Vec<u8>)>,
+    is_across_files: bool,
+}
+
+impl<'a> Way<'a> {
+    fn from(mount: &'a Mount, file: &Arc<FileState>, here: NodeId, names: Vec<Vec<u8>>) -> Self {
+        Way {
+            mount,
+            file: Arc::clone(file),
+            here,
+            names,
+            link: None,
+            is_across_files: false,
+        }
+    }
+
+    /// Goes to the end.
+    fn go(mut self) -> Result<Option<Place>> {
+        let mut hops = 0..limits::SYMLINK_HOPS;
+        for left in (0..=limits::TREE_LEVELS).rev() {
+            if self.names.len() > left {
+                break;
+            }
+            let Some(name) = self.names.pop() else {
+                return self.end().map(Some);
+            };
+            let Some(link) = self.file.container.link(self.here, &name)? else {
+                return Ok(None);
+            };
+            if let LinkTarget::Hard(node) = link.target {
+                self.link = Some((self.here, name));
+                self.here = node;
+            } else if hops.next().is_none() {
+                break;
+            } else if self.turn(&link.target)?.is_none() {
+                return Ok(None);
+            }
+        }
+        Err(refusal(Errno::ELOOP, "link"))
+    }
+
+    /// Turns off to where a link leads that is no hard link; `None` where that is nowhere.
+    fn turn(&mut self, target: &LinkTarget) -> Result<Option<()>> {
+        let names = match target {
+            LinkTarget::Soft(path) | LinkTarget::External { path, .. } => names_of(path),
+            LinkTarget::Alias(_) | LinkTarget::Reference { .. } => {
+                let names = self.file.container.names(target)?;
+                names.into_iter().rev().collect()
+            }
+            LinkTarget::Hard(_) | LinkTarget::UserDefined(_) => return Ok(None),
+            LinkTarget::Damaged(error) => return Err(error.clone()),
+        };
+        if let Some(name) = target.other_file() {
+            let Some(file) = other_file(self.mount, &self.file, name)? else {
+                return Ok(None);
+            };
+            self.file = file;
+            self.is_across_files = true;
+        }
+        if !matches!(target, LinkTarget::Soft(path) if !path.starts_with(b"/")) {
+            self.here = self.file.container.root();
+            self.link = None;
+        }
+        self.names.extend(names);
+        Ok(Some(()))
+    }
+
+    fn end(self) -> Result<Place> {
+        Ok(Place {
+            node: self.file.container.node(self.here)?,
+            file: self.file,
+            link: self.link,
+            is_across_files: self.is_across_files,
+        })
+    }
+}
+
+/// The file that `file` calls `name`, for the same request; `None` where it is not mounted.
+fn other_file(mount: &Mount, file: &FileState, name: &[u8]) -> Result<Option<Arc<FileState>>> {
+    let source = mount.shown()?;
+    if source.generation != file.generation {
+        return Err(stale());
+    }
+    match mount.others.named(&source, file, name) {
+        Ok(None | Some(OtherName::Spelling(ShownAt::Root))) => {
+            Ok(Some(source.for_request_of(file)))
+        }
+        Ok(Some(OtherName::File(other))) => Ok(Some(other.for_request_of(file))),
+        // Its name has just become another one.
+        Ok(Some(OtherName::Spelling(_))) => Err(stale()),
+        Err(Error::NotFound) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,388 @@
+//! A file's tree: what a link of a group is in the mount, and where a group is a directory.
+//!
+//! A group may have many hard links and may hold itself, but the kernel knows a directory in one
+//! place only: one that turns up under a second parent is moved, one that is its own ancestor is
+//! `ELOOP`. So a group's directory stands at one of its names, and every other name is a symbolic
+//! link to it. With a link count of 1 that name is the one it is met under; otherwise the
+//! object-to-path index says; and where neither knows, the first name that is looked up keeps it
+//! for the life of the mount.
+
+use std::cell::{OnceCell, RefCell};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::forest::other_files::{OtherFiles, ShownAt};
+use crate::fs::name;
+use crate::fs::names::symlink;
+use crate::fs::state::inode::{self, Inode, NodeType};
+use crate::fs::state::inodes::Inodes;
+use crate::limits;
+use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
+
+/// The tree of one mounted file.
+#[derive(Clone, Copy)]
+pub(in crate::fs) struct Namespace<'a> {
+    pub(in crate::fs) file: &'a Arc<FileState>,
+    pub(in crate::fs) inodes: &'a Inodes,
+    pub(in crate::fs) others: &'a OtherFiles,
+}
+
+/// A name in a directory, and what stands there.
+pub(in crate::fs) struct LinkEntry {
+    /// The number it has unless another link has the same hash.
+    pub(in crate::fs) ino: u64,
+    pub(in crate::fs) inode: Inode,
+    /// The object, where it is one that was asked for.
+    pub(in crate::fs) object: Option<Result<Arc<Node>>>,
+    /// Where the link leads.
+    pub(in crate::fs) target: LinkTarget,
+}
+
+/// A group whose links are shown.
+pub(in crate::fs) struct Directory<'a> {
+    pub(in crate::fs) space: Namespace<'a>,
+    pub(in crate::fs) group: NodeId,
+    path: OnceCell<Option<Vec<Box<[u8]>>>>,
+    /// The alias whose text was asked for last: a group may hold many of one node.
+    last: RefCell<Option<(NodeId, Result<Vec<u8>>)>>,
+}
+
+impl<'a> Namespace<'a> {
+    pub(in crate::fs) fn root(&self) -> NodeId {
+        self.file.container.root()
+    }
+
+    /// The number of an object.
+    pub(in crate::fs) fn ino(&self, node: NodeId) -> u64 {
+        if self.file.is_mount_root(node) {
+            inode::ROOT
+        } else {
+            inode::of_node(self.file.generation, self.file.tree, node)
+        }
+    }
+
+    /// The object of a number; the reverse of `ino`.
+    fn node(&self, ino: u64) -> Option<NodeId> {
+        match ino {
+            inode::ROOT => Some(self.root()),
+            _ => inode::node_of(self.file.generation, ino),
+        }
+    }
+
+    pub(in crate::fs) fn directory(self, group: NodeId) -> Directory<'a> {
+        Directory {
+            space: self,
+            group,
+            path: OnceCell::new(),
+            last: RefCell::default(),
+        }
+    }
+
+    /// The names, as shown, that lead from the root to a group's directory. `None` where it has no
+    /// place yet, or is too deep for the text of a symbolic link.
+    pub(in crate::fs) fn path(&self, group: NodeId) -> Option<Vec<Box<[u8]>>> {
+        let steps = self.steps(group, limits::SYMLINK_BYTES / 2)?;
+        Some(steps.into_iter().map(|(_, name)| name).collect())
+    }
+
+    /// The groups, and the names shown in them, that lead from the root to a group's directory.
+    fn steps(&self, group: NodeId, most: usize) -> Option<Vec<(NodeId, Box<[u8]>)>> {
+        let mut steps = Vec::new();
+        let mut at = group;
+        while at != self.root() {
+            if steps.len() >= most {
+                return None;
+            }
+            let step = self.home(at)?;
+            at = step.0;
+            steps.push(step);
+        }
+        steps.reverse();
+        Some(steps)
+    }
+
+    /// The group and the shown name where a group's directory stands.
+    fn home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
+        if let Some((parent, name)) = self.inodes.home(self.ino(group), self.file.generation) {
+            return Some((self.node(parent)?, name));
+        }
+        self.indexed_home(group)
+    }
+
+    /// The group and the name, as shown, that are an object's own in the index.
+    pub(in crate::fs) fn indexed_home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
+        self.known_home(group).ok().flatten()
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// Fails if what could not be read may have a name of the object that comes first.
+    fn known_home(&self, group: NodeId) -> Result<Option<(NodeId, Box<[u8]>)>> {
+        let index = self.file.index();
+        let place = index.known_place(group)?;
+        Ok(place.map(|(parent, name)| {
+            let shown = name::escape(name, parent == self.root());
+            (parent, shown.into())
+        }))
+    }
+
+    /// The path of an object, names as in the file: the canonical one of an object with several
+    /// names, else the one that it was met under. `None` where none is known, or it is over the
+    /// limit.
+    pub(in crate::fs) fn file_path(&self, inode: &Inode, link_count: u32) -> Option<Vec<u8>> {
+        if inode.node_type == NodeType::Object && link_count > 1 {
+            match self.file.index().known_path(inode.node) {
+                Ok(None) => {}
+                canonical => return canonical.ok().flatten(),
+            }
+        }
+        if inode.node == self.root() && inode.node_type == NodeType::Group {
+            return Some(b"/".to_vec());
+        }
+        // The name of a part is its array's, a `/`, and the selector.
+        let array = inode.name.split(|&byte| byte == b'/').next();
+        self.path_of_name(self.node(inode.parent)?, array.unwrap_or_default())
+    }
+
+    /// The path of any object by its identity alone, for texts that name it.
+    pub(in crate::fs) fn path_of(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
+        self.file.index().known_path(node)
+    }
+
+    /// The path, names as in the file, of what `group` shows as `shown`.
+    fn path_of_name(&self, group: NodeId, shown: &[u8]) -> Option<Vec<u8>> {
+        let mut steps = self.steps(group, limits::PATH_DEPTH)?;
+        steps.push((group, shown.into()));
+        let mut path = Vec::new();
+        let mut left = limits::CUT_NAME_LINKS;
+        for (parent, name) in steps {
+            path.push(b'/');
+            path.extend_from_slice(
+                &self
+                    .file
+                    .real_name_within(parent, &name, &mut left)
+                    .ok()??,
+            );
+        }
+        Some(path)
+    }
+}
+
+impl Directory<'_> {
+    /// The names, as shown, that lead to this directory.
+    pub(in crate::fs) fn path(&self) -> Option<&[Box<[u8]>]> {
+        self.path
+            .get_or_init(|| self.space.path(self.group))
+            .as_deref()
+    }
+
+    /// Whether this is the root of its file.
+    pub(in crate::fs) fn is_root(&self) -> bool {
+        self.group == self.space.root()
+    }
+
+    /// The entry under the shown name.
+    pub(in crate::fs) fn find(&self, shown: &[u8]) -> Result<LinkEntry> {
+        name::refuse_long(shown)?;
+        let file = self.space.file;
+        let real = file.real_name(self.group, shown)?.ok_or(Error::NotFound)?;
+        let link = file.container.link(self.group, &real)?;
+        Ok(self.show(link.ok_or(Error::NotFound)?))
+    }
+
+    /// The name of a link as it is shown here.
+    pub(in crate::fs) fn shown(&self, link: &Link) -> Vec<u8> {
+        name::escape(&link.name, self.is_root())
+    }
+
+    /// The entry of the mount for a link of this group.
+    pub(in crate::fs) fn show(&self, link: Link) -> LinkEntry {
+        let shown = self.shown(&link);
+        let tree = self.space.file.tree;
+        let mut object = None;
+        let (node_type, node) = match &link.target {
+            LinkTarget::Hard(node) if *node == self.space.root() => (NodeType::Link, self.group),
+            LinkTarget::Hard(node) if inode::is_object(tree, *node) => {
+                let mut found = self.space.file.container.node(*node);
+                let place = match &found {
+                    Ok(found) if matches!(found.kind, NodeKind::Group) => {
+                        self.place(*node, found.link_count, &shown)
+                    }
+                    Err(error) if error.is_passing() => Ok(NodeType::Unreadable),
+                    Err(_) if self.is_to_group(&link, *node) => self.place(*node, 1, &shown),
+                    _ => Ok(NodeType::Object),
+                };
+                let node_type = place.unwrap_or_else(|error| {
+                    found = Err(error);
+                    NodeType::Unreadable
+                });
+                object = (node_type != NodeType::Link).then_some(found);
+                match node_type {
+                    NodeType::Link | NodeType::Unreadable => (node_type, self.group),
+                    _ => (node_type, *node),
+                }
+            }
+            LinkTarget::Hard(_) | LinkTarget::Damaged(_) => (NodeType::DamagedLink, self.group),
+            _ => (NodeType::Link, self.group),
+        };
+        let ino = match node_type {
+            NodeType::Link | NodeType::DamagedLink | NodeType::Unreadable => {
+                self.link_number(&link.target, &shown)
+            }
+            _ => inode::of_node(self.space.file.generation, tree, node),
+        };
+        LinkEntry {
+            ino,
+            inode: self.inode(node_type, node, &shown),
+            object,
+            target: link.target,
+        }
+    }
+
+    /// Whether an object that cannot be read is known for a group.
+    fn is_to_group(&self, link: &Link, node: NodeId) -> bool {
+        link.is_to_group || self.space.file.container.looks_like_group(node)
+    }
+
+    /// The number of a link. One into another file has a different one with and without that file:
+    /// the kernel keeps the text of the one it knows.
+    fn link_number(&self, target: &LinkTarget, shown: &[u8]) -> u64 {
+        let (generation, tree) = (self.space.file.generation, self.space.file.tree);
+        if let Some(file) = target.other_file()
+            && let Some(place) = self.space.others.place(self.space.file, file)
+        {
+            let place = match place {
+                ShownAt::Root => Vec::new(),
+                ShownAt::Other(file) => file,
+                ShownAt::Beside(names) => names.join(&b'/'),
+            };
+            let name = [shown, b"/", &place].concat();
+            return inode::of_link(generation, tree, self.group, &name);
+        }
+        inode::of_link(generation, tree, self.group, shown)
+    }
+
+    fn inode(&self, node_type: NodeType, node: NodeId, shown: &[u8]) -> Inode {
+        Inode {
+            node_type,
+            generation: self.space.file.generation,
+            tree: self.space.file.tree,
+            node,
+            parent: self.space.ino(self.group),
+            name: shown.into(),
+        }
+    }
+
+    /// Whether the group `node`, met here as `shown`, is a directory here or a symbolic link.
+    ///
+    /// # Errors
+    /// Fails if its own place is not known, for something could not be read.
+    fn place(&self, node: NodeId, link_count: u32, shown: &[u8]) -> Result<NodeType> {
+        let space = self.space;
+        let here = self.inode(NodeType::Group, node, shown);
+        let ino = space.ino(node);
+        let home = space.inodes.home(ino, here.generation);
+        let (parent, name) = match home {
+            Some(home) => home,
+            None => {
+                let indexed = match link_count {
+                    0 | 1 => None,
+                    _ => space.known_home(node)?,
+                };
+                let place = match indexed {
+                    Some((parent, name)) => Inode {
+                        parent: space.ino(parent),
+                        name,
+                        ..here.clone()
+                    },
+                    None => here.clone(),
+                };
+                space.inodes.settle(ino, place)
+            }
+        };
+        match parent == here.parent && *name == *shown {
+            true => Ok(NodeType::Group),
+            false => Ok(NodeType::Link),
+        }
+    }
+
+    /// The way from here to what `names`, as shown, lead to from the root of another file.
+    fn outward(&self, place: &ShownAt, names: impl Iterator<Item = Vec<u8>>) -> Option<Vec<u8>> {
+        let others = self.space.others;
+        let mut from = others.way_to_file(self.space.file);
+        from.extend_from_slice(self.path()?);
+        let mut to = others.way_to(place);
+        to.extend(names.map(Into::into));
+        Some(symlink::relative(&from, &to))
+    }
+
+    /// The path, as in the file, that a link into another file leads to there.
+    ///
+    /// # Errors
+    /// Fails if what says so cannot be read.
+    pub(in crate::fs) fn path_there(&self, target: &LinkTarget) -> Result<Vec<u8>> {
+        if let LinkTarget::External { path, .. } = target {
+            return Ok(path.clone());
+        }
+        let names = self.space.file.container.names(target)?;
+        let steps = names.iter().flat_map(|name| [&b"/"[..], name]);
+        Ok(steps.flatten().copied().collect())
+    }
+
+    /// The text of the symbolic link that stands for `target` here.
+    pub(in crate::fs) fn text(&self, target: &LinkTarget) -> Result<Vec<u8>> {
+        let LinkTarget::Alias(node) = target else {
+            return self.made_text(target);
+        };
+        let mut last = self.last.borrow_mut();
+        match &*last {
+            Some((known, text)) if known == node => text.clone(),
+            _ => last.insert((*node, self.made_text(target))).1.clone(),
+        }
+    }
+
+    fn made_text(&self, target: &LinkTarget) -> Result<Vec<u8>> {
+        let text = match target {
+            LinkTarget::Hard(node) => {
+                let path = self.path().zip(self.space.path(*node));
+                path.map(|(from, to)| symlink::relative(from, &to))
+            }
+            LinkTarget::Soft(path) if path.starts_with(b"/") => {
+                let depth = self.path().map(<[_]>::len);
+                depth.map(|depth| symlink::absolute(depth, path))
+            }
+            LinkTarget::Soft(path) => Some(symlink::beneath(path, self.is_root())),
+            LinkTarget::External { file, path } => {
+                match self.space.others.place(self.space.file, file) {
+                    Some(place) => {
+                        let names = symlink::components(path, true);
+                        self.outward(&place, names)
+                    }
+                    None => Some(symlink::outside(file, path)),
+                }
+            }
+            LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. } => {
+                let names = self.space.file.container.names(target)?;
+                let to = symlink::escaped(&names);
+                let to: Vec<Box<[u8]>> = to.map(Into::into).collect();
+                self.path().map(|from| symlink::relative(from, &to))
+            }
+            LinkTarget::Reference {
+                file: Some(file), ..
+            } => match self.space.others.place(self.space.file, file) {
+                Some(place) => {
+                    let names = self.space.file.container.names(target)?;
+                    self.outward(&place, symlink::escaped(&names))
+                }
+                None => Some(symlink::outside(file, &self.path_there(target)?)),
+            },
+            LinkTarget::UserDefined(class) => {
+                Some(format!("user-defined link, class {class}").into_bytes())
+            }
+            LinkTarget::Damaged(error) => return Err(error.clone()),
+        };
+        symlink::bounded(text)
+    }
+}

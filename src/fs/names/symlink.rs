@@ -1,0 +1,117 @@
+//! Texts of symbolic links: relative, so that they resolve inside the mount wherever that is.
+//!
+//! In a soft link's path (HDF5 3.0, IV.A.2.g) `..` is an ordinary name, `.` and empty names are
+//! passed over.
+
+use nix::errno::Errno;
+
+use crate::error::Result;
+use crate::fs::errno::refusal;
+use crate::fs::name;
+use crate::limits;
+
+/// The text itself.
+///
+/// # Errors
+/// `ENAMETOOLONG` where it is too long for the kernel, or not known because it would be.
+pub(in crate::fs) fn bounded(text: Option<Vec<u8>>) -> Result<Vec<u8>> {
+    text.filter(|text| text.len() <= limits::SYMLINK_BYTES)
+        .ok_or_else(|| refusal(Errno::ENAMETOOLONG, "text of a symbolic link"))
+}
+
+/// The way from the directory at `from` to the one at `to`, both as names from the root.
+pub(in crate::fs) fn relative(from: &[Box<[u8]>], to: &[Box<[u8]>]) -> Vec<u8> {
+    let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
+    let up = from.iter().skip(shared).map(|_| b"..".to_vec());
+    let down = to.iter().skip(shared).map(|name| name.to_vec());
+    joined(up.chain(down))
+}
+
+/// The way from a directory `depth` names below its file's root to the soft link's path from there.
+pub(in crate::fs) fn absolute(depth: usize, path: &[u8]) -> Vec<u8> {
+    let up = std::iter::repeat_n(b"..".to_vec(), depth);
+    joined(up.chain(components(path, true)))
+}
+
+/// The soft link's path from its own directory; `at_root` where that is its file's root.
+pub(in crate::fs) fn beneath(path: &[u8], at_root: bool) -> Vec<u8> {
+    joined(components(path, at_root))
+}
+
+/// A text for `path` in another file that is not shown, `FILE:PATH`, which leads nowhere: a
+/// component ends in the colon, unless the file's name and the path stay in the mount anyhow, and
+/// what follows never climbs back.
+pub(in crate::fs) fn outside(file: &[u8], path: &[u8]) -> Vec<u8> {
+    let climbs =
+        file.starts_with(b"/") || file.split(|&byte| byte == b'/').any(|name| name == b"..");
+    let slash: &[u8] = match path.starts_with(b"/") {
+        false if climbs => b"/",
+        _ => b"",
+    };
+    let names = path.split(|&byte| byte == b'/').map(|name| match name {
+        b"." | b".." => name::escape(name, false),
+        _ => name.to_vec(),
+    });
+    let path = names.collect::<Vec<_>>().join(&b'/');
+    [file, b":", slash, &path].concat()
+}
+
+/// The names in a soft link's path, as shown; `from_root` where it begins at its file's root.
+pub(in crate::fs) fn components(path: &[u8], from_root: bool) -> impl Iterator<Item = Vec<u8>> {
+    let names = path.split(|&byte| byte == b'/');
+    let names = names.filter(|name| !matches!(*name, b"" | b"."));
+    names
+        .enumerate()
+        .map(move |(place, name)| name::escape(name, from_root && place == 0))
+}
+
+/// Names as shown, the first one at the root of its file.
+pub(in crate::fs) fn escaped(names: &[Vec<u8>]) -> impl Iterator<Item = Vec<u8>> {
+    let names = names.iter().enumerate();
+    names.map(move |(place, name)| name::escape(name, place == 0))
+}
+
+/// Names as one path, `.` where there are none.
+pub(in crate::fs) fn joined(names: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+    let text = names.collect::<Vec<_>>().join(&b'/');
+    if text.is_empty() { b".".to_vec() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(names: &[&str]) -> Vec<Box<[u8]>> {
+        names.iter().map(|name| name.as_bytes().into()).collect()
+    }
+
+    #[test]
+    fn ways_between_directories() {
+        let way = |from: &[&str], to: &[&str]| relative(&path(from), &path(to));
+        assert_eq!(way(&["a", "b"], &["a", "c"]), b"../c");
+        assert_eq!(way(&["a", "b"], &[]), b"../..");
+        assert_eq!(way(&["a"], &["a"]), b".");
+        assert_eq!(way(&[], &["a", "b"]), b"a/b");
+    }
+
+    #[test]
+    fn links_to_other_files_lead_nowhere() {
+        assert_eq!(outside(b"a/b.h5", b"/x/y"), b"a/b.h5:/x/y");
+        assert_eq!(outside(b"b.h5", b"x"), b"b.h5:x");
+        // A group may be called `b.h5:`, and outside there is much whose name holds a colon.
+        assert_eq!(outside(b"b.h5", b"/../etc"), b"b.h5:/%2E%2E/etc");
+        assert_eq!(outside(b"../disk-0000", b"00:1f"), b"../disk-0000:/00:1f");
+        assert_eq!(outside(b"/dev/0", b"0/./x"), b"/dev/0:/0/%2E/x");
+    }
+
+    #[test]
+    fn soft_links_stay_inside() {
+        assert_eq!(absolute(2, b"/x/y"), b"../../x/y");
+        assert_eq!(absolute(0, b"/"), b".");
+        assert_eq!(absolute(1, b"/.h5fs/../z"), b"../%2Eh5fs/%2E%2E/z");
+        assert_eq!(beneath(b"./a//b/.", false), b"a/b");
+        assert_eq!(beneath(b".", false), b".");
+        assert_eq!(beneath(b".h5fs", true), b"%2Eh5fs");
+        assert_eq!(beneath(b".h5fs/.h5fs", false), b".h5fs/.h5fs");
+    }
+}

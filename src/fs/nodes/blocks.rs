@@ -1,0 +1,139 @@
+//! `.h5fs/blocks`: the blocks of an ASDF file, decoded, by their numbers.
+
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::nodes::indexed::{self, Plain};
+use crate::fs::nodes::node::{Described, Facts, Find, FsNode, Target};
+use crate::fs::nodes::object::{COMPRESSION, read_all};
+use crate::fs::stat::{Entry, Kind};
+use crate::fs::state::inode::{self, Inode, NodeType};
+use crate::fs::state::listing::{Listing, Visit};
+use crate::model::NodeId;
+use crate::model::extras::{BlockFacts, Extras};
+use crate::view::View;
+use crate::wire::{to_u64, to_usize};
+
+/// The directory of blocks.
+pub(in crate::fs) struct Blocks;
+
+/// A block, decoded, as a regular file.
+pub(in crate::fs) struct Block;
+
+impl FsNode for Blocks {
+    fn kind(&self) -> Kind {
+        Kind::Directory
+    }
+
+    fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
+        let file = target.file;
+        let number = std::str::from_utf8(name).ok();
+        let number = number.and_then(|name| name.parse::<usize>().ok());
+        let number = number.filter(|number| number.to_string().as_bytes() == name);
+        let number = number.ok_or(Error::NotFound)?;
+        if number >= extras(file)?.block_count() {
+            return Err(Error::NotFound);
+        }
+        let inode = Inode {
+            node_type: NodeType::Block,
+            generation: file.generation,
+            tree: inode::BLOCK_FILES,
+            node: node(number),
+            parent: target.ino,
+            name: name.into(),
+        };
+        target.enter_entry(of_block(file, number), &inode, &Block)
+    }
+
+    fn list(
+        &self,
+        target: &Target<'_>,
+        _: &mut Listing,
+        first: u64,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        let count = to_u64(extras(target.file)?.block_count());
+        indexed::list_all(target, first, visit, count, |number| {
+            Ok(Plain {
+                name: number.to_string().into_bytes(),
+                ino: of_block(target.file, to_usize(number)?),
+                kind: Kind::File,
+            })
+        })
+    }
+
+    /// Whether all blocks were found.
+    fn examine(&self, target: &Target<'_>, _: &mut Find<'_>) -> Result<()> {
+        let error = extras(target.file)?.blocks_error().cloned();
+        error.map_or(Ok(()), Err)
+    }
+}
+
+impl FsNode for Block {
+    fn kind(&self) -> Kind {
+        Kind::File
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        let (extras, number) = (extras(target.file)?, number_of(target));
+        let array = if_lasting(extras.block_content(number))?;
+        let facts = if_lasting(extras.block(number))?;
+        // Opening it will tell why it cannot be read.
+        let size = array.and_then(|array| array.bytes().ok()).unwrap_or(0);
+        let stored = facts.map_or(0, |facts| facts.used_size);
+        Ok(target.bare(Kind::File).sized(size, Some(stored)))
+    }
+
+    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+        let (extras, number) = (extras(target.file)?, number_of(target));
+        if target.mount.options.verify {
+            let file = target.file;
+            extras.verify_block(number, &|array, visit| read_all(file, array, visit))?;
+        }
+        target.file.open_bytes(extras.block_content(number)?)
+    }
+
+    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
+        let facts = extras(target.file).and_then(|extras| extras.block(number_of(target)));
+        let facts = if_lasting(facts);
+        Some(Described {
+            node: None,
+            fault: self.open(target).err(),
+            facts: facts.map(|facts| facts.map_or_else(Facts::new, |facts| as_text(&facts))),
+        })
+    }
+}
+
+fn extras(file: &FileState) -> Result<&dyn Extras> {
+    file.container.extras().ok_or(Error::NotFound)
+}
+
+fn of_block(file: &FileState, number: usize) -> u64 {
+    inode::of_node(file.generation, inode::BLOCK_FILES, node(number))
+}
+
+/// The identity of a block, which is no node of the file.
+fn node(number: usize) -> NodeId {
+    NodeId::at(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn number_of(target: &Target<'_>) -> usize {
+    let node = inode::node_of(target.file.generation, target.ino);
+    node.map_or(usize::MAX, |node| {
+        to_usize(node.index()).unwrap_or(usize::MAX)
+    })
+}
+
+/// The built-in attributes of a block.
+fn as_text(facts: &BlockFacts) -> Facts {
+    let number = |number: u64| number.to_string().into_bytes();
+    let mut all = vec![
+        (COMPRESSION, facts.compression.clone().into_bytes()),
+        ("h5fs.used_size", number(facts.used_size)),
+        ("h5fs.data_size", number(facts.data_size)),
+    ];
+    if let Some(sum) = facts.checksum {
+        let hex: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+        all.push(("h5fs.checksum", hex.into_bytes()));
+    }
+    all
+}

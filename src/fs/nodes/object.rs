@@ -1,0 +1,152 @@
+//! An object of the file as a regular file: its size, what of it is stored, its content.
+
+use std::sync::Arc;
+
+use crate::array::Reader;
+use crate::array::kinds::vlen::VariableLength;
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::forest::mount::Mount;
+use crate::model::array::Storage;
+use crate::model::{Array, Node, NodeId, NodeKind};
+use crate::view::View;
+use crate::view::elements::raw::Raw;
+use crate::view::elements::variable_length::Content;
+use crate::view::texts::attributes::committed_text;
+use crate::view::texts::text::Text;
+use crate::wire::to_u64;
+
+/// The attribute that tells how a block, or that with an ndarray's elements, is compressed.
+pub(in crate::fs) const COMPRESSION: &str = "h5fs.compression";
+
+/// How much of a file's content is stored, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::fs) enum Stored {
+    /// That much; `None` where every byte is known to be zero.
+    Known(Option<u64>),
+    /// Not known: a large index would have to be walked, or something cannot be read.
+    Unknown,
+}
+
+/// Bytes of the object's content; 0 where it has none that can be served, or where finding it is
+/// costly.
+fn size(node: &Node) -> u64 {
+    match &node.kind {
+        NodeKind::Group => 0,
+        NodeKind::Array(array) if VariableLength::is_made_of(array) => 0,
+        NodeKind::Array(array) => array.bytes().unwrap_or(0),
+        NodeKind::CommittedDatatype(datatype) => to_u64(committed_text(datatype).len()),
+        NodeKind::Scalar(scalar) => to_u64(scalar.file_text().len()),
+    }
+}
+
+/// Bytes of the object's content, and what of it is stored: at any cost, or only where it is cheap.
+///
+/// # Errors
+/// Fails if their number cannot be found out now.
+pub(in crate::fs) fn measure(
+    file: &FileState,
+    node: &Node,
+    at_any_cost: bool,
+) -> Result<(u64, Stored)> {
+    Ok(match &node.kind {
+        NodeKind::Array(array) if VariableLength::is_made_of(array) => match at_any_cost {
+            true => {
+                let content = file.variable_length(node.id, array);
+                // Opening it will tell why it cannot be read.
+                match if_lasting(content.and_then(|content| content.length(&file.effort.cancel())))?
+                {
+                    Some(size) => (size, Stored::Known(Some(size))),
+                    None => (0, Stored::Unknown),
+                }
+            }
+            false => (0, Stored::Unknown),
+        },
+        NodeKind::Array(array) => (size(node), stored(file, node, array, at_any_cost)),
+        _ => (size(node), Stored::Known(Some(size(node)))),
+    })
+}
+
+fn stored(file: &FileState, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> Stored {
+    let size = size(node);
+    match &array.storage {
+        Ok(Storage::Empty) => Stored::Known(None),
+        Ok(Storage::Fill) if array.fill.is_zero() => Stored::Known(None),
+        Ok(Storage::Fill) => Stored::Known(Some(0)),
+        // While a file grows, what a walk finds would be true for a moment.
+        Ok(Storage::Chunked(_))
+            if at_any_cost && !file.is_growing() || array.has_listed_chunks() =>
+        {
+            stored_chunks(file, node, array)
+        }
+        Ok(Storage::Chunked(_)) => Stored::Unknown,
+        Ok(Storage::Encoded(pieces)) => Stored::Known(Some(pieces.stored_bytes())),
+        Ok(Storage::Strided(strided)) => Stored::Known(Some(match &strided.base.storage {
+            Ok(Storage::Encoded(pieces)) => pieces.stored_bytes().min(size),
+            _ => size,
+        })),
+        _ => Stored::Known(Some(size)),
+    }
+}
+
+fn stored_chunks(file: &FileState, node: &Node, array: &Arc<Array>) -> Stored {
+    let allocation = file
+        .reader(node.id, array)
+        .and_then(|reader| reader.allocation());
+    match allocation {
+        Ok(allocation) if allocation.is_hole() => Stored::Known(None),
+        Ok(allocation) => Stored::Known(Some(allocation.stored_bytes)),
+        // Not known to be zeros; opening it will tell why it cannot be read.
+        Err(_) => Stored::Unknown,
+    }
+}
+
+/// The object's content, opened.
+///
+/// # Errors
+/// Fails if it is known before reading that it cannot be served.
+pub(in crate::fs) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>> {
+    if let NodeKind::Array(array) = &node.kind
+        && let Err(error) = &array.storage
+    {
+        // It may have no known size either, and must not pass for empty.
+        return Err(error.clone());
+    }
+    match &node.kind {
+        NodeKind::Group => Err(Error::NotFound),
+        NodeKind::Array(array) if array.bytes()? == 0 => Ok(Box::new(Text::new(Vec::new()))),
+        NodeKind::Array(array) if VariableLength::is_made_of(array) => {
+            let content = file.variable_length(node.id, array)?;
+            Ok(Box::new(Content::new(content, &file.effort.cancel())?))
+        }
+        NodeKind::Array(array) => Ok(Box::new(Raw::new(file.reader(node.id, array)?))),
+        NodeKind::CommittedDatatype(datatype) => Ok(Box::new(Text::new(committed_text(datatype)))),
+        NodeKind::Scalar(scalar) => Ok(Box::new(Text::new(scalar.file_text()))),
+    }
+}
+
+/// Why the object's content cannot be served, as far as is known before reading.
+pub(in crate::fs) fn fault(file: &FileState, node: &Node) -> Option<Error> {
+    match &node.kind {
+        NodeKind::Array(_) => open(file, node).err(),
+        _ => node.error.clone(),
+    }
+}
+
+/// With the option `verify`, compares the block that an object's elements are in with the block's
+/// checksum.
+pub(in crate::fs) fn verify(mount: &Mount, file: &FileState, object: NodeId) -> Result<()> {
+    let Some(extras) = file.container.extras().filter(|_| mount.options.verify) else {
+        return Ok(());
+    };
+    extras.verify_array(object, &|array, visit| read_all(file, array, visit))
+}
+
+/// Hands all bytes of an array to `visit`, from front to back.
+pub(in crate::fs) fn read_all(
+    file: &FileState,
+    array: &Arc<Array>,
+    visit: &mut dyn FnMut(&[u8]),
+) -> Result<()> {
+    Reader::new(&file.engine, Arc::clone(array))?.read_all(visit)
+}

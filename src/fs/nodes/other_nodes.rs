@@ -1,0 +1,117 @@
+//! `.h5fs/external`: the directories of other files, and other spellings of their names.
+
+use crate::error::Result;
+use crate::fs::errno::stale;
+use crate::fs::forest::other_files::{OtherName, ShownAt};
+use crate::fs::names::namespace::LinkEntry;
+use crate::fs::names::symlink;
+use crate::fs::nodes::indexed::{self, Plain};
+use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::nodes::source_tree;
+use crate::fs::stat::{Entry, Kind};
+use crate::fs::state::inode::{self, Inode, NodeType};
+use crate::fs::state::listing::{Listing, Visit};
+use crate::model::LinkTarget;
+
+/// The directory of other files.
+pub(in crate::fs) struct OtherFilesDirectory;
+
+/// Another spelling of another file's name, as a symbolic link.
+pub(in crate::fs) struct Spelling;
+
+impl FsNode for OtherFilesDirectory {
+    fn kind(&self) -> Kind {
+        Kind::Directory
+    }
+
+    fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
+        let (mount, source) = (target.mount, target.file);
+        let root = source.container.root();
+        let inode = |node_type, tree, node| Inode {
+            node_type,
+            generation: source.generation,
+            tree,
+            node,
+            parent: target.ino,
+            name: name.into(),
+        };
+        match mount.others.find(source, name)? {
+            OtherName::File(file) => {
+                let (file, _granted) = file.for_request(&source.effort.cancel());
+                let root = file.container.root();
+                let found = LinkEntry {
+                    ino: inode::of_node(file.generation, file.tree, root),
+                    inode: inode(NodeType::Group, file.tree, root),
+                    object: Some(file.container.node(root)),
+                    target: LinkTarget::Hard(root),
+                };
+                let directory = mount.space(&file).directory(root);
+                let entry = source_tree::enter(mount, &directory, &found, true)?;
+                // Once the file has changed, another directory stands here.
+                Ok(entry.kept_if(false))
+            }
+            OtherName::Spelling(place) => {
+                let ino = inode::of_link(source.generation, inode::SPELLINGS, root, name);
+                let inode = inode(NodeType::Spelling, inode::SOURCE, root);
+                Target::enter(mount, source, ino, &inode, |spelling| {
+                    Ok(spelling.link(text(&place).len()).kept_if(false))
+                })
+            }
+        }
+    }
+
+    fn list(
+        &self,
+        target: &Target<'_>,
+        _: &mut Listing,
+        first: u64,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        let source = target.file;
+        let root = source.container.root();
+        indexed::list(target, first, visit, |number| {
+            let name = target.mount.others.listed(number);
+            let file = name.map(|name| Plain {
+                ino: inode::of_link(source.generation, inode::FIRST_FILE, root, &name),
+                name: name.into(),
+                kind: Kind::Directory,
+            });
+            Ok(file.map(|file| (vec![file], number + 1)))
+        })
+    }
+
+    /// A file is there once a link has named it.
+    fn is_lasting(&self) -> bool {
+        false
+    }
+}
+
+impl FsNode for Spelling {
+    fn kind(&self) -> Kind {
+        Kind::Symlink
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        Ok(target.link(self.readlink(target)?.len()).kept_if(false))
+    }
+
+    fn readlink(&self, target: &Target<'_>) -> Result<Vec<u8>> {
+        match target.mount.others.find(target.file, &target.inode.name)? {
+            OtherName::Spelling(place) => Ok(text(&place)),
+            OtherName::File(_) => Err(stale()),
+        }
+    }
+}
+
+/// The text of a link from one spelling of another file's name to its own.
+fn text(place: &ShownAt) -> Vec<u8> {
+    match place {
+        ShownAt::Root => b"../..".to_vec(),
+        ShownAt::Other(shown) => shown.clone(),
+        // The other files of a member that stand here lie outside of the directory.
+        ShownAt::Beside(names) => {
+            let up = std::iter::repeat_n(b"..".to_vec(), 2);
+            symlink::joined(up.chain(names.iter().map(|name| name.to_vec())))
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! A part of an array as a file: a dataset's name with a selector behind it, `temp[0:10]`.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::forest::mount::Mount;
+use crate::fs::name;
+use crate::fs::names::follow::{Place, follow};
+use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::nodes::object;
+use crate::fs::stat::{Entry, Kind};
+use crate::fs::state::inode::{self, Inode, NodeType, Tree};
+use crate::fs::views::site::PageSite;
+use crate::fs::views::trees;
+use crate::fs::views::trees::view_tree::{Form, Subject, refuse_unread};
+use crate::fs::views::view_group::ViewGroup;
+use crate::model::Node;
+use crate::model::selector::{Selector, split};
+use crate::view::View;
+use crate::view::elements::part::Part;
+
+/// A part of an array, as a regular file.
+pub(in crate::fs) struct Selection;
+
+impl FsNode for Selection {
+    fn kind(&self) -> Kind {
+        Kind::File
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        stat(target, find_again(target))
+    }
+
+    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+        open(target, find_again(target)?)
+    }
+}
+
+/// A part of an array, and the node of the array.
+pub(in crate::fs) type Found = (Box<dyn View>, Arc<Node>);
+
+/// The attributes of the target, which is a part that was `found` again.
+///
+/// # Errors
+/// Fails if it cannot be found out now.
+pub(in crate::fs) fn stat(target: &Target<'_>, found: Result<Found>) -> Result<Entry> {
+    // Opening it will tell why it cannot be read. If it may be read then, no size is made up.
+    let found = if_lasting(found)?;
+    let length = found.as_ref().and_then(|(view, _)| view.length());
+    Ok(target.sized(length.unwrap_or(0)).kept_if(found.is_some()))
+}
+
+/// The part; with the option `verify`, only of a block that agrees with its checksum.
+///
+/// # Errors
+/// Fails if the block does not agree, or cannot be read.
+pub(in crate::fs) fn open(target: &Target<'_>, (view, node): Found) -> Result<Box<dyn View>> {
+    object::verify(target.mount, target.file, node.id)?;
+    Ok(view)
+}
+
+/// Counts a lookup of `shown`, a dataset's name with a selector behind it, in the directory of a
+/// group. A link to a dataset takes selectors as its target does: the part is that of the target,
+/// in the group and the file where that stands.
+///
+/// # Errors
+/// `NotFound` where it is no such name, or the dataset has no such part; `ELOOP` for links in a
+/// circle.
+pub(in crate::fs) fn enter(directory: &Target<'_>, shown: &[u8]) -> Result<Entry> {
+    name::refuse_long(shown)?;
+    let (mount, tree) = (directory.mount, directory.inode.tree);
+    if !mount.options.views {
+        return Err(Error::NotFound);
+    }
+    let (name, form) = named(directory, shown)?;
+    for (dataset, selector) in split(&name) {
+        let Some(place) = place(directory, dataset)? else {
+            continue;
+        };
+        match opened(mount, &place, selector, form) {
+            Err(Error::NotFound) => {}
+            view => {
+                let suffix = &shown[name.len()..];
+                let length = view?.length().unwrap_or(0);
+                return enter_part(mount, tree, &place, &[selector, suffix].concat(), length);
+            }
+        }
+    }
+    Err(Error::NotFound)
+}
+
+/// Counts a lookup of the part of the array at `place` that `selector` names, of so many bytes, in
+/// the same tree of its file as `tree` is.
+fn enter_part(
+    mount: &Mount,
+    tree: Tree,
+    place: &Place,
+    selector: &[u8],
+    length: u64,
+) -> Result<Entry> {
+    let file = &place.file;
+    let (group, name) = place.link.as_ref().ok_or(Error::NotFound)?;
+    let in_source = mount.others.number_in_source(tree);
+    let is_of_views = trees::of_number(in_source).is_some();
+    let tree = match is_of_views {
+        true => mount.others.number_in(file, in_source)?,
+        false => file.tree,
+    };
+    let shown = name::escape(name, *group == file.container.root());
+    let inode = Inode {
+        node_type: NodeType::Selection,
+        generation: file.generation,
+        tree,
+        node: *group,
+        parent: match is_of_views {
+            true => inode::of_node(file.generation, tree, *group),
+            false => mount.space(file).ino(*group),
+        },
+        name: [&shown, &b"/"[..], selector].concat().into(),
+    };
+    let numbers = if tree == inode::SOURCE {
+        inode::SELECTIONS
+    } else {
+        tree
+    };
+    let ino = inode::of_link(file.generation, numbers, *group, &inode.name);
+    Target::enter(mount, file, ino, &inode, |target| {
+        // Other files come and go.
+        Ok(target.sized(length).kept_if(!place.is_across_files))
+    })
+}
+
+/// The name that `shown` is in the file's own tree, and the form of the file in a tree of views.
+fn named(directory: &Target<'_>, shown: &[u8]) -> Result<(Vec<u8>, Option<&'static Form>)> {
+    let inode = directory.inode;
+    let group = ViewGroup::new(directory.mount, directory.file, inode.tree, inode.node);
+    match group {
+        Ok(group) => {
+            let mut names = group.object_names(shown);
+            let found = names.find(|(form, _)| form.view.is_some() || form.has_pages);
+            let (form, name) = found.ok_or(Error::NotFound)?;
+            Ok((name, Some(form)))
+        }
+        Err(Error::NotFound) => Ok((shown.to_vec(), None)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The object that a name in the directory of a group leads to.
+fn place(directory: &Target<'_>, shown: &[u8]) -> Result<Option<Place>> {
+    let (file, group) = (directory.file, directory.inode.node);
+    let tree = trees::of_number(
+        directory
+            .mount
+            .others
+            .number_in_source(directory.inode.tree),
+    );
+    let root_name = tree.and_then(|tree| tree.root_name);
+    if group == file.container.root() && root_name == Some(shown) {
+        return Ok(Some(Place {
+            file: Arc::clone(file),
+            node: file.container.node(group)?,
+            link: Some((group, shown.to_vec())),
+            is_across_files: false,
+        }));
+    }
+    match file.real_name(group, shown)? {
+        Some(name) => follow(directory.mount, file, group, &name),
+        None => Ok(None),
+    }
+}
+
+/// The file of a part that was looked up before, and the array.
+fn find_again(target: &Target<'_>) -> Result<Found> {
+    let (name, form) = named(target, &target.inode.name)?;
+    let mut parts = name.splitn(2, |&byte| byte == b'/');
+    let (dataset, selector) = parts.next().zip(parts.next()).ok_or(Error::NotFound)?;
+    let place = place(target, dataset)?.ok_or(Error::NotFound)?;
+    let view = opened(target.mount, &place, selector, form)?;
+    Ok((view, place.node))
+}
+
+/// The file of the part that `selector`, as shown, names: of an array, or of a group in a tree that
+/// has those.
+///
+/// # Errors
+/// Fails as [`view`] does.
+fn opened(
+    mount: &Mount,
+    place: &Place,
+    selector: &[u8],
+    form: Option<&Form>,
+) -> Result<Box<dyn View>> {
+    let (file, node) = (&place.file, &*place.node);
+    match form.filter(|form| form.has_pages) {
+        Some(form) => (form.open)(&Subject {
+            site: Some(&PageSite::new(mount, file, node, None)),
+            ..Subject::of_part(file, node, form, selector)
+        }),
+        None => view(file, node, selector, form),
+    }
+}
+
+/// The file of the part that `selector`, as shown, names of an array: in a tree of views that of a
+/// form, else the part's bytes.
+///
+/// # Errors
+/// `NotFound` where there is none.
+pub(in crate::fs) fn view(
+    file: &Arc<FileState>,
+    node: &Node,
+    selector: &[u8],
+    form: Option<&Form>,
+) -> Result<Box<dyn View>> {
+    let padded = match form.is_some_and(|form| form.is_padded) {
+        true => Some(file.variables().node(node.id)?),
+        false => None,
+    };
+    let node = padded.as_deref().unwrap_or(node);
+    // The names of fields are escaped as names are.
+    let selector = name::unescape(selector, false).ok_or(Error::NotFound)?;
+    let part = select(file, node, &selector)?;
+    let array = match part.is_of_variable_length() {
+        true if padded.is_some() => {
+            let whole = part.variable_length(Arc::clone(&file.container))?;
+            Some(Arc::new(whole))
+        }
+        true => Some(file.variable_length_part(node.id, &selector, &part)?),
+        false => None,
+    };
+    let Some(form) = form else {
+        return part.content(array, &file.effort.cancel());
+    };
+    let subject = Subject::of_part(file, node, form, &selector);
+    let view = form.view.ok_or(Error::NotFound)?;
+    view(&subject, part.elements(array)?)?.ok_or(Error::NotFound)
+}
+
+/// The part that `selector` names of an array.
+///
+/// # Errors
+/// `NotFound` where there is none.
+fn select(file: &FileState, node: &Node, selector: &[u8]) -> Result<Part> {
+    let selector = Selector::parse(selector).ok_or(Error::NotFound)?;
+    let array = node.array().ok_or(Error::NotFound)?;
+    refuse_unread(array)?;
+    // Before anything is read: what is not there must not look damaged.
+    selector.select(&array.datatype, &array.shape)?;
+    Part::new(file.reader(node.id, array)?, &selector)
+}

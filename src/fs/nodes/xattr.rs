@@ -1,0 +1,227 @@
+//! Extended attributes: the built-in `user.h5fs.*`, then the object's own in file order.
+//!
+//! The kernel fails the whole list where it is over 64 KiB, so what does not fit is left out.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use nix::errno::Errno;
+
+use crate::error::{Error, Result};
+use crate::fs::errno::refusal;
+use crate::fs::names::namespace::Namespace;
+use crate::fs::nodes::node::{Described, Target};
+use crate::limits;
+use crate::model::attribute::AttributeContent;
+use crate::model::{Attribute, Node};
+use crate::view::texts::attributes;
+
+/// The prefix of all names here.
+const PREFIX: &[u8] = b"user.";
+/// The prefix of the built-in names after that; attributes of the file with such names are not
+/// shown.
+const BUILTIN: &[u8] = b"h5fs.";
+/// The name under which an object tells what is wrong with it.
+const ERROR: &str = "h5fs.error";
+
+/// The name of its path.
+const PATH: &[u8] = b"h5fs.path";
+
+/// An object as extended attributes show it.
+pub(in crate::fs) struct Object<'a> {
+    space: Namespace<'a>,
+    /// `None` where the object itself cannot be read.
+    node: Option<&'a Node>,
+    /// Its path, names as in the file.
+    path: Vec<u8>,
+    /// Facts beside that.
+    facts: &'a [(&'static str, Vec<u8>)],
+    /// Its fault, if it has one.
+    error: Option<String>,
+    /// Why something of it is not known now.
+    unread: Option<Error>,
+}
+
+/// The object that `described` tells of.
+pub(in crate::fs) fn object<'a>(target: &Target<'a>, described: &'a Described) -> Object<'a> {
+    let space = target.space();
+    let node = described.node.as_deref();
+    let fault = described.fault.as_ref();
+    let (facts, unread) = match &described.facts {
+        Ok(facts) => (&facts[..], None),
+        Err(error) => (&[][..], Some(error.clone())),
+    };
+    let unreadable = fault.filter(|error| node.is_none() && error.is_passing());
+    let count = node.map_or(1, |node| node.link_count);
+    let path = space.file_path(target.inode, count);
+    let unplaced = match &path {
+        None if count > 1 => target.file.index().check().err(),
+        _ => None,
+    };
+    let noted = target.mount.faults.text(target.ino);
+    Object {
+        space,
+        node,
+        unread: unread.or(unplaced).or(unreadable.cloned()),
+        path: path.unwrap_or_default(),
+        facts,
+        error: fault.map(Error::to_string).or(noted),
+    }
+}
+
+/// The attribute's name without `user.`.
+///
+/// # Errors
+/// `EOPNOTSUPP` for a name of another kind: `ENODATA` would make the kernel ask for it again and
+/// again.
+pub(in crate::fs) fn user_name(name: &[u8]) -> Result<&[u8]> {
+    name.strip_prefix(PREFIX)
+        .ok_or_else(|| refusal(Errno::EOPNOTSUPP, "extended attribute"))
+}
+
+/// There is no such attribute.
+pub(in crate::fs) fn absent() -> Error {
+    refusal(Errno::ENODATA, "extended attribute")
+}
+
+impl Object<'_> {
+    /// The names, each with `user.`.
+    ///
+    /// # Errors
+    /// Fails if the object's list of attributes is damaged.
+    pub(in crate::fs) fn list(&self) -> Result<Vec<Vec<u8>>> {
+        let mut list = List::default();
+        for (name, value) in self.builtin() {
+            if list.add(name.as_bytes(), value.len()).is_break() {
+                return Ok(list.names);
+            }
+        }
+        let Some(node) = self.node else {
+            return Ok(list.names);
+        };
+        let container = &*self.space.file.container;
+        container.attributes(node.id, &mut |attribute| {
+            if !is_shown(&attribute.name) || list.holds(&attribute.name) {
+                return ControlFlow::Continue(());
+            }
+            match self.length(&attribute, &mut list.unread) {
+                Some(length) => list.add(&attribute.name, length),
+                None => ControlFlow::Continue(()),
+            }
+        })?;
+        Ok(list.names)
+    }
+
+    /// The value of an attribute; `name` is without `user.`.
+    ///
+    /// # Errors
+    /// `ENODATA` for a name that is not there, `E2BIG` for a value that is too long.
+    pub(in crate::fs) fn get(&self, name: &[u8]) -> Result<Vec<u8>> {
+        if name.starts_with(BUILTIN) {
+            let mut all = self.builtin().into_iter();
+            let found = all.find(|(builtin, _)| builtin.as_bytes() == name);
+            let is_known = found.is_some() && (name != PATH || !self.path.is_empty());
+            return match &self.unread {
+                Some(error) if !is_known && name != ERROR.as_bytes() => Err(error.clone()),
+                _ => found.map(|(_, value)| value).ok_or_else(absent),
+            };
+        }
+        let unread = || self.unread.clone().unwrap_or_else(absent);
+        let node = self.node.filter(|_| is_shown(name)).ok_or_else(unread)?;
+        let found = self.space.file.container.attribute(node.id, name)?;
+        let content = found.ok_or_else(absent)?.content?;
+        match self.text(&content) {
+            Err(Error::Limit { .. }) => Err(refusal(Errno::E2BIG, "extended attribute")),
+            text => text,
+        }
+    }
+
+    fn builtin(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let mut all = match self.node {
+            Some(node) => attributes::builtin(node, &self.path),
+            None => Vec::new(),
+        };
+        all.extend_from_slice(self.facts);
+        if let Some(error) = &self.error {
+            all.push((ERROR, error.as_bytes().to_vec()));
+        }
+        all.retain(|(_, value)| value.len() <= limits::XATTR_BYTES);
+        all
+    }
+
+    /// Bytes of the value as text; `None` where it is too long. One that cannot be read is listed,
+    /// and so are those after `unread` more bytes of text: only asking for them tells why.
+    fn length(&self, attribute: &Attribute, unread: &mut usize) -> Option<usize> {
+        let Ok(content) = &attribute.content else {
+            return Some(0);
+        };
+        if attributes::has_too_many_elements(content) {
+            return None;
+        }
+        if *unread == 0 {
+            return Some(0);
+        }
+        let text = self.text(content).map(|text| text.len());
+        let written = text.as_ref().copied().unwrap_or(limits::XATTR_BYTES);
+        *unread = unread.saturating_sub(written);
+        match text {
+            Err(Error::Limit { .. }) => None,
+            text => Some(text.unwrap_or(0)),
+        }
+    }
+
+    /// The value as text; `Limit` where it is too long for the kernel.
+    fn text(&self, content: &AttributeContent) -> Result<Vec<u8>> {
+        let paths = |node| self.space.path_of(node);
+        let container = &*self.space.file.container;
+        attributes::xattr_text(container, &paths, content)
+    }
+}
+
+struct List {
+    names: Vec<Vec<u8>>,
+    seen: HashSet<Vec<u8>>,
+    bytes: usize,
+    /// Bytes of the values' text that may still be made, to see whether they are too long.
+    unread: usize,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        List {
+            names: Vec::new(),
+            seen: HashSet::new(),
+            bytes: 0,
+            unread: limits::LISTED_TEXT,
+        }
+    }
+}
+
+impl List {
+    fn holds(&self, name: &[u8]) -> bool {
+        self.seen.contains(name)
+    }
+
+    /// Adds a name whose value is `length` bytes long, unless one of both is too long; breaks off
+    /// where the list would be.
+    fn add(&mut self, name: &[u8], length: usize) -> ControlFlow<()> {
+        let full = [PREFIX, name].concat();
+        if full.len() > limits::NAME_BYTES || length > limits::XATTR_BYTES {
+            return ControlFlow::Continue(());
+        }
+        // Each name in the list ends in a NUL.
+        let bytes = self.bytes + full.len() + 1;
+        if bytes > limits::XATTR_BYTES {
+            return ControlFlow::Break(());
+        }
+        self.bytes = bytes;
+        self.names.push(full);
+        self.seen.insert(name.to_vec());
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether an attribute of the file is shown under its name.
+fn is_shown(name: &[u8]) -> bool {
+    !name.is_empty() && !name.contains(&0) && !name.starts_with(BUILTIN)
+}

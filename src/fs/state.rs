@@ -1,0 +1,12 @@
+//! What is kept of a mounted file: numbers and names of inodes, what is open, how far a listing has
+//! come, the lengths of texts, what was found to be damaged or missing.
+
+pub(super) mod counts;
+pub(super) mod errors;
+pub(super) mod faults;
+pub(super) mod handle;
+pub(super) mod inode;
+pub(super) mod inodes;
+pub(super) mod lacks;
+pub(super) mod listing;
+pub(super) mod pins;

@@ -1,0 +1,143 @@
+//! The counts of a file's texts: how long each is, and where its units begin.
+
+use std::sync::{Arc, Mutex};
+
+use crate::array::Engine;
+use crate::error::Result;
+use crate::fs::state::inode::Tree;
+use crate::limits;
+use crate::memory::effort::Effort;
+use crate::memory::lock::lock;
+use crate::memory::weighted_lru::WeightedLru;
+use crate::model::NodeId;
+use crate::view::texts::counted::{Count, Units};
+
+/// A text that is counted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::fs) struct CountedText {
+    /// The number of its form.
+    pub(in crate::fs) form: Tree,
+    pub(in crate::fs) node: NodeId,
+    /// The text that selects a part of the array; empty for the whole object.
+    pub(in crate::fs) selected: Box<[u8]>,
+}
+
+/// A count, or why there is none; inside `None`, the text is too long to be counted.
+type Counted = Result<Option<Arc<Count>>>;
+
+/// The count of a text, once it is made. A call that comes meanwhile waits.
+type CountOnce = Arc<Mutex<Option<Counted>>>;
+
+/// The counts that were made last.
+pub(in crate::fs) struct Counts(pub(in crate::fs) Mutex<WeightedLru<CountedText, CountOnce>>);
+
+impl Default for Counts {
+    fn default() -> Self {
+        Counts(Mutex::new(WeightedLru::new(limits::COUNTS)))
+    }
+}
+
+impl Counts {
+    /// The count of `text`, made unless it is still kept. What is wrong with a unit is kept, too,
+    /// unless it may be right the next time.
+    ///
+    /// # Errors
+    /// Fails if a unit cannot be written.
+    pub(in crate::fs) fn of(
+        &self,
+        text: CountedText,
+        units: &dyn Units,
+        engine: &Engine,
+        effort: &Effort,
+    ) -> Counted {
+        let once = self.once(&text);
+        let mut known = effort.cancel().lock(&once)?;
+        if let Some(counted) = &*known {
+            return counted.clone();
+        }
+        let counted = count(units, engine, effort);
+        let weight = match &counted {
+            Ok(count) => count.as_ref().map_or(0, |count| count.weight()),
+            Err(error) if error.is_passing() => return counted,
+            Err(_) => 0,
+        };
+        *known = Some(counted.clone());
+        lock(&self.0).put(text, Arc::clone(&once), weight);
+        counted
+    }
+
+    fn once(&self, text: &CountedText) -> CountOnce {
+        let mut counts = lock(&self.0);
+        if let Some(once) = counts.get(text) {
+            return Arc::clone(once);
+        }
+        let once = CountOnce::default();
+        counts.put(text.clone(), Arc::clone(&once), 0);
+        once
+    }
+}
+
+/// Counts the text of `units`.
+///
+/// # Errors
+/// Fails if a unit cannot be written; [`Error::unwanted`](crate::error::Error::unwanted) where the
+/// request that `effort` is granted to is to end.
+pub(in crate::fs) fn count(units: &dyn Units, engine: &Engine, effort: &Effort) -> Counted {
+    if units.even().is_none() && units.values() > limits::QUICK_VALUES {
+        effort.cancel().begin_heavy()?;
+    }
+    let count = Count::of(units, engine, effort)?;
+    Ok(count.map(Arc::new))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::error::{Cause, Error};
+
+    /// A text of one line that counts how often it is written, and fails at first.
+    struct Line(AtomicU32, Error);
+
+    impl Units for Line {
+        fn count(&self) -> u64 {
+            1
+        }
+
+        fn write(&self, units: Range<u64>, _: usize, out: &mut Vec<u8>) -> Result<u64> {
+            out.extend_from_slice(b"line\n");
+            match self.0.fetch_add(1, Ordering::Relaxed) {
+                0 => Err(self.1.clone()),
+                _ => Ok(units.end),
+            }
+        }
+    }
+
+    fn counted(error: Error) -> (Vec<bool>, u32) {
+        let (counts, engine) = (Counts::default(), Engine::new(0, 1));
+        let line = Line(AtomicU32::new(0), error);
+        let text = CountedText {
+            form: 9,
+            node: NodeId::of(1),
+            selected: (*b"").into(),
+        };
+        let times = 0..3;
+        let count = |_| {
+            counts
+                .of(text.clone(), &line, &engine, &Effort::default())
+                .is_ok()
+        };
+        let found = times.map(count).collect();
+        (found, line.0.into_inner())
+    }
+
+    #[test]
+    fn a_text_is_counted_once_unless_it_may_be_right_the_next_time() {
+        let passing = Error::caused(Cause::Failed, "a disk that does not answer");
+        assert_eq!(counted(passing), (vec![false, true, true], 2));
+        let lasting = Error::corrupt("a unit", None);
+        assert_eq!(counted(lasting), (vec![false; 3], 1));
+    }
+}

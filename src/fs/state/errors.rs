@@ -1,0 +1,124 @@
+//! What could not be read, a line each: the time, the object, the reason.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::limits;
+use crate::memory::lock::lock;
+
+/// The last errors of a mounted file.
+#[derive(Debug, Default)]
+pub(in crate::fs) struct Errors {
+    last: Mutex<Last>,
+    /// Those of all files of a directory, and the file's path there.
+    all: Option<(Arc<Errors>, String)>,
+}
+
+#[derive(Debug, Default)]
+struct Last {
+    lines: VecDeque<String>,
+    count: u64,
+}
+
+impl Errors {
+    /// Those of the file at `path`, which are added to these as well.
+    pub(in crate::fs) fn of_file(self: &Arc<Self>, path: &Path) -> Self {
+        let path = path.display().to_string().escape_debug().to_string();
+        Errors {
+            last: Mutex::default(),
+            all: Some((Arc::clone(self), path)),
+        }
+    }
+
+    /// What `object` of the file is called among the objects of all files.
+    pub(in crate::fs) fn name(&self, object: &str) -> String {
+        match &self.all {
+            Some((_, path)) => format!("{path}:{object}"),
+            None => object.to_owned(),
+        }
+    }
+
+    /// Adds one, of an object whose name cannot forge lines.
+    pub(in crate::fs) fn add(&self, object: &str, reason: &str) {
+        if let Some((all, _)) = &self.all {
+            all.add(&self.name(object), reason);
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let time = timestamp(now.map_or(0, |since| since.as_secs()));
+        let mut line = format!("{time} {object}: {}", reason.escape_debug());
+        let fits = |end: &usize| *end <= limits::ERROR_LINE && line.is_char_boundary(*end);
+        if let Some(end) = (0..=line.len()).rev().find(fits) {
+            line.truncate(end);
+        }
+        line.push('\n');
+        let mut last = lock(&self.last);
+        last.count = last.count.saturating_add(1);
+        if last.lines.len() == limits::LAST_ERRORS {
+            last.lines.pop_front();
+        }
+        last.lines.push_back(line);
+    }
+
+    /// All errors so far, those too that are no more among the last.
+    pub(in crate::fs) fn count(&self) -> u64 {
+        lock(&self.last).count
+    }
+
+    /// The lines.
+    pub(in crate::fs) fn text(&self) -> Vec<u8> {
+        let last = lock(&self.last);
+        let bytes = last.lines.iter().flat_map(|line| line.bytes());
+        bytes.collect()
+    }
+}
+
+/// Seconds since 1970 as RFC 3339 writes them. Years are counted from March, so that the leap day
+/// is a year's last.
+fn timestamp(seconds: u64) -> String {
+    const FROM_MARCH_OF_YEAR_0_TO_1970: u64 = 719_468;
+    const DAYS_OF_400_YEARS: u64 = 146_097;
+    let days = seconds / 86_400 + FROM_MARCH_OF_YEAR_0_TO_1970;
+    let (era, day) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let year = era * 400 + year + u64::from(month >= 10);
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_as_date_writes_them() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_825_600, "2000-02-29T12:00:00Z"),
+            (1_709_251_200, "2024-03-01T00:00:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(timestamp(seconds), text);
+        }
+    }
+
+    #[test]
+    fn the_last_ones_are_kept_and_all_are_counted() {
+        let errors = Errors::default();
+        for number in 0..limits::LAST_ERRORS + 3 {
+            errors.add("/x", &format!("reason {number}"));
+        }
+        errors.add("/long", &"ü".repeat(limits::ERROR_LINE));
+        let text = String::from_utf8(errors.text()).unwrap();
+        assert_eq!(text.lines().count(), limits::LAST_ERRORS);
+        assert!(text.lines().next().unwrap().ends_with(" /x: reason 4"));
+        assert!(text.lines().all(|line| line.len() <= limits::ERROR_LINE));
+        assert_eq!(errors.count(), 1004);
+    }
+}

@@ -1,0 +1,106 @@
+//! An attribute as a file: its value as text, a line for each element.
+
+use std::ops::ControlFlow;
+
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::name;
+use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::stat::{Entry, Kind};
+use crate::fs::state::inode::NodeType;
+use crate::fs::views::view_group::{ViewEntry, ViewGroup};
+use crate::model::{Attribute, NodeId};
+use crate::view::View;
+use crate::view::texts::attribute_file;
+use crate::view::texts::text::Text;
+
+/// An attribute of an object, as a regular file.
+pub(in crate::fs) struct AttributeFile;
+
+impl FsNode for AttributeFile {
+    fn kind(&self) -> Kind {
+        Kind::File
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        // Opening it will tell why it cannot be read. If it may be read then, no size is made up.
+        Ok(described(target, if_lasting(text(target))?.as_ref()))
+    }
+
+    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+        Ok(Box::new(text(target)?))
+    }
+}
+
+/// Counts a lookup of the attribute's file that `group`, the directory, shows as `shown`.
+///
+/// # Errors
+/// `NotFound` where there is no such attribute; fails if it cannot be read now.
+pub(in crate::fs) fn enter(
+    directory: &Target<'_>,
+    group: &ViewGroup<'_>,
+    name: &[u8],
+) -> Result<Entry> {
+    let (file, object) = (directory.file, group.object);
+    let mut is_missing = false;
+    let text = file.kept_text(object, name, || {
+        let found = find(file, object, name);
+        is_missing = found.is_err();
+        render(file, found?)
+    });
+    let text = match is_missing {
+        true => Some(text?),
+        false => if_lasting(text)?,
+    };
+    let shown = shown(group, name);
+    Target::enter(directory.mount, file, shown.ino, &shown.inode, |target| {
+        Ok(described(target, text.as_ref()))
+    })
+}
+
+/// The attribute's file that `group` shows as `name`.
+pub(in crate::fs) fn shown(group: &ViewGroup<'_>, name: &[u8]) -> ViewEntry {
+    ViewEntry {
+        ino: group.link_number(name),
+        inode: group.inode(NodeType::Attribute, group.object, name.to_vec()),
+        text: None,
+        is_lasting: true,
+    }
+}
+
+fn described(target: &Target<'_>, text: Option<&Text>) -> Entry {
+    let length = text.and_then(View::length);
+    target.sized(length.unwrap_or(0)).kept_if(text.is_some())
+}
+
+fn text(target: &Target<'_>) -> Result<Text> {
+    let (file, inode) = (target.file, target.inode);
+    file.kept_text(inode.node, &inode.name, || {
+        render(file, find(file, inode.node, &inode.name)?)
+    })
+}
+
+fn render(file: &FileState, attribute: Attribute) -> Result<Text> {
+    let paths = |node| file.index().known_path(node);
+    attribute_file::view(&*file.container, &paths, &attribute.content?)
+}
+
+/// The attribute of `object` whose file is shown as `shown`.
+fn find(file: &FileState, object: NodeId, shown: &[u8]) -> Result<Attribute> {
+    let container = &*file.container;
+    if let Some(name) = name::unescape(shown, false) {
+        let name = name.strip_prefix(b"@").ok_or(Error::NotFound)?;
+        return container.attribute(object, name)?.ok_or(Error::NotFound);
+    }
+    let mut found = None;
+    if name::is_cut(shown) {
+        container.attributes(object, &mut |attribute| {
+            if ViewGroup::attribute_name(&attribute.name) != shown {
+                return ControlFlow::Continue(());
+            }
+            found = Some(attribute);
+            ControlFlow::Break(())
+        })?;
+    }
+    found.ok_or(Error::NotFound)
+}

@@ -1,0 +1,102 @@
+//! A picture of a stack as a file: the part of the array that its number selects.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fs::name;
+use crate::fs::nodes::indexed::{self, Plain};
+use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::nodes::selection::{self, Found};
+use crate::fs::stat::{Entry, Kind};
+use crate::fs::state::inode::NodeType;
+use crate::fs::state::listing::Visit;
+use crate::fs::views::trees::view_tree::Form;
+use crate::fs::views::view_group::ViewGroup;
+use crate::model::Node;
+use crate::view::View;
+use crate::view::pictures::frames::Frames;
+
+/// A picture of a stack, as a regular file.
+pub(in crate::fs) struct Frame;
+
+impl FsNode for Frame {
+    fn kind(&self) -> Kind {
+        Kind::File
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        selection::stat(target, picture(target))
+    }
+
+    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+        selection::open(target, picture(target)?)
+    }
+}
+
+/// Counts a lookup of the picture `name` of the stack whose directory `group` is.
+///
+/// # Errors
+/// `NotFound` where there is none; fails if it cannot be found out now.
+pub(in crate::fs) fn enter(
+    directory: &Target<'_>,
+    group: &ViewGroup<'_>,
+    name: &[u8],
+) -> Result<Entry> {
+    name::refuse_long(name)?;
+    let stack = Stack::of(group)?;
+    let number = stack.frames.number(name).ok_or(Error::NotFound)?;
+    let inode = group.inode(NodeType::Frame, group.object, name.to_vec());
+    directory.enter_entry(stack.ino(group, number)?, &inode, &Frame)
+}
+
+/// Hands the pictures to `visit`. How long one is, only its own `stat` tells.
+pub(in crate::fs) fn list(
+    directory: &Target<'_>,
+    group: &ViewGroup<'_>,
+    first: u64,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    let stack = Stack::of(group)?;
+    indexed::list_all(directory, first, visit, stack.frames.count, |number| {
+        Ok(Plain {
+            name: stack.frames.name(number),
+            ino: stack.ino(group, number)?,
+            kind: Kind::File,
+        })
+    })
+}
+
+/// The picture that the target is, opened, and the stack.
+fn picture(target: &Target<'_>) -> Result<Found> {
+    let (file, inode) = (target.file, target.inode);
+    let group = ViewGroup::new(target.mount, file, inode.tree, inode.node)?;
+    let stack = Stack::of(&group)?;
+    let frames = &stack.frames;
+    let number = frames.number(&inode.name).ok_or(Error::NotFound)?;
+    let selector = frames.selector(number);
+    let view = selection::view(file, &stack.node, &selector, Some(stack.form))?;
+    Ok((view, stack.node))
+}
+
+/// An array of several pictures.
+struct Stack {
+    /// The form of the files of its tree.
+    form: &'static Form,
+    node: Arc<Node>,
+    frames: Frames,
+}
+
+impl Stack {
+    /// The one whose directory `group` is.
+    fn of(group: &ViewGroup<'_>) -> Result<Self> {
+        let form = group.tree.forms.first().ok_or(Error::NotFound)?;
+        let node = group.file.container.node(group.object)?;
+        let array = node.array().ok_or(Error::NotFound)?;
+        let frames = Frames::of_array(array, form.suffix)?.ok_or(Error::NotFound)?;
+        Ok(Stack { form, node, frames })
+    }
+
+    fn ino(&self, group: &ViewGroup<'_>, number: u64) -> Result<u64> {
+        group.element_number(self.form.number, number)
+    }
+}

@@ -1,0 +1,168 @@
+//! An element of an array of references, as a symbolic link to the object that it names.
+//!
+//! A null reference has no link, and a reference to an attribute has none. A region reference
+//! leads to the array that the region is in. An object without a path has a link that leads
+//! nowhere and says so.
+
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::name;
+use crate::fs::names::namespace::Namespace;
+use crate::fs::names::symlink;
+use crate::fs::nodes::indexed::{self, Plain};
+use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::stat::{Entry, Kind};
+use crate::fs::state::inode::{self, Inode, NodeType};
+use crate::fs::state::listing::Visit;
+use crate::fs::views::view_group::ViewGroup;
+use crate::model::{NodeId, NodeKind, Reference};
+use crate::view::elements::Elements;
+use crate::view::elements::references::{Block, References, is_object};
+
+/// A reference, as a symbolic link.
+pub(in crate::fs) struct ReferenceLink;
+
+impl FsNode for ReferenceLink {
+    fn kind(&self) -> Kind {
+        Kind::Symlink
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        // Reading the link will tell why it leads nowhere.
+        let text = if_lasting(self.readlink(target))?;
+        let length = text.as_ref().map_or(0, Vec::len);
+        Ok(target.link(length).kept_if(text.is_some()))
+    }
+
+    fn readlink(&self, target: &Target<'_>) -> Result<Vec<u8>> {
+        let (file, inode) = (target.file, target.inode);
+        let references = open(file, inode.node)?;
+        let number = references.number(&inode.name).ok_or(Error::NotFound)?;
+        let reference = references.target(&*file.container, number)?;
+        let text = match reference {
+            Reference::Object(node) | Reference::Region(node) => text(target, node)?,
+            Reference::Dangling(address) => Some(nowhere(address, "no object")),
+            Reference::External { file, address } => {
+                Some(symlink::outside(&file, format!("@{address:#x}").as_bytes()))
+            }
+            Reference::Null | Reference::Attribute { .. } => return Err(Error::NotFound),
+        };
+        symlink::bounded(text)
+    }
+}
+
+/// Counts a lookup of the element `name` of the array whose directory `group` is.
+///
+/// # Errors
+/// `NotFound` where there is no such element, or it names no object.
+pub(in crate::fs) fn enter(
+    directory: &Target<'_>,
+    group: &ViewGroup<'_>,
+    name: &[u8],
+) -> Result<Entry> {
+    name::refuse_long(name)?;
+    let file = directory.file;
+    let references = open(file, group.object)?;
+    let number = references.number(name).ok_or(Error::NotFound)?;
+    match if_lasting(references.target(&*file.container, number))? {
+        Some(reference) if !is_object(&reference) => return Err(Error::NotFound),
+        _ => {}
+    }
+    let inode = group.inode(NodeType::Reference, group.object, name.to_vec());
+    directory.enter_entry(of_element(group, number)?, &inode, &ReferenceLink)
+}
+
+/// Hands the elements that name an object to `visit`.
+pub(in crate::fs) fn list(
+    directory: &Target<'_>,
+    group: &ViewGroup<'_>,
+    first: u64,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    let file = directory.file;
+    let references = open(file, group.object)?;
+    let mut block = Block::default();
+    indexed::list(directory, first, visit, |at| {
+        if block.element_from(at).is_none() {
+            block = references.block(at)?.unwrap_or_default();
+        }
+        let Some((number, element)) = block.element_from(at) else {
+            return Ok(None);
+        };
+        let mut links = Vec::new();
+        if references.names_an_object(&*file.container, element) {
+            links.push(Plain {
+                name: references.name(number),
+                ino: of_element(group, number)?,
+                kind: Kind::Symlink,
+            });
+        }
+        Ok(Some((links, number + 1)))
+    })
+}
+
+fn of_element(group: &ViewGroup<'_>, number: u64) -> Result<u64> {
+    // As the files of a form have, of which this tree has none.
+    group.element_number(group.tree.number + 1, number)
+}
+
+/// The array of references that `object` is.
+fn open(file: &FileState, object: NodeId) -> Result<References> {
+    let node = file.container.node(object)?;
+    let array = node.array().ok_or(Error::NotFound)?;
+    let elements = Elements::whole(file.reader(object, array)?)?;
+    References::new(elements)?.ok_or(Error::NotFound)
+}
+
+/// The text of the link that stands for a reference to `node`.
+fn text(target: &Target<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
+    let space = target.space();
+    let found = if_lasting(target.file.container.node(node))?;
+    let is_group = |kind: &NodeKind| matches!(kind, NodeKind::Group);
+    let way = match &found {
+        Some(found) if is_group(&found.kind) => space.path(node),
+        _ => place(&space, node),
+    };
+    let index = target.file.index();
+    let Some(way) = way else {
+        index.check()?;
+        let reason = match found {
+            None => "no object",
+            Some(_) if index.is_complete() => "an object without a path",
+            Some(_) => "an object whose path is not known",
+        };
+        return Ok(Some(nowhere(node.number(), reason)));
+    };
+    let names = way.into_iter().map(Vec::from);
+    let up = depth(target).map(|depth| std::iter::repeat_n(b"..".to_vec(), depth));
+    Ok(up.map(|up| symlink::joined(up.chain(names))))
+}
+
+/// A text for an address, which leads nowhere: all that stands beside the link is other links.
+fn nowhere(address: u64, reason: &str) -> Vec<u8> {
+    format!("@{address:#x}: {reason}").into_bytes()
+}
+
+/// The names that lead from the root to an object that is no group.
+fn place(space: &Namespace<'_>, object: NodeId) -> Option<Vec<Box<[u8]>>> {
+    let (group, name) = space.indexed_home(object)?;
+    let mut way = space.path(group)?;
+    way.push(name);
+    Some(way)
+}
+
+/// How many directories the link stands in, below the root: `.h5fs`, the tree's, those of groups,
+/// and the array's.
+fn depth(target: &Target<'_>) -> Option<usize> {
+    const OUTER: usize = 3;
+    let (space, inode) = (target.space(), target.inode);
+    let directory: Option<Inode> = target.mount.inodes.get(inode.parent);
+    let group = match directory {
+        Some(known) => inode::node_of(known.generation, known.parent)?,
+        None => space.indexed_home(inode.node)?.0,
+    };
+    Some(space.path(group)?.len() + OUTER)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,357 @@
+//! The mount as the page of an object sees it: where the files are that the page leads to.
+//!
+//! A browser takes a reference from the directory of the path by which it opened the page. So every
+//! reference is relative, and leads to the one place of its object, never over a symbolic link.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::fs::forest::file_state::FileState;
+use crate::fs::forest::mount::Mount;
+use crate::fs::name;
+use crate::fs::names::follow::follow_to;
+use crate::fs::names::namespace::Namespace;
+use crate::fs::names::symlink;
+use crate::fs::nodes::object::{self, Stored};
+use crate::fs::state::inode::NodeType;
+use crate::fs::views::trees::view_tree::{Form, Size, ViewTree};
+use crate::fs::views::trees::{TREES, named};
+use crate::limits;
+use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
+use crate::view::pictures::frames::Frames;
+use crate::view::texts::html::markup::Url;
+use crate::view::texts::html::site::{Beside, Member, Pictures, Site, Step, Target};
+
+/// Names from a root on, as shown.
+type Names = Vec<Box<[u8]>>;
+
+/// The tree of pages.
+const PAGES: &[u8] = b"html";
+
+/// The tree of tables as text.
+const TABLES: &[u8] = b"csv";
+
+/// The trees in which a group has a file if it is a table.
+const OF_TABLES: [&[u8]; 2] = [TABLES, b"fits"];
+
+/// The tree of pictures.
+const PICTURES: &[u8] = b"png";
+
+/// The place of an object's page.
+pub(in crate::fs) struct PageSite<'a> {
+    mount: &'a Mount,
+    file: &'a Arc<FileState>,
+    node: &'a Node,
+    /// The group and the name, as the source's tree shows it, that the object was met under.
+    met: Option<(NodeId, &'a [u8])>,
+    names: OnceCell<Option<Names>>,
+}
+
+impl<'a> PageSite<'a> {
+    /// The place of `node`, which was met under the name `met` of a group.
+    pub(in crate::fs) fn new(
+        mount: &'a Mount,
+        file: &'a Arc<FileState>,
+        node: &'a Node,
+        met: Option<(NodeId, &'a [u8])>,
+    ) -> Self {
+        PageSite {
+            mount,
+            file,
+            node,
+            met,
+            names: OnceCell::new(),
+        }
+    }
+
+    fn space(&self) -> Namespace<'a> {
+        self.mount.space(self.file)
+    }
+
+    /// The names that lead from the root of the file to the object's own place.
+    fn names(&self) -> Option<&[Box<[u8]>]> {
+        let names = self.names.get_or_init(|| {
+            let (space, id) = (self.space(), self.node.id);
+            if matches!(self.node.kind, NodeKind::Group) {
+                return space.path(id);
+            }
+            let several = self.node.link_count > 1;
+            let (group, name) = match several.then(|| space.indexed_home(id)).flatten() {
+                Some(home) => home,
+                None => self.met.map(|(group, name)| (group, name.into()))?,
+            };
+            let mut names = space.path(group)?;
+            names.push(name);
+            Some(names)
+        });
+        names.as_deref()
+    }
+
+    /// The names from the root of the mount to the directory that the page stands in.
+    fn directory(&self) -> Option<Names> {
+        let tree = named(PAGES)?;
+        let names = self.names()?;
+        let above = names.split_last().map_or(&[][..], |(_, above)| above);
+        let mut directory = self.beneath(self.mount.others.way_to_file(self.file), tree);
+        directory.extend(in_directories(tree, above));
+        Some(directory)
+    }
+
+    /// The names from the root of the mount to the root of a tree in the file at `way`.
+    fn beneath(&self, mut way: Names, tree: &ViewTree) -> Names {
+        way.extend([name::VIEWS, tree.name].map(Into::into));
+        way
+    }
+
+    /// The reference from the page to what stands at `names` from the root of the mount.
+    fn url(&self, names: &[Box<[u8]>]) -> Option<Url> {
+        let path = symlink::relative(&self.directory()?, names);
+        symlink::bounded(Some(path))
+            .ok()
+            .map(|path| Url::of_path(&path))
+    }
+
+    /// The reference to the file of a form, of what stands at `names` in the file at `way`.
+    fn file_of(
+        &self,
+        way: Names,
+        tree: &ViewTree,
+        form: &Form,
+        names: &[Box<[u8]>],
+        selector: &str,
+    ) -> Option<Url> {
+        let mut way = self.beneath(way, tree);
+        let shown = match names.split_last() {
+            None => [tree.root_name?, selector.as_bytes(), form.suffix].concat(),
+            Some((last, groups)) => {
+                way.extend(in_directories(tree, groups));
+                let shown = tree.file_name(form, last, groups.is_empty());
+                let stem = shown.strip_suffix(form.suffix)?;
+                [stem, selector.as_bytes(), form.suffix].concat()
+            }
+        };
+        name::refuse_long(&shown).ok()?;
+        way.push(shown.into());
+        self.url(&way)
+    }
+
+    /// The reference to the page of what stands at `names` in the file at `way`.
+    fn page(&self, way: Names, names: &[Box<[u8]>]) -> Option<Url> {
+        let tree = named(PAGES)?;
+        self.file_of(way, tree, tree.forms.first()?, names, "")
+    }
+
+    /// The reference to the page of what stands at `names` in the same file.
+    fn page_here(&self, names: &[Box<[u8]>]) -> Option<Url> {
+        self.page(self.mount.others.way_to_file(self.file), names)
+    }
+
+    /// The reference to a part of the object's file in a tree.
+    fn part_in(&self, tree: &[u8], selector: &str) -> Option<Url> {
+        let tree = named(tree)?;
+        let form = tree.forms.first()?;
+        let is_there = form.size(self.file, self.node).ok()?.is_some();
+        let way = self.mount.others.way_to_file(self.file);
+        let names = self.names().filter(|_| is_there)?;
+        self.file_of(way, tree, form, names, selector)
+    }
+
+    /// The pictures of a stack.
+    fn frames(&self) -> Option<Frames> {
+        let form = named(PICTURES)?.forms.first()?;
+        Frames::of_array(self.node.array()?, form.suffix).ok()?
+    }
+
+    /// The page of what a link that is no hard link leads to.
+    fn page_of_link(&self, group: NodeId, target: &LinkTarget) -> Option<Url> {
+        let others = &self.mount.others;
+        if let Some(file) = target.other_file() {
+            // It is not opened to find out whether the object is there.
+            let way = others.way_to(&others.place(self.file, file)?);
+            let names: Names = match target {
+                LinkTarget::External { path, .. } => {
+                    symlink::components(path, true).map(Into::into).collect()
+                }
+                _ => {
+                    let names = self.file.container.names(target).ok()?;
+                    symlink::escaped(&names).map(Into::into).collect()
+                }
+            };
+            return self.page(way, &names);
+        }
+        let place = follow_to(self.mount, self.file, group, target).ok()??;
+        let space = self.mount.space(&place.file);
+        let names = match place.node.kind {
+            NodeKind::Group => space.path(place.node.id)?,
+            _ => {
+                let (group, name) = place.link?;
+                let mut names = space.path(group)?;
+                names.push(name::escape(&name, group == space.root()).into());
+                names
+            }
+        };
+        self.page(others.way_to_file(&place.file), &names)
+    }
+}
+
+impl Site for PageSite<'_> {
+    fn source_name(&self) -> Vec<u8> {
+        use std::os::unix::ffi::OsStrExt;
+        let path = &self.file.origin.path;
+        path.file_name().unwrap_or_default().as_bytes().to_vec()
+    }
+
+    fn trail(&self) -> Option<Vec<Step>> {
+        let names = self.names()?;
+        let step = |length: usize| {
+            let shown = names[..length].last().map_or(&b""[..], |name| name);
+            let name = match shown {
+                b"" => None,
+                shown => name::unescape(shown, length == 1),
+            };
+            Step {
+                name: name.unwrap_or_else(|| shown.to_vec()),
+                url: self.page_here(&names[..length]),
+            }
+        };
+        let first = (names.len() + 1).saturating_sub(limits::HTML_TRAIL);
+        Some((first..=names.len()).map(step).collect())
+    }
+
+    fn files(&self, with_table: bool) -> Result<Vec<Beside>> {
+        let Some(names) = self.names() else {
+            return Ok(Vec::new());
+        };
+        let way = || self.mount.others.way_to_file(self.file);
+        let own = [way(), names.to_vec()].concat();
+        let own = self.url(&own).map(|url| Beside {
+            tree: b"",
+            suffix: b"",
+            url,
+            bytes: object::measure(self.file, self.node, false)
+                .ok()
+                .map(|(size, _)| size)
+                .filter(|size| *size > 0),
+        });
+        let mut files: Vec<Beside> = own.into_iter().collect();
+        let trees = TREES.iter().filter(|tree| tree.name != PAGES);
+        for tree in trees.filter(|tree| with_table || !OF_TABLES.contains(&tree.name)) {
+            for form in tree.forms {
+                let Some(size) = form.shown_size(self.file, self.node)? else {
+                    continue;
+                };
+                files.extend(
+                    self.file_of(way(), tree, form, names, "")
+                        .map(|url| Beside {
+                            tree: tree.name,
+                            suffix: form.suffix,
+                            url,
+                            bytes: match size {
+                                Size::Exact(bytes) => Some(bytes),
+                                Size::Streamed | Size::Counted => None,
+                            },
+                        }),
+                );
+            }
+        }
+        Ok(files)
+    }
+
+    fn attribute(&self, name: &[u8]) -> Option<Url> {
+        let tree = named(b"attrs")?;
+        let mut way = self.beneath(self.mount.others.way_to_file(self.file), tree);
+        way.extend(in_directories(tree, self.names()?));
+        way.push(name::escape(&[b"@", name].concat(), false).into());
+        self.url(&way)
+    }
+
+    fn part(&self, selector: &str) -> Option<Url> {
+        self.part_in(TABLES, selector)
+    }
+
+    fn members_from(&self, first: u64) -> Option<Url> {
+        let selector = match first {
+            0 => String::new(),
+            first => format!("[{first}:{}]", first.saturating_add(limits::HTML_ROWS)),
+        };
+        self.part_in(PAGES, &selector)
+    }
+
+    fn pictures(&self) -> Pictures {
+        if object::fault(self.file, self.node).is_some() {
+            return Pictures::None;
+        }
+        match (self.part_in(PICTURES, ""), self.frames()) {
+            (Some(url), _) => Pictures::One(url),
+            (None, Some(frames)) => Pictures::Frames(frames.count),
+            (None, None) => Pictures::None,
+        }
+    }
+
+    fn frame(&self, number: u64) -> Option<Url> {
+        let tree = named(PICTURES)?;
+        let mut way = self.beneath(self.mount.others.way_to_file(self.file), tree);
+        way.extend(in_directories(tree, self.names()?));
+        way.push(self.frames()?.name(number).into());
+        self.url(&way)
+    }
+
+    fn member(&self, group: NodeId, link: &Link) -> Member {
+        let directory = self.space().directory(group);
+        let found = directory.show(link.clone());
+        let is_here = matches!(found.inode.node_type, NodeType::Group | NodeType::Object);
+        let page = || {
+            let mut names = directory.path().filter(|_| is_here)?.to_vec();
+            names.push(found.inode.name.clone());
+            self.page_here(&names)
+        };
+        let (target, page) = match (&found.object, &found.target) {
+            (Some(Ok(node)), _) if is_here => (Target::Object(Arc::clone(node)), page()),
+            (Some(Err(error)), _) | (_, LinkTarget::Damaged(error)) => {
+                (Target::Unreadable(error.clone()), page())
+            }
+            (_, LinkTarget::Soft(path)) => (
+                Target::Elsewhere(path.clone()),
+                self.page_of_link(group, &found.target),
+            ),
+            (_, LinkTarget::External { file, path }) => {
+                let text = [file, &b":"[..], path].concat();
+                (
+                    Target::Elsewhere(text),
+                    self.page_of_link(group, &found.target),
+                )
+            }
+            (_, LinkTarget::Hard(node)) => {
+                let names = self.space().path(*node);
+                let page = names.and_then(|names| self.page_here(&names));
+                let text = directory.text(&found.target);
+                (
+                    text.map_or_else(Target::Unreadable, Target::Elsewhere),
+                    page,
+                )
+            }
+            (_, target) => {
+                let text = directory.text(target);
+                let page = self.page_of_link(group, target);
+                (
+                    text.map_or_else(Target::Unreadable, Target::Elsewhere),
+                    page,
+                )
+            }
+        };
+        Member { target, page }
+    }
+
+    fn stored_bytes(&self, node: &Node) -> Option<u64> {
+        match object::measure(self.file, node, false) {
+            Ok((_, Stored::Known(stored))) => Some(stored.unwrap_or(0)),
+            _ => None,
+        }
+    }
+}
+
+/// Names of directories as a tree shows them.
+fn in_directories(tree: &ViewTree, names: &[Box<[u8]>]) -> impl Iterator<Item = Box<[u8]>> {
+    names.iter().map(|name| tree.directory_name(name).into())
+}

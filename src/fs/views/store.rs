@@ -1,0 +1,333 @@
+//! The nodes of a Zarr store within the directory of an object: its document, its chunks, and the
+//! arrays of its fields. Each is found by its path alone, which is the name of the inode.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::name;
+use crate::fs::nodes::indexed::{self, Plain};
+use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::nodes::object;
+use crate::fs::stat::{Entry, Kind};
+use crate::fs::state::counts::CountedText;
+use crate::fs::state::inode::{self, Inode, NodeType};
+use crate::fs::state::listing::{Listing, Visit};
+use crate::fs::views::store_chunks::ChunkNames;
+use crate::fs::views::store_object::{Store, document, find, has_stored_chunks, in_store};
+use crate::fs::views::trees;
+use crate::fs::views::trees::view_tree::ViewTree;
+use crate::limits;
+use crate::model::{Link, Node};
+use crate::view::View;
+use crate::view::texts::counted::Counted;
+use crate::view::zarr::array::{Shown, ZarrArray};
+use crate::view::zarr::chunk::{Chunk, Stored, Texts, Unreadable};
+use crate::view::zarr::place::{DOCUMENT, Name, Place};
+use crate::wire::to_usize;
+
+/// A directory within that of an object.
+pub(in crate::fs) struct StoreDirectory;
+
+/// A document or a chunk.
+pub(in crate::fs) struct StoreFile;
+
+/// Bytes of a chunk of which it cannot be told how many they are: some, so that a reader asks for
+/// them, and is told why.
+const UNKNOWN: u64 = 4;
+
+impl FsNode for StoreDirectory {
+    fn kind(&self) -> Kind {
+        Kind::Directory
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        let node = target.file.variables().node(target.inode.node)?;
+        Ok(target.bare(Kind::Directory).modified_as(&node))
+    }
+
+    fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
+        enter(target, name)
+    }
+
+    fn lacks_for_good(&self, _: &Target<'_>) -> bool {
+        true
+    }
+
+    fn list(
+        &self,
+        target: &Target<'_>,
+        listing: &mut Listing,
+        first: u64,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        list(target, listing, first, visit).inspect_err(|error| target.note(error))
+    }
+}
+
+impl FsNode for StoreFile {
+    fn kind(&self) -> Kind {
+        Kind::File
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        let node = target.file.variables().node(target.inode.node)?;
+        let path = &*target.inode.name;
+        let length = match place(&node, path)? {
+            Some(Place::Chunk(array, place)) => chunk_length(target, &node, &array, &place)?,
+            _ => None,
+        };
+        let length = match length {
+            Some(length) => Some(length),
+            // Opening it will tell why it cannot be read.
+            None => if_lasting(self.open(target))?.and_then(|view| view.length()),
+        };
+        let entry = target.sized(length.unwrap_or(0)).modified_as(&node);
+        Ok(entry.kept_if(length.is_some() && !node.is_partial()))
+    }
+
+    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+        let node = target.file.variables().node(target.inode.node)?;
+        let path = &*target.inode.name;
+        match place(&node, path)? {
+            Some(Place::Chunk(array, place)) => open_chunk(target, &node, array, &place),
+            _ => {
+                let tell = |link: &Link, error: &Error| {
+                    let found = target.directory().show(link.clone());
+                    let (mount, file) = (target.mount, target.file);
+                    mount.note(file, found.ino, &found.inode, error);
+                };
+                let text = document(target.file, &node, path, store(target)?, &tell)?;
+                Ok(Box::new(text))
+            }
+        }
+    }
+}
+
+/// What stands at `path` in the directory of an array; `None` in that of a group.
+fn place(node: &Node, path: &[u8]) -> Result<Option<Place>> {
+    node.array().map(|array| find(array, path)).transpose()
+}
+
+/// The chunks that the store of the target has.
+fn store(target: &Target<'_>) -> Result<Store> {
+    let number = target.mount.others.number_in_source(target.inode.tree);
+    let tree = trees::of_number(number);
+    tree.and_then(ViewTree::store).ok_or(Error::NotFound)
+}
+
+/// Bytes of a chunk; `None` where only its texts tell.
+fn chunk_length(
+    target: &Target<'_>,
+    node: &Node,
+    array: &ZarrArray,
+    place: &[u64],
+) -> Result<Option<u64>> {
+    if !has_stored_chunks(target.file, node, array, store(target)?)? {
+        return Ok(array.chunk_bytes());
+    }
+    let chunk = if_lasting(array.stored_chunk(place))?;
+    Ok(Some(chunk.map_or(UNKNOWN, |chunk| chunk.extent.length())))
+}
+
+/// The path of what stands as `name` in `directory`, from that of the object on.
+fn within(directory: &Inode, name: &[u8]) -> Vec<u8> {
+    match path(directory) {
+        b"" => name.to_vec(),
+        path => [path, b"/", name].concat(),
+    }
+}
+
+/// The path of a directory from that of the object on.
+fn path(directory: &Inode) -> &[u8] {
+    match directory.node_type {
+        NodeType::StoreDirectory => &directory.name,
+        _ => b"",
+    }
+}
+
+/// Counts a lookup of `name` in the directory of an array, or in one within that, or of the
+/// document of a group.
+///
+/// # Errors
+/// `NotFound`; fails if it cannot be found out now what stands there.
+pub(in crate::fs) fn enter(directory: &Target<'_>, name: &[u8]) -> Result<Entry> {
+    name::refuse_long(name)?;
+    let file = directory.file;
+    let node = file.variables().node(directory.inode.node)?;
+    let path = within(directory.inode, name);
+    let node_type = match node.array() {
+        Some(array) => match find(array, &path)? {
+            Place::Chunk(array, place) if !is_there(&array, &place)? => {
+                return Err(Error::NotFound);
+            }
+            place if place.is_directory() => NodeType::StoreDirectory,
+            _ => NodeType::StoreFile,
+        },
+        None if path == DOCUMENT => NodeType::StoreFile,
+        None => return Err(Error::NotFound),
+    };
+    let ino = number(directory, &path)?;
+    let inode = Inode {
+        node_type,
+        generation: file.generation,
+        tree: directory.inode.tree,
+        node: directory.inode.node,
+        parent: directory.ino,
+        name: path.into(),
+    };
+    match node_type {
+        NodeType::StoreFile => directory.enter_entry(ino, &inode, &StoreFile),
+        _ => directory.enter_entry(ino, &inode, &StoreDirectory),
+    }
+}
+
+/// Whether a chunk is a file: one that cannot be found is, so that a read tells why.
+fn is_there(array: &ZarrArray, place: &[u64]) -> Result<bool> {
+    Ok(if_lasting(array.holds(place))?.unwrap_or(true))
+}
+
+/// The number of what stands at `path` in the directory of the object.
+fn number(directory: &Target<'_>, path: &[u8]) -> Result<u64> {
+    let (file, others) = (directory.file, &directory.mount.others);
+    // As the files of a form have, of which this tree has none.
+    let in_source = others.number_in_source(directory.inode.tree) + 1;
+    let tree = others.number_in(file, in_source)?;
+    Ok(inode::of_link(
+        file.generation,
+        tree,
+        directory.inode.node,
+        path,
+    ))
+}
+
+/// The content of the chunk at `place`. It is opened even where it cannot be read: a reader could
+/// take what it cannot open for a chunk that is not stored.
+fn open_chunk(
+    target: &Target<'_>,
+    node: &Node,
+    array: ZarrArray,
+    place: &[u64],
+) -> Result<Box<dyn View>> {
+    let file = target.file;
+    if has_stored_chunks(file, node, &array, store(target)?)? {
+        let opened = array
+            .stored_chunk(place)
+            .and_then(|chunk| file.open_extent(chunk));
+        return readable(opened, UNKNOWN);
+    }
+    let length = array.chunk_bytes();
+    let opened = stored(target, node, &array, place).and_then(|stored| match length {
+        Some(_) => Ok(Chunk::new(array, stored).map(|chunk| Box::new(chunk) as Box<dyn View>)),
+        None => {
+            let texts = Texts::new(array, stored, Arc::clone(&file.container))?;
+            counted(target, texts).map(Some)
+        }
+    });
+    readable(
+        opened.and_then(|view| view.ok_or(Error::NotFound)),
+        length.unwrap_or(UNKNOWN),
+    )
+}
+
+/// The file that was opened, or one of so many bytes that tells why it cannot be read.
+fn readable(opened: Result<Box<dyn View>>, length: u64) -> Result<Box<dyn View>> {
+    match opened {
+        Err(error) if !error.is_passing() => Ok(Box::new(Unreadable { length, error })),
+        opened => opened,
+    }
+}
+
+fn stored(target: &Target<'_>, node: &Node, array: &ZarrArray, place: &[u64]) -> Result<Stored> {
+    let file = target.file;
+    if let Err(error) = &array.array.storage {
+        return Err(error.clone());
+    }
+    object::verify(target.mount, file, node.id)?;
+    Stored::new(array, place, || file.reader(node.id, &array.array))
+}
+
+/// The texts of a chunk, whose bytes are counted once.
+fn counted(target: &Target<'_>, texts: Texts) -> Result<Box<dyn View>> {
+    let text = CountedText {
+        form: target.inode.tree,
+        node: target.inode.node,
+        selected: target.inode.name.clone(),
+    };
+    let count = target.file.count(text, &texts)?;
+    match count {
+        Some(count) => Ok(Box::new(Counted::of(texts, Some(count)))),
+        None => Err(Error::limit(
+            "values of texts in a chunk",
+            limits::COUNTED_VALUES,
+        )),
+    }
+}
+
+/// Hands the entries of the directory of an array, or of one within that, to `visit`.
+///
+/// # Errors
+/// Fails if the chunk index cannot be read at `first`.
+pub(in crate::fs) fn list(
+    directory: &Target<'_>,
+    listing: &mut Listing,
+    first: u64,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    let node = directory.file.variables().node(directory.inode.node)?;
+    let array = node.array().ok_or(Error::NotFound)?;
+    let place = find(array, path(directory.inode))?;
+    if let Place::Chunks(array, above) = &place {
+        return list_chunks(directory, listing, (array, above), first, visit);
+    }
+    let names = place.names();
+    indexed::list(directory, first, visit, |at| {
+        let Some(name) = names.get(to_usize(at)?) else {
+            return Ok(None);
+        };
+        let kind = match (name, &place) {
+            // The chunk of a scalar that is not stored.
+            (Name::Chunks(true), Place::Shown(Shown::Array(array))) if !is_there(array, &[])? => {
+                return Ok(Some((Vec::new(), at + 1)));
+            }
+            (Name::Chunks(false) | Name::Field(_), _) => Kind::Directory,
+            _ => Kind::File,
+        };
+        let shown = match name {
+            Name::Field(_) => in_store(&name::escape(name.text(), false)),
+            _ => name.text().to_vec(),
+        };
+        Ok(Some((vec![entry(directory, shown, kind)?], at + 1)))
+    })
+}
+
+fn entry(directory: &Target<'_>, name: Vec<u8>, kind: Kind) -> Result<Plain> {
+    let ino = number(directory, &within(directory.inode, &name))?;
+    Ok(Plain { name, ino, kind })
+}
+
+/// Hands the chunks whose first numbers are `above` to `visit`, or the directories on the way to
+/// them, which may be empty. The number of an entry is that of its chunk.
+fn list_chunks(
+    directory: &Target<'_>,
+    listing: &mut Listing,
+    (array, above): (&ZarrArray, &[u64]),
+    first: u64,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    let names = ChunkNames::new(array, above);
+    let kind = match names.are_chunks() {
+        true => Kind::File,
+        false => Kind::Directory,
+    };
+    let walk = listing.walk.get_or_insert_default();
+    indexed::list(directory, first, visit, |at| {
+        let Some((chunk, next)) = names.find(walk, at, &directory.file.effort)? else {
+            return Ok(None);
+        };
+        let shown = chunk.map(|chunk| entry(directory, chunk.to_string().into_bytes(), kind));
+        Ok(Some((shown.into_iter().collect::<Result<_>>()?, next)))
+    })
+}
+
+#[cfg(test)]
+mod tests;

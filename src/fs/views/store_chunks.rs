@@ -1,0 +1,139 @@
+//! The names in a directory of chunks, in the order of their numbers.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use crate::error::Result;
+use crate::memory;
+use crate::memory::effort::Effort;
+use crate::model::storage::{ChunkIndex, IndexCursor};
+use crate::view::zarr::array::ZarrArray;
+
+/// Chunks for each of which a listing of a Zarr store asks the index; it walks over the index
+/// where a directory may have more.
+const ASKED_CHUNKS: u64 = 65_536;
+
+/// The names in a directory of chunks.
+pub(in crate::fs) struct ChunkNames<'a> {
+    array: &'a ZarrArray,
+    /// The numbers by which the directory is come to.
+    above: &'a [u64],
+    /// How many there may be.
+    width: u64,
+    way: Way<'a>,
+}
+
+/// How those that are there are found.
+enum Way<'a> {
+    /// All are there.
+    All,
+    /// The index is asked for each.
+    Ask,
+    /// The index is walked over.
+    Walk(&'a dyn ChunkIndex),
+}
+
+/// How far a listing has come in the index.
+#[derive(Default)]
+pub(in crate::fs) struct Walk {
+    cursor: IndexCursor,
+    /// The number that was asked for last.
+    at: u64,
+    /// Those that the index has handed on since.
+    ahead: VecDeque<u64>,
+}
+
+impl<'a> ChunkNames<'a> {
+    pub(in crate::fs) fn new(array: &'a ZarrArray, above: &'a [u64]) -> Self {
+        let width = match array.has_no_chunks() {
+            true => 0,
+            false => array.chunks().nth(above.len()).unwrap_or(0),
+        };
+        let mut names = ChunkNames {
+            array,
+            above,
+            width,
+            way: Way::All,
+        };
+        if names.are_chunks() && !array.has_all_chunks() {
+            names.way = match array.index() {
+                Some(index) if width > ASKED_CHUNKS => Way::Walk(index),
+                Some(_) => Way::Ask,
+                None => Way::All,
+            };
+        }
+        names
+    }
+
+    /// Whether they are those of chunks, and not of directories.
+    pub(in crate::fs) fn are_chunks(&self) -> bool {
+        self.above.len() + 1 == self.array.dims.len()
+    }
+
+    /// The first one from number `at` on, if it was come to, and the number at which the search goes
+    /// on; `None` where there are no more. `effort` pays for the index.
+    ///
+    /// # Errors
+    /// Fails if the index is damaged.
+    pub(in crate::fs) fn find(
+        &self,
+        walk: &mut Walk,
+        at: u64,
+        effort: &Effort,
+    ) -> Result<Option<(Option<u64>, u64)>> {
+        let is_there = match self.way {
+            _ if at >= self.width => return Ok(None),
+            Way::All => true,
+            Way::Ask => self.array.holds(&[self.above, &[at]].concat())?,
+            Way::Walk(index) => return walk.find(index, (self.above, self.width), at, effort),
+        };
+        Ok(Some((is_there.then_some(at), at + 1)))
+    }
+}
+
+impl Walk {
+    /// Bytes of memory that it takes.
+    pub(in crate::fs) fn own_bytes(&self) -> u64 {
+        let ahead = memory::piece(self.ahead.capacity() * size_of::<u64>());
+        ahead.saturating_add(memory::piece(size_of_val(&*self.cursor.0)))
+    }
+
+    /// The first chunk below `above`, of which there may be `width`, from number `at` on, if it was
+    /// come to. Those of one directory stand in the order of their numbers in every index.
+    fn find(
+        &mut self,
+        index: &dyn ChunkIndex,
+        (above, width): (&[u64], u64),
+        at: u64,
+        effort: &Effort,
+    ) -> Result<Option<(Option<u64>, u64)>> {
+        /// Chunks that the index hands on at a time.
+        const BATCH: usize = 1024;
+        if at < self.at {
+            *self = Walk::default();
+        }
+        self.at = at;
+        let passed = self.ahead.iter().take_while(|number| **number < at).count();
+        self.ahead.drain(..passed);
+        if let Some(number) = self.ahead.front() {
+            return Ok(Some((Some(*number), number + 1)));
+        }
+        let mut passed = 0;
+        let ahead = &mut self.ahead;
+        let walked = index.walk_from(&mut self.cursor, effort, &mut |place, _| {
+            passed += 1;
+            let below = place.strip_prefix(above).and_then(<[u64]>::first);
+            ahead.extend(below.filter(|number| (at..width).contains(number)));
+            match passed < BATCH {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
+        match walked {
+            // Those before the damage come first.
+            Err(error) if self.ahead.is_empty() => Err(error),
+            Ok(()) if passed == 0 => Ok(None),
+            _ => Ok(Some((None, at))),
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The objects of a Zarr store: which of the file's objects are in it, and their documents.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::name;
+use crate::limits;
+use crate::model::value::Context;
+use crate::model::{Array, Container, Link, LinkTarget, Node, NodeId, NodeKind};
+use crate::view::elements::dimensions::{has_no_values, is_scale};
+use crate::view::texts::asdf_json::AsdfJson;
+use crate::view::texts::text::Text;
+use crate::view::zarr::array::{Record, Shown, ZarrArray};
+use crate::view::zarr::attributes::{self, Attributes};
+use crate::view::zarr::place::{DOCUMENT, Place};
+use crate::view::zarr::{codecs, dimensions, document};
+use crate::wire::to_usize;
+
+/// The chunks that a store has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::fs) enum Store {
+    /// Decoded ones.
+    Decoded,
+    /// Stored ones, of each array whose filters readers can undo.
+    Stored,
+}
+
+/// Whether an object is in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::fs) enum Presence {
+    Group,
+    Array,
+    /// It is not, and its group names it: no reader would take it.
+    Unknown,
+    /// It is not, as it says nothing that is not said elsewhere.
+    Implied,
+}
+
+/// Whether `node` is in a store.
+///
+/// # Errors
+/// Fails if that cannot be found out, or if a reader could not find out what its elements stand
+/// for: it is not in the store then.
+pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<Presence> {
+    let container = &*file.container;
+    let Some(array) = node.array() else {
+        let is_group = matches!(node.kind, NodeKind::Group);
+        // A mapping or a sequence without arrays is an attribute.
+        let is_value = || match container.extras() {
+            Some(_) => Ok(!file.holds_arrays(node.id, || holds_arrays(container, node.id))?),
+            None => Ok(false),
+        };
+        return Ok(
+            match is_group && (node.id == container.root() || !is_value()?) {
+                true => Presence::Group,
+                false => Presence::Implied,
+            },
+        );
+    };
+    if attributes::are_dimensions_named(container, node.id)? {
+        if is_scale(container, node.id)? && has_no_values(container, node.id)? {
+            return Ok(Presence::Implied);
+        }
+        let paths = |node| file.index().known_path(node);
+        dimensions::named(container, node.id, array.shape.dims().len(), &paths)?;
+    }
+    let is_shown = match &array.storage {
+        // No chunk would tell a reader of the damage.
+        Err(error) if array.shape.dims().contains(&0) => match error.is_passing() {
+            true => return Err(error.clone()),
+            false => false,
+        },
+        _ => Shown::of(array).is_some(),
+    };
+    Ok(match is_shown {
+        true => Presence::Array,
+        false => Presence::Unknown,
+    })
+}
+
+/// Whether an array stands below a group.
+fn holds_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
+    let mut open = vec![container.links(group)?];
+    while let Some(links) = open.last_mut() {
+        let Some(link) = links.next()? else {
+            open.pop();
+            continue;
+        };
+        if let LinkTarget::Hard(node) = link.target {
+            let node = container.node(node)?;
+            match node.kind {
+                _ if node.array().is_some() => return Ok(true),
+                NodeKind::Group => open.push(container.links(node.id)?),
+                _ => {}
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// What netCDF puts before the name of a variable that has the name of a dimension and is not its
+/// coordinate.
+pub(in crate::fs) const NO_COORDINATE: &[u8] = b"_nc4_non_coord_";
+
+/// A name of the file, as the tree shows it, in a store: without what readers take for something
+/// else. The reverse is [`in_tree`].
+pub(in crate::fs) fn in_store(shown: &[u8]) -> Vec<u8> {
+    if shown == DOCUMENT {
+        return b"zarr%2Ejson".to_vec();
+    }
+    let mut name = Vec::with_capacity(shown.len());
+    for &byte in shown {
+        match byte {
+            b'\\' => name.extend_from_slice(b"%5C"),
+            _ => name.push(byte),
+        }
+    }
+    name::clip(name)
+}
+
+/// The name in the tree of what a store shows as `name`.
+pub(in crate::fs) fn in_tree(name: &[u8]) -> Vec<u8> {
+    if name == b"zarr%2Ejson" {
+        return DOCUMENT.to_vec();
+    }
+    let mut shown = Vec::with_capacity(name.len());
+    let mut rest = name;
+    while let [byte, after @ ..] = rest {
+        match rest.strip_prefix(b"%5C") {
+            Some(after) => {
+                shown.push(b'\\');
+                rest = after;
+            }
+            None => {
+                shown.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    shown
+}
+
+/// What stands at `path` in the directory of an array.
+///
+/// # Errors
+/// `NotFound`.
+pub(in crate::fs) fn find(array: &Arc<Array>, path: &[u8]) -> Result<Place> {
+    let field = |name: &[u8]| name::unescape(&in_tree(name), false);
+    Place::find(array, path, field).ok_or(Error::NotFound)
+}
+
+/// Told of a link whose object is not in the store, and why.
+pub(in crate::fs) type Tell<'a> = dyn Fn(&Link, &Error) + 'a;
+
+/// The document at `path` in the directory of `node`, a group or an array. That of a group tells of
+/// what of it is damaged.
+///
+/// # Errors
+/// `NotFound` where there is none; fails if a part of it cannot be read now.
+pub(in crate::fs) fn document(
+    file: &FileState,
+    node: &Node,
+    path: &[u8],
+    store: Store,
+    tell: &Tell<'_>,
+) -> Result<Text> {
+    let kind: &[u8] = match store {
+        Store::Decoded => b"file.zarr:",
+        Store::Stored => b"stored.zarr:",
+    };
+    let key = [kind, path].concat();
+    file.kept_text(node.id, &key, || {
+        let text = match node.array() {
+            Some(array) => match find(array, path)? {
+                Place::Document(shown) => of_array(file, node, (&shown, store), path == DOCUMENT)?,
+                _ => return Err(Error::NotFound),
+            },
+            None if path == DOCUMENT => of_group(file, node, tell)?,
+            None => return Err(Error::NotFound),
+        };
+        Ok(Text::new(text))
+    })
+}
+
+fn of_group(file: &FileState, node: &Node, tell: &Tell<'_>) -> Result<Vec<u8>> {
+    let container = &*file.container;
+    let paths = |node| file.index().known_path(node);
+    let mut attributes = Attributes::of(container, &paths, node.id, None)?;
+    let at_root = node.id == container.root();
+    let Some(mut links) = if_lasting(container.links(node.id))? else {
+        return Ok(document::of_group(&attributes.finish()));
+    };
+    for _ in 0..limits::ZARR_LINKS {
+        let Some(link) = if_lasting(links.next())?.flatten() else {
+            break;
+        };
+        let is_known = match &link.target {
+            LinkTarget::Hard(object) | LinkTarget::Alias(object) => container
+                .node(*object)
+                .and_then(|object| add(file, &link, &object, &mut attributes)),
+            LinkTarget::Damaged(error) => Err(error.clone()),
+            _ => Ok(true),
+        };
+        match is_known {
+            Err(error) if error.is_passing() => return Err(error),
+            Err(error) => tell(&link, &error),
+            Ok(true) => continue,
+            Ok(false) => {}
+        }
+        attributes.miss(name::escape(&link.name, at_root));
+    }
+    Ok(document::of_group(&attributes.finish()))
+}
+
+/// Adds the attribute that a scalar of ASDF is, or a group of such. Whether the object is in the
+/// store in any form.
+fn add(file: &FileState, link: &Link, object: &Node, attributes: &mut Attributes) -> Result<bool> {
+    match presence(file, object)? {
+        Presence::Unknown => Ok(false),
+        Presence::Implied if file.container.extras().is_some() => {
+            let value = AsdfJson::new(Arc::clone(&file.container), object.id).whole()?;
+            Ok(attributes.add(&link.name, value.trim_ascii_end()))
+        }
+        _ => Ok(true),
+    }
+}
+
+/// The document of an array of the file, or of a field of it, which has no attributes of its own.
+fn of_array(
+    file: &FileState,
+    node: &Node,
+    (shown, store): (&Shown, Store),
+    is_whole: bool,
+) -> Result<Vec<u8>> {
+    let container = &*file.container;
+    let paths = |node| file.index().known_path(node);
+    let data_type = match shown {
+        Shown::Array(array) => Some(&array.data_type),
+        Shown::Fields(_) => None,
+    };
+    let mut attributes = match is_whole {
+        true => Attributes::of(container, &paths, node.id, data_type)?,
+        false => Attributes::default(),
+    };
+    match shown {
+        Shown::Fields(record) => {
+            absent_fields(record, &mut attributes);
+            Ok(document::of_group(&attributes.finish()))
+        }
+        Shown::Array(shown) => {
+            let names = dimension_names(file, node, shown)?;
+            let most = to_usize(limits::TEXT_ELEMENT_BYTES)?;
+            let context = Context::new(container, &paths, most);
+            let are_stored = has_stored_chunks(file, node, shown, store)?;
+            document::of_array(shown, &attributes.finish(), &names, &context, are_stored)
+        }
+    }
+}
+
+/// Whether the chunks of an array are the stored ones in this store.
+///
+/// # Errors
+/// Fails if that cannot be found out now.
+pub(in crate::fs) fn has_stored_chunks(
+    file: &FileState,
+    node: &Node,
+    array: &ZarrArray,
+    store: Store,
+) -> Result<bool> {
+    if store == Store::Decoded || !codecs::are_known(array) {
+        return Ok(false);
+    }
+    let found = file.are_all_filtered(node.id, || codecs::are_all_filtered(array, &file.effort));
+    Ok(if_lasting(found)?.unwrap_or(false))
+}
+
+fn absent_fields(record: &Record, attributes: &mut Attributes) {
+    for name in record.names() {
+        if record.field(name).is_none() {
+            attributes.miss(name::escape(name, false));
+        }
+    }
+}
+
+fn dimension_names(file: &FileState, node: &Node, shown: &ZarrArray) -> Result<Vec<Vec<u8>>> {
+    let paths = |node| file.index().known_path(node);
+    let rank = shown.array.shape.dims().len();
+    dimensions::names(&*file.container, node.id, rank, &shown.dims, &paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back() {
+        for name in [
+            "zarr.json",
+            "zarr%252Ejson",
+            "a\\b",
+            "%255C",
+            "c",
+            "zarr.json~",
+        ] {
+            let shown = in_store(name.as_bytes());
+            assert!(!shown.contains(&b'\\') && shown != b"zarr.json");
+            assert_eq!(in_tree(&shown), name.as_bytes());
+        }
+    }
+}

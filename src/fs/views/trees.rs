@@ -1,0 +1,150 @@
+//! The table of the trees of views beneath `.h5fs`.
+//!
+//! # A new tree
+//!
+//! 1. Write `src/fs/views/trees/NAME.rs` with a `TREE`: its name, a number that no tree has or had (even,
+//!    from 20 on), and the forms of its files. A form has a number (odd, the tree's and 1 for the
+//!    first), the suffix that it adds to an object's name, the size of an object's file (`None`
+//!    where it has none), and the file, opened. The rest comes from `..WITHOUT_FILES` and
+//!    `..OF_NOTHING`. A form of arrays has a `view` instead of `open`: it shows the whole array and
+//!    selections from it alike.
+//! 2. Name it here twice: `mod NAME;`, and a row of [`TREES`] where the listing of `.h5fs` is to
+//!    show it.
+//!
+//! That is all: directories, links, names, lookup, `stat`, listings and handles are the same in all
+//! trees. The content of a file is a [`View`](crate::view::View). A view of more than a few
+//! lines gets a file in `src/view`, where it is tested without a tree. A file whose length is not
+//! known before it is read has the size `Size::Streamed`; a text that is counted
+//! (`Subject::counted`) has the size `Size::Counted`.
+
+mod assembled;
+mod attrs;
+mod cf;
+mod chunks;
+mod csv;
+mod file_zarr;
+mod fits;
+mod html;
+mod json;
+mod mask;
+mod ndl;
+mod npy;
+mod offsets;
+mod png;
+mod refs;
+mod stored_zarr;
+mod text;
+mod tiff;
+pub(in crate::fs) mod view_tree;
+
+use crate::fs::state::inode::Tree;
+use crate::fs::views::trees::view_tree::{Form, ViewTree};
+
+/// All trees, in the order in which they are listed.
+pub(in crate::fs) static TREES: &[ViewTree] = &[
+    assembled::TREE,
+    attrs::TREE,
+    cf::TREE,
+    chunks::TREE,
+    csv::TREE,
+    file_zarr::TREE,
+    fits::TREE,
+    html::TREE,
+    json::TREE,
+    mask::TREE,
+    ndl::TREE,
+    npy::TREE,
+    offsets::TREE,
+    png::TREE,
+    refs::TREE,
+    stored_zarr::TREE,
+    text::TREE,
+    tiff::TREE,
+];
+
+/// A file of the root that stands beside the trees, as the root has no name to stand under in
+/// one.
+pub(in crate::fs) struct RootFile {
+    pub(in crate::fs) name: &'static [u8],
+    /// The number of its form.
+    pub(in crate::fs) number: Tree,
+    /// Whether only files with content beside their graph of nodes (ASDF) have it.
+    pub(in crate::fs) needs_extras: bool,
+}
+
+/// The files of the root, in the order in which they are listed.
+pub(in crate::fs) static ROOT_FILES: &[RootFile] = &[
+    RootFile {
+        name: b"ndl.yaml",
+        number: 15,
+        needs_extras: false,
+    },
+    RootFile {
+        name: b"tree.json",
+        number: 29,
+        needs_extras: false,
+    },
+    RootFile {
+        name: b"asdf.json",
+        number: 11,
+        needs_extras: true,
+    },
+];
+
+/// The tree that is called `name`.
+pub(in crate::fs) fn named(name: &[u8]) -> Option<&'static ViewTree> {
+    TREES.iter().find(|tree| tree.name == name)
+}
+
+/// The tree with the number `number` for its directories or for files of one of its forms.
+pub(in crate::fs) fn of_number(number: Tree) -> Option<&'static ViewTree> {
+    let has = |form: &Form| form.number == number;
+    let mut trees = TREES.iter();
+    trees.find(|tree| number == tree.number || tree.forms.iter().any(has))
+}
+
+/// The form whose files have the number `number`.
+pub(in crate::fs) fn form_of_number(number: Tree) -> Option<&'static Form> {
+    let mut forms = TREES.iter().flat_map(|tree| tree.forms);
+    forms.find(|form| form.number == number)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::fs::state::inode::{BLOCK_FILES, SPELLINGS};
+
+    /// Inode numbers are made of them, and must be the same in the next release.
+    #[test]
+    fn each_tree_has_a_number_of_its_own() {
+        let forms = TREES.iter().flat_map(|tree| tree.forms);
+        let of_files: Vec<Tree> = forms.map(|form| form.number).collect();
+        let of_trees: Vec<Tree> = TREES.iter().map(|tree| tree.number).collect();
+        let numbers = of_files.iter().chain(&of_trees);
+        assert!(
+            numbers
+                .clone()
+                .all(|&number| number > SPELLINGS && number < BLOCK_FILES)
+        );
+        let distinct: HashSet<&Tree> = numbers.collect();
+        assert_eq!(distinct.len(), of_files.len() + of_trees.len());
+        assert!(of_trees.iter().all(|number| number % 2 == 0));
+        for tree in TREES {
+            let first = tree.forms.first();
+            assert!(first.is_none_or(|form| form.number == tree.number + 1));
+        }
+        let of = |name: &[u8]| named(name).expect("a tree").number;
+        assert_eq!((of(b"assembled"), of(b"json"), of(b"offsets")), (2, 10, 18));
+        assert_eq!(of_number(11).expect("files").name, b"json");
+        assert_eq!(form_of_number(11).expect("files").suffix, b".json");
+        assert!(form_of_number(10).is_none());
+        assert!(
+            ROOT_FILES
+                .iter()
+                .all(|file| form_of_number(file.number).is_some())
+        );
+        assert!(of_number(0).is_none() && of_number(1).is_none());
+    }
+}

@@ -1,0 +1,20 @@
+//! `.h5fs/chunks`: where the chunks of an array are stored.
+
+use crate::fs::views::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES};
+use crate::view::texts::chunks::ChunkLines;
+
+pub(super) const TREE: ViewTree = ViewTree {
+    name: b"chunks",
+    number: 6,
+    forms: &[Form {
+        number: 7,
+        suffix: b".tsv",
+        size: |_, node| {
+            let chunks = node.array().and_then(|array| array.chunk_shape.as_ref());
+            Ok(chunks.map(|_| Size::Streamed))
+        },
+        open: |subject| subject.streamed(ChunkLines::new(subject.array()?)?),
+        ..OF_NOTHING
+    }],
+    ..WITHOUT_FILES
+};

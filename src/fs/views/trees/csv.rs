@@ -1,0 +1,119 @@
+//! `.h5fs/csv`: arrays, and the tables that groups are, as comma-separated values.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::views::trees::mask;
+use crate::fs::views::trees::view_tree::{
+    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown,
+};
+use crate::model::{Array, Container, Node, NodeKind};
+use crate::view::View;
+use crate::view::csv::Table;
+use crate::view::csv::array;
+use crate::view::csv::fields::Fields;
+use crate::view::elements::values_of;
+use crate::view::table::Convention;
+use crate::view::table::budget::Budget;
+use crate::view::table::column::GroupTable;
+use crate::view::table::group::Group;
+use crate::view::table::rows::{Rows, Surroundings};
+use crate::view::texts::text::Text;
+
+pub(super) const TREE: ViewTree = ViewTree {
+    name: b"csv",
+    number: 8,
+    root_name: Some(b"%"),
+    forms: &[Form {
+        number: 9,
+        suffix: b".csv",
+        size: |file, node| {
+            if is_plain_group(node) {
+                return Ok(convention(file, node)?.map(|_| Size::Counted));
+            }
+            let has_columns = |array: &&Arc<Array>| values_of(&array.datatype) > 0;
+            Ok(node.array().filter(has_columns).map(|_| Size::Counted))
+        },
+        view: Some(|subject, elements| {
+            let engine = Arc::clone(&subject.file.engine);
+            let container = Arc::clone(&subject.file.container);
+            let elements = subject.meant(elements)?;
+            let missing = mask::missing(subject, &elements)?;
+            let paths = subject.paths();
+            let table = array::table(elements, missing, engine, container, paths)?;
+            table.map(|table| subject.counted(table)).transpose()
+        }),
+        open: |subject| match is_plain_group(subject.node) {
+            true => group_table(subject),
+            false => Err(Error::NotFound),
+        },
+        ..OF_NOTHING
+    }],
+    ..WITHOUT_FILES
+};
+
+/// Whether the node is a group, and no array that its members make.
+pub(super) fn is_plain_group(node: &Node) -> bool {
+    matches!(node.kind, NodeKind::Group) && node.assembled.is_none()
+}
+
+/// The convention by which a group is a table; `None` where it is none.
+pub(super) fn convention(file: &FileState, node: &Node) -> Result<Option<Convention>> {
+    file.convention(node.id, || {
+        let (variables, budget) = (file.variables(), Budget::default());
+        Convention::of(&group(file, &*variables, node, &budget))
+    })
+}
+
+fn group<'a>(
+    file: &'a FileState,
+    container: &'a dyn Container,
+    node: &Node,
+    budget: &'a Budget,
+) -> Group<'a> {
+    Group {
+        container,
+        engine: &file.engine,
+        budget,
+        id: node.id,
+    }
+}
+
+/// The table that a group is.
+///
+/// # Errors
+/// `NotFound` where it is none; fails if a column cannot be found.
+pub(super) fn group_columns(subject: &Subject<'_>) -> Result<GroupTable> {
+    let (file, node) = (subject.file, subject.node);
+    let convention = convention(file, node)?.ok_or(Error::NotFound)?;
+    let variables = file.variables();
+    convention.table(&group(file, &*variables, node, &Budget::default()))
+}
+
+/// The rows of the table that a group is, opened.
+///
+/// # Errors
+/// Fails if a column cannot be opened.
+pub(super) fn opened_group(subject: &Subject<'_>, table: GroupTable) -> Result<Rows> {
+    let file = subject.file;
+    let surroundings = Surroundings {
+        engine: Arc::clone(&file.engine),
+        container: file.variables(),
+        paths: subject.paths(),
+    };
+    Rows::open(table, surroundings, subject.verify)
+}
+
+/// The file of the table that a group is.
+fn group_table(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+    let columns = group_columns(subject)?;
+    let count = columns.rows;
+    let rows = opened_group(subject, columns)?;
+    if rows.names().is_empty() {
+        return shown(Some(Text::new(Vec::new())));
+    }
+    let engine = Arc::clone(&subject.file.engine);
+    let table = Table::named(vec![Box::new(rows)], count, engine)?;
+    subject.counted(table)
+}

@@ -1,0 +1,65 @@
+//! `.h5fs/fits`: arrays of numbers as FITS images; records, and the tables that groups are, as
+//! binary tables.
+
+use crate::error::{Error, Result};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::views::trees::csv::{convention, group_columns, is_plain_group, opened_group};
+use crate::fs::views::trees::view_tree::{
+    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown, viewed,
+};
+use crate::model::Node;
+use crate::view::View;
+use crate::view::elements::Elements;
+use crate::view::pictures::fits;
+use crate::view::pictures::fits::attributes;
+use crate::view::pictures::fits::cards::Cards;
+use crate::view::pictures::fits::group::GroupRows;
+use crate::view::texts::text::Text;
+
+pub(super) const TREE: ViewTree = ViewTree {
+    name: b"fits",
+    number: 38,
+    root_name: Some(b"%"),
+    forms: &[Form {
+        number: 39,
+        suffix: b".fits",
+        size,
+        view: Some(array),
+        open: |subject| match is_plain_group(subject.node) {
+            true => group(subject),
+            false => Err(Error::NotFound),
+        },
+        ..OF_NOTHING
+    }],
+    ..WITHOUT_FILES
+};
+
+/// Its header holds attributes, which a listing does not read.
+fn size(file: &FileState, node: &Node) -> Result<Option<Size>> {
+    let has_file = match node.array() {
+        _ if is_plain_group(node) => convention(file, node)?.is_some(),
+        Some(array) => fits::is_of(array)?,
+        None => false,
+    };
+    Ok(has_file.then_some(Size::Counted))
+}
+
+fn array(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
+    Ok(viewed(fits::file(elements, &cards(subject)?)?))
+}
+
+fn group(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+    let rows = GroupRows::of(group_columns(subject)?, |table| {
+        opened_group(subject, table)
+    })?;
+    let object = subject.node.id;
+    let measure = || rows.measured().map(Text::new);
+    let measured = subject.file.kept_text(object, b".fits", measure)?;
+    shown(Some(rows.file(measured.bytes(), &cards(subject)?)?))
+}
+
+/// The cards of the object's attributes.
+fn cards(subject: &Subject<'_>) -> Result<Cards> {
+    let path = subject.known_path()?;
+    attributes::cards(&*subject.file.container, subject.node.id, &path)
+}

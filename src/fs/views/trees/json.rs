@@ -1,0 +1,58 @@
+//! `.h5fs/json`: arrays as JSON, and the scalars, mappings and sequences of ASDF.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::views::trees::mask;
+use crate::fs::views::trees::view_tree::{
+    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown, streamed,
+};
+use crate::model::{Node, NodeKind};
+use crate::view::View;
+use crate::view::texts::asdf_json::AsdfJson;
+use crate::view::texts::json::Json;
+use crate::view::texts::text::Text;
+
+pub(super) const TREE: ViewTree = ViewTree {
+    name: b"json",
+    number: 10,
+    forms: &[Form {
+        number: 11,
+        suffix: b".json",
+        size: |file, node| {
+            let has_value = node.array().is_some() || is_value(file, node);
+            Ok(has_value.then_some(Size::Counted))
+        },
+        open: |subject| match is_value(subject.file, subject.node) {
+            true => open_value(subject),
+            false => Err(Error::NotFound),
+        },
+        view: Some(|subject, elements| {
+            let container = Arc::clone(&subject.file.container);
+            let engine = Arc::clone(&subject.file.engine);
+            let elements = subject.meant(elements)?;
+            let missing = mask::missing(subject, &elements)?;
+            let json = Json::new(elements, engine, container, subject.paths())?;
+            subject.counted(json.without(missing)).map(Some)
+        }),
+        ..OF_NOTHING
+    }],
+    ..WITHOUT_FILES
+};
+
+/// Whether it is a scalar, a mapping or a sequence of ASDF. HDF5's groups are no values.
+fn is_value(file: &FileState, node: &Node) -> bool {
+    let is_plain = matches!(node.kind, NodeKind::Scalar(_) | NodeKind::Group);
+    is_plain && file.container.extras().is_some()
+}
+
+/// Such a value: a text of a known size, or a stream where that is too long.
+fn open_value(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+    let json = AsdfJson::new(Arc::clone(&subject.file.container), subject.node.id);
+    let render = || json.whole().map(Text::new);
+    match subject.file.kept_text(subject.node.id, b".json", render) {
+        Err(Error::Limit { .. } | Error::Effort { .. }) => streamed(Some(json)),
+        text => shown(Some(text?)),
+    }
+}

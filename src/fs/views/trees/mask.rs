@@ -1,0 +1,99 @@
+//! `.h5fs/mask`: the mask of an ASDF ndarray, which marks its missing elements.
+
+use std::sync::Arc;
+
+use crate::array::Reader;
+use crate::error::{Error, Result};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::views::trees::view_tree::{
+    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, refuse_unread, shown,
+};
+use crate::model::extras::Mask;
+use crate::model::selector::Selector;
+use crate::model::{Array, Node};
+use crate::view::elements::Elements;
+use crate::view::elements::missing::Missing;
+use crate::view::elements::part::Part;
+use crate::view::texts::text::Text;
+use crate::wire::to_u64;
+
+pub(super) const TREE: ViewTree = ViewTree {
+    name: b"mask",
+    number: 12,
+    forms: &[Form {
+        number: 13,
+        size: |file, node| {
+            Ok(match mask_of(file, node)? {
+                Some(Masked::Number(text)) => Some(Size::Exact(to_u64(text.len()))),
+                Some(Masked::Array(array)) => {
+                    refuse_unread(&array)?;
+                    Some(Size::Exact(array.bytes()?))
+                }
+                None => None,
+            })
+        },
+        open: |subject| match checked_mask(subject)? {
+            Some(Masked::Number(text)) => shown(Some(Text::new(text))),
+            Some(Masked::Array(array)) => subject.file.open_bytes(array),
+            None => Err(Error::NotFound),
+        },
+        ..OF_NOTHING
+    }],
+    ..WITHOUT_FILES
+};
+
+/// The mask of an ndarray, as a file shows it.
+enum Masked {
+    /// The text of the number that they are equal to.
+    Number(Vec<u8>),
+    /// An array that is not zero where they are.
+    Array(Arc<Array>),
+}
+
+fn mask_of(file: &FileState, node: &Node) -> Result<Option<Masked>> {
+    let Some(extras) = file.container.extras() else {
+        return Ok(None);
+    };
+    Ok(match extras.mask(node.id)? {
+        Some(Mask::Number(text)) => Some(Masked::Number(text)),
+        Some(Mask::Node(mask)) => {
+            let mask = file.container.node(mask)?;
+            let array = mask.array().map(Arc::clone);
+            let no_array = || Error::corrupt("ndarray: its mask is no ndarray", None);
+            Some(Masked::Array(array.ok_or_else(no_array)?))
+        }
+        Some(Mask::Array(mask)) => Some(Masked::Array(mask)),
+        None => None,
+    })
+}
+
+fn checked_mask(subject: &Subject<'_>) -> Result<Option<Masked>> {
+    let extras = subject.file.container.extras();
+    let mask = extras.map(|extras| extras.mask(subject.node.id));
+    if let Some(Some(Mask::Node(mask))) = mask.transpose()? {
+        (subject.verify)(mask)?;
+    }
+    mask_of(subject.file, subject.node)
+}
+
+/// The missing ones of the elements that a file shows; `None` where there is no mask.
+///
+/// # Errors
+/// Fails if the mask cannot be read, or does not fit.
+pub(super) fn missing(subject: &Subject<'_>, elements: &Elements) -> Result<Option<Missing>> {
+    let array = match checked_mask(subject)? {
+        Some(Masked::Number(text)) => return Missing::equal_to(&text).map(Some),
+        Some(Masked::Array(array)) => array,
+        None => return Ok(None),
+    };
+    array.storage.as_ref().map_err(Clone::clone)?;
+    let reader = Arc::new(Reader::new(&subject.file.engine, array)?);
+    let mask = match subject.selected {
+        b"" => Elements::whole(reader)?,
+        selected => {
+            let selector = Selector::parse(selected).ok_or(Error::NotFound)?;
+            Part::new(reader, &selector)?.elements(None)?
+        }
+    };
+    Missing::marked(mask, elements.dims.as_deref().unwrap_or_default()).map(Some)
+}

@@ -1,0 +1,57 @@
+//! `.h5fs/ndl`: documents in the Ndarray Data Language, which describe objects.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::fs::forest::file_state::FileState;
+use crate::fs::views::trees::view_tree::{
+    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES,
+};
+use crate::model::ndl::Syntax;
+use crate::model::{Node, NodeKind};
+use crate::view::View;
+use crate::view::texts::ndl::{Description, Options, Source};
+
+pub(super) const TREE: ViewTree = ViewTree {
+    name: b"ndl",
+    number: 14,
+    forms: &[
+        Form {
+            number: 15,
+            suffix: b".yaml",
+            size,
+            open: |subject| open(subject, Syntax::Yaml),
+            ..OF_NOTHING
+        },
+        Form {
+            number: 29,
+            suffix: b".json",
+            size,
+            open: |subject| open(subject, Syntax::Json),
+            ..OF_NOTHING
+        },
+    ],
+    ..WITHOUT_FILES
+};
+
+fn size(_: &FileState, node: &Node) -> Result<Option<Size>> {
+    let is_described = matches!(node.kind, NodeKind::Array(_) | NodeKind::Group);
+    Ok(is_described.then_some(Size::Streamed))
+}
+
+fn open(subject: &Subject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
+    let source = Source {
+        container: Arc::clone(&subject.file.container),
+        engine: Arc::clone(&subject.file.engine),
+        paths: subject.paths(),
+    };
+    subject.streamed(Some(Description {
+        source,
+        node: subject.node.id,
+        path: subject.path.clone(),
+        options: Options {
+            syntax,
+            ..Options::default()
+        },
+    }))
+}

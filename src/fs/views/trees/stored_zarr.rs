@@ -1,0 +1,12 @@
+//! `.h5fs/stored.zarr`: the same store with chunks as they are stored, where readers have codecs
+//! for their filters: for copies that nothing is compressed anew for.
+
+use crate::fs::views::store_object::Store;
+use crate::fs::views::trees::view_tree::{Shape, ViewTree, WITHOUT_FILES};
+
+pub(super) const TREE: ViewTree = ViewTree {
+    name: b"stored.zarr",
+    number: 32,
+    shape: Shape::Store(Store::Stored),
+    ..WITHOUT_FILES
+};

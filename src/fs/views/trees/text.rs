@@ -1,0 +1,63 @@
+//! `.h5fs/text`: the strings of an array, a line each.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::fs::views::trees::view_tree::{
+    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES,
+};
+use crate::limits;
+use crate::model::datatype::Class;
+use crate::view::View;
+use crate::view::elements::Elements;
+use crate::view::elements::strings::matlab::Stored;
+use crate::view::elements::strings::{Kind, Strings};
+use crate::view::elements::variable_length::Content;
+
+pub(super) const TREE: ViewTree = ViewTree {
+    name: b"text",
+    number: 20,
+    forms: &[Form {
+        number: 21,
+        suffix: b".txt",
+        size: |file, node| {
+            let kind = Kind::of_node(&*file.container, node)?;
+            Ok(kind.map(|_| Size::Counted))
+        },
+        view: Some(strings),
+        ..OF_NOTHING
+    }],
+    ..WITHOUT_FILES
+};
+
+fn strings(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
+    let (file, node) = (subject.file, subject.node);
+    if let Some(content) = as_in_the_source(subject)? {
+        return Ok(Some(Box::new(content)));
+    }
+    let is_part = !subject.selected.is_empty();
+    let kind = Kind::of_node(&*file.container, node)?;
+    match kind.or_else(|| Kind::of_field(&elements.datatype)) {
+        // Its elements are no chars.
+        Some(Kind::Matlab(Stored::Dimensions)) if is_part => Ok(None),
+        None => Ok(None),
+        Some(kind) => {
+            let (engine, container) = (Arc::clone(&file.engine), Arc::clone(&file.container));
+            let strings = Strings::new(elements, kind, engine, container)?;
+            subject.counted(strings).map(Some)
+        }
+    }
+}
+
+/// The file of an array of variable-length strings in the source's tree, which is this one, too.
+fn as_in_the_source(subject: &Subject<'_>) -> Result<Option<Content>> {
+    let Some(array) = subject.node.array().filter(|_| subject.selected.is_empty()) else {
+        return Ok(None);
+    };
+    let is_served = array.shape.elements()? <= limits::VARIABLE_LENGTH_ELEMENTS;
+    if !is_served || !matches!(array.datatype.class, Class::VariableString { .. }) {
+        return Ok(None);
+    }
+    let content = subject.file.variable_length(subject.node.id, array)?;
+    Content::new(content, &subject.file.effort.cancel()).map(Some)
+}

@@ -1,0 +1,463 @@
+//! One tree of views: a row of the table of trees.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::name;
+use crate::fs::state::counts::CountedText;
+use crate::fs::state::inode::Tree;
+use crate::fs::views::store_object::{Store, in_store, in_tree};
+use crate::limits;
+use crate::model::{Array, Node, NodeId};
+use crate::view::View;
+use crate::view::elements::Elements;
+use crate::view::table::anndata_codes;
+use crate::view::table::budget::Budget;
+use crate::view::table::group::Group;
+use crate::view::table::pytables;
+use crate::view::texts::counted::{Counted, Units};
+use crate::view::texts::html::site::Site;
+use crate::view::texts::json::SharedPaths;
+use crate::view::texts::streamed::{ResumableText, Streamed};
+use crate::view::texts::text::Text;
+
+/// A tree of views. It has the directories of the source's tree, and files for some of the objects.
+pub(in crate::fs) struct ViewTree {
+    /// Its name beneath `.h5fs`.
+    pub(in crate::fs) name: &'static [u8],
+    /// The number of its directories in inode numbers. It stays what it is whatever other trees
+    /// there are.
+    pub(in crate::fs) number: Tree,
+    /// The objects that have a directory in it, beside groups, and what is in that.
+    pub(in crate::fs) shape: Shape,
+    /// The name under which the root itself, too, has its files here.
+    pub(in crate::fs) root_name: Option<&'static [u8]>,
+    /// The forms of its files: an object has a file of each form that fits it.
+    pub(in crate::fs) forms: &'static [Form],
+}
+
+/// The objects of a tree that have a directory, beside groups, and what is in that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::fs) enum Shape {
+    /// None has.
+    Files,
+    /// Each object, with a file for each of its attributes.
+    Attributes,
+    /// An array of references, with a link for each of its elements.
+    References,
+    /// A stack of pictures, with a file of the first form for each of them.
+    Frames,
+    /// Each array of a Zarr store, with its document and these chunks; a group has its document.
+    Store(Store),
+}
+
+/// A form of the files in a tree of views.
+pub(in crate::fs) struct Form {
+    /// The number of its files in inode numbers; that of the first form is the tree's number and 1.
+    pub(in crate::fs) number: Tree,
+    /// The suffix that an object's name gets.
+    pub(in crate::fs) suffix: &'static [u8],
+    /// The size of an object's file; `None` where it has none.
+    pub(super) size: fn(&FileState, &Node) -> Result<Option<Size>>,
+    /// The object's file, opened, where `view` does not open it.
+    pub(in crate::fs) open: fn(&Subject<'_>) -> Result<Box<dyn View>>,
+    /// The file of an array, or of a selection from one; `None` where these elements have none.
+    pub(in crate::fs) view: Option<ViewOfElements>,
+    /// Whether `open` also opens parts of a group's file, which selectors name.
+    pub(in crate::fs) has_pages: bool,
+    /// Whether it shows variables of netCDF as long as their dimensions.
+    pub(in crate::fs) is_padded: bool,
+}
+
+/// Makes the file of an array, or of a selection from one; `None` where these elements have none.
+pub(in crate::fs) type ViewOfElements = fn(&Subject<'_>, Elements) -> Result<Option<Box<dyn View>>>;
+
+/// A tree without files, for rows to say only what is different in them.
+pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
+    name: b"",
+    number: 0,
+    shape: Shape::Files,
+    root_name: None,
+    forms: &[],
+};
+
+/// A form that fits no object, for rows to say only what is different in them.
+pub(super) const OF_NOTHING: Form = Form {
+    number: 0,
+    suffix: b"",
+    size: |_, _| Ok(None),
+    open: |_| Err(Error::NotFound),
+    view: None,
+    has_pages: false,
+    is_padded: false,
+};
+
+/// How long a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::fs) enum Size {
+    /// That many bytes.
+    Exact(u64),
+    /// Only its end tells.
+    Streamed,
+    /// Only the open file tells: what it shows has to be counted.
+    Counted,
+}
+
+/// The object that a file is a view of.
+pub(in crate::fs) struct Subject<'a> {
+    pub(in crate::fs) file: &'a Arc<FileState>,
+    pub(in crate::fs) node: &'a Node,
+    /// The number of the file's form.
+    pub(in crate::fs) form: Tree,
+    /// The selector of a part of the array, or of the group; empty for the whole object.
+    pub(in crate::fs) selected: &'a [u8],
+    /// The object's path, names as in the file.
+    pub(in crate::fs) path: Vec<u8>,
+    /// Checks the block with an object's elements, where that is wanted before they are served.
+    pub(in crate::fs) verify: &'a dyn Fn(NodeId) -> Result<()>,
+    /// Where the mount has the files that a page about the object leads to.
+    pub(in crate::fs) site: Option<&'a dyn Site>,
+}
+
+impl ViewTree {
+    /// The chunks that it has, where it is a Zarr store.
+    pub(in crate::fs) fn store(&self) -> Option<Store> {
+        match self.shape {
+            Shape::Store(store) => Some(store),
+            _ => None,
+        }
+    }
+
+    /// The name of the directory of an object that the source's tree shows as `name`.
+    pub(in crate::fs) fn directory_name(&self, name: &[u8]) -> Vec<u8> {
+        match (self.shape, name) {
+            (Shape::Attributes, [b'@', rest @ ..]) => return name::clip([b"%40", rest].concat()),
+            (Shape::Attributes, _) => return name.to_vec(),
+            (Shape::Store(_), _) => return in_store(name),
+            _ => {}
+        }
+        let guarded = self.suffixes().find_map(|(dotted, suffix)| {
+            let stem = name.strip_suffix(dotted)?;
+            Some(name::clip([stem, b"%2E", suffix].concat()))
+        });
+        guarded.unwrap_or_else(|| name.to_vec())
+    }
+
+    /// The source's name for the group whose directory is `shown`; the reverse of
+    /// [`directory_name`](Self::directory_name).
+    pub(in crate::fs) fn group_name(&self, shown: &[u8]) -> Vec<u8> {
+        let guarded = match self.shape {
+            Shape::Store(_) => Some(in_tree(shown)),
+            Shape::Attributes => shown.strip_prefix(b"%40").map(|rest| [b"@", rest].concat()),
+            _ => self.suffixes().find_map(|(dotted, suffix)| {
+                let stem = shown.strip_suffix(suffix)?.strip_suffix(b"%2E")?;
+                Some([stem, dotted].concat())
+            }),
+        };
+        guarded.unwrap_or_else(|| shown.to_vec())
+    }
+
+    /// The suffixes of its files, with their dot and without it.
+    fn suffixes(&self) -> impl Iterator<Item = (&'static [u8], &'static [u8])> {
+        let forms = self.forms.iter();
+        forms.filter_map(|form| Some((form.suffix, form.suffix.split_first()?.1)))
+    }
+
+    /// The name of the file of a form of an object that the source's tree shows as `name`, at its
+    /// root or not. One that is called as the root's own file has a letter escaped there.
+    pub(in crate::fs) fn file_name(&self, form: &Form, name: &[u8], at_root: bool) -> Vec<u8> {
+        match (self.root_name, name) {
+            (Some(root), [letter @ b'a'..=b'z', rest @ ..]) if at_root && root == name => {
+                let escaped = format!("%{letter:02X}").into_bytes();
+                form.file_name(&[&escaped, rest].concat())
+            }
+            _ => form.file_name(name),
+        }
+    }
+
+    /// Names on a way in the source's tree as this tree shows them, to a directory or to the file of
+    /// a form; `None` where that would be none.
+    pub(in crate::fs) fn shown(
+        &self,
+        names: &[impl AsRef<[u8]>],
+        form: Option<&Form>,
+        from_root: bool,
+    ) -> Option<Vec<Vec<u8>>> {
+        let directory = |name: &[u8]| self.directory_name(name);
+        let Some((last, groups)) = names.split_last() else {
+            return match form {
+                Some(form) if from_root => Some(vec![[self.root_name?, form.suffix].concat()]),
+                Some(_) => None,
+                None => Some(Vec::new()),
+            };
+        };
+        let at_root = from_root && groups.is_empty();
+        let groups = groups.iter().map(|name| directory(name.as_ref()));
+        let last = match form {
+            Some(form) => self.file_name(form, last.as_ref(), at_root),
+            None => directory(last.as_ref()),
+        };
+        Some(groups.chain([last]).collect())
+    }
+
+    /// The source's name for the object whose file is called `stem` and a suffix at the root; the
+    /// reverse of [`file_name`](Self::file_name).
+    pub(in crate::fs) fn object_name(&self, stem: &[u8], at_root: bool) -> Vec<u8> {
+        let root = self.root_name.filter(|_| at_root).unwrap_or_default();
+        match root {
+            [letter @ b'a'..=b'z', rest @ ..]
+                if stem == [format!("%{letter:02X}").as_bytes(), rest].concat() =>
+            {
+                root.to_vec()
+            }
+            _ => stem.to_vec(),
+        }
+    }
+}
+
+impl Form {
+    /// The name of the file of an object that the source's tree shows as `name`.
+    fn file_name(&self, name: &[u8]) -> Vec<u8> {
+        name::clip([name, self.suffix].concat())
+    }
+
+    /// The object that a file of this form is of. A page also tells of one that cannot be read.
+    ///
+    /// # Errors
+    /// Fails if it cannot be read, or not now.
+    pub(in crate::fs) fn node(&self, file: &FileState, id: NodeId) -> Result<Arc<Node>> {
+        let node = match self.is_padded {
+            true => file.variables().node(id),
+            false => file.container.node(id),
+        };
+        match node {
+            Err(error) if self.has_pages && !error.is_passing() => {
+                Ok(Arc::new(Node::damaged(id, error)))
+            }
+            node => node,
+        }
+    }
+
+    /// The size of the object's file; `None` where it has none. Where damage hides whether it has
+    /// one, it has, so that opening it tells of the damage.
+    ///
+    /// # Errors
+    /// Fails if that cannot be found out now.
+    pub(in crate::fs) fn size(&self, file: &FileState, node: &Node) -> Result<Option<Size>> {
+        match (self.size)(file, node) {
+            Err(Error::NotFound) => Ok(None),
+            Err(error) if !error.is_passing() => Ok(Some(Size::Counted)),
+            size => size,
+        }
+    }
+
+    /// The size that the file of `node` is shown with; `None` where it has none.
+    ///
+    /// # Errors
+    /// Fails as [`size`](Self::size) does.
+    pub(in crate::fs) fn shown_size(&self, file: &FileState, node: &Node) -> Result<Option<Size>> {
+        if !self.is_padded || node.array().is_none() {
+            return self.size(file, node);
+        }
+        match self.node(file, node.id) {
+            Err(error) if !error.is_passing() => Ok(Some(Size::Counted)),
+            padded => self.size(file, &*padded?),
+        }
+    }
+
+    /// The object's file, opened.
+    ///
+    /// # Errors
+    /// `NotFound` where it has none; fails if it is known before reading that it cannot be served.
+    pub(in crate::fs) fn open(&self, subject: &Subject<'_>) -> Result<Box<dyn View>> {
+        match (self.view, subject.node.array()) {
+            (Some(view), Some(_)) => view(subject, subject.elements()?)?.ok_or(Error::NotFound),
+            _ => (self.open)(subject),
+        }
+    }
+}
+
+/// Fails where the array cannot be read now: its block may say how long it is.
+pub(in crate::fs) fn refuse_unread(array: &Array) -> Result<()> {
+    match &array.storage {
+        Err(error) if error.is_passing() => Err(error.clone()),
+        _ => Ok(()),
+    }
+}
+
+/// The size of an array's file, which `length` tells.
+pub(super) fn exact(
+    node: &Node,
+    length: fn(&Array) -> Result<Option<u64>>,
+) -> Result<Option<Size>> {
+    let length = node.array().map_or(Ok(None), |array| length(array))?;
+    Ok(length.map(Size::Exact))
+}
+
+/// A file of elements; `None` where they have none.
+pub(super) fn viewed(view: Option<impl View + 'static>) -> Option<Box<dyn View>> {
+    view.map(|view| Box::new(view) as Box<dyn View>)
+}
+
+/// An object's file; `None` where it has none.
+pub(super) fn shown(view: Option<impl View + 'static>) -> Result<Box<dyn View>> {
+    viewed(view).ok_or(Error::NotFound)
+}
+
+/// A text that is produced from front to back; `None` where the object has none.
+pub(super) fn streamed(text: Option<impl ResumableText + 'static>) -> Result<Box<dyn View>> {
+    shown(text.map(Streamed::new))
+}
+
+/// The text in full, where it is short and soon written, and not damaged.
+///
+/// # Errors
+/// Fails if it cannot be written now.
+fn whole(text: &impl ResumableText) -> Result<Option<Vec<u8>>> {
+    let (mut place, mut out) = (text.begin(), Vec::new());
+    let started = Instant::now();
+    while out.len() < limits::GROWING_TEXT && started.elapsed() < limits::STREAM_TIME {
+        let enough = limits::GROWING_TEXT - out.len();
+        match if_lasting(text.write_on(&mut place, enough, &mut out))? {
+            Some(true) => {}
+            Some(false) => return Ok(Some(out)),
+            None => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+impl<'a> Subject<'a> {
+    /// The part of an object that a selector names.
+    pub(in crate::fs) fn of_part(
+        file: &'a Arc<FileState>,
+        node: &'a Node,
+        form: &Form,
+        selected: &'a [u8],
+    ) -> Self {
+        Subject {
+            file,
+            node,
+            form: form.number,
+            selected,
+            path: Vec::new(),
+            verify: &|_| Ok(()),
+            site: None,
+        }
+    }
+
+    /// The array, checked.
+    ///
+    /// # Errors
+    /// `NotFound` where it is none; fails if it is known to be unreadable.
+    pub(super) fn array(&self) -> Result<Arc<Array>> {
+        let array = self.node.array().ok_or(Error::NotFound)?;
+        if let Err(error) = &array.storage {
+            return Err(error.clone());
+        }
+        (self.verify)(self.node.id)?;
+        Ok(Arc::clone(array))
+    }
+
+    /// The elements as the program that wrote the file means them, for people to read.
+    ///
+    /// # Errors
+    /// Fails if what says so cannot be read.
+    pub(super) fn meant(&self, elements: Elements) -> Result<Elements> {
+        let container = &*self.file.container;
+        let root = Group {
+            container,
+            engine: &self.file.engine,
+            budget: &Budget::default(),
+            id: container.root(),
+        };
+        let elements = anndata_codes::named(&root, self.node, elements)?;
+        pytables::meant(container, elements)
+    }
+
+    /// All elements of the array.
+    pub(super) fn elements(&self) -> Result<Elements> {
+        Elements::whole(self.file.reader(self.node.id, &self.array()?)?)
+    }
+
+    /// The object's path, of which a part may be shown; empty where it has none.
+    ///
+    /// # Errors
+    /// Fails if that cannot be found out now.
+    pub(super) fn known_path(&self) -> Result<Vec<u8>> {
+        if !self.path.is_empty() {
+            return Ok(self.path.clone());
+        }
+        Ok(self
+            .file
+            .index()
+            .known_path(self.node.id)?
+            .unwrap_or_default())
+    }
+
+    /// Finds the paths of objects, for texts that name them.
+    pub(super) fn paths(&self) -> SharedPaths {
+        let file = Arc::clone(self.file);
+        Arc::new(move |node: NodeId| file.index().known_path(node))
+    }
+
+    /// A text that is produced from front to back; `None` where the object has none. Of a file that
+    /// grows it is written at the open, if that is soon done, so that all of it is of one state.
+    ///
+    /// # Errors
+    /// `NotFound` where it has none; fails if it cannot be written now.
+    pub(super) fn streamed(
+        &self,
+        text: Option<impl ResumableText + 'static>,
+    ) -> Result<Box<dyn View>> {
+        let growing = text.as_ref().filter(|_| self.file.is_growing());
+        match growing.map_or(Ok(None), whole)? {
+            Some(whole) => shown(Some(Text::streamed(whole))),
+            None => streamed(text),
+        }
+    }
+
+    /// A text of units: of an exact size where it can be counted, else a stream.
+    ///
+    /// # Errors
+    /// Fails if a unit cannot be written.
+    pub(super) fn counted(&self, units: impl Units + 'static) -> Result<Box<dyn View>> {
+        let text = CountedText {
+            form: self.form,
+            node: self.node.id,
+            selected: self.selected.into(),
+        };
+        let count = self.file.count(text, &units)?;
+        Ok(Box::new(Counted::of(units, count)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text of one part, or of an error.
+    struct Part(Result<&'static [u8]>);
+
+    impl ResumableText for Part {
+        type Progress = ();
+
+        fn begin(&self) {}
+
+        fn write_on(&self, (): &mut (), _: usize, out: &mut Vec<u8>) -> Result<bool> {
+            out.extend_from_slice(self.0.clone()?);
+            Ok(false)
+        }
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_written_now_is_not_begun() {
+        assert_eq!(whole(&Part(Ok(b"text"))), Ok(Some(b"text".to_vec())));
+        let damaged = Error::corrupt("a part", None);
+        assert_eq!(whole(&Part(Err(damaged))), Ok(None));
+        let passing = Error::unwanted();
+        assert_eq!(whole(&Part(Err(passing.clone()))), Err(passing));
+    }
+}

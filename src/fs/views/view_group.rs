@@ -1,0 +1,613 @@
+//! The directories of a tree of views: those of the source's tree, with views in the place of
+//! objects.
+//!
+//! A view's name is that of its object as the source's tree shows it, and the suffix of its form; a
+//! group whose name ends in a suffix of the tree has that dot as `%2E`. In the tree of attributes it
+//! is a name with `@` at its front that has that as `%40`. A name of over 255 bytes is cut then.
+//!
+//! A link that leads to something that this tree shows is a symbolic link in it; one that leads into
+//! another file leads to that file's tree of the same views. A link that leads nowhere is left out.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::forest::mount::Mount;
+use crate::fs::forest::other_files::ShownAt;
+use crate::fs::name;
+use crate::fs::names::follow::{Place, follow_to, is_circle};
+use crate::fs::names::namespace::{Directory, LinkEntry, Namespace};
+use crate::fs::names::symlink;
+use crate::fs::state::inode::{self, Inode, NodeType, Tree};
+use crate::fs::views::store_object::{NO_COORDINATE, Presence, presence};
+use crate::fs::views::trees;
+use crate::fs::views::trees::view_tree::{Form, Shape, ViewTree};
+use crate::limits;
+use crate::model::{LinkTarget, Node, NodeId, NodeKind};
+use crate::view::elements::references::References;
+use crate::view::pictures::frames::Frames;
+use crate::view::zarr::place::DOCUMENT;
+use crate::wire::to_u64;
+
+/// A directory of a tree of views.
+pub(in crate::fs) struct ViewGroup<'a> {
+    pub(in crate::fs) file: &'a Arc<FileState>,
+    pub(in crate::fs) tree: &'static ViewTree,
+    /// The number of its directories.
+    number: Tree,
+    mount: &'a Mount,
+    /// The group, or the object whose attributes are shown.
+    pub(in crate::fs) object: NodeId,
+    /// The group's own directory.
+    source: Directory<'a>,
+}
+
+/// Where a link leads that is no hard link.
+struct Way {
+    from: From,
+    names: Vec<Vec<u8>>,
+}
+
+/// Where a way begins.
+#[derive(Debug, PartialEq, Eq)]
+enum From {
+    /// At the group that the link is in.
+    Here,
+    Root,
+    /// At the root of another file.
+    Other(ShownAt),
+}
+
+/// An entry of such a directory.
+#[derive(Clone)]
+pub(in crate::fs) struct ViewEntry {
+    /// The number it has unless something else has the same hash.
+    pub(in crate::fs) ino: u64,
+    pub(in crate::fs) inode: Inode,
+    /// Of a symbolic link.
+    pub(in crate::fs) text: Option<Vec<u8>>,
+    /// Whether it stays as long as its file is unchanged: other files come and go.
+    pub(in crate::fs) is_lasting: bool,
+}
+
+impl<'a> ViewGroup<'a> {
+    /// The directory of `object` in the tree whose directories, or files, have numbers of `number`.
+    ///
+    /// # Errors
+    /// `NotFound` where it is no number of a tree of views; `Limit` for too many trees.
+    pub(in crate::fs) fn new(
+        mount: &'a Mount,
+        file: &'a Arc<FileState>,
+        number: Tree,
+        object: NodeId,
+    ) -> Result<Self> {
+        let in_source = mount.others.number_in_source(number);
+        let tree = trees::of_number(in_source).ok_or(Error::NotFound)?;
+        Ok(ViewGroup {
+            file,
+            tree,
+            number: mount.others.number_in(file, tree.number)?,
+            mount,
+            object,
+            source: mount.space(file).directory(object),
+        })
+    }
+
+    fn space(&self) -> Namespace<'a> {
+        self.source.space
+    }
+
+    /// The number here of the trees of views that have the number `in_source` in the source.
+    ///
+    /// # Errors
+    /// `Limit` for too many trees.
+    pub(in crate::fs) fn number_here(&self, in_source: Tree) -> Result<Tree> {
+        self.mount.others.number_in(self.file, in_source)
+    }
+
+    /// The number of element `element` of the object in the tree that has the number `in_source` in
+    /// the source.
+    ///
+    /// # Errors
+    /// `Limit` for too many trees.
+    pub(in crate::fs) fn element_number(&self, in_source: Tree, element: u64) -> Result<u64> {
+        let (tree, generation) = (self.number_here(in_source)?, self.file.generation);
+        Ok(inode::of_element(generation, tree, self.object, element))
+    }
+
+    fn number_of(&self, tree: Tree, node: NodeId) -> u64 {
+        inode::of_node(self.file.generation, tree, node)
+    }
+
+    /// The number of the entry `shown`, if it has no object's.
+    pub(in crate::fs) fn link_number(&self, shown: &[u8]) -> u64 {
+        inode::of_link(self.file.generation, self.number, self.object, shown)
+    }
+
+    /// Whether groups and links are in it.
+    ///
+    /// # Errors
+    /// Fails if the object cannot be read now.
+    pub(in crate::fs) fn is_of_group(&self) -> Result<bool> {
+        let node = if_lasting(self.file.container.node(self.object))?;
+        Ok(node.is_some_and(|node| matches!(node.kind, NodeKind::Group)))
+    }
+
+    /// Whether an array, or what passes for one, is in it.
+    ///
+    /// # Errors
+    /// Fails if the object cannot be read now.
+    pub(in crate::fs) fn is_of_array(&self) -> Result<bool> {
+        let node = if_lasting(self.file.container.node(self.object))?;
+        Ok(node.is_some_and(|node| node.array().is_some()))
+    }
+
+    /// The entry `shown`.
+    pub(in crate::fs) fn find(&self, shown: &[u8]) -> Result<ViewEntry> {
+        let forms = match self.found(shown) {
+            Ok(found) => self.forms(&found)?,
+            Err(Error::NotFound) => self.root_files()?,
+            Err(error) => return Err(error),
+        };
+        let mut forms = forms.into_iter();
+        match forms.find(|form| *form.inode.name == *shown) {
+            Some(form) => Ok(form),
+            None => self.find_variable(shown),
+        }
+    }
+
+    /// The variable of a store that netCDF gave another name, as a dimension has its own.
+    fn find_variable(&self, shown: &[u8]) -> Result<ViewEntry> {
+        let name = [NO_COORDINATE, &*self.tree.group_name(shown)].concat();
+        if self.tree.store().is_none() || name.len() > limits::NAME_BYTES {
+            return Err(Error::NotFound);
+        }
+        let entry = self.in_store(&self.source.find(&name)?)?;
+        let entry = entry.filter(|entry| *entry.inode.name == *shown);
+        entry.ok_or(Error::NotFound)
+    }
+
+    /// The name in a store of an array that the source's tree shows as `name`: that of the variable,
+    /// unless something else has it.
+    fn variable_name(&self, name: &[u8]) -> Result<Vec<u8>> {
+        let plain = name.strip_prefix(NO_COORDINATE).unwrap_or_default();
+        let is_free = || match self.source.find(plain) {
+            Ok(found) => self.in_store(&found).map(|entry| entry.is_none()),
+            Err(Error::NotFound) => Ok(true),
+            Err(error) => Err(error),
+        };
+        let is_name = !matches!(plain, b"" | b"." | b"..");
+        Ok(self.directory_name(if is_name && is_free()? { plain } else { name }))
+    }
+
+    /// The files of the root itself, in its own directory; of a store, the document of any group.
+    ///
+    /// # Errors
+    /// Fails if the root cannot be read now.
+    pub(in crate::fs) fn root_files(&self) -> Result<Vec<ViewEntry>> {
+        if self.tree.store().is_some() {
+            return self.document().map(|document| vec![document]);
+        }
+        let Some(name) = self.tree.root_name.filter(|_| self.is_root()) else {
+            return Ok(Vec::new());
+        };
+        let mut files = Vec::new();
+        let node = self.file.container.node(self.object)?;
+        for form in self.tree.forms {
+            let shown = [name, form.suffix].concat();
+            if form.size(self.file, &node)?.is_some() && self.found(&shown).is_err() {
+                files.push(self.form(Some(form), &node, shown, None)?);
+            }
+        }
+        Ok(files)
+    }
+
+    /// The document of the group.
+    fn document(&self) -> Result<ViewEntry> {
+        let number = self.number_here(self.tree.number + 1)?;
+        let generation = self.file.generation;
+        Ok(ViewEntry {
+            ino: inode::of_link(generation, number, self.object, DOCUMENT),
+            inode: self.inode(NodeType::StoreFile, self.object, DOCUMENT.to_vec()),
+            text: None,
+            is_lasting: true,
+        })
+    }
+
+    /// The entry of the source's tree that `shown` is a view of.
+    pub(in crate::fs) fn found(&self, shown: &[u8]) -> Result<LinkEntry> {
+        name::refuse_long(shown)?;
+        let names = self.object_names(shown).map(|(_, name)| name);
+        for name in names.chain([self.tree.group_name(shown)]) {
+            match self.source.find(&name) {
+                Ok(found) if self.is_name_of(shown, &found) => return Ok(found),
+                Ok(_) | Err(Error::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if name::is_cut(shown) {
+            return self.find_cut(shown);
+        }
+        Err(Error::NotFound)
+    }
+
+    fn is_name_of(&self, shown: &[u8], found: &LinkEntry) -> bool {
+        self.is_shown_as(&found.inode.name, shown)
+    }
+
+    /// Whether what the source's tree shows as `name` has an entry `shown` here.
+    fn is_shown_as(&self, name: &[u8], shown: &[u8]) -> bool {
+        let mut files = self.tree.forms.iter();
+        files.any(|form| self.file_name(form, name) == shown) || self.directory_name(name) == shown
+    }
+
+    fn find_cut(&self, shown: &[u8]) -> Result<LinkEntry> {
+        let mut links = self.file.container.links(self.object)?;
+        let mut left = limits::CUT_NAME_LINKS;
+        while let Some(link) = links.next()? {
+            let name = self.source.shown(&link);
+            if self.is_shown_as(&name, shown) {
+                return Ok(self.source.show(link));
+            }
+            match left.checked_sub(link.cost()) {
+                Some(after) => left = after,
+                None => break,
+            }
+        }
+        Err(Error::NotFound)
+    }
+
+    /// The source's names for the object whose file is `shown`, each with the form that the file
+    /// has then.
+    pub(in crate::fs) fn object_names(
+        &self,
+        shown: &[u8],
+    ) -> impl Iterator<Item = (&'static Form, Vec<u8>)> {
+        let forms = self.tree.forms.iter();
+        forms.filter_map(|form| {
+            let stem = shown.strip_suffix(form.suffix)?;
+            Some((form, self.tree.object_name(stem, self.is_root())))
+        })
+    }
+
+    fn is_root(&self) -> bool {
+        self.object == self.file.container.root()
+    }
+
+    fn directory_name(&self, name: &[u8]) -> Vec<u8> {
+        self.tree.directory_name(name)
+    }
+
+    fn file_name(&self, form: &Form, name: &[u8]) -> Vec<u8> {
+        self.tree.file_name(form, name, self.is_root())
+    }
+
+    /// The entries of this tree for one of the source's tree: none, a directory, files, or all.
+    ///
+    /// # Errors
+    /// Fails if the object cannot be read now.
+    pub(in crate::fs) fn forms(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
+        if self.tree.store().is_some() {
+            return self
+                .in_store(found)
+                .map(|entry| entry.into_iter().collect());
+        }
+        let Some((file, node)) = self.target(found)? else {
+            return self.damaged(found);
+        };
+        let name = &*found.inode.name;
+        let mut forms = Vec::new();
+        let mut files = Vec::new();
+        for form in self.tree.forms {
+            if form.size(&file, &node)?.is_some() {
+                files.push(form);
+            }
+        }
+        // Without a suffix the two would have one name.
+        let has_place = files.iter().all(|form| !form.suffix.is_empty());
+        let way = self.way(&found.target)?;
+        if has_place && self.has_directory(&node) {
+            let text = match &way {
+                Some(way) => self.soft(way, None).map(Some),
+                None => self.elsewhere(&node, found, None),
+            };
+            if text.is_none() {
+                // It may lead somewhere once all can be read.
+                self.file.index().check()?;
+            }
+            let shown = self.directory_name(name);
+            if let Some(text) = text {
+                forms.push(self.form(None, &node, shown, text)?);
+            }
+        }
+        for form in files {
+            let text = match &way {
+                Some(way) => self.soft(way, Some(form)).map(Some),
+                None if form.has_pages => self.elsewhere(&node, found, Some(form)),
+                None => Some(None),
+            };
+            let shown = self.file_name(form, name);
+            if let Some(text) = text {
+                forms.push(self.form(Some(form), &node, shown, text)?);
+            }
+        }
+        for form in &mut forms {
+            form.is_lasting = file.tree == self.file.tree && found.target.other_file().is_none();
+        }
+        // An entry without a number of its own cannot be shown.
+        forms.retain(|form| {
+            form.inode.node_type == NodeType::ViewLink
+                || inode::is_object(self.number, form.inode.node)
+        });
+        Ok(forms)
+    }
+
+    /// The directory of a group or an array in a store, or the link to that of an array, which has
+    /// other names. A group has its one directory: readers follow links, and a circle would have no
+    /// end for them.
+    fn in_store(&self, found: &LinkEntry) -> Result<Option<ViewEntry>> {
+        if found.target.other_file().is_some() {
+            return Ok(None);
+        }
+        let is_hard = matches!(found.target, LinkTarget::Hard(_));
+        let (node, link) = match &found.target {
+            LinkTarget::Hard(_) => match self.target(found)? {
+                Some((_, node)) => (node, None),
+                None => return Ok(None),
+            },
+            target => match self.place(target)? {
+                Some(place) if !place.is_across_files => (place.node, place.link),
+                _ => return Ok(None),
+            },
+        };
+        let note = |error: &Error| self.mount.note(self.file, found.ino, &found.inode, error);
+        let presence = if_lasting(presence(self.file, &node).inspect_err(note))?;
+        let text = match presence.unwrap_or(Presence::Unknown) {
+            Presence::Group if found.inode.node_type == NodeType::Group => None,
+            Presence::Array if is_hard => match self.elsewhere(&node, found, None) {
+                Some(text) => text,
+                None => return Ok(None),
+            },
+            Presence::Array => match self.way_along(link) {
+                Some(text) => Some(text),
+                None => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        let shown = match &text {
+            None if node.array().is_some() && node.link_count <= 1 => {
+                self.variable_name(&found.inode.name)?
+            }
+            _ => self.directory_name(&found.inode.name),
+        };
+        let entry = self.form(None, &node, shown, text)?;
+        let is_shown = entry.text.is_some() || inode::is_object(self.number, node.id);
+        Ok(is_shown.then_some(entry))
+    }
+
+    /// The text of the link that leads from here to an object by the group and the name where it
+    /// stands.
+    fn way_along(&self, link: Option<(NodeId, Vec<u8>)>) -> Option<Vec<u8>> {
+        let (group, name) = link?;
+        // Nobody but netCDF makes such a name, and that makes no links.
+        if name.starts_with(NO_COORDINATE) {
+            return None;
+        }
+        let shown = name::escape(&name, group == self.space().root());
+        let mut way = self.way_to(group)?;
+        way.push(self.directory_name(&shown).into());
+        Some(symlink::relative(&self.way_to(self.object)?, &way))
+    }
+
+    /// The entries for an object of the source's tree that cannot be read: the pages about it.
+    fn damaged(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
+        let is_object = found.inode.node_type == NodeType::Object;
+        let forms = self.tree.forms.iter();
+        let forms = forms.filter(|form| form.has_pages && is_object);
+        let entry = |form: &Form| {
+            let node = form.node(self.file, found.inode.node)?;
+            let shown = self.file_name(form, &found.inode.name);
+            self.form(Some(form), &node, shown, None)
+        };
+        forms.map(entry).collect()
+    }
+
+    /// The entry that is listed for one of the source's tree that cannot be read now.
+    pub(in crate::fs) fn unread(&self, found: &LinkEntry) -> ViewEntry {
+        let shown = self.directory_name(&found.inode.name);
+        ViewEntry {
+            ino: self.link_number(&shown),
+            inode: self.inode(NodeType::Unreadable, self.object, shown),
+            text: None,
+            is_lasting: true,
+        }
+    }
+
+    /// The most entries that one of the source's tree has here.
+    pub(in crate::fs) fn most_forms(&self) -> u64 {
+        to_u64(self.tree.forms.len()) + 1
+    }
+
+    /// The object that a link leads to, and the file that it is in.
+    fn target(&self, found: &LinkEntry) -> Result<Option<(Arc<FileState>, Arc<Node>)>> {
+        let here = |node| (Arc::clone(self.file), node);
+        if let Some(node) = &found.object {
+            return Ok(if_lasting(node.clone())?.map(here));
+        }
+        if let LinkTarget::Hard(node) = &found.target {
+            return Ok(if_lasting(self.file.container.node(*node))?.map(here));
+        }
+        let place = self.place(&found.target)?;
+        Ok(place.map(|place| (place.file, place.node)))
+    }
+
+    /// The object that a link that is no hard link leads to; `None` where it leads nowhere.
+    fn place(&self, target: &LinkTarget) -> Result<Option<Place>> {
+        match follow_to(self.mount, self.file, self.object, target) {
+            Err(error) if is_circle(&error) => Ok(None),
+            place => Ok(if_lasting(place)?.flatten()),
+        }
+    }
+
+    fn has_directory(&self, node: &Node) -> bool {
+        match node.kind {
+            NodeKind::Group => true,
+            NodeKind::Scalar(_) => false,
+            NodeKind::Array(ref array) => match self.tree.shape {
+                Shape::References => References::is_made_of(array),
+                Shape::Frames => Frames::are_in(array),
+                shape => shape == Shape::Attributes,
+            },
+            NodeKind::CommittedDatatype(_) => self.tree.shape == Shape::Attributes,
+        }
+    }
+
+    /// The entry of a file of a form, or of a directory; with a text, a symbolic link to it.
+    fn form(
+        &self,
+        form: Option<&Form>,
+        node: &Node,
+        shown: Vec<u8>,
+        text: Option<Vec<u8>>,
+    ) -> Result<ViewEntry> {
+        let (ino, inode) = match (&text, form) {
+            // The kernel keeps the text of the number that it knows.
+            (Some(text), _) => (
+                self.link_number(&[&shown, &b"/"[..], text].concat()),
+                self.inode(NodeType::ViewLink, self.object, shown),
+            ),
+            (None, Some(form)) => {
+                let inode = self.inode(NodeType::View, node.id, shown);
+                let tree = self.number_here(form.number)?;
+                (self.number_of(tree, node.id), Inode { tree, ..inode })
+            }
+            (None, None) => (
+                self.number_of(self.number, node.id),
+                self.inode(NodeType::ViewDirectory, node.id, shown),
+            ),
+        };
+        let is_lasting = true;
+        Ok(ViewEntry {
+            ino,
+            inode,
+            text,
+            is_lasting,
+        })
+    }
+
+    pub(in crate::fs) fn inode(&self, node_type: NodeType, node: NodeId, shown: Vec<u8>) -> Inode {
+        Inode {
+            node_type,
+            generation: self.file.generation,
+            tree: self.number,
+            node,
+            parent: self.number_of(self.number, self.object),
+            name: shown.into(),
+        }
+    }
+
+    /// The text of the symbolic link that stands here for a directory, or for a page of a form, where
+    /// that stands elsewhere; `None` inside where it stands here, and outside where no link can lead
+    /// there.
+    fn elsewhere(
+        &self,
+        node: &Node,
+        found: &LinkEntry,
+        form: Option<&Form>,
+    ) -> Option<Option<Vec<u8>>> {
+        let place = match node.kind {
+            NodeKind::Group if found.inode.node_type == NodeType::Group => None,
+            NodeKind::Group => Some(self.space().path(node.id)?),
+            _ if node.link_count <= 1 => None,
+            _ => match self.space().indexed_home(node.id) {
+                Some((group, name)) if group != self.object || *name != *found.inode.name => {
+                    let mut names = self.space().path(group)?;
+                    names.push(name);
+                    Some(names)
+                }
+                _ => None,
+            },
+        };
+        let Some(place) = place else {
+            return Some(None);
+        };
+        let place = self.tree.shown(&place, form, true)?;
+        let place: Vec<Box<[u8]>> = place.into_iter().map(Into::into).collect();
+        let here = self.way_to(self.object)?;
+        Some(Some(symlink::relative(&here, &place)))
+    }
+
+    /// The names from this tree's root to a group's directory in it.
+    fn way_to(&self, group: NodeId) -> Option<Vec<Box<[u8]>>> {
+        let names = self.space().path(group)?;
+        let names = names.iter().map(|name| self.directory_name(name).into());
+        Some(names.collect())
+    }
+
+    /// Where a link leads that is no hard link, by the names that the tree of the file shows.
+    fn way(&self, target: &LinkTarget) -> Result<Option<Way>> {
+        let names = match target {
+            LinkTarget::Soft(path) => {
+                let absolute = path.starts_with(b"/");
+                let from_root = absolute || self.source.is_root();
+                return Ok(Some(Way {
+                    from: if absolute { From::Root } else { From::Here },
+                    names: symlink::components(path, from_root).collect(),
+                }));
+            }
+            LinkTarget::External { path, .. } => symlink::components(path, true).collect(),
+            LinkTarget::Alias(_) | LinkTarget::Reference { .. } => {
+                let Some(names) = if_lasting(self.file.container.names(target))? else {
+                    return Ok(None);
+                };
+                symlink::escaped(&names).collect()
+            }
+            _ => return Ok(None),
+        };
+        let from = match target.other_file() {
+            None => From::Root,
+            Some(file) => match self.mount.others.place(self.file, file) {
+                Some(place) => From::Other(place),
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(Way { from, names }))
+    }
+
+    /// The text of the symbolic link that stands for such a link to a directory of this tree, or to
+    /// the file of a form.
+    fn soft(&self, way: &Way, form: Option<&Form>) -> Option<Vec<u8>> {
+        let names = self.names_on(way, form)?;
+        let up = match &way.from {
+            From::Here => 0,
+            From::Root => self.source.path()?.len(),
+            From::Other(place) => {
+                let others = &self.mount.others;
+                let mut here = self.beneath(others.way_to_file(self.file));
+                here.extend(self.way_to(self.object)?);
+                let mut there = self.beneath(others.way_to(place));
+                there.extend(names.into_iter().map(Into::into));
+                return Some(symlink::relative(&here, &there));
+            }
+        };
+        let up = std::iter::repeat_n(b"..".to_vec(), up);
+        Some(symlink::joined(up.chain(names)))
+    }
+
+    /// The names of a way as this tree shows them; `None` where none would be that of a file.
+    fn names_on(&self, way: &Way, form: Option<&Form>) -> Option<Vec<Vec<u8>>> {
+        let from_root = way.from != From::Here || self.is_root();
+        self.tree.shown(&way.names, form, from_root)
+    }
+
+    /// The way to the root of this tree in the file to whose root `way` leads.
+    fn beneath(&self, way: Vec<Box<[u8]>>) -> Vec<Box<[u8]>> {
+        let tree = [name::VIEWS, self.tree.name].map(Into::into);
+        way.into_iter().chain(tree).collect()
+    }
+
+    /// The name under which an attribute's file stands here.
+    pub(in crate::fs) fn attribute_name(attribute: &[u8]) -> Vec<u8> {
+        name::escape(&[b"@", attribute].concat(), false)
+    }
+}

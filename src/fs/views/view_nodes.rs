@@ -1,0 +1,366 @@
+//! The nodes of the trees of views: directories, views of objects, symbolic links.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::forest::mount::Mount;
+use crate::fs::names::namespace::LinkEntry;
+use crate::fs::names::symlink;
+use crate::fs::nodes::indexed::{self, Found, Show};
+use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::nodes::object;
+use crate::fs::nodes::selection;
+use crate::fs::stat::{Entry, Kind};
+use crate::fs::state::inode::{self, NodeType, Tree};
+use crate::fs::state::listing::{AttributeNames, DOTS, Listable, Listed, Listing, Visit};
+use crate::fs::views::attribute_file;
+use crate::fs::views::frame;
+use crate::fs::views::reference_link;
+use crate::fs::views::site::PageSite;
+use crate::fs::views::store::{self, StoreFile};
+use crate::fs::views::trees;
+use crate::fs::views::trees::view_tree::{Form, Shape, Size, Subject};
+use crate::fs::views::view_group::{ViewEntry, ViewGroup};
+use crate::memory::distinct::keep_first_of_each;
+use crate::model::{Node, NodeId};
+use crate::view::View;
+use crate::view::zarr::place::DOCUMENT;
+use crate::wire::{to_u64, to_usize};
+
+/// A directory of a tree of views.
+pub(in crate::fs) struct ViewDirectory;
+
+/// A view of an object, as a regular file.
+pub(in crate::fs) struct ViewFile;
+
+/// A symbolic link in a tree of views.
+pub(in crate::fs) struct ViewLink;
+
+impl FsNode for ViewDirectory {
+    fn kind(&self) -> Kind {
+        Kind::Directory
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        let node = if_lasting(target.file.container.node(target.inode.node))?;
+        let entry = target.bare(Kind::Directory);
+        Ok(match node {
+            Some(node) => entry.modified_as(&node),
+            None => entry.kept_if(false),
+        })
+    }
+
+    fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
+        let group = view_group(target)?;
+        match group.tree.shape {
+            Shape::Attributes if name.starts_with(b"@") => {
+                return attribute_file::enter(target, &group, name);
+            }
+            Shape::References if !group.is_of_group()? => {
+                return reference_link::enter(target, &group, name);
+            }
+            Shape::Frames if !group.is_of_group()? => return frame::enter(target, &group, name),
+            Shape::Store(_) if name == DOCUMENT || group.is_of_array()? => {
+                return store::enter(target, name);
+            }
+            _ => {}
+        }
+        match group.find(name) {
+            Err(Error::NotFound) => selection::enter(target, name),
+            found => enter(target.mount, target.file, &found?),
+        }
+    }
+
+    /// A store is asked for many names that it has not, and no link leads out of it.
+    fn lacks_for_good(&self, target: &Target<'_>) -> bool {
+        view_group(target).is_ok_and(|group| group.tree.store().is_some())
+    }
+
+    fn list(
+        &self,
+        target: &Target<'_>,
+        listing: &mut Listing,
+        first: u64,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        let listed = list(target, listing, first, visit);
+        listed.inspect_err(|error| target.note(error))
+    }
+}
+
+impl FsNode for ViewFile {
+    fn kind(&self) -> Kind {
+        Kind::File
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        let form = form(target)?;
+        let node = form.node(target.file, target.inode.node)?;
+        let (size, is_known) = match form.size(target.file, &node)? {
+            Some(Size::Exact(length)) => (length, true),
+            Some(Size::Streamed) => (0, true),
+            // Opening it will tell why it cannot be read.
+            Some(Size::Counted) => match if_lasting(self.open(target))? {
+                Some(view) => (view.length().unwrap_or(0), true),
+                None => (0, false),
+            },
+            None => (0, false),
+        };
+        let entry = target.sized(size).modified_as(&node);
+        Ok(entry.kept_if(is_known && !node.is_partial()))
+    }
+
+    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+        let form = form(target)?;
+        let node = form.node(target.file, target.inode.node)?;
+        let found = viewed(target, &node)?;
+        let met = found
+            .as_ref()
+            .map(|(group, found)| (*group, &*found.inode.name));
+        form.open(&Subject {
+            file: target.file,
+            node: &node,
+            form: target.inode.tree,
+            selected: b"",
+            path: viewed_path(target, &node, found.as_ref().map(|(_, found)| found))?,
+            verify: &|node| object::verify(target.mount, target.file, node),
+            site: Some(&PageSite::new(target.mount, target.file, &node, met)),
+        })
+    }
+}
+
+impl FsNode for ViewLink {
+    fn kind(&self) -> Kind {
+        Kind::Symlink
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        let shown = view_group(target)?.find(&target.inode.name)?;
+        let is_lasting = shown.is_lasting;
+        Ok(target.link(text(shown)?.len()).kept_if(is_lasting))
+    }
+
+    fn readlink(&self, target: &Target<'_>) -> Result<Vec<u8>> {
+        text(view_group(target)?.find(&target.inode.name)?)
+    }
+}
+
+/// The text of a symbolic link.
+fn text(link: ViewEntry) -> Result<Vec<u8>> {
+    symlink::bounded(Some(link.text.ok_or(Error::NotFound)?))
+}
+
+/// The form of the file that the target is.
+fn form(target: &Target<'_>) -> Result<&'static Form> {
+    form_of_number(target.mount, target.inode.tree).ok_or(Error::NotFound)
+}
+
+/// The directory that the target is, or is in.
+fn view_group<'a>(target: &Target<'a>) -> Result<ViewGroup<'a>> {
+    let inode = target.inode;
+    ViewGroup::new(target.mount, target.file, inode.tree, inode.node)
+}
+
+/// The form whose files have the number `number` in their file.
+fn form_of_number(mount: &Mount, number: Tree) -> Option<&'static Form> {
+    trees::form_of_number(mount.others.number_in_source(number))
+}
+
+/// Counts a lookup of an entry that is no attribute, and describes it.
+fn enter(mount: &Mount, file: &Arc<FileState>, shown: &ViewEntry) -> Result<Entry> {
+    Target::enter(
+        mount,
+        file,
+        shown.ino,
+        &shown.inode,
+        |target| match &shown.text {
+            Some(text) => Ok(target.link(text.len()).kept_if(shown.is_lasting)),
+            None if shown.inode.node_type == NodeType::View => ViewFile.stat(target),
+            None if shown.inode.node_type == NodeType::StoreFile => StoreFile.stat(target),
+            None => ViewDirectory.stat(target),
+        },
+    )
+}
+
+fn kind_of(shown: &ViewEntry) -> Kind {
+    match shown.inode.node_type {
+        NodeType::ViewDirectory | NodeType::Unreadable => Kind::Directory,
+        NodeType::ViewLink => Kind::Symlink,
+        _ => Kind::File,
+    }
+}
+
+/// The entry `shown` in a listing of `directory`, without costly parts.
+fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
+    let mount = directory.mount;
+    let kind = kind_of(shown);
+    if matches!(
+        shown.inode.node_type,
+        NodeType::Attribute | NodeType::Unreadable
+    ) {
+        return Listable::Unknown(kind);
+    }
+    let (file, inode) = (directory.file, &shown.inode);
+    if inode.node_type == NodeType::View && is_counted(mount, file, inode.node, inode.tree) {
+        return Listable::Unknown(kind);
+    }
+    // The listing is of the state that it was opened in; of a file that has grown since, the kernel
+    // is told what it is.
+    let now = mount.last_shown(directory.file);
+    let entry = match now.filter(|now| now.generation == shown.inode.generation) {
+        Some(now) if now.is_growing() => {
+            let (now, _granted) = now.for_request(&file.effort.cancel());
+            enter(mount, &now, shown).ok()
+        }
+        Some(_) => enter(mount, directory.file, shown).ok(),
+        None => None,
+    };
+    entry.map_or(Listable::Unknown(kind), Listable::Counted)
+}
+
+/// Whether only a count of its text tells how long the object's file with the form `form` is.
+pub(in crate::fs) fn is_counted(
+    mount: &Mount,
+    file: &FileState,
+    object: NodeId,
+    form: Tree,
+) -> bool {
+    let node = file.container.node(object);
+    let form = form_of_number(mount, form);
+    let size = form
+        .zip(node.ok())
+        .map(|(form, node)| form.shown_size(file, &node));
+    size == Some(Ok(Some(Size::Counted)))
+}
+
+/// The entry of the source's tree that a view is of, and its group; `None` for the root.
+fn viewed(target: &Target<'_>, node: &Node) -> Result<Option<(NodeId, LinkEntry)>> {
+    let (file, inode) = (target.file, target.inode);
+    if node.id == file.container.root() {
+        return Ok(None);
+    }
+    let parent = inode::node_of(file.generation, inode.parent).ok_or(Error::NotFound)?;
+    let group = ViewGroup::new(target.mount, file, inode.tree, parent)?;
+    let found = group.found(&inode.name)?;
+    Ok(Some((parent, found)))
+}
+
+/// The path of the object that a view is of, names as in the file.
+fn viewed_path(target: &Target<'_>, node: &Node, found: Option<&LinkEntry>) -> Result<Vec<u8>> {
+    let Some(found) = found else {
+        return Ok(b"/".to_vec());
+    };
+    if node.link_count > 1
+        && let Some(path) = target.file.index().known_path(node.id)?
+    {
+        return Ok(path);
+    }
+    let path = target.space().file_path(&found.inode, node.link_count);
+    // A deep one has none.
+    Ok(path.unwrap_or_default())
+}
+
+/// Hands out attributes, the root's own files, then what is in the group.
+fn list(
+    target: &Target<'_>,
+    listing: &mut Listing,
+    first: u64,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    let group = view_group(target)?;
+    match group.tree.shape {
+        Shape::References if !group.is_of_group()? => {
+            return reference_link::list(target, &group, first, visit);
+        }
+        Shape::Frames if !group.is_of_group()? => {
+            return frame::list(target, &group, first, visit);
+        }
+        Shape::Store(_) if group.is_of_array()? => {
+            return store::list(target, listing, first, visit);
+        }
+        _ => {}
+    }
+    let (begin, mount) = (first - DOTS, target.mount);
+    let attributes = listing.attributes(first == DOTS, || attribute_names(&group));
+    if attributes.is_passing() {
+        mount.mark_unsure(target.ino, listing);
+    }
+    let names = &attributes.names;
+    let root_files = group.root_files()?;
+    let before = to_u64(names.len() + root_files.len());
+    let is_of_group = group.is_of_group();
+    indexed::list(target, first, visit, |at| {
+        let place = to_usize(at)?;
+        if let Some(name) = names.get(place) {
+            return Ok(Some((vec![attribute_file::shown(&group, name)], at + 1)));
+        }
+        if let Some(file) = root_files.get(place - names.len()) {
+            return Ok(Some((vec![file.clone()], at + 1)));
+        }
+        let found = match is_of_group.clone()? {
+            true => entries_of_link(target, &group, listing, at - before)?,
+            false => None,
+        };
+        match (&attributes.damaged, found) {
+            (_, Some((entries, behind))) => Ok(Some((entries, before + behind))),
+            // The entries before it are handed out first; the next call comes back here.
+            (Some(error), None) if at == begin => Err(error.clone()),
+            (_, None) => Ok(None),
+        }
+    })
+}
+
+/// The entries of the link to which number `at` belongs, from that on, and the number behind the
+/// link. Each link has as many numbers as one can have entries.
+fn entries_of_link(
+    target: &Target<'_>,
+    group: &ViewGroup<'_>,
+    listing: &mut Listing,
+    at: u64,
+) -> Result<Found<ViewEntry>> {
+    let places = group.most_forms();
+    let link = listing.link(&*target.file.container, group.object, at / places)?;
+    let Some((link, behind)) = link else {
+        return Ok(None);
+    };
+    let found = target.directory().show(link);
+    let forms = group.forms(&found);
+    let is_lasting = |forms: &Vec<ViewEntry>| forms.iter().all(|form| form.is_lasting);
+    if !forms.as_ref().is_ok_and(is_lasting) || found.target.other_file().is_some() {
+        target.mount.mark_unsure(target.ino, listing);
+    }
+    let mut forms = forms.unwrap_or_else(|_| vec![group.unread(&found)]);
+    forms.drain(..to_usize(at % places)?.min(forms.len()));
+    Ok(Some((forms, places * behind)))
+}
+
+impl Show for ViewEntry {
+    fn show(&self, directory: &Target<'_>, next: u64, visit: &mut Visit<'_>) -> bool {
+        let listed = Listed {
+            name: &self.inode.name,
+            ino: self.ino,
+            kind: kind_of(self),
+            stat: &|| listable(directory, self),
+        };
+        visit(&listed, next)
+    }
+}
+
+fn attribute_names(group: &ViewGroup<'_>) -> AttributeNames {
+    let mut found = AttributeNames::default();
+    if group.tree.shape == Shape::Attributes {
+        let names = &mut found.names;
+        let listed = group
+            .file
+            .container
+            .attributes(group.object, &mut |attribute| {
+                names.push(ViewGroup::attribute_name(&attribute.name));
+                ControlFlow::Continue(())
+            });
+        keep_first_of_each(names, |name| name);
+        found.damaged = listed.err();
+    }
+    found.measured()
+}

@@ -1,0 +1,12 @@
+//! A file as a whole: where it begins, its form, its caches, the files beside it.
+
+pub(in crate::hdf5) mod cache_image;
+pub(crate) mod caches;
+pub(in crate::hdf5) mod context;
+pub(in crate::hdf5) mod driver_info;
+pub(crate) mod file_locking;
+pub(in crate::hdf5) mod metadata;
+pub(in crate::hdf5) mod number_form;
+pub(in crate::hdf5) mod opening;
+pub(in crate::hdf5) mod other_files;
+pub(crate) mod superblock;

@@ -1,0 +1,135 @@
+//! The metadata cache image: metadata that a writer left in one block instead of writing each
+//! structure home (HDF5 1.10; not in the specification, its layout is that of the HDF5 library).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::error::{Error, Result};
+use crate::hdf5::file::metadata::{Metadata, verify_checksum};
+use crate::hdf5::file::number_form::Address;
+use crate::hdf5::object_header::RawMessage;
+use crate::limits;
+use crate::source::overlay::{Overlay, Patch};
+use crate::source::{SharedSource, Source, Urgency};
+use crate::wire::{Cursor, to_u64, to_usize};
+
+const WHAT: &str = "metadata cache image";
+
+/// The number of structures in the images of all files of a mount.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Structures(Arc<AtomicUsize>);
+
+/// A file whose image is counted as long as it is open.
+#[derive(Debug)]
+struct Counted {
+    overlay: Overlay,
+    count: usize,
+    all: Structures,
+}
+
+/// The file with the structures of the image that `message` points to in their places; `all` counts
+/// them.
+///
+/// # Errors
+/// `Corrupt` for a wrong checksum, a structure that is cut off, and one that has no place in the
+/// file; `Limit` for too many.
+pub(crate) fn overlay(
+    metadata: &Metadata,
+    message: &RawMessage<'_>,
+    all: &Structures,
+) -> Result<SharedSource> {
+    let mut cursor = Cursor::new(message.data, message.at, "metadata cache image message");
+    cursor.skip(1)?; // version
+    let Some(at) = metadata.address(&mut cursor)? else {
+        return Ok(Arc::clone(metadata.source()));
+    };
+    let length = metadata.length(&mut cursor)?;
+    let patches = read_image(metadata, at, length)?;
+    let count = patches.len();
+    let overlay = Overlay::new(Arc::clone(metadata.source()), patches)?;
+    Ok(Arc::new(Counted::new(overlay, count, all.clone())?))
+}
+
+fn read_image(metadata: &Metadata, at: Address, length: u64) -> Result<Vec<Patch>> {
+    let block = metadata.block(at, length, WHAT, |block| verify_checksum(block, at, WHAT))?;
+    let mut cursor = Cursor::new(&block, at, WHAT);
+    cursor.signature(b"MDCI")?;
+    cursor.version(0..=0)?;
+    cursor.skip(1)?;
+    metadata.length(&mut cursor)?; // the image's length once more
+    let entries = to_usize(u64::from(cursor.u32()?))?;
+    if entries > limits::CACHE_IMAGE_ENTRIES {
+        return Err(too_many());
+    }
+    (0..entries)
+        .map(|_| read_entry(metadata, &mut cursor))
+        .collect()
+}
+
+fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Patch> {
+    cursor.skip(1 + 1 + 1 + 1 + 2 + 2)?; // type, flags, ring, age, children, dirty children
+    let parents = usize::from(cursor.u16()?);
+    cursor.skip(4)?; // rank among the least recently used
+    let at = metadata.defined_address(cursor)?.offset();
+    let length = metadata.length(cursor)?;
+    cursor.skip(metadata.structure_size(parents, 0, 0))?;
+    let from = cursor.at();
+    cursor.skip(to_usize(length)?)?;
+    Patch::new(at, length, from)
+}
+
+fn too_many() -> Error {
+    let most = to_u64(limits::CACHE_IMAGE_ENTRIES);
+    Error::limit("structures in metadata cache images", most)
+}
+
+impl Counted {
+    fn new(overlay: Overlay, count: usize, all: Structures) -> Result<Self> {
+        let before = all.0.fetch_add(count, Ordering::Relaxed);
+        let counted = Counted {
+            overlay,
+            count,
+            all,
+        };
+        match before.saturating_add(count) <= limits::CACHE_IMAGE_ENTRIES {
+            true => Ok(counted),
+            false => Err(too_many()),
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.all.0.fetch_sub(self.count, Ordering::Relaxed);
+    }
+}
+
+impl Source for Counted {
+    fn length(&self) -> u64 {
+        self.overlay.length()
+    }
+
+    fn available(&self, at: u64) -> u64 {
+        self.overlay.available(at)
+    }
+
+    fn is_far(&self) -> bool {
+        self.overlay.is_far()
+    }
+
+    fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
+        self.overlay.prefetch(ranges, urgency);
+    }
+
+    fn has(&self, at: u64, length: u64) -> bool {
+        self.overlay.has(at, length)
+    }
+
+    fn set_pages(&self, base: u64, length: u64) {
+        self.overlay.set_pages(base, length);
+    }
+
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        self.overlay.read_at(at, buffer)
+    }
+}

@@ -1,0 +1,70 @@
+//! The caches that all HDF5 files of one mount share: each kind of value has one limit for all
+//! files together.
+
+use std::sync::Arc;
+
+use crate::hdf5::file::cache_image::Structures;
+use crate::hdf5::file::metadata::{BlockCache, BlockRange, TimedBlock};
+use crate::hdf5::file::other_files::SourceFile;
+use crate::hdf5::heap::global::Directory;
+use crate::hdf5::object::Object;
+use crate::limits;
+use crate::memory::gate::Turns;
+use crate::memory::shared_lru::{FileLru, SharedLru};
+use crate::model::NodeId;
+
+/// Bytes of parsed objects (group, dataset, committed datatype) that all HDF5 files of a mount
+/// keep together.
+const OBJECT_CACHE: u64 = 4 << 20;
+
+/// Bytes of the directories of global heap collections that all files of a mount keep together;
+/// it is at least the largest directory.
+const GLOBAL_HEAP_CACHE: u64 = 2 << 20;
+
+/// The caches of a mount.
+#[derive(Debug, Clone)]
+pub(crate) struct Caches {
+    blocks: Arc<SharedLru<BlockRange, TimedBlock>>,
+    objects: Arc<SharedLru<NodeId, Arc<Object>>>,
+    heaps: Arc<SharedLru<u64, Arc<Directory>>>,
+    other_files: Arc<SharedLru<Vec<u8>, Arc<dyn SourceFile>>>,
+    /// Counts what is in cache images, which stay as long as their files are open.
+    pub(crate) image_structures: Structures,
+    /// Lets one thread at a time describe what takes much memory.
+    pub(crate) turns: Arc<Turns>,
+}
+
+impl Default for Caches {
+    fn default() -> Self {
+        Caches {
+            blocks: SharedLru::new(limits::METADATA_CACHE),
+            objects: SharedLru::new(OBJECT_CACHE),
+            heaps: SharedLru::new(GLOBAL_HEAP_CACHE),
+            other_files: SharedLru::new(limits::VIRTUAL_SOURCES),
+            image_structures: Structures::default(),
+            turns: Arc::default(),
+        }
+    }
+}
+
+impl Caches {
+    /// A file's metadata.
+    pub(crate) fn blocks(&self) -> BlockCache {
+        FileLru::of(&self.blocks)
+    }
+
+    /// A file's objects by their identities.
+    pub(crate) fn objects(&self) -> FileLru<NodeId, Arc<Object>> {
+        FileLru::of(&self.objects)
+    }
+
+    /// The directories of a file's global heap collections, by the collections' absolute offsets.
+    pub(crate) fn heaps(&self) -> FileLru<u64, Arc<Directory>> {
+        FileLru::of(&self.heaps)
+    }
+
+    /// The open files that a file names.
+    pub(crate) fn other_files(&self) -> FileLru<Vec<u8>, Arc<dyn SourceFile>> {
+        FileLru::of(&self.other_files)
+    }
+}

@@ -1,0 +1,334 @@
+//! Driver information: how the address space is spread over several files (HDF5 3.0, II.B and
+//! IV.A.2.u). The names of the files that come with the drivers are facts of the HDF5 library.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::file::metadata::Metadata;
+use crate::hdf5::file::number_form::{Address, HEADERS};
+use crate::hdf5::file::superblock::find_signature;
+use crate::hdf5::object_header::RawMessage;
+use crate::limits;
+use crate::source::SharedSource;
+use crate::source::concatenation::Concatenation;
+use crate::source::neighbours::Neighbours;
+use crate::wire::Cursor;
+
+/// The usages that the multi driver tells apart: superblock, B-tree, raw data, global heap, local
+/// heap, object header.
+const USAGES: usize = 6;
+
+/// A file that was put together.
+pub(crate) struct Assembled {
+    pub(crate) source: SharedSource,
+    /// See [`NumberForm::far_headers`].
+    pub(crate) far_headers: Option<u64>,
+}
+
+impl From<SharedSource> for Assembled {
+    fn from(source: SharedSource) -> Self {
+        Assembled {
+            source,
+            far_headers: None,
+        }
+    }
+}
+
+/// Reads the version 0 driver information block at absolute offset `at` and opens the files it
+/// speaks of.
+pub(crate) fn open_block(
+    metadata: &Metadata,
+    at: Address,
+    neighbours: &Neighbours,
+) -> Result<Assembled> {
+    const WHAT: &str = "driver information block";
+    let prefix = metadata.plain_block(at, 16, WHAT)?;
+    let mut cursor = Cursor::new(&prefix, at, WHAT);
+    cursor.skip(1 + 3)?; // version, reserved
+    let length = u64::from(cursor.u32()?).saturating_add(16);
+    let block = metadata.plain_block(at, length, WHAT)?;
+    let mut cursor = Cursor::new(&block, at, WHAT);
+    cursor.skip(8)?;
+    let driver = cursor.array()?;
+    open_members(metadata.source(), &driver, &mut cursor, neighbours)
+}
+
+/// Reads the driver info message of the superblock extension and opens the files it speaks of.
+pub(crate) fn open_message(
+    metadata: &Metadata,
+    message: &RawMessage<'_>,
+    neighbours: &Neighbours,
+) -> Result<Assembled> {
+    let mut cursor = Cursor::new(message.data, message.at, "driver info message");
+    cursor.skip(1)?; // version
+    let driver = cursor.array()?;
+    cursor.skip(2)?; // size of the information
+    open_members(metadata.source(), &driver, &mut cursor, neighbours)
+}
+
+fn open_members(
+    first: &SharedSource,
+    driver: &[u8; 8],
+    information: &mut Cursor<'_>,
+    neighbours: &Neighbours,
+) -> Result<Assembled> {
+    match driver {
+        b"NCSAfami" => open_family(first, information, neighbours).map(Assembled::from),
+        b"NCSAmult" => open_multi(information, neighbours),
+        driver => Err(information.unsupported(&format!("driver {}", driver.escape_ascii()))),
+    }
+}
+
+/// Family: member i holds the bytes from i times the member size on. Their names are not stored; in
+/// the first one's a run of digits stands for 0.
+fn open_family(
+    first: &SharedSource,
+    information: &mut Cursor<'_>,
+    neighbours: &Neighbours,
+) -> Result<SharedSource> {
+    let member_size = information.u64()?;
+    if member_size == 0 {
+        return Err(information.corrupt("members of 0 bytes"));
+    }
+    let members = family_members(first, member_size, neighbours)?;
+    let members = members
+        .ok_or_else(|| information.corrupt("the file's name has no number 0: open member 0"))?;
+    Ok(Arc::new(Concatenation::new(members)?))
+}
+
+/// A part of the address space and where it begins.
+type Member = (u64, SharedSource);
+
+/// The family that a file without driver information is the first member of: old libraries wrote
+/// none. `None` where the files of that name do not make a file that ends at `end_of_file`: files
+/// of a series are often numbered from 0, and one of them may have been cut off.
+pub(crate) fn open_unmarked_family(
+    first: &SharedSource,
+    end_of_file: u64,
+    neighbours: &Neighbours,
+) -> Result<Option<SharedSource>> {
+    match family_members(first, first.length(), neighbours)? {
+        Some(members) if make_one_file(&members, end_of_file) => {
+            Ok(Some(Arc::new(Concatenation::new(members)?)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Whether all members but the last are full, the file ends within the last one, and none but the
+/// first is a file by itself.
+fn make_one_file(members: &[Member], end_of_file: u64) -> bool {
+    let [(_, first), others @ ..] = members else {
+        return false;
+    };
+    let Some(((last_start, last), full)) = others.split_last() else {
+        return false;
+    };
+    let size = first.length();
+    let ends = *last_start..=last_start.saturating_add(last.length());
+    full.iter().all(|(_, member)| member.length() == size)
+        && last.length() <= size
+        && ends.contains(&end_of_file)
+        && others
+            .iter()
+            .all(|(_, member)| find_signature(&**member).is_none())
+}
+
+/// All members, `None` where the first one's name has no number. Of several names the one counts
+/// by which another member is found.
+fn family_members(
+    first: &SharedSource,
+    member_size: u64,
+    neighbours: &Neighbours,
+) -> Result<Option<Vec<Member>>> {
+    let mut members = None;
+    for name in neighbours.own_names().filter_map(family_name) {
+        let found = members_called(name, first, member_size, neighbours)?;
+        if found.len() > 1 {
+            return Ok(Some(found));
+        }
+        members = Some(found);
+    }
+    Ok(members)
+}
+
+fn members_called(
+    (before, digits, after): FamilyName<'_>,
+    first: &SharedSource,
+    member_size: u64,
+    neighbours: &Neighbours,
+) -> Result<Vec<Member>> {
+    let mut members: Vec<Member> = vec![(0, Arc::clone(first))];
+    for number in 1..=limits::FAMILY_MEMBERS {
+        let number_text = format!("{number:0digits$}");
+        let Some(member) = neighbours.open(&[before, number_text.as_bytes(), after].concat())?
+        else {
+            return Ok(members);
+        };
+        let start = member_size.checked_mul(number);
+        let start = start.ok_or_else(|| Error::limit("size of a family", u64::MAX))?;
+        members.push((start, member));
+    }
+    Err(Error::limit("members of a family", limits::FAMILY_MEMBERS))
+}
+
+/// The part of a name before the number of a member, the number of digits, and the part after.
+type FamilyName<'a> = (&'a [u8], usize, &'a [u8]);
+
+/// The parts of `name` around its last number, which must be zeros alone.
+fn family_name(name: &[u8]) -> Option<FamilyName<'_>> {
+    let is_zeros = |run: &[u8]| run.iter().all(|&byte| byte == b'0');
+    let mut end = name.len();
+    while let Some(last) = name.get(..end)?.iter().rposition(u8::is_ascii_digit) {
+        let before = name
+            .get(..last)?
+            .iter()
+            .rposition(|byte| !byte.is_ascii_digit());
+        let start = before.map_or(0, |before| before.saturating_add(1));
+        let after = last.saturating_add(1);
+        let run = name.get(start..after)?;
+        if is_zeros(run) {
+            return Some((name.get(..start)?, run.len(), name.get(after..)?));
+        }
+        end = start;
+    }
+    None
+}
+
+/// Multi and split: a file for each usage or group of usages, at an address of its own.
+fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<Assembled> {
+    let map: [u8; USAGES] = information.array()?;
+    information.skip(2)?;
+    let numbers = distinct_members(map);
+    let starts = numbers
+        .iter()
+        .map(|_| {
+            let start = information.u64()?;
+            information.skip(8)?; // the member's end, relative to itself
+            Ok(start)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let templates = starts
+        .iter()
+        .map(|_| {
+            let template = information.text()?;
+            let over = template.len().saturating_add(1) & 7;
+            information.skip(if over == 0 {
+                0
+            } else {
+                8_usize.saturating_sub(over)
+            })?;
+            Ok(template)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let mut problem = "the file's name fits none of its members' names".to_owned();
+    let names = neighbours.own_names();
+    for stem in names.filter_map(|name| multi_stem(name, &templates)) {
+        let mut members: Vec<Member> = Vec::new();
+        for (start, template) in starts.iter().zip(&templates) {
+            let name = replace_stem(template, stem);
+            match neighbours.open(&name)? {
+                Some(member) => members.push((*start, member)),
+                None => problem = format!("member {} is missing", name.escape_ascii()),
+            }
+        }
+        if members.len() == starts.len() {
+            let headers = numbers
+                .iter()
+                .position(|&number| number == header_member(map));
+            let far_headers = headers.and_then(|headers| bring_near(&mut members, headers));
+            let source: SharedSource = Arc::new(Concatenation::new(members)?);
+            return Ok(Assembled {
+                source,
+                far_headers,
+            });
+        }
+    }
+    Err(information.corrupt(&problem))
+}
+
+/// Lets the member of object headers begin at [`HEADERS`] where it begins behind that and no other
+/// member is there; gives where it began.
+fn bring_near(members: &mut [Member], headers: usize) -> Option<u64> {
+    let is_elsewhere = |(start, source): &Member| {
+        *start >= HEADERS.end || start.saturating_add(source.length()) <= HEADERS.start
+    };
+    if !members.iter().all(is_elsewhere) {
+        return None;
+    }
+    let (start, _) = members.get_mut(headers)?;
+    (*start >= HEADERS.end).then(|| std::mem::replace(start, HEADERS.start))
+}
+
+/// The members by usage; a usage whose map value is 0 has a member of its own.
+fn members_by_usage(map: [u8; USAGES]) -> impl Iterator<Item = u8> {
+    let own = |(usage, member)| if member == 0 { usage } else { member };
+    (1..).zip(map).map(own)
+}
+
+/// The members in the order of their first use.
+fn distinct_members(map: [u8; USAGES]) -> Vec<u8> {
+    let mut distinct = Vec::new();
+    for member in members_by_usage(map) {
+        if !distinct.contains(&member) {
+            distinct.push(member);
+        }
+    }
+    distinct
+}
+
+/// The member of object headers, the last usage.
+fn header_member(map: [u8; USAGES]) -> u8 {
+    members_by_usage(map).last().unwrap_or(0)
+}
+
+/// The text that stands for `%s`, given that the opened file is one of the members.
+fn multi_stem<'a>(name: &'a [u8], templates: &[&[u8]]) -> Option<&'a [u8]> {
+    templates.iter().find_map(|template| {
+        let (before, after) = split_template(template)?;
+        name.strip_prefix(before)?.strip_suffix(after)
+    })
+}
+
+fn replace_stem(template: &[u8], stem: &[u8]) -> Vec<u8> {
+    match split_template(template) {
+        Some((before, after)) => [before, stem, after].concat(),
+        None => template.to_vec(),
+    }
+}
+
+/// The parts before and after `%s`.
+fn split_template(template: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = template.windows(2).position(|pair| pair == b"%s")?;
+    Some((template.get(..at)?, template.get(at.saturating_add(2)..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_in_a_family_name_is_found() {
+        assert_eq!(family_name(b"f00000.h5"), Some((&b"f"[..], 5, &b".h5"[..])));
+        assert_eq!(
+            family_name(b"run7_0.h5"),
+            Some((&b"run7_"[..], 1, &b".h5"[..]))
+        );
+        assert_eq!(family_name(b"run10.h5"), None);
+    }
+
+    #[test]
+    fn the_stem_of_a_multi_name_is_found() {
+        let templates: [&[u8]; 2] = [b"%s-s.h5", b"%s-r.h5"];
+        assert_eq!(multi_stem(b"x-s.h5", &templates), Some(&b"x"[..]));
+        assert_eq!(replace_stem(templates[1], b"x"), b"x-r.h5");
+    }
+
+    #[test]
+    fn members_come_in_the_order_of_first_use() {
+        assert_eq!(distinct_members([1, 1, 3, 1, 1, 1]), [1, 3]);
+        assert_eq!(distinct_members([0; 6]), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(header_member([0; 6]), 6);
+        assert_eq!(header_member([1, 1, 3, 1, 1, 1]), 1);
+    }
+}

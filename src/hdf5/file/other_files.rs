@@ -1,0 +1,173 @@
+//! Datasets in other files, or in this one, that a virtual dataset is made of.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use crate::error::{Cause, Error, Result, quoted};
+use crate::hdf5::file::opening::Opening;
+use crate::limits;
+use crate::memory::effort::Effort;
+use crate::memory::shared_lru::FileLru;
+use crate::model::array::{OpenSource, VirtualSource};
+use crate::model::{Container, NodeKind, paths};
+use crate::source::SharedSource;
+use crate::source::local::descriptors::weight_of_one;
+use crate::source::neighbours::Neighbours;
+use crate::wire::to_u64;
+
+/// A file that virtual datasets take elements from.
+pub(crate) trait SourceFile: Container {
+    /// The file for a request with this `effort`, for the sake of what is `opening`.
+    fn opened_for(&self, effort: &Effort, opening: &Opening) -> Arc<dyn Container>;
+}
+
+/// Opens a file that another one names.
+pub(crate) trait Opener: fmt::Debug + Send + Sync {
+    /// The file in `source`, which finds the files that it names among its `neighbours`.
+    ///
+    /// # Errors
+    /// Fails if the file is damaged or not built.
+    fn open(
+        &self,
+        source: SharedSource,
+        neighbours: Arc<Neighbours>,
+        effort: &Effort,
+        opening: &Opening,
+    ) -> Result<Arc<dyn SourceFile>>;
+}
+
+/// The files that the datasets of one file name. The files that were used last are kept open.
+#[derive(Debug)]
+pub(crate) struct OtherFiles {
+    own: Weak<dyn SourceFile>,
+    neighbours: Arc<Neighbours>,
+    opener: Box<dyn Opener>,
+    open: FileLru<Vec<u8>, Arc<dyn SourceFile>>,
+    /// Nothing is under way when an array is read.
+    opening: Opening,
+}
+
+impl OtherFiles {
+    /// The files that the file `own` names, sought among its `neighbours`; those in `open` are
+    /// open already.
+    pub(crate) fn new(
+        own: Weak<dyn SourceFile>,
+        neighbours: Arc<Neighbours>,
+        opener: Box<dyn Opener>,
+        open: FileLru<Vec<u8>, Arc<dyn SourceFile>>,
+        opening: Opening,
+    ) -> Self {
+        OtherFiles {
+            own,
+            neighbours,
+            opener,
+            open,
+            opening,
+        }
+    }
+
+    pub(crate) fn neighbours(&self) -> &Arc<Neighbours> {
+        &self.neighbours
+    }
+
+    /// The file called `name`, `.` being the one that names it; `None` where there is none.
+    fn file(
+        &self,
+        name: &[u8],
+        effort: &Effort,
+        opening: &Opening,
+    ) -> Result<Option<Arc<dyn SourceFile>>> {
+        if name == b"." {
+            let closed = || Error::caused(Cause::Stale, "the file itself");
+            return self.own.upgrade().map(Some).ok_or_else(closed);
+        }
+        let key = without_detours(name);
+        if let Some(file) = self.open.get(key.clone()) {
+            return Ok(Some(file));
+        }
+        let Some((source, neighbours)) = self.neighbours.open_part(name)? else {
+            return Ok(None);
+        };
+        let neighbours = Arc::new(neighbours);
+        let file = self.opener.open(source, neighbours, effort, opening)?;
+        let kept = Arc::clone(&file);
+        let weight = weight_of_one(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
+        self.open.put(key, kept, weight);
+        Ok(Some(file))
+    }
+}
+
+/// `./a//b` as `a/b`.
+fn without_detours(name: &[u8]) -> Vec<u8> {
+    let path: PathBuf = Path::new(OsStr::from_bytes(name)).components().collect();
+    path.into_os_string().into_vec()
+}
+
+/// One dataset that a virtual dataset takes elements from.
+#[derive(Debug)]
+pub(crate) struct SourceDataset {
+    /// The files that the virtual dataset's file names.
+    pub(crate) files: Arc<OtherFiles>,
+    /// The file's name, bytes as in the file.
+    pub(crate) file: Arc<[u8]>,
+    /// The dataset's path from that file's root.
+    pub(crate) path: Arc<[u8]>,
+}
+
+impl SourceDataset {
+    /// The array, for a request with this `effort`, for the sake of what is `opening`.
+    ///
+    /// # Errors
+    /// Fails as [`open`](VirtualSource::open) does; `Limit` where what is opening has taken too
+    /// much.
+    pub(crate) fn open_for(
+        &self,
+        effort: &Effort,
+        opening: &Opening,
+    ) -> Result<Option<OpenSource>> {
+        let opening = opening.source()?;
+        let Some(file) = self.files.file(&self.file, effort, &opening)? else {
+            return Ok(None);
+        };
+        let opened = file.opened_for(effort, &opening);
+        let Some(id) = paths::resolve(&*opened, opened.root(), &self.path)? else {
+            return Ok(None);
+        };
+        match &opened.node(id)?.kind {
+            NodeKind::Array(array) => Ok(Some(OpenSource {
+                array: Arc::clone(array),
+                file: Some(Arc::new(file)),
+            })),
+            _ => Err(Error::corrupt(
+                "the source of a virtual dataset is no dataset",
+                id.number(),
+            )),
+        }
+    }
+}
+
+impl VirtualSource for SourceDataset {
+    fn open(&self) -> Result<Option<OpenSource>> {
+        let found = self.open_for(&Effort::default(), &self.files.opening)?;
+        if found.is_none() {
+            self.files.neighbours.lacks_part(&self.name())?;
+        }
+        Ok(found)
+    }
+
+    fn name(&self) -> String {
+        format!("{}:{}", quoted(&self.file), quoted(&self.path))
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        *self.file != *b"."
+    }
+
+    fn weight(&self) -> u64 {
+        let names = self.file.len().saturating_add(self.path.len());
+        to_u64(names.saturating_add(size_of::<Self>()))
+    }
+}

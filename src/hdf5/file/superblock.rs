@@ -1,0 +1,219 @@
+//! The superblock: where the file begins, how wide its numbers are, and where its root is
+//! (HDF5 3.0, II.A "Disk Format: Level 0A").
+
+use crate::error::{Error, Result};
+use crate::hdf5::file::number_form::{Address, NumberForm};
+use crate::source::{Source, read_block};
+use crate::wire::Cursor;
+use crate::wire::checksum::lookup3;
+
+const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
+
+/// Bytes that hold every version's superblock, whatever its sizes of offsets and lengths.
+const LONGEST: u64 = 512;
+
+/// The fields of a superblock that a reader needs; addresses are absolute file offsets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Superblock {
+    /// Version of the superblock, 0 to 3.
+    pub(crate) version: u8,
+    /// How addresses and lengths are written. Where the stored base address is not where the
+    /// signature was found, something was put before or taken from before the file; the
+    /// signature's place is then the base, and the stored end moves along.
+    pub(crate) form: NumberForm,
+    /// File consistency flags; they mean something from version 3 on.
+    pub(crate) consistency_flags: u8,
+    /// The object header of the superblock extension.
+    pub(crate) extension: Option<Address>,
+    /// The driver information block of versions 0 and 1.
+    pub(crate) driver_information: Option<Address>,
+    /// The end of the file, as the file says; 0 where it does not.
+    pub(crate) end_of_file: u64,
+    /// The object header of the root group.
+    pub(crate) root: Address,
+}
+
+/// The program that writes the file, or wrote it and never closed it, by the consistency flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// There is none.
+    None,
+    /// One that appends and keeps what is on disk readable meanwhile: single writer, multiple
+    /// readers.
+    Appending,
+    /// One that keeps nothing readable.
+    Any,
+}
+
+/// The offset of the signature: 0, 512, and then each double of the one before.
+pub(crate) fn find_signature(source: &dyn Source) -> Option<u64> {
+    let offsets = std::iter::once(0).chain(std::iter::successors(Some(512_u64), |offset| {
+        offset.checked_mul(2)
+    }));
+    let mut signature = [0; SIGNATURE.len()];
+    offsets
+        .take_while(|&offset| offset < source.length())
+        .find(|&offset| source.read_at(offset, &mut signature).is_ok() && signature == *SIGNATURE)
+}
+
+impl Superblock {
+    /// Reads the superblock whose signature stands at `at`.
+    ///
+    /// # Errors
+    /// `Corrupt` where it is cut off, its checksum is wrong or its sizes are none of 2, 4, 8, 16
+    /// and 32; `Unsupported` for an unknown version.
+    pub(crate) fn read(source: &dyn Source, at: u64) -> Result<Self> {
+        let length = source.length().saturating_sub(at).min(LONGEST);
+        let block = read_block(source, at, length, "superblock")?;
+        let mut cursor = Cursor::new(&block, at, "superblock");
+        cursor.signature(SIGNATURE)?;
+        match cursor.u8()? {
+            version @ 0..=1 => Self::read_old(cursor, version, at),
+            version @ 2..=3 => Self::read_new(cursor, version, at, &block),
+            version => Err(cursor.unsupported(&format!("version {version}"))),
+        }
+    }
+
+    /// The writer by the file's flags, which mean nothing before version 3.
+    pub(crate) fn writer(&self) -> Writer {
+        const WRITE_ACCESS: u8 = 0b001;
+        const SWMR_WRITE: u8 = 0b100;
+        match (
+            self.version,
+            self.consistency_flags & (WRITE_ACCESS | SWMR_WRITE),
+        ) {
+            (..3, _) | (_, 0) => Writer::None,
+            (_, flags) if flags == WRITE_ACCESS | SWMR_WRITE => Writer::Appending,
+            _ => Writer::Any,
+        }
+    }
+
+    fn read_old(mut cursor: Cursor<'_>, version: u8, base: u64) -> Result<Self> {
+        cursor.skip(4)?; // versions of free space, root entry and shared headers, reserved
+        let form = NumberForm::read(&mut cursor, base)?;
+        cursor.skip(1 + 2 + 2)?; // reserved, leaf and internal node K of groups
+        cursor.skip(4)?; // consistency flags, without a meaning here
+        if version == 1 {
+            cursor.skip(2 + 2)?; // K of indexed storage, reserved
+        }
+        let stored_base = cursor.uint(form.size_of_offsets.bytes())?;
+        form.address(&mut cursor)?; // free space
+        let end_of_file = end_of_file(form, &mut cursor, stored_base)?;
+        let driver_information = form.address(&mut cursor)?;
+        cursor.skip(form.size_of_lengths.bytes())?; // link name offset of the root entry
+        let root = root(form, &mut cursor)?;
+        Ok(Superblock {
+            version,
+            form,
+            consistency_flags: 0,
+            extension: None,
+            driver_information,
+            end_of_file,
+            root,
+        })
+    }
+
+    fn read_new(mut cursor: Cursor<'_>, version: u8, base: u64, block: &[u8]) -> Result<Self> {
+        let form = NumberForm::read(&mut cursor, base)?;
+        let consistency_flags = cursor.u8()?;
+        let stored_base = cursor.uint(form.size_of_offsets.bytes())?;
+        let extension = form.address(&mut cursor)?;
+        let end_of_file = end_of_file(form, &mut cursor, stored_base)?;
+        let root = root(form, &mut cursor)?;
+        let body = block.get(..cursor.position()).unwrap_or_default();
+        if cursor.u32()? != lookup3(body) {
+            return Err(Error::corrupt("superblock: wrong checksum", base));
+        }
+        Ok(Superblock {
+            version,
+            form,
+            consistency_flags,
+            extension,
+            driver_information: None,
+            end_of_file,
+            root,
+        })
+    }
+}
+
+fn root(form: NumberForm, cursor: &mut Cursor<'_>) -> Result<Address> {
+    let root = form.address(cursor)?;
+    root.ok_or_else(|| cursor.corrupt("the root group has no address"))
+}
+
+/// The end of the file as an absolute offset, which moves along with the base.
+fn end_of_file(form: NumberForm, cursor: &mut Cursor<'_>, stored_base: u64) -> Result<u64> {
+    let stored = cursor.optional_uint(form.size_of_offsets.bytes())?;
+    // One before the base is no end; it is only asked whether the file reaches it.
+    let end = |stored: u64| {
+        let relative = stored.saturating_sub(stored_base);
+        relative.saturating_add(form.base)
+    };
+    Ok(stored.map_or(0, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hdf5::testing;
+    use crate::source::memory::MemorySource;
+
+    fn version_0(user_block: usize) -> Vec<u8> {
+        let mut file = vec![b'u'; user_block];
+        file.extend_from_slice(SIGNATURE);
+        file.extend_from_slice(&[0, 0, 0, 0, 0, 8, 8, 0, 4, 0, 16, 0, 0, 0, 0, 0]);
+        for address in [0, u64::MAX, 2048, u64::MAX, 0, 96] {
+            file.extend_from_slice(&u64::to_le_bytes(address));
+        }
+        file
+    }
+
+    #[test]
+    fn flags_say_who_writes_from_version_3_on() {
+        let source = MemorySource::new(version_0(0));
+        let read = Superblock::read(&source, 0).unwrap();
+        let writer = |version, consistency_flags| {
+            let superblock = Superblock {
+                version,
+                consistency_flags,
+                ..read.clone()
+            };
+            superblock.writer()
+        };
+        assert_eq!(writer(3, 0), Writer::None);
+        assert_eq!(writer(3, 1), Writer::Any);
+        assert_eq!(writer(3, 4), Writer::Any);
+        assert_eq!(writer(3, 5), Writer::Appending);
+        assert_eq!(writer(2, 5), Writer::None);
+    }
+
+    #[test]
+    fn addresses_begin_behind_the_user_block() {
+        let source = MemorySource::new(version_0(1024));
+        let at = find_signature(&source).unwrap();
+        let superblock = Superblock::read(&source, at).unwrap();
+        assert_eq!(
+            (superblock.form.base, superblock.root),
+            (1024, testing::at(1024 + 96))
+        );
+        assert_eq!(superblock.end_of_file, 1024 + 2048);
+        assert_eq!(superblock.driver_information, None);
+    }
+
+    #[test]
+    fn the_signature_stands_at_doubling_offsets_only() {
+        assert_eq!(
+            find_signature(&MemorySource::new(version_0(512))),
+            Some(512)
+        );
+        assert_eq!(find_signature(&MemorySource::new(version_0(1536))), None);
+        assert_eq!(find_signature(&MemorySource::new(vec![])), None);
+    }
+
+    #[test]
+    fn odd_sizes_of_numbers_are_refused() {
+        let mut file = version_0(0);
+        file[13] = 3;
+        assert!(Superblock::read(&MemorySource::new(file), 0).is_err());
+    }
+}

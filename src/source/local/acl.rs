@@ -1,0 +1,185 @@
+//! POSIX access control lists (acl(5)): the rights that permission bits do not tell of.
+//!
+//! The kernel keeps a list in the extended attribute `system.posix_acl_access`: a version, then
+//! entries of a tag, permission bits and a number; all little-endian. A file with a list has its
+//! mask where others have the group's bits.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::fs::{fgetxattr, getxattr};
+use rustix::io::Errno;
+
+const ATTRIBUTE: &str = "system.posix_acl_access";
+
+/// Bytes of a list that is read: some 500 entries.
+const LONGEST: usize = 4096;
+
+const VERSION: u32 = 2;
+
+/// Tags of entries.
+mod tag {
+    pub(in crate::source) const USER: u16 = 0x02;
+    pub(in crate::source) const GROUP_OF_FILE: u16 = 0x04;
+    pub(in crate::source) const GROUP: u16 = 0x08;
+    pub(in crate::source) const MASK: u16 = 0x10;
+    pub(in crate::source) const OTHERS: u16 = 0x20;
+}
+
+/// The permission bits that a list gives, three each, the mask applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Acl {
+    /// To the file's group.
+    group: u32,
+    /// To every user that it does not name.
+    others: u32,
+    /// To each user and group that it names: to all of them, and to at least one.
+    all_named: u32,
+    any_named: u32,
+}
+
+impl Acl {
+    /// The list of an open file; `None` where it has none. One that cannot be read gives nobody
+    /// anything.
+    pub fn of_file(file: impl AsFd) -> Option<Self> {
+        let mut value = [0; LONGEST];
+        let length = fgetxattr(file, ATTRIBUTE, &mut value[..]);
+        Self::of(length, &value)
+    }
+
+    /// The list of the file or directory at `path`, as [`of_file`](Self::of_file).
+    pub fn of_path(path: &Path) -> Option<Self> {
+        let mut value = [0; LONGEST];
+        let length = getxattr(path, ATTRIBUTE, &mut value[..]);
+        Self::of(length, &value)
+    }
+
+    fn of(length: Result<usize, Errno>, value: &[u8]) -> Option<Self> {
+        match length {
+            Ok(length) => {
+                let list = value.get(..length).and_then(Self::parse);
+                Some(list.unwrap_or_default())
+            }
+            Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS) => None,
+            Err(_) => Some(Acl::default()),
+        }
+    }
+
+    fn parse(value: &[u8]) -> Option<Self> {
+        let (version, entries) = value.split_first_chunk()?;
+        if u32::from_le_bytes(*version) != VERSION {
+            return None;
+        }
+        let (mut group, mut others, mut mask, mut named) = (0, 0, 0o7, Vec::new());
+        for entry in entries.chunks(8) {
+            let [low, high, bits, _, _, _, _, _] = *entry else {
+                return None;
+            };
+            let bits = u32::from(bits) & 0o7;
+            match u16::from_le_bytes([low, high]) {
+                tag::USER | tag::GROUP => named.push(bits),
+                tag::GROUP_OF_FILE => group = bits,
+                tag::MASK => mask = bits,
+                tag::OTHERS => others = bits,
+                _ => {}
+            }
+        }
+        Some(Acl {
+            group: group & mask,
+            others,
+            all_named: named.iter().fold(0o7, |all, bits| all & bits & mask),
+            any_named: named.iter().fold(0, |any, bits| any | bits & mask),
+        })
+    }
+
+    /// `mode` with such bits for the group and for others that nobody is given more by them than by
+    /// the list.
+    pub fn narrowed(&self, mode: u32) -> u32 {
+        let group = self.group & self.all_named;
+        let others = self.others & self.all_named;
+        mode & !0o077 | group << 3 | others
+    }
+
+    /// Whether those bits, without those of `umask`, keep a user from reading that the list lets
+    /// read.
+    pub fn is_finer_than_bits(&self, umask: u32) -> bool {
+        const READ: u32 = 0o4;
+        let bits = self.narrowed(0);
+        let (group, others) = (bits >> 3 & READ, bits & READ);
+        let lacks = |given: u32, bits: u32| given & READ != 0 && bits == 0;
+        let is_shown = |class: u32| umask & class == 0;
+        is_shown(0o040) && lacks(self.group, group)
+            || is_shown(0o004) && lacks(self.others, others)
+            || is_shown(0o040) && is_shown(0o004) && lacks(self.any_named, group & others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(entries: &[(u16, u8)]) -> Acl {
+        let entries = entries.iter();
+        let entries = entries.flat_map(|(tag, bits)| {
+            let [low, high] = tag.to_le_bytes();
+            [low, high, *bits, 0, 1, 0, 0, 0]
+        });
+        let value: Vec<u8> = VERSION.to_le_bytes().into_iter().chain(entries).collect();
+        Acl::parse(&value).unwrap()
+    }
+
+    #[test]
+    fn bits_give_nobody_more_than_the_list() {
+        use tag::*;
+        let owner = (1, 6);
+        for (entries, mode, is_finer) in [
+            (&[(GROUP_OF_FILE, 4), (OTHERS, 4)][..], 0o644, false),
+            (
+                &[(USER, 0), (GROUP_OF_FILE, 4), (MASK, 4), (OTHERS, 4)],
+                0o600,
+                true,
+            ),
+            (
+                &[(USER, 4), (GROUP_OF_FILE, 4), (MASK, 4), (OTHERS, 4)],
+                0o644,
+                false,
+            ),
+            (
+                &[(USER, 4), (GROUP_OF_FILE, 4), (MASK, 0), (OTHERS, 4)],
+                0o600,
+                true,
+            ),
+            (
+                &[(GROUP, 4), (GROUP_OF_FILE, 0), (MASK, 4), (OTHERS, 0)],
+                0o600,
+                true,
+            ),
+            (
+                &[(USER, 4), (GROUP_OF_FILE, 0), (MASK, 4), (OTHERS, 4)],
+                0o604,
+                true,
+            ),
+            (
+                &[(USER, 0), (GROUP_OF_FILE, 0), (MASK, 0), (OTHERS, 0)],
+                0o600,
+                false,
+            ),
+        ] {
+            let acl = list(&[&[owner], entries].concat());
+            assert_eq!(acl.narrowed(0o664), mode, "{entries:?}");
+            assert_eq!(acl.is_finer_than_bits(0), is_finer, "{entries:?}");
+            assert!(!acl.is_finer_than_bits(0o077), "{entries:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_gives_nobody_anything() {
+        let closed = Some(Acl::default());
+        for value in [&b""[..], &[1, 0, 0, 0], &[2, 0, 0, 0, 4]] {
+            assert_eq!(Acl::of(Ok(value.len()), value), closed, "{value:?}");
+        }
+        assert_eq!(Acl::of(Err(Errno::RANGE), &[]), closed);
+        assert_eq!(Acl::of(Err(Errno::NODATA), &[]), None);
+        assert_eq!(Acl::default().narrowed(0o755), 0o700);
+    }
+}

@@ -1,0 +1,131 @@
+//! The users other than its owner that may read a file, by its group, its permission bits and its
+//! access control list.
+
+use crate::source::attributes::Attributes;
+use crate::source::local::acl::Acl;
+
+/// Group and permission bits of a file or directory; of one with an access control list, bits that
+/// give nobody more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Audience {
+    group: u32,
+    mode: u32,
+    /// Bits that are taken away from all that is shown.
+    umask: u32,
+}
+
+/// An access to a file or directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// Its content is read.
+    Read,
+    /// A file beneath it is looked up.
+    Search,
+}
+
+impl Audience {
+    /// As the file has it that has this list, if any.
+    pub fn of(attributes: impl Into<Attributes>, acl: Option<Acl>) -> Self {
+        let Attributes { gid, mode, .. } = attributes.into();
+        Audience {
+            group: gid,
+            mode: acl.map_or(mode, |acl| acl.narrowed(mode)),
+            umask: 0,
+        }
+    }
+
+    /// Of what nobody but its owner may use.
+    pub fn nobody() -> Self {
+        Audience {
+            group: u32::MAX,
+            mode: 0,
+            umask: 0,
+        }
+    }
+
+    /// The same, without the users that the umask keeps out.
+    #[must_use]
+    pub fn without(self, umask: u32) -> Self {
+        Audience {
+            mode: self.mode & !umask,
+            umask,
+            ..self
+        }
+    }
+
+    /// The audience of `other`, which is shown in the same mount: the umask keeps the same out.
+    #[must_use]
+    pub fn of_shown(&self, other: Self) -> Self {
+        other.without(self.umask)
+    }
+
+    /// The permission bits, and what else the mode tells.
+    pub fn mode(&self) -> u32 {
+        self.mode
+    }
+
+    /// The same without the group, or the others, where one of its users may not do so much with
+    /// `other`.
+    #[must_use]
+    pub fn narrowed(self, act: Act, other: &Self) -> Self {
+        let bit = match act {
+            Act::Read => 0o4,
+            Act::Search => 0o1,
+        };
+        let (group_may, others_may) = (other.mode & (bit << 3) != 0, other.mode & bit != 0);
+        let same_group = self.group == other.group;
+        let mut mode = self.mode;
+        if !(group_may && (same_group || others_may)) {
+            mode &= !0o070;
+        }
+        if !(others_may && (same_group || group_may)) {
+            mode &= !0o007;
+        }
+        Audience { mode, ..self }
+    }
+
+    /// Whether all users that may read the file, but for its owner, may do so much with `other`.
+    pub fn may(&self, act: Act, other: &Self) -> bool {
+        const READERS: u32 = 0o044;
+        self.narrowed(act, other).mode & READERS == self.mode & READERS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrower_file_is_told() {
+        let file = |group, mode| Audience {
+            group,
+            mode,
+            umask: 0,
+        };
+        let cases = [
+            ((1, 0o644), (1, 0o644), true),
+            ((1, 0o644), (2, 0o444), true),
+            ((1, 0o644), (1, 0o640), false),
+            ((1, 0o644), (1, 0o600), false),
+            ((1, 0o644), (1, 0o604), false),
+            ((1, 0o604), (1, 0o604), true),
+            ((1, 0o604), (2, 0o604), false),
+            ((1, 0o640), (1, 0o640), true),
+            ((1, 0o640), (2, 0o640), false),
+            ((1, 0o640), (2, 0o644), true),
+            ((1, 0o640), (1, 0o600), false),
+            ((1, 0o600), (2, 0o600), true),
+        ];
+        for ((group, mode), (other_group, other_mode), wanted) in cases {
+            let (own, other) = (file(group, mode), file(other_group, other_mode));
+            assert_eq!(own.may(Act::Read, &other), wanted, "{own:?} {other:?}");
+        }
+        assert!(file(1, 0o644).may(Act::Search, &file(1, 0o711)));
+        assert!(!file(1, 0o644).may(Act::Search, &file(1, 0o744)));
+        assert!(
+            file(1, 0o644)
+                .without(0o077)
+                .may(Act::Read, &file(2, 0o600))
+        );
+    }
+}

@@ -1,0 +1,371 @@
+//! A file on disk, read with `pread`.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg, OFlag};
+use rustix::fs::{Advice, fadvise};
+
+use crate::error::{Cause, Error, Result};
+use crate::limits;
+use crate::source::attributes::Attributes;
+use crate::source::identity::{Fingerprint, Identity};
+use crate::source::local::acl::Acl;
+use crate::source::local::changes::{Changes, FileWatch};
+use crate::source::open::{OpenSource, OpenedState, SharedState, WriteLock};
+use crate::source::{SharedSource, Source, Urgency};
+use crate::wire::{Count, to_u64};
+
+/// How long after the last write nothing is half written any more: a file that only claims to have
+/// a writer must not make each look at its damage take that long.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// A regular file opened for reading; its length is the one it had then.
+#[derive(Debug)]
+pub struct FileSource {
+    file: File,
+    state: Arc<FileState>,
+}
+
+/// The state that a file was in when it was opened.
+///
+/// Its identity alone does not tell it from the next one: a write stamps the file when it
+/// begins, and puts its bytes there after that.
+#[derive(Debug)]
+struct FileState {
+    fingerprint: Fingerprint,
+    identity: Identity,
+    /// Set before the fingerprint was taken.
+    watch: Option<FileWatch>,
+    /// Nothing has been written for so long that no write was under way.
+    was_calm: bool,
+    /// A writer appends to the file, and lets others read.
+    may_grow: AtomicBool,
+}
+
+impl OpenedState for FileState {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn is_settled(&self) -> bool {
+        self.was_calm || self.is_watched()
+    }
+
+    fn is_over(&self) -> bool {
+        let watch = self.watch.as_ref();
+        if watch.is_some_and(FileWatch::is_changed) {
+            return true;
+        }
+        // Only its last writer's leaving tells of what came through mapped memory.
+        let is_left = || watch.is_some_and(FileWatch::is_closed);
+        !self.was_calm && (is_left() || !self.is_watched() && is_calm(&self.fingerprint))
+    }
+
+    fn may_grow(&self) -> bool {
+        self.may_grow.load(Ordering::Relaxed)
+    }
+}
+
+impl FileState {
+    fn is_watched(&self) -> bool {
+        self.watch.as_ref().is_some_and(FileWatch::is_local)
+    }
+}
+
+/// Whether the last write began so long ago that it has ended.
+fn is_calm(fingerprint: &Fingerprint) -> bool {
+    let rest = fingerprint.rest();
+    rest.is_some_and(|rest| rest >= limits::UNSEEN_WRITE)
+}
+
+/// Opens the source for a process that may open no file itself.
+pub type Opener = Box<dyn Fn() -> io::Result<File> + Send + Sync>;
+
+/// Opens what stands at `path` for reading.
+///
+/// # Errors
+/// Fails with the system's error.
+pub fn open(path: &Path) -> io::Result<File> {
+    // A plain open waits for ever for a FIFO's writer, and long for whoever has a lease. A terminal
+    // would become this process's own.
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits())
+        .open(path)
+}
+
+/// Opens for reading the regular file that `named` only names. To open a device, or a FIFO that
+/// somebody waits at, can do something, so nothing else is opened, whatever takes its place.
+///
+/// # Errors
+/// Fails with the system's error; `EISDIR` for a directory, `ELOOP` for a link, `EINVAL` for
+/// anything else that is no regular file; `EAGAIN` where somebody has a lease on it for writing.
+pub fn open_named(named: &File) -> io::Result<File> {
+    let kind = named.metadata()?.file_type();
+    match kind {
+        _ if kind.is_file() => reopen(named),
+        _ if kind.is_dir() => Err(Errno::EISDIR.into()),
+        _ if kind.is_symlink() => Err(Errno::ELOOP.into()),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+fn reopen(named: &File) -> io::Result<File> {
+    let opened = open(Path::new(&format!("/proc/self/fd/{}", named.as_raw_fd())));
+    // A file that is gone can still be opened so: what is not there is /proc.
+    opened.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Errno::EIO.into(),
+        _ => error,
+    })
+}
+
+impl FileSource {
+    /// Opens the regular file at `path`, and has `changes` watch it.
+    ///
+    /// # Errors
+    /// `Io` with the system's error; `EISDIR` for a directory, `EINVAL` for anything else that is
+    /// no regular file.
+    pub fn open(path: &Path, changes: Option<&Arc<Changes>>) -> Result<Self> {
+        let file = open(path).map_err(|error| Error::io(&error, path.display().to_string()))?;
+        Self::from_file(file, path, changes)
+    }
+
+    /// The regular file that is open as `file`, opened as `path`; `changes` watches it.
+    pub fn from_file(file: File, path: &Path, changes: Option<&Arc<Changes>>) -> Result<Self> {
+        Self::new(file, changes).map_err(|error| Error::io(&error, path.display().to_string()))
+    }
+
+    fn new(file: File, changes: Option<&Arc<Changes>>) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(Errno::EISDIR.into());
+        }
+        if !metadata.is_file() {
+            return Err(io::Error::from(Errno::EINVAL));
+        }
+        // First of all, so that whatever is under way ends after it.
+        let watch = changes.and_then(|changes| changes.watch(&file));
+        let fingerprint = Fingerprint::of(&file.metadata()?);
+        let state = Arc::new(FileState {
+            fingerprint,
+            identity: Identity::File(fingerprint),
+            watch,
+            was_calm: is_calm(&fingerprint),
+            may_grow: AtomicBool::new(false),
+        });
+        Ok(FileSource { file, state })
+    }
+
+    /// Whether these bytes were in the file when it was opened.
+    fn had(&self, at: u64, length: usize) -> bool {
+        let end = at.checked_add(to_u64(length));
+        end.is_some_and(|end| end <= self.length())
+    }
+
+    fn metadata(&self) -> Result<std::fs::Metadata> {
+        self.file
+            .metadata()
+            .map_err(|error| Error::io(&error, "stat of the source"))
+    }
+
+    fn fingerprint(&self) -> Result<Fingerprint> {
+        Ok(Fingerprint::of(&self.metadata()?))
+    }
+}
+
+impl OpenSource for FileSource {
+    fn state(&self) -> SharedState {
+        Arc::<FileState>::clone(&self.state)
+    }
+
+    fn is_changed(&self) -> bool {
+        self.state.is_over() || self.fingerprint() != Ok(self.state.fingerprint)
+    }
+
+    fn attributes(&self) -> Result<Attributes> {
+        Ok(Attributes::from(&self.metadata()?))
+    }
+
+    fn acl(&self) -> Option<Acl> {
+        Acl::of_file(&self.file)
+    }
+
+    /// The shared lock that this takes to find out is given back at once.
+    fn write_lock(&self) -> io::Result<WriteLock> {
+        let file = self.file.try_clone()?;
+        match Flock::lock(file, FlockArg::LockSharedNonblock) {
+            Ok(_lock) => Ok(WriteLock::Free),
+            Err((_, errno)) => WriteLock::refused(errno),
+        }
+    }
+}
+
+impl Source for FileSource {
+    fn length(&self) -> u64 {
+        self.state.fingerprint.size
+    }
+
+    /// From now on a writer may append: that is waited for, and is no change.
+    fn growing(self: Arc<Self>) -> Option<SharedSource> {
+        self.state.may_grow.store(true, Ordering::Relaxed);
+        Some(Arc::new(GrowingFile(self)))
+    }
+
+    fn reads_ahead(&self) -> bool {
+        true
+    }
+
+    /// The kernel reads the ranges into its page cache.
+    fn prefetch(&self, ranges: &[(u64, u64)], _urgency: Urgency) {
+        for (at, length) in joined(ranges) {
+            // A filesystem that cannot read ahead reads when it is asked.
+            let _ = fadvise(&self.file, at, NonZeroU64::new(length), Advice::WillNeed);
+        }
+    }
+
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file
+            .read_exact_at(buffer, at)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof if self.had(at, buffer.len()) => Error::caused(
+                    Cause::Failed,
+                    format!("read of {} bytes at {at}: ended early", buffer.len()),
+                ),
+                io::ErrorKind::UnexpectedEof => Error::corrupt(
+                    format!(
+                        "{} bytes reach past the end of the file",
+                        to_u64(buffer.len())
+                    ),
+                    at,
+                ),
+                _ => Error::io(&error, format!("read of {} bytes at {at}", buffer.len())),
+            })
+    }
+}
+
+/// The ranges, those that follow each other as one.
+fn joined(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for &(at, length) in ranges {
+        match joined.last_mut() {
+            Some(last) if last.0.checked_add(last.1) == Some(at) => {
+                last.1 = last.1.with_more(length);
+            }
+            _ => joined.push((at, length)),
+        }
+    }
+    joined
+}
+
+/// A file with the length that it has at the moment.
+#[derive(Debug)]
+pub struct GrowingFile(pub Arc<FileSource>);
+
+impl Source for GrowingFile {
+    fn length(&self) -> u64 {
+        let now = self.0.metadata().map_or(0, |metadata| metadata.len());
+        now.max(self.0.length())
+    }
+
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        self.0.read_at(at, buffer)
+    }
+
+    fn is_growing(&self) -> bool {
+        true
+    }
+
+    fn is_unsettled(&self) -> bool {
+        let age = self.0.fingerprint().map(|now| Identity::File(now).age());
+        age.is_ok_and(|age| age.is_none_or(|age| age < SETTLED))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_follow_each_other_are_read_ahead_as_one() {
+        let ranges = [(0, 4), (4, 6), (20, 1), (21, 9), (5, 5)];
+        assert_eq!(joined(&ranges), [(0, 10), (20, 10), (5, 5)]);
+    }
+    use std::os::unix::fs::FileExt;
+    use std::time::SystemTime;
+
+    /// The state of a file that was opened so long after its last change.
+    fn opened(age: Duration, watch: Option<FileWatch>) -> FileState {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let then = SystemTime::now() - age;
+        let then = then.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let seconds = i64::try_from(then.as_secs()).unwrap();
+        let fingerprint = Fingerprint {
+            changed: (seconds, i64::from(then.subsec_nanos())),
+            ..Fingerprint::of(&file.as_file().metadata().unwrap())
+        };
+        FileState {
+            fingerprint,
+            identity: Identity::File(fingerprint),
+            watch,
+            was_calm: is_calm(&fingerprint),
+            may_grow: AtomicBool::new(false),
+        }
+    }
+
+    const LONG: Duration = limits::UNSEEN_WRITE;
+
+    /// An open that a lease holds up waits for `lease-break-time` unless it is such a one.
+    #[test]
+    fn what_is_named_is_opened_without_waiting() {
+        use nix::fcntl::{FcntlArg, fcntl};
+        use rustix::fs::{CWD, Mode, OFlags, openat};
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "bytes").unwrap();
+        let named = openat(CWD, file.path(), OFlags::PATH, Mode::empty()).unwrap();
+        let opened = open_named(&File::from(named)).unwrap();
+        let flags = OFlag::from_bits_retain(fcntl(&opened, FcntlArg::F_GETFL).unwrap());
+        assert!(flags.contains(OFlag::O_NONBLOCK), "{flags:?}");
+        assert_eq!(io::read_to_string(opened).unwrap(), "bytes");
+    }
+
+    #[test]
+    fn what_nobody_watches_is_settled_after_its_time() {
+        assert!(opened(LONG, None).is_settled() && !opened(LONG, None).is_over());
+        let young = opened(LONG / 2, None);
+        assert!(!young.is_settled() && !young.is_over());
+        // It was young when it was opened, and what was read of it then is not kept.
+        let grown_up = FileState {
+            was_calm: false,
+            ..opened(LONG, None)
+        };
+        assert!(grown_up.is_over());
+    }
+
+    #[test]
+    fn what_is_watched_is_settled_at_once() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let changes = Changes::new().unwrap();
+        let watch = || changes.watch(file.as_file());
+        let [young, old] = [LONG / 2, LONG].map(|age| opened(age, watch()));
+        assert!(young.is_settled() && old.is_settled());
+        // A writer that leaves now may have written through mapped memory, but not long ago.
+        let writer = File::options().write(true).open(file.path()).unwrap();
+        drop(writer);
+        changes.look();
+        assert!(young.is_over() && !old.is_over());
+        let writer = File::options().write(true).open(file.path()).unwrap();
+        writer.write_all_at(b"new", 0).unwrap();
+        changes.look();
+        assert!(old.is_over());
+    }
+}

@@ -1,0 +1,311 @@
+//! The directory of the source that is mounted, and what may be opened there or elsewhere for its
+//! sake.
+
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
+use nix::sys::stat::Mode;
+
+use crate::error::{Cause, Error};
+use crate::source::identity::{Fingerprint, Identity};
+use crate::source::local::acl::Acl;
+use crate::source::local::audience::Audience;
+use crate::source::local::changes::Changes;
+use crate::source::local::file::{FileSource, open_named};
+use crate::source::mounts::mount_guard::MountGuard;
+use crate::source::neighbours::policy::{Opened, Policy, Unopened, refused, unreadable};
+use crate::source::remote::prefix::Prefix;
+use crate::wire::Count;
+
+/// The directory or the prefix of the source that is mounted.
+#[derive(Debug)]
+pub(in crate::source) enum Root {
+    /// Of a file.
+    Directory(Directory),
+    /// Of an object.
+    Prefix(Prefix),
+}
+
+impl Root {
+    /// Its path; that of a prefix begins with the URL's scheme.
+    pub(in crate::source) fn path(&self) -> &Path {
+        match self {
+            Root::Directory(directory) => &directory.path,
+            Root::Prefix(prefix) => prefix.path(),
+        }
+    }
+
+    /// The policy of all files that are reached from here.
+    pub(in crate::source) fn policy(&self) -> Policy {
+        match self {
+            Root::Directory(directory) => directory.policy,
+            Root::Prefix(prefix) => prefix.policy(),
+        }
+    }
+
+    /// What watches the files that are opened.
+    pub(in crate::source) fn changes(&self) -> Option<&Arc<Changes>> {
+        match self {
+            Root::Directory(directory) => directory.changes.as_ref(),
+            Root::Prefix(_) => None,
+        }
+    }
+
+    /// Opens what stands at the absolute path `name`.
+    pub(in crate::source) fn open_absolute(&self, name: &Path) -> Opened {
+        match self {
+            Root::Directory(directory) => directory.open_absolute(name),
+            // An absolute path is one of a machine where the file was written.
+            Root::Prefix(_) => Ok(None),
+        }
+    }
+
+    /// Opens what stands at `path`, beside the source or beside a link to it.
+    pub(in crate::source) fn open_beside(&self, path: &Path) -> Opened {
+        match self {
+            Root::Directory(directory) => directory.open_beside(path),
+            Root::Prefix(prefix) => prefix.open(path),
+        }
+    }
+
+    /// An absolute path to the same file, in which only the last name may be a symbolic link.
+    ///
+    /// # Errors
+    /// `Io` with the system's error.
+    pub(in crate::source) fn named(&self, path: &Path) -> crate::error::Result<PathBuf> {
+        match self {
+            Root::Directory(_) => with_real_directory(path),
+            Root::Prefix(_) => Ok(path.to_path_buf()),
+        }
+    }
+
+    /// The path, absolute and without symbolic links, of what was opened by `path` in the state
+    /// `opened`.
+    ///
+    /// # Errors
+    /// `ESTALE` where another file stands there now.
+    pub(in crate::source) fn real(
+        &self,
+        path: &Path,
+        opened: &Identity,
+    ) -> crate::error::Result<PathBuf> {
+        match self {
+            Root::Directory(_) => real(path, opened),
+            Root::Prefix(_) => Ok(path.to_path_buf()),
+        }
+    }
+
+    /// The directories above this path, which has no symbolic links, as far as they let users other
+    /// than their owner through.
+    pub(in crate::source) fn way_to(&self, real: &Path) -> Vec<Audience> {
+        let look = |directory: &Path| match directory.metadata() {
+            Ok(metadata) => Audience::of(&metadata, Acl::of_path(directory)),
+            Err(_) => Audience::nobody(),
+        };
+        match self {
+            Root::Directory(_) => real.ancestors().skip(1).map(look).collect(),
+            Root::Prefix(_) => Vec::new(),
+        }
+    }
+}
+
+/// An absolute path to the same file, in which only the last name may be a symbolic link.
+///
+/// # Errors
+/// `Io` with the system's error.
+pub fn with_real_directory(path: &Path) -> crate::error::Result<PathBuf> {
+    let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
+    match (path.parent(), path.file_name()) {
+        (Some(directory), Some(name)) => Ok(directory.canonicalize().map_err(failed)?.join(name)),
+        _ => path.canonicalize().map_err(failed),
+    }
+}
+
+fn real(path: &Path, opened: &Identity) -> crate::error::Result<PathBuf> {
+    let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
+    let real = path.canonicalize().map_err(failed)?;
+    let there = real.symlink_metadata().map_err(failed)?;
+    match Identity::File(Fingerprint::of(&there)).is_of_same_file(opened) {
+        true => Ok(real),
+        false => Err(Error::caused(Cause::Stale, path.display().to_string())),
+    }
+}
+
+/// The directory of the source that is mounted, whose policy is everyone's.
+#[derive(Debug)]
+pub(in crate::source) struct Directory {
+    path: PathBuf,
+    /// Or why the directory cannot be entered.
+    handle: Result<OwnedFd, Errno>,
+    policy: Policy,
+    /// Nothing is looked up there.
+    guard: Option<MountGuard>,
+    /// Watches what is opened.
+    changes: Option<Arc<Changes>>,
+}
+
+impl Directory {
+    /// The directory of the file at `source`, an absolute path without symbolic links. One that
+    /// cannot be entered makes each file there unreadable. Nothing is looked up in the mount that
+    /// `guard` tells of.
+    pub(in crate::source) fn of(source: &Path, policy: Policy, guard: Option<MountGuard>) -> Self {
+        let directory = source.parent().unwrap_or(Path::new("/")).to_path_buf();
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let handle = match policy {
+            Policy::None => Err(Errno::EACCES),
+            _ if guard
+                .as_ref()
+                .is_some_and(|guard| guard.is_on_the_way(&directory)) =>
+            {
+                Err(Errno::EDEADLK)
+            }
+            _ => open(&directory, flags, Mode::empty()),
+        };
+        Directory {
+            path: directory,
+            handle,
+            policy,
+            guard,
+            changes: None,
+        }
+    }
+
+    /// No directory.
+    pub(in crate::source) fn none() -> Self {
+        Directory {
+            path: PathBuf::new(),
+            handle: Err(Errno::EACCES),
+            policy: Policy::None,
+            guard: None,
+            changes: None,
+        }
+    }
+
+    /// The same, of which `changes` watches what is opened.
+    pub(in crate::source) fn watched_by(self, changes: Option<Arc<Changes>>) -> Self {
+        Directory { changes, ..self }
+    }
+
+    fn open_path(&self, path: &Path) -> Opened {
+        match path.is_absolute() {
+            true => self.open_absolute(path),
+            false => self.open_relative(path),
+        }
+    }
+
+    /// Opens what stands at `path`. Of what stands beside a link to the source, in another
+    /// directory, `Within` allows what is itself a link into the source's.
+    fn open_beside(&self, path: &Path) -> Opened {
+        if self.policy == Policy::Within && path.is_absolute() {
+            self.keep_out(path)?;
+            if let Ok(real) = path.canonicalize()
+                && let Ok(relative) = real.strip_prefix(&self.path)
+            {
+                let found = self.open_relative(relative)?;
+                return Ok(found.map(|(file, _)| (file, path.to_path_buf())));
+            }
+        }
+        self.open_path(path)
+    }
+
+    /// Opens what stands at the absolute path `name`.
+    fn open_absolute(&self, name: &Path) -> Opened {
+        self.keep_out(name)?;
+        match self.policy {
+            Policy::Any => self.open_beneath(name, ResolveFlag::empty()),
+            _ => match name.strip_prefix(&self.path) {
+                Ok(relative) => self.open_relative(relative),
+                Err(_) if name.symlink_metadata().is_ok() => Err(refused(
+                    name,
+                    "external=within: it is outside the source's directory",
+                )),
+                Err(_) => Ok(None),
+            },
+        }
+    }
+
+    /// Opens `name`, which is relative to the root's directory.
+    fn open_relative(&self, name: &Path) -> Opened {
+        self.keep_out(&self.path.join(name))?;
+        match self.policy {
+            Policy::Within if climbs_out(name) => {
+                let there = self.path.join(name).symlink_metadata();
+                match there.is_ok() {
+                    true => Err(refused(
+                        name,
+                        "external=within: it climbs out of the source's directory",
+                    )),
+                    false => Ok(None),
+                }
+            }
+            Policy::Within => {
+                let flags = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+                self.open_beneath(name, flags)
+            }
+            _ => self.open_beneath(name, ResolveFlag::empty()),
+        }
+    }
+
+    /// Fails for a path that leads where nothing is looked up.
+    fn keep_out(&self, path: &Path) -> Result<(), Unopened> {
+        match &self.guard {
+            Some(guard) if guard.is_on_the_way(path) => {
+                let why =
+                    "it leads into the mount itself, or into another FUSE filesystem or overlay";
+                Err(refused(path, why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn open_beneath(&self, name: &Path, resolve: ResolveFlag) -> Opened {
+        let path = self.path.join(name);
+        let failed = |why: &str| Unopened::Failed(path.clone(), unreadable(&path, why));
+        let handle = self.handle.as_ref();
+        let handle = handle.map_err(|errno| match errno {
+            Errno::EDEADLK => refused(&path, errno.desc()),
+            _ => failed(errno.desc()),
+        })?;
+        let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
+        let how = OpenHow::new().flags(flags).resolve(resolve);
+        match openat2(handle.as_fd(), name, how) {
+            Ok(named) => match open_named(&File::from(named)) {
+                Ok(file) => match FileSource::from_file(file, &path, self.changes.as_ref()) {
+                    Ok(file) => Ok(Some((Arc::new(file), path))),
+                    Err(_) => Err(failed("no regular file")),
+                },
+                Err(error) => match error.raw_os_error().map(Errno::from_raw) {
+                    Some(Errno::EINVAL | Errno::EISDIR) => Err(failed("no regular file")),
+                    errno => Err(failed(errno.unwrap_or(Errno::EIO).desc())),
+                },
+            },
+            Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
+            Err(Errno::EXDEV | Errno::ELOOP) => Err(refused(
+                name,
+                "external=within: it leads out of the source's directory",
+            )),
+            Err(errno) => Err(failed(errno.desc())),
+        }
+    }
+}
+
+/// Whether a relative path goes above the directory that it begins in, on its way or at its end.
+/// The system sees to symbolic links on that way.
+fn climbs_out(path: &Path) -> bool {
+    let mut depth = 0_usize;
+    for component in path.components() {
+        match component {
+            Component::Normal(_) => depth = depth.one_more(),
+            Component::ParentDir => match depth.checked_sub(1) {
+                Some(above) => depth = above,
+                None => return true,
+            },
+            _ => {}
+        }
+    }
+    false
+}

@@ -1,0 +1,95 @@
+//! Which mount is seen at a path; statx(2), proc(5).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, statx};
+
+/// One mount: a place at which a filesystem is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MountId {
+    /// The first field of a line in the table of mounts (proc(5)). It is used again once the mount
+    /// is gone.
+    pub number: u64,
+    /// Another number, which is never used again; kernels before 6.8 have none.
+    unique: Option<u64>,
+}
+
+/// The root of a mount, held open: until this is dropped, the mount can be taken away lazily alone.
+#[derive(Debug)]
+pub struct MountRoot {
+    /// Opened for no more than to know what it is.
+    pub root: File,
+    /// Of which mount it is.
+    pub id: MountId,
+}
+
+impl MountRoot {
+    /// The mount seen at `path`, its last part not followed where it is a symbolic link. The
+    /// filesystem's server is not asked.
+    ///
+    /// # Errors
+    /// Fails with the system's error where `path` cannot be reached.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        // Of the standard library's flags, `PATH` would be lost with musl.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let root = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+        let id = MountId::of(&root)?;
+        Ok(MountRoot { root, id })
+    }
+}
+
+impl MountId {
+    fn of(root: &File) -> io::Result<Self> {
+        /// `STATX_MNT_ID_UNIQUE`; rustix has no name for it.
+        const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        // Somebody else's FUSE filesystem refuses to be asked.
+        let told = statx(root, "", flags, UNIQUE).ok();
+        let unique = told.filter(|told| told.stx_mask & UNIQUE.bits() != 0);
+        Ok(MountId {
+            number: told_of(root.as_fd(), "mnt_id")?,
+            unique: unique.map(|told| told.stx_mnt_id),
+        })
+    }
+}
+
+/// A number that the kernel tells of an open file; proc(5), /proc/PID/fdinfo.
+///
+/// # Errors
+/// `Unsupported` where this kernel does not tell it.
+pub fn told_of(file: BorrowedFd<'_>, field: &str) -> io::Result<u64> {
+    let told = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+    let value = |line: &str| {
+        line.strip_prefix(field)?
+            .strip_prefix(':')?
+            .trim()
+            .parse()
+            .ok()
+    };
+    let mut values = told.lines().filter_map(value);
+    values
+        .next()
+        .ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::mounts::mount_table::MountTable;
+
+    #[test]
+    fn a_mount_has_the_number_that_the_table_tells() {
+        let table = MountTable::open().unwrap().entries().unwrap();
+        let proc = table
+            .iter()
+            .rfind(|entry| entry.point == Path::new("/proc"));
+        let at = |path: &str| MountRoot::at(Path::new(path)).unwrap().id;
+        assert_eq!(at("/proc").number, proc.expect("proc").id);
+        assert_eq!(at("/proc"), at("/proc/self/"));
+        assert_ne!(at("/proc"), at("/"));
+        assert!(MountRoot::at(Path::new("/nowhere")).is_err());
+    }
+}

@@ -1,0 +1,159 @@
+//! The mounts of this process's namespace: /proc/self/mountinfo, proc(5).
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use crate::source::mounts::device::Device;
+use crate::wire::to_u64;
+
+/// The table of mounts, open: the kernel writes it anew for each reading, and asks no filesystem.
+#[derive(Debug)]
+pub struct MountTable(File);
+
+/// A line of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountEntry {
+    /// The number of the mount, which is used again once the mount is gone.
+    pub id: u64,
+    /// The number of the mount on which it stands.
+    pub parent: u64,
+    /// The filesystem that it shows.
+    pub device: Device,
+    /// Where it stands: an absolute path without symbolic links.
+    pub point: PathBuf,
+    /// The kind of the filesystem: `fuse.h5fs`, `ext4`, …
+    pub kind: String,
+    /// The name of its source, as the filesystem gives it.
+    pub source: OsString,
+}
+
+impl MountTable {
+    /// Where the table is.
+    pub const PATH: &str = "/proc/self/mountinfo";
+
+    /// Opens the table.
+    ///
+    /// # Errors
+    /// Fails with the system's error.
+    pub fn open() -> io::Result<Self> {
+        File::open(Self::PATH).map(MountTable)
+    }
+
+    /// The mounts as they are now.
+    ///
+    /// The table comes in pieces, and between two of them other processes may mount and unmount, so
+    /// that some kernels leave a line out. A table that is read twice the same is whole.
+    ///
+    /// # Errors
+    /// Fails with the system's error.
+    pub fn entries(&self) -> io::Result<Vec<MountEntry>> {
+        const READINGS: usize = 16;
+        let mut table = self.read()?;
+        for _ in 1..READINGS {
+            let again = self.read()?;
+            if again == table {
+                break;
+            }
+            table = again;
+        }
+        let lines = table.split(|byte| *byte == b'\n');
+        Ok(lines.filter_map(MountEntry::parse).collect())
+    }
+
+    fn read(&self) -> io::Result<Vec<u8>> {
+        let mut table = Vec::new();
+        let mut piece = [0; 4096];
+        loop {
+            let length = self.0.read_at(&mut piece, to_u64(table.len()))?;
+            match piece.get(..length) {
+                None | Some([]) => return Ok(table),
+                Some(bytes) => table.extend_from_slice(bytes),
+            }
+        }
+    }
+}
+
+/// Shows `POLLPRI` when a mount comes or goes.
+impl AsFd for MountTable {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl MountEntry {
+    /// `36 35 0:57 / /mnt/data ro,nosuid shared:1 - fuse.h5fs data.h5 ro,user_id=0`
+    fn parse(line: &[u8]) -> Option<Self> {
+        // Mount points are bytes, not text.
+        let mut fields = line.split(|byte| *byte == b' ');
+        let mut text = || std::str::from_utf8(fields.next()?).ok();
+        let (id, parent, device) = (text()?, text()?, text()?);
+        let point = fields.nth(1)?;
+        let mut rest = fields.skip_while(|field| *field != b"-").skip(1);
+        let kind = rest.next()?;
+        let source = rest.next().unwrap_or_default();
+        Some(MountEntry {
+            id: id.parse().ok()?,
+            parent: parent.parse().ok()?,
+            device: device.parse().ok()?,
+            point: OsString::from_vec(unescape(point)).into(),
+            kind: std::str::from_utf8(kind).ok()?.to_owned(),
+            source: OsString::from_vec(unescape(source)),
+        })
+    }
+}
+
+/// Undoes the table's `\040` for a blank and the like.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = (*first == b'\\')
+            .then(|| after.split_at_checked(3))
+            .flatten()
+            .and_then(|(digits, after)| Some((octal(digits)?, after)));
+        let (byte, after) = escaped.unwrap_or((*first, after));
+        plain.push(byte);
+        rest = after;
+    }
+    plain
+}
+
+fn octal(digits: &[u8]) -> Option<u8> {
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_table() {
+        // The example of proc(5), with a blank in the mount point.
+        let line =
+            br"36 35 98:0 /mnt1 /mnt\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
+        let expected = MountEntry {
+            id: 36,
+            parent: 35,
+            device: "98:0".parse().unwrap(),
+            point: "/mnt 2".into(),
+            kind: "ext3".to_owned(),
+            source: "/dev/root".into(),
+        };
+        assert_eq!(MountEntry::parse(line), Some(expected));
+        for incomplete in ["", "36 35 0:57 / /a rw", "36 35 0:57 / /a rw -"] {
+            assert_eq!(MountEntry::parse(incomplete.as_bytes()), None);
+        }
+    }
+
+    #[test]
+    fn the_table_tells_of_proc() {
+        let entries = MountTable::open().unwrap().entries().unwrap();
+        let is_proc = |entry: &MountEntry| entry.kind == "proc" && *entry.point == *"/proc";
+        assert!(entries.iter().any(is_proc));
+    }
+}

@@ -1,0 +1,408 @@
+//! One file beside the source, read as long as it is what it was when it was opened.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+
+use crate::error::{Cause, Error, Result};
+use crate::memory::lock::lock;
+use crate::source::identity::Identity;
+use crate::source::local::changes::Changes;
+use crate::source::neighbours::absent::{Absent, Lack};
+use crate::source::open::{SharedOpen, SharedState};
+use crate::source::{SharedSource, Source, Urgency};
+
+/// Other files, open or not, whose state each mounted file remembers, about 250 bytes each.
+const SEEN_NEIGHBOURS: NonZeroUsize = NonZeroUsize::new(1 << 14).unwrap();
+
+/// How long a look at neighbours that nobody reads is taken to hold.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A neighbour that is open. Bytes of two of its states never mix: once it has changed, it is not
+/// read any more.
+#[derive(Debug)]
+pub struct Neighbour {
+    file: SharedOpen,
+    states: Arc<NeighbourStates>,
+}
+
+impl Neighbour {
+    /// The state in which the file was opened.
+    pub fn opened(&self) -> Identity {
+        self.file.opened()
+    }
+
+    /// Whether the file is what it was when it was opened.
+    ///
+    /// # Errors
+    /// `ESTALE` where it is not.
+    pub fn check(&self) -> Result<()> {
+        match self.file.state().may_grow() || !self.file.is_changed() {
+            true => Ok(()),
+            false => Err(self.states.stale()),
+        }
+    }
+}
+
+impl Source for Neighbour {
+    fn length(&self) -> u64 {
+        self.file.length()
+    }
+
+    fn growing(self: Arc<Self>) -> Option<SharedSource> {
+        Arc::clone(&self.file).growing()
+    }
+
+    fn is_far(&self) -> bool {
+        self.file.is_far()
+    }
+
+    fn reads_ahead(&self) -> bool {
+        self.file.reads_ahead()
+    }
+
+    fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
+        self.file.prefetch(ranges, urgency);
+    }
+
+    fn has(&self, at: u64, length: u64) -> bool {
+        self.file.has(at, length)
+    }
+
+    fn set_pages(&self, base: u64, length: u64) {
+        self.file.set_pages(base, length);
+    }
+
+    fn pages(&self) -> Option<(u64, u64)> {
+        self.file.pages()
+    }
+
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        let read = self.file.read_at(at, buffer);
+        self.check()?;
+        read
+    }
+}
+
+/// The states in which the neighbours of one state of a file were opened.
+///
+/// Together with the file they make up what is shown, so that a change of one of them is a change
+/// of the file. Files that were sought and absent count as well.
+#[derive(Debug)]
+pub struct NeighbourStates {
+    hasher: RandomState,
+    /// By the paths' hashes: `None` where there was no file. A closed neighbour is watched on: its
+    /// bytes may be kept.
+    seen: Mutex<LruCache<u64, Option<SharedState>>>,
+    open: Mutex<Open>,
+    changed: AtomicBool,
+    changes: Option<Arc<Changes>>,
+    /// The count of `changes` when the states were last looked through.
+    told: AtomicU64,
+    /// One of them was not settled, or may come.
+    unsettled: AtomicBool,
+    absent: Absent,
+}
+
+#[derive(Debug)]
+struct Open {
+    neighbours: HashMap<Identity, Weak<Neighbour>>,
+    looked: Instant,
+}
+
+impl Open {
+    fn forget_closed(&mut self) {
+        self.neighbours.retain(|_, other| other.strong_count() > 0);
+    }
+}
+
+impl Default for NeighbourStates {
+    fn default() -> Self {
+        NeighbourStates {
+            hasher: RandomState::new(),
+            seen: Mutex::new(LruCache::sparse(SEEN_NEIGHBOURS)),
+            open: Mutex::new(Open {
+                neighbours: HashMap::new(),
+                looked: Instant::now(),
+            }),
+            changed: AtomicBool::new(false),
+            changes: None,
+            told: AtomicU64::new(0),
+            unsettled: AtomicBool::new(false),
+            absent: Absent::default(),
+        }
+    }
+}
+
+impl NeighbourStates {
+    /// No states yet; what becomes of them is told by `changes`.
+    pub(in crate::source) fn told_by(changes: Option<Arc<Changes>>) -> Arc<Self> {
+        Arc::new(NeighbourStates {
+            changes,
+            ..NeighbourStates::default()
+        })
+    }
+
+    /// The neighbour that was opened by this absolute path. One that is open already, by whatever
+    /// path, is not open twice.
+    ///
+    /// # Errors
+    /// `ESTALE` where another file or another state of it was there before, or none.
+    pub fn found(self: &Arc<Self>, path: &Path, file: SharedOpen) -> Result<Arc<Neighbour>> {
+        self.remember(path, Some(file.state()))?;
+        let mut open = lock(&self.open);
+        let known = open.neighbours.get(&file.opened());
+        if let Some(neighbour) = known.and_then(Weak::upgrade) {
+            return Ok(neighbour);
+        }
+        if open.neighbours.len() == open.neighbours.capacity() {
+            open.forget_closed();
+        }
+        let opened = file.opened();
+        let neighbour = Arc::new(Neighbour {
+            file,
+            states: Arc::clone(self),
+        });
+        open.neighbours.insert(opened, Arc::downgrade(&neighbour));
+        Ok(neighbour)
+    }
+
+    /// There is no file at this absolute path.
+    ///
+    /// # Errors
+    /// `ESTALE` where one was there before.
+    pub fn missed(&self, path: &Path) -> Result<()> {
+        self.remember(path, None)
+    }
+
+    /// Whether a neighbour has changed since it was opened, as far as was seen lately.
+    pub fn is_changed(&self) -> bool {
+        let due = self.due();
+        let _all_right = due.iter().all(|other| other.check().is_ok());
+        let told = self.changes.as_ref().map_or(0, |changes| changes.told());
+        if told != self.told.load(Ordering::Acquire) || !due.is_empty() && !self.is_settled() {
+            self.look_through();
+            self.told.store(told, Ordering::Release);
+        }
+        self.met_a_change()
+    }
+
+    /// `object` lacks another file, for this `reason`; that is told once.
+    pub fn lacks(&self, object: &str, reason: &str) {
+        self.absent.meet(object, reason);
+    }
+
+    /// What was found to be lacking since this was called last.
+    pub fn news_of_lacks(&self) -> Vec<Lack> {
+        self.absent.news()
+    }
+
+    /// Something was shown of which nothing tells when it changes.
+    pub(in crate::source) fn unsettle(&self) {
+        self.unsettled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether no neighbour may turn out to have been half written when it was read, without a
+    /// trace in its times, and none that was absent may come.
+    pub fn is_settled(&self) -> bool {
+        !self.unsettled.load(Ordering::Relaxed)
+    }
+
+    fn look_through(&self) {
+        let seen = lock(&self.seen);
+        let mut states = seen.iter().filter_map(|(_, state)| state.as_ref());
+        if states.any(|state| !state.may_grow() && state.is_over()) {
+            self.stale();
+        }
+    }
+
+    /// The neighbours that are open, if it is time to look at them.
+    fn due(&self) -> Vec<Arc<Neighbour>> {
+        let mut open = lock(&self.open);
+        if open.looked.elapsed() < PATIENCE {
+            return Vec::new();
+        }
+        open.looked = Instant::now();
+        open.forget_closed();
+        open.neighbours.values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Whether a neighbour was met that had changed since it was opened.
+    pub fn met_a_change(&self) -> bool {
+        self.changed.load(Ordering::Relaxed)
+    }
+
+    fn remember(&self, path: &Path, state: Option<SharedState>) -> Result<()> {
+        let path = self.hasher.hash_one(path);
+        let is_settled = state.as_ref().is_none_or(|state| state.is_settled());
+        self.unsettled.fetch_or(!is_settled, Ordering::Relaxed);
+        let mut seen = lock(&self.seen);
+        // Of one that is open again, the watch that was set first has seen the most.
+        let is_same = match (seen.get(&path), &state) {
+            (None, _) => {
+                seen.put(path, state);
+                true
+            }
+            (Some(Some(before)), Some(state)) => {
+                !before.is_over() && before.identity() == state.identity()
+            }
+            (Some(before), state) => before.is_none() && state.is_none(),
+        };
+        match is_same {
+            true => Ok(()),
+            false => Err(self.stale()),
+        }
+    }
+
+    /// Takes down that a neighbour has changed.
+    fn stale(&self) -> Error {
+        self.changed.store(true, Ordering::Relaxed);
+        Error::caused(Cause::Stale, "a file beside the source")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::local::file::FileSource;
+    use std::fs;
+
+    fn open(states: &Arc<NeighbourStates>, path: &Path) -> Result<Arc<Neighbour>> {
+        states.found(path, Arc::new(FileSource::open(path, None)?))
+    }
+
+    #[test]
+    fn a_file_is_read_in_one_state() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("raw");
+        fs::write(&path, b"old").unwrap();
+        let states = Arc::new(NeighbourStates::default());
+        let neighbour = open(&states, &path).unwrap();
+        let mut bytes = [0; 3];
+        neighbour.read_at(0, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"old");
+        assert!(!states.met_a_change());
+        fs::write(&path, b"newer").unwrap();
+        let stale = neighbour.read_at(0, &mut bytes).unwrap_err();
+        assert!(stale.is_passing());
+        assert!(states.met_a_change());
+    }
+
+    #[test]
+    fn a_file_is_open_once_whatever_it_is_called() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, link, other] = ["raw", "link", "other"].map(|name| directory.path().join(name));
+        fs::write(&path, b"one").unwrap();
+        fs::write(&other, b"two").unwrap();
+        fs::hard_link(&path, &link).unwrap();
+        let states = Arc::new(NeighbourStates::default());
+        let first = open(&states, &path).unwrap();
+        let again = open(&states, &directory.path().join("./link")).unwrap();
+        assert!(Arc::ptr_eq(&first, &again));
+        let other = open(&states, &other).unwrap();
+        assert!(!Arc::ptr_eq(&first, &other));
+        drop((first, again));
+        open(&states, &link).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_nobody_reads_is_looked_at() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("raw");
+        fs::write(&path, b"old").unwrap();
+        let states = Arc::new(NeighbourStates::default());
+        let _kept = open(&states, &path).unwrap();
+        std::thread::sleep(PATIENCE);
+        assert!(!states.is_changed());
+        // It is open, so that a change of its name alone can be seen: it has one less.
+        fs::write(directory.path().join("next"), b"new").unwrap();
+        fs::rename(directory.path().join("next"), &path).unwrap();
+        std::thread::sleep(PATIENCE);
+        assert!(states.is_changed());
+    }
+
+    #[test]
+    fn a_file_that_was_closed_is_the_same_when_it_is_opened_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, other] = ["raw", "./other"].map(|name| directory.path().join(name));
+        fs::write(&path, b"old").unwrap();
+        let states = Arc::new(NeighbourStates::default());
+        drop(open(&states, &path).unwrap());
+        open(&states, &directory.path().join("./raw")).unwrap();
+        states.missed(&other).unwrap();
+        states.missed(&other).unwrap();
+        assert!(!states.is_changed());
+        fs::write(&other, b"new").unwrap();
+        open(&states, &other).unwrap_err();
+        assert!(states.is_changed());
+
+        let states = Arc::new(NeighbourStates::default());
+        drop(open(&states, &path).unwrap());
+        fs::remove_file(&path).unwrap();
+        states.missed(&path).unwrap_err();
+        assert!(states.is_changed());
+    }
+
+    /// A write that was under way when the file was opened ends when it is closed again. Its time
+    /// is that of its beginning.
+    #[test]
+    fn a_file_that_was_closed_is_watched_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("raw");
+        fs::write(&path, b"old").unwrap();
+        let changes = Changes::new().unwrap();
+        let states = NeighbourStates::told_by(Some(Arc::clone(&changes)));
+        let found = || states.found(&path, Arc::new(FileSource::open(&path, Some(&changes))?));
+        drop((found().unwrap(), found().unwrap()));
+        assert!(!states.is_changed());
+        fs::write(&path, b"new").unwrap();
+        changes.look();
+        assert!(states.is_changed());
+        found().unwrap_err();
+    }
+
+    #[test]
+    fn nothing_is_kept_of_what_may_be_half_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("raw");
+        fs::write(&path, b"new").unwrap();
+        // It stays young, however busy the machine is.
+        let later = std::time::SystemTime::now() + Duration::from_secs(3600);
+        let file = fs::File::options().append(true).open(&path).unwrap();
+        file.set_modified(later).unwrap();
+        let states = Arc::new(NeighbourStates::default());
+        assert!(states.is_settled());
+        open(&states, &path).unwrap();
+        assert!(!states.is_settled());
+        // Of what is local, an end would be told.
+        let changes = Changes::new().unwrap();
+        let states = NeighbourStates::told_by(Some(Arc::clone(&changes)));
+        let file = FileSource::open(&path, Some(&changes)).unwrap();
+        states.found(&path, Arc::new(file)).unwrap();
+        assert!(states.is_settled());
+    }
+
+    /// The writer's changes are what is waited for.
+    #[test]
+    fn a_file_that_grows_may_change() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("swmr");
+        fs::write(&path, b"old").unwrap();
+        let states = Arc::new(NeighbourStates::default());
+        let neighbour = open(&states, &path).unwrap();
+        let growing = Arc::clone(&neighbour).growing().unwrap();
+        fs::write(&path, b"older").unwrap();
+        let mut bytes = [0; 5];
+        growing.read_at(0, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"older");
+        std::thread::sleep(PATIENCE);
+        assert!(!states.is_changed());
+    }
+}

@@ -1,0 +1,209 @@
+//! The missing elements of an array, which a mask marks (ASDF: the `mask` of an ndarray).
+
+use crate::error::{Error, Result};
+use crate::model::Datatype;
+use crate::model::datatype::Class;
+use crate::model::number::{self, Integer, Real};
+use crate::view::elements::Elements;
+use crate::wire::to_usize;
+
+/// The mark of the missing elements of an array, or of a selection from it.
+pub(crate) enum Missing {
+    /// They are equal to this number.
+    Equal(f64),
+    /// The elements of a mask, not zero where they are.
+    Marked(Mask),
+}
+
+/// The elements of a mask, each of which may stand for several of the array.
+pub(crate) struct Mask {
+    elements: Elements,
+    /// For each dimension of the array, slowest first: its length, and how far the mask's elements
+    /// for two neighbours along it are apart.
+    steps: Vec<(u64, u64)>,
+    /// Whether there is one for each of the array.
+    is_whole: bool,
+}
+
+impl Missing {
+    /// The mark of elements that are equal to the number `text`.
+    ///
+    /// # Errors
+    /// Fails as [`number_of`] does.
+    pub(crate) fn equal_to(text: &[u8]) -> Result<Self> {
+        number_of(text).map(Missing::Equal)
+    }
+
+    /// The mark that the elements of `mask` are, for an array of `dims`: those of a dimension of
+    /// length 1, or that `mask` lacks in front, stand for all along that dimension.
+    ///
+    /// # Errors
+    /// `Corrupt` where the dimensions do not fit.
+    pub(crate) fn marked(mask: Elements, dims: &[u64]) -> Result<Self> {
+        let unfit = || Error::corrupt("mask: its shape does not fit its array", None);
+        let lengths = mask.dims.as_deref().unwrap_or_default();
+        let lacking = dims.len().checked_sub(lengths.len()).ok_or_else(unfit)?;
+        let mut steps: Vec<_> = dims.iter().map(|&dim| (dim, 0)).collect();
+        let mut apart = 1_u64;
+        for (step, &length) in steps[lacking..].iter_mut().zip(lengths).rev() {
+            match length {
+                1 => {}
+                length if length == step.0 => step.1 = apart,
+                _ => return Err(unfit()),
+            }
+            apart = apart.saturating_mul(length);
+        }
+        Ok(Missing::Marked(Mask {
+            is_whole: *dims == *lengths,
+            elements: mask,
+            steps,
+        }))
+    }
+
+    /// Whether each of some elements of `datatype` is missing: `bytes` are those of the `count`
+    /// elements from number `first` on.
+    ///
+    /// # Errors
+    /// Fails if the mask cannot be read.
+    pub(in crate::view) fn among(
+        &self,
+        datatype: &Datatype,
+        first: u64,
+        count: u64,
+        bytes: &[u8],
+    ) -> Result<Vec<bool>> {
+        match self {
+            Missing::Equal(value) => {
+                let size = to_usize(datatype.size.into())?;
+                let elements = bytes.chunks_exact(size.max(1));
+                let is_equal = |element| is_equal(datatype, element, *value);
+                Ok(elements.map(is_equal).collect())
+            }
+            Missing::Marked(mask) => mask.among(first, count),
+        }
+    }
+}
+
+impl Mask {
+    fn among(&self, first: u64, count: u64) -> Result<Vec<bool>> {
+        let size = to_usize(self.elements.datatype.size.into())?.max(1);
+        if self.is_whole {
+            let bytes = self.elements.read(first, count)?;
+            return Ok(bytes.chunks_exact(size).map(is_set).collect());
+        }
+        let each = first..first + count;
+        each.map(|number| {
+            let bytes = self.elements.read(self.place(number), 1)?;
+            Ok(is_set(&bytes))
+        })
+        .collect()
+    }
+
+    /// The number of the mask's element for element `number` of the array.
+    fn place(&self, number: u64) -> u64 {
+        let mut rest = number;
+        let mut place = 0;
+        for (length, apart) in self.steps.iter().rev() {
+            place += rest % length * apart;
+            rest /= length;
+        }
+        place
+    }
+}
+
+/// The number that a mask's text is, as YAML writes it (`.nan`).
+///
+/// # Errors
+/// `Corrupt` where it is none.
+pub(in crate::view) fn number_of(text: &[u8]) -> Result<f64> {
+    let number = str::from_utf8(text).ok().and_then(|text| {
+        let text = text.trim();
+        let word = text.strip_prefix('.').filter(|word| *word == "nan");
+        word.unwrap_or(text).to_ascii_lowercase().parse().ok()
+    });
+    number.ok_or_else(|| Error::corrupt("mask: its text is no number", None))
+}
+
+fn is_set(element: &[u8]) -> bool {
+    element.iter().any(|&byte| byte != 0)
+}
+
+/// Whether a stored number is `value`, as its own format has that; any NaN is any other.
+fn is_equal(datatype: &Datatype, element: &[u8], value: f64) -> bool {
+    match &datatype.class {
+        Class::Integer {
+            order,
+            signed,
+            bits,
+        } => {
+            let stored = number::integer(element, *order, *signed, *bits);
+            let whole = value as i128;
+            let is_whole = whole as f64 == value;
+            is_whole
+                && match stored {
+                    Some(Integer::Signed(stored)) => stored == whole,
+                    Some(Integer::Unsigned(stored)) => i128::try_from(stored) == Ok(whole),
+                    None => false,
+                }
+        }
+        Class::Float(format) => match number::real(element, format) {
+            Some(Real::Single(stored)) => {
+                stored == value as f32 || stored.is_nan() && value.is_nan()
+            }
+            Some(Real::Double(stored) | Real::Narrow { value: stored, .. }) => {
+                stored == value || stored.is_nan() && value.is_nan()
+            }
+            Some(Real::Beyond { .. }) | None => false,
+        },
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::datatype::ByteOrder;
+    use crate::model::value::tests::int;
+    use crate::view::texts::text::Text;
+
+    fn mask(dims: &[u64], bytes: &[u8]) -> Elements {
+        Elements {
+            datatype: int(1),
+            dims: Some(dims.to_vec()),
+            content: Box::new(Text::new(bytes.to_vec())),
+        }
+    }
+
+    /// Expected: `numpy.broadcast_to(mask, (2, 3))[…]`.
+    #[test]
+    fn a_mask_stands_for_all_along_what_it_lacks() {
+        let among = |dims: &[u64], bytes: &[u8]| {
+            let missing = Missing::marked(mask(dims, bytes), &[2, 3]).unwrap();
+            missing.among(&int(1), 1, 4, &[]).unwrap()
+        };
+        assert_eq!(
+            among(&[2, 3], &[0, 1, 0, 0, 2, 0]),
+            [true, false, false, true]
+        );
+        assert_eq!(among(&[3], &[0, 1, 0]), [true, false, false, true]);
+        assert_eq!(among(&[2, 1], &[0, 1]), [false, false, true, true]);
+        assert_eq!(among(&[], &[1]), [true; 4]);
+        assert!(Missing::marked(mask(&[2], &[0, 0]), &[2, 3]).is_err());
+        assert!(Missing::marked(mask(&[1, 1, 1], &[0]), &[2, 3]).is_err());
+    }
+
+    #[test]
+    fn numbers_are_compared_as_their_format_has_them() {
+        let single = Datatype::ieee(4, ByteOrder::Little);
+        let among = |text: &str, datatype: &Datatype, bytes: &[u8]| {
+            let missing = Missing::equal_to(text.as_bytes()).unwrap();
+            missing.among(datatype, 0, 2, bytes).unwrap()
+        };
+        let bytes = [0.1_f32, f32::NAN].map(f32::to_le_bytes);
+        assert_eq!(among("0.1", &single, bytes.as_flattened()), [true, false]);
+        assert_eq!(among(".nan", &single, bytes.as_flattened()), [false, true]);
+        assert_eq!(among("-1", &int(1), &[255, 1]), [true, false]);
+        assert_eq!(among("0.5", &int(1), &[0, 1]), [false, false]);
+        assert!(Missing::equal_to(b"none").is_err());
+    }
+}

@@ -1,0 +1,188 @@
+//! Elements as NumPy's own readers make them, whatever else their bytes say.
+//!
+//! | stored | here |
+//! |---|---|
+//! | a boolean of a byte other than 0 and 1 | 1 |
+//! | a text that ends at its first NUL, and bytes behind that | zeros behind the text |
+//! | a text with blanks behind it | zeros instead |
+//!
+//! libhdf5 reads such texts into NumPy's `S` in this way. All other bytes stay, and all of a record
+//! whose members lie one over another.
+
+use crate::error::Result;
+use crate::model::datatype::{Class, Datatype, Member, StringPadding};
+use crate::model::shape::product;
+use crate::model::text::without_padding;
+use crate::view::elements::Elements;
+use crate::view::elements::converted::Converted;
+use crate::wire::to_usize;
+
+/// The same elements, each in its normal form.
+///
+/// # Errors
+/// `Limit` for an array that no file can hold.
+pub(crate) fn normal(elements: Elements) -> Result<Elements> {
+    let (Some(dims), Some(normal)) = (&elements.dims, Normal::of(&elements.datatype)) else {
+        return Ok(elements);
+    };
+    let size = u64::from(elements.datatype.size);
+    let content = Converted {
+        count: product(dims)?,
+        stored_size: size,
+        size,
+        content: elements.content,
+        conversion: move |element: &[u8], out: &mut Vec<u8>| {
+            let start = out.len();
+            out.extend_from_slice(element);
+            normal.apply(&mut out[start..]);
+        },
+    };
+    Ok(Elements {
+        content: Box::new(content),
+        ..elements
+    })
+}
+
+/// What is to be made normal in an element.
+#[derive(Debug, PartialEq, Eq)]
+enum Normal {
+    Boolean,
+    Text(StringPadding),
+    /// In each of the elements of so many bytes.
+    Each(usize, Box<Normal>),
+    /// In the fields that begin and end there.
+    Fields(Vec<(usize, usize, Normal)>),
+}
+
+impl Normal {
+    /// `None` where every element is normal.
+    fn of(datatype: &Datatype) -> Option<Self> {
+        match &datatype.class {
+            Class::Bool => Some(Normal::Boolean),
+            _ if datatype.is_boolean() => Some(Normal::Boolean),
+            Class::String { padding, .. } => {
+                let is_other = *padding != StringPadding::NullPadded;
+                is_other.then_some(Normal::Text(*padding))
+            }
+            Class::Array { base, .. } => {
+                let size = to_usize(base.size.into()).ok().filter(|&size| size > 0)?;
+                Some(Normal::Each(size, Box::new(Normal::of(base)?)))
+            }
+            Class::Compound(members) if are_apart(members) => {
+                let field = |start: u32, datatype: &Datatype| {
+                    let start = to_usize(start.into()).ok()?;
+                    let end = start.checked_add(to_usize(datatype.size.into()).ok()?)?;
+                    Some((start, end, Normal::of(datatype)?))
+                };
+                let fields = members.iter();
+                let fields = fields.filter_map(|member| field(member.offset, &member.datatype));
+                let fields: Vec<_> = fields.collect();
+                (!fields.is_empty()).then_some(Normal::Fields(fields))
+            }
+            _ => None,
+        }
+    }
+
+    fn apply(&self, element: &mut [u8]) {
+        match self {
+            Normal::Boolean => {
+                let set = element.iter().any(|&byte| byte != 0);
+                element.fill(0);
+                if let Some(first) = element.first_mut() {
+                    *first = set.into();
+                }
+            }
+            Normal::Text(padding) => {
+                let text = without_padding(element, *padding).len();
+                element[text..].fill(0);
+            }
+            Normal::Each(size, inner) => {
+                let parts = element.chunks_exact_mut(*size);
+                parts.for_each(|part| inner.apply(part));
+            }
+            Normal::Fields(fields) => {
+                for (start, end, inner) in fields {
+                    if let Some(field) = element.get_mut(*start..*end) {
+                        inner.apply(field);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether no two members lie one over another: what is made normal in one would change the other.
+fn are_apart(members: &[Member]) -> bool {
+    let place = |member: &Member| {
+        let end = member.offset.saturating_add(member.datatype.size);
+        (member.offset, end)
+    };
+    let mut places: Vec<(u32, u32)> = members.iter().map(place).collect();
+    places.sort_unstable();
+    places.is_sorted_by(|(_, end), (start, _)| end <= start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::datatype::Charset;
+    use crate::model::value::tests::{int, member, type_of};
+
+    fn text(size: u32, padding: StringPadding) -> Datatype {
+        let charset = Charset::Ascii;
+        type_of(size, Class::String { padding, charset })
+    }
+
+    fn applied(datatype: &Datatype, element: &[u8]) -> Option<Vec<u8>> {
+        let mut element = element.to_vec();
+        Normal::of(datatype)?.apply(&mut element);
+        Some(element)
+    }
+
+    /// Expected: what h5py has of such elements.
+    #[test]
+    fn elements_as_numpy_has_them() {
+        use StringPadding::{NullPadded, NullTerminated, SpacePadded};
+        let terminated = text(4, NullTerminated);
+        assert_eq!(applied(&terminated, b"a\0xy").unwrap(), b"a\0\0\0");
+        assert_eq!(applied(&terminated, b"abcd").unwrap(), b"abcd");
+        assert_eq!(applied(&text(4, SpacePadded), b"a b ").unwrap(), b"a b\0");
+        assert_eq!(applied(&text(4, NullPadded), b"a\0xy"), None);
+        let boolean = || type_of(1, Class::Bool);
+        assert_eq!(applied(&boolean(), &[2]).unwrap(), [1]);
+        let base = Box::new(boolean());
+        let both = type_of(
+            2,
+            Class::Array {
+                base,
+                dims: vec![2],
+            },
+        );
+        let members = vec![
+            member("n", 0, int(2)),
+            member("b", 2, both),
+            member("s", 5, terminated),
+        ];
+        let record = type_of(9, Class::Compound(members));
+        let made = applied(&record, b"\x02\x02\xff\0\x07ab\0c").unwrap();
+        assert_eq!(made, b"\x02\x02\x01\0\x07ab\0\0");
+        let plain = Class::Compound(vec![member("n", 0, int(2))]);
+        assert_eq!(Normal::of(&type_of(2, plain)), None);
+    }
+
+    #[test]
+    fn a_member_over_another_stays_as_it_is() {
+        let made = |offset| {
+            let text = text(4, StringPadding::NullTerminated);
+            let members = vec![member("n", offset, int(4)), member("s", 0, text)];
+            applied(
+                &type_of(8, Class::Compound(members)),
+                b"a\0xy\x01\x02\x03\x04",
+            )
+        };
+        assert_eq!(made(4).unwrap(), b"a\0\0\0\x01\x02\x03\x04");
+        for offset in 0..4 {
+            assert_eq!(made(offset), None);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The part of an array that a selector names, as its views use it.
+
+use std::sync::Arc;
+
+use crate::array::kinds::vlen::VariableLength;
+use crate::array::{CancelToken, Reader};
+use crate::error::{Error, Result};
+use crate::model::datatype::Class;
+use crate::model::selection::Selection;
+use crate::model::selector::Selector;
+use crate::model::shape::product;
+use crate::model::{Array, Container, Datatype};
+use crate::view::View;
+use crate::view::elements::Elements;
+use crate::view::elements::selected::Selected;
+use crate::view::elements::variable_length::Content;
+
+/// A part of an array.
+pub(crate) struct Part {
+    reader: Arc<Reader>,
+    selection: Selection,
+}
+
+impl Part {
+    /// The part of the array of `reader` that `selector` names.
+    ///
+    /// # Errors
+    /// `NotFound` where the array has no such part; `Limit` for an array that no file can hold.
+    pub(crate) fn new(reader: Arc<Reader>, selector: &Selector) -> Result<Self> {
+        let array = reader.array();
+        let selection = selector.select(&array.datatype, &array.shape)?;
+        Ok(Part { reader, selection })
+    }
+
+    /// The array that it is a part of.
+    pub(crate) fn array(&self) -> &Array {
+        self.reader.array()
+    }
+
+    /// Whether its elements are of variable length.
+    pub(crate) fn is_of_variable_length(&self) -> bool {
+        VariableLength::is_of(&self.selection.datatype)
+    }
+
+    /// What its elements of variable length stand for.
+    ///
+    /// # Errors
+    /// `NotFound` where they have a fixed length; `Limit` for more elements than are counted.
+    pub(crate) fn variable_length(&self, container: Arc<dyn Container>) -> Result<VariableLength> {
+        let stored = Arc::new(self.selected()?);
+        let elements = product(&self.selection.dims())?;
+        let array = VariableLength::over(stored, &self.selection.datatype, elements, container)?;
+        array.ok_or(Error::NotFound)
+    }
+
+    /// Its bytes, as the file of an array has them; those of a single element of variable length
+    /// are that element's alone. `array` is what its elements of variable length stand for; a
+    /// request that `cancel` may end finds their length.
+    ///
+    /// # Errors
+    /// Fails if an element of variable length cannot be read.
+    pub(crate) fn content(
+        self,
+        array: Option<Arc<VariableLength>>,
+        cancel: &CancelToken,
+    ) -> Result<Box<dyn View>> {
+        Ok(match array {
+            None => Box::new(self.selected()?),
+            Some(array) if self.is_element() => Box::new(Content::of_element(array)?),
+            Some(array) => Box::new(Content::new(array, cancel)?),
+        })
+    }
+
+    /// Its elements. A single sequence of variable length is the array of what it holds.
+    ///
+    /// # Errors
+    /// Fails as [`content`](Self::content) does.
+    pub(crate) fn elements(self, array: Option<Arc<VariableLength>>) -> Result<Elements> {
+        if let (Class::VariableLength(base), Some(array)) = (&self.selection.datatype.class, array)
+            && self.is_element()
+        {
+            return sequence(base, Content::of_element(array)?);
+        }
+        Ok(Elements {
+            datatype: self.selection.datatype.clone(),
+            dims: Some(self.selection.dims()),
+            content: Box::new(self.selected()?),
+        })
+    }
+
+    /// Whether it is a single element, and not an array of one.
+    fn is_element(&self) -> bool {
+        self.selection.axes.is_empty()
+    }
+
+    fn selected(&self) -> Result<Selected> {
+        Selected::new(Arc::clone(&self.reader), &self.selection)
+    }
+}
+
+/// The array that a sequence of `base` elements is.
+fn sequence(base: &Datatype, content: Content) -> Result<Elements> {
+    let bytes = content.length().unwrap_or(0);
+    let count = bytes.checked_div(base.size.into()).unwrap_or(0);
+    let whole = Selection::whole(base, &[count])?;
+    Ok(Elements {
+        dims: Some(whole.dims()),
+        datatype: whole.datatype,
+        content: Box::new(content),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Engine;
+    use crate::model::Shape;
+    use crate::model::array::{Fill, Layout, Storage};
+    use crate::model::datatype::{Charset, StringPadding};
+    use crate::model::storage::Pipeline;
+    use crate::model::value::tests::{Heap, int, member, type_of};
+
+    const TEXTS: [&str; 3] = ["zero", "a\nb", ""];
+
+    /// The part of elements of `datatype`, each of whose pointers is the number of a text.
+    fn part(datatype: Datatype, elements: &[u8], text: &str) -> Part {
+        let count = elements.len() as u64 / u64::from(datatype.size);
+        let array = Array {
+            datatype,
+            shape: Shape::fixed(vec![count]),
+            fill: Fill::Zero,
+            layout: Layout::Compact,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage: Ok(Storage::Inline(elements.into())),
+        };
+        let reader = Reader::new(&Engine::new(0, 1), Arc::new(array)).unwrap();
+        let selector = Selector::parse(text.as_bytes()).unwrap();
+        Part::new(Arc::new(reader), &selector).unwrap()
+    }
+
+    fn strings() -> Datatype {
+        let padding = StringPadding::NullTerminated;
+        let charset = Charset::Utf8;
+        type_of(1, Class::VariableString { padding, charset })
+    }
+
+    fn sequences(base: Datatype) -> Datatype {
+        type_of(1, Class::VariableLength(Box::new(base)))
+    }
+
+    fn bytes(part: Part) -> Vec<u8> {
+        let texts = TEXTS.map(|text| text.as_bytes().to_vec());
+        let array = part.variable_length(Arc::new(Heap(texts.to_vec()))).ok();
+        let content = {
+            let array = array.map(Arc::new);
+            part.content(array, &CancelToken::default()).unwrap()
+        };
+        let read = content.read_at(0, 100).unwrap();
+        assert_eq!(Some(read.len() as u64), content.length());
+        assert!(content.read_at(read.len() as u64, 1).unwrap().is_empty());
+        read.to_vec()
+    }
+
+    #[test]
+    fn strings_of_variable_length() {
+        let of = |text| bytes(part(strings(), &[0, 1, 2, 0], text));
+        assert_eq!(of("[0]"), b"zero");
+        assert_eq!(of("[1]"), b"a\nb");
+        assert_eq!(of("[2]"), b"");
+        assert_eq!(of("[1:2]"), b"a\nb\n");
+        assert_eq!(of("[::-1]"), b"zero\n\na\nb\nzero\n");
+        assert_eq!(of("[[2,0,0]]"), b"\nzero\nzero\n");
+        assert_eq!(of("[4:]"), b"");
+    }
+
+    #[test]
+    fn a_field_of_variable_length() {
+        let members = vec![member("n", 0, int(2)), member("name", 2, strings())];
+        let record = type_of(3, Class::Compound(members));
+        let of = |text| bytes(part(record.clone(), &[7, 0, 1, 8, 0, 0], text));
+        assert_eq!(of("[name]"), b"a\nb\nzero\n");
+        assert_eq!(of("[1][name]"), b"zero");
+        assert_eq!(of("[n]"), [7, 0, 8, 0]);
+    }
+
+    #[test]
+    fn a_single_sequence_is_an_array() {
+        let heap = Arc::new(Heap(vec![b"zero".to_vec()]));
+        let of = |text| {
+            let part = part(sequences(int(2)), &[0, 0], text);
+            let array = Arc::new(part.variable_length(Arc::clone(&heap) as _).unwrap());
+            part.elements(Some(array)).unwrap()
+        };
+        let one = of("[1]");
+        assert_eq!(
+            (one.datatype.clone(), one.dims.clone()),
+            (int(2), Some(vec![2]))
+        );
+        assert_eq!(&one.content.read_at(0, 9).unwrap()[..], b"zero");
+        let all = of("[:]");
+        assert_eq!((all.datatype, all.dims), (sequences(int(2)), Some(vec![2])));
+    }
+}

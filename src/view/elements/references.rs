@@ -1,0 +1,272 @@
+//! The elements of an array of references, one by one: which object each of them names.
+//!
+//! An element is known by its number in C order, and by a name made of its indices: `3`, or `1,3`
+//! in an array of two dimensions. The one element of a scalar is `0`.
+
+use crate::error::Result;
+use crate::model::datatype::{Class, ReferenceKind};
+use crate::model::shape::product;
+use crate::model::{Array, Container, Reference};
+use crate::view::elements::Elements;
+use crate::view::texts::attributes::innermost;
+use crate::wire::to_usize;
+
+/// Elements that are read at a time for a listing.
+const BLOCK: u64 = 1024;
+
+/// The elements of an array of references.
+pub(crate) struct References {
+    elements: Elements,
+    kind: ReferenceKind,
+    count: u64,
+}
+
+/// Elements that follow each other.
+#[derive(Default)]
+pub(crate) struct Block {
+    first: u64,
+    bytes: Vec<u8>,
+    size: usize,
+}
+
+impl References {
+    /// Whether an array is of references as a whole.
+    pub(crate) fn is_made_of(array: &Array) -> bool {
+        matches!(innermost(&array.datatype).class, Class::Reference(_))
+    }
+
+    /// The references in `elements`; `None` where these are anything else.
+    ///
+    /// # Errors
+    /// `Limit` for more elements than can be counted.
+    pub(crate) fn new(elements: Elements) -> Result<Option<Self>> {
+        let Class::Reference(kind) = elements.datatype.class else {
+            return Ok(None);
+        };
+        let count = elements.dims.as_deref().map_or(Ok(0), product)?;
+        Ok(Some(References {
+            elements,
+            kind,
+            count,
+        }))
+    }
+
+    fn dims(&self) -> &[u64] {
+        self.elements.dims.as_deref().unwrap_or_default()
+    }
+
+    /// The name of element `number`.
+    pub(crate) fn name(&self, number: u64) -> Vec<u8> {
+        let mut rest = number;
+        let along = self.dims().iter().rev().map(|&dim| {
+            let index = rest % dim.max(1);
+            rest /= dim.max(1);
+            index.to_string()
+        });
+        let mut indices: Vec<String> = along.collect();
+        indices.reverse();
+        match indices.is_empty() {
+            true => b"0".to_vec(),
+            false => indices.join(",").into_bytes(),
+        }
+    }
+
+    /// The number of the element that is called `name`; the reverse of [`name`](Self::name).
+    pub(crate) fn number(&self, name: &[u8]) -> Option<u64> {
+        let indices = std::str::from_utf8(name).ok()?.split(',');
+        let indices: Vec<u64> = indices
+            .map(|index| index.parse().ok())
+            .collect::<Option<_>>()?;
+        let number =
+            indices
+                .iter()
+                .zip(self.dims())
+                .try_fold(0_u64, |number, (&index, &dim)| {
+                    let is_in = index < dim;
+                    is_in.then(|| number.checked_mul(dim)?.checked_add(index))?
+                })?;
+        (number < self.count && self.name(number) == name).then_some(number)
+    }
+
+    /// The target of element `number`.
+    ///
+    /// # Errors
+    /// Fails if the element, or what it points to, cannot be read.
+    pub(crate) fn target(&self, container: &dyn Container, number: u64) -> Result<Reference> {
+        let element = self.elements.read(number, 1)?;
+        container.reference(self.kind, &element)
+    }
+
+    /// Elements at or after `first`, without those before them that are known to be null; `None`
+    /// where there are no more.
+    ///
+    /// # Errors
+    /// Fails if the elements cannot be read.
+    pub(crate) fn block(&self, first: u64) -> Result<Option<Block>> {
+        let size = u64::from(self.elements.datatype.size).max(1);
+        let start = first.saturating_mul(size);
+        // What is not stored is zero, and so null.
+        let Some(data) = self.elements.content.data_at(start)? else {
+            return Ok(None);
+        };
+        let first = data / size;
+        let count = self.count.saturating_sub(first).min(BLOCK);
+        if count == 0 {
+            return Ok(None);
+        }
+        Ok(Some(Block {
+            first,
+            bytes: self.elements.read(first, count)?.into_vec(),
+            size: to_usize(size)?,
+        }))
+    }
+
+    /// Whether an element, of a block, names an object of this file or of another. One that cannot
+    /// be followed does: following it alone will tell why.
+    pub(crate) fn names_an_object(&self, container: &dyn Container, element: &[u8]) -> bool {
+        let target = container.reference(self.kind, element);
+        target.as_ref().map_or(true, is_object)
+    }
+}
+
+impl Block {
+    /// Number and bytes of the first element at or after number `at`.
+    pub(crate) fn element_from(&self, at: u64) -> Option<(u64, &[u8])> {
+        let number = at.max(self.first);
+        let place = to_usize(number - self.first).ok()?;
+        let mut elements = self.bytes.chunks_exact(self.size.max(1));
+        Some((number, elements.nth(place)?))
+    }
+}
+
+/// Whether a reference is to an object, be it there or not, and neither null nor to an attribute.
+pub(crate) fn is_object(reference: &Reference) -> bool {
+    match reference {
+        Reference::Object(_)
+        | Reference::Region(_)
+        | Reference::Dangling(_)
+        | Reference::External { .. } => true,
+        Reference::Null | Reference::Attribute { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::value::tests::{Heap, type_of};
+    use crate::model::{Datatype, NodeId};
+    use crate::view::texts::text::Text;
+
+    fn references(dims: &[u64], bytes: &[u8]) -> References {
+        let elements = Elements {
+            datatype: type_of(1, Class::Reference(ReferenceKind::Object)),
+            dims: Some(dims.to_vec()),
+            content: Box::new(Text::new(bytes.to_vec())),
+        };
+        References::new(elements).unwrap().unwrap()
+    }
+
+    fn elements(block: &Block) -> impl Iterator<Item = (u64, &[u8])> {
+        (block.first..).map_while(|at| block.element_from(at))
+    }
+
+    #[test]
+    fn an_element_is_called_by_its_indices() {
+        let matrix = references(&[3, 10], &[0; 30]);
+        assert_eq!(matrix.name(0), b"0,0");
+        assert_eq!(matrix.name(29), b"2,9");
+        for number in 0..30 {
+            assert_eq!(matrix.number(&matrix.name(number)), Some(number));
+        }
+        let outside = [
+            "3,0", "0,10", "0", "1,1,1", "01,1", "+1,1", "1,", "", "-1,0", "1, 1",
+        ];
+        for name in outside {
+            assert_eq!(matrix.number(name.as_bytes()), None, "{name}");
+        }
+        let scalar = references(&[], &[0]);
+        assert_eq!(
+            (scalar.name(0), scalar.number(b"0")),
+            (b"0".to_vec(), Some(0))
+        );
+        assert_eq!(scalar.number(b"1"), None);
+        assert_eq!(references(&[2, 0], &[]).number(b"0,0"), None);
+        let last = references(&[1 << 40, 1 << 22], &[]);
+        assert_eq!(last.number(b"1099511627775,4194303"), Some((1 << 62) - 1));
+    }
+
+    #[test]
+    fn a_target_is_read_alone() {
+        let list = references(&[3], &[7, 0, 9]);
+        let heap = Heap(vec![]);
+        let target = |number| list.target(&heap, number);
+        assert_eq!(target(0), Ok(Reference::Object(NodeId::of(7))));
+        assert_eq!(target(1), Ok(Reference::Null));
+        assert!(target(3).is_err(), "there is no fourth");
+    }
+
+    #[test]
+    fn null_references_and_those_to_attributes_name_no_object() {
+        let heap = Heap(vec![]);
+        let named = |kind, bytes: &[u8]| {
+            let list = References {
+                kind,
+                ..references(&[bytes.len() as u64], bytes)
+            };
+            let block = list.block(0).unwrap().unwrap();
+            let elements = elements(&block);
+            let named = elements.filter(|(_, element)| list.names_an_object(&heap, element));
+            named.map(|(number, _)| number).collect::<Vec<_>>()
+        };
+        assert_eq!(named(ReferenceKind::Object, &[0, 5, 0, 6]), [1, 3]);
+        assert_eq!(named(ReferenceKind::Region, &[5, 0]), [0]);
+        // In the container of tests, 1 is a reference to an attribute, 2 one to another file.
+        assert_eq!(named(ReferenceKind::Standard, &[0, 1, 2]), [2]);
+    }
+
+    #[test]
+    fn blocks_end_where_the_elements_do() {
+        let list = references(&[2 * BLOCK + 1], &vec![1; 2 * BLOCK as usize + 1]);
+        let lengths = |first| {
+            list.block(first)
+                .unwrap()
+                .map(|block| elements(&block).count())
+        };
+        assert_eq!(lengths(0), Some(BLOCK as usize));
+        assert_eq!(lengths(2 * BLOCK), Some(1));
+        assert_eq!(lengths(2 * BLOCK + 1), None);
+        assert_eq!(lengths(u64::MAX), None);
+    }
+
+    #[test]
+    fn only_whole_elements_that_are_references_count() {
+        let array = |class| {
+            let base = Box::new(type_of(8, class));
+            let datatype = type_of(
+                16,
+                Class::Array {
+                    base,
+                    dims: vec![2],
+                },
+            );
+            is_made_of(&datatype)
+        };
+        assert!(array(Class::Reference(ReferenceKind::Object)));
+        assert!(!array(Class::Bool));
+    }
+
+    fn is_made_of(datatype: &Datatype) -> bool {
+        use crate::model::Shape;
+        use crate::model::array::{Fill, Layout, Storage};
+        use crate::model::storage::Pipeline;
+        References::is_made_of(&Array {
+            datatype: datatype.clone(),
+            shape: Shape::fixed(vec![3]),
+            fill: Fill::Zero,
+            layout: Layout::Compact,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage: Ok(Storage::Fill),
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! The strings or sequences of a variable-length array, one after another; and where each begins.
+
+use std::sync::{Arc, Mutex};
+
+use crate::array::kinds::vlen::{ElementStart, VariableLength};
+use crate::array::{Bytes, CancelToken};
+use crate::error::Result;
+use crate::memory::lock::lock;
+use crate::view::View;
+use crate::wire::to_usize;
+
+/// Strings with their line feeds, or the elements of sequences.
+pub(crate) struct Content {
+    array: Arc<VariableLength>,
+    length: u64,
+    place: Mutex<ElementStart>,
+}
+
+impl Content {
+    /// The content of `array`; its length is found here, if it is not known yet, for a request
+    /// that `cancel` may end.
+    ///
+    /// # Errors
+    /// Fails if an element cannot be read.
+    pub(crate) fn new(array: Arc<VariableLength>, cancel: &CancelToken) -> Result<Self> {
+        let length = array.length(cancel)?;
+        Ok(Content {
+            array,
+            length,
+            place: Mutex::default(),
+        })
+    }
+
+    /// The one element of `array` alone, a string without its line feed.
+    ///
+    /// # Errors
+    /// Fails as [`new`](Self::new) does.
+    pub(crate) fn of_element(array: Arc<VariableLength>) -> Result<Self> {
+        let separator = array.separator();
+        let content = Content::new(array, &CancelToken::default())?;
+        Ok(Content {
+            length: content.length.saturating_sub(separator),
+            ..content
+        })
+    }
+}
+
+impl View for Content {
+    fn length(&self) -> Option<u64> {
+        Some(self.length)
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.array.weight()
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        let left = to_usize(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let mut place = *lock(&self.place);
+        let bytes = self.array.read(offset, length.min(left), &mut place)?;
+        *lock(&self.place) = place;
+        Ok(bytes.into())
+    }
+}
+
+/// Where each element begins in the content, and where the last one ends: 64-bit little-endian
+/// numbers.
+pub(crate) struct Offsets {
+    array: Arc<VariableLength>,
+}
+
+/// Bytes of one number.
+const NUMBER: u64 = 8;
+
+impl Offsets {
+    /// The offsets into the content of `array`.
+    pub(crate) fn new(array: Arc<VariableLength>) -> Self {
+        Offsets { array }
+    }
+
+    /// Bytes of all numbers.
+    pub(crate) fn size(array: &VariableLength) -> u64 {
+        (array.elements() + 1) * NUMBER
+    }
+}
+
+impl View for Offsets {
+    fn length(&self) -> Option<u64> {
+        Some(Self::size(&self.array))
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.array.weight()
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(offset, length, &CancelToken::default())
+    }
+
+    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        let end = offset
+            .saturating_add(length as u64)
+            .min(Self::size(&self.array));
+        if offset >= end {
+            return Ok(Bytes::from(Vec::new()));
+        }
+        let first = offset / NUMBER;
+        let offsets = self
+            .array
+            .offsets(first, end.div_ceil(NUMBER) - first, cancel)?;
+        let mut bytes: Vec<u8> = offsets
+            .iter()
+            .flat_map(|offset| offset.to_le_bytes())
+            .collect();
+        bytes.drain(..(offset - first * NUMBER) as usize);
+        bytes.truncate((end - offset) as usize);
+        Ok(bytes.into())
+    }
+}

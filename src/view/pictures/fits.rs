@@ -1,0 +1,132 @@
+//! A FITS file: an image, or a table of records.
+//!
+//! FITS Standard, version 4.0. A header is cards of 80 characters ([`cards`]); data follows in
+//! big-endian numbers. Header and data each fill blocks of 2880 bytes. An array of numbers is an
+//! image in the primary unit, the array's last axis first (`NAXIS1`). Records are a binary table
+//! (7.3) behind an empty primary unit: a row for each element, a column for each field
+//! ([`mod@column`]). Unsigned numbers, and signed bytes, are stored less the number that `BZERO` or
+//! `TZEROn` holds (5.2.5, Table 19).
+
+pub(crate) mod attributes;
+pub(crate) mod cards;
+pub(crate) mod column;
+pub(crate) mod group;
+mod number;
+
+use crate::error::Result;
+use crate::model::datatype::Class;
+use crate::model::shape::product;
+use crate::model::{Array, Datatype};
+use crate::view::View;
+use crate::view::elements::converted::Converted;
+use crate::view::elements::normal::normal;
+use crate::view::elements::{Elements, as_numpy_has_it, opened};
+use crate::view::pictures::fits::cards::Cards;
+use crate::view::pictures::fits::column::Columns;
+use crate::view::pictures::fits::number::{Number, Record};
+use crate::view::pictures::framed::Framed;
+use crate::view::pictures::image::Pixel;
+
+/// Bytes of a block.
+const BLOCK: u64 = 2880;
+
+/// The file of `elements`, with the cards of their attributes; `None` where FITS has no such data.
+///
+/// # Errors
+/// `Limit` where it has more bytes than a file can.
+pub(crate) fn file(elements: Elements, attributes: &Cards) -> Result<Option<Framed>> {
+    match Kind::of(&elements.datatype, elements.dims.as_deref()) {
+        Some(Kind::Image(pixel)) => image(pixel, elements, attributes).map(Some),
+        Some(Kind::Table(columns)) => table(&columns, elements, attributes).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Whether an array has such a file.
+///
+/// # Errors
+/// `Limit` for an array that no file can hold.
+pub(crate) fn is_of(array: &Array) -> Result<bool> {
+    let (datatype, dims) = opened(&array.datatype, &array.shape)?;
+    Ok(Kind::of(&datatype, dims.as_deref()).is_some())
+}
+
+/// What an array is in FITS.
+enum Kind {
+    Image(Pixel),
+    Table(Columns),
+}
+
+impl Kind {
+    fn of(datatype: &Datatype, dims: Option<&[u64]>) -> Option<Self> {
+        let dims = dims?;
+        if let Some(pixel) = Pixel::of(datatype) {
+            return (!dims.is_empty()).then_some(Kind::Image(pixel));
+        }
+        let datatype = as_numpy_has_it(datatype);
+        let is_record = matches!(datatype.class, Class::Compound(_) | Class::Complex(_));
+        let columns = is_record.then(|| Columns::of(&datatype))?;
+        columns.map(Kind::Table)
+    }
+}
+
+fn image(pixel: Pixel, elements: Elements, attributes: &Cards) -> Result<Framed> {
+    let elements = normal(elements)?;
+    let dims = elements.dims.unwrap_or_default();
+    let number = Number::of(pixel);
+    let mut cards = Cards::default();
+    cards.logical("SIMPLE", true);
+    cards.integer("BITPIX", number.bits());
+    cards.axes(dims.iter().rev().copied());
+    cards.logical("EXTEND", true);
+    if let Some(zero) = number.zero() {
+        cards.integer("BSCALE", 1);
+        cards.integer("BZERO", zero);
+    }
+    cards.append(attributes);
+    let count = product(&dims)?;
+    let size = number.size();
+    let content = match number.is_as_stored() {
+        true => elements.content,
+        false => converted(elements.content, Record::of(number), count),
+    };
+    let bytes = count.saturating_mul(size);
+    Framed::new(cards.header(), content, bytes, BLOCK)
+}
+
+fn table(columns: &Columns, elements: Elements, attributes: &Cards) -> Result<Framed> {
+    let rows = product(&elements.dims.unwrap_or_default())?;
+    let record = columns.record(elements.datatype.size);
+    let width = record.size();
+    let header = table_header(&columns.cards(), width, rows, attributes);
+    let content = converted(elements.content, record, rows);
+    Framed::new(header, content, rows.saturating_mul(width), BLOCK)
+}
+
+/// The headers of a table whose columns have the cards `columns`.
+fn table_header(columns: &Cards, width: u64, rows: u64, attributes: &Cards) -> Vec<u8> {
+    let mut primary = Cards::default();
+    primary.logical("SIMPLE", true);
+    primary.integer("BITPIX", 8);
+    primary.axes([]);
+    primary.logical("EXTEND", true);
+    let mut cards = Cards::default();
+    cards.text("XTENSION", b"BINTABLE");
+    cards.integer("BITPIX", 8);
+    cards.axes([width, rows]);
+    cards.integer("PCOUNT", 0);
+    cards.integer("GCOUNT", 1);
+    cards.append(columns);
+    cards.append(attributes);
+    [primary.header(), cards.header()].concat()
+}
+
+fn converted(content: Box<dyn View>, record: Record, count: u64) -> Box<dyn View> {
+    Box::new(Converted {
+        content,
+        count,
+        stored_size: record.stored_size(),
+        size: record.size(),
+        conversion: record,
+    })
+}

@@ -1,0 +1,302 @@
+//! Attributes as the cards of a FITS header, where they fit the standard.
+//!
+//! An attribute fits if its name in capitals is a keyword (up to 8 of `A` to `Z`, `0` to `9`, `-`
+//! and `_`) that says nothing of the data's structure, and its value is one number, boolean or text
+//! of printable characters. Of names that differ in capitals alone, the first counts. For ASDF, the
+//! scalars of the nearest mapping `meta` are such values.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use crate::error::{Result, if_lasting};
+use crate::limits;
+use crate::model::attribute::AttributeContent;
+use crate::model::datatype::Class;
+use crate::model::number::is_computable;
+use crate::model::paths::resolve;
+use crate::model::value::{Context, ValueWriter};
+use crate::model::{Container, LinkTarget, NodeId, NodeKind, Scalar, ScalarValue};
+use crate::view::pictures::fits::cards::Cards;
+
+/// Keywords that say how the data is stored.
+const RESERVED: [&str; 23] = [
+    "SIMPLE", "XTENSION", "BITPIX", "NAXIS", "EXTEND", "END", "PCOUNT", "GCOUNT", "GROUPS",
+    "TFIELDS", "THEAP", "BSCALE", "BZERO", "BLANK", "CONTINUE", "COMMENT", "HISTORY", "CHECKSUM",
+    "DATASUM", "ZHECKSUM", "ZDATASUM", "INHERIT", "LONGSTRN",
+];
+
+/// Keywords that do so with a number behind them.
+const NUMBERED: [&str; 12] = [
+    "NAXIS", "TFORM", "TTYPE", "TUNIT", "TSCAL", "TZERO", "TNULL", "TDISP", "TDIM", "PTYPE",
+    "PSCAL", "PZERO",
+];
+
+/// A value of a card.
+#[derive(Debug, PartialEq)]
+enum Value {
+    Logical(bool),
+    /// The text of a number.
+    Number(String),
+    Text(Vec<u8>),
+}
+
+/// The cards of the attributes of `node`, which stands at `path`.
+///
+/// # Errors
+/// Fails if they cannot be read now; those that are damaged have no card.
+pub(crate) fn cards(container: &dyn Container, node: NodeId, path: &[u8]) -> Result<Cards> {
+    let mut found = Found::default();
+    match container.extras() {
+        None => attributes(container, node, &mut found)?,
+        Some(_) => {
+            if let Some(meta) = meta(container, path)? {
+                scalars(container, meta, &mut found)?;
+            }
+        }
+    }
+    Ok(found.cards)
+}
+
+#[derive(Default)]
+struct Found {
+    cards: Cards,
+    keywords: HashSet<String>,
+}
+
+impl Found {
+    fn is_full(&self) -> bool {
+        self.cards.count() >= limits::FITS_CARDS
+    }
+
+    /// Adds a card, if the name and the value fit.
+    fn add(&mut self, name: &[u8], value: Option<Value>) {
+        let Some((keyword, value)) = keyword(name).zip(value) else {
+            return;
+        };
+        if self.is_full() || !self.keywords.insert(keyword.clone()) {
+            return;
+        }
+        match value {
+            Value::Logical(value) => self.cards.logical(&keyword, value),
+            Value::Number(text) => self.cards.fixed(&keyword, text),
+            Value::Text(text) => self.cards.text(&keyword, &text),
+        }
+    }
+}
+
+fn attributes(container: &dyn Container, node: NodeId, found: &mut Found) -> Result<()> {
+    let mut outcome = Ok(());
+    let listed = container.attributes(node, &mut |attribute| {
+        if keyword(&attribute.name).is_none() {
+            return ControlFlow::Continue(());
+        }
+        let content = attribute
+            .content
+            .and_then(|content| value(container, &content));
+        match if_lasting(content) {
+            Ok(value) => found.add(&attribute.name, value.flatten()),
+            Err(error) => outcome = Err(error),
+        }
+        match found.is_full() || outcome.is_err() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    outcome?;
+    if_lasting(listed).map(|_| ())
+}
+
+/// The nearest mapping `meta` of those beside the object at `path` and above.
+fn meta(container: &dyn Container, path: &[u8]) -> Result<Option<NodeId>> {
+    let mut path = path;
+    while let Some(end) = path.iter().rposition(|&byte| byte == b'/') {
+        path = &path[..end];
+        let name = [path, b"/meta"].concat();
+        let found = if_lasting(resolve(container, container.root(), &name))?.flatten();
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+fn scalars(container: &dyn Container, meta: NodeId, found: &mut Found) -> Result<()> {
+    let mut links = container.links(meta)?;
+    let mut left = limits::FITS_CARDS;
+    while let Some(link) = links.next()?.filter(|_| left > 0) {
+        left -= 1;
+        let LinkTarget::Hard(node) = link.target else {
+            continue;
+        };
+        if keyword(&link.name).is_none() {
+            continue;
+        }
+        if let Some(node) = if_lasting(container.node(node))?
+            && let NodeKind::Scalar(scalar) = &node.kind
+        {
+            found.add(&link.name, of_scalar(scalar));
+        }
+    }
+    Ok(())
+}
+
+/// The keyword that a name is; `None` where it is none, or one of the data's structure.
+fn keyword(name: &[u8]) -> Option<String> {
+    let name = std::str::from_utf8(name).ok()?.to_ascii_uppercase();
+    let is_of_it = |byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_');
+    let fits = (1..=8).contains(&name.len()) && name.bytes().all(is_of_it);
+    let stem = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
+    let is_numbered = stem.len() < name.len() && NUMBERED.contains(&stem);
+    (fits && !is_numbered && !RESERVED.contains(&&*name)).then_some(name)
+}
+
+/// The value of an attribute; `None` where FITS has no such value.
+fn value(container: &dyn Container, content: &AttributeContent) -> Result<Option<Value>> {
+    let datatype = &content.datatype;
+    let has_value = match &datatype.class {
+        Class::Integer { .. } | Class::Enumeration { .. } | Class::Bool => datatype.size <= 8,
+        Class::Float(format) => is_computable(format),
+        Class::String { .. } | Class::VariableString { .. } => true,
+        _ => false,
+    };
+    if !has_value || content.shape.elements()? != 1 {
+        return Ok(None);
+    }
+    let writer = ValueWriter::new(datatype)?;
+    let element = content.elements.get(..writer.size()).unwrap_or_default();
+    let most = limits::FITS_CARDS * super::cards::CARD;
+    let mut text = Vec::new();
+    writer.text(
+        element,
+        &Context::new(container, &|_| Ok(None), most),
+        &mut text,
+    )?;
+    Ok(match datatype.class {
+        _ if datatype.is_boolean() || datatype.class == Class::Bool => {
+            Some(Value::Logical(element != [0]))
+        }
+        Class::Integer { .. } | Class::Float(_) => number(&text),
+        _ => printable(text),
+    })
+}
+
+fn of_scalar(scalar: &Scalar) -> Option<Value> {
+    match &scalar.value {
+        ScalarValue::Bool(value) => Some(Value::Logical(*value)),
+        ScalarValue::Int(_) | ScalarValue::Float(_) => {
+            let mut text = Vec::new();
+            scalar.write_json(&mut text);
+            number(&text)
+        }
+        ScalarValue::Timestamp | ScalarValue::String => printable(scalar.text.clone().into_bytes()),
+        ScalarValue::Null | ScalarValue::Binary => None,
+    }
+}
+
+/// A finite number of 64 bits.
+fn number(text: &[u8]) -> Option<Value> {
+    let text = std::str::from_utf8(text).ok()?;
+    let is_one = match text.contains(['.', 'e']) {
+        true => text.parse::<f64>().is_ok_and(f64::is_finite),
+        false => text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok(),
+    };
+    is_one.then(|| Value::Number(text.replace('e', "E")))
+}
+
+/// A text of printable characters that is no longer than the cards may be.
+fn printable(text: Vec<u8>) -> Option<Value> {
+    let is_short = text.len() <= limits::FITS_TEXT;
+    let is_printable = text.iter().all(|byte| matches!(byte, b' '..=b'~'));
+    (is_short && is_printable).then_some(Value::Text(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Shape;
+    use crate::model::datatype::{Charset, Datatype, StringPadding};
+    use crate::model::value::tests::{Heap, int, type_of};
+
+    #[test]
+    fn names_that_are_keywords() {
+        let keyword = |name: &str| keyword(name.as_bytes());
+        assert_eq!(keyword("units").as_deref(), Some("UNITS"));
+        assert_eq!(keyword("DATE-OBS").as_deref(), Some("DATE-OBS"));
+        assert_eq!(keyword("CRVAL1").as_deref(), Some("CRVAL1"));
+        for name in ["", "exposure time", "nine_char", "größe", "a.b"] {
+            assert_eq!(keyword(name), None, "{name}");
+        }
+        for name in ["NAXIS", "naxis2", "TFORM12", "End", "bzero", "COMMENT"] {
+            assert_eq!(keyword(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_fit() {
+        let number = |text: &str| match number(text.as_bytes()) {
+            Some(Value::Number(text)) => Some(text),
+            _ => None,
+        };
+        assert_eq!(number("-7").as_deref(), Some("-7"));
+        assert_eq!(number("1e+300").as_deref(), Some("1E+300"));
+        assert_eq!(
+            number("18446744073709551615").as_deref(),
+            Some("18446744073709551615")
+        );
+        for text in [
+            "nan",
+            "-inf",
+            "0x1.8p+16000",
+            "18446744073709551616",
+            "1e400",
+        ] {
+            assert_eq!(number(text), None, "{text}");
+        }
+    }
+
+    fn of(datatype: Datatype, dims: &[u64], elements: &[u8]) -> Option<Value> {
+        let content = AttributeContent {
+            datatype,
+            shape: Shape::fixed(dims.to_vec()),
+            elements: elements.into(),
+        };
+        value(&Heap(Vec::new()), &content).unwrap()
+    }
+
+    #[test]
+    fn attributes_of_one_value_fit() {
+        let text = type_of(
+            4,
+            Class::String {
+                padding: StringPadding::NullPadded,
+                charset: Charset::Utf8,
+            },
+        );
+        let of_text = |elements| of(text.clone(), &[], elements);
+        assert_eq!(of_text(b"ab\0\0"), Some(Value::Text(b"ab".to_vec())));
+        assert_eq!(of_text("aé\0".as_bytes()), None);
+        assert_eq!(of_text(b"a\nb\0"), None);
+        let seven = || Some(Value::Number("7".to_owned()));
+        assert_eq!(of(int(2), &[1, 1], &[7, 0]), seven());
+        assert_eq!(of(int(2), &[2], &[7, 0, 8, 0]), None);
+        assert_eq!(of(int(2), &[0], &[]), None);
+        assert_eq!(
+            of(type_of(1, Class::Bool), &[], &[1]),
+            Some(Value::Logical(true))
+        );
+    }
+
+    #[test]
+    fn the_cards_of_a_header_are_bounded() {
+        let mut found = Found::default();
+        for number in 0..=limits::FITS_CARDS {
+            found.add(format!("A{number}").as_bytes(), Some(Value::Logical(true)));
+        }
+        assert_eq!(found.cards.count(), limits::FITS_CARDS);
+        assert_eq!(printable(vec![b'x'; limits::FITS_TEXT + 1]), None);
+        let mut found = Found::default();
+        found.add(b"gain", Some(Value::Logical(true)));
+        found.add(b"GAIN", Some(Value::Logical(false)));
+        assert_eq!(found.cards.count(), 1);
+    }
+}

@@ -1,0 +1,299 @@
+//! The columns of a binary table (FITS 4.0, 7.3): one for each field of a record.
+//!
+//! | field | column |
+//! |---|---|
+//! | integer, float, boolean | `B`, `I`, `J`, `K`, `E`, `D`, `L` |
+//! | complex number | `C`, `M` |
+//! | string of fixed length | `A` |
+//! | opaque | `B`, its bytes |
+//! | array of these | the same, repeated, with `TDIMn` |
+//! | record within the record | columns of its own, `a.b` |
+//!
+//! Fields of other types have no column.
+
+use crate::limits;
+use crate::model::Datatype;
+use crate::model::datatype::{ByteOrder, Class, StringPadding};
+use crate::view::pictures::fits::cards::Cards;
+use crate::view::pictures::fits::number::{Form, Number, Record, Values};
+use crate::view::pictures::image::{Kind, Pixel};
+use crate::wire::to_usize;
+
+/// The columns of the elements of an array.
+#[derive(Debug)]
+pub(super) struct Columns(Vec<Column>);
+
+/// A column whose values are stored somewhere in a record.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    name: Vec<u8>,
+    pub(super) values: Values,
+    /// The letter of its type.
+    code: char,
+    /// How many values a row has.
+    repeat: u64,
+    /// Its dimensions, the fastest first; none for a single value or list.
+    dims: Vec<u64>,
+    zero: Option<i128>,
+}
+
+impl Columns {
+    /// Those of elements of `datatype`, which NumPy has; `None` where they have none, or too many.
+    pub(super) fn of(datatype: &Datatype) -> Option<Self> {
+        let is_short = u64::from(datatype.size) <= limits::TEXT_ELEMENT_BYTES;
+        let mut columns = Vec::new();
+        add(datatype, b"", 0, &mut columns);
+        let is_table = (1..=limits::FITS_COLUMNS).contains(&columns.len());
+        (is_short && is_table).then_some(Columns(columns))
+    }
+
+    pub(super) fn cards(&self) -> Cards {
+        cards(self.0.iter().map(Column::description))
+    }
+
+    /// A row, of a record of so many bytes.
+    pub(super) fn record(&self, stored_size: u32) -> Record {
+        let values = self.0.iter().map(|column| column.values.clone());
+        let stored_size = to_usize(stored_size.into()).unwrap_or(usize::MAX);
+        Record::new(values.collect(), stored_size)
+    }
+}
+
+/// What the header says of a column.
+pub(super) struct Description {
+    pub(super) name: Vec<u8>,
+    /// `TFORMn`.
+    pub(super) form: String,
+    dims: Vec<u64>,
+    zero: Option<i128>,
+}
+
+impl Description {
+    /// Texts of so many bytes, or bytes where a text has characters that FITS has not.
+    pub(super) fn text(name: &[u8], width: usize, is_ascii: bool) -> Self {
+        let code = if is_ascii { 'A' } else { 'B' };
+        Description {
+            name: name.to_vec(),
+            form: format!("{width}{code}"),
+            dims: Vec::new(),
+            zero: None,
+        }
+    }
+}
+
+/// The cards of a table's columns.
+pub(super) fn cards(columns: impl ExactSizeIterator<Item = Description>) -> Cards {
+    let mut cards = Cards::default();
+    cards.fixed("TFIELDS", columns.len());
+    for (number, column) in columns.enumerate() {
+        let keyword = |name: &str| format!("{name}{}", number + 1);
+        cards.text(&keyword("TTYPE"), &printable(&column.name));
+        cards.text(&keyword("TFORM"), column.form.as_bytes());
+        if !column.dims.is_empty() {
+            let dims: Vec<String> = column.dims.iter().map(u64::to_string).collect();
+            cards.text(&keyword("TDIM"), format!("({})", dims.join(",")).as_bytes());
+        }
+        if let Some(zero) = column.zero {
+            cards.integer(&keyword("TSCAL"), 1);
+            cards.integer(&keyword("TZERO"), zero);
+        }
+    }
+    cards
+}
+
+/// A name of the characters that a card may have.
+fn printable(name: &[u8]) -> Vec<u8> {
+    let shown = |&byte: &u8| match byte {
+        b' '..=b'~' => byte,
+        _ => b'_',
+    };
+    name.iter().map(shown).collect()
+}
+
+impl Column {
+    /// The column of a value of `datatype` at `offset` of a record; `None` where it has none.
+    pub(super) fn of(name: &[u8], datatype: &Datatype, offset: u64) -> Option<Self> {
+        let (base, dims) = match &datatype.class {
+            Class::Array { base, dims } => {
+                let dims = dims.iter().rev().map(|&dim| u64::from(dim));
+                (&**base, dims.collect())
+            }
+            _ => (datatype, Vec::new()),
+        };
+        let size = u64::from(base.size);
+        let count = dims
+            .iter()
+            .try_fold(1, |count: u64, &dim| count.checked_mul(dim))?;
+        let (form, code, each) = form(base)?;
+        let values = Values {
+            offset: to_usize(offset).ok()?,
+            length: to_usize(size.checked_mul(count)?).ok()?,
+            form,
+        };
+        let zero = match form {
+            Form::Numbers(number) => number.zero(),
+            _ => None,
+        };
+        // The bytes of a text count as values.
+        let inner = (each > 1 && !dims.is_empty()).then_some(each);
+        let dims: Vec<u64> = inner.into_iter().chain(dims).collect();
+        Some(Column {
+            name: if name.is_empty() { b"value" } else { name }.to_vec(),
+            values,
+            code,
+            repeat: count.checked_mul(each)?,
+            dims: if dims.len() > 1 { dims } else { Vec::new() },
+            zero,
+        })
+    }
+
+    /// Whether it is one of single floats.
+    pub(super) fn is_float(&self) -> bool {
+        self.repeat == 1 && matches!(self.code, 'E' | 'D')
+    }
+
+    pub(super) fn description(&self) -> Description {
+        Description {
+            name: self.name.clone(),
+            form: format!("{}{}", self.repeat, self.code),
+            dims: self.dims.clone(),
+            zero: self.zero,
+        }
+    }
+}
+
+/// Appends the columns of a value of `datatype` at `offset` of a record.
+fn add(datatype: &Datatype, name: &[u8], offset: u64, columns: &mut Vec<Column>) {
+    if columns.len() > limits::FITS_COLUMNS {
+        return;
+    }
+    let Class::Compound(members) = &datatype.class else {
+        columns.extend(Column::of(name, datatype, offset));
+        return;
+    };
+    for member in members {
+        let name = match name {
+            b"" => member.name.clone(),
+            _ => [name, b".", &member.name].concat(),
+        };
+        let offset = offset.saturating_add(member.offset.into());
+        add(&member.datatype, &name, offset, columns);
+    }
+}
+
+/// How values of a type are written, the letter of the type, and how many of it a value has.
+fn form(datatype: &Datatype) -> Option<(Form, char, u64)> {
+    let size = u64::from(datatype.size);
+    let width = to_usize(size).ok().filter(|&width| width > 0)?;
+    if let Some(pixel) = Pixel::of(datatype) {
+        return Some(match (pixel.kind, pixel.bytes) {
+            (Kind::Boolean, _) => (Form::Logicals, 'L', 1),
+            _ => (Form::Numbers(Number::of(pixel)), letter(pixel), 1),
+        });
+    }
+    match &datatype.class {
+        Class::Complex(part) => {
+            let pixel = Pixel::of(part).filter(|pixel| pixel.kind == Kind::Float)?;
+            let code = if pixel.bytes == 8 { 'M' } else { 'C' };
+            Some((Form::Numbers(Number::of(pixel)), code, 1))
+        }
+        Class::String { padding, .. } => {
+            let ends_at_nul = *padding == StringPadding::NullTerminated;
+            Some((Form::Text { ends_at_nul, width }, 'A', size))
+        }
+        Class::Ucs4(order) => {
+            let is_big_endian = *order == ByteOrder::Big;
+            let form = Form::Ucs4 {
+                is_big_endian,
+                width,
+            };
+            Some((form, 'A', size))
+        }
+        Class::Opaque { .. } => Some((Form::Bytes, 'B', size)),
+        _ => None,
+    }
+}
+
+fn letter(pixel: Pixel) -> char {
+    match (pixel.kind, pixel.bytes) {
+        (Kind::Float, 8) => 'D',
+        (Kind::Float, _) => 'E',
+        (_, 1) => 'B',
+        (_, 2) => 'I',
+        (_, 4) => 'J',
+        _ => 'K',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::datatype::Charset;
+    use crate::model::value::tests::{int, member, type_of};
+
+    fn described(datatype: &Datatype) -> Vec<(String, String, Vec<u64>)> {
+        let columns = Columns::of(datatype).unwrap();
+        let each = columns.0.iter().map(Column::description);
+        each.map(|column| {
+            let name = String::from_utf8(column.name).unwrap();
+            (name, column.form, column.dims)
+        })
+        .collect()
+    }
+
+    /// The letters and the order of dimensions are those of "FITS 4.0", 7.3.1 and 7.3.2.
+    #[test]
+    fn a_field_is_a_column() {
+        let matrix = Class::Array {
+            base: Box::new(int(2)),
+            dims: vec![2, 3],
+        };
+        let text = |size| {
+            type_of(
+                size,
+                Class::String {
+                    padding: StringPadding::NullPadded,
+                    charset: Charset::Ascii,
+                },
+            )
+        };
+        let names = Class::Array {
+            base: Box::new(text(5)),
+            dims: vec![4],
+        };
+        let inner = Class::Compound(vec![member("x", 0, Datatype::ieee(4, ByteOrder::Big))]);
+        let record = Class::Compound(vec![
+            member("n", 0, int(8)),
+            member("matrix", 8, type_of(12, matrix)),
+            member("names", 20, type_of(20, names)),
+            member("inner", 40, type_of(4, inner)),
+            member("ok", 44, type_of(1, Class::Bool)),
+            member("odd", 45, int(3)),
+            member("text", 48, text(7)),
+        ]);
+        let column = |name: &str, form: &str, dims: &[u64]| {
+            (name.to_owned(), form.to_owned(), dims.to_vec())
+        };
+        assert_eq!(
+            described(&type_of(55, record)),
+            [
+                column("n", "1K", &[]),
+                column("matrix", "6I", &[3, 2]),
+                column("names", "20A", &[5, 4]),
+                column("inner.x", "1E", &[]),
+                column("ok", "1L", &[]),
+                column("text", "7A", &[]),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_table_has_a_column_and_no_more_than_the_standard_has() {
+        let record = |count: usize| {
+            let members = (0..count).map(|number| member(&number.to_string(), 0, int(1)));
+            Columns::of(&type_of(1, Class::Compound(members.collect())))
+        };
+        assert!(record(0).is_none() && record(1).is_some());
+        assert!(record(999).is_some() && record(1000).is_none());
+    }
+}

@@ -1,0 +1,267 @@
+//! The table of a group as a binary table.
+//!
+//! A column of numbers or of strings of fixed length is as the column of a record is; a missing
+//! float is NaN. Of every other column (strings of variable length, categories, times, lists,
+//! numbers that may be missing) the text is shown that the group's CSV has, in as many characters as
+//! the longest one needs. Where one has other characters than those of ASCII, the column is one of
+//! the bytes in UTF-8, filled up with zeros.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use crate::array::Bytes;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::view::View;
+use crate::view::csv::fields::{Cell, Cells, Fields};
+use crate::view::pictures::fits::BLOCK;
+use crate::view::pictures::fits::cards::Cards;
+use crate::view::pictures::fits::column::{self, Column, Description};
+use crate::view::pictures::fits::table_header;
+use crate::view::pictures::framed::Framed;
+use crate::view::table::column::{GroupTable, Source};
+use crate::view::table::rows::{Batch, Rows};
+use crate::wire::{to_u64, to_usize};
+
+/// Bytes of rows, stored or written, that are handled at a time.
+const BATCH: u64 = 64 << 10;
+
+/// The rows of the file of a group's table.
+pub(crate) struct GroupRows {
+    rows: Rows,
+    count: u64,
+    /// The columns that are stored as FITS has them, with whether values may be missing; all others
+    /// are texts.
+    stored: Vec<Option<(Column, bool)>>,
+}
+
+/// The texts of a column.
+#[derive(Clone, Copy)]
+struct Texts {
+    /// Bytes of the longest one, 1 at least.
+    width: usize,
+    is_ascii: bool,
+}
+
+impl Texts {
+    const NONE: Texts = Texts {
+        width: 1,
+        is_ascii: true,
+    };
+
+    fn with(self, text: &[u8]) -> Self {
+        Texts {
+            width: self.width.max(text.len()),
+            is_ascii: self.is_ascii && text.is_ascii(),
+        }
+    }
+
+    fn to_bytes(self) -> [u8; 8] {
+        (to_u64(self.width) << 1 | u64::from(self.is_ascii)).to_le_bytes()
+    }
+
+    fn from_bytes(bytes: [u8; 8]) -> Result<Self> {
+        let number = u64::from_le_bytes(bytes);
+        Ok(Texts {
+            width: to_usize(number >> 1)?,
+            is_ascii: number & 1 == 1,
+        })
+    }
+}
+
+/// The file of these rows.
+struct Written {
+    group: GroupRows,
+    /// Each column of texts.
+    texts: Vec<Texts>,
+    row_bytes: u64,
+}
+
+impl GroupRows {
+    /// Those of `table`, which `open` opens.
+    ///
+    /// # Errors
+    /// `Unsupported` for more columns than FITS has; else fails as `open` does.
+    pub(crate) fn of(
+        table: GroupTable,
+        open: impl FnOnce(GroupTable) -> Result<Rows>,
+    ) -> Result<Self> {
+        if table.columns.len() > limits::FITS_COLUMNS {
+            let what = "a FITS table of more than 999 columns";
+            return Err(Error::unsupported(what, None));
+        }
+        let stored = table.columns.iter().map(|column| match &column.source {
+            Source::Values(part) => {
+                Column::of(&column.name, &part.datatype, 0).map(|column| (column, false))
+            }
+            Source::Masked { values, .. } => {
+                let column = Column::of(&column.name, &values.datatype, 0);
+                column.filter(Column::is_float).map(|column| (column, true))
+            }
+            _ => None,
+        });
+        Ok(GroupRows {
+            count: table.rows,
+            stored: stored.collect(),
+            rows: open(table)?,
+        })
+    }
+
+    /// How long the texts of each column are, for [`file`](Self::file): a look at all rows.
+    ///
+    /// # Errors
+    /// Fails if a text cannot be read; `Limit` for more texts than are counted.
+    pub(crate) fn measured(&self) -> Result<Vec<u8>> {
+        let started = Instant::now();
+        let columns: Vec<usize> = self.columns_of_texts().collect();
+        if self.count.saturating_mul(to_u64(columns.len())) > limits::COUNTED_VALUES {
+            let most = limits::COUNTED_VALUES;
+            return Err(Error::limit("texts of a FITS table", most));
+        }
+        let mut texts = vec![Texts::NONE; columns.len()];
+        let mut text = Vec::new();
+        let mut first = if columns.is_empty() { self.count } else { 0 };
+        while first < self.count {
+            if started.elapsed() > limits::COUNTED_TIME {
+                let most = limits::COUNTED_TIME.as_secs();
+                return Err(Error::limit("seconds that a FITS table takes", most));
+            }
+            let count = self.at_a_time(0).min(self.count - first);
+            let batch = self.rows.batch(first..first + count)?;
+            for row in 0..to_usize(count)? {
+                for (&column, texts) in columns.iter().zip(&mut texts) {
+                    text.clear();
+                    batch.write(row, column, limits::FITS_TEXT, &mut text)?;
+                    *texts = texts.with(&text);
+                }
+            }
+            first += count;
+        }
+        Ok(texts.into_iter().flat_map(Texts::to_bytes).collect())
+    }
+
+    /// The file, whose texts are as long as was [`measured`](Self::measured).
+    ///
+    /// # Errors
+    /// `Limit` where it has more bytes than a file can.
+    pub(crate) fn file(self, measured: &[u8], attributes: &Cards) -> Result<Framed> {
+        let (measured, _) = measured.as_chunks();
+        let texts = measured.iter().map(|&bytes| Texts::from_bytes(bytes));
+        let texts: Vec<Texts> = texts.collect::<Result<_>>()?;
+        let mut left = texts.iter();
+        let columns = self.stored.iter().zip(self.rows.names());
+        let columns: Vec<Description> = columns
+            .map(|(stored, name)| match stored {
+                Some((column, _)) => column.description(),
+                None => {
+                    let texts = left.next().unwrap_or(&Texts::NONE);
+                    Description::text(name, texts.width, texts.is_ascii)
+                }
+            })
+            .collect();
+        let stored = self
+            .stored
+            .iter()
+            .flatten()
+            .map(|(column, _)| column.values.size());
+        let row_bytes = to_u64(stored.chain(texts.iter().map(|texts| texts.width)).sum());
+        let count = self.count;
+        let cards = column::cards(columns.into_iter());
+        let header = table_header(&cards, row_bytes, count, attributes);
+        let rows = Written {
+            group: self,
+            texts,
+            row_bytes,
+        };
+        Framed::new(
+            header,
+            Box::new(rows),
+            count.saturating_mul(row_bytes),
+            BLOCK,
+        )
+    }
+
+    /// The columns that are texts.
+    fn columns_of_texts(&self) -> impl Iterator<Item = usize> {
+        let columns = self.stored.iter().enumerate();
+        columns.filter_map(|(number, stored)| stored.is_none().then_some(number))
+    }
+
+    /// Rows that are handled at a time, of so many bytes in the file.
+    fn at_a_time(&self, row_bytes: u64) -> u64 {
+        (BATCH / self.rows.row_bytes().max(row_bytes).max(1)).max(1)
+    }
+}
+
+impl Written {
+    fn write(&self, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
+        let count = to_usize(rows.end - rows.start)?;
+        let batch = self.group.rows.batch(rows)?;
+        for row in 0..count {
+            let mut texts = self.texts.iter();
+            for (number, stored) in self.group.stored.iter().enumerate() {
+                match stored {
+                    Some((column, may_miss)) => {
+                        write_stored(&batch, row, (number, column), *may_miss, out)?;
+                    }
+                    None => {
+                        let end = out.len() + texts.next().unwrap_or(&Texts::NONE).width;
+                        batch.write(row, number, out.len() + limits::FITS_TEXT, out)?;
+                        out.resize(end, 0);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_stored(
+    batch: &Batch<'_>,
+    row: usize,
+    (number, column): (usize, &Column),
+    may_miss: bool,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    if may_miss {
+        let cell = batch.write(row, number, limits::FITS_TEXT, &mut Vec::new())?;
+        if cell == Cell::Missing {
+            match column.values.size() {
+                4 => out.extend(f32::NAN.to_be_bytes()),
+                _ => out.extend(f64::NAN.to_be_bytes()),
+            }
+            return Ok(());
+        }
+    }
+    let stored = batch.stored(row, number)?.unwrap_or_default();
+    column.values.write(stored, out)
+}
+
+impl View for Written {
+    fn length(&self) -> Option<u64> {
+        Some(self.group.count.saturating_mul(self.row_bytes))
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.group.rows.own_bytes()
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        let end = offset.saturating_add(to_u64(length));
+        let end = end.min(self.group.count.saturating_mul(self.row_bytes));
+        if offset >= end {
+            return Ok(Bytes::from(Vec::new()));
+        }
+        let (mut first, last) = (offset / self.row_bytes, end.div_ceil(self.row_bytes));
+        let before = to_usize(offset - first * self.row_bytes)?;
+        let mut out = Vec::new();
+        while first < last {
+            let count = self.group.at_a_time(self.row_bytes).min(last - first);
+            self.write(first..first + count, &mut out)?;
+            first += count;
+        }
+        out.truncate(before + to_usize(end - offset)?);
+        out.drain(..before);
+        Ok(out.into())
+    }
+}

@@ -1,0 +1,291 @@
+//! Stored numbers as FITS has them: big-endian, signed or with an offset.
+
+use crate::error::{Error, Result};
+use crate::view::elements::converted::Conversion;
+use crate::view::pictures::image::{Kind, Pixel, single};
+use crate::wire::to_u64;
+
+/// A number that FITS has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Number(Pixel);
+
+impl Number {
+    pub(super) fn of(pixel: Pixel) -> Self {
+        Number(pixel)
+    }
+
+    /// Bytes of one in FITS.
+    pub(super) fn size(self) -> u64 {
+        match self.0 {
+            pixel if is_half(pixel) => 4,
+            pixel => pixel.bytes.into(),
+        }
+    }
+
+    /// `BITPIX` (4.4.1.1).
+    pub(super) fn bits(self) -> i128 {
+        let bits = 8 * i128::from(self.size());
+        match self.0.kind {
+            Kind::Float => -bits,
+            _ => bits,
+        }
+    }
+
+    /// What is to be added to the stored number: its type has no bit for the sign, or none but it.
+    pub(super) fn zero(self) -> Option<i128> {
+        match (self.0.kind, self.0.bytes) {
+            (Kind::Signed, 1) => Some(-128),
+            (Kind::Unsigned, bytes @ 2..) => Some(1 << (8 * bytes - 1)),
+            _ => None,
+        }
+    }
+
+    /// Whether the bytes are the stored ones.
+    pub(super) fn is_as_stored(self) -> bool {
+        let is_in_order = self.0.bytes == 1 || self.0.is_big_endian;
+        is_in_order && self.zero().is_none() && !is_half(self.0)
+    }
+
+    /// Appends some numbers, as they are stored.
+    pub(super) fn write(self, stored: &[u8], out: &mut Vec<u8>) {
+        let pixel = self.0;
+        if is_half(pixel) {
+            for half in stored.chunks_exact(2) {
+                // Either way, the bytes of the number are those that `single` wants.
+                let half = u16::from_be_bytes(ordered(half, pixel.is_big_endian));
+                out.extend_from_slice(&single(half).to_be_bytes());
+            }
+            return;
+        }
+        let start = out.len();
+        out.extend_from_slice(stored);
+        let has_zero = self.zero().is_some();
+        for number in out[start..].chunks_exact_mut(pixel.bytes.into()) {
+            if !pixel.is_big_endian {
+                number.reverse();
+            }
+            if has_zero {
+                number[0] ^= 0x80;
+            }
+        }
+    }
+}
+
+fn is_half(pixel: Pixel) -> bool {
+    (pixel.kind, pixel.bytes) == (Kind::Float, 2)
+}
+
+fn ordered(half: &[u8], is_big_endian: bool) -> [u8; 2] {
+    let mut bytes = half.first_chunk().copied().unwrap_or_default();
+    if !is_big_endian {
+        bytes.reverse();
+    }
+    bytes
+}
+
+/// The values at a place of a record.
+#[derive(Debug, Clone)]
+pub(super) struct Values {
+    /// Where they begin in the record.
+    pub(super) offset: usize,
+    /// Bytes that they take there.
+    pub(super) length: usize,
+    pub(super) form: Form,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Form {
+    Numbers(Number),
+    /// `T` or `F`.
+    Logicals,
+    /// Characters, which end at the first NUL where `true`.
+    Text {
+        ends_at_nul: bool,
+        width: usize,
+    },
+    /// Characters of four bytes, the first one most significant where `true`, as UTF-8.
+    Ucs4 {
+        is_big_endian: bool,
+        width: usize,
+    },
+    /// Bytes.
+    Bytes,
+}
+
+impl Values {
+    /// Bytes in FITS.
+    pub(super) fn size(&self) -> usize {
+        match self.form {
+            Form::Numbers(number) if is_half(number.0) => 2 * self.length,
+            _ => self.length,
+        }
+    }
+
+    /// Appends the values of a record.
+    ///
+    /// # Errors
+    /// `Corrupt` for a record that ends before them.
+    pub(super) fn write(&self, record: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let stored = record.get(self.offset..);
+        let stored = stored.and_then(|stored| stored.get(..self.length));
+        let stored =
+            stored.ok_or_else(|| Error::corrupt("record: a field behind its end", None))?;
+        match self.form {
+            Form::Numbers(number) => number.write(stored, out),
+            Form::Logicals => out.extend(stored.iter().map(|&byte| logical(byte))),
+            Form::Text { ends_at_nul, width } => {
+                for text in stored.chunks_exact(width.max(1)) {
+                    let end = text.iter().position(|&byte| byte == 0 && ends_at_nul);
+                    let end = end.unwrap_or(text.len());
+                    out.extend_from_slice(&text[..end]);
+                    out.resize(out.len() + text.len() - end, 0);
+                }
+            }
+            Form::Ucs4 {
+                is_big_endian,
+                width,
+            } => {
+                for text in stored.chunks_exact(width.max(1)) {
+                    let end = out.len() + text.len();
+                    for character in text.chunks_exact(4) {
+                        write_character(character, is_big_endian, out);
+                    }
+                    out.resize(end, 0);
+                }
+            }
+            Form::Bytes => out.extend_from_slice(stored),
+        }
+        Ok(())
+    }
+}
+
+fn logical(byte: u8) -> u8 {
+    if byte == 0 { b'F' } else { b'T' }
+}
+
+/// Appends a character, but for the NUL that fills up its text.
+fn write_character(bytes: &[u8], is_big_endian: bool, out: &mut Vec<u8>) {
+    let bytes = bytes.first_chunk().copied().unwrap_or_default();
+    let code = match is_big_endian {
+        true => u32::from_be_bytes(bytes),
+        false => u32::from_le_bytes(bytes),
+    };
+    if code != 0 {
+        let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+        out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+/// Some values of a record, one behind the other.
+#[derive(Debug, Clone)]
+pub(super) struct Record {
+    values: Vec<Values>,
+    stored_size: usize,
+}
+
+impl Record {
+    /// Those of a record of so many bytes.
+    pub(super) fn new(values: Vec<Values>, stored_size: usize) -> Self {
+        Record {
+            values,
+            stored_size,
+        }
+    }
+
+    /// A single number.
+    pub(super) fn of(number: Number) -> Self {
+        let length = usize::from(number.0.bytes);
+        let values = Values {
+            offset: 0,
+            length,
+            form: Form::Numbers(number),
+        };
+        Self::new(vec![values], length)
+    }
+
+    pub(super) fn stored_size(&self) -> u64 {
+        to_u64(self.stored_size)
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        to_u64(self.values.iter().map(Values::size).sum())
+    }
+}
+
+impl Conversion for Record {
+    fn convert(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let mut values = self.values.iter();
+        values.try_for_each(|values| values.write(element, out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(kind: Kind, bytes: u8, is_big_endian: bool, stored: &[u8]) -> Vec<u8> {
+        let pixel = Pixel {
+            kind,
+            bytes,
+            is_big_endian,
+        };
+        let mut out = Vec::new();
+        Number::of(pixel).write(stored, &mut out);
+        out
+    }
+
+    /// FITS 4.0, Table 11: `BZERO` is 2 to the power of the bits less 1.
+    #[test]
+    fn numbers_are_big_endian_and_signed() {
+        assert_eq!(written(Kind::Signed, 2, false, &[1, 2, 3, 4]), [2, 1, 4, 3]);
+        assert_eq!(written(Kind::Signed, 2, true, &[1, 2]), [1, 2]);
+        // 1 and 40000 are -32767 and 7232.
+        let unsigned = [1_u16, 40_000].map(u16::to_le_bytes).concat();
+        let expected = [-32_767_i16, 7232].map(i16::to_be_bytes).concat();
+        assert_eq!(written(Kind::Unsigned, 2, false, &unsigned), expected);
+        let expected = (u64::MAX / 2).to_be_bytes();
+        assert_eq!(
+            written(Kind::Unsigned, 8, true, &u64::MAX.to_be_bytes()),
+            expected
+        );
+        // -128 and 5 are 0 and 133.
+        assert_eq!(written(Kind::Signed, 1, false, &[128, 5]), [0, 133]);
+        assert_eq!(written(Kind::Unsigned, 1, false, &[128, 5]), [128, 5]);
+        // -2 as a half float.
+        assert_eq!(
+            written(Kind::Float, 2, false, &[0, 0xc0]),
+            (-2_f32).to_be_bytes()
+        );
+        assert_eq!(
+            written(Kind::Float, 2, true, &[0xc0, 0]),
+            (-2_f32).to_be_bytes()
+        );
+    }
+
+    #[test]
+    fn texts_end_where_their_padding_begins() {
+        let write = |form, stored: &[u8]| {
+            let values = Values {
+                offset: 1,
+                length: stored.len(),
+                form,
+            };
+            let mut out = Vec::new();
+            values.write(&[b"x", stored].concat(), &mut out).unwrap();
+            assert_eq!(out.len(), values.size());
+            out
+        };
+        let text = |ends_at_nul| Form::Text {
+            ends_at_nul,
+            width: 4,
+        };
+        assert_eq!(write(text(true), b"a\0bcd\0\0\0"), b"a\0\0\0d\0\0\0");
+        assert_eq!(write(text(false), b"a\0bc"), b"a\0bc");
+        assert_eq!(write(Form::Logicals, &[0, 1, 2]), b"FTT");
+        let wide = Form::Ucs4 {
+            is_big_endian: true,
+            width: 8,
+        };
+        assert_eq!(write(wide, b"\0\0\0a\0\0\0\xe9"), "aé\0\0\0\0\0".as_bytes());
+    }
+}

@@ -1,0 +1,157 @@
+//! Elements with a header before them, and zeros behind: NumPy, TIFF and FITS files.
+
+use std::ops::Range;
+
+use crate::array::{Bytes, CancelToken};
+use crate::error::{Error, Result};
+use crate::view::View;
+use crate::view::elements::overlap;
+use crate::wire::{to_u64, to_usize};
+
+/// The bytes before the elements.
+pub(crate) trait Head: Send + Sync {
+    /// How many they are.
+    fn length(&self) -> u64;
+
+    /// Appends those in `range`, which lies within the length.
+    fn write(&self, range: Range<u64>, out: &mut Vec<u8>);
+
+    /// Bytes of memory that it takes.
+    fn own_bytes(&self) -> u64;
+}
+
+impl Head for Vec<u8> {
+    fn length(&self) -> u64 {
+        to_u64(self.len())
+    }
+
+    fn write(&self, range: Range<u64>, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self[overlap(self, 0, &range)]);
+    }
+
+    fn own_bytes(&self) -> u64 {
+        to_u64(self.len())
+    }
+}
+
+/// A header, the elements, and zeros up to a multiple of a block.
+pub(crate) struct Framed {
+    head: Box<dyn Head>,
+    content: Box<dyn View>,
+    /// Where the elements end.
+    content_end: u64,
+    length: u64,
+}
+
+impl Framed {
+    /// `bytes` of elements behind `head`, filled up with zeros to a multiple of `block`.
+    ///
+    /// # Errors
+    /// `Limit` where it has more bytes than a file can.
+    pub(crate) fn new(
+        head: impl Head + 'static,
+        content: Box<dyn View>,
+        bytes: u64,
+        block: u64,
+    ) -> Result<Self> {
+        let length = length(head.length(), bytes, block)?;
+        Ok(Framed {
+            content_end: head.length().saturating_add(bytes),
+            head: Box::new(head),
+            content,
+            length,
+        })
+    }
+}
+
+/// Bytes of the file of so many `bytes` of elements behind a `head`.
+///
+/// # Errors
+/// `Limit` where it has more bytes than a file can.
+pub(crate) fn length(head: u64, bytes: u64, block: u64) -> Result<u64> {
+    const MOST: u64 = i64::MAX.unsigned_abs();
+    let length = head.checked_add(bytes);
+    let length = length.and_then(|length| length.checked_next_multiple_of(block));
+    length
+        .filter(|&length| length <= MOST)
+        .ok_or_else(|| Error::limit("size of an array", MOST))
+}
+
+impl View for Framed {
+    fn length(&self) -> Option<u64> {
+        Some(self.length)
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.head.own_bytes()
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(offset, length, &CancelToken::default())
+    }
+
+    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        let start = self.head.length();
+        let end = offset.saturating_add(to_u64(length)).min(self.length);
+        if offset >= start && end <= self.content_end {
+            return self.content.read_for(offset - start, length, cancel);
+        }
+        let mut out = Vec::new();
+        if offset < start {
+            self.head.write(offset..end.min(start), &mut out);
+        }
+        let (first, last) = (offset.max(start), end.min(self.content_end));
+        if first < last {
+            let wanted = to_usize(last - first)?;
+            let bytes = self.content.read_for(first - start, wanted, cancel)?;
+            out.extend_from_slice(&bytes);
+        }
+        let zeros = end.saturating_sub(offset.max(self.content_end));
+        out.resize(out.len() + to_usize(zeros)?, 0);
+        Ok(out.into())
+    }
+
+    fn read_now(&self, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        let end = offset.saturating_add(to_u64(length));
+        match offset.checked_sub(self.head.length()) {
+            Some(offset) if end <= self.content_end => self.content.read_now(offset, length),
+            _ => Ok(None),
+        }
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.content.is_given_up()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::texts::text::Text;
+
+    #[test]
+    fn any_range_of_it_is_that_of_the_whole() {
+        let content = Box::new(Text::new(b"elements".to_vec()));
+        let framed = Framed::new(b"head".to_vec(), content, 8, 8).unwrap();
+        let whole = b"headelements\0\0\0\0";
+        assert_eq!(framed.length(), Some(16));
+        for start in 0..=17 {
+            for length in 0..=17 {
+                let read = framed.read_at(start, length).unwrap();
+                let start = usize::try_from(start).unwrap().min(16);
+                assert_eq!(&read[..], &whole[start..(start + length).min(16)]);
+            }
+        }
+        assert_eq!(&framed.read_now(4, 8).unwrap().unwrap()[..], b"elements");
+        assert!(framed.read_now(3, 2).unwrap().is_none());
+        assert!(framed.read_now(4, 9).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_has_at_most_63_bits_of_bytes() {
+        assert_eq!(length(10, 0, 2880), Ok(2880));
+        assert_eq!(length(2880, 1, 2880), Ok(5760));
+        assert!(length(1, i64::MAX.unsigned_abs(), 1).is_err());
+        assert!(length(1, u64::MAX, 1).is_err());
+    }
+}

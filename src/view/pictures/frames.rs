@@ -1,0 +1,123 @@
+//! The pictures of a stack, one for each index of the axes before rows and columns: their names and
+//! the selectors of their parts of the array.
+//!
+//! They are numbered in C order. A name has six digits or as many as the last number has, so that
+//! the order of the names is that of the pictures: `000017.png`.
+
+use crate::error::Result;
+use crate::model::Array;
+use crate::view::elements::opened;
+use crate::view::pictures::image::Image;
+
+/// Digits of a name, at least.
+const DIGITS: usize = 6;
+
+/// The pictures of a stack.
+pub(crate) struct Frames {
+    /// The dimensions before rows and columns, slowest first; none of them is 0.
+    dims: Vec<u64>,
+    /// What each name ends with.
+    suffix: &'static [u8],
+    pub(crate) count: u64,
+}
+
+impl Frames {
+    /// The pictures of `array`; `None` where they are not several.
+    ///
+    /// # Errors
+    /// `Limit` for an array that no file can hold.
+    pub(crate) fn of_array(array: &Array, suffix: &'static [u8]) -> Result<Option<Self>> {
+        let (datatype, dims) = opened(&array.datatype, &array.shape)?;
+        let image = Image::of(&datatype, &dims.unwrap_or_default());
+        Ok(image.and_then(|image| Self::of(&image, suffix)))
+    }
+
+    /// Whether `array` has several pictures.
+    pub(crate) fn are_in(array: &Array) -> bool {
+        Self::of_array(array, b"").is_ok_and(|frames| frames.is_some())
+    }
+
+    /// The pictures of `image`; `None` where it is a single one.
+    fn of(image: &Image, suffix: &'static [u8]) -> Option<Self> {
+        let dims = image.leading().to_vec();
+        let count = image.pages().filter(|_| !dims.is_empty())?;
+        Some(Frames {
+            dims,
+            suffix,
+            count,
+        })
+    }
+
+    /// The name of a picture.
+    pub(crate) fn name(&self, number: u64) -> Vec<u8> {
+        let last = self.count.saturating_sub(1).to_string();
+        let digits = last.len().max(DIGITS);
+        let mut name = format!("{number:0digits$}").into_bytes();
+        name.extend_from_slice(self.suffix);
+        name
+    }
+
+    /// The number of the picture that is called `name`; `None` where none is.
+    pub(crate) fn number(&self, name: &[u8]) -> Option<u64> {
+        let digits = name.strip_suffix(self.suffix)?;
+        let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
+        (number < self.count && self.name(number) == name).then_some(number)
+    }
+
+    /// The text that selects a picture from the array: `[0,17]`.
+    pub(crate) fn selector(&self, number: u64) -> Vec<u8> {
+        let mut rest = number;
+        let mut indices: Vec<String> = Vec::with_capacity(self.dims.len());
+        for &dim in self.dims.iter().rev() {
+            indices.push((rest % dim).to_string());
+            rest /= dim;
+        }
+        indices.reverse();
+        format!("[{}]", indices.join(",")).into_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::value::tests::int;
+
+    fn frames(dims: &[u64]) -> Option<Frames> {
+        Frames::of(&Image::of(&int(2), dims)?, b".png")
+    }
+
+    #[test]
+    fn a_name_is_that_of_one_picture() {
+        let stack = frames(&[3, 10_000, 4, 5]).unwrap();
+        assert_eq!(stack.count, 30_000);
+        assert_eq!(stack.name(17), b"000017.png");
+        assert_eq!(stack.number(b"029999.png"), Some(29_999));
+        for name in [
+            "030000.png",
+            "17.png",
+            "0000017.png",
+            "+00017.png",
+            "000017",
+        ] {
+            assert_eq!(stack.number(name.as_bytes()), None, "{name}");
+        }
+        let long = frames(&[12_000_000, 4, 5]).unwrap();
+        assert_eq!(long.name(17), b"00000017.png");
+        assert_eq!(long.number(b"11999999.png"), Some(11_999_999));
+    }
+
+    /// Expected: `numpy.unravel_index(number, shape)`.
+    #[test]
+    fn a_picture_is_a_part_of_the_array() {
+        let stack = frames(&[3, 10, 4, 5, 3]).unwrap();
+        assert_eq!(stack.selector(0), b"[0,0]");
+        assert_eq!(stack.selector(17), b"[1,7]");
+        assert_eq!(stack.selector(29), b"[2,9]");
+    }
+
+    #[test]
+    fn a_single_picture_is_no_stack() {
+        assert!(frames(&[4, 5]).is_none() && frames(&[4, 5, 3]).is_none());
+        assert_eq!(frames(&[1, 4, 5]).unwrap().count, 1);
+    }
+}

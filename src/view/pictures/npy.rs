@@ -1,0 +1,171 @@
+//! A NumPy file: a header, then the elements as they are stored, but for booleans and texts
+//! ([`normal`]).
+//!
+//! The header is byte for byte what `numpy.save` writes ("A Simple File Format for NumPy Arrays"):
+//! format version 1.0, 2.0 where the header is longer than 65 535 bytes, 3.0 where a field's name
+//! is not Latin-1; filled up with blanks so that the elements begin at a multiple of 64 bytes.
+//! h5py's enumeration of FALSE and TRUE is `|b1` here, its compound of `r` and `i` a complex
+//! number. Dimensions of elements that are arrays stand behind the array's own.
+
+use crate::error::Result;
+use crate::model::Array;
+use crate::model::numpy::numpy_literal;
+use crate::model::shape::product;
+use crate::view::elements::normal::normal;
+use crate::view::elements::{Elements, as_numpy_has_it, opened};
+use crate::view::pictures::framed::{self, Framed};
+use crate::wire::to_u64;
+
+/// The file of `elements`; `None` where NumPy has no such type, or for a null dataspace.
+///
+/// # Errors
+/// `Limit` where it has more bytes than a file can.
+pub(crate) fn file(elements: Elements) -> Result<Option<Framed>> {
+    let Some(descr) = numpy_literal(&as_numpy_has_it(&elements.datatype)) else {
+        return Ok(None);
+    };
+    of_type(&descr, normal(elements)?)
+}
+
+/// The file of `elements`, of a type that NumPy calls `descr`.
+///
+/// # Errors
+/// Fails as [`file`] does.
+pub(crate) fn of_type(descr: &str, elements: Elements) -> Result<Option<Framed>> {
+    let Some(dims) = &elements.dims else {
+        return Ok(None);
+    };
+    let Some(header) = header(descr, dims) else {
+        return Ok(None);
+    };
+    let bytes = bytes(elements.datatype.size, dims)?;
+    Framed::new(header, elements.content, bytes, 1).map(Some)
+}
+
+/// Bytes of the file of `array`, without a look at its elements; `None` where there is none.
+///
+/// # Errors
+/// `Limit` where it has more bytes than a file can.
+pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
+    let (datatype, dims) = opened(&array.datatype, &array.shape)?;
+    match (numpy_literal(&as_numpy_has_it(&datatype)), dims) {
+        (Some(descr), Some(dims)) => length_of_type(&descr, datatype.size, &dims),
+        _ => Ok(None),
+    }
+}
+
+/// Bytes of the file of elements of `size` bytes, of a type that NumPy calls `descr`; `None` where
+/// there is none.
+///
+/// # Errors
+/// `Limit` where it has more bytes than a file can.
+pub(crate) fn length_of_type(descr: &str, size: u32, dims: &[u64]) -> Result<Option<u64>> {
+    let Some(header) = header(descr, dims) else {
+        return Ok(None);
+    };
+    framed::length(to_u64(header.len()), bytes(size, dims)?, 1).map(Some)
+}
+
+/// Bytes of all elements of `size` bytes.
+fn bytes(size: u32, dims: &[u64]) -> Result<u64> {
+    Ok(product(dims)?.saturating_mul(size.into()))
+}
+
+/// The bytes before the elements; `None` where they are too many.
+fn header(descr: &str, dims: &[u64]) -> Option<Vec<u8>> {
+    // NumPy leaves room for the first dimension to grow to this many digits.
+    const DIGITS: usize = 21;
+    let shape: Vec<String> = dims.iter().map(u64::to_string).collect();
+    let comma = if shape.len() == 1 { "," } else { "" };
+    let room = shape.first().map_or(0, |first| DIGITS - first.len());
+    let dictionary = format!(
+        "{{'descr': {descr}, 'fortran_order': False, 'shape': ({}{comma}), }}{:room$}",
+        shape.join(", "),
+        ""
+    );
+    wrap(&dictionary)
+}
+
+/// Magic, version and length before the text; blanks and a line break behind it.
+fn wrap(dictionary: &str) -> Option<Vec<u8>> {
+    const ALIGNMENT: usize = 64;
+    let latin1 = dictionary.chars().map(|c| u8::try_from(c).ok());
+    let latin1: Option<Vec<u8>> = latin1.collect();
+    let is_latin1 = latin1.is_some();
+    let mut text = latin1.unwrap_or_else(|| dictionary.as_bytes().to_vec());
+    // NumPy adds a whole block where none would do.
+    let padded = |text: &[u8], prefix: usize| {
+        let unpadded = prefix + text.len() + 1;
+        text.len() + 1 + ALIGNMENT - unpadded % ALIGNMENT
+    };
+    let mut header = b"\x93NUMPY".to_vec();
+    let length = match u16::try_from(padded(&text, 10)) {
+        Ok(length) if is_latin1 => {
+            header.extend_from_slice(&[1, 0]);
+            header.extend_from_slice(&length.to_le_bytes());
+            usize::from(length)
+        }
+        _ => {
+            let length = padded(&text, 12);
+            header.extend_from_slice(&[if is_latin1 { 2 } else { 3 }, 0]);
+            header.extend_from_slice(&u32::try_from(length).ok()?.to_le_bytes());
+            length
+        }
+    };
+    text.resize(length - 1, b' ');
+    header.extend_from_slice(&text);
+    header.push(b'\n');
+    Some(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Datatype;
+    use crate::model::datatype::{ByteOrder, Class};
+    use crate::model::value::tests::{int, member, type_of};
+
+    fn text(datatype: &Datatype, dims: &[u64]) -> (usize, [u8; 2], String) {
+        let descr = numpy_literal(&as_numpy_has_it(datatype)).unwrap();
+        let header = header(&descr, dims).unwrap();
+        let place = if header[6] == 1 { 10 } else { 12 };
+        let text = header[place..].iter().map(|&byte| char::from(byte));
+        (
+            header.len(),
+            [header[6], header[7]],
+            text.collect::<String>().trim_end().to_owned(),
+        )
+    }
+
+    /// Expected: what `numpy.lib.format.write_array_header_1_0` and its successors write.
+    #[test]
+    fn headers() {
+        let single = Datatype::ieee(4, ByteOrder::Big);
+        let expected = "{'descr': '>f4', 'fortran_order': False, 'shape': (3, 4), }";
+        assert_eq!(text(&single, &[3, 4]), (128, [1, 0], expected.to_owned()));
+        let expected = "{'descr': '<i2', 'fortran_order': False, 'shape': (), }";
+        assert_eq!(text(&int(2), &[]), (128, [1, 0], expected.to_owned()));
+
+        let named = |name: &str| type_of(2, Class::Compound(vec![member(name, 0, int(2))]));
+        assert_eq!(text(&named("é"), &[3]).1, [1, 0]);
+        assert_eq!(text(&named("Δ"), &[3]).1, [3, 0]);
+        let (length, version, _) = text(&named(&"x".repeat(70_000)), &[3]);
+        assert_eq!((length, version), (70_144, [2, 0]));
+        assert_eq!(numpy_literal(&int(3)), None);
+    }
+
+    #[test]
+    fn booleans_and_complex_numbers() {
+        let members = vec![(b"FALSE".to_vec(), vec![0]), (b"TRUE".to_vec(), vec![1])];
+        let base = Box::new(int(1));
+        let boolean = type_of(1, Class::Enumeration { base, members });
+        assert!(text(&boolean, &[1]).2.starts_with("{'descr': '|b1',"));
+        let part = || Datatype::ieee(8, ByteOrder::Little);
+        let complex = Class::Compound(vec![member("r", 0, part()), member("i", 8, part())]);
+        let complex = type_of(16, complex);
+        assert!(text(&complex, &[1]).2.starts_with("{'descr': '<c16',"));
+        let record = Class::Compound(vec![member("z", 0, complex), member("b", 16, boolean)]);
+        let expected = "{'descr': [('z', '<c16'), ('b', '|b1')],";
+        assert!(text(&type_of(17, record), &[1]).2.starts_with(expected));
+    }
+}

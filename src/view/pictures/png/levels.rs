@@ -1,0 +1,357 @@
+//! The numbers of a PNG file that the values of a picture become.
+
+use png::BitDepth;
+
+use crate::error::Result;
+use crate::model::number::Real;
+use crate::view::pictures::image::{Kind, Pixel};
+
+/// Characters of a text in which any number has room.
+pub(super) const TEXT: usize = 24;
+
+/// What follows from the type of the pixels alone.
+pub(super) struct Form {
+    pub(super) depth: BitDepth,
+    /// The keywords of what is to be known to find the values again.
+    pub(super) keywords: &'static [&'static str],
+}
+
+impl Form {
+    /// That of pixels with so many numbers of the type `pixel`.
+    pub(super) fn of(pixel: Pixel, samples: u64) -> Self {
+        let (depth, keywords): (_, &[_]) = match (pixel.kind, pixel.bytes) {
+            (Kind::Boolean, _) if samples == 1 => (BitDepth::One, &[]),
+            (Kind::Boolean, _) | (Kind::Unsigned, 1) => (BitDepth::Eight, &[]),
+            (Kind::Unsigned, 2) => (BitDepth::Sixteen, &[]),
+            (Kind::Signed, 1) => (BitDepth::Eight, &["Offset"]),
+            (Kind::Signed, 2) => (BitDepth::Sixteen, &["Offset"]),
+            _ => (BitDepth::Sixteen, &["Minimum", "Maximum"]),
+        };
+        Form { depth, keywords }
+    }
+}
+
+/// What becomes of the values of a picture.
+#[derive(Clone)]
+pub(super) struct Levels {
+    pixel: Pixel,
+    scale: Scale,
+}
+
+#[derive(Clone)]
+enum Scale {
+    /// Booleans: a bit each, or in colours 0 and 255.
+    Bits,
+    Bytes,
+    /// Unsigned integers.
+    Plain,
+    /// Signed integers of which this is the least, or 0.
+    From(i128),
+    /// Integers between two values.
+    Integers(i128, i128),
+    /// Floats between two finite values; NaN where there are none.
+    Floats(f64, f64),
+}
+
+/// A range that grows with the values that it includes.
+pub(super) trait Range {
+    /// Includes the stored numbers of a row.
+    fn include(&mut self, row: &[u8]);
+}
+
+/// The least and the greatest of some numbers.
+struct Extremes<T> {
+    pixel: Pixel,
+    /// The number in some bytes; `None` where it does not count.
+    number: fn(Pixel, &[u8]) -> Option<T>,
+    found: Option<(T, T)>,
+}
+
+impl<T: PartialOrd + Copy> Range for Extremes<T> {
+    fn include(&mut self, row: &[u8]) {
+        for bytes in row.chunks_exact(self.pixel.bytes.into()) {
+            let Some(number) = (self.number)(self.pixel, bytes) else {
+                continue;
+            };
+            self.found = Some(match self.found {
+                Some((least, most)) if number < least => (number, most),
+                Some((least, most)) if number > most => (least, number),
+                Some(found) => found,
+                None => (number, number),
+            });
+        }
+    }
+}
+
+impl Levels {
+    /// Those of a picture with so many numbers of the type `pixel` in a pixel, all of which `look`
+    /// lets a range include.
+    ///
+    /// # Errors
+    /// Fails with the errors of `look`.
+    pub(super) fn of(
+        pixel: Pixel,
+        samples: u64,
+        look: &mut dyn FnMut(&mut dyn Range) -> Result<()>,
+    ) -> Result<Self> {
+        let scale = match (pixel.kind, pixel.bytes) {
+            (Kind::Boolean, _) if samples == 1 => Scale::Bits,
+            (Kind::Boolean, _) => Scale::Bytes,
+            (Kind::Unsigned, 1 | 2) => Scale::Plain,
+            (Kind::Float, _) => {
+                let mut range = Extremes {
+                    pixel,
+                    number: |pixel, bytes| Some(pixel.float(bytes)).filter(|x| x.is_finite()),
+                    found: None,
+                };
+                look(&mut range)?;
+                let (least, most) = range.found.unwrap_or((f64::NAN, f64::NAN));
+                Scale::Floats(least, most)
+            }
+            (Kind::Signed | Kind::Unsigned, bytes) => {
+                let mut range = Extremes {
+                    pixel,
+                    number: |pixel, bytes| Some(pixel.integer(bytes)),
+                    found: None,
+                };
+                look(&mut range)?;
+                let (least, most) = range.found.unwrap_or((0, 0));
+                match bytes {
+                    1 | 2 => Scale::From(least.min(0)),
+                    _ => Scale::Integers(least, most),
+                }
+            }
+        };
+        Ok(Levels { pixel, scale })
+    }
+
+    /// What is to be known to find the values again.
+    pub(super) fn texts(&self) -> Vec<(&'static str, String)> {
+        let float = |value: f64| {
+            let mut text = Vec::new();
+            match self.pixel.bytes {
+                // The value is one of that type.
+                4 => Real::Single(value as f32).write(&mut text),
+                _ => Real::Double(value).write(&mut text),
+            }
+            String::from_utf8(text).unwrap_or_default()
+        };
+        match self.scale {
+            Scale::Bits | Scale::Bytes | Scale::Plain | Scale::From(0) => Vec::new(),
+            Scale::From(least) => vec![("Offset", least.to_string())],
+            Scale::Integers(least, most) => vec![
+                ("Minimum", least.to_string()),
+                ("Maximum", most.to_string()),
+            ],
+            Scale::Floats(least, most) => {
+                vec![("Minimum", float(least)), ("Maximum", float(most))]
+            }
+        }
+    }
+
+    /// Appends what becomes of a row of stored numbers.
+    pub(super) fn write(&self, row: &[u8], out: &mut Vec<u8>) {
+        let pixel = self.pixel;
+        let numbers = row.chunks_exact(pixel.bytes.into());
+        match self.scale {
+            Scale::Bits => {
+                for eight in row.chunks(8) {
+                    let bits = eight.iter().enumerate();
+                    let bits = bits.filter(|&(_, &bit)| bit != 0);
+                    out.push(bits.fold(0, |byte, (place, _)| byte | 0x80 >> place));
+                }
+            }
+            Scale::Bytes => out.extend(row.iter().map(|&byte| if byte == 0 { 0 } else { 255 })),
+            Scale::Plain if pixel.bytes == 1 || pixel.is_big_endian => out.extend_from_slice(row),
+            Scale::Plain => numbers.for_each(|bytes| out.extend(bytes.iter().rev())),
+            Scale::From(least) => numbers.for_each(|bytes| {
+                let above = (pixel.integer(bytes) - least) as u16;
+                let start = 2 - usize::from(pixel.bytes);
+                out.extend_from_slice(&above.to_be_bytes()[start..]);
+            }),
+            Scale::Integers(least, most) => numbers.for_each(|bytes| {
+                let above = (pixel.integer(bytes) - least) as u64;
+                let level = integer_level(above, (most - least) as u64);
+                out.extend_from_slice(&level.to_be_bytes());
+            }),
+            Scale::Floats(least, most) => numbers.for_each(|bytes| {
+                let level = float_level(pixel.float(bytes), least, most);
+                out.extend_from_slice(&level.to_be_bytes());
+            }),
+        }
+    }
+}
+
+/// The level of a value that is so much `above` the least one.
+fn integer_level(above: u64, range: u64) -> u16 {
+    let rounded = |above: u128, range: u128| (above * u128::from(u16::MAX) + range / 2) / range;
+    let level = match (range, above.checked_mul(u16::MAX.into())) {
+        (0, _) => 0,
+        // A division of 64 bits takes a fraction of the time.
+        (_, Some(product)) if product < u64::MAX - range / 2 => (product + range / 2) / range,
+        _ => rounded(above.into(), range.into()) as u64,
+    };
+    u16::try_from(level).unwrap_or(u16::MAX)
+}
+
+/// The level of `value`: NaN is 0, and what is outside of the range is at its ends.
+fn float_level(value: f64, least: f64, most: f64) -> u16 {
+    let range = most - least;
+    let share = match value - least {
+        _ if value == f64::INFINITY => 1.0,
+        _ if range == 0.0 => 0.0,
+        // Half of the range is finite.
+        _ if range.is_infinite() => (value / 2.0 - least / 2.0) / (most / 2.0 - least / 2.0),
+        above => above / range,
+    };
+    // A conversion of a float keeps within the type, and makes 0 of NaN.
+    (share * f64::from(u16::MAX) + 0.5) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pixel(kind: Kind, bytes: u8) -> Pixel {
+        Pixel {
+            kind,
+            bytes,
+            is_big_endian: false,
+        }
+    }
+
+    /// What a row becomes, and the texts.
+    fn levels(pixel: Pixel, samples: u64, row: &[u8]) -> (Vec<u8>, Vec<(&'static str, String)>) {
+        let mut look = |range: &mut dyn Range| {
+            range.include(row);
+            Ok(())
+        };
+        let levels = Levels::of(pixel, samples, &mut look).unwrap();
+        let mut out = Vec::new();
+        levels.write(row, &mut out);
+        (out, levels.texts())
+    }
+
+    fn sixteen(out: &[u8]) -> Vec<u16> {
+        let pairs = out.chunks_exact(2);
+        pairs
+            .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+            .collect()
+    }
+
+    fn floats(values: &[f64]) -> (Vec<u16>, Vec<(&'static str, String)>) {
+        let row: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        let (out, texts) = levels(pixel(Kind::Float, 8), 1, &row);
+        (sixteen(&out), texts)
+    }
+
+    fn bounds(least: &str, most: &str) -> Vec<(&'static str, String)> {
+        vec![("Minimum", least.to_owned()), ("Maximum", most.to_owned())]
+    }
+
+    #[test]
+    fn small_integers_are_as_they_are() {
+        let plain = pixel(Kind::Unsigned, 2);
+        assert_eq!(
+            levels(plain, 1, &[1, 2, 255, 255]),
+            (vec![2, 1, 255, 255], vec![])
+        );
+        let big = Pixel {
+            is_big_endian: true,
+            ..plain
+        };
+        assert_eq!(levels(big, 1, &[1, 2]), (vec![1, 2], vec![]));
+        assert_eq!(
+            levels(pixel(Kind::Unsigned, 1), 3, &[1, 2, 3]),
+            (vec![1, 2, 3], vec![])
+        );
+    }
+
+    #[test]
+    fn negative_integers_have_an_offset() {
+        let row = [-32768_i16, -1, 0, 32767].map(i16::to_le_bytes).concat();
+        let (out, texts) = levels(pixel(Kind::Signed, 2), 1, &row);
+        assert_eq!(sixteen(&out), [0, 32767, 32768, 65535]);
+        assert_eq!(texts, [("Offset", "-32768".to_owned())]);
+        let (out, texts) = levels(pixel(Kind::Signed, 1), 1, &[253, 0, 100]);
+        assert_eq!(
+            (out, texts),
+            (vec![0, 3, 103], vec![("Offset", "-3".to_owned())])
+        );
+        let (out, texts) = levels(pixel(Kind::Signed, 1), 1, &[2, 0, 100]);
+        assert_eq!((out, texts), (vec![2, 0, 100], vec![]));
+    }
+
+    #[test]
+    fn booleans_are_bits_and_in_colours_bytes() {
+        let boolean = pixel(Kind::Boolean, 1);
+        let row = [1, 0, 0, 1, 0, 0, 0, 1, 1];
+        assert_eq!(
+            levels(boolean, 1, &row),
+            (vec![0b1001_0001, 0b1000_0000], vec![])
+        );
+        assert_eq!(levels(boolean, 3, &[0, 1, 0]), (vec![0, 255, 0], vec![]));
+    }
+
+    /// Expected: `numpy.floor((a - a.min()) / (a.max() - a.min()) * 65535 + 0.5)`.
+    #[test]
+    fn other_numbers_are_scaled() {
+        let row = [-7_i32, 0, 3, 93].map(i32::to_le_bytes).concat();
+        let (out, texts) = levels(pixel(Kind::Signed, 4), 1, &row);
+        assert_eq!(sixteen(&out), [0, 4587, 6554, 65535]);
+        assert_eq!(texts, bounds("-7", "93"));
+        let row = [0, u64::MAX / 2, u64::MAX].map(u64::to_le_bytes).concat();
+        let (out, texts) = levels(pixel(Kind::Unsigned, 8), 1, &row);
+        assert_eq!(sixteen(&out), [0, 32767, 65535]);
+        assert_eq!(texts, bounds("0", "18446744073709551615"));
+        let row = [i64::MIN, i64::MAX].map(i64::to_le_bytes).concat();
+        assert_eq!(
+            sixteen(&levels(pixel(Kind::Signed, 8), 1, &row).0),
+            [0, 65535]
+        );
+        assert_eq!(
+            floats(&[1.0, 1.5, 3.0]),
+            (vec![0, 16384, 65535], bounds("1.0", "3.0"))
+        );
+    }
+
+    #[test]
+    fn only_finite_floats_make_the_range() {
+        let (infinity, nan) = (f64::INFINITY, f64::NAN);
+        let (out, texts) = floats(&[nan, -infinity, 2.0, infinity, 4.0]);
+        assert_eq!(
+            (out, texts),
+            (vec![0, 0, 0, 65535, 65535], bounds("2.0", "4.0"))
+        );
+        assert_eq!(
+            floats(&[nan, infinity]),
+            (vec![0, 65535], bounds("nan", "nan"))
+        );
+        assert_eq!(floats(&[5.0, 5.0]), (vec![0, 0], bounds("5.0", "5.0")));
+        let wide = floats(&[f64::MIN, 0.0, f64::MAX]).0;
+        assert_eq!(wide, [0, 32768, 65535]);
+    }
+
+    #[test]
+    fn single_and_half_floats_are_read_in_either_order() {
+        let single = Pixel {
+            is_big_endian: true,
+            ..pixel(Kind::Float, 4)
+        };
+        let row = [0.1_f32, 0.3].map(f32::to_be_bytes).concat();
+        let (out, texts) = levels(single, 1, &row);
+        assert_eq!(
+            (sixteen(&out), texts),
+            (vec![0, 65535], bounds("0.1", "0.3"))
+        );
+        // 1, -2 and NaN.
+        let (out, texts) = levels(pixel(Kind::Float, 2), 1, &[0, 0x3c, 0, 0xc0, 0, 0x7e]);
+        assert_eq!(
+            (sixteen(&out), texts),
+            (vec![65535, 0, 0], bounds("-2.0", "1.0"))
+        );
+    }
+}

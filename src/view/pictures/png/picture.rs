@@ -1,0 +1,213 @@
+//! A picture of an array: which of its pixels are shown, and the compressed file of them.
+
+use std::io::Write;
+use std::ops::Range as Span;
+use std::time::Instant;
+
+use png::{BitDepth, ColorType, DeflateCompression, Encoder, Filter};
+
+use crate::array::{CancelToken, HeldMemory};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::view::elements::Elements;
+use crate::view::pictures::image::Image;
+use crate::view::pictures::png::levels::{Form, Levels, Range};
+use crate::view::pictures::png::output::{Output, failed};
+use crate::view::texts::text::Text;
+use crate::wire::to_usize;
+
+/// Bytes of an array that are read at a time.
+const BATCH: u64 = 256 << 10;
+
+/// Bytes that are touched where a pixel stands alone.
+const PAGE: u64 = 4096;
+
+/// The elements of a picture, of which one pixel of `step` in each direction is shown.
+pub(crate) struct Picture {
+    pub(super) image: Image,
+    elements: Elements,
+    /// Bytes of a pixel as the array has it.
+    pixel: u64,
+    pub(super) step: u64,
+}
+
+impl Picture {
+    pub(super) fn new(image: Image, elements: Elements) -> Self {
+        let pixel = image.samples * u64::from(image.pixel.bytes);
+        Picture {
+            step: step(image.height, image.width, pixel),
+            pixel,
+            image,
+            elements,
+        }
+    }
+
+    /// The pixels that are shown of so many.
+    pub(super) fn shown(&self, extent: u64) -> u64 {
+        extent.div_ceil(self.step)
+    }
+
+    /// The compressed file; what it takes is held in `memory`.
+    ///
+    /// # Errors
+    /// Fails if an element cannot be read; `Limit` where it takes too long.
+    pub(crate) fn encode(&self, memory: &HeldMemory, cancel: &CancelToken) -> Result<Text> {
+        // Rows of the encoder, and those here as they are stored and as they are written.
+        const ROWS: u64 = 5;
+        let row = self.shown(self.image.width) * self.image.samples * 8;
+        let mut output = Output::new(memory, ROWS * row)?;
+        let started = Instant::now();
+        let is_late = &mut || match started.elapsed() > limits::PICTURE_TIME {
+            true => {
+                let most = limits::PICTURE_TIME.as_secs();
+                Err(Error::limit("seconds that a picture takes", most))
+            }
+            false => cancel.go_on(),
+        };
+        let levels = self.levels(is_late)?;
+        let encoded = self.write(&levels, is_late, &mut output);
+        output.finished(encoded).map(Text::new)
+    }
+
+    fn write(&self, levels: &Levels, check: Check<'_>, output: &mut Output<'_>) -> Result<()> {
+        let size = |extent: u64| u32::try_from(self.shown(extent)).unwrap_or(0);
+        let (height, width) = (size(self.image.height), size(self.image.width));
+        let mut encoder = Encoder::new(output, width, height);
+        let depth = self.form().depth;
+        encoder.set_color(self.colours());
+        encoder.set_depth(depth);
+        // Higher levels take several times as long for a tenth less.
+        encoder.set_deflate_compression(DeflateCompression::Level(1));
+        encoder.set_filter(match depth {
+            BitDepth::One => Filter::NoFilter,
+            _ => Filter::Up,
+        });
+        for (keyword, text) in levels.texts().into_iter().chain(self.step_text()) {
+            let added = encoder.add_text_chunk(keyword.to_owned(), text);
+            added.map_err(failed)?;
+        }
+        let mut writer = encoder.write_header().map_err(failed)?;
+        let mut rows = writer.stream_writer().map_err(failed)?;
+        let mut row = Vec::new();
+        self.rows(check, &mut |stored| {
+            row.clear();
+            levels.write(stored, &mut row);
+            rows.write_all(&row).map_err(|error| failed(error.into()))
+        })?;
+        rows.finish().map_err(failed)?;
+        writer.finish().map_err(failed)
+    }
+
+    fn colours(&self) -> ColorType {
+        match self.image.samples {
+            1 => ColorType::Grayscale,
+            3 => ColorType::Rgb,
+            _ => ColorType::Rgba,
+        }
+    }
+
+    /// What is known of the pixels without a look at them.
+    pub(super) fn form(&self) -> Form {
+        Form::of(self.image.pixel, self.image.samples)
+    }
+
+    /// Bits of so many pixels in the file.
+    pub(super) fn bits(&self, pixels: u64) -> u64 {
+        let depth = u64::from(self.form().depth as u8);
+        pixels
+            .saturating_mul(self.image.samples)
+            .saturating_mul(depth)
+    }
+
+    /// The content of the chunk IHDR (PNG, 11.2.1).
+    pub(super) fn header(&self) -> Vec<u8> {
+        let sizes = [self.image.width, self.image.height].map(|extent| self.shown(extent));
+        let sizes = sizes.map(|size| u32::try_from(size).unwrap_or(0).to_be_bytes());
+        let kind = [self.form().depth as u8, self.colours() as u8, 0, 0, 0];
+        [sizes.as_flattened(), &kind].concat()
+    }
+
+    /// What becomes of the values, for which some have to be looked at.
+    pub(super) fn levels(&self, check: Check<'_>) -> Result<Levels> {
+        let samples = self.image.samples;
+        Levels::of(self.image.pixel, samples, &mut |range: &mut dyn Range| {
+            self.rows(check, &mut |stored| {
+                range.include(stored);
+                Ok(())
+            })
+        })
+    }
+
+    pub(super) fn step_text(&self) -> Option<(&'static str, String)> {
+        (self.step > 1).then(|| ("Step", self.step.to_string()))
+    }
+
+    /// Hands the shown pixels of each shown row to `visit`, as they are stored.
+    pub(super) fn rows(
+        &self,
+        check: Check<'_>,
+        visit: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut row = Vec::new();
+        let width = self.shown(self.image.width);
+        for number in 0..self.shown(self.image.height) {
+            check()?;
+            row.clear();
+            self.pixels(number * self.step, 0..width, &mut row)?;
+            visit(&row)?;
+        }
+        Ok(())
+    }
+
+    /// Appends those of the shown pixels of the array's row `number` that are in `span`.
+    pub(super) fn pixels(&self, number: u64, span: Span<u64>, out: &mut Vec<u8>) -> Result<()> {
+        let distance = self.step * self.pixel;
+        let pixel = to_usize(self.pixel)?;
+        let mut first = span.start;
+        while first < span.end {
+            let count = (BATCH / distance).clamp(1, span.end - first);
+            let length = to_usize((count - 1) * distance + self.pixel)?;
+            let place = number * self.image.width + first * self.step;
+            let bytes = self.elements.content.read_at(place * self.pixel, length)?;
+            if bytes.len() != length {
+                return Err(Error::corrupt("array: fewer elements than its shape", None));
+            }
+            match self.step {
+                1 => out.extend_from_slice(&bytes),
+                _ => {
+                    let pixels = bytes.chunks(to_usize(distance)?);
+                    pixels.for_each(|pixels| out.extend_from_slice(&pixels[..pixel]));
+                }
+            }
+            first += count;
+        }
+        Ok(())
+    }
+}
+
+/// Says whether to go on with the next row.
+pub(super) type Check<'c> = &'c mut dyn FnMut() -> Result<()>;
+
+/// The least number so that one pixel of so many in each direction, each of so many bytes, makes a
+/// picture that readers take, and that is soon read.
+pub(super) fn step(height: u64, width: u64, pixel: u64) -> u64 {
+    let is_enough = |step: &u64| {
+        let (rows, columns) = (height.div_ceil(*step), width.div_ceil(*step));
+        let pixels = rows.saturating_mul(columns);
+        let row = columns
+            .saturating_mul(PAGE)
+            .min(width.saturating_mul(pixel));
+        rows.max(columns) <= limits::PICTURE_EDGE
+            && pixels <= limits::PICTURE_PIXELS
+            && rows.saturating_mul(row) <= limits::PICTURE_TOUCHED
+    };
+    let (mut least, mut enough) = (1, height.max(width).max(1));
+    while least < enough {
+        let middle = least + (enough - least) / 2;
+        match is_enough(&middle) {
+            true => enough = middle,
+            false => least = middle + 1,
+        }
+    }
+    enough
+}

@@ -1,0 +1,282 @@
+//! A PNG file whose rows are stored without compression, so that its length follows from the shape
+//! and the type alone, and any byte of it from a few pixels.
+//!
+//! The stream of zlib (RFC 1950) is cut into IDAT chunks: one with its header, one for each stored
+//! block (RFC 1951, 3.2.4), each with its own CRC, and one with the checksum of all rows. A text
+//! that is not known before the pixels are looked at is filled up with spaces. So only what needs
+//! the scale reads all pixels at first, and only the last bytes need the checksum, for which that
+//! of each block that was read is kept.
+
+use std::sync::Mutex;
+
+use libdeflater::{Crc, adler32};
+
+use crate::array::{Bytes, CancelToken};
+use crate::error::Result;
+use crate::memory::lock::lock;
+use crate::view::View;
+use crate::view::elements::overlap;
+use crate::view::pictures::png::levels::{Levels, TEXT};
+use crate::view::pictures::png::picture::Picture;
+use crate::wire::{to_u64, to_usize};
+
+/// Bytes of rows in a block, the most that one holds.
+const BLOCK: u64 = 65_535;
+
+/// Bytes of a chunk beside its content: length, type and CRC.
+const CHUNK: u64 = 12;
+
+/// Bytes before the rows in a block: whether it is the last one, and its length twice.
+const BLOCK_HEADER: u64 = 5;
+
+/// Bytes of the chunk with the checksum, and of that behind it.
+const TAIL: u64 = 2 * CHUNK + 4;
+
+/// The modulus of Adler-32.
+const ADLER: u64 = 65_521;
+
+/// The file of a picture.
+pub(crate) struct Stored {
+    picture: Picture,
+    /// Bytes of a row, with the number of its filter.
+    row: u64,
+    /// Bytes of all rows.
+    rows: u64,
+    /// Bytes before the first block.
+    head: u64,
+    levels: Mutex<Option<Levels>>,
+    /// The checksums of the blocks that were read.
+    sums: Mutex<Vec<Option<u32>>>,
+    /// The block that was read last, as it stands in the file, and its number.
+    last: Mutex<Option<(u64, Vec<u8>)>>,
+}
+
+impl Stored {
+    pub(super) fn new(picture: Picture) -> Self {
+        let row = 1 + picture.bits(picture.shown(picture.image.width)).div_ceil(8);
+        let mut stored = Stored {
+            rows: row.saturating_mul(picture.shown(picture.image.height)),
+            row,
+            picture,
+            head: 0,
+            levels: Mutex::default(),
+            sums: Mutex::default(),
+            last: Mutex::default(),
+        };
+        stored.head = to_u64(stored.head(None).len());
+        stored
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.tail_start().saturating_add(TAIL)
+    }
+
+    fn blocks(&self) -> u64 {
+        self.rows.div_ceil(BLOCK)
+    }
+
+    fn tail_start(&self) -> u64 {
+        let around = self.blocks().saturating_mul(CHUNK + BLOCK_HEADER);
+        self.head.saturating_add(self.rows).saturating_add(around)
+    }
+
+    /// Everything before the first block; without `levels`, other bytes, and as many.
+    fn head(&self, levels: Option<&Levels>) -> Vec<u8> {
+        let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
+        chunk(&mut out, b"IHDR", &self.picture.header());
+        let texts = levels.map(Levels::texts).unwrap_or_default();
+        for keyword in self.picture.form().keywords {
+            let found = texts.iter().find(|(found, _)| found == keyword);
+            let text = found.map_or("0", |(_, text)| text);
+            let padded = format!("{keyword}\0{text:TEXT$}");
+            chunk(&mut out, b"tEXt", padded.as_bytes());
+        }
+        if let Some((keyword, text)) = self.picture.step_text() {
+            chunk(&mut out, b"tEXt", format!("{keyword}\0{text}").as_bytes());
+        }
+        // No dictionary, the least compression, and what makes a multiple of 31 of both.
+        chunk(&mut out, b"IDAT", &[0x78, 0x01]);
+        out
+    }
+
+    /// What `use_them` makes of the levels, for which all pixels are looked at the first time.
+    fn with_levels<T>(
+        &self,
+        cancel: &CancelToken,
+        use_them: impl FnOnce(&Levels) -> Result<T>,
+    ) -> Result<T> {
+        let mut known = cancel.lock(&self.levels)?;
+        let levels = match &mut *known {
+            Some(levels) => levels,
+            none => {
+                cancel.begin_heavy()?;
+                none.insert(self.picture.levels(&mut || cancel.go_on())?)
+            }
+        };
+        let levels = levels.clone();
+        drop(known);
+        use_them(&levels)
+    }
+
+    /// The rows' bytes in a block.
+    fn content(&self, number: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
+        let mut at = number.saturating_mul(BLOCK);
+        let end = at.saturating_add(BLOCK).min(self.rows);
+        let mut out = Vec::with_capacity(to_usize(end.saturating_sub(at))?);
+        self.with_levels(cancel, |levels| {
+            while at < end {
+                cancel.go_on()?;
+                let (row, first) = (at / self.row, at % self.row);
+                let last = (end - at).saturating_add(first).min(self.row);
+                if first == 0 {
+                    // No filter.
+                    out.push(0);
+                }
+                self.part(levels, row, first.max(1) - 1..last - 1, &mut out)?;
+                at = at.saturating_add(last - first);
+            }
+            Ok(())
+        })?;
+        lock(&self.sums).resize(to_usize(self.blocks())?, None);
+        if let Some(sum) = lock(&self.sums).get_mut(to_usize(number)?) {
+            *sum = Some(adler32(&out));
+        }
+        Ok(out)
+    }
+
+    /// Appends the bytes `range` of a row, counted behind the number of its filter.
+    fn part(
+        &self,
+        levels: &Levels,
+        row: u64,
+        range: std::ops::Range<u64>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let bits = self.picture.bits(1);
+        let first = range.start * 8 / bits;
+        let width = self.picture.shown(self.picture.image.width);
+        let end = (range.end * 8).div_ceil(bits).min(width);
+        let (mut stored, mut written) = (Vec::new(), Vec::new());
+        let row = row * self.picture.step;
+        self.picture.pixels(row, first..end, &mut stored)?;
+        levels.write(&stored, &mut written);
+        let before = range.start - first * bits / 8;
+        let range = before..before + (range.end - range.start);
+        out.extend_from_slice(&written[overlap(&written, 0, &range)]);
+        Ok(())
+    }
+
+    /// A block as it stands in the file.
+    fn block(&self, number: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
+        let content = self.content(number, cancel)?;
+        let length = u16::try_from(content.len()).unwrap_or(u16::MAX);
+        let mut block = vec![u8::from(number + 1 == self.blocks())];
+        block.extend_from_slice(&length.to_le_bytes());
+        block.extend_from_slice(&(!length).to_le_bytes());
+        block.extend_from_slice(&content);
+        let mut out = Vec::with_capacity(block.len() + to_usize(CHUNK)?);
+        chunk(&mut out, b"IDAT", &block);
+        Ok(out)
+    }
+
+    fn tail(&self, cancel: &CancelToken) -> Result<Vec<u8>> {
+        let (mut low, mut high) = (1, 0);
+        for number in 0..self.blocks() {
+            let kept = lock(&self.sums).get(to_usize(number)?).copied().flatten();
+            let sum = match kept {
+                Some(sum) => sum,
+                None => adler32(&self.content(number, cancel)?),
+            };
+            let (own_low, own_high) = (u64::from(sum & 0xffff), u64::from(sum >> 16));
+            let length = BLOCK.min(self.rows - number * BLOCK);
+            high = (high + own_high + length * (low + ADLER - 1)) % ADLER;
+            low = (low + own_low + ADLER - 1) % ADLER;
+        }
+        let sum = u32::try_from(high << 16 | low).unwrap_or(0);
+        let mut out = Vec::new();
+        chunk(&mut out, b"IDAT", &sum.to_be_bytes());
+        chunk(&mut out, b"IEND", b"");
+        Ok(out)
+    }
+
+    /// Appends what of `range` lies in the piece that holds its first byte; gives its end.
+    fn piece(
+        &self,
+        range: std::ops::Range<u64>,
+        out: &mut Vec<u8>,
+        cancel: &CancelToken,
+    ) -> Result<u64> {
+        let mut take = |start: u64, bytes: &[u8]| {
+            out.extend_from_slice(&bytes[overlap(bytes, start, &range)]);
+            range.end.min(start + to_u64(bytes.len()))
+        };
+        if range.start < self.head {
+            let head = self.with_levels(cancel, |levels| Ok(self.head(Some(levels))))?;
+            return Ok(take(0, &head));
+        }
+        if range.start >= self.tail_start() {
+            return Ok(take(self.tail_start(), &self.tail(cancel)?));
+        }
+        let width = CHUNK + BLOCK_HEADER + BLOCK;
+        let number = (range.start - self.head) / width;
+        let start = self.head + number * width;
+        if let Some((_, bytes)) = lock(&self.last).as_ref().filter(|(n, _)| *n == number) {
+            return Ok(take(start, bytes));
+        }
+        let bytes = self.block(number, cancel)?;
+        let end = take(start, &bytes);
+        *lock(&self.last) = Some((number, bytes));
+        Ok(end)
+    }
+}
+
+/// Appends a chunk (PNG, 5.3).
+fn chunk(out: &mut Vec<u8>, name: &[u8; 4], content: &[u8]) {
+    let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
+    out.extend_from_slice(&length.to_be_bytes());
+    let mut crc = Crc::new();
+    for part in [&name[..], content] {
+        crc.update(part);
+        out.extend_from_slice(part);
+    }
+    out.extend_from_slice(&crc.sum().to_be_bytes());
+}
+
+impl View for Stored {
+    fn length(&self) -> Option<u64> {
+        Some(self.bytes())
+    }
+
+    fn own_bytes(&self) -> u64 {
+        let sums = lock(&self.sums).capacity() * size_of::<Option<u32>>();
+        let last = lock(&self.last);
+        let last = last.as_ref().map_or(0, |(_, bytes)| bytes.capacity());
+        to_u64(sums + last)
+    }
+
+    fn forget(&self) {
+        *lock(&self.sums) = Vec::new();
+        *lock(&self.last) = None;
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(offset, length, &CancelToken::default())
+    }
+
+    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        let end = offset.saturating_add(to_u64(length)).min(self.bytes());
+        let (mut at, mut out) = (offset, Vec::new());
+        while at < end {
+            at = self.piece(at..end, &mut out, cancel)?;
+        }
+        Ok(out.into())
+    }
+
+    fn is_given_up(&self) -> bool {
+        true
+    }
+}

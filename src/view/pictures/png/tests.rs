@@ -1,0 +1,328 @@
+use std::io::Write;
+
+use png::{BitDepth, ColorType};
+
+use super::*;
+use crate::array::{CancelToken, Engine};
+use crate::error::{Cause, Error, Result};
+use crate::model::Datatype;
+use crate::model::datatype::ByteOrder;
+use crate::view::View;
+use crate::view::pictures::png::output::{Output, failed};
+use crate::view::pictures::png::picture::step;
+use crate::view::texts::text::Text;
+use crate::wire::to_u64;
+
+/// Zeros without an end.
+struct Zeros;
+
+impl View for Zeros {
+    fn length(&self) -> Option<u64> {
+        None
+    }
+
+    fn read_at(&self, _: u64, length: usize) -> Result<crate::array::Bytes> {
+        Ok(vec![0; length].into())
+    }
+}
+
+fn elements(datatype: Datatype, dims: &[u64], content: impl View + 'static) -> Elements {
+    Elements {
+        datatype,
+        dims: Some(dims.to_vec()),
+        content: Box::new(content),
+    }
+}
+
+fn unsigned(bytes: u16) -> Datatype {
+    Datatype::integer(bytes, false, ByteOrder::Little)
+}
+
+fn encoded(elements: Elements) -> Result<Option<Box<dyn View>>> {
+    Ok(match File::of(elements) {
+        Some(File::Compressed(picture)) => {
+            let memory = Engine::new(0, 1).hold(0).unwrap();
+            Some(Box::new(picture.encode(&memory, &CancelToken::default())?))
+        }
+        Some(File::Stored(stored)) => Some(Box::new(stored)),
+        None => None,
+    })
+}
+
+/// What the decoder of the crate, which is not its encoder, makes of a file.
+fn decoded(elements: Elements) -> (png::OutputInfo, Vec<u8>, Vec<(String, String)>) {
+    let text = encoded(elements).unwrap().unwrap();
+    let bytes = text.read_at(0, usize::MAX).unwrap().to_vec();
+    assert_eq!(text.length(), Some(bytes.len() as u64));
+    let decoder = png::Decoder::new(std::io::Cursor::new(bytes));
+    let mut reader = decoder.read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut pixels).unwrap();
+    let texts = reader.info().uncompressed_latin1_text.iter();
+    let texts = texts.map(|text| (text.keyword.clone(), text.text.clone()));
+    (info, pixels, texts.collect())
+}
+
+#[test]
+fn pixels_come_back() {
+    let bytes = [1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 255, 255];
+    let (info, pixels, texts) = decoded(elements(unsigned(2), &[2, 3], Text::new(bytes.to_vec())));
+    assert_eq!((info.width, info.height), (3, 2));
+    assert_eq!(
+        (info.color_type, info.bit_depth),
+        (ColorType::Grayscale, BitDepth::Sixteen)
+    );
+    assert_eq!(pixels, [0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 255, 255]);
+    assert_eq!(texts, []);
+    let colours: Vec<u8> = (0..2 * 2 * 4).collect();
+    let (info, pixels, _) = decoded(elements(
+        unsigned(1),
+        &[2, 2, 4],
+        Text::new(colours.clone()),
+    ));
+    assert_eq!(
+        (info.color_type, info.bit_depth),
+        (ColorType::Rgba, BitDepth::Eight)
+    );
+    assert_eq!(pixels, colours);
+}
+
+#[test]
+fn a_stack_and_a_line_are_no_picture() {
+    for dims in [&[4][..], &[2, 4, 5], &[0, 4], &[]] {
+        let found = encoded(elements(unsigned(1), dims, Zeros)).unwrap();
+        assert!(found.is_none(), "{dims:?}");
+    }
+}
+
+#[test]
+fn every_so_manyth_pixel_of_a_large_picture_is_shown() {
+    assert_eq!(step(8192, 8192, 2), 1);
+    assert_eq!(step(8192, 8193, 1), 2);
+    assert_eq!((step(1, 1_000_000, 8), step(1, 1_000_001, 8)), (1, 2));
+    assert_eq!(
+        (step(1, u64::MAX / 8, 8), step(0, 0, 1)),
+        (2_305_843_009_214, 1)
+    );
+    // A page for each of a thousand by a thousand pixels.
+    assert_eq!(step(1 << 31, 1 << 31, 1), 1 << 21);
+
+    // Each pixel is its number along the row.
+    let width = 1_000_005_u32;
+    let row: Vec<u8> = (0..width).flat_map(u32::to_le_bytes).collect();
+    let (info, pixels, texts) = decoded(elements(unsigned(4), &[1, width.into()], Text::new(row)));
+    assert_eq!((info.width, info.height), (500_003, 1));
+    let last = u64::from(width - 1);
+    let expected = |shown: u64| ((2 * shown * 65535 + last / 2) / last) as u16;
+    for shown in [0, 1, 31_415, 500_001, 500_002] {
+        let place = 2 * shown as usize;
+        let level = u16::from_be_bytes([pixels[place], pixels[place + 1]]);
+        assert_eq!(level, expected(shown), "{shown}");
+    }
+    let texts: Vec<_> = texts
+        .iter()
+        .map(|(key, text)| (&key[..], &text[..]))
+        .collect();
+    assert_eq!(
+        texts,
+        [("Minimum", "0"), ("Maximum", "1000004"), ("Step", "2")]
+    );
+}
+
+/// A picture of a thousand million million pixels costs what is shown of it.
+#[test]
+fn a_huge_picture_is_not_read_whole() {
+    let side = 1 << 25;
+    let image = Image::of(&unsigned(1), &[side, side]).unwrap();
+    let huge = elements(unsigned(1), &[side, side], Zeros);
+    let picture = Picture::new(image, huge);
+    assert_eq!(picture.step, 1 << 15);
+    let mut row = Vec::new();
+    picture.pixels(side - 1, 0..1024, &mut row).unwrap();
+    assert_eq!(row.len(), 1024);
+}
+
+/// The error of an output that has no room for so many bytes more.
+fn refused(mut output: Output<'_>, more: usize) -> Error {
+    let written = output.write_all(&vec![0; more]);
+    let written = written.map_err(|error| failed(error.into()));
+    output.finished(written).unwrap_err()
+}
+
+#[test]
+fn what_an_encoded_picture_takes_is_bounded() {
+    let engine = Engine::new(0, 1);
+    let memory = engine.hold(0).unwrap();
+    let mut output = Output::new(&memory, 1000).unwrap();
+    output.write_all(&[0; 100_000]).unwrap();
+    let held = limits::OPEN_BYTES - 1000 - to_u64(output.bytes.capacity());
+    assert!(engine.hold(held + 1).is_err());
+    let all_else = engine.hold(held).unwrap();
+    // There is room for what it has reserved, and no more.
+    output.write_all(&[0; 50_000]).unwrap();
+    let error = refused(output, 100_000);
+    assert!(matches!(
+        error,
+        Error::Io {
+            cause: Cause::OutOfMemory,
+            ..
+        }
+    ));
+    drop(all_else);
+}
+
+/// The reason comes through the encoder.
+#[test]
+fn a_picture_for_which_there_is_no_memory_says_so() {
+    let engine = Engine::new(0, 1);
+    let _all_else = engine.hold(limits::OPEN_BYTES - 100_000).unwrap();
+    let picture = elements(unsigned(1), &[200, 1000], Text::new(noise(200_000)));
+    let Some(File::Compressed(picture)) = File::of(picture) else {
+        panic!("a small picture");
+    };
+    let cancel = CancelToken::default();
+    let error = picture
+        .encode(&engine.hold(0).unwrap(), &cancel)
+        .err()
+        .unwrap();
+    assert!(
+        matches!(
+            error,
+            Error::Io {
+                cause: Cause::OutOfMemory,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn a_picture_that_cannot_be_read_is_an_error() {
+    let short = elements(unsigned(2), &[2, 3], Text::new(vec![0; 11]));
+    assert!(matches!(encoded(short), Err(Error::Corrupt { .. })));
+}
+
+/// Numbers that are no pattern.
+fn noise(bytes: usize) -> Vec<u8> {
+    let mixed = |at: u64| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8;
+    (0..to_u64(bytes)).map(mixed).collect()
+}
+
+fn stored(elements: Elements) -> Stored {
+    let dims = elements.dims.clone().unwrap();
+    let image = Image::of(&elements.datatype, &dims).unwrap();
+    Stored::new(Picture::new(image, elements))
+}
+
+/// What is stored is the picture that is compressed, of any type; its bytes are the same in any
+/// order of reads, and are as many as were said before a pixel was read.
+#[test]
+fn a_stored_picture_is_the_compressed_one() {
+    let signed = |bytes| Datatype::integer(bytes, true, ByteOrder::Little);
+    let boolean = crate::model::value::tests::type_of(1, crate::model::datatype::Class::Bool);
+    let single = Datatype::ieee(4, ByteOrder::Big);
+    for (datatype, dims) in [
+        (unsigned(1), &[300, 500][..]),
+        (unsigned(2), &[70, 130, 3]),
+        (signed(1), &[257, 301]),
+        (signed(2), &[10, 33_000]),
+        (signed(8), &[100, 77]),
+        (single, &[211, 97]),
+        (boolean, &[900, 803]),
+    ] {
+        let bytes = dims.iter().product::<u64>() * u64::from(datatype.size);
+        let mut content = noise(bytes as usize);
+        if datatype.is_boolean() {
+            content.iter_mut().for_each(|byte| *byte &= 1);
+        }
+        let of = || elements(datatype.clone(), dims, Text::new(content.clone()));
+        let (compressed, pixels, _) = decoded(of());
+        let whole = stored(of()).read_at(0, usize::MAX).unwrap().to_vec();
+        assert_eq!(stored(of()).bytes(), to_u64(whole.len()));
+        let decoder = png::Decoder::new(std::io::Cursor::new(&whole));
+        let mut reader = decoder.read_info().unwrap();
+        let mut found = vec![0; reader.output_buffer_size().unwrap()];
+        assert_eq!(reader.next_frame(&mut found).unwrap(), compressed);
+        assert!(found == pixels, "{dims:?}");
+        let picture = stored(of());
+        for (at, length) in [
+            (5, 3),
+            (whole.len() - 20, 20),
+            (whole.len() / 2, 3000),
+            (0, 70),
+        ] {
+            let read = picture.read_at(at as u64, length).unwrap();
+            assert_eq!(read[..], whole[at..at + length], "{at}");
+        }
+    }
+}
+
+/// Expected: `zlib.adler32` of the rows, as libdeflate has it.
+#[test]
+fn the_checksum_is_that_of_all_rows() {
+    let content = noise(400 * 500);
+    let picture = stored(elements(
+        unsigned(1),
+        &[400, 500],
+        Text::new(content.clone()),
+    ));
+    let rows: Vec<u8> = content
+        .chunks(500)
+        .flat_map(|row| [&[0], row].concat())
+        .collect();
+    let end = picture.bytes();
+    let tail = picture.read_at(end - 20, 20).unwrap();
+    assert_eq!(tail[..4], libdeflater::adler32(&rows).to_be_bytes());
+    let end = picture.read_at(end - 8, 8).unwrap();
+    assert_eq!(end[..], *b"IEND\xae\x42\x60\x82");
+}
+
+/// A picture of the largest size that is shown has a length at once, and its middle costs a part.
+#[test]
+fn the_length_of_a_large_picture_costs_no_pixel() {
+    /// Pixels that must not be read.
+    struct Untouched;
+    impl View for Untouched {
+        fn length(&self) -> Option<u64> {
+            None
+        }
+
+        fn read_at(&self, _: u64, _: usize) -> Result<crate::array::Bytes> {
+            Err(Error::NotFound)
+        }
+    }
+    let double = Datatype::ieee(8, ByteOrder::Little);
+    let large = |content: Box<dyn View>| Elements {
+        datatype: double.clone(),
+        dims: Some(vec![8192, 8192]),
+        content,
+    };
+    let picture = File::of(large(Box::new(Untouched))).unwrap();
+    let File::Stored(picture) = picture else {
+        panic!("a large picture is stored");
+    };
+    let rows = 8192 * (1 + 2 * 8192);
+    let blocks = to_u64(rows).div_ceil(65_535);
+    // Signature, IHDR, two texts, the header of zlib; the blocks; the checksum and IEND.
+    let head = 8 + 25 + 2 * (12 + 8 + 24) + 14;
+    assert_eq!(
+        picture.length(),
+        Some(head + to_u64(rows) + 17 * blocks + 28)
+    );
+    assert_eq!(picture.read_at(0, 1).err(), Some(Error::NotFound));
+    let bytes = unsigned(1);
+    let flat = elements(bytes, &[8192, 8192], Zeros);
+    assert!(matches!(File::of(flat), Some(File::Stored(_))));
+}
+
+#[test]
+fn a_reader_that_is_gone_ends_the_work() {
+    let picture = stored(elements(unsigned(4), &[2000, 2000], Zeros));
+    let canceller = crate::array::Canceller::default();
+    let token = canceller.token();
+    canceller.cancel();
+    let error = picture.read_for(0, 10, &token).unwrap_err();
+    assert!(error.is_unwanted());
+    assert_eq!(picture.read_at(0, 10).unwrap().len(), 10);
+}

@@ -1,0 +1,608 @@
+//! A TIFF file: headers, then the pictures of an array, the values as they are.
+//!
+//! TIFF 6.0; BigTIFF where the file has 4 GiB or more. Each page has one image file directory (IFD)
+//! and one strip without compression. The directories stand before all pixels, at a fixed distance
+//! from the second on, so that none has to be kept: any of them is written when it is read. The
+//! pixels are the array's bytes in the file's byte order, half floats aside, which become single
+//! ones. They begin at a multiple of 4096 bytes, so that a page of memory holds the same values as
+//! one of the array's own file.
+//!
+//! The first page describes the axes before rows and columns: to ImageJ, where that can read such
+//! numbers, and otherwise as the shape in JSON that tifffile reads and writes.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::model::Array;
+use crate::model::text::Object;
+use crate::view::View;
+use crate::view::elements::converted::Converted;
+use crate::view::elements::normal::normal;
+use crate::view::elements::{Elements, opened};
+use crate::view::pictures::framed::{self, Framed, Head};
+use crate::view::pictures::image::{Image, Kind, Pixel, single};
+use crate::wire::{to_u64, to_usize};
+
+/// The pixels begin at a multiple of this.
+const ALIGNMENT: u64 = 4096;
+
+/// The file of `elements`; `None` where they are no numbers that TIFF has, or have no pixels.
+///
+/// # Errors
+/// `Limit` where it has more bytes than a file can.
+pub(crate) fn file(elements: Elements) -> Result<Option<Framed>> {
+    let dims = elements.dims.as_deref().unwrap_or_default();
+    let Some(headers) = Headers::of(Image::of(&elements.datatype, dims)) else {
+        return Ok(None);
+    };
+    let bytes = headers.pixel_bytes();
+    let content = match headers.image.pixel.bytes == headers.stored_bytes {
+        true => normal(elements)?.content,
+        false => widened(elements.content, headers.image.pixel, bytes / 4),
+    };
+    Framed::new(headers, content, bytes, 1).map(Some)
+}
+
+/// Bytes of the file of `array`, without a look at its elements; `None` where there is none.
+///
+/// # Errors
+/// `Limit` where it has more bytes than a file can.
+pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
+    let (datatype, dims) = opened(&array.datatype, &array.shape)?;
+    let image = Image::of(&datatype, &dims.unwrap_or_default());
+    let headers = Headers::of(image);
+    let length = |headers: Headers| framed::length(headers.length(), headers.pixel_bytes(), 1);
+    headers.map(length).transpose()
+}
+
+/// Half floats as single ones, in the same byte order.
+fn widened(content: Box<dyn View>, pixel: Pixel, count: u64) -> Box<dyn View> {
+    let convert = move |half: &[u8], out: &mut Vec<u8>| {
+        let half = half.first_chunk().copied().unwrap_or_default();
+        out.extend_from_slice(&match pixel.is_big_endian {
+            true => single(u16::from_be_bytes(half)).to_be_bytes(),
+            false => single(u16::from_le_bytes(half)).to_le_bytes(),
+        });
+    };
+    Box::new(Converted {
+        content,
+        conversion: convert,
+        count,
+        stored_size: 2,
+        size: 4,
+    })
+}
+
+/// Everything before the pixels.
+struct Headers {
+    /// With the type that the file's pixels have.
+    image: Image,
+    /// Bytes of a number as the array has it.
+    stored_bytes: u8,
+    pages: u64,
+    /// Bytes of one page's pixels.
+    page_bytes: u64,
+    /// Text of the first page.
+    description: Vec<u8>,
+    is_big: bool,
+    /// Bytes of the file header and the first page's directory.
+    first: u64,
+    /// Bytes of each other page's directory.
+    stride: u64,
+    /// Where the pixels begin.
+    start: u64,
+}
+
+impl Headers {
+    fn of(image: Option<Image>) -> Option<Self> {
+        let mut image = image?;
+        let stored_bytes = image.pixel.bytes;
+        if (image.pixel.kind, stored_bytes) == (Kind::Float, 2) {
+            image.pixel.bytes = 4;
+        }
+        // Both are 32-bit numbers in TIFF.
+        u32::try_from(image.width.max(image.height)).ok()?;
+        let (pages, numbers) = (image.pages()?, image.numbers()?);
+        let page_bytes = numbers.checked_mul(image.pixel.bytes.into())?;
+        page_bytes.checked_mul(pages)?;
+        let mut headers = Headers {
+            description: description(&image, pages),
+            image,
+            stored_bytes,
+            pages,
+            page_bytes,
+            is_big: false,
+            first: 0,
+            stride: 0,
+            start: 0,
+        };
+        headers.arrange()?;
+        let end = headers.start.checked_add(headers.pixel_bytes())?;
+        if u32::try_from(end).is_err() {
+            headers.is_big = true;
+            headers.arrange()?;
+        }
+        Some(headers)
+    }
+
+    fn pixel_bytes(&self) -> u64 {
+        self.page_bytes.saturating_mul(self.pages)
+    }
+
+    /// Finds out where everything stands.
+    fn arrange(&mut self) -> Option<()> {
+        let file_header = if self.is_big { 16 } else { 8 };
+        self.first = to_u64(self.directory(0).len()).checked_add(file_header)?;
+        self.stride = to_u64(self.directory(1).len());
+        let others = self.stride.checked_mul(self.pages.checked_sub(1)?)?;
+        let end = self.first.checked_add(others)?;
+        self.start = end.checked_next_multiple_of(ALIGNMENT)?;
+        Some(())
+    }
+
+    /// Where the directory of a page begins.
+    fn place(&self, page: u64) -> u64 {
+        match page.checked_sub(1) {
+            Some(before) => self.first + before * self.stride,
+            None => {
+                if self.is_big {
+                    16
+                } else {
+                    8
+                }
+            }
+        }
+    }
+
+    /// The file header: byte order, version, and where the first directory is.
+    fn file_header(&self) -> Vec<u8> {
+        let mut out = Numbers::of(self);
+        out.bytes.extend(if self.image.pixel.is_big_endian {
+            b"MM"
+        } else {
+            b"II"
+        });
+        if self.is_big {
+            out.short(43);
+            out.short(8);
+            out.short(0);
+        } else {
+            out.short(42);
+        }
+        out.offset(self.place(0));
+        out.bytes
+    }
+
+    /// The directory of a page, with the values that do not fit into it behind it.
+    fn directory(&self, page: u64) -> Vec<u8> {
+        let samples = to_usize(self.image.samples).unwrap_or(1);
+        let bits = u16::from(self.image.pixel.bytes) * 8;
+        let format = match self.image.pixel.kind {
+            Kind::Boolean | Kind::Unsigned => 1,
+            Kind::Signed => 2,
+            Kind::Float => 3,
+        };
+        let strip = self.start + page * self.page_bytes;
+        let mut fields = vec![
+            Field::long(256, self.image.width),
+            Field::long(257, self.image.height),
+            Field::shorts(258, vec![bits; samples]),
+            // No compression.
+            Field::short(259, 1),
+            // 0 is black, or red, green and blue.
+            Field::short(262, if samples == 1 { 1 } else { 2 }),
+        ];
+        if page == 0 && !self.description.is_empty() {
+            fields.push(Field::ascii(270, &self.description));
+        }
+        fields.extend([
+            Field::offset(273, strip),
+            Field::short(277, u16::try_from(samples).unwrap_or(1)),
+            Field::long(278, self.image.height),
+            Field::offset(279, self.page_bytes),
+        ]);
+        if samples == 4 {
+            // Opacity, with which the colours are not multiplied.
+            fields.push(Field::short(338, 2));
+        }
+        fields.push(Field::shorts(339, vec![format; samples]));
+        let next = match page + 1 < self.pages {
+            true => self.place(page + 1),
+            false => 0,
+        };
+        self.written(&fields, self.place(page), next)
+    }
+
+    /// The directory of `fields`, which stands at `place`.
+    fn written(&self, fields: &[Field], place: u64, next: u64) -> Vec<u8> {
+        let (count, entry, inline) = if self.is_big { (8, 20, 8) } else { (2, 12, 4) };
+        let length = count + entry * fields.len() + inline;
+        let mut out = Numbers::of(self);
+        let mut behind = Vec::new();
+        match self.is_big {
+            true => out.long8(to_u64(fields.len())),
+            false => out.short(u16::try_from(fields.len()).unwrap_or(0)),
+        }
+        for field in fields {
+            let mut value = Numbers::of(self);
+            field.value.write(&mut value);
+            out.short(field.tag);
+            out.short(field.value.type_number(self.is_big));
+            out.offset(field.value.count());
+            match value.bytes.len() <= inline {
+                true => {
+                    value.bytes.resize(inline, 0);
+                    out.bytes.extend(value.bytes);
+                }
+                false => {
+                    out.offset(place + to_u64(length + behind.len()));
+                    behind.extend(value.bytes);
+                    // A value begins at an even offset, and so does the next directory.
+                    behind.resize(behind.len().next_multiple_of(2), 0);
+                }
+            }
+        }
+        out.offset(next);
+        out.bytes.extend(behind);
+        out.bytes.resize(out.bytes.len().next_multiple_of(2), 0);
+        out.bytes
+    }
+}
+
+impl Head for Headers {
+    fn length(&self) -> u64 {
+        self.start
+    }
+
+    fn write(&self, range: Range<u64>, out: &mut Vec<u8>) {
+        let mut at = range.start;
+        while at < range.end {
+            let (start, bytes) = self.part(at);
+            let end = (start + to_u64(bytes.len())).min(range.end);
+            let place = |at: u64| usize::try_from(at - start).unwrap_or(bytes.len());
+            out.extend_from_slice(&bytes[place(at)..place(end)]);
+            at = end;
+        }
+    }
+
+    fn own_bytes(&self) -> u64 {
+        to_u64(self.description.len())
+    }
+}
+
+impl Headers {
+    /// The piece of the headers that holds the byte `at`, and where it begins: the file header with
+    /// the first directory, another directory, or the zeros behind all.
+    fn part(&self, at: u64) -> (u64, Vec<u8>) {
+        let Some(behind) = at.checked_sub(self.first) else {
+            return (0, [self.file_header(), self.directory(0)].concat());
+        };
+        let page = behind / self.stride + 1;
+        if page < self.pages {
+            return (self.place(page), self.directory(page));
+        }
+        let end = self.place(self.pages);
+        let zeros = usize::try_from(self.start - end).unwrap_or(0);
+        (end, vec![0; zeros])
+    }
+}
+
+/// One field of a directory.
+struct Field {
+    tag: u16,
+    value: Value,
+}
+
+enum Value {
+    Ascii(Vec<u8>),
+    Shorts(Vec<u16>),
+    Long(u64),
+    /// Four bytes, in BigTIFF eight.
+    Offset(u64),
+}
+
+impl Field {
+    fn ascii(tag: u16, text: &[u8]) -> Self {
+        let value = Value::Ascii([text, b"\0"].concat());
+        Field { tag, value }
+    }
+
+    fn short(tag: u16, number: u16) -> Self {
+        Self::shorts(tag, vec![number])
+    }
+
+    fn shorts(tag: u16, numbers: Vec<u16>) -> Self {
+        let value = Value::Shorts(numbers);
+        Field { tag, value }
+    }
+
+    fn long(tag: u16, number: u64) -> Self {
+        let value = Value::Long(number);
+        Field { tag, value }
+    }
+
+    fn offset(tag: u16, number: u64) -> Self {
+        let value = Value::Offset(number);
+        Field { tag, value }
+    }
+}
+
+impl Value {
+    /// The number of the type ("TIFF 6.0", section 2; 16 is BigTIFF's LONG8).
+    fn type_number(&self, is_big: bool) -> u16 {
+        match self {
+            Value::Ascii(_) => 2,
+            Value::Shorts(_) => 3,
+            Value::Offset(_) if is_big => 16,
+            Value::Long(_) | Value::Offset(_) => 4,
+        }
+    }
+
+    fn count(&self) -> u64 {
+        match self {
+            Value::Ascii(text) => to_u64(text.len()),
+            Value::Shorts(numbers) => to_u64(numbers.len()),
+            Value::Long(_) | Value::Offset(_) => 1,
+        }
+    }
+
+    fn write(&self, out: &mut Numbers) {
+        match self {
+            Value::Ascii(text) => out.bytes.extend_from_slice(text),
+            Value::Shorts(numbers) => numbers.iter().for_each(|&number| out.short(number)),
+            Value::Long(number) => out.long(*number),
+            Value::Offset(number) => out.offset(*number),
+        }
+    }
+}
+
+/// Numbers in the byte order of a file.
+struct Numbers {
+    bytes: Vec<u8>,
+    is_big_endian: bool,
+    /// Whether offsets have eight bytes.
+    is_big: bool,
+}
+
+impl Numbers {
+    fn of(headers: &Headers) -> Self {
+        Numbers {
+            bytes: Vec::new(),
+            is_big_endian: headers.image.pixel.is_big_endian,
+            is_big: headers.is_big,
+        }
+    }
+
+    fn number(&mut self, number: u64, bytes: usize) {
+        match self.is_big_endian {
+            true => self
+                .bytes
+                .extend_from_slice(&number.to_be_bytes()[8 - bytes..]),
+            false => self.bytes.extend_from_slice(&number.to_le_bytes()[..bytes]),
+        }
+    }
+
+    fn short(&mut self, number: u16) {
+        self.number(number.into(), 2);
+    }
+
+    fn long(&mut self, number: u64) {
+        self.number(number, 4);
+    }
+
+    fn long8(&mut self, number: u64) {
+        self.number(number, 8);
+    }
+
+    fn offset(&mut self, number: u64) {
+        self.number(number, if self.is_big { 8 } else { 4 });
+    }
+}
+
+/// The first page's text: nothing for a single picture of two axes.
+fn description(image: &Image, pages: u64) -> Vec<u8> {
+    if image.dims.len() == 2 {
+        return Vec::new();
+    }
+    imagej(image, pages).unwrap_or_else(|| shaped(image))
+}
+
+/// Whether ImageJ has pictures of these numbers.
+fn is_of_imagej(image: &Image) -> bool {
+    let Pixel { kind, bytes, .. } = image.pixel;
+    match image.samples {
+        1 => matches!(
+            (kind, bytes),
+            (Kind::Boolean | Kind::Unsigned, 1) | (Kind::Unsigned, 2) | (Kind::Float, 4)
+        ),
+        3 => (kind, bytes) == (Kind::Unsigned, 1),
+        _ => false,
+    }
+}
+
+/// ImageJ's description of a stack: axes of frames, slices and channels, or of the first ones of
+/// these; `None` where it would lose an axis, or has no such numbers.
+fn imagej(image: &Image, pages: u64) -> Option<Vec<u8>> {
+    let leading = image.leading();
+    let axes = match leading {
+        [slices] => format!("slices={slices}\n"),
+        [frames, slices] => format!("slices={slices}\nframes={frames}\n"),
+        // A channel of a picture in colours is a colour.
+        [frames, slices, channels] if image.samples == 1 => {
+            format!("channels={channels}\nslices={slices}\nframes={frames}\n")
+        }
+        _ => return None,
+    };
+    // An axis of one is none to it.
+    if !is_of_imagej(image) || leading.contains(&1) {
+        return None;
+    }
+    let hyperstack = match leading.len() {
+        1 => "",
+        _ => "hyperstack=true\nmode=grayscale\n",
+    };
+    let text = format!("ImageJ=1.54f\nimages={pages}\n{axes}{hyperstack}loop=false\n");
+    Some(text.into_bytes())
+}
+
+/// The shape as tifffile has it.
+fn shaped(image: &Image) -> Vec<u8> {
+    let mut object = Object::default();
+    object.json("shape", format_args!("{:?}", image.dims));
+    object.finish().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Datatype;
+    use crate::model::datatype::ByteOrder;
+    use crate::model::value::tests::int;
+    use crate::view::texts::text::Text;
+
+    fn file_of(datatype: Datatype, dims: &[u64], bytes: &[u8]) -> Vec<u8> {
+        let elements = Elements {
+            datatype,
+            dims: Some(dims.to_vec()),
+            content: Box::new(Text::new(bytes.to_vec())),
+        };
+        let file = file(elements).unwrap().unwrap();
+        let length = usize::try_from(file.length().unwrap()).unwrap();
+        let whole = file.read_at(0, length + 1).unwrap().to_vec();
+        assert_eq!(whole.len(), length);
+        for start in [0, 1, 7, 9, 200, 4095] {
+            let part = file.read_at(to_u64(start), 300).unwrap();
+            assert_eq!(part[..], whole[start..length.min(start + 300)]);
+        }
+        whole
+    }
+
+    /// The bytes of "TIFF 6.0", written by hand.
+    #[test]
+    fn a_picture() {
+        let whole = file_of(int(2), &[2, 3], &[1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 255, 255]);
+        let entry = |tag: u16, kind: u16, value: u32| {
+            let mut bytes = tag.to_le_bytes().to_vec();
+            bytes.extend_from_slice(&kind.to_le_bytes());
+            bytes.extend_from_slice(&1_u32.to_le_bytes());
+            bytes.extend_from_slice(&value.to_le_bytes());
+            bytes
+        };
+        let entries = [
+            entry(256, 4, 3),
+            entry(257, 4, 2),
+            entry(258, 3, 16),
+            entry(259, 3, 1),
+            entry(262, 3, 1),
+            entry(273, 4, 4096),
+            entry(277, 3, 1),
+            entry(278, 4, 2),
+            entry(279, 4, 12),
+            entry(339, 3, 2),
+        ];
+        let head = [&b"II\x2a\0\x08\0\0\0\x0a\0"[..], &entries.concat(), &[0; 4]].concat();
+        assert_eq!(whole[..head.len()], head);
+        assert!(whole[head.len()..4096].iter().all(|&byte| byte == 0));
+        assert_eq!(whole[4096..], [1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 255, 255]);
+    }
+
+    #[test]
+    fn a_stack_of_big_endian_colours() {
+        let datatype = Datatype::integer(2, false, ByteOrder::Big);
+        let pixels: Vec<u8> = (0..2 * 4 * 2 * 3 * 2).collect();
+        let whole = file_of(datatype, &[2, 4, 2, 3], &pixels);
+        assert_eq!(whole[..8], *b"MM\0\x2a\0\0\0\x08");
+        assert_eq!(whole[4096..], pixels);
+        // Three numbers of two bytes do not fit into the field.
+        let bits = 8 + 2 + 2 * 12;
+        assert_eq!(whole[bits..bits + 8], [1, 2, 0, 3, 0, 0, 0, 3]);
+        let place = usize::from(whole[bits + 11]);
+        assert_eq!(whole[place..place + 6], [0, 16, 0, 16, 0, 16]);
+        let text = b"{\"shape\": [2, 4, 2, 3]}\0";
+        assert!(whole.windows(text.len()).any(|window| window == text));
+    }
+
+    #[test]
+    fn descriptions() {
+        let text = |datatype: &Datatype, dims: &[u64]| {
+            let headers = Headers::of(Image::of(datatype, dims)).unwrap();
+            String::from_utf8(headers.description).unwrap()
+        };
+        let bytes = Datatype::integer(1, false, ByteOrder::Little);
+        let stack = "ImageJ=1.54f\nimages=7\nslices=7\nloop=false\n";
+        assert_eq!(text(&bytes, &[7, 4, 5]), stack);
+        let movie = "ImageJ=1.54f\nimages=14\nslices=7\nframes=2\nhyperstack=true\n\
+                     mode=grayscale\nloop=false\n";
+        assert_eq!(text(&bytes, &[2, 7, 4, 5]), movie);
+        let deep = "ImageJ=1.54f\nimages=42\nchannels=7\nslices=3\nframes=2\nhyperstack=true\n\
+                    mode=grayscale\nloop=false\n";
+        assert_eq!(text(&bytes, &[2, 3, 7, 4, 5]), deep);
+        // ImageJ would lose an axis of these.
+        for dims in [
+            &[2, 3, 7, 2, 4, 5][..],
+            &[1, 7, 4, 5],
+            &[2, 1, 4, 5],
+            &[2, 3, 7, 4, 5, 3],
+        ] {
+            assert_eq!(text(&bytes, dims), format!("{{\"shape\": {dims:?}}}"));
+        }
+        assert_eq!(text(&int(8), &[2, 7, 4, 5]), "{\"shape\": [2, 7, 4, 5]}");
+        assert_eq!(text(&bytes, &[5]), "{\"shape\": [5]}");
+        assert_eq!(text(&bytes, &[4, 5, 3]), "{\"shape\": [4, 5, 3]}");
+        assert_eq!(text(&bytes, &[1, 5]), "");
+    }
+
+    #[test]
+    fn a_file_of_four_gibibytes_is_a_big_one() {
+        let headers = |rows: u64| {
+            let bytes = Datatype::integer(1, false, ByteOrder::Little);
+            Headers::of(Image::of(&bytes, &[rows, 1 << 12])).unwrap()
+        };
+        let most = (1 << 20) - 2;
+        assert!(!headers(most).is_big && headers(most + 1).is_big);
+        let big = headers(1 << 30).file_header();
+        assert_eq!(big, *b"II\x2b\0\x08\0\0\0\x10\0\0\0\0\0\0\0");
+        // Width and height have 32 bits.
+        let bytes = Datatype::integer(1, false, ByteOrder::Little);
+        assert!(Headers::of(Image::of(&bytes, &[1, 1 << 32])).is_none());
+        assert!(Headers::of(Image::of(&bytes, &[1 << 40, 1 << 31, 1 << 31])).is_none());
+    }
+
+    /// A million pages: a directory in the midst costs no other one.
+    #[test]
+    fn directories_stand_at_a_fixed_distance() {
+        let bytes = Datatype::integer(1, false, ByteOrder::Little);
+        let headers = Headers::of(Image::of(&bytes, &[1_000_000, 1, 2])).unwrap();
+        let mut out = Vec::new();
+        let (page, next) = (headers.place(700_000), headers.place(700_001));
+        headers.write(page..next, &mut out);
+        assert_eq!(out, headers.directory(700_000));
+        let after = out.len() - 4;
+        assert_eq!(out[after..], u32::try_from(next).unwrap().to_le_bytes());
+        assert_eq!(headers.directory(999_999).last_chunk(), Some(&[0; 4]));
+    }
+
+    /// Expected: `numpy.float16` to `numpy.float32`, all cases of the formats.
+    #[test]
+    fn half_floats_become_single_ones() {
+        for (half, expected) in [
+            (0x0000, 0.0_f32),
+            (0x8000, -0.0),
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x7bff, 65504.0),
+            (0x0001, 5.960_464_5e-8),
+            (0x03ff, 6.097_555e-5),
+            (0x0400, 6.103_515_6e-5),
+            (0x3555, 0.333_251_95),
+            (0x7c00, f32::INFINITY),
+            (0xfc00, f32::NEG_INFINITY),
+        ] {
+            assert_eq!(single(half), expected.to_bits(), "{half:#x}");
+        }
+        assert_eq!(single(0x7e01), 0x7fc0_2000);
+        let half = Datatype::ieee(2, ByteOrder::Big);
+        let whole = file_of(half, &[1, 2], &[0x3c, 0, 0xc0, 0]);
+        assert_eq!(whole[4096..], [0x3f, 0x80, 0, 0, 0xc0, 0, 0, 0]);
+    }
+}

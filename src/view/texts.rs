@@ -1,0 +1,12 @@
+//! Views that are text.
+
+pub(crate) mod asdf_json;
+pub(crate) mod attribute_file;
+pub(crate) mod attributes;
+pub(crate) mod chunks;
+pub(crate) mod counted;
+pub(crate) mod html;
+pub(crate) mod json;
+pub(crate) mod ndl;
+pub(crate) mod streamed;
+pub(crate) mod text;

@@ -1,0 +1,326 @@
+//! A scalar, a mapping or a sequence of ASDF as JSON: the plain values, without tags.
+//!
+//! | in the tree | in JSON |
+//! |---|---|
+//! | mapping | an object with the names of the mount |
+//! | sequence | a list |
+//! | null, boolean, integer of any size, float | the same; `null` for NaN and infinities |
+//! | text, date, base64, and what has a tag of its own | a string |
+//! | ndarray | `{"path": "/a/b", "shape": [2, 3], "datatype": "float64"}`; `error` where it cannot be read |
+//! | alias of a short scalar, also where a merge key brings it in | the scalar |
+//! | any other alias | `{"$ref": "#/a/b"}`: where the node itself stands |
+//! | `$ref` | `{"$ref": "#/a/b"}`, `{"$ref": "FILE#/a/b"}` |
+//!
+//! Pointers lead from the root of the tree, whatever part of it is shown. The datatype is written
+//! as in an ASDF file. An entry of a mapping has a line; what is in a list stands on one.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::datatype::Class;
+use crate::model::ndl::{Syntax, ndl_type_in};
+use crate::model::number::append;
+use crate::model::text::{Object, write_json_list, write_json_text};
+use crate::model::{Array, Container, Datatype, LinkStream, LinkTarget, NodeId, NodeKind, Scalar};
+use crate::view::texts::attributes::shape_text;
+use crate::view::texts::streamed::ResumableText;
+use crate::wire::to_u64;
+
+/// The text of a node.
+pub(crate) struct AsdfJson {
+    container: Arc<dyn Container>,
+    node: NodeId,
+}
+
+/// How far a text has come.
+#[derive(Default)]
+pub(crate) struct Progress {
+    is_begun: bool,
+    /// The mappings and sequences that the next entry is in, the innermost last.
+    open: Vec<Level>,
+    /// Bytes that are written.
+    written: u64,
+}
+
+/// A mapping or sequence whose entries are written.
+struct Level {
+    links: Box<dyn LinkStream>,
+    is_sequence: bool,
+}
+
+impl AsdfJson {
+    /// The text of `node`.
+    pub(crate) fn new(container: Arc<dyn Container>, node: NodeId) -> Self {
+        AsdfJson { container, node }
+    }
+
+    /// The whole text.
+    ///
+    /// # Errors
+    /// `Limit` where it has more than [`limits::ASDF_JSON_SIZED`] bytes; fails if what is in it
+    /// cannot be read.
+    pub(crate) fn whole(&self) -> Result<Vec<u8>> {
+        let mut text = Vec::new();
+        let is_more = self.write_on(&mut self.begin(), limits::ASDF_JSON_SIZED, &mut text)?;
+        match is_more || text.len() > limits::ASDF_JSON_SIZED {
+            true => Err(Error::limit(
+                "text as JSON",
+                to_u64(limits::ASDF_JSON_SIZED),
+            )),
+            false => Ok(text),
+        }
+    }
+
+    /// Writes the first part, the end of the innermost level, or its next entry; opens what that
+    /// is, if it has entries of its own. Says whether there may be more.
+    fn write_part(&self, place: &mut Progress, out: &mut Vec<u8>) -> Result<bool> {
+        if !place.is_begun {
+            let opened = self.write_node(self.node, out)?;
+            place.is_begun = true;
+            place.open.extend(opened);
+        } else {
+            let depth = place.open.len();
+            let Some(level) = place.open.last_mut() else {
+                return Ok(false);
+            };
+            let position = level.links.position();
+            let written = self.write_entry(level, depth, out);
+            match written.inspect_err(|_| level.go_back(position))? {
+                Some(opened) => place.open.extend(opened),
+                None => {
+                    place.open.pop();
+                }
+            }
+        }
+        let is_more = !place.open.is_empty();
+        if !is_more {
+            out.push(b'\n');
+        }
+        Ok(is_more)
+    }
+
+    /// Writes the next entry of a level, and gives what it opens; `None` where the level ends.
+    fn write_entry(
+        &self,
+        level: &mut Level,
+        depth: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Option<Level>>> {
+        let is_first = level.links.position() == 0;
+        let Some(link) = level.links.next()? else {
+            if level.is_sequence {
+                out.push(b']');
+            } else {
+                if !is_first {
+                    break_line(depth - 1, out);
+                }
+                out.push(b'}');
+            }
+            return Ok(None);
+        };
+        if level.is_sequence {
+            out.extend_from_slice(if is_first { b"" } else { b", " });
+        } else {
+            out.extend_from_slice(if is_first { b"" } else { b"," });
+            break_line(depth, out);
+            write_json_text(&link.name, out);
+            out.extend_from_slice(b": ");
+        }
+        match &link.target {
+            LinkTarget::Hard(node) => self.write_node(*node, out).map(Some),
+            other => self.write_link(other, out).map(|()| Some(None)),
+        }
+    }
+
+    /// Writes a scalar, an ndarray, or the beginning of a mapping or sequence, and gives the latter.
+    fn write_node(&self, id: NodeId, out: &mut Vec<u8>) -> Result<Option<Level>> {
+        let container = &*self.container;
+        let node = container.node(id)?;
+        if let Some(array) = node.array() {
+            let names = container.names(&LinkTarget::Alias(id))?;
+            write_array(array, &names, out)?;
+            return Ok(None);
+        }
+        match &node.kind {
+            NodeKind::Scalar(scalar) => {
+                scalar.write_json(out);
+                Ok(None)
+            }
+            NodeKind::Group => {
+                // Not all that is meant to be in it is known.
+                if let Some(error) = &node.error {
+                    return Err(error.clone());
+                }
+                let extras = container.extras();
+                let is_sequence = extras.is_some_and(|extras| extras.is_sequence(id));
+                let links = container.links(id)?;
+                out.push(if is_sequence { b'[' } else { b'{' });
+                Ok(Some(Level { links, is_sequence }))
+            }
+            NodeKind::Array(_) | NodeKind::CommittedDatatype(_) => Err(Error::NotFound),
+        }
+    }
+
+    /// Writes what stands elsewhere: a short scalar itself, else where it is.
+    fn write_link(&self, target: &LinkTarget, out: &mut Vec<u8>) -> Result<()> {
+        match target {
+            LinkTarget::Alias(node) => {
+                if let NodeKind::Scalar(scalar) = &self.container.node(*node)?.kind
+                    && is_repeated(scalar)
+                {
+                    scalar.write_json(out);
+                    return Ok(());
+                }
+            }
+            LinkTarget::Damaged(error) => return Err(error.clone()),
+            _ => {}
+        }
+        let names = self.container.names(target)?;
+        let file = target.other_file().unwrap_or_default();
+        let mut object = Object::default();
+        object.text("$ref", pointer(file, &names));
+        out.extend_from_slice(object.finish().as_bytes());
+        Ok(())
+    }
+}
+
+impl Level {
+    /// Makes the entry at `position` the next one again.
+    fn go_back(&mut self, position: u64) {
+        // It was there before: no stream of a tree in memory fails.
+        let _found = self.links.seek(position);
+    }
+}
+
+impl ResumableText for AsdfJson {
+    type Progress = Progress;
+
+    fn begin(&self) -> Progress {
+        Progress::default()
+    }
+
+    /// # Errors
+    /// `Limit` for a text of more than [`limits::ASDF_JSON`] bytes; fails if what is in it cannot
+    /// be read.
+    fn write_on(&self, place: &mut Progress, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+        loop {
+            if place.written > limits::ASDF_JSON {
+                return Err(Error::limit("text as JSON", limits::ASDF_JSON));
+            }
+            let before = out.len();
+            let written = self.write_part(place, out);
+            let is_more = written.inspect_err(|_| out.truncate(before))?;
+            place.written = place.written.saturating_add(to_u64(out.len() - before));
+            if !is_more || out.len() >= enough {
+                return Ok(is_more);
+            }
+        }
+    }
+
+    fn progress_bytes(&self, place: &Progress) -> u64 {
+        let level = |level: &Level| to_u64(size_of::<Level>()) + level.links.weight();
+        place.open.iter().map(level).sum()
+    }
+}
+
+/// Whether an alias of the scalar repeats it: what names it would not be much shorter.
+fn is_repeated(scalar: &Scalar) -> bool {
+    scalar.text.len() <= limits::REPEATED_SCALAR
+}
+
+fn break_line(depth: usize, out: &mut Vec<u8>) {
+    // A deep tree is not to be more blanks than text.
+    const DEEPEST: usize = 32;
+    out.push(b'\n');
+    out.extend(std::iter::repeat_n(b' ', 2 * depth.min(DEEPEST)));
+}
+
+/// A JSON pointer as the fragment of a URI.
+fn pointer(file: &[u8], names: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    escape(file, &mut out);
+    out.push(b'#');
+    for name in names {
+        out.push(b'/');
+        for &byte in name {
+            match byte {
+                b'~' => out.extend_from_slice(b"~0"),
+                b'/' => out.extend_from_slice(b"~1"),
+                byte => escape(&[byte], &mut out),
+            }
+        }
+    }
+    out
+}
+
+/// Appends a part of a URI; what is not ASCII stays, so that it can be read.
+fn escape(text: &[u8], out: &mut Vec<u8>) {
+    for &byte in text {
+        match byte {
+            b'%'
+            | b'#'
+            | b'"'
+            | b'<'
+            | b'>'
+            | b'\\'
+            | b'^'
+            | b'`'
+            | b'{'
+            | b'|'
+            | b'}'
+            | 0..=b' '
+            | 0x7F => append(out, format_args!("%{byte:02X}")),
+            byte => out.push(byte),
+        }
+    }
+}
+
+/// Writes an ndarray: where it is, and what its elements are.
+fn write_array(array: &Array, names: &[Vec<u8>], out: &mut Vec<u8>) -> Result<()> {
+    let path = names.iter().flat_map(|name| [b"/", &name[..]].concat());
+    let mut object = Object::default();
+    object.text("path", path.collect::<Vec<u8>>());
+    match &array.storage {
+        Err(error) if error.is_passing() => return Err(error.clone()),
+        Err(error) => object.text("error", error.to_string()),
+        Ok(_) => {
+            object.json("shape", shape_text(&array.shape));
+            write_datatype(&array.datatype, object.key("datatype"));
+        }
+    }
+    out.extend_from_slice(object.finish().as_bytes());
+    Ok(())
+}
+
+/// Writes a datatype as `core/ndarray` has it, but for the byte order.
+fn write_datatype(datatype: &Datatype, out: &mut Vec<u8>) {
+    let size = datatype.size;
+    let bits = size.saturating_mul(8);
+    match &datatype.class {
+        Class::Bool => out.extend_from_slice(b"\"bool8\""),
+        Class::Integer { signed, .. } => {
+            let sign = if *signed { "" } else { "u" };
+            append(out, format_args!("\"{sign}int{bits}\""));
+        }
+        Class::Float(_) => append(out, format_args!("\"float{bits}\"")),
+        Class::Complex(_) => append(out, format_args!("\"complex{bits}\"")),
+        Class::String { .. } => append(out, format_args!("[\"ascii\", {size}]")),
+        Class::Ucs4(_) => append(out, format_args!("[\"ucs4\", {}]", size / 4)),
+        Class::Array { base, .. } => write_datatype(base, out),
+        Class::Compound(members) => write_json_list(members, out, |member, out| {
+            let mut object = Object::default();
+            object.text("name", &member.name);
+            write_datatype(&member.datatype, object.key("datatype"));
+            if let Class::Array { dims, .. } = &member.datatype.class {
+                object.json("shape", format_args!("{dims:?}"));
+            }
+            out.extend_from_slice(object.finish().as_bytes());
+        }),
+        // No ndarray has another one.
+        _ => out.extend_from_slice(ndl_type_in(Syntax::Json, datatype).as_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! The chunk index of an array as text: a line for each stored chunk, in the order of the index.
+//!
+//! Four columns, with tabs between them: the chunk's first element, an index for each dimension
+//! (`0,100,0`); the offset in the file and the stored length, both in bytes; the filter mask, in
+//! which bit n says that filter n was not applied.
+
+use std::fmt::Write;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::memory;
+use crate::memory::effort::Effort;
+use crate::model::Array;
+use crate::model::array::Storage;
+use crate::model::storage::{Chunked, IndexCursor, StoredChunk};
+use crate::view::texts::streamed::ResumableText;
+
+/// The text of an array's chunk index.
+pub(crate) struct ChunkLines(Arc<Array>);
+
+impl ChunkLines {
+    /// The text of the index of `array`; `None` where it has no chunks.
+    ///
+    /// # Errors
+    /// Fails with the reason why the storage is not readable.
+    pub(crate) fn new(array: Arc<Array>) -> Result<Option<Self>> {
+        if array.chunk_shape.is_none() {
+            return Ok(None);
+        }
+        array.storage.as_ref().map_err(Clone::clone)?;
+        Ok(Some(ChunkLines(array)))
+    }
+}
+
+impl ResumableText for ChunkLines {
+    type Progress = IndexCursor;
+
+    fn begin(&self) -> IndexCursor {
+        IndexCursor::default()
+    }
+
+    fn write_on(&self, place: &mut IndexCursor, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+        let Ok(Storage::Chunked(chunked)) = &self.0.storage else {
+            // No chunk is stored.
+            return Ok(false);
+        };
+        let mut written = 0;
+        let (ended, is_full) = write_lines(chunked, place, out, |out| {
+            written += 1;
+            out.len() >= enough
+        });
+        match ended {
+            Ok(()) => Ok(is_full),
+            Err(error) if written == 0 => Err(error),
+            Err(_) => {
+                // A walk that fails leaves its place: once more, up to where it failed.
+                let mut passed = 0;
+                let mut again = Vec::new();
+                let (ended, _) = write_lines(chunked, place, &mut again, |_| {
+                    passed += 1;
+                    passed == written
+                });
+                ended.map(|()| true)
+            }
+        }
+    }
+
+    fn progress_bytes(&self, place: &IndexCursor) -> u64 {
+        memory::piece(size_of_val(&*place.0))
+    }
+}
+
+/// Appends the lines from `place` on, until `is_enough` says so after one; says whether it did.
+fn write_lines(
+    chunked: &Chunked,
+    place: &mut IndexCursor,
+    out: &mut Vec<u8>,
+    mut is_enough: impl FnMut(&[u8]) -> bool,
+) -> (Result<()>, bool) {
+    let mut line = String::new();
+    let mut is_full = false;
+    let effort = Effort::default();
+    let walked = chunked
+        .index
+        .walk_from(place, &effort, &mut |chunk_place, chunk| {
+            line.clear();
+            write_line(chunked, chunk_place, chunk, &mut line);
+            out.extend_from_slice(line.as_bytes());
+            is_full = is_enough(out);
+            match is_full {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+    (walked, is_full)
+}
+
+fn write_line(chunked: &Chunked, place: &[u64], chunk: StoredChunk, line: &mut String) {
+    for (axis, (place, extent)) in place.iter().zip(&chunked.chunk_shape).enumerate() {
+        let comma = if axis > 0 { "," } else { "" };
+        append(
+            line,
+            format_args!("{comma}{}", place.saturating_mul(*extent)),
+        );
+    }
+    let StoredChunk {
+        offset,
+        length,
+        filter_mask,
+    } = chunk;
+    append(line, format_args!("\t{offset}\t{length}\t{filter_mask}\n"));
+}
+
+/// Appends formatted text; memory does not refuse a write.
+fn append(line: &mut String, text: std::fmt::Arguments<'_>) {
+    let _infallible: std::fmt::Result = line.write_fmt(text);
+}

@@ -1,0 +1,122 @@
+//! What stands at the axes of a plot or a picture: a name, a unit, and values.
+
+use std::sync::Arc;
+
+use crate::array::Reader;
+use crate::error::Result;
+use crate::limits;
+use crate::model::attribute_value::text;
+use crate::model::{LinkTarget, NodeId, NodeKind};
+use crate::view::cf::stored::Stored;
+use crate::view::elements::dimensions::{group_of, groups_down_to, is_scale, last_name, scales};
+use crate::view::texts::html::object::{Object, decoded_chunk};
+use crate::wire::to_usize;
+
+/// A dimension of an array.
+#[derive(Default)]
+pub(super) struct Axis {
+    /// Its name and unit; empty where it has neither.
+    pub(super) label: Vec<u8>,
+    /// The array whose values stand along it.
+    scale: Option<(Reader, Stored)>,
+}
+
+impl Axis {
+    /// The value at an index, or the index itself.
+    pub(super) fn at(&self, index: u64) -> Vec<u8> {
+        let own = self.scale.as_ref().and_then(|(reader, stored)| {
+            let size = u64::from(stored.size());
+            let offset = index.checked_mul(size)?;
+            let element = reader.read(offset, to_usize(size).ok()?).ok()?;
+            let mut out = Vec::new();
+            stored.write(&element, &mut out);
+            Some(out)
+        });
+        own.unwrap_or_else(|| index.to_string().into_bytes())
+    }
+}
+
+/// The dimensions of the object's array, which has `dims`.
+///
+/// # Errors
+/// Fails if they cannot be found out now.
+pub(super) fn of_dimensions(object: &Object<'_>, dims: &[u64]) -> Result<Vec<Axis>> {
+    let (container, node) = (&**object.container, object.node.id);
+    let own = is_scale(container, node)?;
+    let path = || Ok(object.path.to_vec());
+    let scales = scales(container, node, dims.len(), &path, own)?;
+    let scales = scales.into_iter().zip(dims);
+    scales
+        .map(
+            |(scale, &length)| match scale.filter(|scale| *scale != node) {
+                Some(scale) => of_scale(object, scale, length),
+                None => Ok(Axis::default()),
+            },
+        )
+        .collect()
+}
+
+/// The dimension along which the values of `scale` stand.
+fn of_scale(object: &Object<'_>, scale: NodeId, length: u64) -> Result<Axis> {
+    let path = (object.paths)(scale)?.unwrap_or_default();
+    let label = with_unit(last_name(&path).to_vec(), unit(object, scale)?);
+    let node = object.container.node(scale)?;
+    let array = node.array().filter(|array| {
+        let decoded = decoded_chunk(array).map_or(0, |(_, bytes)| bytes);
+        *array.shape.dims() == [length] && decoded <= limits::HTML_DECODED
+    });
+    let scale = array.and_then(|array| {
+        let stored = Stored::new(&array.datatype)?;
+        Some((Reader::new(object.engine, Arc::clone(array)).ok()?, stored))
+    });
+    Ok(Axis { label, scale })
+}
+
+/// The name and the unit of the object's values.
+///
+/// # Errors
+/// Fails if they cannot be found out now.
+pub(super) fn of_values(object: &Object<'_>) -> Result<Vec<u8>> {
+    let (container, node) = (&**object.container, object.node.id);
+    let name = match text(container, node, b"long_name")? {
+        Some(name) => name,
+        None => last_name(object.path).to_vec(),
+    };
+    let unit = match unit(object, node)? {
+        None => unit_of_quantity(object)?,
+        unit => unit,
+    };
+    Ok(with_unit(name, unit))
+}
+
+fn unit(object: &Object<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
+    text(&**object.container, node, b"units")
+}
+
+/// The unit that stands beside an ndarray in a mapping of ASDF, as in a quantity of astropy.
+fn unit_of_quantity(object: &Object<'_>) -> Result<Option<Vec<u8>>> {
+    if object.container.extras().is_none() || last_name(object.path) != b"value" {
+        return Ok(None);
+    }
+    let container = &**object.container;
+    let groups = groups_down_to(container, group_of(object.path))?;
+    let group = groups.last().copied().unwrap_or(container.root());
+    let unit = match container.link(group, b"unit")?.map(|link| link.target) {
+        Some(LinkTarget::Hard(unit)) => unit,
+        Some(LinkTarget::Damaged(error)) => return Err(error),
+        _ => return Ok(None),
+    };
+    let unit = container.node(unit)?;
+    Ok(match &unit.kind {
+        NodeKind::Scalar(scalar) => Some(scalar.text.clone().into_bytes()),
+        _ => None,
+    })
+}
+
+/// `temperature [K]`.
+fn with_unit(name: Vec<u8>, unit: Option<Vec<u8>>) -> Vec<u8> {
+    match unit {
+        Some(unit) => [&name[..], b" [", &unit, b"]"].concat(),
+        None => name,
+    }
+}

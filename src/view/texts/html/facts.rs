@@ -1,0 +1,114 @@
+//! The facts about an object: files beside its page, its attributes, type and storage.
+
+use std::ops::ControlFlow;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::NodeKind;
+use crate::model::attribute::AttributeContent;
+use crate::view::texts::attributes::{builtin, xattr_text};
+use crate::view::texts::html::draft::{Draft, size};
+use crate::view::texts::html::object::Object;
+
+/// Writes the list of attributes.
+pub(super) fn write_attributes(object: &Object<'_>, draft: &mut Draft) {
+    let (mut count, mut bytes) = (0, 0);
+    let visited = object
+        .container
+        .attributes(object.node.id, &mut |attribute| {
+            if count == 0 {
+                draft.heading("Attributes");
+                draft.body.markup("<dl>\n");
+            }
+            if count == limits::HTML_ATTRIBUTES || bytes >= limits::HTML_ATTRIBUTE_TEXT {
+                draft.body.markup("<dt>…</dt><dd></dd>\n");
+                return ControlFlow::Break(());
+            }
+            count += 1;
+            draft.body.markup("<dt>");
+            match object.site.attribute(&attribute.name) {
+                Some(url) => draft.body.link(&url, &attribute.name),
+                None => draft.body.text(&attribute.name),
+            };
+            draft.body.markup("</dt><dd>");
+            match attribute
+                .content
+                .and_then(|content| value(object, &content))
+            {
+                Ok(value) => {
+                    bytes += value.len();
+                    draft.body.text(value);
+                }
+                Err(error) => draft.fail(&error),
+            }
+            draft.body.markup("</dd>\n");
+            ControlFlow::Continue(())
+        });
+    if count > 0 {
+        draft.body.markup("</dl>\n");
+    }
+    if let Err(error) = visited {
+        draft.fail(&error);
+    }
+}
+
+/// The text of a value; of one that is too long, how many elements it has.
+fn value(object: &Object<'_>, content: &AttributeContent) -> Result<Vec<u8>> {
+    match xattr_text(&**object.container, &*object.paths, content) {
+        Err(Error::Limit { .. }) => {
+            let count = content.shape.elements()?;
+            Ok(format!("{count} elements").into_bytes())
+        }
+        text => text,
+    }
+}
+
+/// Writes what the format says of the object.
+pub(super) fn write_properties(object: &Object<'_>, draft: &mut Draft) {
+    draft.heading("Properties");
+    draft.body.markup("<dl>\n");
+    let stored = object.site.stored_bytes(object.node);
+    let stored = stored.filter(|_| object.node.array().is_some());
+    let stored = stored.map(|bytes| ("h5fs.stored", size(bytes).into_bytes()));
+    for (name, value) in builtin(object.node, object.path).into_iter().chain(stored) {
+        let name = name.strip_prefix("h5fs.").unwrap_or(name);
+        draft.body.markup("<dt>").text(name).markup("</dt><dd>");
+        draft.body.text(value).markup("</dd>\n");
+    }
+    draft.body.markup("</dl>\n");
+}
+
+/// Writes links to the object's other files; of a group of many members, without a table.
+pub(super) fn write_files(object: &Object<'_>, are_many: bool, draft: &mut Draft) {
+    let files = match object.site.files(!are_many) {
+        Ok(files) => files,
+        Err(error) => return draft.fail(&error),
+    };
+    if files.is_empty() {
+        return;
+    }
+    let own: &[u8] = match object.node.kind {
+        NodeKind::Group => b"directory",
+        _ => b"raw",
+    };
+    draft.body.markup("<p class=\"files\">\n");
+    for file in &files {
+        let label = match file.tree {
+            b"" => own.to_vec(),
+            tree => match file.suffix.strip_prefix(b".") {
+                Some(suffix) if suffix != tree => [tree, b" (", suffix, b")"].concat(),
+                _ => tree.to_vec(),
+            },
+        };
+        draft.body.markup("<span>").link(&file.url, label);
+        if let Some(bytes) = file.bytes {
+            draft
+                .body
+                .markup(" <small>")
+                .text(size(bytes))
+                .markup("</small>");
+        }
+        draft.body.markup("</span>\n");
+    }
+    draft.body.markup("</p>\n");
+}

@@ -1,0 +1,238 @@
+//! The members of a group, and those of the groups in it as far as there is room.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::ndl::ndl_type;
+use crate::model::{Link, Node, NodeId, NodeKind};
+use crate::view::texts::attributes::{pipeline_text, shape_text};
+use crate::view::texts::html::draft::{Draft, size};
+use crate::view::texts::html::markup::Html;
+use crate::view::texts::html::object::Object;
+use crate::view::texts::html::site::{Member, Target};
+use crate::wire::to_u64;
+
+/// Members of one group that are shown on the page of another.
+const BRANCH: u64 = 20;
+
+/// Levels of groups within groups on one page.
+const LEVELS: u32 = 6;
+
+/// A member, and what is shown of its own members.
+struct Row {
+    name: Vec<u8>,
+    member: Member,
+    inner: Listed,
+}
+
+/// Some members of a group.
+#[derive(Default)]
+struct Listed {
+    /// The numbers of their rows.
+    rows: Vec<usize>,
+    has_more: bool,
+    error: Option<Error>,
+}
+
+/// The members of a group that its page shows.
+#[derive(Default)]
+pub(super) struct Members {
+    rows: Vec<Row>,
+    own: Listed,
+}
+
+impl Members {
+    /// The members of the object, if it is a group: its own, then those of groups in it, level by
+    /// level, until there are as many as a page has.
+    pub(super) fn of(object: &Object<'_>) -> Self {
+        match object.node.kind {
+            NodeKind::Group => {
+                let mut rows = Vec::new();
+                let own = collect(object, &mut rows);
+                Members { rows, own }
+            }
+            _ => Members::default(),
+        }
+    }
+
+    /// Whether there are more than a page shows.
+    pub(super) fn are_many(&self, object: &Object<'_>) -> bool {
+        self.own.has_more || object.first > 0
+    }
+
+    /// Writes the list of them.
+    pub(super) fn write(&self, object: &Object<'_>, draft: &mut Draft) {
+        let own = &self.own;
+        if own.rows.is_empty() && own.error.is_none() && object.first == 0 {
+            draft.body.markup("<p class=\"note\">an empty group</p>\n");
+            return;
+        }
+        write_list(object, &self.rows, own, draft);
+        write_pager(object, own, &mut draft.body);
+    }
+}
+
+fn collect(object: &Object<'_>, rows: &mut Vec<Row>) -> Listed {
+    let group = object.node.id;
+    let own = list(object, group, object.first, limits::HTML_ROWS, rows);
+    let below = |rows: &[usize], level| rows.iter().map(move |&row| (row, level)).collect();
+    let mut groups: VecDeque<(usize, u32)> = below(&own.rows, 1);
+    while let Some((number, level)) = groups.pop_front() {
+        let room = limits::HTML_ROWS.saturating_sub(to_u64(rows.len()));
+        let Some(group) = rows.get(number).and_then(|row| group_of(&row.member)) else {
+            continue;
+        };
+        if room == 0 || level == LEVELS {
+            rows[number].inner.has_more = true;
+            continue;
+        }
+        let inner = list(object, group, 0, room.min(BRANCH), rows);
+        groups.append(&mut below(&inner.rows, level + 1));
+        rows[number].inner = inner;
+    }
+    own
+}
+
+/// The group that a member is.
+fn group_of(member: &Member) -> Option<NodeId> {
+    match &member.target {
+        Target::Object(node) if matches!(node.kind, NodeKind::Group) => Some(node.id),
+        _ => None,
+    }
+}
+
+/// Appends the members of `group` from number `first` on, at most `most`.
+fn list(object: &Object<'_>, group: NodeId, first: u64, most: u64, rows: &mut Vec<Row>) -> Listed {
+    let mut listed = Listed::default();
+    let mut visit = |link: Option<Link>| match link {
+        Some(_) if to_u64(listed.rows.len()) == most => {
+            listed.has_more = true;
+            false
+        }
+        Some(link) => {
+            listed.rows.push(rows.len());
+            rows.push(Row {
+                member: object.site.member(group, &link),
+                name: link.name,
+                inner: Listed::default(),
+            });
+            true
+        }
+        None => false,
+    };
+    let mut visited = || -> Result<()> {
+        let mut links = object.container.links(group)?;
+        links.seek(first)?;
+        while visit(links.next()?) {}
+        Ok(())
+    };
+    listed.error = visited().err();
+    listed
+}
+
+fn write_list(object: &Object<'_>, rows: &[Row], listed: &Listed, draft: &mut Draft) {
+    draft.body.markup("<ul>\n");
+    for row in listed.rows.iter().filter_map(|&number| rows.get(number)) {
+        draft.body.markup("<li>");
+        write_row(object, row, draft);
+        if !row.inner.rows.is_empty() || row.inner.error.is_some() {
+            write_list(object, rows, &row.inner, draft);
+        }
+        if row.inner.has_more
+            && let Some(page) = &row.member.page
+        {
+            draft.body.markup("<p class=\"more\">").link(page, "more …");
+            draft.body.markup("</p>");
+        }
+        draft.body.markup("</li>\n");
+    }
+    draft.body.markup("</ul>\n");
+    if let Some(error) = &listed.error {
+        draft.fail(error);
+    }
+}
+
+fn write_row(object: &Object<'_>, row: &Row, draft: &mut Draft) {
+    let html = &mut draft.body;
+    html.markup("<div class=\"row\"><span class=\"name\">");
+    match &row.member.page {
+        Some(page) => html.link(page, &row.name),
+        None => html.text(&row.name),
+    };
+    match &row.member.target {
+        Target::Object(node) => {
+            if matches!(node.kind, NodeKind::Group) {
+                html.markup("/");
+            }
+            html.markup("</span>");
+            write_facts(object, node, html);
+            html.markup("</div>");
+            if let Some(error) = &node.error {
+                draft.fail(error);
+            } else if let Some(Err(error)) = node.array().map(|array| &array.storage) {
+                draft.fail(error);
+            }
+        }
+        Target::Elsewhere(text) => {
+            html.markup("</span><span class=\"link\">→ ").text(text);
+            html.markup("</span></div>");
+        }
+        Target::Unreadable(error) => {
+            html.markup("</span></div>");
+            draft.fail(error);
+        }
+    }
+}
+
+/// Writes type, shape, filters and stored bytes.
+fn write_facts(object: &Object<'_>, node: &Arc<Node>, html: &mut Html) {
+    let mut fact = |text: &[u8]| {
+        html.markup("<span>").text(text).markup("</span>");
+    };
+    match &node.kind {
+        NodeKind::Scalar(scalar) => {
+            fact(scalar.value.type_name().as_bytes());
+            html.markup("<span class=\"value\">").text(&scalar.text);
+            html.markup("</span>");
+            return;
+        }
+        NodeKind::CommittedDatatype(datatype) => return fact(ndl_type(datatype).as_bytes()),
+        NodeKind::Group if node.array().is_none() => return,
+        NodeKind::Group | NodeKind::Array(_) => {}
+    }
+    if let Some(array) = node.array() {
+        fact(ndl_type(&array.datatype).as_bytes());
+        fact(shape_text(&array.shape).as_bytes());
+        fact(pipeline_text(&array.pipeline).as_bytes());
+        let stored = object.site.stored_bytes(node);
+        fact(stored.map(size).unwrap_or_default().as_bytes());
+    }
+}
+
+/// Writes links to the pages of the members before and behind these.
+fn write_pager(object: &Object<'_>, listed: &Listed, html: &mut Html) {
+    let first = object.first;
+    if first == 0 && !listed.has_more {
+        return;
+    }
+    let count = to_u64(listed.rows.len());
+    html.markup("<p class=\"pager\">");
+    let mut link = |to: Option<u64>, text: &'static str| {
+        if let Some(url) = to.and_then(|first| object.site.members_from(first)) {
+            html.link(&url, text).markup(" ");
+        }
+    };
+    let before = first.checked_sub(limits::HTML_ROWS);
+    let behind = listed
+        .has_more
+        .then(|| first.saturating_add(limits::HTML_ROWS));
+    link(before.map(|_| 0), "first");
+    link(before, "previous");
+    link(behind, "next");
+    html.markup("<span class=\"note\">members ")
+        .number(first.saturating_add(1));
+    html.markup(" to ").number(first.saturating_add(count));
+    html.markup("</span></p>\n");
+}

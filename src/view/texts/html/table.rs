@@ -1,0 +1,289 @@
+//! The first rows of an array as a table.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::datatype::Class;
+use crate::model::{Array, Shape};
+use crate::view::csv::array::ArrayFields;
+use crate::view::csv::fields::{Cell, Fields};
+use crate::view::elements::opened;
+use crate::view::texts::html::draft::Draft;
+use crate::view::texts::html::markup::Html;
+use crate::view::texts::html::object::{Object, decoded_chunk};
+use crate::wire::to_usize;
+
+/// Bytes of a cell's text that are looked at.
+const CELL: usize = 4096;
+
+/// The part of an array that a table shows: a corner of its first rows and columns.
+#[derive(Debug, PartialEq, Eq)]
+struct Corner {
+    /// Dimensions before rows and columns, of each of which the first index is shown.
+    leading: usize,
+    /// Rows and columns that are shown; one of each where there is no such dimension.
+    shown: [u64; 2],
+    /// Rows and columns that there are.
+    all: [u64; 2],
+    /// Dimensions of the array.
+    rank: usize,
+}
+
+impl Corner {
+    /// The corner of an array of `dims` that takes no more bytes than a table may; `None` where one
+    /// element would.
+    fn of(array: &Array, dims: &[u64], itemsize: u64, is_record: bool) -> Option<Self> {
+        let rank = dims.len();
+        let (leading, all) = match dims {
+            [] => (0, [1, 1]),
+            [rows] => (0, [*rows, 1]),
+            // The cells of a record take the columns.
+            [leading @ .., rows] if is_record => (leading.len(), [*rows, 1]),
+            [leading @ .., rows, columns] => (leading.len(), [*rows, *columns]),
+        };
+        let most = [limits::HTML_TABLE_ROWS, limits::HTML_TABLE_COLUMNS];
+        let mut corner = Corner {
+            leading,
+            shown: [all[0].min(most[0]), all[1].min(most[1])],
+            all,
+            rank,
+        };
+        while corner.cost(array, itemsize) > limits::HTML_DECODED {
+            match corner.shown {
+                [1, 1] => return None,
+                [1, columns] => corner.shown[1] = columns / 2,
+                [rows, _] => corner.shown[0] = rows / 2,
+            }
+        }
+        Some(corner)
+    }
+
+    /// Bytes that are decoded for it, or read.
+    fn cost(&self, array: &Array, itemsize: u64) -> u64 {
+        let [rows, columns] = self.shown;
+        let read = rows.saturating_mul(columns).saturating_mul(itemsize);
+        let Some((chunk, bytes)) = decoded_chunk(array) else {
+            return read;
+        };
+        let touched = |dimension: usize, count: u64| {
+            let along = chunk.get(dimension).copied().unwrap_or(1).max(1);
+            count.div_ceil(along)
+        };
+        let chunks = touched(self.leading, rows).saturating_mul(touched(self.leading + 1, columns));
+        read.max(chunks.saturating_mul(bytes))
+    }
+
+    /// The selector of row `row`, or of all that is shown.
+    fn selector(&self, row: Option<u64>) -> String {
+        let mut indices = vec!["0".to_owned(); self.leading];
+        let [rows, columns] = self.shown;
+        if self.rank > self.leading {
+            indices.push(match row {
+                Some(row) => row.to_string(),
+                None => format!("0:{rows}"),
+            });
+        }
+        if self.rank > self.leading + 1 && row.is_none() {
+            indices.push(format!("0:{columns}"));
+        }
+        match indices.is_empty() {
+            true => String::new(),
+            false => format!("[{}]", indices.join(",")),
+        }
+    }
+}
+
+/// Writes the first rows.
+pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
+    let Some(array) = object.node.array() else {
+        return;
+    };
+    draft.heading("Values");
+    if array.shape == Shape::Null || array.shape.elements() == Ok(0) {
+        draft.body.markup("<p class=\"note\">no elements</p>\n");
+        return;
+    }
+    match rows(object, array) {
+        Ok(table) => drop(draft.body.piece(&table)),
+        Err(error) => draft.fail(&error),
+    }
+}
+
+/// The table, and its caption.
+fn rows(object: &Object<'_>, array: &Arc<Array>) -> Result<Html> {
+    let (datatype, dims) = opened(&array.datatype, &array.shape)?;
+    let dims = dims.unwrap_or_default();
+    let is_record =
+        matches!(datatype.class, Class::Compound(_)) && datatype.complex_part().is_none();
+    let corner = Corner::of(array, &dims, datatype.size.into(), is_record)
+        .ok_or_else(|| Error::limit("bytes that a page decodes", limits::HTML_DECODED))?;
+    let (elements, missing) = (object.part)(&corner.selector(None))?;
+    let container = Arc::clone(object.container);
+    let fields = ArrayFields::new(elements, b"", container, Arc::clone(&object.paths))?;
+    let mut html = Html::default();
+    let Some(fields) = fields.map(|fields| fields.without(missing)) else {
+        html.markup("<p class=\"note\">elements without a value</p>\n");
+        return Ok(html);
+    };
+    html.markup("<div class=\"wide\"><table>\n");
+    write_head(&corner, &fields, &mut html);
+    html.markup("<tbody>\n");
+    for row in 0..corner.shown[0] {
+        html.markup("<tr><th>");
+        write_label(object, &corner, row, &mut html);
+        html.markup("</th>");
+        write_cells(&corner, &fields, row, &mut html)?;
+        html.markup("</tr>\n");
+    }
+    html.markup("</tbody></table></div>\n");
+    write_caption(&corner, &mut html);
+    Ok(html)
+}
+
+/// Columns of each element that are shown.
+fn shown_columns(fields: &ArrayFields) -> usize {
+    let most = to_usize(limits::HTML_TABLE_COLUMNS).unwrap_or(usize::MAX);
+    fields.names().len().min(most)
+}
+
+/// Writes the names of the columns, or their numbers.
+fn write_head(corner: &Corner, fields: &ArrayFields, html: &mut Html) {
+    html.markup("<thead><tr><th></th>");
+    let names = fields.names();
+    let columns = shown_columns(fields);
+    for element in 0..corner.shown[1] {
+        for name in &names[..columns] {
+            html.markup("<th>");
+            if corner.all[1] > 1 {
+                html.number(element).markup(" ");
+            }
+            html.text(name).markup("</th>");
+        }
+    }
+    if corner.all[1] > corner.shown[1] || names.len() > columns {
+        html.markup("<th>…</th>");
+    }
+    html.markup("</tr></thead>\n");
+}
+
+/// Writes the cells of a row.
+fn write_cells(corner: &Corner, fields: &ArrayFields, row: u64, html: &mut Html) -> Result<()> {
+    let elements = corner.shown[1];
+    let first = row.saturating_mul(elements);
+    let cells = fields.read(first..first.saturating_add(elements))?;
+    for element in 0..to_usize(elements)? {
+        for column in 0..shown_columns(fields) {
+            let mut text = Vec::new();
+            match cells.write(element, column, CELL, &mut text) {
+                Ok(Cell::Missing) => html.markup("<td></td>"),
+                Ok(Cell::Plain) => html.markup("<td>").text(text).markup("</td>"),
+                Ok(Cell::Text) => {
+                    html.markup("<td class=\"text\">");
+                    html.text(text).markup("</td>")
+                }
+                Err(Error::Limit { .. }) => html.markup("<td class=\"note\">too long</td>"),
+                Err(error) => return Err(error),
+            };
+        }
+    }
+    Ok(())
+}
+
+/// Writes the index of a row, which leads to the row as a file.
+fn write_label(object: &Object<'_>, corner: &Corner, row: u64, html: &mut Html) {
+    if corner.rank == 0 {
+        return;
+    }
+    let selector = corner.selector(Some(row));
+    let label = selector.trim_matches(['[', ']']);
+    match object.site.part(&selector) {
+        Some(url) => html.link(&url, label),
+        None => html.text(label),
+    };
+}
+
+fn write_caption(corner: &Corner, html: &mut Html) {
+    let mut parts = Vec::new();
+    for (shown, all, name) in [
+        (corner.shown[0], corner.all[0], "rows"),
+        (corner.shown[1], corner.all[1], "columns"),
+    ] {
+        if shown < all {
+            parts.push(format!("{shown} of {all} {name}"));
+        }
+    }
+    if corner.leading > 0 {
+        let zeros = vec!["0"; corner.leading].join(", ");
+        parts.push(format!("at index {zeros} along the first axes"));
+    }
+    if !parts.is_empty() {
+        html.markup("<p class=\"note\">").text(parts.join(", "));
+        html.markup("</p>\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::array::{Fill, Layout, Storage};
+    use crate::model::storage::{Filter, Pipeline};
+    use crate::model::value::tests::int;
+
+    fn array(dims: &[u64], chunk: Option<&[u64]>) -> Array {
+        let filter = Filter {
+            id: 1,
+            name: None,
+            parameters: Vec::new(),
+        };
+        Array {
+            datatype: int(2),
+            shape: Shape::fixed(dims.to_vec()),
+            fill: Fill::Zero,
+            layout: Layout::Chunked,
+            chunk_shape: chunk.map(<[u64]>::to_vec),
+            pipeline: Pipeline(chunk.map(|_| filter).into_iter().collect()),
+            storage: Ok(Storage::Fill),
+        }
+    }
+
+    fn corner(dims: &[u64], chunk: Option<&[u64]>) -> Option<Corner> {
+        Corner::of(&array(dims, chunk), dims, 2, false)
+    }
+
+    #[test]
+    fn a_corner_of_the_first_rows_and_columns() {
+        let selector = |dims: &[u64]| corner(dims, None).unwrap().selector(None);
+        assert_eq!(selector(&[]), "");
+        assert_eq!(selector(&[7]), "[0:7]");
+        assert_eq!(selector(&[1000]), "[0:20]");
+        assert_eq!(selector(&[3, 1000]), "[0:3,0:12]");
+        assert_eq!(selector(&[365, 36, 72]), "[0,0:20,0:12]");
+        assert_eq!(
+            corner(&[365, 36, 72], None).unwrap().selector(Some(3)),
+            "[0,3]"
+        );
+        assert_eq!(corner(&[9], None).unwrap().selector(Some(3)), "[3]");
+        let records = Corner::of(&array(&[5, 9], None), &[5, 9], 2, true).unwrap();
+        assert_eq!(records.selector(None), "[0,0:9]");
+    }
+
+    /// A chunk of 32 MiB is what a page decodes at most.
+    #[test]
+    fn no_more_is_decoded_than_a_page_may() {
+        assert_eq!(limits::HTML_DECODED, 32 << 20);
+        let shown =
+            |chunk: &[u64]| corner(&[1000, 1 << 30], Some(chunk)).map(|corner| corner.shown);
+        assert_eq!(shown(&[1, 1 << 20]), Some([10, 12]));
+        assert_eq!(shown(&[1, 1 << 24]), Some([1, 12]));
+        assert_eq!(shown(&[100, 4]), Some([20, 12]));
+        assert_eq!(shown(&[1, 1 << 25]), None);
+        // Elements that are read, and not decoded.
+        let large = Corner::of(&array(&[100], None), &[100], 8 << 20, false).unwrap();
+        assert_eq!(large.shown, [2, 1]);
+        assert_eq!(
+            Corner::of(&array(&[100], None), &[100], 64 << 20, false),
+            None
+        );
+    }
+}

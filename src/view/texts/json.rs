@@ -1,0 +1,364 @@
+//! An array as JSON: lists within lists as its dimensions are, a scalar plain, `null` for a null
+//! dataspace. What elements look like, [`value`](crate::model::value) says.
+//!
+//! Each element can be written alone, what stands around it follows from its number and the
+//! dimensions. A vector along the last dimension stands on one line, but where elements are
+//! compounds or sequences, each has its own.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::array::Engine;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::datatype::{Class, Datatype};
+use crate::model::shape::product;
+use crate::model::text_length::TextLength;
+use crate::model::value::{Context, ValueWriter};
+use crate::model::{Container, NodeId};
+use crate::view::elements::long_elements::{LongElements, Pace};
+use crate::view::elements::missing::Missing;
+use crate::view::elements::{Elements, values_of};
+use crate::view::texts::counted::Units;
+use crate::wire::{to_u64, to_usize};
+
+/// Finds a node's path, bytes as in the file, `None` where it has none; for as long as it is kept.
+pub(crate) type SharedPaths = Arc<dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + Send + Sync>;
+
+/// The text of an array, which can be written from any of its elements on.
+pub(crate) struct Json {
+    elements: Elements,
+    long: LongElements,
+    container: Arc<dyn Container>,
+    paths: SharedPaths,
+    missing: Option<Missing>,
+    writer: ValueWriter,
+    lists: Lists,
+    /// Finds how long elements are, where that is fast.
+    length: Option<TextLength>,
+    /// The text between two elements of a list.
+    separator: &'static [u8],
+}
+
+/// Lists within lists of elements or, where a dimension is zero, of empty lists.
+#[derive(Debug, PartialEq, Eq)]
+struct Lists {
+    /// Leaves in a list, in a list of lists …, in all.
+    runs: Vec<u64>,
+    count: u64,
+    of_elements: bool,
+}
+
+impl Lists {
+    fn new(dims: &[u64]) -> Result<Self> {
+        let zero = dims.iter().position(|&dim| dim == 0);
+        let dims = dims.get(..zero.unwrap_or(dims.len())).unwrap_or_default();
+        let inner = (0..dims.len()).rev().filter_map(|axis| dims.get(axis..));
+        Ok(Lists {
+            runs: inner.map(product).collect::<Result<_>>()?,
+            count: product(dims)?,
+            of_elements: zero.is_none(),
+        })
+    }
+
+    /// The number of lists that begin or end where `count` leaves are before.
+    fn brackets(&self, count: u64) -> usize {
+        // Each run is a multiple of those before it.
+        let ends = self.runs.iter();
+        ends.take_while(|&&run| count.is_multiple_of(run)).count()
+    }
+}
+
+impl Json {
+    /// The text of `elements`, whose pointers `container` follows and whose references are shown as
+    /// `paths` has them.
+    ///
+    /// # Errors
+    /// `Limit` for elements that are too long or too many.
+    pub(crate) fn new(
+        elements: Elements,
+        engine: Arc<Engine>,
+        container: Arc<dyn Container>,
+        paths: SharedPaths,
+    ) -> Result<Self> {
+        let most = limits::TEXT_ELEMENT_BYTES;
+        if u64::from(elements.datatype.size) > most {
+            return Err(Error::limit("size of an element as JSON", most));
+        }
+        Ok(Json {
+            long: LongElements::new(engine),
+            container,
+            paths,
+            missing: None,
+            writer: ValueWriter::new(&elements.datatype)?,
+            length: TextLength::of(&elements.datatype),
+            lists: Lists::new(elements.dims.as_deref().unwrap_or_default())?,
+            separator: match is_nested(&elements.datatype) {
+                true => b",\n",
+                false => b", ",
+            },
+            elements,
+        })
+    }
+
+    /// The same, with `null` for those that are missing.
+    pub(crate) fn without(self, missing: Option<Missing>) -> Self {
+        Json { missing, ..self }
+    }
+
+    /// Appends the elements of `leaves`, of those that are read at a time, until `out` has `enough`
+    /// bytes; gives the one that comes next.
+    fn write_elements(&self, leaves: &Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+        let size = self.writer.size();
+        let is_long = LongElements::are(to_u64(size));
+        let room = is_long.then(|| self.long.room()).transpose()?;
+        let count = self.elements.batch().min(leaves.end - leaves.start);
+        let bytes = self.elements.read(leaves.start, count)?;
+        let datatype = &self.elements.datatype;
+        let missing = self.missing.as_ref();
+        let missing = missing.map(|missing| missing.among(datatype, leaves.start, count, &bytes));
+        let missing = missing.transpose()?.unwrap_or_default();
+        let mut leaf = Vec::new();
+        let mut pace = Pace::new();
+        for number in 0..count {
+            if number > 0 && (out.len() >= enough || pace.is_slow()) {
+                return Ok(leaves.start + number);
+            }
+            let place = to_usize(number)?;
+            if missing.get(place) == Some(&true) {
+                self.write_leaf(leaves.start + number, b"null", out);
+                continue;
+            }
+            let element = &bytes[place * size..][..size];
+            self.long.write(room.as_ref(), |most| {
+                leaf.clear();
+                // A new one each time: it counts the bytes that pointers led to.
+                let context = Context::new(&*self.container, &*self.paths, most);
+                self.writer.json(element, &context, &mut leaf)
+            })?;
+            self.write_leaf(leaves.start + number, &leaf, out);
+        }
+        Ok(leaves.start + count)
+    }
+
+    /// The element behind those of `leaves`, of those that are read at a time, that have `enough`
+    /// bytes, and the bytes of these.
+    fn measure_elements(
+        &self,
+        length: &TextLength,
+        leaves: &Range<u64>,
+        enough: usize,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(u64, u64)> {
+        let size = self.writer.size();
+        let count = self.elements.batch().min(leaves.end - leaves.start);
+        let bytes = self.elements.read(leaves.start, count)?;
+        let inner = self.lists.runs.first().copied().unwrap_or(1);
+        let mut measured = 0;
+        for (leaf, element) in (leaves.start..).zip(bytes.chunks_exact(size)) {
+            if leaf > leaves.start && measured >= enough {
+                return Ok((leaf, to_u64(measured)));
+            }
+            let within = leaf % inner;
+            measured += match (1..inner.saturating_sub(1)).contains(&within) {
+                true => self.separator.len(),
+                false => {
+                    scratch.clear();
+                    self.write_leaf(leaf, b"", scratch);
+                    scratch.len()
+                }
+            };
+            let own = length.length(element, true, scratch);
+            measured += own.ok_or_else(|| Error::corrupt("array: an element is cut", None))?;
+        }
+        Ok((leaves.start + count, to_u64(measured)))
+    }
+
+    /// Appends leaf `number` with what stands before and behind it.
+    fn write_leaf(&self, number: u64, leaf: &[u8], out: &mut Vec<u8>) {
+        let lists = &self.lists;
+        let begins = lists.brackets(number);
+        let blanks = |count| std::iter::repeat_n(b' ', count);
+        if number > 0 && begins > 0 {
+            out.extend_from_slice(b",\n");
+            out.extend(blanks(lists.runs.len() - begins));
+        } else if number > 0 {
+            out.extend_from_slice(self.separator);
+            if self.separator.ends_with(b"\n") {
+                out.extend(blanks(lists.runs.len()));
+            }
+        }
+        out.extend(std::iter::repeat_n(b'[', begins));
+        out.extend_from_slice(leaf);
+        let ends = lists.brackets(number + 1);
+        out.extend(std::iter::repeat_n(b']', ends));
+        if number + 1 == lists.count {
+            out.push(b'\n');
+        }
+    }
+}
+
+/// The leaves.
+impl Units for Json {
+    fn count(&self) -> u64 {
+        self.lists.count
+    }
+
+    fn values(&self) -> u64 {
+        let of_one = values_of(&self.elements.datatype);
+        let values = of_one.saturating_mul(self.lists.count);
+        values.saturating_add(self.elements.content.chunk_values())
+    }
+
+    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+        let empty: &[u8] = match self.elements.dims {
+            Some(_) if self.lists.of_elements => return self.write_elements(&units, enough, out),
+            Some(_) => b"[]",
+            None => b"null",
+        };
+        for number in units.clone() {
+            if number > units.start && out.len() >= enough {
+                return Ok(number);
+            }
+            self.write_leaf(number, empty, out);
+        }
+        Ok(units.end)
+    }
+
+    fn measure(
+        &self,
+        units: Range<u64>,
+        enough: usize,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(u64, u64)> {
+        let has_elements = self.elements.dims.is_some() && self.lists.of_elements;
+        let length = self.length.as_ref();
+        if let Some(length) = length.filter(|_| has_elements && self.missing.is_none()) {
+            return self.measure_elements(length, &units, enough, scratch);
+        }
+        let next = self.write(units, enough, scratch)?;
+        Ok((next, to_u64(scratch.len())))
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.elements.own_bytes_with(2)
+    }
+}
+
+/// Whether an element's text has parts.
+fn is_nested(datatype: &Datatype) -> bool {
+    matches!(
+        datatype.class,
+        Class::Compound(_) | Class::VariableLength(_)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::datatype::ByteOrder;
+    use crate::model::value::tests::{Heap, int, member, type_of};
+    use crate::view::View;
+    use crate::view::texts::counted::Counted;
+    use crate::view::texts::text::Text;
+
+    fn view(
+        datatype: &Datatype,
+        dims: Option<&[u64]>,
+        bytes: &[u8],
+        engine: Arc<Engine>,
+    ) -> Counted<Json> {
+        let elements = Elements {
+            datatype: datatype.clone(),
+            dims: dims.map(<[u64]>::to_vec),
+            content: Box::new(Text::new(bytes.to_vec())),
+        };
+        let heap = Heap(vec![vec![7, 8]]);
+        let json = Json::new(elements, engine, Arc::new(heap), Arc::new(|_| Ok(None)));
+        Counted::of(json.unwrap(), None)
+    }
+
+    fn json(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> String {
+        let view = view(datatype, dims, bytes, Engine::new(0, 1));
+        let mut text = Vec::new();
+        // A byte at a time stops behind each element.
+        for at in 0..1000 {
+            text.extend_from_slice(&view.read_at(at, 1).unwrap());
+        }
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn lists_as_the_dimensions_are() {
+        assert_eq!(json(&int(1), None, &[]), "null\n");
+        assert_eq!(json(&int(1), Some(&[]), &[5]), "5\n");
+        assert_eq!(json(&int(1), Some(&[3]), &[1, 2, 3]), "[1, 2, 3]\n");
+        let expected = "[[[1, 2],\n  [3, 4]],\n [[5, 6],\n  [7, 8]]]\n";
+        let bytes = [1, 2, 3, 4, 5, 6, 7, 8];
+        assert_eq!(json(&int(1), Some(&[2, 2, 2]), &bytes), expected);
+        assert_eq!(json(&int(1), Some(&[0]), &[]), "[]\n");
+        assert_eq!(json(&int(1), Some(&[2, 0, 3]), &[]), "[[], []]\n");
+    }
+
+    #[test]
+    fn what_is_no_number_is_null() {
+        let double = Datatype::ieee(8, ByteOrder::Little);
+        let numbers = [1.5, f64::NAN, f64::NEG_INFINITY].map(f64::to_le_bytes);
+        let text = json(&double, Some(&[3]), numbers.as_flattened());
+        assert_eq!(text, "[1.5, null, \"-inf\"]\n");
+        let members = vec![(b"FALSE".to_vec(), vec![0]), (b"TRUE".to_vec(), vec![1])];
+        let base = Box::new(int(1));
+        let boolean = type_of(1, Class::Enumeration { base, members });
+        let text = json(&boolean, Some(&[3]), &[1, 0, 2]);
+        assert_eq!(text, "[true, false, true]\n");
+    }
+
+    /// What is counted without writing is as long as what is written, and ends where that does.
+    #[test]
+    fn numbers_are_measured_as_they_are_written() {
+        let numbers = [0.5, f64::NAN, f64::INFINITY, -1e300, 123_456.0, -0.0].map(f64::to_le_bytes);
+        let bytes = numbers.as_flattened().repeat(40);
+        let double = Datatype::ieee(8, ByteOrder::Little);
+        for dims in [&[240][..], &[4, 60], &[120, 2], &[5, 48, 1], &[2, 3, 40]] {
+            let elements = Elements {
+                datatype: double.clone(),
+                dims: Some(dims.to_vec()),
+                content: Box::new(Text::new(bytes.clone())),
+            };
+            let heap = Arc::new(Heap(Vec::new()));
+            let none: SharedPaths = Arc::new(|_| Ok(None));
+            let json = Json::new(elements, Engine::new(0, 1), heap, none).unwrap();
+            let mut at = 0;
+            while at < 240 {
+                let (mut written, mut scratch) = (Vec::new(), Vec::new());
+                let next = json.write(at..240, 100, &mut written).unwrap();
+                let measured = json.measure(at..240, 100, &mut scratch);
+                assert_eq!(measured, Ok((next, to_u64(written.len()))), "{dims:?}");
+                at = next;
+            }
+        }
+    }
+
+    #[test]
+    fn a_longer_element_is_counted_while_it_is_written() {
+        let engine = Engine::new(0, 1);
+        let _all = engine.hold(limits::OPEN_BYTES).unwrap();
+        let text = |size: usize| {
+            let class = Class::Compound(vec![member("v", 0, int(1))]);
+            let record = type_of(u32::try_from(size).unwrap(), class);
+            view(&record, Some(&[]), &vec![5; size], Arc::clone(&engine)).read_at(0, 100)
+        };
+        let short = text(limits::UNCOUNTED_ELEMENT).unwrap();
+        assert_eq!(&*short, b"{\"v\": 5}\n");
+        let refused = text(limits::UNCOUNTED_ELEMENT + 1).unwrap_err();
+        assert!(matches!(refused, Error::Io { .. }), "{refused}");
+    }
+
+    #[test]
+    fn an_element_with_parts_has_a_line() {
+        let sequence = type_of(1, Class::VariableLength(Box::new(int(1))));
+        let record = type_of(1, Class::Compound(vec![member("v", 0, sequence)]));
+        let expected = "[{\"v\": [7, 8]},\n {\"v\": []}]\n";
+        assert_eq!(json(&record, Some(&[2]), &[0, 255]), expected);
+    }
+}

@@ -1,0 +1,91 @@
+//! Dimension coordinates: which scales the language can express as some, and which of them stand
+//! for the dimensions of an array.
+
+use crate::error::{Result, if_lasting};
+use crate::model::{Array, Container, NodeId, NodeKind};
+use crate::view::elements::dimensions::{is_scale, listed, numbered};
+use crate::view::texts::ndl::source::Source;
+
+/// A dimension that has a coordinate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Coordinate {
+    pub(super) node: NodeId,
+    /// Its path, bytes as in the file.
+    pub(super) path: Vec<u8>,
+    /// Whether it has no bound: the language then says nothing of the present size.
+    pub(super) is_unlimited: bool,
+}
+
+/// Whether the array is a dimension coordinate that the language can express.
+///
+/// # Errors
+/// Fails if that cannot be found out now, as do all functions below.
+pub(super) fn is_coordinate(
+    container: &dyn Container,
+    node: NodeId,
+    array: &Array,
+) -> Result<bool> {
+    let [size] = array.shape.dims() else {
+        return Ok(false);
+    };
+    if *size == 0 && !is_unlimited(array) {
+        return Ok(false);
+    }
+    is_scale(container, node)
+}
+
+/// Whether the first dimension has no bound.
+pub(super) fn is_unlimited(array: &Array) -> bool {
+    array.shape.max().first() == Some(&None)
+}
+
+/// The coordinate of each dimension of an array in the group at path `group`, as far as there are
+/// any.
+pub(super) fn coordinates(
+    source: &Source,
+    node: NodeId,
+    array: &Array,
+    group: &[u8],
+) -> Result<Vec<Option<Coordinate>>> {
+    let container = &*source.container;
+    let dims = array.shape.dims();
+    let of = |scales: Vec<Option<NodeId>>| {
+        let scales = scales.into_iter().zip(dims);
+        let coordinates = scales.map(|(scale, &extent)| match scale {
+            Some(scale) => coordinate(source, scale, extent),
+            None => Ok(None),
+        });
+        coordinates.collect::<Result<Vec<_>>>()
+    };
+    let found = of(listed(container, node)?)?;
+    if found.iter().any(Option::is_some) {
+        return Ok(found);
+    }
+    match numbered(container, node, dims.len(), group)? {
+        Some(scales) => of(scales),
+        None => Ok(found),
+    }
+}
+
+/// The array at `node`, if it can stand for a dimension of that extent.
+fn coordinate(source: &Source, node: NodeId, extent: u64) -> Result<Option<Coordinate>> {
+    let Some(found) = if_lasting(source.container.node(node))? else {
+        return Ok(None);
+    };
+    let NodeKind::Array(array) = &found.kind else {
+        return Ok(None);
+    };
+    let is_unlimited = is_unlimited(array);
+    let size = array.shape.dims().first().copied();
+    // In netCDF a variable may not yet have grown to its unlimited dimension.
+    let fits = size == Some(extent) || is_unlimited;
+    if !fits || !is_coordinate(&*source.container, node, array)? {
+        return Ok(None);
+    }
+    let path = (source.paths)(node)?;
+    Ok(path.map(|path| Coordinate {
+        node,
+        path,
+        is_unlimited,
+    }))
+}

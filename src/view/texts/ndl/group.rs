@@ -1,0 +1,238 @@
+//! Groups, and the objects that their links lead to.
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::ndl::ndl_type;
+use crate::model::{Array, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind};
+use crate::view::texts::ndl::dimensions;
+use crate::view::texts::ndl::document::{Document, join, split};
+use crate::view::texts::ndl::lines::comment_text as text;
+use crate::view::texts::ndl::progress::{Attributes, Members, Section, SortedMembers, Step};
+use crate::wire::to_u64;
+
+impl Document<'_> {
+    pub(super) fn take_first(&mut self, node: NodeId) -> Result<()> {
+        let found = self.source.container.node(node);
+        let found = found.inspect_err(|_| self.progress.steps.push(Step::Begin))?;
+        match &found.kind {
+            NodeKind::Group => {
+                self.begin();
+                self.progress.visited.insert(node);
+                self.progress.path = self.top.to_vec();
+                self.group(node);
+            }
+            NodeKind::Array(array) => {
+                self.begin();
+                self.one_array(node, array);
+            }
+            NodeKind::CommittedDatatype(_) | NodeKind::Scalar(_) => {
+                return self.fail(Error::NotFound);
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self) {
+        self.lines.begin();
+        self.then(Step::End);
+        self.then(Step::Elsewhere);
+    }
+
+    /// An array in its group.
+    fn one_array(&mut self, node: NodeId, array: &Array) {
+        let (group, name) = split(self.top);
+        self.lines.open(group);
+        self.progress.path = group.to_vec();
+        let member = Members::from_iter([(name.to_vec(), node)]);
+        self.then(Step::Close);
+        let is_coordinate = dimensions::is_coordinate(&*self.source.container, node, array);
+        if self.told(name, is_coordinate) {
+            self.then(Step::Arrays(Section::coordinates(member)));
+        } else {
+            self.then(Step::Beside);
+            self.then(Step::Arrays(Section::arrays(member)));
+        }
+    }
+
+    /// The next group of a list that is not in the document yet.
+    pub(super) fn next_group(&mut self, above: usize, list: Members, next: usize) {
+        let Some((name, node)) = list.get(next) else {
+            return;
+        };
+        self.progress.names -= name.len();
+        let is_new = self.progress.visited.insert(node);
+        if is_new {
+            self.progress.path.truncate(above);
+            self.progress.path = join(&self.progress.path, name);
+        }
+        self.then(Step::Groups {
+            above,
+            list,
+            next: next + 1,
+        });
+        if is_new {
+            self.group(node);
+        }
+    }
+
+    /// The group at the present path; the groups in it come after it.
+    fn group(&mut self, group: NodeId) {
+        self.lines.open(&self.progress.path);
+        self.progress.is_empty = true;
+        self.progress.object.clone_from(&self.progress.path);
+        match self.source.container.links(group) {
+            Ok(links) => self.then(Step::Links {
+                group,
+                links,
+                found: SortedMembers::default(),
+            }),
+            Err(error) => {
+                self.unreadable_part(b".", &error);
+                self.write_members(group, SortedMembers::default());
+            }
+        }
+    }
+
+    /// Sorts the members of a group; writes comments on those that the language has no entity for.
+    pub(super) fn sort_links(
+        &mut self,
+        group: NodeId,
+        mut links: Box<dyn LinkStream>,
+        mut found: SortedMembers,
+    ) -> Result<()> {
+        while !self.is_full() {
+            match links.next() {
+                Ok(Some(link)) => {
+                    if let Err(error) = self.member(link, &mut found) {
+                        return self.fail(error);
+                    }
+                    continue;
+                }
+                Ok(None) => {}
+                Err(error) => self.unreadable_part(b".", &error),
+            }
+            self.write_members(group, found);
+            return Ok(());
+        }
+        self.then(Step::Links {
+            group,
+            links,
+            found,
+        });
+        Ok(())
+    }
+
+    /// Has the members of the present group written.
+    fn write_members(&mut self, group: NodeId, found: SortedMembers) {
+        let gone = [&found.texts, &found.coordinates, &found.arrays];
+        let gone = gone.into_iter().map(|list| list.names.len()).sum();
+        self.then(Step::Groups {
+            above: self.progress.path.len(),
+            list: found.groups.finished(),
+            next: 0,
+        });
+        self.then(Step::GroupEnd(gone));
+        self.then(Step::Arrays(Section::arrays(found.arrays.finished())));
+        let coordinates = found.coordinates.finished();
+        self.then(Step::Arrays(Section::coordinates(coordinates)));
+        let texts = found.texts.finished();
+        self.then(Step::Attributes(Attributes::of(group, texts)));
+    }
+
+    fn member(&mut self, link: Link, found: &mut SortedMembers) -> Result<()> {
+        let name = link.name;
+        let node = match link.target {
+            LinkTarget::Hard(node) => node,
+            other => {
+                self.comment_on_link(&name, &other);
+                return Ok(());
+            }
+        };
+        let path = join(&self.progress.path, &name);
+        let object = match self.source.container.node(node) {
+            Ok(object) => object,
+            Err(error) => {
+                self.unreadable(&name, &error);
+                return Ok(());
+            }
+        };
+        let elsewhere = self.other_place(&object, &path);
+        if let Some(elsewhere) = self.told(&name, elsewhere) {
+            let comment = format!("{}: also {}", text(&name), text(&elsewhere));
+            self.lines.comment(&comment);
+            return Ok(());
+        }
+        self.progress.entries += 1;
+        if self.progress.entries > limits::NDL_LINKS || path.len() > limits::NDL_PATH_BYTES {
+            let most = to_u64(limits::NDL_LINKS);
+            return Err(Error::limit("objects of a document", most));
+        }
+        let list = match &object.kind {
+            NodeKind::Group => &mut found.groups,
+            NodeKind::Scalar(_) => &mut found.texts,
+            NodeKind::Array(array) => {
+                let is_coordinate = dimensions::is_coordinate(&*self.source.container, node, array);
+                match self.told(&name, is_coordinate) {
+                    true => &mut found.coordinates,
+                    false => &mut found.arrays,
+                }
+            }
+            NodeKind::CommittedDatatype(datatype) => {
+                let comment = format!("{}: datatype {}", text(&name), ndl_type(datatype));
+                self.lines.comment(&comment);
+                return Ok(());
+            }
+        };
+        self.progress.names += name.len();
+        if self.progress.names > limits::NDL_NAMES {
+            let most = to_u64(limits::NDL_NAMES);
+            return Err(Error::limit("names of a document's objects", most));
+        }
+        list.push(&name, node);
+        Ok(())
+    }
+
+    /// Where the object stands in the document, if not at `path`.
+    fn other_place(&mut self, node: &Node, path: &[u8]) -> Result<Option<Vec<u8>>> {
+        let visited = &mut self.progress.visited;
+        if node.link_count <= 1 && !visited.contains(&node.id) {
+            return Ok(None);
+        }
+        Ok(match (self.source.paths)(node.id)? {
+            Some(own) if own == path => None,
+            Some(own) => Some(own),
+            None if matches!(node.kind, NodeKind::Group) => {
+                let known = visited.contains(&node.id);
+                known.then(|| b"above".to_vec())
+            }
+            None => (!visited.insert(node.id)).then(|| b"above".to_vec()),
+        })
+    }
+
+    fn comment_on_link(&mut self, name: &[u8], target: &LinkTarget) {
+        let leads = match target {
+            LinkTarget::Hard(_) => return,
+            LinkTarget::Soft(path) => format!("soft link to {}", text(path)),
+            LinkTarget::External { file, path } => {
+                format!("external link to {} in {}", text(path), text(file))
+            }
+            LinkTarget::Alias(_) | LinkTarget::Reference { .. } => {
+                let names = match self.source.container.names(target) {
+                    Ok(names) => names,
+                    Err(error) => return self.unreadable(name, &error),
+                };
+                let path = names
+                    .iter()
+                    .flat_map(|name| [b"/", name.as_slice()].concat());
+                let path = text(&path.collect::<Vec<u8>>());
+                match target.other_file() {
+                    Some(file) => format!("reference to {path} in {}", text(file)),
+                    None => format!("the same as {path}"),
+                }
+            }
+            LinkTarget::UserDefined(class) => format!("user-defined link of class {class}"),
+            LinkTarget::Damaged(error) => return self.unreadable(name, error),
+        };
+        self.lines.comment(&format!("{}: {leads}", text(name)));
+    }
+}

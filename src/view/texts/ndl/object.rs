@@ -1,0 +1,426 @@
+//! Attributes, dimension coordinates and ndarrays of a group.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::array::Reader;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::array::Fill;
+use crate::model::attribute::AttributeContent;
+use crate::model::datatype::Class;
+use crate::model::ndl::{Flow, Syntax, ndl_type_in, text_in};
+use crate::model::number::Real;
+use crate::model::storage::Filter;
+use crate::model::{Array, Attribute, Datatype, NodeId, NodeKind, Scalar, ScalarValue, Shape};
+use crate::view::elements::dimensions::has_no_values;
+use crate::view::texts::attributes::{byte_order, charset_name, filter_name, innermost};
+use crate::view::texts::ndl::dimensions::{self, Coordinate};
+use crate::view::texts::ndl::document::{Document, join, split};
+use crate::view::texts::ndl::lines::{Lines, comment_text};
+use crate::view::texts::ndl::progress::{Attributes, Members, Section, SectionKind, Step};
+use crate::view::texts::ndl::source::Source;
+use crate::view::texts::ndl::value::value;
+use crate::wire::{to_u64, to_usize};
+
+/// A storage directive and its value.
+type Directive = (&'static [u8], String);
+
+impl Document<'_> {
+    /// Attributes until enough is written; the rest comes next.
+    pub(super) fn write_attributes(&mut self, mut left: Attributes) {
+        if let Some(next) = &mut left.next {
+            let (source, lines, enough) = (self.source, &mut self.lines, self.enough);
+            let (object, damaged) = (&self.progress.object, &mut *self.damaged);
+            let mut is_full = false;
+            let visited =
+                source
+                    .container
+                    .attributes_from(left.node, next, &mut |attribute: Attribute| {
+                        open_once(lines, &mut left.is_open);
+                        let (name, content) = (&attribute.name, attribute.content);
+                        let path = || join(object, &[b"@", &name[..]].concat());
+                        write_attribute(source, lines, name, content, &mut |error| {
+                            damaged(&path(), error);
+                        });
+                        is_full = lines.length() >= enough;
+                        match is_full {
+                            true => ControlFlow::Break(()),
+                            false => ControlFlow::Continue(()),
+                        }
+                    });
+            if let Err(error) = visited {
+                left.failure.get_or_insert(error);
+            }
+            if !is_full {
+                left.next = None;
+            }
+        }
+        while !self.is_full() {
+            let Some((name, node)) = left.texts.get(left.next_text) else {
+                return self.end_attributes(&left);
+            };
+            open_once(&mut self.lines, &mut left.is_open);
+            match self.source.container.node(node) {
+                Ok(found) => {
+                    if let NodeKind::Scalar(scalar) = &found.kind {
+                        let value = scalar_value(self.lines.flow(), scalar);
+                        self.lines.pair(name, &value);
+                    }
+                }
+                Err(error) => self.unreadable(name, &error),
+            }
+            left.next_text += 1;
+        }
+        self.then(Step::Attributes(left));
+    }
+
+    fn end_attributes(&mut self, written: &Attributes) {
+        if written.is_open {
+            self.lines.close();
+            self.progress.is_empty = false;
+        }
+        if let Some(error) = &written.failure {
+            self.unreadable_part(b"attributes", error);
+        }
+    }
+
+    /// The next array of a section.
+    pub(super) fn next_array(&mut self, mut section: Section) -> Result<()> {
+        let Some((name, node)) = section.members.get(section.next) else {
+            if section.is_open {
+                self.lines.close();
+            }
+            return Ok(());
+        };
+        if !std::mem::replace(&mut section.is_open, true) {
+            self.progress.is_empty = false;
+            self.lines.open(match section.kind {
+                SectionKind::Coordinates => b"dimcoords",
+                SectionKind::Arrays => b"ndarrays",
+            });
+        }
+        let found = match self.source.container.node(node) {
+            Ok(found) => found,
+            // It was read before: what fails here is short of memory, or changed.
+            Err(error) => {
+                self.then(Step::Arrays(section));
+                return Err(error);
+            }
+        };
+        section.next += 1;
+        if let NodeKind::Array(array) = &found.kind {
+            self.progress.object = join(&self.progress.path, name);
+            self.lines.open(name);
+            let kind = section.kind;
+            self.then(Step::Arrays(section));
+            self.then(Step::Close);
+            self.then(Step::Attributes(Attributes::of(node, Members::default())));
+            if let Err(error) = &array.storage {
+                self.unreadable_part(b"elements", error);
+            }
+            match kind {
+                SectionKind::Coordinates => self.coordinate(node, array),
+                SectionKind::Arrays => self.array(node, array),
+            }
+            if self.needs_too_much() {
+                let most = to_u64(limits::NDL_NAMES);
+                return self.fail(Error::limit("names of a document's coordinates", most));
+            }
+        } else {
+            self.then(Step::Arrays(section));
+        }
+        Ok(())
+    }
+
+    /// A dimension coordinate.
+    fn coordinate(&mut self, node: NodeId, array: &Arc<Array>) {
+        let size = array.shape.dims().first().copied().unwrap_or(0);
+        let is_unlimited = dimensions::is_unlimited(array);
+        let shown = match is_unlimited {
+            true => "null".to_owned(),
+            false => size.to_string(),
+        };
+        self.lines.pair(b"size", &shown);
+        self.datatype(&array.datatype);
+        let is_bare = has_no_values(&*self.source.container, node);
+        if !self.told(b"value", is_bare) {
+            self.value(array, limits::NDL_VALUES);
+        }
+        let present = is_unlimited.then(|| (&b"size"[..], size.to_string()));
+        self.storage(array, present);
+    }
+
+    /// Any other array, of the present group.
+    fn array(&mut self, node: NodeId, array: &Arc<Array>) {
+        let coordinates = dimensions::coordinates(self.source, node, array, &self.progress.path);
+        let mut coordinates = self.told(b"shape", coordinates);
+        coordinates.resize(array.shape.dims().len(), None);
+        let present = self.shape(array, &coordinates);
+        self.datatype(&array.datatype);
+        if self.options.values > 0 {
+            self.value(array, self.options.values);
+        }
+        self.storage(array, present);
+    }
+
+    fn datatype(&mut self, datatype: &Datatype) {
+        let datatype = ndl_type_in(self.options.syntax, datatype);
+        self.lines.pair(b"type", &datatype);
+    }
+
+    /// The shape; returns the storage directive of the present one, where the shape does not tell
+    /// it.
+    fn shape(&mut self, array: &Array, coordinates: &[Option<Coordinate>]) -> Option<Directive> {
+        let Shape::Simple { dims, max } = &array.shape else {
+            self.lines.comment("null dataspace");
+            self.lines.pair(b"shape", "[0]");
+            return None;
+        };
+        let mut shown = self.lines.flow();
+        let mut is_open = false;
+        let dimensions = dims.iter().zip(max).zip(coordinates);
+        shown.list(dimensions, |((dim, max), coordinate), shown| {
+            match coordinate {
+                Some(coordinate) => {
+                    is_open |= coordinate.is_unlimited;
+                    self.need(coordinate);
+                    let (parent, name) = split(&coordinate.path);
+                    shown.text(match parent == self.progress.path {
+                        true => name,
+                        false => &coordinate.path,
+                    });
+                }
+                None if max.is_none() => {
+                    is_open = true;
+                    shown.push("null");
+                }
+                None => shown.append(format_args!("{dim}")),
+            };
+        });
+        self.lines.pair(b"shape", &shown.finish());
+        let bounded = |(dim, max): (&u64, &Option<u64>)| max.is_some_and(|max| max > *dim);
+        if dims.iter().zip(max).any(bounded) {
+            let bounds: Vec<_> = max
+                .iter()
+                .map(|max| max.map_or("null".to_owned(), |max| max.to_string()))
+                .collect();
+            let comment = format!("may grow to [{}]", bounds.join(", "));
+            self.lines.comment(&comment);
+        }
+        is_open.then(|| (&b"shape"[..], format!("{dims:?}")))
+    }
+
+    /// The value of an array of at most `most` elements.
+    fn value(&mut self, array: &Arc<Array>, most: u64) {
+        match read_value(self.source, self.options.syntax, array, most) {
+            Ok(value) => self.lines.pair(b"value", &value),
+            Err(Error::Limit { .. }) => self.lines.comment("value: too long to be shown"),
+            Err(error) => self.unreadable_part(b"value", &error),
+        }
+    }
+
+    /// Storage directives, `present` being the one of the present extent.
+    fn storage(&mut self, array: &Array, present: Option<Directive>) {
+        let mut directives: Vec<Directive> = present.into_iter().collect();
+        // In a damaged file the chunks may have other dimensions than the array.
+        let has_rank = |chunk: &&Vec<u64>| chunk.len() == array.shape.dims().len();
+        if let Some(chunk_shape) = array.chunk_shape.as_ref().filter(has_rank) {
+            directives.push((b"chunk", format!("{chunk_shape:?}")));
+        }
+        if !array.pipeline.0.is_empty() {
+            let mut filters = self.lines.flow();
+            filters.list(array.pipeline.0.iter(), write_filter);
+            directives.push((b"filter", filters.finish()));
+        }
+        let encoding = encoding(&array.datatype);
+        directives.extend(encoding.map(|(key, word)| (key, self.word(word))));
+        if let Fill::Value(element) = &array.fill
+            && !array.datatype.has_pointers()
+            && let Ok(fill) = value(
+                self.source,
+                self.options.syntax,
+                &array.datatype,
+                &[],
+                element,
+            )
+        {
+            directives.push((b"fillvalue", fill));
+        }
+        if directives.is_empty() {
+            return;
+        }
+        self.lines.map(b"storage", |lines| {
+            for (key, value) in &directives {
+                lines.pair(key, value);
+            }
+        });
+    }
+
+    fn word(&self, word: &str) -> String {
+        text_in(self.options.syntax, word.as_bytes())
+    }
+}
+
+/// Writes the key of attributes before the first.
+fn open_once(lines: &mut Lines<'_>, is_open: &mut bool) {
+    if !std::mem::replace(is_open, true) {
+        lines.open(b"attributes");
+    }
+}
+
+/// An attribute: a single string in the short form, which no other type is told from, all else in
+/// the full.
+fn write_attribute(
+    source: &Source,
+    lines: &mut Lines<'_>,
+    name: &[u8],
+    content: Result<AttributeContent>,
+    damaged: &mut dyn FnMut(&Error),
+) {
+    let content = match content {
+        Ok(content) => content,
+        Err(error) => {
+            damaged(&error);
+            return write_damaged(lines, name, &error);
+        }
+    };
+    let value = match content.shape {
+        Shape::Null => Ok("[]".to_owned()),
+        Shape::Simple { ref dims, .. } => value(
+            source,
+            lines.syntax(),
+            &content.datatype,
+            dims,
+            &content.elements,
+        ),
+    };
+    let is_string = matches!(
+        content.datatype.class,
+        Class::String { .. } | Class::VariableString { .. } | Class::Ucs4(_)
+    );
+    let is_scalar = matches!(&content.shape, Shape::Simple { dims, .. } if dims.is_empty());
+    if let Ok(value) = &value
+        && is_string
+        && is_scalar
+        && value != "null"
+    {
+        return lines.pair(name, value);
+    }
+    lines.map(name, |lines| {
+        match &content.shape {
+            Shape::Null => {
+                lines.comment("null dataspace");
+                lines.pair(b"shape", "[0]");
+            }
+            Shape::Simple { dims, .. } => lines.pair(b"shape", &format!("{dims:?}")),
+        }
+        lines.pair(b"type", &ndl_type_in(lines.syntax(), &content.datatype));
+        match value {
+            Ok(value) => lines.pair(b"value", &value),
+            Err(error) => {
+                if !matches!(error, Error::Limit { .. }) {
+                    damaged(&error);
+                }
+                lines.comment(&comment_text(error.to_string().as_bytes()));
+                lines.pair(b"value", "null");
+            }
+        }
+        let mut directives = lines.flow();
+        for (key, word) in encoding(&content.datatype) {
+            directives.push(if directives.length() > 0 { ", " } else { "{" });
+            directives.key(key);
+            directives.text(word.as_bytes());
+        }
+        if directives.length() > 0 {
+            directives.push("}");
+            lines.pair(b"storage", &directives.finish());
+        }
+    });
+}
+
+/// An attribute that cannot be read: its name is known, its value is null.
+fn write_damaged(lines: &mut Lines<'_>, name: &[u8], error: &Error) {
+    lines.comment(&comment_text(error.to_string().as_bytes()));
+    lines.pair(name, "null");
+}
+
+/// All elements of an array as a value.
+fn read_value(source: &Source, syntax: Syntax, array: &Arc<Array>, most: u64) -> Result<String> {
+    let count = array.shape.elements()?;
+    if count > most {
+        return Err(Error::limit("elements of a value", most));
+    }
+    let length = array.bytes()?;
+    if length > to_u64(limits::NDL_VALUE_BYTES) {
+        return Err(Error::limit("bytes of a value", length));
+    }
+    let reader = Reader::new(&source.engine, Arc::clone(array))?;
+    let elements = reader.read(0, to_usize(length)?)?;
+    match array.shape {
+        Shape::Null => Ok("[]".to_owned()),
+        Shape::Simple { ref dims, .. } => value(source, syntax, &array.datatype, dims, &elements),
+    }
+}
+
+/// The directives of byte order and character set, of the numbers or the text that elements are.
+fn encoding(datatype: &Datatype) -> impl Iterator<Item = (&'static [u8], &'static str)> {
+    let order = byte_order(datatype);
+    let endian = matches!(order, "little" | "big").then_some((&b"endian"[..], order));
+    let charset = match &innermost(datatype).class {
+        Class::String { charset, .. } | Class::VariableString { charset, .. } => {
+            Some(charset_name(*charset))
+        }
+        Class::Ucs4(_) => Some("ucs4"),
+        _ => None,
+    };
+    let charset = charset.map(|charset| (&b"charset"[..], charset));
+    endian.into_iter().chain(charset)
+}
+
+/// Writes a filter: its name and, where it has any, its parameters.
+fn write_filter(filter: &Filter, out: &mut Flow) {
+    const DEFLATE: u16 = 1;
+    const LAST_OF_HDF5: u16 = 6;
+    let name = filter_name(filter);
+    let name = name.as_bytes();
+    let parameters = &filter.parameters;
+    match (filter.id, parameters.first()) {
+        (DEFLATE, Some(level)) => out.map(name, |out| {
+            out.map(b"level", |out| out.append(format_args!("{level}")));
+        }),
+        (..=LAST_OF_HDF5, None) | (2 | 3, _) => out.text(name),
+        (..=LAST_OF_HDF5, _) => out.map(name, |out| {
+            out.map(b"parameters", |out| {
+                out.append(format_args!("{parameters:?}"));
+            });
+        }),
+        (id, _) => out.map(name, |out| {
+            out.map(b"id", |out| {
+                out.append(format_args!("{id}"));
+                if !parameters.is_empty() {
+                    out.next(b"parameters");
+                    out.append(format_args!("{parameters:?}"));
+                }
+            });
+        }),
+    }
+}
+
+/// The value of a scalar of ASDF: a number, a boolean, null or text.
+fn scalar_value(mut out: Flow, scalar: &Scalar) -> String {
+    match &scalar.value {
+        ScalarValue::Null => out.push("null"),
+        ScalarValue::Bool(value) => out.append(format_args!("{value}")),
+        ScalarValue::Int(digits) => out.push(digits),
+        ScalarValue::Float(value) => {
+            let mut number = Vec::new();
+            Real::Double(*value).write(&mut number);
+            out.number(&number);
+        }
+        ScalarValue::Timestamp | ScalarValue::Binary | ScalarValue::String => {
+            out.text(scalar.text.as_bytes());
+        }
+    }
+    out.finish()
+}

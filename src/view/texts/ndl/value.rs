@@ -1,0 +1,223 @@
+//! Values on one line: lists within lists as the dimensions are.
+//!
+//! | datatype | value |
+//! |---|---|
+//! | integer, float, bit field | the number |
+//! | string | text; a null one `null` |
+//! | enumeration | the number, as in the language's own examples; ASDF booleans 0 and 1 |
+//! | compound, complex | a map by member, `{x: 1.0, y: 2}` |
+//! | array, variable-length sequence | a list |
+//! | object reference | the target's path as text, `null` |
+//! | region reference | `{target: path, start: [0, 0], opposite: [2, 5]}`, the block's corners |
+//! | the same, several blocks | `{target: path, blocks: [{start: …, opposite: …}, …]}` |
+//! | the same, points | `{target: path}` |
+//! | opaque, time, numbers over 128 bits | text, `0x` and hexadecimal digits |
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::datatype::ReferenceKind;
+use crate::model::ndl::{Flow, Syntax};
+use crate::model::region::{Axis, Region};
+use crate::model::value::{Context, plain_text};
+use crate::model::walk::{Sink, Value, Walk};
+use crate::model::{Container, Datatype, NodeKind, Reference};
+use crate::view::texts::ndl::source::Source;
+use crate::wire::to_u64;
+
+/// The value of elements of `datatype`, `dims` and C order.
+///
+/// # Errors
+/// `Limit` where the text becomes too long; the container's error where a pointer leads nowhere.
+pub(super) fn value(
+    source: &Source,
+    syntax: Syntax,
+    datatype: &Datatype,
+    dims: &[u64],
+    elements: &[u8],
+) -> Result<String> {
+    let walk = Walk::new(datatype, &|name| {
+        let mut key = Flow::new(syntax);
+        key.key(name);
+        key.finish()
+    })?;
+    let container = &*source.container;
+    let mut text = Text {
+        container,
+        context: Context::new(container, &*source.paths, limits::NDL_VALUE_BYTES),
+        out: Flow::new(syntax),
+    };
+    walk.list(elements, dims, &mut text)?;
+    Ok(text.out.finish())
+}
+
+/// A value while it is written.
+struct Text<'a> {
+    container: &'a dyn Container,
+    context: Context<'a>,
+    out: Flow,
+}
+
+impl Sink for Text<'_> {
+    fn context(&self) -> &Context<'_> {
+        &self.context
+    }
+
+    fn length(&self) -> usize {
+        self.out.length()
+    }
+
+    fn push(&mut self, text: &str) {
+        self.out.push(text);
+    }
+
+    fn value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool> {
+        match value {
+            Value::Named { .. } | Value::Letters(_) | Value::Complex(_) => return Ok(false),
+            Value::Bits(pattern, _) => self.out.append(format_args!("{pattern}")),
+            Value::Bool(set) => self.out.push(if set { "1" } else { "0" }),
+            Value::Null | Value::Reference(_, Reference::Null) => self.out.push("null"),
+            Value::Reference(ReferenceKind::Region, target) => self.region(&target, stored)?,
+            Value::Integer(_) | Value::Real(_) => {
+                let number = plain_text(value, stored, &self.context)?;
+                self.out.number(&number);
+            }
+            _ => {
+                let text = plain_text(value, stored, &self.context)?;
+                self.out.text(&text);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Text<'_> {
+    fn region(&mut self, target: &Reference, stored: &[u8]) -> Result<()> {
+        let node = match *target {
+            Reference::Region(node) => node,
+            Reference::Dangling(at) => {
+                return Err(Error::corrupt("region reference: leads nowhere", at));
+            }
+            _ => {
+                self.out.push("null");
+                return Ok(());
+            }
+        };
+        self.out.push("{");
+        self.out.key(b"target");
+        self.out.text(&self.context.place(node)?);
+        let target = self.container.node(node)?;
+        if let NodeKind::Array(array) = &target.kind
+            && let Some(region) = self.container.region(stored)?
+        {
+            write_blocks(&region, array.shape.dims(), &mut self.out)?;
+        }
+        self.out.push("}");
+        Ok(())
+    }
+}
+
+/// Writes the corners of the blocks of a region of an array of extent `dims`, as further keys.
+fn write_blocks(region: &Region, dims: &[u64], out: &mut Flow) -> Result<()> {
+    let corners = match region {
+        Region::Nothing => Vec::new(),
+        Region::All => {
+            let last = dims.iter().map(|dim| dim.saturating_sub(1)).collect();
+            vec![(vec![0; dims.len()], last)]
+        }
+        Region::Blocks(blocks) => blocks.clone(),
+        Region::Regular(axes) => {
+            let mut corners = vec![(Vec::new(), Vec::new())];
+            for axis in axes {
+                corners = with_axis(&corners, axis)?;
+            }
+            corners
+        }
+    };
+    if let [(start, opposite)] = corners.as_slice() {
+        out.next(b"start");
+        out.append(format_args!("{start:?}"));
+        out.next(b"opposite");
+        out.append(format_args!("{opposite:?}"));
+        return Ok(());
+    }
+    out.next(b"blocks");
+    out.list(corners.iter(), |(start, opposite), out| {
+        out.map(b"start", |out| {
+            out.append(format_args!("{start:?}"));
+            out.next(b"opposite");
+            out.append(format_args!("{opposite:?}"));
+        });
+    });
+    Ok(())
+}
+
+/// First and last corner, both inside.
+type Corners = (Vec<u64>, Vec<u64>);
+
+/// The blocks with one dimension more, in which `axis` may have several blocks.
+fn with_axis(blocks: &[Corners], axis: &Axis) -> Result<Vec<Corners>> {
+    // Of each at least 16 bytes are written.
+    const MOST: u64 = (limits::NDL_VALUE_BYTES / 16) as u64;
+    let length = axis.length.unwrap_or(u64::MAX);
+    let along = length.div_ceil(axis.block.max(1));
+    if along.saturating_mul(to_u64(blocks.len())) > MOST {
+        return Err(too_long());
+    }
+    let places = (0..along).map(|number| {
+        let start = axis
+            .start
+            .saturating_add(number.saturating_mul(axis.stride));
+        let rest = length - number * axis.block;
+        (
+            start,
+            start.saturating_add(rest.min(axis.block)).saturating_sub(1),
+        )
+    });
+    let places: Vec<(u64, u64)> = places.collect();
+    let longer = |corner: &[u64], place: u64| [corner, &[place]].concat();
+    let mut all = Vec::new();
+    for (first, last) in blocks {
+        let added = places.iter();
+        all.extend(added.map(|&(start, end)| (longer(first, start), longer(last, end))));
+    }
+    Ok(all)
+}
+
+fn too_long() -> Error {
+    Error::limit("text of a value", to_u64(limits::NDL_VALUE_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_by_the_corners_of_their_blocks() {
+        let axis = |start, stride, block, length| Axis {
+            start,
+            stride,
+            block,
+            length: Some(length),
+        };
+        let blocks = |region: &Region, dims: &[u64]| {
+            let mut out = Flow::new(Syntax::Yaml);
+            write_blocks(region, dims, &mut out).map(|()| out.finish())
+        };
+        assert_eq!(
+            blocks(&Region::All, &[768, 3200]).unwrap(),
+            ", start: [0, 0], opposite: [767, 3199]"
+        );
+        let one = Region::Regular(vec![axis(2, 9, 3, 3), axis(0, 4, 4, 4)]);
+        assert_eq!(
+            blocks(&one, &[9, 9]).unwrap(),
+            ", start: [2, 0], opposite: [4, 3]"
+        );
+        let cut = Region::Regular(vec![axis(1, 3, 2, 3)]);
+        assert_eq!(
+            blocks(&cut, &[9]).unwrap(),
+            ", blocks: [{start: [1], opposite: [2]}, {start: [4], opposite: [4]}]"
+        );
+        let endless = Region::Regular(vec![axis(0, 2, 1, u64::MAX)]);
+        assert!(blocks(&endless, &[9]).is_err());
+    }
+}
