@@ -359,7 +359,8 @@ impl Decoder {
                 let chunk = Arc::new(self.decode(chunks, number, encoded, is_wanted)?);
                 let key = chunks.key(number);
                 if !self.cache.put(key, &chunk) {
-                    permit.keep(key, &chunk);
+                    drop(permit);
+                    self.memory.keep(key, &chunk, bytes);
                     self.queue.wake();
                 }
                 Ok(ChunkContent::Decoded(chunk))

@@ -8,12 +8,12 @@ use std::convert::Infallible;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::memory::lock::lock;
+use crate::memory::lock::{lock, wait_for};
 
 /// How often work that waits asks whether it is to go on, and whether there is room by now.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Lets work in. `T` says what is inside.
+/// Lets work in. Beside the work, it guards a `T` that the rule looks at.
 #[derive(Debug, Default)]
 pub(crate) struct Gate<T> {
     state: Mutex<State<T>>,
@@ -22,28 +22,28 @@ pub(crate) struct Gate<T> {
 
 #[derive(Debug, Default)]
 struct State<T> {
-    inside: T,
-    queue: Queue,
-    /// The number of the next ticket.
+    guarded: T,
+    works: Works,
+    /// The number of the next work.
     next: u64,
 }
 
-/// The work that waits, in the order of its coming: numbers of tickets, and what they are for.
+/// The work that waits or is inside, in the order of its coming.
 #[derive(Debug, Default)]
-pub(crate) struct Queue(Vec<(u64, Work)>);
+pub(crate) struct Works(Vec<Work>);
 
-/// Work that is to be let in.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Work {
-    /// Any number.
-    pub(crate) class: usize,
-    /// Bytes that it takes.
-    pub(crate) weight: u64,
+#[derive(Debug)]
+struct Work {
+    number: u64,
+    class: usize,
+    weight: u64,
+    is_inside: bool,
 }
 
-/// A place in the queue, left when dropped.
-struct Ticket<'a, T> {
-    gate: &'a Gate<T>,
+/// The place of work that waits or is inside, left when dropped.
+#[derive(Debug)]
+pub(crate) struct Place<T> {
+    gate: Arc<Gate<T>>,
     number: u64,
 }
 
@@ -54,62 +54,61 @@ pub(crate) fn fits(taken: u64, weight: u64, most: u64) -> bool {
 }
 
 impl<T> Gate<T> {
-    /// Waits until the work is the first of its class and `admit` lets it in, as long as it may
-    /// `go_on`. `admit` is asked whenever what is inside has changed, and now and then; it adds the
-    /// work to what is inside, and gives what the caller gets.
+    /// Waits until work is the first of its `class` that waits and `has_room`, as long as it may
+    /// `go_on`. Both are asked again whenever something has changed, and now and then.
     ///
     /// # Errors
     /// Fails as `go_on` does.
-    pub(crate) fn enter<P, E>(
-        &self,
-        work: Work,
-        mut admit: impl FnMut(&mut T, &Queue) -> Option<P>,
+    pub(crate) fn enter<E>(
+        self: &Arc<Self>,
+        (class, weight): (usize, u64),
+        mut has_room: impl FnMut(&mut T, &Works) -> bool,
         go_on: impl Fn() -> Result<(), E>,
-    ) -> Result<P, E> {
-        let ticket = self.ticket(work);
-        loop {
-            let mut entered = None;
-            let waits = |state: &mut State<T>| {
-                let first = state.queue.first_ticket(work.class);
-                if first.is_some_and(|(first, _)| *first == ticket.number) {
-                    entered = admit(&mut state.inside, &state.queue);
-                }
-                entered.is_none()
-            };
-            drop(
-                self.changed
-                    .wait_timeout_while(lock(&self.state), LOOK, waits),
-            );
-            if let Some(entered) = entered {
-                return Ok(entered);
-            }
-            go_on()?;
-        }
-    }
-
-    /// Changes what is inside; the work that waits looks whether there is room now.
-    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+    ) -> Result<Place<T>, E> {
+        // Dropped after the lock is given back, which it takes.
+        let place = self.queue_up(class, weight);
         let mut state = lock(&self.state);
-        let changed = change(&mut state.inside);
+        let mut lets_in = |State { guarded, works, .. }: &mut State<T>| {
+            works.is_first(place.number, class) && has_room(guarded, works)
+        };
+        while !lets_in(&mut state) {
+            go_on()?;
+            state = wait_for(&self.changed, state, LOOK);
+        }
+        state.works.let_in(place.number);
         self.wake(state);
-        changed
+        Ok(place)
     }
 
-    /// Looks at what is inside. A change that makes room belongs to [`change`](Self::change).
-    pub(crate) fn look<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
-        look(&mut lock(&self.state).inside)
+    /// Looks at what is guarded, or changes it so that there is no more room than before.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&mut T, &Works) -> R) -> R {
+        let state = &mut *lock(&self.state);
+        look(&mut state.guarded, &state.works)
     }
 
-    fn ticket(&self, work: Work) -> Ticket<'_, T> {
+    /// Changes what is guarded; the work that waits looks whether there is room now.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut T)) {
+        let mut state = lock(&self.state);
+        change(&mut state.guarded);
+        self.wake(state);
+    }
+
+    fn queue_up(self: &Arc<Self>, class: usize, weight: u64) -> Place<T> {
         let mut state = lock(&self.state);
         let number = state.next;
         state.next = number.wrapping_add(1);
-        state.queue.0.push((number, work));
-        Ticket { gate: self, number }
+        state.works.0.push(Work {
+            number,
+            class,
+            weight,
+            is_inside: false,
+        });
+        let gate = Arc::clone(self);
+        Place { gate, number }
     }
 
     fn wake(&self, state: MutexGuard<'_, State<T>>) {
-        let somebody_waits = !state.queue.0.is_empty();
+        let somebody_waits = state.works.0.iter().any(|work| !work.is_inside);
         drop(state);
         if somebody_waits {
             self.changed.notify_all();
@@ -117,31 +116,51 @@ impl<T> Gate<T> {
     }
 }
 
-impl Queue {
-    /// The weight of the first work of the class that waits.
-    pub(crate) fn first(&self, class: usize) -> Option<u64> {
-        self.first_ticket(class).map(|(_, work)| work.weight)
+impl Works {
+    /// The weights of the work of a class that is inside.
+    pub(crate) fn inside(&self, class: usize) -> impl Iterator<Item = u64> {
+        let inside = self
+            .0
+            .iter()
+            .filter(move |work| work.class == class && work.is_inside);
+        inside.map(|work| work.weight)
     }
 
-    fn first_ticket(&self, class: usize) -> Option<&(u64, Work)> {
-        self.0.iter().find(|(_, work)| work.class == class)
+    /// The weight of the first work of a class that waits.
+    pub(crate) fn first(&self, class: usize) -> Option<u64> {
+        self.waiting(class).next().map(|first| first.weight)
+    }
+
+    fn waiting(&self, class: usize) -> impl Iterator<Item = &Work> {
+        let all = self.0.iter();
+        all.filter(move |work| work.class == class && !work.is_inside)
+    }
+
+    fn is_first(&self, number: u64, class: usize) -> bool {
+        let first = self.waiting(class).next();
+        first.is_some_and(|first| first.number == number)
+    }
+
+    fn let_in(&mut self, number: u64) {
+        for work in &mut self.0 {
+            work.is_inside |= work.number == number;
+        }
     }
 }
 
-impl<T> Drop for Ticket<'_, T> {
+impl<T> Drop for Place<T> {
     fn drop(&mut self) {
         let mut state = lock(&self.gate.state);
-        state.queue.0.retain(|(number, _)| *number != self.number);
+        state.works.0.retain(|work| work.number != self.number);
         self.gate.wake(state);
     }
 }
 
-/// A gate that lets in one at a time: whether one is inside.
-pub(crate) type Turns = Gate<bool>;
+/// A gate that lets in one at a time.
+pub(crate) type Turns = Gate<()>;
 
 /// A turn, over when dropped.
-#[derive(Debug)]
-pub(crate) struct Turn(Arc<Turns>);
+pub(crate) type Turn = Place<()>;
 
 impl Turns {
     /// Waits for the caller's turn, as long as it may `go_on`.
@@ -149,9 +168,7 @@ impl Turns {
     /// # Errors
     /// Fails as `go_on` does.
     pub(crate) fn wait<E>(self: &Arc<Self>, go_on: impl Fn() -> Result<(), E>) -> Result<Turn, E> {
-        let admit = |is_taken: &mut bool, _: &Queue| (!*is_taken).then(|| *is_taken = true);
-        self.enter(Work::default(), admit, go_on)?;
-        Ok(Turn(Arc::clone(self)))
+        self.enter((0, 0), |(), works| works.inside(0).next().is_none(), go_on)
     }
 
     /// Waits for the caller's turn, however long that takes.
@@ -161,17 +178,13 @@ impl Turns {
     }
 }
 
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.0.change(|is_taken| *is_taken = false);
-    }
-}
-
 #[cfg(test)]
 impl<T> Gate<T> {
     /// How many wait.
     pub(crate) fn waiting(&self) -> usize {
-        lock(&self.state).queue.0.len()
+        let state = lock(&self.state);
+        let waiting = state.works.0.iter().filter(|work| !work.is_inside);
+        waiting.count()
     }
 
     /// Waits until so many wait.
@@ -191,24 +204,18 @@ mod tests {
     use super::*;
     use crate::error::{Error, Result};
 
-    /// Weights inside, by class.
-    type Weights = [u64; 2];
-
     const MOST: u64 = 10;
 
-    fn enter(gate: &Gate<Weights>, class: usize, weight: u64, patience: u64) -> Result<()> {
+    /// Enters a gate at which each class has as much room, or gives up after some looks.
+    fn enter(gate: &Arc<Gate<()>>, class: usize, weight: u64, patience: u64) -> Result<Turn> {
         let looks = AtomicU64::new(0);
-        gate.enter(
-            Work { class, weight },
-            |inside, _| fits(inside[class], weight, MOST).then(|| inside[class] += weight),
-            || {
-                let is_patient = looks.fetch_add(1, Ordering::Relaxed) < patience;
-                is_patient.then_some(()).ok_or_else(Error::unwanted)
-            },
-        )
+        let has_room = |(): &mut (), works: &Works| fits(works.inside(class).sum(), weight, MOST);
+        let is_patient = || looks.fetch_add(1, Ordering::Relaxed) < patience;
+        let go_on = || is_patient().then_some(()).ok_or_else(Error::unwanted);
+        gate.enter((class, weight), has_room, go_on)
     }
 
-    fn refuses(gate: &Gate<Weights>, class: usize, weight: u64) -> bool {
+    fn refuses(gate: &Arc<Gate<()>>, class: usize, weight: u64) -> bool {
         enter(gate, class, weight, 0).is_err_and(|error| error.is_unwanted())
     }
 
@@ -243,66 +250,60 @@ mod tests {
 
     #[test]
     fn one_that_is_too_heavy_is_let_in_alone() {
-        let gate = Gate::<Weights>::default();
-        enter(&gate, 0, 1, 0).unwrap();
-        assert!(refuses(&gate, 0, MOST));
-        enter(&gate, 0, MOST - 1, 0).unwrap();
-        gate.change(|inside| inside[0] = 0);
-        enter(&gate, 0, 10 * MOST, 0).unwrap();
+        let gate = Arc::default();
+        let light = [1, MOST - 1].map(|weight| enter(&gate, 0, weight, 0).unwrap());
+        assert!(refuses(&gate, 0, 10 * MOST));
+        drop(light);
+        let _heavy = enter(&gate, 0, 10 * MOST, 0).unwrap();
         assert!(refuses(&gate, 0, 1));
     }
 
     #[test]
     fn a_heavy_one_is_passed_by_no_lighter_one() {
-        let gate = Gate::<Weights>::default();
-        enter(&gate, 0, 1, 0).unwrap();
+        let gate = Arc::default();
+        let light = enter(&gate, 0, 1, 0).unwrap();
         thread::scope(|scope| {
-            let heavy = scope.spawn(|| enter(&gate, 0, MOST, u64::MAX));
+            let heavy = scope.spawn(|| enter(&gate, 0, MOST, u64::MAX).map(drop));
             gate.await_waiting(1);
             assert!(refuses(&gate, 0, 1), "there is room, and one came before");
-            gate.change(|inside| inside[0] = 0);
+            drop(light);
             heavy.join().unwrap().unwrap();
         });
     }
 
     #[test]
     fn a_class_has_its_room_however_many_of_another_wait() {
-        let gate = Gate::<Weights>::default();
-        enter(&gate, 0, 10 * MOST, 0).unwrap();
+        let gate = Arc::default();
+        let slow = enter(&gate, 0, 10 * MOST, 0).unwrap();
         thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| enter(&gate, 0, MOST, u64::MAX).map(|()| gate.change(|_| ())));
+                scope.spawn(|| enter(&gate, 0, MOST, u64::MAX).map(drop));
             }
             gate.await_waiting(8);
-            for _ in 0..MOST {
-                enter(&gate, 1, 1, 0).unwrap();
-            }
-            assert_eq!(gate.look(|inside| *inside), [10 * MOST, MOST]);
-            assert!(refuses(&gate, 1, 1));
-            while gate.waiting() > 0 {
-                gate.change(|inside| inside[0] = 0);
-            }
+            let fast: Vec<_> = (0..MOST).map(|_| enter(&gate, 1, 1, 0)).collect();
+            assert!(fast.iter().all(Result::is_ok) && refuses(&gate, 1, 1));
+            assert_eq!(gate.waiting(), 8);
+            drop(slow);
         });
+        assert!(gate.look(|(), works| works.0.is_empty()));
     }
 
     #[test]
     fn a_panic_loses_nothing() {
         let turns = Arc::<Turns>::default();
-        let inside = catch_unwind(AssertUnwindSafe(|| {
+        let panics = |work: &dyn Fn()| catch_unwind(AssertUnwindSafe(work)).is_err();
+        assert!(panics(&|| {
             let _turn = turns.await_turn();
-            panic!("on purpose");
+            panic!("inside, on purpose");
         }));
-        let admitted = catch_unwind(AssertUnwindSafe(|| {
-            turns.enter(
-                Work::default(),
-                |_, _| -> Option<()> { panic!() },
-                || Ok(()),
-            )
+        assert!(panics(&|| {
+            let _place = turns.enter((0, 0), |(), _| panic!("on purpose"), || Ok::<(), Error>(()));
         }));
-        assert!(inside.is_err() && admitted.is_err());
         let turn = turns.wait(|| Err(Error::unwanted())).unwrap();
-        let waiting = catch_unwind(AssertUnwindSafe(|| turns.wait(|| panic!("on purpose"))));
-        assert!(waiting.is_err() && turns.waiting() == 0);
+        assert!(panics(&|| {
+            let _turn = turns.wait(|| -> Result<()> { panic!("while it waits, on purpose") });
+        }));
+        assert_eq!(turns.waiting(), 0);
         drop(turn);
         assert!(turns.wait(|| Err(Error::unwanted())).is_ok());
     }

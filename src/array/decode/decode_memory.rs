@@ -11,29 +11,27 @@
 //! the room, or some time after the last read.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::array::cache::{Decoded, Key};
 use crate::error::Result;
 use crate::limits;
-use crate::memory::gate::{Gate, Queue, Work, fits};
+use crate::memory::gate::{Gate, Place, Works, fits};
 use crate::model::storage::{IsWanted, still};
 
 /// Grants the bytes of decodes.
 pub(in crate::array) struct DecodeMemory {
     threads: usize,
-    gate: Gate<State>,
+    gate: Arc<Gate<Kept>>,
 }
 
-#[derive(Default)]
-struct State {
-    /// Bytes of each decode that is under way, by class.
-    taken: [Vec<u64>; CLASSES],
-    /// The chunk that was used longest ago first.
-    kept: VecDeque<KeptChunk>,
-}
+/// The chunks that are kept. The one that was used longest ago is the first.
+pub(in crate::array) type Kept = VecDeque<KeptChunk>;
 
-const CLASSES: usize = 3;
+/// The granted bytes of one decode, given back when dropped.
+pub(in crate::array) type Permit = Place<Kept>;
+
 const SMALL: usize = 0;
 const MEDIUM: usize = 1;
 const LARGE: usize = 2;
@@ -45,7 +43,7 @@ fn class(bytes: u64) -> usize {
 }
 
 /// A chunk that no cache can hold.
-struct KeptChunk {
+pub(in crate::array) struct KeptChunk {
     key: Key,
     chunk: Decoded,
     /// Bytes that decoding it took.
@@ -53,18 +51,12 @@ struct KeptChunk {
     used: Instant,
 }
 
-/// The granted bytes of one decode, given back when dropped.
-pub(in crate::array) struct Permit<'a> {
-    memory: &'a DecodeMemory,
-    bytes: u64,
-}
-
 impl DecodeMemory {
     /// For the decodes of so many threads.
     pub(in crate::array) fn new(threads: usize) -> Self {
         DecodeMemory {
             threads: threads.max(1),
-            gate: Gate::default(),
+            gate: Arc::default(),
         }
     }
 
@@ -72,35 +64,19 @@ impl DecodeMemory {
     ///
     /// # Errors
     /// [`Error::unwanted`] once the decode is not wanted any more.
-    pub(in crate::array) fn acquire(
-        &self,
-        bytes: u64,
-        is_wanted: &IsWanted<'_>,
-    ) -> Result<Permit<'_>> {
-        let class = class(bytes);
-        let work = Work {
-            class,
-            weight: bytes,
-        };
-        let admit = |state: &mut State, queue: &Queue| {
-            let has_room = state.has_room(bytes, queue.first(LARGE), self.threads);
-            has_room.then(|| {
-                state.taken[class].push(bytes);
-                state.make_room(self.threads)
-            })
-        };
-        let gone = self.gate.enter(work, admit, || still(is_wanted))?;
-        drop(gone);
-        Ok(Permit {
-            memory: self,
-            bytes,
-        })
+    pub(in crate::array) fn acquire(&self, bytes: u64, is_wanted: &IsWanted<'_>) -> Result<Permit> {
+        let has_room = |_: &mut Kept, decodes: &Works| has_room(bytes, decodes, self.threads);
+        let go_on = || still(is_wanted);
+        let permit = self.gate.enter((class(bytes), bytes), has_room, go_on)?;
+        self.make_room(None);
+        Ok(permit)
     }
 
     /// Decodes that are under way.
     pub(in crate::array) fn under_way(&self) -> usize {
-        self.gate
-            .look(|state| state.taken.iter().map(Vec::len).sum())
+        let classes = [SMALL, MEDIUM, LARGE];
+        let many = |decodes: &Works| classes.map(|class| decodes.inside(class).count());
+        self.gate.look(|_, decodes| many(decodes).iter().sum())
     }
 
     /// Whether one decode of `bytes` bytes leaves room for another of its kind.
@@ -110,14 +86,24 @@ impl DecodeMemory {
 
     /// The chunk, if it is kept here; it counts as used.
     pub(in crate::array) fn find(&self, key: Key) -> Option<Decoded> {
-        self.gate.look(|state| {
-            let place = state.kept.iter().position(|kept| kept.key == key)?;
-            let mut kept = state.kept.remove(place)?;
-            kept.used = Instant::now();
-            let chunk = Decoded::clone(&kept.chunk);
-            state.kept.push_back(kept);
+        self.gate.look(|kept, _| {
+            let place = kept.iter().position(|kept| kept.key == key)?;
+            let mut found = kept.remove(place)?;
+            found.used = Instant::now();
+            let chunk = Decoded::clone(&found.chunk);
+            kept.push_back(found);
             Some(chunk)
         })
+    }
+
+    /// Keeps a chunk while there is room. Its decode took so many `bytes`, and has given them back.
+    pub(in crate::array) fn keep(&self, key: Key, chunk: &Decoded, bytes: u64) {
+        self.make_room(Some(KeptChunk {
+            key,
+            chunk: Decoded::clone(chunk),
+            decode: bytes,
+            used: Instant::now(),
+        }));
     }
 
     /// Drops the chunks that were not read for a while; gives the time until another may have to
@@ -125,114 +111,82 @@ impl DecodeMemory {
     pub(in crate::array) fn forget_idle(&self) -> Option<Duration> {
         let now = Instant::now();
         let idle = |kept: &KeptChunk| now.duration_since(kept.used);
-        let (_gone, next) = self.gate.look(|state| {
+        let (_gone, next) = self.gate.look(|kept, _| {
             let is_idle = |kept: &&KeptChunk| idle(kept) >= limits::KEPT_TIME;
-            let many = state.kept.iter().take_while(is_idle).count();
-            let gone: Vec<KeptChunk> = state.kept.drain(..many).collect();
-            (gone, state.kept.front().map(idle))
+            let many = kept.iter().take_while(is_idle).count();
+            let gone: Vec<KeptChunk> = kept.drain(..many).collect();
+            (gone, kept.front().map(idle))
         });
         next.map(|idle| limits::KEPT_TIME.saturating_sub(idle))
     }
-}
 
-impl State {
-    /// Whether a decode may begin while the `next_large` one waits.
-    fn has_room(&self, bytes: u64, next_large: Option<u64>, threads: usize) -> bool {
-        let taken = &self.taken[class(bytes)];
-        let sum = taken.iter().sum();
-        match class(bytes) {
-            SMALL => {
-                let few = self.heavy().next().is_none() && taken.len() < threads;
-                few || fits(sum, bytes, limits::SMALL_DECODES)
-            }
-            MEDIUM => {
-                // A large one that waits will have its room when the decodes before it are done.
-                let left = next_large.map(|next| next.saturating_mul(threads as u64 - 1));
-                let most = limits::MEDIUM_DECODES.min(left.unwrap_or(u64::MAX));
-                fits(sum, bytes, most) && self.is_promised(bytes, threads)
-            }
-            _ => {
-                let is_left = taken.is_empty() || taken.len() + 1 < threads;
-                let has_room = is_left && fits(sum, bytes, limits::DECODE_BYTES);
-                has_room && self.is_promised(bytes, threads)
-            }
-        }
-    }
-
-    /// Bytes of the medium and large decodes that are under way.
-    fn heavy(&self) -> impl Iterator<Item = u64> {
-        self.taken[MEDIUM..].iter().flatten().copied()
-    }
-
-    /// Whether medium and large decodes stay within the promised bytes with one more.
-    fn is_promised(&self, bytes: u64, threads: usize) -> bool {
-        let sum: u64 = self.heavy().sum();
-        let largest = self.heavy().fold(bytes, u64::max);
-        sum.saturating_add(bytes) <= largest.saturating_mul(threads as u64)
-    }
-
-    /// Takes out kept chunks, the one that was used longest ago first, until all is within the
-    /// promised bytes.
-    fn make_room(&mut self, threads: usize) -> Vec<KeptChunk> {
+    /// Keeps one `more` chunk, and drops others, the one that was used longest ago first, until all
+    /// is within the promised bytes.
+    fn make_room(&self, more: Option<KeptChunk>) {
         let mut gone = Vec::new();
-        while !self.is_within(threads)
-            && let Some(oldest) = self.kept.pop_front()
-        {
-            gone.push(oldest);
-        }
-        gone
-    }
-
-    fn is_within(&self, threads: usize) -> bool {
-        let kept = self.kept.iter().map(|kept| kept.chunk.capacity() as u64);
-        let kept: u64 = kept.sum();
-        let decodes = self.kept.iter().map(|kept| kept.decode);
-        let largest = decodes.chain(self.heavy()).max().unwrap_or(0);
-        let promised = largest.saturating_mul(threads as u64);
-        kept.saturating_add(self.heavy().sum()) <= promised
-            && (kept <= limits::DECODE_BYTES || self.kept.len() == 1)
-    }
-
-    fn give_back(&mut self, bytes: u64) {
-        let list = &mut self.taken[class(bytes)];
-        let place = list.iter().position(|&taken| taken == bytes);
-        place.map(|place| list.swap_remove(place));
-    }
-}
-
-impl Permit<'_> {
-    /// Keeps the decoded chunk in place of the bytes that its decode took, while there is room.
-    pub(in crate::array) fn keep(self, key: Key, chunk: &Decoded) {
-        let kept = KeptChunk {
-            key,
-            chunk: Decoded::clone(chunk),
-            decode: self.bytes,
-            used: Instant::now(),
-        };
-        let _gone = self.memory.gate.change(|state| {
-            state.give_back(self.bytes);
-            state.kept.push_back(kept);
-            state.make_room(self.memory.threads)
+        self.gate.look(|kept, decodes| {
+            kept.extend(more);
+            while !is_within(kept, decodes, self.threads)
+                && let Some(oldest) = kept.pop_front()
+            {
+                gone.push(oldest);
+            }
         });
-        std::mem::forget(self);
     }
 }
 
-impl Drop for Permit<'_> {
-    fn drop(&mut self) {
-        self.memory.gate.change(|state| state.give_back(self.bytes));
+/// Whether a decode may begin.
+fn has_room(bytes: u64, decodes: &Works, threads: usize) -> bool {
+    let class = class(bytes);
+    let (sum, many) = (decodes.inside(class).sum(), decodes.inside(class).count());
+    match class {
+        SMALL => {
+            let few = heavy(decodes).next().is_none() && many < threads;
+            few || fits(sum, bytes, limits::SMALL_DECODES)
+        }
+        MEDIUM => {
+            // A large one that waits will have its room when the decodes before it are done.
+            let next = decodes.first(LARGE);
+            let left = next.map_or(u64::MAX, |next| next.saturating_mul(threads as u64 - 1));
+            let fits = fits(sum, bytes, limits::MEDIUM_DECODES.min(left));
+            fits && is_promised(bytes, decodes, threads)
+        }
+        _ => {
+            let may = many == 0 || many + 1 < threads && fits(sum, bytes, limits::DECODE_BYTES);
+            may && is_promised(bytes, decodes, threads)
+        }
     }
+}
+
+/// Bytes of the medium and large decodes that are under way.
+fn heavy(decodes: &Works) -> impl Iterator<Item = u64> {
+    decodes.inside(MEDIUM).chain(decodes.inside(LARGE))
+}
+
+/// Whether medium and large decodes stay within the promised bytes with one more.
+fn is_promised(bytes: u64, decodes: &Works, threads: usize) -> bool {
+    let sum: u64 = heavy(decodes).sum();
+    let largest = heavy(decodes).fold(bytes, u64::max);
+    sum.saturating_add(bytes) <= largest.saturating_mul(threads as u64)
+}
+
+fn is_within(kept: &Kept, decodes: &Works, threads: usize) -> bool {
+    let sizes = kept.iter().map(|kept| kept.chunk.capacity() as u64);
+    let bytes: u64 = sizes.sum();
+    let largest = kept.iter().map(|kept| kept.decode).chain(heavy(decodes));
+    let promised = largest.max().unwrap_or(0).saturating_mul(threads as u64);
+    bytes.saturating_add(heavy(decodes).sum()) <= promised
+        && (bytes <= limits::DECODE_BYTES || kept.len() == 1)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
 
     impl DecodeMemory {
-        fn acquired(&self, bytes: u64) -> Permit<'_> {
+        fn acquired(&self, bytes: u64) -> Permit {
             self.acquire(bytes, &|| true).unwrap()
         }
 
@@ -329,7 +283,8 @@ mod tests {
         const CHUNK: u64 = limits::SMALL_DECODE;
         for (threads, stays) in [(1, false), (2, true)] {
             let memory = DecodeMemory::new(threads);
-            memory.acquired(2 * CHUNK).keep((0, 0), &chunk(CHUNK));
+            drop(memory.acquired(2 * CHUNK));
+            memory.keep((0, 0), &chunk(CHUNK), 2 * CHUNK);
             assert!(memory.find((0, 0)).is_some() && memory.find((0, 1)).is_none());
             drop(memory.acquired(1000));
             assert!(memory.find((0, 0)).is_some());
@@ -343,7 +298,7 @@ mod tests {
         let memory = DecodeMemory::new(64);
         let large = chunk(limits::DECODE_BYTES / 4);
         for number in 0..8 {
-            memory.acquired(MANY).keep((0, number), &large);
+            memory.keep((0, number), &large, MANY);
         }
         let kept = |memory: &DecodeMemory| {
             let numbers = 0..8_u64;
@@ -353,8 +308,8 @@ mod tests {
         };
         assert!((3..=4).contains(&kept(&memory)));
         assert!(memory.forget_idle().is_some());
-        memory.gate.look(|state| {
-            for kept in &mut state.kept {
+        memory.gate.look(|kept, _| {
+            for kept in kept {
                 kept.used = Instant::now().checked_sub(limits::KEPT_TIME).unwrap();
             }
         });

@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn one_thread_at_a_time_takes_much() {
         let turns = Arc::<Turns>::default();
-        let is_taken = || turns.look(|is_taken| *is_taken);
+        let is_taken = || turns.look(|(), works| works.inside(0).next().is_some());
         let [first, second] = [(); 2].map(|()| Opening::none(&turns).description());
         first.await_turn(limits::VIRTUAL_TURN);
         assert!(!is_taken(), "that is not much");

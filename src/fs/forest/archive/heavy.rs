@@ -6,13 +6,14 @@
 //! place for a while: the next request of its reader goes on there.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
 use crate::fs::requests::Ino;
 use crate::limits;
 use crate::memory::cancel::CancelToken;
-use crate::memory::gate::{Gate, Queue, Work, fits};
+use crate::memory::gate::{Gate, Works, fits};
 
 /// Bytes up to which a member is light: requests in it do not wait.
 pub(super) const LIGHT: u64 = limits::OPEN_MOUNTED_BYTES / 4;
@@ -25,7 +26,7 @@ const STAY: Duration = Duration::from_secs(1);
 
 /// The heavy members that requests are at work in.
 #[derive(Default)]
-pub(super) struct Heavy(Gate<Members>);
+pub(super) struct Heavy(Arc<Gate<Members>>);
 
 type Members = HashMap<Ino, AtWork>;
 
@@ -60,16 +61,15 @@ impl Heavy {
         }
         if !self.go_on(entry) {
             cancel.begin_heavy()?;
-            let admit = |members: &mut Members, _: &Queue| admit(members, entry, weight);
-            let work = Work { class: 0, weight };
-            self.0.enter(work, admit, || cancel.go_on())?;
+            let admit = |members: &mut Members, _: &Works| admit(members, entry, weight);
+            self.0.enter((0, weight), admit, || cancel.go_on())?;
         }
         Ok(Some(Request { heavy: self, entry }))
     }
 
     /// Begins a request in a member that has its place; whether it has it.
     fn go_on(&self, entry: Ino) -> bool {
-        self.0.look(|members| {
+        self.0.look(|members, _| {
             let own = members.get_mut(&entry);
             let own = own.filter(|own| own.keeps_its_place() && own.since.elapsed() < STAY);
             own.map(|own| own.requests = own.requests.saturating_add(1))
@@ -103,16 +103,18 @@ impl AtWork {
 }
 
 /// Begins a request in a member if there is room for it beside the other members.
-fn admit(members: &mut Members, entry: Ino, weight: u64) -> Option<()> {
+fn admit(members: &mut Members, entry: Ino, weight: u64) -> bool {
     members.retain(|_, at_work| at_work.keeps_its_place());
     let others = members.iter().filter(|(other, _)| **other != entry);
     let taken = others.fold(0, |sum: u64, (_, at_work)| {
         sum.saturating_add(at_work.weight)
     });
-    fits(taken, weight, limits::HEAVY_AT_WORK).then(|| {
+    let has_room = fits(taken, weight, limits::HEAVY_AT_WORK);
+    if has_room {
         let own = members.entry(entry).or_insert_with(AtWork::new);
         own.begin(weight);
-    })
+    }
+    has_room
 }
 
 impl Drop for Request<'_> {
@@ -156,8 +158,8 @@ mod tests {
             }
         });
         assert_eq!(most.into_inner(), 2);
-        let is_over = |members: &mut Members| members.values().all(|own| own.requests == 0);
-        assert!(heavy.0.look(is_over));
+        let is_over = |own: &AtWork| own.requests == 0;
+        assert!(heavy.0.look(|members, _| members.values().all(is_over)));
     }
 
     #[test]
