@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::memory::lock::{lock, wait_for};
+use crate::wire::Count;
 
 /// How often work that waits asks whether it is to go on, and whether there is room by now.
 const LOOK: Duration = Duration::from_millis(10);
@@ -50,7 +51,7 @@ pub(crate) struct Place<T> {
 /// Whether work of so much `weight` may be beside others that have `taken` so much of the `most`
 /// that there is. Work that is heavier than that is let in alone.
 pub(crate) fn fits(taken: u64, weight: u64, most: u64) -> bool {
-    taken == 0 || taken.saturating_add(weight) <= most
+    taken == 0 || taken.with_more(weight) <= most
 }
 
 impl<T> Gate<T> {
