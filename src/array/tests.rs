@@ -372,9 +372,10 @@ impl ChunkIndex for Endless {
             filter_mask: 0,
         };
         let broken_off = (0..self.0).any(|i| visit(&[i], stored) == ControlFlow::Break(()));
-        match broken_off {
-            true => Ok(()),
-            false => Err(Error::limit("what a request looks at", self.0)),
+        if broken_off {
+            Ok(())
+        } else {
+            Err(Error::limit("what a request looks at", self.0))
         }
     }
 }

@@ -83,9 +83,10 @@ impl Block {
             data_size: header.number(30, 8),
             checksum: header.bytes(38),
             data,
-            stored: match streamed {
-                true => length.saturating_sub(data),
-                false => used_size,
+            stored: if streamed {
+                length.saturating_sub(data)
+            } else {
+                used_size
             },
             is_overfull: false,
         };
@@ -134,9 +135,10 @@ impl Block {
                 self.at,
             ));
         }
-        match self.is_plain() {
-            true => Ok(self.stored),
-            false => Ok(self.data_size),
+        if self.is_plain() {
+            Ok(self.stored)
+        } else {
+            Ok(self.data_size)
         }
     }
 

@@ -145,9 +145,10 @@ enum Next {
 /// # Errors
 /// Where the chain breaks: neither a block nor an index nor zeros follow.
 fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Result<Next> {
-    let room = match block.is_overfull {
-        true => block.used_size,
-        false => block.allocated_size,
+    let room = if block.is_overfull {
+        block.used_size
+    } else {
+        block.allocated_size
     };
     let next = block.data.checked_add(room);
     let next = next.filter(|&next| next <= window.length());

@@ -211,13 +211,14 @@ impl<'a> Parser<'a> {
             start.checked_add(length).is_some_and(|end| end <= extent)
         };
         let is_of_rank = start.len() == outer.len() && dims.len() == outer.len();
-        match is_of_rank && start.iter().zip(&dims).zip(outer).all(fits) {
-            true => Ok(Chunk {
+        if is_of_rank && start.iter().zip(&dims).zip(outer).all(fits) {
+            Ok(Chunk {
                 start,
                 dims,
                 ndarray,
-            }),
-            false => Err(self.corrupt(node, "a chunk does not lie in its array")),
+            })
+        } else {
+            Err(self.corrupt(node, "a chunk does not lie in its array"))
         }
     }
 

@@ -111,9 +111,10 @@ impl Contents {
         };
         let is_passing = matches!(&storage, Err(error) if error.is_passing());
         let array = Arc::new(bytes(block, storage));
-        match is_passing {
-            true => Ok(array),
-            false => Ok(Arc::clone(cached.array.get_or_init(|| array))),
+        if is_passing {
+            Ok(array)
+        } else {
+            Ok(Arc::clone(cached.array.get_or_init(|| array)))
         }
     }
 

@@ -98,9 +98,10 @@ fn version(line: &[u8]) -> Result<String> {
 /// The end of the tree that begins at `start`, and why it is not a proper end.
 fn tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>)> {
     let (end, error) = any_tree_end(text, start)?;
-    match end.saturating_sub(start) > limits::TREE_BYTES {
-        true => Ok((end, Some(too_long()))),
-        false => Ok((end, error)),
+    if end.saturating_sub(start) > limits::TREE_BYTES {
+        Ok((end, Some(too_long())))
+    } else {
+        Ok((end, error))
     }
 }
 
@@ -244,9 +245,10 @@ impl<'a> TextWindow<'a> {
 }
 
 fn bounded(at: u64) -> Result<()> {
-    match at <= limits::TREE_BYTES {
-        true => Ok(()),
-        false => Err(Error::limit("bytes before the tree", limits::TREE_BYTES)),
+    if at <= limits::TREE_BYTES {
+        Ok(())
+    } else {
+        Err(Error::limit("bytes before the tree", limits::TREE_BYTES))
     }
 }
 

@@ -55,11 +55,12 @@ pub(crate) fn read(
     }
     document.effort().spend(size)?;
     let mut bytes = Vec::with_capacity(to_usize(size)?);
-    each(document, data, &dims, &mut |element| match is_text
-        && document.core_tag(element) == Some(CoreTag::Null)
-    {
-        true => put_text("0", &datatype, &mut bytes),
-        false => put(document, element, &datatype, &mut bytes),
+    each(document, data, &dims, &mut |element| {
+        if is_text && document.core_tag(element) == Some(CoreTag::Null) {
+            put_text("0", &datatype, &mut bytes)
+        } else {
+            put(document, element, &datatype, &mut bytes)
+        }
     })?;
     Ok(Inline {
         datatype,
@@ -299,13 +300,14 @@ fn written<'a>(document: Reading<'a>, node: Index) -> Result<&'a str> {
         (None | Some(CoreTag::Str | CoreTag::Value), None) => true,
         _ => false,
     };
-    match is_same {
-        true => Ok(text),
-        false => Err(corrupt(
+    if is_same {
+        Ok(text)
+    } else {
+        Err(corrupt(
             document,
             node,
             "inline data: no text, nor a number in its plainest form",
-        )),
+        ))
     }
 }
 

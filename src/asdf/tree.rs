@@ -363,9 +363,10 @@ impl Tree {
     fn target(&self, group: Index, slot: usize, node: Index) -> Target {
         let place = self.place(node).filter(|place| place.parent == group);
         if place.is_none_or(|place| to_usize(u64::from(place.slot)) != Ok(slot)) {
-            return match self.has_path(node) {
-                true => Target::Alias(node),
-                false => Target::NoPath(node),
+            return if self.has_path(node) {
+                Target::Alias(node)
+            } else {
+                Target::NoPath(node)
             };
         }
         match self.uri(node) {

@@ -63,9 +63,10 @@ impl<'a> Window<'a> {
 
     fn fetch(&mut self, start: u64, end: u64) -> Result<()> {
         let near = self.start..=self.end().saturating_add(self.reach);
-        self.reach = match near.contains(&start) {
-            true => self.reach.saturating_mul(2).min(MOST),
-            false => LEAST,
+        self.reach = if near.contains(&start) {
+            self.reach.saturating_mul(2).min(MOST)
+        } else {
+            LEAST
         };
         let until = start.saturating_add(self.reach).min(self.length()).max(end);
         let read = |until: u64| {

@@ -157,9 +157,10 @@ impl<'a> Reach<'a> {
         let guard = options.guard.as_ref();
         let is_hidden = guard.is_some_and(|guard| hides(&guard.point));
         let directory = (!is_hidden).then_some(directory);
-        match source.is_directory {
-            true => Reach::Listed(directory),
-            false => Reach::Beneath(directory),
+        if source.is_directory {
+            Reach::Listed(directory)
+        } else {
+            Reach::Beneath(directory)
         }
     }
 }

@@ -103,9 +103,10 @@ fn list_all(format: Format, operands: &Operands) -> Result<Outcome<bool>> {
     }
     let mut arguments = Arguments::of("ls", &operands.how);
     format.arguments().for_each(|flag| arguments.flag(flag));
-    let form = match format.json {
-        true => Form::Mapped(Syntax::Json),
-        false => Form::Listed,
+    let form = if format.json {
+        Form::Mapped(Syntax::Json)
+    } else {
+        Form::Listed
     };
     Ok(several(named, arguments, &operands.how, form))
 }

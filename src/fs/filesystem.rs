@@ -363,9 +363,10 @@ impl Filesystem {
         match &open.content {
             Content::File(document) if !open.file.is_same_state(&now) => {
                 let inode = self.mount.inode(&now, open.ino)?;
-                match document.goes_on_in(&now, &inode)? {
-                    true => self.follow(handle, (open.ino, &inode), &now, cancel),
-                    false => Ok(open),
+                if document.goes_on_in(&now, &inode)? {
+                    self.follow(handle, (open.ino, &inode), &now, cancel)
+                } else {
+                    Ok(open)
                 }
             }
             _ => Ok(open),

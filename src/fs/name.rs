@@ -31,9 +31,10 @@ const CUT_SUFFIX: usize = 9;
 /// # Errors
 /// `ENAMETOOLONG` where no directory shows a name of so many bytes.
 pub(super) fn refuse_long(shown: &[u8]) -> Result<()> {
-    match shown.len() <= limits::NAME_BYTES {
-        true => Ok(()),
-        false => Err(refusal(Errno::ENAMETOOLONG, "name")),
+    if shown.len() <= limits::NAME_BYTES {
+        Ok(())
+    } else {
+        Err(refusal(Errno::ENAMETOOLONG, "name"))
     }
 }
 

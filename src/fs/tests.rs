@@ -292,9 +292,10 @@ fn what_cannot_be_read_now_is_listed_anew() {
                 listed.push((String::from_utf8(name.to_vec()).unwrap(), kind));
                 false
             };
-            match plus {
-                false => fs.readdir(handle, 2, &mut |at| add(at.name, at.kind)),
-                true => fs.readdir_plus(handle, 2, &mut |at, _| add(at.name, at.kind)),
+            if !plus {
+                fs.readdir(handle, 2, &mut |at| add(at.name, at.kind))
+            } else {
+                fs.readdir_plus(handle, 2, &mut |at, _| add(at.name, at.kind))
             }
             .unwrap();
         }

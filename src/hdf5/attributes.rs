@@ -246,12 +246,11 @@ fn hash(dense: &Dense, record: &[u8]) -> Result<u32> {
 
 /// The attribute of a record, unless no search by its name finds it.
 fn check_hash(dense: &Dense, record: &[u8], attribute: Attribute) -> Result<Attribute> {
-    match lookup3(&attribute.name) == hash(dense, record)? {
-        true => Ok(attribute),
-        false => {
-            let name = quoted(&attribute.name);
-            let what = format!("attribute {name}: is filed under another name's hash");
-            Err(Error::corrupt(what, dense.name_index))
-        }
+    if lookup3(&attribute.name) == hash(dense, record)? {
+        Ok(attribute)
+    } else {
+        let name = quoted(&attribute.name);
+        let what = format!("attribute {name}: is filed under another name's hash");
+        Err(Error::corrupt(what, dense.name_index))
     }
 }

@@ -99,12 +99,13 @@ impl BtreeV1 {
     /// `limits::TREE_BRANCH` bytes.
     pub(crate) fn descend(&self, node: &Node, i: usize) -> Result<Node> {
         let child = self.node(self.defined_child(node, i)?, node.branch)?;
-        match child.level < node.level {
-            true => Ok(child),
-            false => Err(Error::corrupt(
+        if child.level < node.level {
+            Ok(child)
+        } else {
+            Err(Error::corrupt(
                 format!("{NODE}: level does not fall"),
                 child.at,
-            )),
+            ))
         }
     }
 
@@ -222,9 +223,10 @@ impl Node {
         let (mut low, mut high) = (from, self.used.saturating_add(1));
         while low < high {
             let middle = low.midpoint(high);
-            match is_past(self.key(middle)?)? {
-                true => high = middle,
-                false => low = middle.saturating_add(1),
+            if is_past(self.key(middle)?)? {
+                high = middle;
+            } else {
+                low = middle.saturating_add(1);
             }
         }
         Ok((low <= self.used).then_some(low))

@@ -222,9 +222,10 @@ impl BtreeV2 {
         let (first, last) = (self.record(node, 0)?, self.record(node, last)?);
         let is_above = lower.is_none_or(|lower| order.allows(lower, first));
         let is_below = upper.is_none_or(|upper| order.allows(last, upper));
-        match is_above && is_below {
-            true => Ok(()),
-            false => Err(node.corrupt("not between the records above it")),
+        if is_above && is_below {
+            Ok(())
+        } else {
+            Err(node.corrupt("not between the records above it"))
         }
     }
 
@@ -233,12 +234,13 @@ impl BtreeV2 {
         let records = node.get(NODE_PREFIX..).unwrap_or_default();
         let records = records.chunks_exact(self.record_size).take(used);
         let in_order = |order: Order| records.is_sorted_by(|one, next| order.allows(one, next));
-        match self.order.is_none_or(in_order) {
-            true => Ok(()),
-            false => Err(Error::corrupt(
+        if self.order.is_none_or(in_order) {
+            Ok(())
+        } else {
+            Err(Error::corrupt(
                 format!("{what}: records are out of order"),
                 at,
-            )),
+            ))
         }
     }
 

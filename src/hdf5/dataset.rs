@@ -202,12 +202,13 @@ impl StorageParts<'_> {
             } => size,
             _ => return Ok(()),
         };
-        match stored == bytes {
-            true => Ok(()),
-            false => Err(Error::corrupt(
+        if stored == bytes {
+            Ok(())
+        } else {
+            Err(Error::corrupt(
                 format!("data layout: {stored} bytes for {bytes} bytes of elements"),
                 self.reader.header.at,
-            )),
+            ))
         }
     }
 

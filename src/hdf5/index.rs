@@ -106,9 +106,10 @@ impl Strays {
     fn pass(&mut self) -> Result<()> {
         let most = to_u64(limits::STRAY_CHUNKS);
         self.0 = self.0.saturating_add(1);
-        match self.0 <= most {
-            true => Ok(()),
-            false => Err(Error::limit("chunks outside of their dataset", most)),
+        if self.0 <= most {
+            Ok(())
+        } else {
+            Err(Error::limit("chunks outside of their dataset", most))
         }
     }
 }

@@ -101,9 +101,10 @@ impl ObjectHeader {
             messages: Vec::new(),
         };
         let mut continuations = VecDeque::new();
-        let version = match first.starts_with(b"OHDR") {
-            true => header.read_prefix_2(metadata, first, &mut continuations)?,
-            false => header.read_prefix_1(metadata, first, &mut continuations)?,
+        let version = if first.starts_with(b"OHDR") {
+            header.read_prefix_2(metadata, first, &mut continuations)?
+        } else {
+            header.read_prefix_1(metadata, first, &mut continuations)?
         };
         header.read_continuations(metadata, version, continuations)?;
         header.count_references()?;
@@ -311,12 +312,13 @@ impl Prefix2 {
 pub(crate) fn first_kinds(metadata: &Metadata, at: Address) -> Vec<u16> {
     let first = metadata.peek(at, FIRST_LOOK).unwrap_or_default();
     let mut cursor = Cursor::new(&first, at, "object header");
-    let version = match first.starts_with(b"OHDR") {
-        true => Prefix2::read(&mut cursor).map(|prefix| prefix.version),
-        false => cursor
+    let version = if first.starts_with(b"OHDR") {
+        Prefix2::read(&mut cursor).map(|prefix| prefix.version)
+    } else {
+        cursor
             .version(1..=1)
             .and_then(|_| cursor.skip(PREFIX_1.saturating_sub(1)))
-            .map(|()| Version::One),
+            .map(|()| Version::One)
     };
     let mut kinds = Vec::new();
     if let Ok(version) = version {

@@ -58,12 +58,11 @@ fn hyperslab(version: u32, cursor: &mut Cursor<'_>) -> Result<Region> {
     if rank == 0 || rank > limits::RANK {
         return Err(cursor.corrupt(&format!("a selection of rank {rank}")));
     }
-    match is_regular {
-        true => {
-            let axes = exact((0..rank).map(|_| axis(width, cursor)))?;
-            Ok(Region::Regular(axes))
-        }
-        false => blocks(rank, width, cursor),
+    if is_regular {
+        let axes = exact((0..rank).map(|_| axis(width, cursor)))?;
+        Ok(Region::Regular(axes))
+    } else {
+        blocks(rank, width, cursor)
     }
 }
 

@@ -392,9 +392,10 @@ impl Layout<'_> {
     /// A name with `%b` as `block`, and `%%` as `%`; the name itself where there is nothing to
     /// format.
     fn formatted(&mut self, name: &Arc<[u8]>, block: &[u8]) -> Result<Arc<[u8]>> {
-        match name.contains(&b'%') {
-            true => kept_name(&format_name(name, block), None, &mut self.opening),
-            false => Ok(Arc::clone(name)),
+        if name.contains(&b'%') {
+            kept_name(&format_name(name, block), None, &mut self.opening)
+        } else {
+            Ok(Arc::clone(name))
         }
     }
 
@@ -508,10 +509,7 @@ fn with_axis(region: &Region, dimension: usize, axis: Axis) -> Region {
     let replaced = axes
         .iter()
         .enumerate()
-        .map(|(other, kept)| match other == dimension {
-            true => axis,
-            false => *kept,
-        });
+        .map(|(other, kept)| if other == dimension { axis } else { *kept });
     Region::Regular(replaced.collect())
 }
 

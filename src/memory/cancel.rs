@@ -99,9 +99,10 @@ impl CancelToken {
     /// # Errors
     /// [`Error::unwanted`] if it is to end.
     pub(crate) fn go_on(&self) -> Result<()> {
-        match self.is_cancelled() {
-            true => Err(Error::unwanted()),
-            false => Ok(()),
+        if self.is_cancelled() {
+            Err(Error::unwanted())
+        } else {
+            Ok(())
         }
     }
 

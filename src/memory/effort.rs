@@ -117,9 +117,10 @@ impl Effort {
     /// At most `bytes` of what is left, which are taken from the whole as they are spent.
     pub fn part(&self, bytes: u64) -> Self {
         let left = self.left().min(bytes);
-        let in_full = match left == bytes {
-            true => Some(bytes),
-            false => self.0.as_ref().and_then(|grant| grant.in_full),
+        let in_full = if left == bytes {
+            Some(bytes)
+        } else {
+            self.0.as_ref().and_then(|grant| grant.in_full)
         };
         Effort(Some(Arc::new(Grant {
             left: AtomicU64::new(left),

@@ -30,9 +30,10 @@ impl NameArena {
     pub fn put(&mut self, name: &[u8]) -> Option<NameAt> {
         let length = u16::try_from(name.len()).ok()?.to_le_bytes();
         let needed = name.len().checked_add(length.len())?;
-        let block = match needed > LONG {
-            true => self.add(needed),
-            false => self.with_room(needed),
+        let block = if needed > LONG {
+            self.add(needed)
+        } else {
+            self.with_room(needed)
         };
         let bytes = self.blocks.get_mut(block)?;
         let at = block.checked_mul(Self::BLOCK)?.checked_add(bytes.len())?;

@@ -180,9 +180,10 @@ impl PathIndex {
     ) -> bool {
         let first = self.places.len();
         let added = self.collect(container, group, position, left).is_some();
-        match added {
-            true => self.settle(first),
-            false => self.places.truncate(first),
+        if added {
+            self.settle(first);
+        } else {
+            self.places.truncate(first);
         }
         added
     }

@@ -132,9 +132,10 @@ impl Runs {
             }
             Region::Regular(axes) => {
                 let fits = |(axis, dim): (&Axis, &u64)| axis.length.is_some() && axis.end() <= *dim;
-                match axes.len() == dims.len() && axes.iter().zip(dims).all(fits) {
-                    true => Ok(Runs(Pattern::Regular(merged(axes, dims)))),
-                    false => Err(outside()),
+                if axes.len() == dims.len() && axes.iter().zip(dims).all(fits) {
+                    Ok(Runs(Pattern::Regular(merged(axes, dims))))
+                } else {
+                    Err(outside())
                 }
             }
             Region::Blocks(blocks) => {

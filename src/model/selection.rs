@@ -263,12 +263,13 @@ impl Axis {
             _ => true,
         });
         let count = to_u64(distances.len());
-        let axis = match is_regular {
-            true => Axis::at_stride(count, stride),
-            false => Axis {
+        let axis = if is_regular {
+            Axis::at_stride(count, stride)
+        } else {
+            Axis {
                 count,
                 places: Places::Listed(distances.into()),
-            },
+            }
         };
         (first, axis)
     }
@@ -277,9 +278,10 @@ impl Axis {
     fn position(&self, at: i64) -> Result<u64> {
         let count = i64::try_from(self.count).unwrap_or(i64::MAX);
         let from_start = if at < 0 { at.saturating_add(count) } else { at };
-        match (0..count).contains(&from_start) {
-            true => Ok(from_start.unsigned_abs()),
-            false => Err(Error::NotFound),
+        if (0..count).contains(&from_start) {
+            Ok(from_start.unsigned_abs())
+        } else {
+            Err(Error::NotFound)
         }
     }
 
@@ -288,20 +290,23 @@ impl Axis {
     fn range(&self, start: Option<i64>, stop: Option<i64>, step: i64) -> (u64, u64) {
         let count = i64::try_from(self.count).unwrap_or(i64::MAX);
         // Where a slice may begin and end: it goes past the last place, or before the first.
-        let (low, high) = match step > 0 {
-            true => (0, count),
-            false => (-1, count.saturating_sub(1)),
+        let (low, high) = if step > 0 {
+            (0, count)
+        } else {
+            (-1, count.saturating_sub(1))
         };
         let place = |bound: i64| {
-            let from_start = match bound < 0 {
-                true => bound.saturating_add(count),
-                false => bound,
+            let from_start = if bound < 0 {
+                bound.saturating_add(count)
+            } else {
+                bound
             };
             from_start.clamp(low, high)
         };
-        let (first, end) = match step > 0 {
-            true => (start.map_or(low, place), stop.map_or(high, place)),
-            false => (start.map_or(high, place), stop.map_or(low, place)),
+        let (first, end) = if step > 0 {
+            (start.map_or(low, place), stop.map_or(high, place))
+        } else {
+            (start.map_or(high, place), stop.map_or(low, place))
         };
         let ahead = if step > 0 { end > first } else { end < first };
         if !ahead {

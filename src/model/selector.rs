@@ -174,9 +174,10 @@ fn parse_integer(text: &str) -> Option<i64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let farthest = match text.starts_with('-') {
-        true => i64::MIN,
-        false => i64::MAX,
+    let farthest = if text.starts_with('-') {
+        i64::MIN
+    } else {
+        i64::MAX
     };
     Some(text.parse().unwrap_or(farthest))
 }

@@ -90,9 +90,10 @@ pub struct Help<'a> {
 /// # Errors
 /// [`Error::unwanted`].
 pub fn still(is_wanted: &IsWanted<'_>) -> Result<()> {
-    match is_wanted() {
-        true => Ok(()),
-        false => Err(Error::unwanted()),
+    if is_wanted() {
+        Ok(())
+    } else {
+        Err(Error::unwanted())
     }
 }
 

@@ -39,10 +39,13 @@ impl TextLength {
                         offset: 0,
                         precision,
                     },
-            } if u32::from(precision) == bytes.times(8) => match signed {
-                true => (Kind::Signed, order),
-                false => (Kind::Unsigned, order),
-            },
+            } if u32::from(precision) == bytes.times(8) => {
+                if signed {
+                    (Kind::Signed, order)
+                } else {
+                    (Kind::Unsigned, order)
+                }
+            }
             Class::Float(format) if matches!(ieee_bytes(bytes, format), Some(4 | 8)) => {
                 (Kind::Float, format.order)
             }

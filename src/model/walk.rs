@@ -386,9 +386,10 @@ fn map(fields: &[Field], is_complex: bool, stored: &[u8], sink: &mut impl Sink) 
 
 /// The dimensions of the lists in an element; of one that has no elements, a single list.
 fn dims_of(dims: &[u32]) -> Vec<u64> {
-    match dims.contains(&0) {
-        true => vec![0],
-        false => dims.iter().copied().map(u64::from).collect(),
+    if dims.contains(&0) {
+        vec![0]
+    } else {
+        dims.iter().copied().map(u64::from).collect()
     }
 }
 

@@ -26,9 +26,10 @@ pub trait Directory: Send + Sync + fmt::Debug {
 
     /// The absolute path of what stands at `path`.
     fn absolute(&self, path: &Path) -> PathBuf {
-        match path.as_os_str().is_empty() {
-            true => self.path().to_path_buf(),
-            false => self.path().join(path),
+        if path.as_os_str().is_empty() {
+            self.path().to_path_buf()
+        } else {
+            self.path().join(path)
         }
     }
 

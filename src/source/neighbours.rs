@@ -334,9 +334,10 @@ impl Neighbours {
             Ok(way.fold(own, |own, way| own.narrowed(Act::Search, &way)))
         };
         let audience = self.audience.map(shown).transpose().map_err(failed)?;
-        let path = match named.parent() == real.parent() {
-            true => real.clone(),
-            false => named,
+        let path = if named.parent() == real.parent() {
+            real.clone()
+        } else {
+            named
         };
         Ok(Located {
             file,
@@ -378,9 +379,10 @@ impl Neighbours {
         let Some(name) = self.path(name)? else {
             return Ok(None);
         };
-        let (itself, beside) = match name.is_absolute() {
-            true => (Some(name), name.file_name().map(Path::new)),
-            false => (None, Some(name)),
+        let (itself, beside) = if name.is_absolute() {
+            (Some(name), name.file_name().map(Path::new))
+        } else {
+            (None, Some(name))
         };
         if let Some(name) = itself {
             match self.root.open_absolute(name)? {

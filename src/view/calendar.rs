@@ -91,9 +91,10 @@ impl Calendar {
 
     /// The year as it is written.
     pub(super) fn written_year(self, year: i64) -> i64 {
-        match year <= 0 && !self.has_year_zero() {
-            true => year - 1,
-            false => year,
+        if year <= 0 && !self.has_year_zero() {
+            year - 1
+        } else {
+            year
         }
     }
 

@@ -256,9 +256,10 @@ fn header<'a>(names: impl Iterator<Item = &'a Vec<u8>>) -> Result<Vec<u8>> {
             let most = to_u64(limits::CSV_COLUMNS);
             return Err(Error::limit("columns of a csv", most));
         }
-        match needs_quotes(name) {
-            true => quote(name, &mut out),
-            false => out.extend_from_slice(name),
+        if needs_quotes(name) {
+            quote(name, &mut out);
+        } else {
+            out.extend_from_slice(name);
         }
         out.push(b',');
         if to_u64(out.len()) > limits::TEXT_ELEMENT_BYTES {

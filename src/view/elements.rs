@@ -58,9 +58,10 @@ impl Elements {
         let size = u64::from(self.datatype.size);
         let length = to_usize(count.saturating_mul(size))?;
         let bytes = self.content.read_at(first.saturating_mul(size), length)?;
-        match bytes.len() == length {
-            true => Ok(bytes),
-            false => Err(Error::corrupt("array: fewer elements than its shape", None)),
+        if bytes.len() == length {
+            Ok(bytes)
+        } else {
+            Err(Error::corrupt("array: fewer elements than its shape", None))
         }
     }
 

@@ -96,9 +96,10 @@ impl<'a> Cursor<'a> {
     /// `Unsupported` for another one.
     pub fn version(&mut self, known: RangeInclusive<u8>) -> Result<u8> {
         let version = self.u8()?;
-        match known.contains(&version) {
-            true => Ok(version),
-            false => Err(self.unsupported(&format!("version {version}"))),
+        if known.contains(&version) {
+            Ok(version)
+        } else {
+            Err(self.unsupported(&format!("version {version}")))
         }
     }
 

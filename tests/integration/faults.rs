@@ -195,9 +195,10 @@ fn list(tree: &Filesystem, directory: Ino) -> Result<Listed> {
     tree.release(handle);
     let next = tree.opendir(directory)?;
     tree.release(next.handle);
-    match next.caching == Caching::Lasting {
-        true => Ok(Listed { names, text }),
-        false => Err(Error::NotFound),
+    if next.caching == Caching::Lasting {
+        Ok(Listed { names, text })
+    } else {
+        Err(Error::NotFound)
     }
 }
 
@@ -205,9 +206,10 @@ fn content(tree: &Filesystem, found: Entry) -> Result<Vec<u8>> {
     const PIECE: usize = 64 << 10;
     let ino = found.ino;
     // A kernel asks again where it is to keep nothing.
-    let told = match found.cacheable {
-        true => found,
-        false => tree.getattr(ino)?,
+    let told = if found.cacheable {
+        found
+    } else {
+        tree.getattr(ino)?
     };
     let Opened {
         handle, caching, ..

@@ -159,15 +159,13 @@ fn neighbours_are_beside_the_link_first_and_then_beside_the_file() {
         let mount = Mount::with(&link, &["-o", &format!("external={policy}")]);
         for name in ["here", "there", "both", "led"] {
             let is_outside = policy == "within" && ["here", "both"].contains(&name);
-            let answer = match is_outside {
-                true => Refused,
-                false => Bytes("values"),
-            };
+            let answer = if is_outside { Refused } else { Bytes("values") };
             expect(&mount, &expected, &format!("virtual_{name}"), &answer);
             expect(&mount, &expected, &format!("raw_{name}"), &answer);
-            match is_outside {
-                true => assert!(!mount.at(&format!("link_{name}")).exists()),
-                false => expect(&mount, &expected, &format!("link_{name}"), &answer),
+            if is_outside {
+                assert!(!mount.at(&format!("link_{name}")).exists());
+            } else {
+                expect(&mount, &expected, &format!("link_{name}"), &answer);
             }
         }
     }

@@ -104,9 +104,10 @@ pub(crate) fn opened(log: &str) -> BTreeSet<PathBuf> {
     let mut naming = BTreeSet::new();
     let opened = log.lines().filter_map(|line| {
         let process = line.split(' ').next()?;
-        let is_naming = match line.contains(" resumed>") {
-            true => naming.remove(process),
-            false => line.contains("O_PATH"),
+        let is_naming = if line.contains(" resumed>") {
+            naming.remove(process)
+        } else {
+            line.contains("O_PATH")
         };
         if is_naming && line.ends_with("<unfinished ...>") {
             naming.insert(process);

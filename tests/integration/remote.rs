@@ -46,9 +46,10 @@ fn an_object_is_the_tree_that_the_file_is() {
             let (one, other) = (near.symlink_metadata(), far.symlink_metadata());
             let (one, other) = (one.expect("stat"), other.expect("stat"));
             assert_eq!(one.len(), other.len(), "{}", path.display());
-            match one.is_file() {
-                true => assert!(content(&near) == content(&far), "{}", path.display()),
-                false => assert_eq!(fs::read_link(near).ok(), fs::read_link(far).ok()),
+            if one.is_file() {
+                assert!(content(&near) == content(&far), "{}", path.display());
+            } else {
+                assert_eq!(fs::read_link(near).ok(), fs::read_link(far).ok());
             }
         }
     }

@@ -68,9 +68,12 @@ pub(crate) fn verify(seen: &Seen, keys: &Keys) -> Result<(), &'static str> {
 
 /// Percent encoding of all but unreserved characters and `/`.
 pub(crate) fn encoded(text: &str) -> String {
-    let one = |byte: u8| match byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
+    let one = |byte: u8| {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
     };
     text.bytes().map(one).collect()
 }
@@ -96,9 +99,10 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
     let mut block = [0_u8; 64];
-    match key.len() > 64 {
-        true => block[..32].copy_from_slice(&sha256(key)),
-        false => block[..key.len()].copy_from_slice(key),
+    if key.len() > 64 {
+        block[..32].copy_from_slice(&sha256(key));
+    } else {
+        block[..key.len()].copy_from_slice(key);
     }
     let padded = |pad: u8| block.map(|byte| byte ^ pad).to_vec();
     let inner = sha256(&[padded(0x36), text.to_vec()].concat());

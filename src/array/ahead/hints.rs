@@ -151,9 +151,10 @@ pub(in crate::array) fn all_ranges(chunked: &Chunked) -> Option<Vec<(u64, u64)>>
         .walk(&Effort::of_a_request(), &mut |_, stored| {
             bytes = bytes.saturating_add(stored.length);
             ranges.push((stored.offset, stored.length));
-            match bytes <= limits::WHOLE_BYTES && ranges.len() as u64 <= limits::WHOLE_CHUNKS {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
+            if bytes <= limits::WHOLE_BYTES && ranges.len() as u64 <= limits::WHOLE_CHUNKS {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
             }
         });
     walked.ok()?;

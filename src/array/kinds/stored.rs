@@ -270,9 +270,10 @@ impl Stored {
         cancel: &CancelToken,
     ) -> Result<Bytes> {
         let mut parts = span.parts();
-        let ahead = match chunks.is_encoded() {
-            true => limits::PREFETCH_CHUNKS,
-            false => 0,
+        let ahead = if chunks.is_encoded() {
+            limits::PREFETCH_CHUNKS
+        } else {
+            0
         };
         let mut next: VecDeque<Part> = parts.by_ref().take(ahead).collect();
         let helped = Canceller::default();

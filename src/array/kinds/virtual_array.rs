@@ -272,9 +272,10 @@ impl Source {
             let length = (run.length.saturating_mul(size) - within).min(end - next);
             let start = (next - skipped) as usize;
             let target = &mut target[start..start + length as usize];
-            match self.conversion.keeps_bytes() {
-                true => self.copy(run.element * size + within, target)?,
-                false => self.convert(run.element, within as usize, size as usize, target)?,
+            if self.conversion.keeps_bytes() {
+                self.copy(run.element * size + within, target)?;
+            } else {
+                self.convert(run.element, within as usize, size as usize, target)?;
             }
             next += length;
         }

@@ -271,11 +271,11 @@ impl VariableLength {
         let allocation = self.stored.allocated();
         for first in (0..self.elements).step_by(BLOCK as usize) {
             cancel.go_on()?;
-            let bytes = match self.is_stored(allocation.as_ref(), first) {
-                true => sum(&self.lengths(&*container, &self.block(first, BLOCK)?)?),
-                false => self
-                    .null_length(&*container)?
-                    .checked_mul(self.count(first)),
+            let bytes = if self.is_stored(allocation.as_ref(), first) {
+                sum(&self.lengths(&*container, &self.block(first, BLOCK)?)?)
+            } else {
+                self.null_length(&*container)?
+                    .checked_mul(self.count(first))
             };
             total = bytes
                 .and_then(|bytes| total.checked_add(bytes))
@@ -347,9 +347,10 @@ impl VariableLength {
                 Ok(bytes.unwrap_or(0))
             }
             Content::Strings { end_at_nul } => {
-                let text = match end_at_nul {
-                    true => container.text_bytes(element)?,
-                    false => container.variable_length_bytes(element, 1)?.unwrap_or(0),
+                let text = if end_at_nul {
+                    container.text_bytes(element)?
+                } else {
+                    container.variable_length_bytes(element, 1)?.unwrap_or(0)
                 };
                 Ok(text + 1)
             }
@@ -415,9 +416,10 @@ fn nearest(starts: &[u64], offset: u64, last: ElementStart) -> ElementStart {
         element: block as u64 * BLOCK,
         start: starts[block],
     };
-    match last.start <= offset && last.element > block.element {
-        true => last,
-        false => block,
+    if last.start <= offset && last.element > block.element {
+        last
+    } else {
+        block
     }
 }
 

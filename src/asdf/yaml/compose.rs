@@ -25,9 +25,10 @@ use crate::wire::to_u64;
 pub(crate) fn compose(text: &[u8], start: u64) -> Result<Document> {
     let text = printable(text, start)?;
     // To YAML 1.1 this is one more way to write a line break; the parser has those of 1.2.
-    let mut text = match text.contains(NEXT_LINE) {
-        true => Cow::Owned(text.replace(NEXT_LINE, "\n")),
-        false => Cow::Borrowed(text),
+    let mut text = if text.contains(NEXT_LINE) {
+        Cow::Owned(text.replace(NEXT_LINE, "\n"))
+    } else {
+        Cow::Borrowed(text)
     };
     let mut left = limits::TREE_BYTES;
     loop {
@@ -235,12 +236,13 @@ impl<'a> Composer<'a> {
         let texts = &mut self.document.texts;
         let start = texts.len();
         texts.push_str(text);
-        match to_u64(texts.len()) <= limits::TREE_BYTES {
-            true => yaml::Span::new(start..texts.len()).ok_or_else(too_many),
-            false => Err(Error::limit(
+        if to_u64(texts.len()) <= limits::TREE_BYTES {
+            yaml::Span::new(start..texts.len()).ok_or_else(too_many)
+        } else {
+            Err(Error::limit(
                 "bytes of the tree's texts",
                 limits::TREE_BYTES,
-            )),
+            ))
         }
     }
 

@@ -56,14 +56,16 @@ impl Decimal {
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for group in self.0.iter().rev() {
-            let _infallible = match text.is_empty() {
-                true => write!(text, "{group}"),
-                false => write!(text, "{group:09}"),
+            let _infallible = if text.is_empty() {
+                write!(text, "{group}")
+            } else {
+                write!(text, "{group:09}")
             };
         }
-        match text.is_empty() {
-            true => "0".to_owned(),
-            false => text,
+        if text.is_empty() {
+            "0".to_owned()
+        } else {
+            text
         }
     }
 }

@@ -154,9 +154,12 @@ fn sixtieths(digits: &str) -> Option<f64> {
 
 /// The text of a number without what only helps to read it; none where it is too long.
 fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
-    (text.len() <= limits::NUMBER_TEXT).then(|| match text.contains('_') {
-        true => Cow::Owned(text.chars().filter(|&character| character != '_').collect()),
-        false => Cow::Borrowed(text),
+    (text.len() <= limits::NUMBER_TEXT).then(|| {
+        if text.contains('_') {
+            Cow::Owned(text.chars().filter(|&character| character != '_').collect())
+        } else {
+            Cow::Borrowed(text)
+        }
     })
 }
 

@@ -79,9 +79,10 @@ fn rules(readable: Option<&Path>, listed: bool) -> Result<RulesetStatus, Ruleset
         .create()?;
     // A directory that its user cannot enter holds nothing to be read.
     if let Some(Ok(directory)) = readable.map(PathFd::new) {
-        let read = match listed {
-            true => AccessFs::ReadFile | AccessFs::ReadDir,
-            false => AccessFs::ReadFile.into(),
+        let read = if listed {
+            AccessFs::ReadFile | AccessFs::ReadDir
+        } else {
+            AccessFs::ReadFile.into()
         };
         rules = rules.add_rule(PathBeneath::new(directory, read))?;
     }

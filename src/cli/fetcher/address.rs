@@ -76,9 +76,10 @@ impl Address {
         if !self.has_neighbours || name.split('/').any(leads_out) || name.contains('\0') {
             return Err(absent());
         }
-        let name = match self.is_s3() {
-            true => name.to_owned(),
-            false => encoded(name, IN_NAME),
+        let name = if self.is_s3() {
+            name.to_owned()
+        } else {
+            encoded(name, IN_NAME)
         };
         self.target(&format!("{}{name}", self.url.directory()), None, region)
     }
@@ -110,13 +111,15 @@ impl Address {
     }
 
     fn target(&self, path: &str, query: Option<&str>, region: &str) -> Result<Target, Trouble> {
-        let shown = match self.is_s3() {
-            true => format!("s3://{}/{path}", self.url.authority()),
-            false => format!("{}{path}", self.server()),
+        let shown = if self.is_s3() {
+            format!("s3://{}/{path}", self.url.authority())
+        } else {
+            format!("{}{path}", self.server())
         };
-        let text = match self.is_s3() {
-            true => self.uri_of_key(path, region),
-            false => format!("{}{}", self.server(), encoded(path, IN_PATH)),
+        let text = if self.is_s3() {
+            self.uri_of_key(path, region)
+        } else {
+            format!("{}{}", self.server(), encoded(path, IN_PATH))
         };
         let place = match self.url.query() {
             Some(query) => format!("{text}?{}", unsigned(query)),
@@ -152,17 +155,19 @@ impl Address {
                 let own = format!("{bucket}.");
                 let base = server.to_string();
                 let base = base.trim_end_matches('/');
-                match server.authority().starts_with(&own) {
-                    true => format!("{base}/{key}"),
-                    false => format!("{base}/{bucket}/{key}"),
+                if server.authority().starts_with(&own) {
+                    format!("{base}/{key}")
+                } else {
+                    format!("{base}/{bucket}/{key}")
                 }
             }
             None => {
                 let host = format!("s3.{region}.{}", domain(region));
                 // A certificate with a wildcard holds for one label.
-                match bucket.contains('.') {
-                    true => format!("https://{host}/{bucket}/{key}"),
-                    false => format!("https://{bucket}.{host}/{key}"),
+                if bucket.contains('.') {
+                    format!("https://{host}/{bucket}/{key}")
+                } else {
+                    format!("https://{bucket}.{host}/{key}")
                 }
             }
         }
@@ -191,9 +196,10 @@ fn unsigned(query: &str) -> String {
 
 /// Amazon's domain for a region.
 fn domain(region: &str) -> &'static str {
-    match region.starts_with("cn-") {
-        true => "amazonaws.com.cn",
-        false => "amazonaws.com",
+    if region.starts_with("cn-") {
+        "amazonaws.com.cn"
+    } else {
+        "amazonaws.com"
     }
 }
 

@@ -220,9 +220,12 @@ impl Answer {
         within: Duration,
     ) -> std::result::Result<Vec<u8>, Trouble> {
         let end = Instant::now() + within;
-        self.whole(most, |_| match Instant::now() < end {
-            true => Ok(()),
-            false => Err(Trouble::passing("the answer comes too slowly")),
+        self.whole(most, |_| {
+            if Instant::now() < end {
+                Ok(())
+            } else {
+                Err(Trouble::passing("the answer comes too slowly"))
+            }
         })
     }
 
@@ -332,9 +335,10 @@ fn certificates(path: &std::path::Path) -> Result<RootCerts> {
             _ => None,
         })
         .collect();
-    match items.is_empty() {
-        true => Err(failed("no certificate in it".to_owned())),
-        false => Ok(RootCerts::from(items)),
+    if items.is_empty() {
+        Err(failed("no certificate in it".to_owned()))
+    } else {
+        Ok(RootCerts::from(items))
     }
 }
 
@@ -427,12 +431,13 @@ impl Resolver for Names {
         for address in found.iter().filter(may_be_had).take(16) {
             allowed.push(*address);
         }
-        match allowed.is_empty() {
-            true => Err(ureq::Error::Io(io::Error::new(
+        if allowed.is_empty() {
+            Err(ureq::Error::Io(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 "a server led to an address that it may not lead to",
-            ))),
-            false => Ok(allowed),
+            )))
+        } else {
+            Ok(allowed)
         }
     }
 }

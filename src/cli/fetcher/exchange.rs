@@ -239,10 +239,13 @@ impl Exchange {
         let is_out = |address: IpAddr| !self.home.allows(address);
         match (from.scheme_str(), to.scheme_str()) {
             (Some("https"), Some("http")) => refused("from https to http"),
-            (_, Some("http" | "https")) => match literal.parse().is_ok_and(is_out) {
-                true => refused("to an address of a private network"),
-                false => Ok(()),
-            },
+            (_, Some("http" | "https")) => {
+                if literal.parse().is_ok_and(is_out) {
+                    refused("to an address of a private network")
+                } else {
+                    Ok(())
+                }
+            }
             _ => refused("to another protocol"),
         }
     }

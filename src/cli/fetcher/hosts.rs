@@ -21,9 +21,10 @@ impl Reach {
     pub(super) fn from(uri: &Uri) -> Self {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
         let mut addresses = (host, port(uri)).to_socket_addrs().into_iter().flatten();
-        match addresses.any(|address| is_private(address.ip())) {
-            true => Reach::Private,
-            false => Reach::Public,
+        if addresses.any(|address| is_private(address.ip())) {
+            Reach::Private
+        } else {
+            Reach::Public
         }
     }
 

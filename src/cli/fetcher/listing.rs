@@ -168,9 +168,12 @@ impl Document {
         if !self.is_closed || self.count > self.entries.len() {
             return Err(wrong());
         }
-        let plain = |text: &str| match self.is_encoded {
-            true => decoded(&text.replace('+', " ")),
-            false => text.as_bytes().to_vec(),
+        let plain = |text: &str| {
+            if self.is_encoded {
+                decoded(&text.replace('+', " "))
+            } else {
+                text.as_bytes().to_vec()
+            }
         };
         // Some servers encode keys alone.
         let said = &self.prefix;

@@ -59,9 +59,10 @@ impl Queue {
             request,
             is_cancelled,
         };
-        match is_expected {
-            true => state.expected.push_back(job),
-            false => state.needed.push_back(job),
+        if is_expected {
+            state.expected.push_back(job);
+        } else {
+            state.needed.push_back(job);
         }
         let waiting = state.needed.len() + state.expected.len();
         let is_short = waiting > state.idle && state.threads < most;

@@ -65,9 +65,10 @@ impl Rests {
         let names = std::mem::replace(&mut page.names, rest);
         if page.names.is_empty() {
             let token = page.next;
-            let after = match token.is_empty() {
-                true => Vec::new(),
-                false => format!("p{token}").into_bytes(),
+            let after = if token.is_empty() {
+                Vec::new()
+            } else {
+                format!("p{token}").into_bytes()
             };
             return (names, after);
         }

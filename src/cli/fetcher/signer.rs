@@ -101,9 +101,10 @@ impl Signer {
                 text: "no credentials are found that are valid \
                        (a public bucket is read with `anonymous`)"
                     .to_owned(),
-                remedy: match error.is_retryable() {
-                    true => Remedy::Again(None),
-                    false => Remedy::None,
+                remedy: if error.is_retryable() {
+                    Remedy::Again(None)
+                } else {
+                    Remedy::None
                 },
             }
         })?;

@@ -25,9 +25,10 @@ pub(in crate::cli) fn expand(tree: &dyn Requests, path: &[u8]) -> Result<Vec<Vec
         }
         let mut next = Vec::new();
         for directory in &found {
-            match is_pattern(name) {
-                true => next.extend(matches(tree, directory, name)?),
-                false => next.push(join(directory, name)),
+            if is_pattern(name) {
+                next.extend(matches(tree, directory, name)?);
+            } else {
+                next.push(join(directory, name));
             }
         }
         next.retain(|path| {

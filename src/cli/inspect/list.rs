@@ -197,9 +197,10 @@ impl Listing<'_> {
             };
             if with_names && !self.format.json {
                 self.make_room();
-                let blank = match std::mem::replace(&mut self.is_first, false) {
-                    true => "",
-                    false => "\n",
+                let blank = if std::mem::replace(&mut self.is_first, false) {
+                    ""
+                } else {
+                    "\n"
                 };
                 self.output.write_all(blank.as_bytes())?;
                 self.name(&next.path, Style::Plain)?;

@@ -60,9 +60,10 @@ impl<'a> Names<'a> {
     /// that.
     pub(in crate::cli) fn next(&mut self) -> Result<Option<Named>> {
         if self.batch.len() == 0 {
-            self.batch = match self.is_ordered {
-                true => self.fetch()?,
-                false => self.fetch_all()?,
+            self.batch = if self.is_ordered {
+                self.fetch()?
+            } else {
+                self.fetch_all()?
             }
             .into_iter();
         }

@@ -39,8 +39,9 @@ pub(in crate::cli) fn show(point: &Path) {
 /// The page about a file; a directory of files has none, and is looked at itself.
 fn page(point: &Path) -> PathBuf {
     let page = point.join(".h5fs/html/index.html");
-    match page.exists() {
-        true => page,
-        false => point.to_owned(),
+    if page.exists() {
+        page
+    } else {
+        point.to_owned()
     }
 }

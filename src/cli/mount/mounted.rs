@@ -108,9 +108,10 @@ pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
     let state = State::of(&mount.point);
     let facts = facts(&mount, &state);
     let mut output = reading::output()?;
-    let text = match json {
-        true => object(&facts) + "\n",
-        false => facts.iter().map(Fact::line).collect(),
+    let text = if json {
+        object(&facts) + "\n"
+    } else {
+        facts.iter().map(Fact::line).collect()
     };
     output.write_all(text.as_bytes())?;
     Ok(matches!(state, State::Serving(_) | State::Closed))
@@ -125,15 +126,14 @@ pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
         all_answer &= !matches!(state, State::Dead | State::Hanging);
         rows.push((mount, state));
     }
-    let text = match json {
-        true => {
-            let objects = rows
-                .iter()
-                .map(|(mount, state)| object(&facts(mount, state)));
-            let objects: Vec<_> = objects.collect();
-            format!("[{}]\n", objects.join(",\n "))
-        }
-        false => table(&rows),
+    let text = if json {
+        let objects = rows
+            .iter()
+            .map(|(mount, state)| object(&facts(mount, state)));
+        let objects: Vec<_> = objects.collect();
+        format!("[{}]\n", objects.join(",\n "))
+    } else {
+        table(&rows)
     };
     reading::output()?.write_all(text.as_bytes())?;
     Ok(all_answer)

@@ -322,9 +322,10 @@ fn mount_options(mount: &Mount, source: &Path) -> MountOptions {
         fsname: settings.fsname.clone().map_or_else(name, Into::into),
         kernel: settings.kernel.clone(),
         no_forget: settings.no_forget,
-        threads: match is_far {
-            true => remote_source::threads(settings.threads),
-            false => settings.threads.unwrap_or_else(options::default_threads),
+        threads: if is_far {
+            remote_source::threads(settings.threads)
+        } else {
+            settings.threads.unwrap_or_else(options::default_threads)
         },
         interruptible: is_far,
     }

@@ -369,9 +369,12 @@ impl FileState {
     pub(in crate::fs) fn reader(&self, node: NodeId, array: &Arc<Array>) -> Result<Arc<Reader>> {
         // Of a file that grows, a description that was read later may hold more.
         // A variable that is padded has another shape.
-        let is_right = |reader: &Reader| match self.is_growing() {
-            true => Arc::ptr_eq(reader.array(), array),
-            false => reader.array().shape == array.shape,
+        let is_right = |reader: &Reader| {
+            if self.is_growing() {
+                Arc::ptr_eq(reader.array(), array)
+            } else {
+                reader.array().shape == array.shape
+            }
         };
         if let Some(reader) = lock(&self.readers).get(&node)
             && is_right(reader)
@@ -493,9 +496,10 @@ impl FileState {
         text: CountedText,
         units: &dyn Units,
     ) -> Result<Option<Arc<Count>>> {
-        match self.is_growing() {
-            true => counts::count(units, &self.engine, &self.effort),
-            false => self.counts.of(text, units, &self.engine, &self.effort),
+        if self.is_growing() {
+            counts::count(units, &self.engine, &self.effort)
+        } else {
+            self.counts.of(text, units, &self.engine, &self.effort)
         }
     }
 

@@ -101,9 +101,10 @@ impl Seen {
     /// appends makes no other.
     pub(in crate::fs) fn generation_in(&self, now: &Identity) -> u32 {
         let has_grown = self.is_growing && self.state.is_of_same_file(now);
-        match self.state == *now || has_grown {
-            true => self.generation,
-            false => self.generation.wrapping_add(1),
+        if self.state == *now || has_grown {
+            self.generation
+        } else {
+            self.generation.wrapping_add(1)
         }
     }
 }

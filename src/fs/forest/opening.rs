@@ -47,9 +47,10 @@ pub(in crate::fs) fn open_source(
     let attributes = file.attributes()?;
     let state = file.state();
     let mut neighbours = others.neighbours(watch, options);
-    let audience = match options.allow_other {
-        true => Some(file.audience()?.without(options.umask.unwrap_or(0))),
-        false => None,
+    let audience = if options.allow_other {
+        Some(file.audience()?.without(options.umask.unwrap_or(0)))
+    } else {
+        None
     };
     if let Some(audience) = audience {
         neighbours = neighbours.for_all_readers(audience);

@@ -294,9 +294,10 @@ impl OtherFiles {
             return Ok(ShownAt::Root);
         }
         let own = name::escape(&source.neighbours.name_of(&located.path), false);
-        match own != shown && lock(&self.state).names.contains_key(&own[..]) {
-            true => Ok(ShownAt::Other(own)),
-            false => Err(Error::NotFound),
+        if own != shown && lock(&self.state).names.contains_key(&own[..]) {
+            Ok(ShownAt::Other(own))
+        } else {
+            Err(Error::NotFound)
         }
     }
 

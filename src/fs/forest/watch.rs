@@ -141,9 +141,10 @@ impl Watch {
     /// How long the source is left alone after it could not be opened anew: a writer may be in the
     /// middle of a file, and each look at an object is a request.
     pub(in crate::fs) fn retry(&self) -> Duration {
-        match self.file().is_far() {
-            true => REMOTE_RETRY,
-            false => RETRY,
+        if self.file().is_far() {
+            REMOTE_RETRY
+        } else {
+            RETRY
         }
     }
 

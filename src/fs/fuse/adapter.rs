@@ -118,9 +118,10 @@ impl Adapter {
                     return;
                 };
                 // Whoever asked has gone before it was begun.
-                let answered = match cancel.is_unwanted() {
-                    true => Err(Error::unwanted()),
-                    false => answer(&**filesystem, &mut reply, &cancel),
+                let answered = if cancel.is_unwanted() {
+                    Err(Error::unwanted())
+                } else {
+                    answer(&**filesystem, &mut reply, &cancel)
                 };
                 if cancel.is_put_off_by(&answered) {
                     left = Some((reply, tell));

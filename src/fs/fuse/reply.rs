@@ -113,9 +113,10 @@ pub(super) fn file_flags(opened: &Opened, is_direct: bool) -> FopenFlags {
         Caching::Lasting => FopenFlags::FOPEN_KEEP_CACHE,
     };
     // Its `flush` tells that a thread has stopped reading, and costs a request.
-    match opened.is_given_up && flags != FopenFlags::FOPEN_DIRECT_IO {
-        true => flags,
-        false => flags | FopenFlags::FOPEN_NOFLUSH,
+    if opened.is_given_up && flags != FopenFlags::FOPEN_DIRECT_IO {
+        flags
+    } else {
+        flags | FopenFlags::FOPEN_NOFLUSH
     }
 }
 

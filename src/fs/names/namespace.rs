@@ -302,9 +302,10 @@ impl Directory<'_> {
                 space.inodes.settle(ino, place)
             }
         };
-        match parent == here.parent && *name == *shown {
-            true => Ok(NodeType::Group),
-            false => Ok(NodeType::Link),
+        if parent == here.parent && *name == *shown {
+            Ok(NodeType::Group)
+        } else {
+            Ok(NodeType::Link)
         }
     }
 

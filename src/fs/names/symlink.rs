@@ -44,9 +44,10 @@ pub(in crate::fs) fn beneath(path: &[u8], at_root: bool) -> Vec<u8> {
 pub(in crate::fs) fn outside(file: &[u8], path: &[u8]) -> Vec<u8> {
     let climbs =
         file.starts_with(b"/") || file.split(|&byte| byte == b'/').any(|name| name == b"..");
-    let slash: &[u8] = match path.starts_with(b"/") {
-        false if climbs => b"/",
-        _ => b"",
+    let slash: &[u8] = if !path.starts_with(b"/") && climbs {
+        b"/"
+    } else {
+        b""
     };
     let names = path.split(|&byte| byte == b'/').map(|name| match name {
         b"." | b".." => name::escape(name, false),

@@ -50,8 +50,8 @@ pub(in crate::fs) fn measure(
     at_any_cost: bool,
 ) -> Result<(u64, Stored)> {
     Ok(match &node.kind {
-        NodeKind::Array(array) if VariableLength::is_made_of(array) => match at_any_cost {
-            true => {
+        NodeKind::Array(array) if VariableLength::is_made_of(array) => {
+            if at_any_cost {
                 let content = file.variable_length(node.id, array);
                 // Opening it will tell why it cannot be read.
                 match if_lasting(content.and_then(|content| content.length(&file.effort.cancel())))?
@@ -59,9 +59,10 @@ pub(in crate::fs) fn measure(
                     Some(size) => (size, Stored::Known(Some(size))),
                     None => (0, Stored::Unknown),
                 }
+            } else {
+                (0, Stored::Unknown)
             }
-            false => (0, Stored::Unknown),
-        },
+        }
         NodeKind::Array(array) => (size(node), stored(file, node, array, at_any_cost)),
         _ => (size(node), Stored::Known(Some(size(node)))),
     })

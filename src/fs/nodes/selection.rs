@@ -103,9 +103,10 @@ fn enter_part(
     let (group, name) = place.link.as_ref().ok_or(Error::NotFound)?;
     let in_source = mount.others.number_in_source(tree);
     let is_of_views = trees::of_number(in_source).is_some();
-    let tree = match is_of_views {
-        true => mount.others.number_in(file, in_source)?,
-        false => file.tree,
+    let tree = if is_of_views {
+        mount.others.number_in(file, in_source)?
+    } else {
+        file.tree
     };
     let shown = name::escape(name, *group == file.container.root());
     let inode = Inode {
@@ -113,9 +114,10 @@ fn enter_part(
         generation: file.generation,
         tree,
         node: *group,
-        parent: match is_of_views {
-            true => inode::of_node(file.generation, tree, *group),
-            false => mount.space(file).ino(*group),
+        parent: if is_of_views {
+            inode::of_node(file.generation, tree, *group)
+        } else {
+            mount.space(file).ino(*group)
         },
         name: [&shown, &b"/"[..], selector].concat().into(),
     };
@@ -213,9 +215,10 @@ pub(in crate::fs) fn view(
     selector: &[u8],
     form: Option<&Form>,
 ) -> Result<Box<dyn View>> {
-    let padded = match form.is_some_and(|form| form.is_padded) {
-        true => Some(file.variables().node(node.id)?),
-        false => None,
+    let padded = if form.is_some_and(|form| form.is_padded) {
+        Some(file.variables().node(node.id)?)
+    } else {
+        None
     };
     let node = padded.as_deref().unwrap_or(node);
     // The names of fields are escaped as names are.

@@ -136,9 +136,10 @@ pub(in crate::fs) fn lines(facts: &[(&str, String)]) -> Vec<u8> {
 pub(in crate::fs) fn metrics_of(figures: &[Figure]) -> Vec<u8> {
     let lines = figures.iter();
     let lines = lines.map(|Figure { metric, value, .. }| {
-        let kind = match metric.ends_with("_total") {
-            true => "counter",
-            false => "gauge",
+        let kind = if metric.ends_with("_total") {
+            "counter"
+        } else {
+            "gauge"
         };
         format!("# TYPE h5fs_{metric} {kind}\nh5fs_{metric} {value}\n")
     });

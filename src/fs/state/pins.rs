@@ -36,9 +36,10 @@ impl Document {
         inode: &Inode,
         view: Box<dyn View>,
     ) -> Result<Self> {
-        let rows = match file.is_growing() {
-            true => rows(&file, inode)?,
-            false => None,
+        let rows = if file.is_growing() {
+            rows(&file, inode)?
+        } else {
+            None
         };
         let view = view.into();
         Ok(Document { file, view, rows })
@@ -124,9 +125,10 @@ impl Pins {
         let mut pins = lock(&self.0);
         let (pinned, handles) = pins.entry(ino).or_insert_with(|| (document.clone(), 0));
         *handles += 1;
-        let gone = match document.goes_on_from(pinned) {
-            true => std::mem::replace(pinned, document),
-            false => document,
+        let gone = if document.goes_on_from(pinned) {
+            std::mem::replace(pinned, document)
+        } else {
+            document
         };
         let pinned = pinned.clone();
         drop(pins);

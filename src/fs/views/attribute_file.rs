@@ -48,9 +48,10 @@ pub(in crate::fs) fn enter(
         is_missing = found.is_err();
         render(file, found?)
     });
-    let text = match is_missing {
-        true => Some(text?),
-        false => if_lasting(text)?,
+    let text = if is_missing {
+        Some(text?)
+    } else {
+        if_lasting(text)?
     };
     let shown = shown(group, name);
     Target::enter(directory.mount, file, shown.ino, &shown.inode, |target| {

@@ -315,9 +315,10 @@ fn list_chunks(
     visit: &mut Visit<'_>,
 ) -> Result<()> {
     let names = ChunkNames::new(array, above);
-    let kind = match names.are_chunks() {
-        true => Kind::File,
-        false => Kind::Directory,
+    let kind = if names.are_chunks() {
+        Kind::File
+    } else {
+        Kind::Directory
     };
     let walk = listing.walk.get_or_insert_default();
     indexed::list(directory, first, visit, |at| {

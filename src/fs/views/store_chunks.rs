@@ -45,9 +45,10 @@ pub(in crate::fs) struct Walk {
 
 impl<'a> ChunkNames<'a> {
     pub(in crate::fs) fn new(array: &'a ZarrArray, above: &'a [u64]) -> Self {
-        let width = match array.has_no_chunks() {
-            true => 0,
-            false => array.chunks().nth(above.len()).unwrap_or(0),
+        let width = if array.has_no_chunks() {
+            0
+        } else {
+            array.chunks().nth(above.len()).unwrap_or(0)
         };
         let mut names = ChunkNames {
             array,
@@ -124,9 +125,10 @@ impl Walk {
             passed += 1;
             let below = place.strip_prefix(above).and_then(<[u64]>::first);
             ahead.extend(below.filter(|number| (at..width).contains(number)));
-            match passed < BATCH {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
+            if passed < BATCH {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
             }
         });
         match walked {

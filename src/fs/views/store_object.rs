@@ -52,9 +52,10 @@ pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<Presence>
             None => Ok(false),
         };
         return Ok(
-            match is_group && (node.id == container.root() || !is_value()?) {
-                true => Presence::Group,
-                false => Presence::Implied,
+            if is_group && (node.id == container.root() || !is_value()?) {
+                Presence::Group
+            } else {
+                Presence::Implied
             },
         );
     };
@@ -67,15 +68,19 @@ pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<Presence>
     }
     let is_shown = match &array.storage {
         // No chunk would tell a reader of the damage.
-        Err(error) if array.shape.dims().contains(&0) => match error.is_passing() {
-            true => return Err(error.clone()),
-            false => false,
-        },
+        Err(error) if array.shape.dims().contains(&0) => {
+            if error.is_passing() {
+                return Err(error.clone());
+            } else {
+                false
+            }
+        }
         _ => Shown::of(array).is_some(),
     };
-    Ok(match is_shown {
-        true => Presence::Array,
-        false => Presence::Unknown,
+    Ok(if is_shown {
+        Presence::Array
+    } else {
+        Presence::Unknown
     })
 }
 
@@ -239,9 +244,10 @@ fn of_array(
         Shown::Array(array) => Some(&array.data_type),
         Shown::Fields(_) => None,
     };
-    let mut attributes = match is_whole {
-        true => Attributes::of(container, &paths, node.id, data_type)?,
-        false => Attributes::default(),
+    let mut attributes = if is_whole {
+        Attributes::of(container, &paths, node.id, data_type)?
+    } else {
+        Attributes::default()
     };
     match shown {
         Shown::Fields(record) => {

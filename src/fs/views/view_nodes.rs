@@ -299,9 +299,10 @@ fn list(
         if let Some(file) = root_files.get(place - names.len()) {
             return Ok(Some((vec![file.clone()], at + 1)));
         }
-        let found = match is_of_group.clone()? {
-            true => entries_of_link(target, &group, listing, at - before)?,
-            false => None,
+        let found = if is_of_group.clone()? {
+            entries_of_link(target, &group, listing, at - before)?
+        } else {
+            None
         };
         match (&attributes.damaged, found) {
             (_, Some((entries, behind))) => Ok(Some((entries, before + behind))),

@@ -91,9 +91,10 @@ impl Counted {
             count,
             all,
         };
-        match before.saturating_add(count) <= limits::CACHE_IMAGE_ENTRIES {
-            true => Ok(counted),
-            false => Err(too_many()),
+        if before.saturating_add(count) <= limits::CACHE_IMAGE_ENTRIES {
+            Ok(counted)
+        } else {
+            Err(too_many())
         }
     }
 }

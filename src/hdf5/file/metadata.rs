@@ -275,9 +275,10 @@ impl Metadata {
         if self.is_far() && !self.is_here(at, length) {
             let there = self.source.length().saturating_sub(at.offset());
             let needed = (at.offset(), length.min(there));
-            let urgency = match self.effort.is_glance() {
-                true => Urgency::Expected,
-                false => Urgency::Needed,
+            let urgency = if self.effort.is_glance() {
+                Urgency::Expected
+            } else {
+                Urgency::Needed
             };
             self.source.prefetch(&[needed], urgency);
             self.expect(siblings());

@@ -55,9 +55,10 @@ fn closer(above: Keys, own: Keys, text: impl Fn(u64) -> Result<Vec<u8>>) -> Resu
         (Some(above), Some(own)) if above != own && text(above)? > text(own)? => Some(above),
         (above, own) => own.or(above),
     };
-    let last = match above.1 != own.1 && text(above.1)? < text(own.1)? {
-        true => above.1,
-        false => own.1,
+    let last = if above.1 != own.1 && text(above.1)? < text(own.1)? {
+        above.1
+    } else {
+        own.1
     };
     Ok((after, last))
 }

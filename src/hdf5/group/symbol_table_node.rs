@@ -450,9 +450,10 @@ mod tests {
         for (number, name) in names.iter().enumerate() {
             let name = name.as_ref();
             // The greatest name stands there once.
-            let offset = match name == last.0 {
-                true => last.1,
-                false => heap.len() as u64,
+            let offset = if name == last.0 {
+                last.1
+            } else {
+                heap.len() as u64
             };
             if name != last.0 {
                 heap.extend([name, &[0]].concat());

@@ -291,9 +291,10 @@ impl FractalHeap {
 
     /// Bytes of a child's entry in an indirect block where it is a direct block.
     fn direct_entry(&self) -> u64 {
-        match self.pipeline.0.is_empty() {
-            true => to_u64(self.metadata.size_of_offsets().bytes()),
-            false => to_u64(self.metadata.structure_size(1, 1, 4)),
+        if self.pipeline.0.is_empty() {
+            to_u64(self.metadata.size_of_offsets().bytes())
+        } else {
+            to_u64(self.metadata.structure_size(1, 1, 4))
         }
     }
 
@@ -351,9 +352,10 @@ impl FractalHeap {
         let Some(address) = metadata.address(&mut cursor)? else {
             return Ok(None);
         };
-        let filtered = match is_direct && !self.pipeline.0.is_empty() {
-            true => (metadata.length(&mut cursor)?, cursor.u32()?),
-            false => (0, 0),
+        let filtered = if is_direct && !self.pipeline.0.is_empty() {
+            (metadata.length(&mut cursor)?, cursor.u32()?)
+        } else {
+            (0, 0)
         };
         let start = parent.start.checked_add(child.start);
         let start = start.ok_or_else(|| cursor.corrupt("a child is past all offsets"))?;
@@ -378,9 +380,10 @@ impl FractalHeap {
         if self.metadata.address(cursor)? != Some(self.at) {
             return Err(cursor.corrupt("belongs to another heap"));
         }
-        match cursor.uint(self.offset_width)? == start {
-            true => Ok(()),
-            false => Err(cursor.corrupt("stands at another place of the heap")),
+        if cursor.uint(self.offset_width)? == start {
+            Ok(())
+        } else {
+            Err(cursor.corrupt("stands at another place of the heap"))
         }
     }
 
@@ -424,9 +427,10 @@ impl FractalHeap {
         let place = to_usize(self.block_prefix())?;
         cursor.skip(place)?;
         let stored = cursor.u32()?;
-        match lookup3_without(bytes, place) == stored {
-            true => Ok(()),
-            false => Err(cursor.corrupt("wrong checksum")),
+        if lookup3_without(bytes, place) == stored {
+            Ok(())
+        } else {
+            Err(cursor.corrupt("wrong checksum"))
         }
     }
 
@@ -434,9 +438,10 @@ impl FractalHeap {
     fn huge(&self, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
         let metadata = &self.metadata;
         let is_filtered = !self.pipeline.0.is_empty();
-        let in_id = match is_filtered {
-            true => metadata.structure_size(1, 2, 4),
-            false => metadata.structure_size(1, 1, 0),
+        let in_id = if is_filtered {
+            metadata.structure_size(1, 2, 4)
+        } else {
+            metadata.structure_size(1, 1, 0)
         };
         if self.id_length.saturating_sub(1) >= in_id {
             return self.huge_object(is_filtered, id);
@@ -500,9 +505,10 @@ impl FractalHeap {
     /// An object within its ID; longer IDs have room for longer lengths.
     fn tiny(&self, low_bits: u8, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
         const SHORT_FORM: usize = 17;
-        let length = match self.id_length.saturating_sub(1) <= SHORT_FORM {
-            true => usize::from(low_bits),
-            false => usize::from(low_bits) << 8 | usize::from(id.u8()?),
+        let length = if self.id_length.saturating_sub(1) <= SHORT_FORM {
+            usize::from(low_bits)
+        } else {
+            usize::from(low_bits) << 8 | usize::from(id.u8()?)
         };
         id.take(length.saturating_add(1)).map(<[u8]>::to_vec)
     }
@@ -520,9 +526,10 @@ impl DoublingTable {
             && self.max_direct_block_size <= limits::METADATA_BLOCK
             && (1..=64).contains(&self.max_heap_bits)
             && self.width.checked_mul(self.starting_block_size).is_some();
-        match possible {
-            true => Ok(()),
-            false => Err(cursor.corrupt("impossible block sizes")),
+        if possible {
+            Ok(())
+        } else {
+            Err(cursor.corrupt("impossible block sizes"))
         }
     }
 
@@ -568,21 +575,20 @@ impl DoublingTable {
     /// The child that holds `offset` of its parent's space.
     fn child(&self, offset: u64) -> Option<Child> {
         let first_row = self.first_row();
-        let (row, row_start, size) = match offset < first_row {
-            true => (0, 0, self.starting_block_size),
-            false => {
-                let row = offset
-                    .ilog2()
-                    .checked_sub(first_row.ilog2())?
-                    .checked_add(1)?;
-                let doublings = row.checked_sub(1)?;
-                let row_start = first_row.checked_shl(doublings)?;
-                (
-                    row,
-                    row_start,
-                    self.starting_block_size.checked_mul(1 << doublings)?,
-                )
-            }
+        let (row, row_start, size) = if offset < first_row {
+            (0, 0, self.starting_block_size)
+        } else {
+            let row = offset
+                .ilog2()
+                .checked_sub(first_row.ilog2())?
+                .checked_add(1)?;
+            let doublings = row.checked_sub(1)?;
+            let row_start = first_row.checked_shl(doublings)?;
+            (
+                row,
+                row_start,
+                self.starting_block_size.checked_mul(1 << doublings)?,
+            )
         };
         let column = offset.checked_sub(row_start)?.checked_div(size)?;
         let entry = u64::from(row)

@@ -122,9 +122,10 @@ impl GlobalHeap {
     ) -> Result<Vec<u8>> {
         let directory = self.directory(collection)?;
         let (at, size) = directory.find(index)?;
-        match length <= size {
-            true => self.bytes(&directory, at, length),
-            false => Err(Error::corrupt("global heap object: ends too early", at)),
+        if length <= size {
+            self.bytes(&directory, at, length)
+        } else {
+            Err(Error::corrupt("global heap object: ends too early", at))
         }
     }
 
@@ -151,12 +152,13 @@ impl GlobalHeap {
     ) -> Result<(Arc<Directory>, u64)> {
         let directory = self.directory(collection)?;
         let (at, size) = directory.find(index)?;
-        match length == size {
-            true => Ok((directory, at)),
-            false => Err(Error::corrupt(
+        if length == size {
+            Ok((directory, at))
+        } else {
+            Err(Error::corrupt(
                 "global heap object: not as long as its element says",
                 at,
-            )),
+            ))
         }
     }
 

@@ -87,9 +87,10 @@ impl NumberedChunks {
 
     /// The number of the chunk at `place`; `None` outside the current extent.
     fn number(&self, place: &[u64]) -> Option<u64> {
-        match self.geometry.holds(place) {
-            true => self.numbering.number(place),
-            false => None,
+        if self.geometry.holds(place) {
+            self.numbering.number(place)
+        } else {
+            None
         }
     }
 
@@ -117,9 +118,10 @@ impl NumberedChunks {
     /// A cursor behind the prefix of `block`, which must be one of this array.
     pub(super) fn owned<'b>(&self, block: &'b Block, signature: &[u8]) -> Result<Cursor<'b>> {
         let mut cursor = block.signed(signature, self.form.filtered())?;
-        match self.meta.address(&mut cursor)? == Some(self.header) {
-            true => Ok(cursor),
-            false => Err(cursor.corrupt("belongs to another array")),
+        if self.meta.address(&mut cursor)? == Some(self.header) {
+            Ok(cursor)
+        } else {
+            Err(cursor.corrupt("belongs to another array"))
         }
     }
 
@@ -274,9 +276,10 @@ impl Block {
         let mut cursor = Cursor::new(&self.bytes, self.at, self.what);
         cursor.signature(signature)?;
         cursor.version(0..=0)?;
-        match cursor.u8()? == u8::from(filtered) {
-            true => Ok(cursor),
-            false => Err(cursor.corrupt("is of another client")),
+        if cursor.u8()? == u8::from(filtered) {
+            Ok(cursor)
+        } else {
+            Err(cursor.corrupt("is of another client"))
         }
     }
 
@@ -334,9 +337,10 @@ impl Paging {
 
     /// Number of pages; 0 where all entries are in the data block itself.
     pub(super) fn pages(&self) -> u64 {
-        match self.entries > self.page_entries {
-            true => chunks_along(self.entries, self.page_entries),
-            false => 0,
+        if self.entries > self.page_entries {
+            chunks_along(self.entries, self.page_entries)
+        } else {
+            0
         }
     }
 

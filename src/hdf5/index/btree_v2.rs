@@ -42,10 +42,7 @@ impl BtreeV2Index {
         geometry: Geometry,
         filtered: bool,
     ) -> Result<Self> {
-        let record_type = match filtered {
-            true => FILTERED,
-            false => UNFILTERED,
-        };
+        let record_type = if filtered { FILTERED } else { UNFILTERED };
         let tree = BtreeV2::open(Arc::clone(&meta), at, record_type)?;
         let place_size = geometry.rank().saturating_mul(8);
         let entry_size = tree.record_size().saturating_sub(place_size);

@@ -398,9 +398,10 @@ impl ExtensibleArray {
         let counted = addresses
             .super_block
             .block_start(addresses.first_block.saturating_add(i));
-        match offset == start || offset == counted {
-            true => Ok(Some(block)),
-            false => Err(block.corrupt("stands at another place of the array")),
+        if offset == start || offset == counted {
+            Ok(Some(block))
+        } else {
+            Err(block.corrupt("stands at another place of the array"))
         }
     }
 

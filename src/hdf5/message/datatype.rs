@@ -47,9 +47,10 @@ impl ClassBits {
     }
 
     fn order(self) -> ByteOrder {
-        match self.is_set(0) {
-            false => ByteOrder::Little,
-            true => ByteOrder::Big,
+        if !self.is_set(0) {
+            ByteOrder::Little
+        } else {
+            ByteOrder::Big
         }
     }
 }
@@ -72,12 +73,13 @@ impl Reader<'_> {
 
     fn count_part(&mut self) -> Result<()> {
         *self.parts = self.parts.saturating_add(1);
-        match *self.parts > limits::DATATYPE_MEMBERS {
-            true => Err(Error::limit(
+        if *self.parts > limits::DATATYPE_MEMBERS {
+            Err(Error::limit(
                 "parts of a datatype",
                 to_u64(limits::DATATYPE_MEMBERS),
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 
@@ -141,9 +143,10 @@ impl Reader<'_> {
             Vec::new()
         };
         let element = self.datatype(cursor)?;
-        let datatype = match dims.is_empty() {
-            true => element,
-            false => array_of(element, dims, cursor)?,
+        let datatype = if dims.is_empty() {
+            element
+        } else {
+            array_of(element, dims, cursor)?
         };
         match offset.checked_add(datatype.size) {
             Some(end) if end <= size => Ok(Member {
@@ -195,9 +198,10 @@ impl Reader<'_> {
         };
         let widths = [to_u64(self.size_of_offsets.bytes()), 8];
         let address = u64::from(size).checked_sub(behind_address);
-        match address.is_some_and(|address| widths.contains(&address)) {
-            true => Ok(Class::Reference(kind)),
-            false => Err(cursor.corrupt(&format!("references of {size} bytes"))),
+        if address.is_some_and(|address| widths.contains(&address)) {
+            Ok(Class::Reference(kind))
+        } else {
+            Err(cursor.corrupt(&format!("references of {size} bytes")))
         }
     }
 
@@ -239,17 +243,19 @@ impl Reader<'_> {
             cursor.skip(rank.saturating_mul(4))?; // permutation of the dimensions, never used
         }
         let datatype = array_of(self.datatype(cursor)?, dims, cursor)?;
-        match datatype.size == size {
-            true => Ok(datatype.class),
-            false => Err(cursor.corrupt("an array datatype is not as big as its elements")),
+        if datatype.size == size {
+            Ok(datatype.class)
+        } else {
+            Err(cursor.corrupt("an array datatype is not as big as its elements"))
         }
     }
 
     fn complex(&mut self, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
         let base = self.datatype(cursor)?;
-        match base.size.checked_mul(2) == Some(size) {
-            true => Ok(Class::Complex(Box::new(base))),
-            false => Err(cursor.corrupt("a complex number is not two numbers")),
+        if base.size.checked_mul(2) == Some(size) {
+            Ok(Class::Complex(Box::new(base)))
+        } else {
+            Err(cursor.corrupt("a complex number is not two numbers"))
         }
     }
 }
@@ -354,15 +360,16 @@ fn float(bits: ClassBits, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
 
 fn time(bits: ClassBits, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
     let precision = cursor.u16()?;
-    match u32::from(precision) <= size.saturating_mul(8) {
-        true => Ok(Class::Time {
+    if u32::from(precision) <= size.saturating_mul(8) {
+        Ok(Class::Time {
             order: bits.order(),
             bits: Bits {
                 offset: 0,
                 precision,
             },
-        }),
-        false => Err(cursor.corrupt(&format!("{precision} bits in {size} bytes"))),
+        })
+    } else {
+        Err(cursor.corrupt(&format!("{precision} bits in {size} bytes")))
     }
 }
 

@@ -20,9 +20,10 @@ pub(crate) fn read(kind: u16, element_size: u32, cursor: &mut Cursor<'_>) -> Res
         version @ 1..=2 => {
             cursor.skip(2)?; // when space is allocated, when the value is written
             let defined = cursor.u8()? != 0;
-            match defined || version == 1 && cursor.remaining() >= 4 {
-                true => value(element_size, cursor),
-                false => Ok(Fill::Zero),
+            if defined || version == 1 && cursor.remaining() >= 4 {
+                value(element_size, cursor)
+            } else {
+                Ok(Fill::Zero)
             }
         }
         3 => {

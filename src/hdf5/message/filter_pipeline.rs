@@ -31,9 +31,10 @@ pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Pipeline> {
 fn filter(version: u8, cursor: &mut Cursor<'_>) -> Result<Filter> {
     const FIRST_WITH_NAME: u16 = 256;
     let id = cursor.u16()?;
-    let name_length = match version == 1 || id >= FIRST_WITH_NAME {
-        true => usize::from(cursor.u16()?),
-        false => 0,
+    let name_length = if version == 1 || id >= FIRST_WITH_NAME {
+        usize::from(cursor.u16()?)
+    } else {
+        0
     };
     cursor.skip(2)?; // flags: "optional" matters to writers alone
     let count = cursor.u16()?;

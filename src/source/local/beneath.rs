@@ -70,9 +70,10 @@ impl Beneath {
         let metadata = there.metadata()?;
         // A descriptor that only names a file has no attributes; the path to it leads there.
         let named = format!("/proc/self/fd/{}", there.as_raw_fd());
-        let acl = match metadata.is_symlink() {
-            true => None,
-            false => Acl::of_path(Path::new(&named)),
+        let acl = if metadata.is_symlink() {
+            None
+        } else {
+            Acl::of_path(Path::new(&named))
         };
         let audience = Audience::of(&metadata, acl);
         Ok((metadata, audience))
@@ -84,9 +85,10 @@ impl Beneath {
                 | ResolveFlag::RESOLVE_NO_SYMLINKS
                 | ResolveFlag::RESOLVE_NO_MAGICLINKS,
         );
-        let name = match path.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => path,
+        let name = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
         };
         Ok(openat2(self.handle.as_fd(), name, how)?)
     }

@@ -129,9 +129,10 @@ fn real(path: &Path, opened: &Identity) -> crate::error::Result<PathBuf> {
     let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
     let real = path.canonicalize().map_err(failed)?;
     let there = real.symlink_metadata().map_err(failed)?;
-    match Identity::File(Fingerprint::of(&there)).is_of_same_file(opened) {
-        true => Ok(real),
-        false => Err(Error::caused(Cause::Stale, path.display().to_string())),
+    if Identity::File(Fingerprint::of(&there)).is_of_same_file(opened) {
+        Ok(real)
+    } else {
+        Err(Error::caused(Cause::Stale, path.display().to_string()))
     }
 }
 
@@ -191,9 +192,10 @@ impl Directory {
     }
 
     fn open_path(&self, path: &Path) -> Opened {
-        match path.is_absolute() {
-            true => self.open_absolute(path),
-            false => self.open_relative(path),
+        if path.is_absolute() {
+            self.open_absolute(path)
+        } else {
+            self.open_relative(path)
         }
     }
 
@@ -234,12 +236,13 @@ impl Directory {
         match self.policy {
             Policy::Within if climbs_out(name) => {
                 let there = self.path.join(name).symlink_metadata();
-                match there.is_ok() {
-                    true => Err(refused(
+                if there.is_ok() {
+                    Err(refused(
                         name,
                         "external=within: it climbs out of the source's directory",
-                    )),
-                    false => Ok(None),
+                    ))
+                } else {
+                    Ok(None)
                 }
             }
             Policy::Within => {

@@ -51,9 +51,10 @@ impl Absent {
 
     /// What was taken down since this was called last.
     pub(in crate::source) fn news(&self) -> Vec<Lack> {
-        match self.has_news.swap(false, Ordering::AcqRel) {
-            true => mem::take(&mut lock(&self.met).news),
-            false => Vec::new(),
+        if self.has_news.swap(false, Ordering::AcqRel) {
+            mem::take(&mut lock(&self.met).news)
+        } else {
+            Vec::new()
         }
     }
 }

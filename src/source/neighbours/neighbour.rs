@@ -44,9 +44,10 @@ impl Neighbour {
     /// # Errors
     /// `ESTALE` where it is not.
     pub fn check(&self) -> Result<()> {
-        match self.file.state().may_grow() || !self.file.is_changed() {
-            true => Ok(()),
-            false => Err(self.states.stale()),
+        if self.file.state().may_grow() || !self.file.is_changed() {
+            Ok(())
+        } else {
+            Err(self.states.stale())
         }
     }
 }
@@ -255,10 +256,7 @@ impl NeighbourStates {
             }
             (Some(before), state) => before.is_none() && state.is_none(),
         };
-        match is_same {
-            true => Ok(()),
-            false => Err(self.stale()),
-        }
+        if is_same { Ok(()) } else { Err(self.stale()) }
     }
 
     /// Takes down that a neighbour has changed.

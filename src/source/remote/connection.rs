@@ -201,9 +201,10 @@ impl Connection {
         self.close(&opened);
         let needed = opened.state().length.next_multiple_of(PAGE);
         let opened = self.open_in(name, needed)?;
-        match opened.state().length <= needed {
-            true => Ok(opened),
-            false => Err(Error::caused(Cause::Stale, "an object that grows")),
+        if opened.state().length <= needed {
+            Ok(opened)
+        } else {
+            Err(Error::caused(Cause::Stale, "an object that grows"))
         }
     }
 
@@ -226,9 +227,10 @@ impl Connection {
         if opened.state().length <= bytes {
             let used = opened.state().length.next_multiple_of(PAGE);
             state.give_back(Extent::cut(region, bytes).range(), used);
-            let whole = match staged == opened.state().length {
-                true => staged,
-                false => staged.left_after(staged % PAGE),
+            let whole = if staged == opened.state().length {
+                staged
+            } else {
+                staged.left_after(staged % PAGE)
             };
             let pages = opened.pages_of(0, whole);
             state.pages.staged_unasked(pages);
@@ -520,15 +522,12 @@ impl Shared {
             drop(state);
             return Err(changed());
         }
-        match length(around) <= limits::PAGED_BLOCK.times(2) {
-            true => {
-                let around = object.pages_of(around.start, length(around));
-                state.pages.want_around(object, &pages, &around);
-            }
-            false => {
-                let pages = std::slice::from_ref(&pages);
-                state.pages.want(object, pages, Urgency::Needed);
-            }
+        if length(around) <= limits::PAGED_BLOCK.times(2) {
+            let around = object.pages_of(around.start, length(around));
+            state.pages.want_around(object, &pages, &around);
+        } else {
+            let pages = std::slice::from_ref(&pages);
+            state.pages.want(object, pages, Urgency::Needed);
         }
         self.settle(state);
         Ok(pinned)

@@ -325,8 +325,9 @@ fn number(state: &ObjectState) -> u64 {
 
 /// What a server calls no such bucket or prefix is no such name.
 fn absent(error: Error) -> Error {
-    match is_missing(&error) {
-        true => Error::NotFound,
-        false => error,
+    if is_missing(&error) {
+        Error::NotFound
+    } else {
+        error
     }
 }

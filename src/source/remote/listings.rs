@@ -214,9 +214,10 @@ impl Listings {
         }
         // Other names may stand between the object and the prefix: `a`, `a-1`, `a/`.
         let beneath = self.page(&[path, b"/"].concat(), b"")?;
-        match beneath.names.is_empty() {
-            true => Ok(found),
-            false => Ok(Some(Named::Prefix)),
+        if beneath.names.is_empty() {
+            Ok(found)
+        } else {
+            Ok(Some(Named::Prefix))
         }
     }
 

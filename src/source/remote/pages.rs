@@ -551,9 +551,10 @@ impl Pages {
                 None,
             ));
         }
-        let end = match bytes == all {
-            true => run.pages.end,
-            false => Extent::from(run.pages.clone()).first(bytes / PAGE).end(),
+        let end = if bytes == all {
+            run.pages.end
+        } else {
+            Extent::from(run.pages.clone()).first(bytes / PAGE).end()
         };
         let come = run.next..end;
         run.next = end.max(run.next);

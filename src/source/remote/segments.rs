@@ -50,12 +50,11 @@ impl Segments {
         let mut known = None;
         self.open.retain(|(own, segment)| {
             let segment = segment.upgrade();
-            match *own == id {
-                true => {
-                    known = segment;
-                    false
-                }
-                false => segment.is_some(),
+            if *own == id {
+                known = segment;
+                false
+            } else {
+                segment.is_some()
             }
         });
         let segment = known.unwrap_or_else(|| Arc::new(Segment::new(file, key)));

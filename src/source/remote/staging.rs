@@ -120,9 +120,10 @@ impl Staging {
     /// no look is under way.
     pub(super) fn is_due(&self, valid: Duration) -> bool {
         let mut seen = lock(&self.seen);
-        let valid = match self.state().is_sampled() {
-            true => seen.took.saturating_mul(REST).max(SAMPLED),
-            false => valid,
+        let valid = if self.state().is_sampled() {
+            seen.took.saturating_mul(REST).max(SAMPLED)
+        } else {
+            valid
         };
         let is_due =
             !OpenedState::is_over(self) && seen.look.is_none() && seen.last.elapsed() >= valid;

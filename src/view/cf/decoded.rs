@@ -58,9 +58,10 @@ pub(crate) fn npy(variable: Variable, stored: Elements) -> Result<Option<Framed>
     let Some(dims) = stored.dims.clone() else {
         return Ok(None);
     };
-    let content: Box<dyn View> = match decoding.is_plain() {
-        true => stored.content,
-        false => converted(decoding, stored, size)?,
+    let content: Box<dyn View> = if decoding.is_plain() {
+        stored.content
+    } else {
+        converted(decoding, stored, size)?
     };
     let class = Class::Opaque { tag: Vec::new() };
     let elements = Elements {

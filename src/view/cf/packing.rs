@@ -101,9 +101,10 @@ impl Packing {
             (None, None) if !has_missing => Decoded::AsStored,
             (None, None) if size <= 2 || !is_integer && size == 4 => Decoded::Single,
             (Some(scale), Some(offset)) if scale.is_single && offset.is_single => {
-                match is_integer && size == 4 {
-                    true => Decoded::Double,
-                    false => Decoded::Single,
+                if is_integer && size == 4 {
+                    Decoded::Double
+                } else {
+                    Decoded::Single
                 }
             }
             (Some(scale), None) if scale.is_single => Decoded::Single,

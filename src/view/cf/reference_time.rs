@@ -188,9 +188,10 @@ mod tests {
             assert_eq!(at(&format!(" 01:00{zone}")), Some((3600, 0)), "{zone}");
         }
         for zone in ["+05:30", " +0530", " +5:30", "UTC+05:30", " 5:30-0"] {
-            let text = match zone.contains(" 5") {
-                true => zone.to_owned(),
-                false => format!(" 11:00{zone}"),
+            let text = if zone.contains(" 5") {
+                zone.to_owned()
+            } else {
+                format!(" 11:00{zone}")
             };
             assert_eq!(at(&text), Some((19_800, 0)), "{zone}");
         }

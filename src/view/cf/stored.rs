@@ -220,9 +220,10 @@ impl Stored {
             return None;
         };
         let count = 1_i128 << bits.precision.min(64);
-        Some(match signed {
-            true => (-count / 2, count / 2),
-            false => (0, count),
+        Some(if signed {
+            (-count / 2, count / 2)
+        } else {
+            (0, count)
         })
     }
 }

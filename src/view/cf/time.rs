@@ -197,9 +197,10 @@ fn parts(number: f64) -> (i64, i32) {
         biased => (bits & FRACTION | (FRACTION + 1), biased - 1075),
     };
     let magnitude = mantissa.cast_signed();
-    match number.is_sign_negative() {
-        true => (-magnitude, exponent),
-        false => (magnitude, exponent),
+    if number.is_sign_negative() {
+        (-magnitude, exponent)
+    } else {
+        (magnitude, exponent)
     }
 }
 

@@ -166,8 +166,9 @@ fn texts(container: &dyn Container, array: &Array, scales: &[Option<NodeId>]) ->
             Some(None) => true,
             None => false,
         };
-    Ok(match are_characters {
-        true => Decoding::Characters,
-        false => Decoding::Texts(ValueWriter::new(&array.datatype)?),
+    Ok(if are_characters {
+        Decoding::Characters
+    } else {
+        Decoding::Texts(ValueWriter::new(&array.datatype)?)
     })
 }

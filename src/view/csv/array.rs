@@ -88,14 +88,16 @@ pub(crate) fn table(
     let mut fields = fields.without(missing);
     let values = fields.row_values().saturating_mul(rows);
     let values = values.saturating_add(fields.chunk_values());
-    let width = match values > limits::COUNTED_VALUES {
-        true if !is_masked => fields.columns.pad(),
-        _ => None,
+    let width = if values > limits::COUNTED_VALUES && !is_masked {
+        fields.columns.pad()
+    } else {
+        None
     };
     let fields: Vec<Box<dyn Fields>> = vec![Box::new(fields)];
-    let table = match is_named {
-        true => Table::named(fields, rows, engine)?,
-        false => Table::bare(fields, rows, per_line, engine),
+    let table = if is_named {
+        Table::named(fields, rows, engine)?
+    } else {
+        Table::bare(fields, rows, per_line, engine)
     };
     Ok(Some(Table { width, ..table }))
 }

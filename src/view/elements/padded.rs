@@ -97,9 +97,10 @@ impl Padded {
         let Some(shape) = shape.filter(|shape| shape.max().first() == Some(&None)) else {
             return Ok(None);
         };
-        let mut longest = match has_no_values(&*self.inner, scale)? {
-            true => 0,
-            false => shape.dims().first().copied().unwrap_or(0),
+        let mut longest = if has_no_values(&*self.inner, scale)? {
+            0
+        } else {
+            shape.dims().first().copied().unwrap_or(0)
         };
         for (user, axis) in self.users(scale)? {
             self.effort.spend(USER)?;
@@ -187,9 +188,10 @@ fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
         layout: array.layout,
         chunk_shape: array.chunk_shape.clone().filter(|_| is_fill),
         pipeline: Pipeline::default(),
-        storage: Ok(match is_fill {
-            true => Storage::Fill,
-            false => Storage::Virtual(std::iter::once(mapping()).collect()),
+        storage: Ok(if is_fill {
+            Storage::Fill
+        } else {
+            Storage::Virtual(std::iter::once(mapping()).collect())
         }),
     }
 }

@@ -33,9 +33,10 @@ pub(crate) fn chunk_values(array: &Array) -> u64 {
     let along = array.shape.dims().iter().zip(chunk.iter());
     let chunks = along.map(|(dim, chunk)| dim.div_ceil((*chunk).max(1)));
     let chunks = chunks.fold(1, u64::saturating_mul);
-    chunks.saturating_mul(match array.pipeline.0.is_empty() {
-        true => limits::CHUNK_VALUES,
-        false => limits::FILTERED_CHUNK_VALUES,
+    chunks.saturating_mul(if array.pipeline.0.is_empty() {
+        limits::CHUNK_VALUES
+    } else {
+        limits::FILTERED_CHUNK_VALUES
     })
 }
 

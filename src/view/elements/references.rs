@@ -65,9 +65,10 @@ impl References {
         });
         let mut indices: Vec<String> = along.collect();
         indices.reverse();
-        match indices.is_empty() {
-            true => b"0".to_vec(),
-            false => indices.join(",").into_bytes(),
+        if indices.is_empty() {
+            b"0".to_vec()
+        } else {
+            indices.join(",").into_bytes()
         }
     }
 

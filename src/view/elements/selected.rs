@@ -97,15 +97,17 @@ impl Selected {
                 if distance > NEAR || distance == 0 {
                     return (1, one);
                 }
-                let room = match *stride > 0 {
-                    true => row.end.saturating_sub(one.end),
-                    false => offset - row.start,
+                let room = if *stride > 0 {
+                    row.end.saturating_sub(one.end)
+                } else {
+                    offset - row.start
                 };
                 let count = most.min(room.min(SPAN) / distance + 1);
                 let reach = (count - 1) * distance;
-                match *stride > 0 {
-                    true => (count, offset..one.end + reach),
-                    false => (count, offset - reach..one.end),
+                if *stride > 0 {
+                    (count, offset..one.end + reach)
+                } else {
+                    (count, offset - reach..one.end)
                 }
             }
             Places::Listed(_) => {
@@ -162,9 +164,10 @@ impl Selected {
         let stream = is_long.then_some(&self.stream);
         let cancel = CancelToken::default();
         let bytes = self.reader.read_in(stream, offset, length, &cancel)?;
-        match bytes.len() == length {
-            true => Ok(bytes),
-            false => Err(Error::corrupt("selection: outside of its array", None)),
+        if bytes.len() == length {
+            Ok(bytes)
+        } else {
+            Err(Error::corrupt("selection: outside of its array", None))
         }
     }
 }
@@ -182,9 +185,10 @@ fn row(reader: &Reader) -> u64 {
         Ok(Storage::Inline(_) | Storage::Extents(_) | Storage::Fill)
     );
     let last = array.shape.dims().last().copied().unwrap_or(1);
-    match dense {
-        true => u64::MAX,
-        false => last.saturating_mul(array.datatype.size.into()).max(1),
+    if dense {
+        u64::MAX
+    } else {
+        last.saturating_mul(array.datatype.size.into()).max(1)
     }
 }
 
@@ -347,15 +351,12 @@ mod tests {
         ) {
             let reader = counting(&[5, 5]);
             let mut expected = Vec::new();
-            let text = match before {
-                true => {
-                    expected.extend(list.iter().flat_map(|i| (0..5).rev().map(move |j| i * 5 + j)));
-                    format!("[{list:?},::-1]")
-                }
-                false => {
-                    expected.extend((0..5).flat_map(|i| list.iter().map(move |j| i * 5 + j)));
-                    format!("[:,{list:?}]")
-                }
+            let text = if before {
+                expected.extend(list.iter().flat_map(|i| (0..5).rev().map(move |j| i * 5 + j)));
+                format!("[{list:?},::-1]")
+            } else {
+                expected.extend((0..5).flat_map(|i| list.iter().map(move |j| i * 5 + j)));
+                format!("[:,{list:?}]")
             };
             let mut view = view(&reader, &text);
             if short_rows {

@@ -53,9 +53,10 @@ impl Kind {
                 // netCDF have padded ones, as dimensions tell.
                 let is_character = *padding == StringPadding::NullTerminated
                     || attribute_value::is_there(container, node.id, b"DIMENSION_LIST")?;
-                Ok(Some(match is_character {
-                    true => Kind::Characters,
-                    false => Kind::Strings,
+                Ok(Some(if is_character {
+                    Kind::Characters
+                } else {
+                    Kind::Strings
                 }))
             }
             Class::Integer { .. } => {
@@ -178,12 +179,11 @@ impl Strings {
     }
 
     fn variable_length(&self, element: &[u8], ends_at_nul: bool) -> Result<u64> {
-        let length = match ends_at_nul {
-            true => self.container.text_bytes(element)?,
-            false => {
-                let bytes = self.container.variable_length_bytes(element, 1)?;
-                bytes.unwrap_or(0)
-            }
+        let length = if ends_at_nul {
+            self.container.text_bytes(element)?
+        } else {
+            let bytes = self.container.variable_length_bytes(element, 1)?;
+            bytes.unwrap_or(0)
         };
         refuse_long(length).map(|()| length)
     }
@@ -257,9 +257,10 @@ impl Form {
 
 fn refuse_long(bytes: u64) -> Result<()> {
     let most = limits::TEXT_ELEMENT_BYTES;
-    match bytes <= most {
-        true => Ok(()),
-        false => Err(Error::limit("bytes of a string as text", most)),
+    if bytes <= most {
+        Ok(())
+    } else {
+        Err(Error::limit("bytes of a string as text", most))
     }
 }
 

@@ -86,9 +86,10 @@ fn image(pixel: Pixel, elements: Elements, attributes: &Cards) -> Result<Framed>
     cards.append(attributes);
     let count = product(&dims)?;
     let size = number.size();
-    let content = match number.is_as_stored() {
-        true => elements.content,
-        false => converted(elements.content, Record::of(number), count),
+    let content = if number.is_as_stored() {
+        elements.content
+    } else {
+        converted(elements.content, Record::of(number), count)
     };
     let bytes = count.saturating_mul(size);
     Framed::new(cards.header(), content, bytes, BLOCK)

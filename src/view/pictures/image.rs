@@ -129,15 +129,12 @@ impl Pixel {
 
     fn word(self, bytes: &[u8]) -> u64 {
         let mut word = [0; 8];
-        match self.is_big_endian {
-            true => {
-                word[8 - bytes.len()..].copy_from_slice(bytes);
-                u64::from_be_bytes(word)
-            }
-            false => {
-                word[..bytes.len()].copy_from_slice(bytes);
-                u64::from_le_bytes(word)
-            }
+        if self.is_big_endian {
+            word[8 - bytes.len()..].copy_from_slice(bytes);
+            u64::from_be_bytes(word)
+        } else {
+            word[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(word)
         }
     }
 }

@@ -46,9 +46,10 @@ impl File {
         let image = Image::of(&elements.datatype, dims).filter(is_picture)?;
         let is_small = is_small(&image);
         let picture = Picture::new(image, elements);
-        Some(match is_small {
-            true => File::Compressed(picture),
-            false => File::Stored(Stored::new(picture)),
+        Some(if is_small {
+            File::Compressed(picture)
+        } else {
+            File::Stored(Stored::new(picture))
         })
     }
 }

@@ -36,9 +36,10 @@ pub(crate) fn file(elements: Elements) -> Result<Option<Framed>> {
         return Ok(None);
     };
     let bytes = headers.pixel_bytes();
-    let content = match headers.image.pixel.bytes == headers.stored_bytes {
-        true => normal(elements)?.content,
-        false => widened(elements.content, headers.image.pixel, bytes / 4),
+    let content = if headers.image.pixel.bytes == headers.stored_bytes {
+        normal(elements)?.content
+    } else {
+        widened(elements.content, headers.image.pixel, bytes / 4)
     };
     Framed::new(headers, content, bytes, 1).map(Some)
 }
@@ -59,9 +60,10 @@ pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
 fn widened(content: Box<dyn View>, pixel: Pixel, count: u64) -> Box<dyn View> {
     let convert = move |half: &[u8], out: &mut Vec<u8>| {
         let half = half.first_chunk().copied().unwrap_or_default();
-        out.extend_from_slice(&match pixel.is_big_endian {
-            true => single(u16::from_be_bytes(half)).to_be_bytes(),
-            false => single(u16::from_le_bytes(half)).to_le_bytes(),
+        out.extend_from_slice(&if pixel.is_big_endian {
+            single(u16::from_be_bytes(half)).to_be_bytes()
+        } else {
+            single(u16::from_le_bytes(half)).to_le_bytes()
         });
     };
     Box::new(Converted {
@@ -206,9 +208,10 @@ impl Headers {
             fields.push(Field::short(338, 2));
         }
         fields.push(Field::shorts(339, vec![format; samples]));
-        let next = match page + 1 < self.pages {
-            true => self.place(page + 1),
-            false => 0,
+        let next = if page + 1 < self.pages {
+            self.place(page + 1)
+        } else {
+            0
         };
         self.written(&fields, self.place(page), next)
     }
@@ -219,9 +222,10 @@ impl Headers {
         let length = count + entry * fields.len() + inline;
         let mut out = Numbers::of(self);
         let mut behind = Vec::new();
-        match self.is_big {
-            true => out.long8(to_u64(fields.len())),
-            false => out.short(u16::try_from(fields.len()).unwrap_or(0)),
+        if self.is_big {
+            out.long8(to_u64(fields.len()));
+        } else {
+            out.short(u16::try_from(fields.len()).unwrap_or(0));
         }
         for field in fields {
             let mut value = Numbers::of(self);
@@ -229,17 +233,14 @@ impl Headers {
             out.short(field.tag);
             out.short(field.value.type_number(self.is_big));
             out.offset(field.value.count());
-            match value.bytes.len() <= inline {
-                true => {
-                    value.bytes.resize(inline, 0);
-                    out.bytes.extend(value.bytes);
-                }
-                false => {
-                    out.offset(place + to_u64(length + behind.len()));
-                    behind.extend(value.bytes);
-                    // A value begins at an even offset, and so does the next directory.
-                    behind.resize(behind.len().next_multiple_of(2), 0);
-                }
+            if value.bytes.len() <= inline {
+                value.bytes.resize(inline, 0);
+                out.bytes.extend(value.bytes);
+            } else {
+                out.offset(place + to_u64(length + behind.len()));
+                behind.extend(value.bytes);
+                // A value begins at an even offset, and so does the next directory.
+                behind.resize(behind.len().next_multiple_of(2), 0);
             }
         }
         out.offset(next);
@@ -374,11 +375,11 @@ impl Numbers {
     }
 
     fn number(&mut self, number: u64, bytes: usize) {
-        match self.is_big_endian {
-            true => self
-                .bytes
-                .extend_from_slice(&number.to_be_bytes()[8 - bytes..]),
-            false => self.bytes.extend_from_slice(&number.to_le_bytes()[..bytes]),
+        if self.is_big_endian {
+            self.bytes
+                .extend_from_slice(&number.to_be_bytes()[8 - bytes..]);
+        } else {
+            self.bytes.extend_from_slice(&number.to_le_bytes()[..bytes]);
         }
     }
 

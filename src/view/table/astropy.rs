@@ -82,9 +82,10 @@ impl Columns {
     fn add(&mut self, group: &Group<'_>, node: &Node, name: &[u8], depth: usize) -> Result<()> {
         let before = self.list.len();
         self.add_within(group, node, name, depth)?;
-        match self.list.len() > before {
-            true => Ok(()),
-            false => Err(missing(name, "is no column")),
+        if self.list.len() > before {
+            Ok(())
+        } else {
+            Err(missing(name, "is no column"))
         }
     }
 

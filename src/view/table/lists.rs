@@ -72,9 +72,10 @@ impl Lists {
 /// Refuses more bytes than a text may have.
 fn check(bytes: u64, context: &Context<'_>) -> Result<()> {
     let most = to_u64(context.limit);
-    match bytes <= most {
-        true => Ok(()),
-        false => Err(Error::limit("bytes of a list in a table", most)),
+    if bytes <= most {
+        Ok(())
+    } else {
+        Err(Error::limit("bytes of a list in a table", most))
     }
 }
 
@@ -88,11 +89,12 @@ fn list_of(ends: &Values, row: u64) -> Result<Range<u64>> {
         places = [places[1], place];
     }
     let [start, end] = places;
-    match start <= end {
-        true => Ok(start..end),
-        false => Err(Error::corrupt(
+    if start <= end {
+        Ok(start..end)
+    } else {
+        Err(Error::corrupt(
             "table: a list that ends before it begins",
             None,
-        )),
+        ))
     }
 }

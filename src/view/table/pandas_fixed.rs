@@ -130,9 +130,10 @@ fn index_level(group: &Group<'_>, axis: &[u8], level: u64) -> Result<Named> {
 /// The number of levels of an axis; `None` where it has but itself.
 fn levels(group: &Group<'_>, axis: &[u8]) -> Result<Option<u64>> {
     let variety = group.text(&[axis, b"_variety"].concat())?;
-    match variety.is_some_and(|variety| variety == b"multi") {
-        true => number(group, &[axis, b"_nlevels"].concat()),
-        false => Ok(None),
+    if variety.is_some_and(|variety| variety == b"multi") {
+        number(group, &[axis, b"_nlevels"].concat())
+    } else {
+        Ok(None)
     }
 }
 
@@ -194,10 +195,7 @@ fn values(group: &Group<'_>, name: &[u8]) -> Result<Part> {
     let part = group.part(name)?;
     let is_empty = flag(group, part.node, b"transposed")? == Some(false)
         || is_there(group.container, part.node, b"shape")?;
-    Ok(match is_empty {
-        true => without_rows(&part),
-        false => part,
-    })
+    Ok(if is_empty { without_rows(&part) } else { part })
 }
 
 /// Whether values are one array of Python objects, pickled.
@@ -246,9 +244,10 @@ fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<Source> {
     if text(group.container, codes.node, kind)?.as_deref() == Some(b"category") {
         let names = [name, b"_categories"].concat();
         let values = values(group, &names)?;
-        let names = match is_pickled(&values) {
-            true => return Err(missing(&names, "has Python objects")),
-            false => Arc::new(typed(group, values, kind)?),
+        let names = if is_pickled(&values) {
+            return Err(missing(&names, "has Python objects"));
+        } else {
+            Arc::new(typed(group, values, kind)?)
         };
         return Ok(Source::Categories { codes, names });
     }
@@ -276,9 +275,10 @@ fn kind_of(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<Kind> {
         _ => None,
     };
     // Since pandas 3.1 an empty text says that none is missing.
-    let missing = match is_there(container, node, b"nan_rep")? {
-        true => text(container, node, b"nan_rep")?.unwrap_or_default(),
-        false => b"nan".to_vec(),
+    let missing = if is_there(container, node, b"nan_rep")? {
+        text(container, node, b"nan_rep")?.unwrap_or_default()
+    } else {
+        b"nan".to_vec()
     };
     group.budget.spend_on_name(missing.len())?;
     Ok(Kind {
@@ -300,9 +300,10 @@ fn name_of(group: &Group<'_>, node: NodeId) -> Result<Option<Labels>> {
         return Ok(Some(named(b"")));
     };
     let is_pickle = may_be_pickle(&content.datatype);
-    let pickle = match is_pickle {
-        true => unpickled(&text, group.budget)?,
-        false => None,
+    let pickle = if is_pickle {
+        unpickled(&text, group.budget)?
+    } else {
+        None
     };
     match pickle {
         Some(pickle) if pickle.is_none(pickle.top()) => Ok(None),
@@ -332,8 +333,9 @@ fn number(group: &Group<'_>, name: &[u8]) -> Result<Option<u64>> {
         return Ok(None);
     };
     let most = to_u64(limits::CSV_COLUMNS);
-    match number <= most {
-        true => Ok(Some(number)),
-        false => Err(Error::limit("columns of a table", most)),
+    if number <= most {
+        Ok(Some(number))
+    } else {
+        Err(Error::limit("columns of a table", most))
     }
 }

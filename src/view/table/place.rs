@@ -85,9 +85,10 @@ impl RowArray {
         let length = (rows.end - rows.start).saturating_mul(row);
         let length = to_usize(length)?;
         let bytes = self.reader.read(rows.start.saturating_mul(row), length)?;
-        match bytes.len() == length {
-            true => Ok(bytes),
-            false => Err(Error::corrupt("array: fewer elements than its shape", None)),
+        if bytes.len() == length {
+            Ok(bytes)
+        } else {
+            Err(Error::corrupt("array: fewer elements than its shape", None))
         }
     }
 }

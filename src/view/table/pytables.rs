@@ -138,9 +138,10 @@ fn convert(stored: &Datatype, meant: &Datatype, element: &[u8], out: &mut Vec<u8
 fn write_instant(word: u128, is_long: bool, out: &mut Vec<u8>) {
     let end = out.len() + INSTANT as usize;
     let half = |shift: u32| i64::from((word >> shift) as u32 as i32);
-    let (of_second, count) = match is_long {
-        false => (1, half(0)),
-        true => (1_000_000, half(32) * 1_000_000 + half(0)),
+    let (of_second, count) = if !is_long {
+        (1, half(0))
+    } else {
+        (1_000_000, half(32) * 1_000_000 + half(0))
     };
     let is_utc = false;
     let unit = TimeUnit { of_second };

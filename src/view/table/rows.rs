@@ -299,9 +299,10 @@ impl Batch<'_> {
                     Cell::Plain
                 }))
             }
-            Column::Text(texts) => Ok(match texts.write(to_usize(number)?, out) {
-                true => Cell::Text,
-                false => Cell::Missing,
+            Column::Text(texts) => Ok(if texts.write(to_usize(number)?, out) {
+                Cell::Text
+            } else {
+                Cell::Missing
             }),
         }
     }

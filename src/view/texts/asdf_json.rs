@@ -63,12 +63,13 @@ impl AsdfJson {
     pub(crate) fn whole(&self) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         let is_more = self.write_on(&mut self.begin(), limits::ASDF_JSON_SIZED, &mut text)?;
-        match is_more || text.len() > limits::ASDF_JSON_SIZED {
-            true => Err(Error::limit(
+        if is_more || text.len() > limits::ASDF_JSON_SIZED {
+            Err(Error::limit(
                 "text as JSON",
                 to_u64(limits::ASDF_JSON_SIZED),
-            )),
-            false => Ok(text),
+            ))
+        } else {
+            Ok(text)
         }
     }
 

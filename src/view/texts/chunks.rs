@@ -88,9 +88,10 @@ fn write_lines(
             write_line(chunked, chunk_place, chunk, &mut line);
             out.extend_from_slice(line.as_bytes());
             is_full = is_enough(out);
-            match is_full {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if is_full {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         });
     (walked, is_full)

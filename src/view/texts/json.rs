@@ -93,9 +93,10 @@ impl Json {
             writer: ValueWriter::new(&elements.datatype)?,
             length: TextLength::of(&elements.datatype),
             lists: Lists::new(elements.dims.as_deref().unwrap_or_default())?,
-            separator: match is_nested(&elements.datatype) {
-                true => b",\n",
-                false => b", ",
+            separator: if is_nested(&elements.datatype) {
+                b",\n"
+            } else {
+                b", "
             },
             elements,
         })
@@ -160,13 +161,12 @@ impl Json {
                 return Ok((leaf, to_u64(measured)));
             }
             let within = leaf % inner;
-            measured += match (1..inner.saturating_sub(1)).contains(&within) {
-                true => self.separator.len(),
-                false => {
-                    scratch.clear();
-                    self.write_leaf(leaf, b"", scratch);
-                    scratch.len()
-                }
+            measured += if (1..inner.saturating_sub(1)).contains(&within) {
+                self.separator.len()
+            } else {
+                scratch.clear();
+                self.write_leaf(leaf, b"", scratch);
+                scratch.len()
             };
             let own = length.length(element, true, scratch);
             measured += own.ok_or_else(|| Error::corrupt("array: an element is cut", None))?;

@@ -285,9 +285,10 @@ mod tests {
                 self.written.fetch_add(1, Ordering::Relaxed);
                 *place += 1;
             }
-            match *place < self.count {
-                true => Ok(true),
-                false => self.end.clone().map(|()| false),
+            if *place < self.count {
+                Ok(true)
+            } else {
+                self.end.clone().map(|()| false)
             }
         }
     }

@@ -357,9 +357,10 @@ fn rows(dims: &[u64], grows: bool, bytes: u64) -> Vec<u64> {
     let mut shape = vec![1; dims.len()];
     let mut room = (CHUNK / bytes.max(1)).max(1);
     for (axis, (&dim, chunk)) in dims.iter().zip(&mut shape).enumerate().rev() {
-        let length = match axis == 0 && grows {
-            true => u64::MAX,
-            false => dim.max(1),
+        let length = if axis == 0 && grows {
+            u64::MAX
+        } else {
+            dim.max(1)
         };
         *chunk = length.min(room);
         if length > room {

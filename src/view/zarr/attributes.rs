@@ -321,9 +321,10 @@ fn fill(
             let Some(number) = number else {
                 return Ok(None);
             };
-            let number = match is_turned && number >= end / 2 {
-                true => number - end,
-                false => number,
+            let number = if is_turned && number >= end / 2 {
+                number - end
+            } else {
+                number
             };
             append(&mut out, format_args!("{number}"));
         }

@@ -237,16 +237,18 @@ impl View for Chunk {
             return self.stored.read(offset, length, cancel);
         }
         let end = offset.saturating_add(to_u64(length)).min(self.length);
-        match offset < end {
-            true => self.converted(offset, end, cancel),
-            false => Ok(Bytes::from(Vec::new())),
+        if offset < end {
+            self.converted(offset, end, cancel)
+        } else {
+            Ok(Bytes::from(Vec::new()))
         }
     }
 
     fn read_now(&self, offset: u64, length: usize) -> Result<Option<Bytes>> {
-        Ok(match self.array.keeps_bytes() {
-            true => self.stored.ready(offset, length),
-            false => None,
+        Ok(if self.array.keeps_bytes() {
+            self.stored.ready(offset, length)
+        } else {
+            None
         })
     }
 

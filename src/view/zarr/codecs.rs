@@ -45,9 +45,10 @@ pub(super) fn stored(array: &ZarrArray) -> Option<Vec<String>> {
     if chunked.partial_unfiltered && sticks_out() {
         return None;
     }
-    let first = match array.is_big_endian()? {
-        true => bytes("big"),
-        false => decoded(&array.data_type),
+    let first = if array.is_big_endian()? {
+        bytes("big")
+    } else {
+        decoded(&array.data_type)
     };
     let size = array.array.datatype.size;
     let filters = of_pipeline(&chunked.pipeline, size)?;
@@ -126,9 +127,10 @@ pub(crate) fn are_all_filtered(array: &ZarrArray, effort: &Effort) -> Result<boo
     index.walk(effort, &mut |_, chunk| {
         are_filtered = chunk.filter_mask == 0 && left > 0;
         left = left.saturating_sub(1);
-        match are_filtered {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
+        if are_filtered {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
         }
     })?;
     Ok(are_filtered)

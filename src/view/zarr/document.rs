@@ -33,9 +33,10 @@ pub(crate) fn of_array(
     document.json("chunk_key_encoding", json::named("default", encoding));
     let element = array.fill(context)?;
     fill(&array.data_type, &element, document.key("fill_value"))?;
-    let codecs = match are_stored {
-        true => codecs::stored(array).unwrap_or_default(),
-        false => vec![codecs::decoded(&array.data_type)],
+    let codecs = if are_stored {
+        codecs::stored(array).unwrap_or_default()
+    } else {
+        vec![codecs::decoded(&array.data_type)]
     };
     document.json("codecs", format_args!("[{}]", codecs.join(", ")));
     document.key("attributes").extend_from_slice(attributes);
@@ -126,9 +127,10 @@ fn integer(element: &[u8], signed: bool) -> Integer {
     let is_negative = signed && element.last().is_some_and(|byte| byte & 0x80 != 0);
     let mut bytes = [if is_negative { 0xff } else { 0 }; 16];
     bytes[..element.len()].copy_from_slice(element);
-    match signed {
-        true => Integer::Signed(i128::from_le_bytes(bytes)),
-        false => Integer::Unsigned(u128::from_le_bytes(bytes)),
+    if signed {
+        Integer::Signed(i128::from_le_bytes(bytes))
+    } else {
+        Integer::Unsigned(u128::from_le_bytes(bytes))
     }
 }
 

@@ -44,9 +44,10 @@ pub(super) fn base64(bytes: &[u8], out: &mut Vec<u8>) {
         let word = u32::from_be_bytes(padded);
         for place in 0..4_usize {
             let digit = (word >> (18 - 6 * place)) & 63;
-            out.push(match place <= group.len() {
-                true => DIGITS[digit as usize],
-                false => b'=',
+            out.push(if place <= group.len() {
+                DIGITS[digit as usize]
+            } else {
+                b'='
             });
         }
     }

@@ -113,9 +113,10 @@ fn chunk<'n>(array: ZarrArray, names: impl Iterator<Item = &'n [u8]>) -> Option<
     if !is_inside {
         return None;
     }
-    Some(match numbers.len() == array.dims.len() {
-        true => Place::Chunk(array, numbers),
-        false => Place::Chunks(array, numbers),
+    Some(if numbers.len() == array.dims.len() {
+        Place::Chunk(array, numbers)
+    } else {
+        Place::Chunks(array, numbers)
     })
 }
 

@@ -36,9 +36,10 @@ fn whole(is_old: bool) -> Whole {
         put_sequence(&mut file),
     ];
     file.put_at(root, &group(&links(at)));
-    let bytes = match is_old {
-        true => file.rooted_old(root),
-        false => file.rooted(root),
+    let bytes = if is_old {
+        file.rooted_old(root)
+    } else {
+        file.rooted(root)
     };
     let contents = vec![
         ("plain", b"plainly".to_vec()),

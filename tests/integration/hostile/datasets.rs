@@ -607,9 +607,10 @@ fn chunks_that_are_not_there_are_not_cached() {
         let mut file = Hdf5::new();
         // One chunk is there, the others are not.
         let stored = super::bounded::zeros_deflated(1 << 16);
-        let [data, size] = match pipeline.is_empty() {
-            true => [file.put(&vec![9; 1 << 16]), 1 << 16],
-            false => [file.put(&stored), stored.len() as u64],
+        let [data, size] = if pipeline.is_empty() {
+            [file.put(&vec![9; 1 << 16]), 1 << 16]
+        } else {
+            [file.put(&stored), stored.len() as u64]
         };
         let last = (1 << 26) - (1 << 16);
         let entry = [&key(size, last)[..], &[data], &key(1 << 16, 1 << 26)].concat();

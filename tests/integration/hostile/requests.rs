@@ -196,9 +196,12 @@ fn a_group_of_half_a_million_objects() {
         .collect();
     let apart = object.len() as u64;
     let names = [&[0; 8], &names[..]].concat();
-    let bad = old_group_of(&mut file, &names, count + 1, |i| match i == count as u64 {
-        true => (8 + 8 * i, last, 0),
-        false => (8 + 8 * i, first + i * apart, 0),
+    let bad = old_group_of(&mut file, &names, count + 1, |i| {
+        if i == count as u64 {
+            (8 + 8 * i, last, 0)
+        } else {
+            (8 + 8 * i, first + i * apart, 0)
+        }
     });
     let timed = costs_little(file.beside_good(bad));
     let last = format!("{count:07}").into_bytes();

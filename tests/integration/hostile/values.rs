@@ -251,9 +251,10 @@ fn an_attribute_under_a_wrong_hash() {
         let records = vec![attribute_record(&id, 0, hash)];
         let tree = good_is_good(with_dense_attributes(file, heap, records));
         let listed = tree.0.listxattr(tree.0.resolve(b"bad").unwrap().ino);
-        match found {
-            true => assert!(listed.expect("a list").contains(&b"user.one".to_vec())),
-            false => assert_eq!(errno_of(listed), Errno::EIO),
+        if found {
+            assert!(listed.expect("a list").contains(&b"user.one".to_vec()));
+        } else {
+            assert_eq!(errno_of(listed), Errno::EIO);
         }
         assert_eq!(tree.attribute("bad", "user.one").is_ok(), found);
     }

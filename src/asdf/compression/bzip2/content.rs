@@ -36,9 +36,10 @@ impl Content {
             let flat = std::mem::take(&mut self.bytes);
             self.push_runs(&flat);
         }
-        match self.is_short {
-            true => self.push_runs(part),
-            false => self.bytes.extend_from_slice(part),
+        if self.is_short {
+            self.push_runs(part);
+        } else {
+            self.bytes.extend_from_slice(part);
         }
     }
 

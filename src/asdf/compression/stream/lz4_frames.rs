@@ -167,9 +167,10 @@ impl Walk<'_> {
 
     /// Takes a block that is not its frame's last.
     fn add(&mut self, header: &Header, block: Block) -> bool {
-        let decoded = match block.is_raw {
-            true => block.length,
-            false => header.longest,
+        let decoded = if block.is_raw {
+            block.length
+        } else {
+            header.longest
         };
         self.push(header, block, decoded).is_some()
     }

@@ -125,13 +125,15 @@ impl Look {
         let absolute = self.root.absolute(path);
         let opened = self.root.open(path).ok()?;
         let source = opened.content.source(&absolute, None).ok()?;
-        let is_known = match self.root.is_far() {
-            true => detect::begins_as_known(&*source),
-            false => detect::is_known(&*source),
+        let is_known = if self.root.is_far() {
+            detect::begins_as_known(&*source)
+        } else {
+            detect::is_known(&*source)
         };
-        let kind = match is_known {
-            true => EntryKind::DataFile,
-            false => EntryKind::File,
+        let kind = if is_known {
+            EntryKind::DataFile
+        } else {
+            EntryKind::File
         };
         // A file that is being written may become another one without another time.
         let is_same = self.root.is_far() || source.opened() == *state;
@@ -170,9 +172,10 @@ impl Look {
     fn refuse_own_mount(&self, path: &Path) -> Result<()> {
         let guard = self.options.guard.as_ref().filter(|_| !self.root.is_far());
         let absolute = self.root.absolute(path);
-        match guard.is_some_and(|guard| guard.is_on_the_way(&absolute)) {
-            true => Err(refusal(Errno::EDEADLK, "it leads into the mount itself")),
-            false => Ok(()),
+        if guard.is_some_and(|guard| guard.is_on_the_way(&absolute)) {
+            Err(refusal(Errno::EDEADLK, "it leads into the mount itself"))
+        } else {
+            Ok(())
         }
     }
 

@@ -89,9 +89,10 @@ impl OrdinaryFiles {
             return Caching::Never;
         }
         let before = states.put(ino, state.clone());
-        match before == Some(state) {
-            true => Caching::Lasting,
-            false => Caching::WhileOpen,
+        if before == Some(state) {
+            Caching::Lasting
+        } else {
+            Caching::WhileOpen
         }
     }
 }

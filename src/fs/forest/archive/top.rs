@@ -17,9 +17,10 @@ pub(super) fn real_name(is_top: bool, shown: &[u8]) -> Cow<'_, [u8]> {
 
 /// The reverse of [`real_name`].
 pub(super) fn shown_name(is_top: bool, real: &[u8]) -> Cow<'_, [u8]> {
-    match is_top && (real == VIEWS || is_escaped(real)) {
-        true => name::escape(real, true).into(),
-        false => real.into(),
+    if is_top && (real == VIEWS || is_escaped(real)) {
+        name::escape(real, true).into()
+    } else {
+        real.into()
     }
 }
 

@@ -44,9 +44,12 @@ pub(super) const TREE: ViewTree = ViewTree {
             let table = array::table(elements, missing, engine, container, paths)?;
             table.map(|table| subject.counted(table)).transpose()
         }),
-        open: |subject| match is_plain_group(subject.node) {
-            true => group_table(subject),
-            false => Err(Error::NotFound),
+        open: |subject| {
+            if is_plain_group(subject.node) {
+                group_table(subject)
+            } else {
+                Err(Error::NotFound)
+            }
         },
         ..OF_NOTHING
     }],

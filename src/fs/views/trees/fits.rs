@@ -25,9 +25,12 @@ pub(super) const TREE: ViewTree = ViewTree {
         suffix: b".fits",
         size,
         view: Some(array),
-        open: |subject| match is_plain_group(subject.node) {
-            true => group(subject),
-            false => Err(Error::NotFound),
+        open: |subject| {
+            if is_plain_group(subject.node) {
+                group(subject)
+            } else {
+                Err(Error::NotFound)
+            }
         },
         ..OF_NOTHING
     }],

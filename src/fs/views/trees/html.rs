@@ -42,10 +42,10 @@ fn page(subject: &Subject<'_>) -> Result<Box<dyn View>> {
     let kept = subject.file.kept_text(subject.node.id, &name, || {
         let page = rendered(subject, first)?;
         let text = Text::new(page.text);
-        match page.is_partial {
-            // It may be whole the next time.
-            true => Err(Error::NotFound).inspect_err(|_| unkept = Some(text)),
-            false => Ok(text),
+        if page.is_partial {
+            Err(Error::NotFound).inspect_err(|_| unkept = Some(text))
+        } else {
+            Ok(text)
         }
     });
     shown(Some(unkept.map_or(kept, Ok)?))

@@ -24,9 +24,12 @@ pub(super) const TREE: ViewTree = ViewTree {
             let has_value = node.array().is_some() || is_value(file, node);
             Ok(has_value.then_some(Size::Counted))
         },
-        open: |subject| match is_value(subject.file, subject.node) {
-            true => open_value(subject),
-            false => Err(Error::NotFound),
+        open: |subject| {
+            if is_value(subject.file, subject.node) {
+                open_value(subject)
+            } else {
+                Err(Error::NotFound)
+            }
         },
         view: Some(|subject, elements| {
             let container = Arc::clone(&subject.file.container);

@@ -228,9 +228,10 @@ impl Form {
     /// # Errors
     /// Fails if it cannot be read, or not now.
     pub(in crate::fs) fn node(&self, file: &FileState, id: NodeId) -> Result<Arc<Node>> {
-        let node = match self.is_padded {
-            true => file.variables().node(id),
-            false => file.container.node(id),
+        let node = if self.is_padded {
+            file.variables().node(id)
+        } else {
+            file.container.node(id)
         };
         match node {
             Err(error) if self.has_pages && !error.is_passing() => {

@@ -164,9 +164,10 @@ impl Rows {
 
     /// Bytes that are read at a time.
     pub(super) fn bytes_at_a_time(&self) -> u64 {
-        match self.is_read_whole() {
-            true => self.matrix_bytes(),
-            false => 0,
+        if self.is_read_whole() {
+            self.matrix_bytes()
+        } else {
+            0
         }
     }
 
@@ -178,9 +179,10 @@ impl Rows {
         enough: usize,
         out: &mut Vec<u8>,
     ) -> Result<u64> {
-        let stored = match self.is_read_whole() {
-            true => self.whole(elements, rows)?,
-            false => self.stretch(elements, rows)?,
+        let stored = if self.is_read_whole() {
+            self.whole(elements, rows)?
+        } else {
+            self.stretch(elements, rows)?
         };
         let mut row = Vec::new();
         for number in rows.start..rows.end.min(stored.end) {

@@ -97,9 +97,10 @@ fn attributes(container: &dyn Container, node: NodeId, found: &mut Found) -> Res
             Ok(value) => found.add(&attribute.name, value.flatten()),
             Err(error) => outcome = Err(error),
         }
-        match found.is_full() || outcome.is_err() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if found.is_full() || outcome.is_err() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     });
     outcome?;
@@ -196,9 +197,10 @@ fn of_scalar(scalar: &Scalar) -> Option<Value> {
 /// A finite number of 64 bits.
 fn number(text: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(text).ok()?;
-    let is_one = match text.contains(['.', 'e']) {
-        true => text.parse::<f64>().is_ok_and(f64::is_finite),
-        false => text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok(),
+    let is_one = if text.contains(['.', 'e']) {
+        text.parse::<f64>().is_ok_and(f64::is_finite)
+    } else {
+        text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok()
     };
     is_one.then(|| Value::Number(text.replace('e', "E")))
 }

@@ -166,9 +166,10 @@ fn logical(byte: u8) -> u8 {
 /// Appends a character, but for the NUL that fills up its text.
 fn write_character(bytes: &[u8], is_big_endian: bool, out: &mut Vec<u8>) {
     let bytes = bytes.first_chunk().copied().unwrap_or_default();
-    let code = match is_big_endian {
-        true => u32::from_be_bytes(bytes),
-        false => u32::from_le_bytes(bytes),
+    let code = if is_big_endian {
+        u32::from_be_bytes(bytes)
+    } else {
+        u32::from_le_bytes(bytes)
     };
     if code != 0 {
         let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);

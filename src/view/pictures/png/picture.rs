@@ -57,12 +57,13 @@ impl Picture {
         let row = self.shown(self.image.width) * self.image.samples * 8;
         let mut output = Output::new(memory, ROWS * row)?;
         let started = Instant::now();
-        let is_late = &mut || match started.elapsed() > limits::PICTURE_TIME {
-            true => {
+        let is_late = &mut || {
+            if started.elapsed() > limits::PICTURE_TIME {
                 let most = limits::PICTURE_TIME.as_secs();
                 Err(Error::limit("seconds that a picture takes", most))
+            } else {
+                cancel.go_on()
             }
-            false => cancel.go_on(),
         };
         let levels = self.levels(is_late)?;
         let encoded = self.write(&levels, is_late, &mut output);
@@ -204,9 +205,10 @@ pub(super) fn step(height: u64, width: u64, pixel: u64) -> u64 {
     let (mut least, mut enough) = (1, height.max(width).max(1));
     while least < enough {
         let middle = least + (enough - least) / 2;
-        match is_enough(&middle) {
-            true => enough = middle,
-            false => least = middle + 1,
+        if is_enough(&middle) {
+            enough = middle;
+        } else {
+            least = middle + 1;
         }
     }
     enough

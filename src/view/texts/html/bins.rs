@@ -73,14 +73,16 @@ impl Pieces {
         };
         let all = count.div_ceil(length);
         let is_scattered = is_far || matches!(array.storage, Ok(Storage::Virtual(_)));
-        let most = match is_scattered && !is_whole {
-            true => limits::HTML_FAR_PIECES,
-            false => limits::HTML_PIECES,
+        let most = if is_scattered && !is_whole {
+            limits::HTML_FAR_PIECES
+        } else {
+            limits::HTML_PIECES
         };
         let are_few = all <= limits::HTML_WHOLE_PIECES;
-        let read = match is_whole && are_few && cost <= limits::HTML_DECODED {
-            true => all,
-            false => all.min(most).min(limits::HTML_DECODED / cost.max(1)),
+        let read = if is_whole && are_few && cost <= limits::HTML_DECODED {
+            all
+        } else {
+            all.min(most).min(limits::HTML_DECODED / cost.max(1))
         };
         (read > 0).then_some(Pieces {
             length,

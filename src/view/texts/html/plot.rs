@@ -136,16 +136,14 @@ impl Lines {
 
     /// Lines at round values around two finite numbers.
     fn around(least: f64, most: f64) -> Self {
-        let (least, most) = match most > least {
-            true => (least, most),
-            // A bare line stands in the middle.
-            false => {
-                let around = if least == 0.0 { 1.0 } else { least.abs() / 2.0 };
-                (
-                    (least - around).max(f64::MIN),
-                    (most + around).min(f64::MAX),
-                )
-            }
+        let (least, most) = if most > least {
+            (least, most)
+        } else {
+            let around = if least == 0.0 { 1.0 } else { least.abs() / 2.0 };
+            (
+                (least - around).max(f64::MIN),
+                (most + around).min(f64::MAX),
+            )
         };
         let rough = most / LINES - least / LINES;
         let power = 10_f64.powf(rough.log10().floor());
@@ -202,12 +200,11 @@ impl Lines {
         };
         let digits = -self.step.log10().floor();
         let largest = value.abs().max(self.step);
-        match digits.is_finite() && digits <= 6.0 && largest < 1e7 {
-            true => format!("{value:.*}", digits.max(0.0) as usize),
-            false => {
-                let significant = (largest / self.step).log10().ceil().clamp(1.0, 15.0);
-                format!("{value:.*e}", significant as usize)
-            }
+        if digits.is_finite() && digits <= 6.0 && largest < 1e7 {
+            format!("{value:.*}", digits.max(0.0) as usize)
+        } else {
+            let significant = (largest / self.step).log10().ceil().clamp(1.0, 15.0);
+            format!("{value:.*e}", significant as usize)
         }
     }
 }

@@ -87,9 +87,10 @@ impl Corner {
         if self.rank > self.leading + 1 && row.is_none() {
             indices.push(format!("0:{columns}"));
         }
-        match indices.is_empty() {
-            true => String::new(),
-            false => format!("[{}]", indices.join(",")),
+        if indices.is_empty() {
+            String::new()
+        } else {
+            format!("[{}]", indices.join(","))
         }
     }
 }

@@ -172,9 +172,10 @@ impl Document<'_> {
             NodeKind::Scalar(_) => &mut found.texts,
             NodeKind::Array(array) => {
                 let is_coordinate = dimensions::is_coordinate(&*self.source.container, node, array);
-                match self.told(&name, is_coordinate) {
-                    true => &mut found.coordinates,
-                    false => &mut found.arrays,
+                if self.told(&name, is_coordinate) {
+                    &mut found.coordinates
+                } else {
+                    &mut found.arrays
                 }
             }
             NodeKind::CommittedDatatype(datatype) => {

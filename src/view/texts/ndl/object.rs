@@ -44,9 +44,10 @@ impl Document<'_> {
                             damaged(&path(), error);
                         });
                         is_full = lines.length() >= enough;
-                        match is_full {
-                            true => ControlFlow::Break(()),
-                            false => ControlFlow::Continue(()),
+                        if is_full {
+                            ControlFlow::Break(())
+                        } else {
+                            ControlFlow::Continue(())
                         }
                     });
             if let Err(error) = visited {
@@ -137,9 +138,10 @@ impl Document<'_> {
     fn coordinate(&mut self, node: NodeId, array: &Arc<Array>) {
         let size = array.shape.dims().first().copied().unwrap_or(0);
         let is_unlimited = dimensions::is_unlimited(array);
-        let shown = match is_unlimited {
-            true => "null".to_owned(),
-            false => size.to_string(),
+        let shown = if is_unlimited {
+            "null".to_owned()
+        } else {
+            size.to_string()
         };
         self.lines.pair(b"size", &shown);
         self.datatype(&array.datatype);
@@ -186,9 +188,10 @@ impl Document<'_> {
                     is_open |= coordinate.is_unlimited;
                     self.need(coordinate);
                     let (parent, name) = split(&coordinate.path);
-                    shown.text(match parent == self.progress.path {
-                        true => name,
-                        false => &coordinate.path,
+                    shown.text(if parent == self.progress.path {
+                        name
+                    } else {
+                        &coordinate.path
                     });
                 }
                 None if max.is_none() => {
