@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::*;
 
 use super::*;
-use crate::array::tests::sample::{Sample, Table, byte, plain, range, shapes};
+use crate::array::tests::sample::{FIRST_CHUNK, Sample, Table, byte, plain, range, shapes};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::limits::tests::eventually;
@@ -464,7 +464,7 @@ fn a_random_reader_causes_no_other_decodes() {
 fn a_seek_drops_what_is_queued() {
     // All chunks behind the first one take until the stream is gone.
     let sample = Sample {
-        waits: |source, at| at > 0 && !source.released.load(Ordering::SeqCst),
+        waits: |source, at| at > FIRST_CHUNK && !source.released.load(Ordering::SeqCst),
         ..Sample::new(&[64_000], &[1000], 1)
     };
     let engine = Engine::new(1 << 20, 2);

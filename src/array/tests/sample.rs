@@ -92,6 +92,9 @@ pub(in crate::array) struct Sample {
     pub(super) waits: fn(&Counting, u64) -> bool,
 }
 
+/// Where the first chunk stands; something else is before it.
+pub(super) const FIRST_CHUNK: u64 = 20;
+
 pub(in crate::array) fn byte(i: u64) -> u8 {
     (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8
 }
@@ -143,7 +146,7 @@ impl Sample {
     /// The stored chunks, and where they are.
     pub(super) fn file(&self) -> (Vec<u8>, Table) {
         let counts = self.counts();
-        let mut file = b"something else first".to_vec();
+        let mut file = vec![b'x'; FIRST_CHUNK as usize];
         let mut table = Table::default();
         for number in 0..counts.iter().product() {
             if (self.absent)(number) {

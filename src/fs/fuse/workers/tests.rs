@@ -62,9 +62,9 @@ fn taken(workers: &Arc<Workers>) -> Vec<Sender<()>> {
         is_begun.recv_timeout(LIMIT).unwrap();
         end
     };
-    (0..workers.0.state().places.threads as u64)
-        .map(fill)
-        .collect()
+    // Not within the statement that has the lock, which the requests need.
+    let threads = workers.0.state().places.threads as u64;
+    (0..threads).map(fill).collect()
 }
 
 #[test]
@@ -198,7 +198,8 @@ fn heavy_requests_keep_no_other_waiting_however_many_they_are() {
         assert!(workers.0.state().workers <= 6, "{many}");
         drop(ends);
         until(|| {
-            workers.0.state().places.requests().next().is_none() && workers.0.state().is_idle()
+            let state = workers.0.state();
+            state.places.requests().next().is_none() && state.is_idle()
         });
     }
 }
