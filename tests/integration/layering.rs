@@ -64,7 +64,8 @@ fn sources() -> BTreeMap<String, String> {
     found
 }
 
-/// The code without comments, and without the tests at its end.
+/// The code without comments, without the tests at its end, and without the words that say who may
+/// see an item: these name a module and import nothing.
 fn production(code: &str) -> String {
     let mut kept = String::new();
     let mut lines = code.lines().peekable();
@@ -78,6 +79,19 @@ fn production(code: &str) -> String {
             kept.push_str(line);
             kept.push('\n');
         }
+    }
+    without_visibility(&kept)
+}
+
+fn without_visibility(code: &str) -> String {
+    let mut parts = code.split("pub(in ");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        kept.push_str("pub ");
+        kept.push_str(
+            part.split_once(')')
+                .map_or("", |(_, rest)| rest.trim_start()),
+        );
     }
     kept
 }
@@ -130,7 +144,7 @@ fn paths<'c>(code: &'c str, parents: &mut Vec<String>, found: &mut Vec<Vec<Strin
 #[test]
 fn imports_are_read_from_every_form() {
     let code = "use crate::model::{A, b};\nuse crate::{\n    error::Error,\n    wire::{self, c},\n};\n\
-                fn f() -> crate::limits::X {}\n// use crate::nothing;\n#[cfg(test)]\nmod tests {}\n";
+                pub(in crate::fs) fn f() -> crate::limits::X {}\n// use crate::nothing;\n#[cfg(test)]\nmod tests {}\n";
     let found = paths_after(&production(code), "crate::");
     let found: Vec<String> = found.iter().map(|path| path.join("::")).collect();
     assert_eq!(
