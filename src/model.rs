@@ -10,7 +10,7 @@
 //! | attribute | attribute | none |
 //!
 //! Plain arithmetic is denied on the lower floors, where numbers come from files. What counts things
-//! has the operations of [`Count`](crate::wire::Count); everything else is `checked_`, and an error.
+//! has the operations of [`Count`]; everything else is `checked_`, and an error.
 
 #![cfg_attr(
     not(test),

@@ -5,7 +5,7 @@
 //!
 //! | class | text | JSON |
 //! |---|---|---|
-//! | integer, float | decimal, see [`number`] | the same; NaN is `null`, `"inf"` and `"-inf"` quoted |
+//! | integer, float | decimal, see [`number`](crate::model::number) | the same; NaN is `null`, `"inf"` and `"-inf"` quoted |
 //! | string of any kind | its bytes without padding | quoted; a null one is `null` |
 //! | enumeration | the name, the number where none fits | quoted name, number |
 //! | ASDF boolean | `true`, `false` | the same |

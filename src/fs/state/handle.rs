@@ -36,7 +36,7 @@ pub enum Caching {
 /// changed by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
-    /// To be given back with [`Filesystem::release`](crate::fs::Filesystem::release).
+    /// To be given back with [`Requests::release`](crate::fs::Requests::release).
     pub handle: Handle,
     /// How the kernel may cache it.
     pub caching: Caching,
