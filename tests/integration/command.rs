@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::libc::O_NONBLOCK;
+use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
-use nix::unistd::mkfifo;
+use nix::unistd::{Pid, mkfifo};
 
 use crate::harness::{
     MOUNT_LIMIT, Mount, SOON, eventually, fixture, h5fs, is_mounted, is_root, mount_line, python,
@@ -197,6 +198,27 @@ fn foreground_stays_until_unmounted() {
         "still in the foreground"
     );
     mount.unmount_when_free();
+    let status = wait(&mut child, SOON).expect("ends when unmounted");
+    assert!(status.success(), "{status}");
+    mount.must_be_gone(SOON);
+}
+
+/// The supervisor may be told of the mount only after its user has taken that away.
+#[test]
+fn a_foreground_mount_that_is_taken_away_at_once_ends_well() {
+    let mount = Mount::prepare();
+    let mut command = h5fs(["-f"]);
+    command.arg(fixture("tiny.latest.h5")).arg(&mount.path);
+    let mut child = command.stdin(Stdio::null()).spawn().expect("start");
+    let supervisor = Pid::from_raw(child.id().try_into().expect("a process"));
+    let children = format!("/proc/{supervisor}/task/{supervisor}/children");
+    eventually(MOUNT_LIMIT, "a worker", || {
+        fs::read_to_string(&children).is_ok_and(|worker| !worker.trim().is_empty())
+    });
+    kill(supervisor, Signal::SIGSTOP).expect("stop");
+    eventually(MOUNT_LIMIT, "served", || mount.at("contiguous").is_file());
+    mount.unmount_when_free();
+    kill(supervisor, Signal::SIGCONT).expect("go on");
     let status = wait(&mut child, SOON).expect("ends when unmounted");
     assert!(status.success(), "{status}");
     mount.must_be_gone(SOON);

@@ -280,8 +280,10 @@ impl Supervisor {
         loop {
             match self.next() {
                 Event::Report(Report::Mounted) => {
-                    let own = self.place.mounted(None);
-                    self.own = Some(own.map_err(|_| self.failure("the mount is gone"))?);
+                    self.own = self.place.mounted(None).ok();
+                    if self.own.is_none() && self.launcher == Launcher::Pipe {
+                        return Err(self.failure("the mount is gone"));
+                    }
                     self.lock = None;
                 }
                 Event::Report(warning @ Report::Warning(_)) => {
@@ -290,6 +292,14 @@ impl Supervisor {
                 }
                 Event::Report(Report::Ready) => {
                     self.is_served = true;
+                    if self.own.is_none() {
+                        // Its user was faster than this process.
+                        if !self.is_taken_away() {
+                            return Err(self.failure("the mount is gone"));
+                        }
+                        let _ = self.sender.send(Event::WorkerGone);
+                        return Ok(());
+                    }
                     self.look();
                 }
                 Event::Report(failed) => return Err(failed),
