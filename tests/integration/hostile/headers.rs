@@ -275,9 +275,14 @@ fn messages_of_types_that_are_never_shared() {
         let bad = file.put(header);
         file.beside_good(bad)
     };
-    for header in headers(0) {
-        let tree = good_is_good(beside(&header));
-        assert!(tree.content("bad").is_ok() || tree.names("bad").is_ok());
+    let [layout, behind, link, links] = headers(0);
+    for dataset in [layout, behind] {
+        let tree = good_is_good(beside(&dataset));
+        assert_eq!(tree.content("bad"), Ok(b"some".to_vec()));
+    }
+    for (group, names) in [(link, vec![b"one".to_vec()]), (links, vec![])] {
+        let tree = good_is_good(beside(&group));
+        assert_eq!(tree.names("bad"), Ok(names));
     }
     for header in headers(2) {
         bad_alone_is_bad(beside(&header));
