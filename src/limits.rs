@@ -190,15 +190,14 @@ pub const PATH_DEPTH: usize = 1 << 16;
 /// Time after which a listing hands out the entries that it has; the next request goes on.
 pub const LISTING_TIME: std::time::Duration = std::time::Duration::from_millis(250);
 
-/// Time after which a read of a text whose length is not known hands out the bytes that it has:
-/// much may have to be looked at for few of them.
-pub const STREAM_TIME: std::time::Duration = std::time::Duration::from_millis(250);
+/// Time in which a text of a file that grows is written in full when it is opened, so that all of it
+/// is of one state.
+pub const GROWING_TIME: std::time::Duration = std::time::Duration::from_millis(250);
 
 /// Links that are searched for one whose name was cut because it was too long to be shown.
 pub const CUT_NAME_LINKS: usize = 1 << 20;
 
-/// Bytes of a text without a known length that is written in full when it is opened, where its file
-/// grows, so that all of it is of one state.
+/// Bytes of a text of a file that grows that is written in full when it is opened.
 pub const GROWING_TEXT: usize = 1 << 20;
 
 /// Files and directories of one mount that are open at a time.
@@ -529,7 +528,7 @@ pub const QUICK_VALUES: u64 = 1 << 12;
 /// Bytes of a text whose length is counted.
 pub const COUNTED_BYTES: u64 = 1 << 28;
 
-/// Time after which a count is given up: the text is a stream then.
+/// Time after which a count is given up.
 pub const COUNTED_TIME: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// Bytes of the marks that a mounted file keeps for texts that were counted: those of two texts
@@ -657,7 +656,8 @@ pub const OPEN_MOUNTED_BYTES: u64 = 16 << 20;
 /// take more. Other requests in such files wait.
 pub const HEAVY_AT_WORK: u64 = 32 << 20;
 
-/// Bytes of an ASDF value as JSON up to which its size is told; a longer text is a stream.
+/// Bytes of an ASDF value as JSON up to which its text is kept; a longer one is counted, and written
+/// while it is read.
 pub const ASDF_JSON_SIZED: usize = 8 << 20;
 
 /// Bytes of an ASDF value as JSON. Aliases of long keys make it longer than the tree.

@@ -17,8 +17,8 @@ use crate::error::Result;
 
 /// The content of one open file.
 pub(crate) trait View: Send + Sync {
-    /// Bytes of the whole content, `None` where only its end tells.
-    fn length(&self) -> Option<u64>;
+    /// Bytes of the whole content.
+    fn length(&self) -> u64;
 
     /// Bytes of memory that it holds for itself alone; each read may change that.
     fn own_bytes(&self) -> u64 {
@@ -29,6 +29,11 @@ pub(crate) trait View: Send + Sync {
     /// at.
     fn chunk_values(&self) -> u64 {
         0
+    }
+
+    /// Whether it tells of the mount as it was when it was opened: the next open has another text.
+    fn is_of_the_moment(&self) -> bool {
+        false
     }
 
     /// Lets go of what reads have left, which can be made again.
@@ -66,17 +71,14 @@ pub(crate) trait View: Send + Sync {
     /// # Errors
     /// Fails if what tells holes from data cannot be read.
     fn data_at(&self, offset: u64) -> Result<Option<u64>> {
-        Ok(self
-            .length()
-            .is_none_or(|length| offset < length)
-            .then_some(offset))
+        Ok((offset < self.length()).then_some(offset))
     }
 
     /// The first byte at or after `offset` that begins a hole; the length where there is none.
     ///
     /// # Errors
     /// Fails if what tells holes from data cannot be read.
-    fn hole_at(&self, offset: u64) -> Result<u64> {
-        Ok(self.length().unwrap_or(offset))
+    fn hole_at(&self, _offset: u64) -> Result<u64> {
+        Ok(self.length())
     }
 }

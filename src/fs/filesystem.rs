@@ -213,11 +213,12 @@ impl Filesystem {
             Some(document) => document,
             None => self.document_of(&file, (ino, &inode), cancel)?,
         };
-        let caching = match document.view.length() {
-            _ if document.file.is_growing() => Caching::Never,
-            None => Caching::Never,
-            Some(_) if file.is_settled() => Caching::Lasting,
-            Some(_) => Caching::WhileOpen,
+        let caching = if document.file.is_growing() || document.view.is_of_the_moment() {
+            Caching::Never
+        } else if file.is_settled() {
+            Caching::Lasting
+        } else {
+            Caching::WhileOpen
         };
         let pinned = self.mount.pins.pin(ino, &inode, document);
         let open = Open::file(ino, pinned)?;
@@ -559,7 +560,7 @@ impl Requests for Filesystem {
         let open = self.opened(handle, cancel)?;
         let view = self.file(&open)?;
         let none = || refusal(Errno::ENXIO, "seek");
-        if view.length().is_some_and(|length| offset >= length) {
+        if offset >= view.length() {
             return Err(none());
         }
         match whence {

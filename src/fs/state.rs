@@ -1,5 +1,5 @@
 //! What is kept of a mounted file: numbers and names of inodes, what is open, how far a listing has
-//! come, the lengths of texts, what was found to be damaged or missing.
+//! come, the lengths of texts, texts of the moment, what was found to be damaged or missing.
 
 pub(super) mod counts;
 pub(super) mod errors;
@@ -9,4 +9,5 @@ pub(super) mod inode;
 pub(super) mod inodes;
 pub(super) mod lacks;
 pub(super) mod listing;
+pub(super) mod moments;
 pub(super) mod pins;

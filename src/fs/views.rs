@@ -27,7 +27,7 @@ use crate::fs::nodes::blocks::Blocks;
 use crate::fs::nodes::indexed::{self, Show};
 use crate::fs::nodes::node::{FsNode, Target};
 use crate::fs::nodes::other_nodes::OtherFilesDirectory;
-use crate::fs::nodes::status::{ErrorList, Metrics, Status};
+use crate::fs::nodes::status::{ERRORS, METRICS, STATUS};
 use crate::fs::nodes::tree_text::TreeText;
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::state::inode::{self, Inode, NodeType, Tree};
@@ -60,19 +60,19 @@ static ABOVE: &[Single] = &[
     Single {
         name: b"status",
         number: inode::STATUS,
-        node: &Status,
+        node: &STATUS,
         is_there: |mount, _| mount.options.views,
     },
     Single {
         name: b"errors",
         number: inode::ERRORS,
-        node: &ErrorList,
+        node: &ERRORS,
         is_there: |mount, _| mount.options.views,
     },
     Single {
         name: b"metrics",
         number: inode::METRICS,
-        node: &Metrics,
+        node: &METRICS,
         is_there: |mount, _| mount.options.views,
     },
 ];

@@ -214,21 +214,20 @@ fn content(tree: &Filesystem, found: Entry) -> Result<Vec<u8>> {
     let Opened {
         handle, caching, ..
     } = tree.open_file(ino)?;
-    let is_stream = caching == Caching::Never;
+    let is_of_the_moment = caching == Caching::Never;
     let mut content = Vec::new();
     loop {
         let piece = tree.read(handle, content.len() as u64, PIECE)?;
         content.extend_from_slice(&piece);
-        // A stream that fails gives what it had; the next read says why.
-        if piece.len() < if is_stream { 1 } else { PIECE } {
+        if piece.len() < PIECE {
             break;
         }
     }
     tree.release(handle);
     // A kernel shows no more than the size that it was told.
     let size = told.attributes.size;
-    assert!(is_stream || !told.cacheable || size == content.len() as u64);
-    if !is_stream {
+    assert!(is_of_the_moment || !told.cacheable || size == content.len() as u64);
+    if !is_of_the_moment {
         content.truncate(usize::try_from(size).expect("a size"));
     }
     Ok(content)

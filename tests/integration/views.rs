@@ -1,11 +1,13 @@
 //! What stands beneath `.h5fs`, and parts of datasets by selector, compared with what h5py and
 //! NumPy make of the same file.
 
+use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::harness::{LONG, Mount, run, script};
+use crate::harness::{LONG, Mount, fixture, run, script, tree};
 
 /// Runs one of the script's commands, which ends with a traceback where something differs.
 #[track_caller]
@@ -50,4 +52,36 @@ fn noviews_leaves_the_data_alone() {
     let (_directory, file) = written();
     let mount = Mount::with(&file, &["-o", "noviews"]);
     views("absent", &[&file, &mount.path]);
+}
+
+/// What `rsync`, `tar`, `http.server` and DuckDB go by: a file is as long as `stat` says, at any time.
+#[test]
+fn every_file_is_as_long_as_stat_says() {
+    for name in [
+        "chunk-indices.latest.h5",
+        "text-values.latest.h5",
+        "virtual.latest.h5",
+    ] {
+        let mount = Mount::new(&fixture(name));
+        let files = tree(&mount.at(".h5fs"))
+            .into_iter()
+            .filter(|path| path.is_file());
+        let mut documents = 0;
+        for path in files {
+            let told = fs::metadata(&path).expect("a size").len();
+            // What cannot be read has no bytes.
+            let content = fs::read(&path).unwrap_or_default();
+            assert_eq!(told, content.len() as u64, "{}", path.display());
+            documents += u32::from(path.extension().is_some_and(|suffix| suffix == "yaml"));
+        }
+        assert!(documents > 1, "{name}");
+        for name in ["ndl.yaml", "tree.json", "status", "metrics"] {
+            let path = mount.at(".h5fs").join(name);
+            let mut open = fs::File::open(&path).expect("a document");
+            let told = open.metadata().expect("its size").len();
+            let mut content = Vec::new();
+            open.read_to_end(&mut content).expect("its text");
+            assert!(told > 0 && told == content.len() as u64, "{name}");
+        }
+    }
 }

@@ -57,6 +57,7 @@ use crate::fs::stat::{Entry, Kind};
 use crate::fs::state::errors::Errors;
 use crate::fs::state::handle::{Caching, Handle, Handles, Openable, Opened};
 use crate::fs::state::inode::ROOT;
+use crate::fs::state::moments::Moments;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::directory::{Directory, Names};
@@ -124,6 +125,7 @@ pub struct Archive {
     inner: Inner,
     members: Members,
     handles: Handles<Open>,
+    moments: Moments,
     /// The paths whose last failure is in the log.
     logged: Mutex<LruCache<PathBuf, String>>,
     /// Of all files.
@@ -208,6 +210,7 @@ impl Archive {
             entries: Entries::default(),
             inner: Inner::default(),
             handles: Handles::default(),
+            moments: Moments::default(),
             logged: Mutex::new(LruCache::sparse(LOGGED)),
             errors,
             ordinary: OrdinaryFiles::default(),

@@ -15,7 +15,7 @@ use crate::fs::forest::indexes::FileIndex;
 use crate::fs::forest::watch::Watch;
 use crate::fs::name;
 use crate::fs::stat::Origin;
-use crate::fs::state::counts::{self, CountedText, Counts};
+use crate::fs::state::counts::{Counted, CountedText, Counts};
 use crate::fs::state::inode::{SOURCE, Tree};
 use crate::limits;
 use crate::memory::cancel::{CancelToken, Canceller};
@@ -35,7 +35,6 @@ use crate::view::elements::padded::{Lengths, Padded};
 use crate::view::elements::part::Part;
 use crate::view::elements::raw::Raw;
 use crate::view::table::Convention;
-use crate::view::texts::counted::{Count, Units};
 use crate::view::texts::text::Text;
 use crate::wire::to_u64;
 
@@ -486,20 +485,20 @@ impl FileState {
         text.opened(&self.engine)
     }
 
-    /// The count of `text`, made unless it is still kept; `None` where it is too long to be counted.
-    /// Of a file that grows none is kept.
+    /// The count of `text`, made by `count` unless it is still kept; `None` where it is too long to
+    /// be counted. Of a file that grows none is kept.
     ///
     /// # Errors
-    /// Fails if a unit cannot be written.
+    /// Fails with the errors of `count`.
     pub(in crate::fs) fn count(
         &self,
         text: CountedText,
-        units: &dyn Units,
-    ) -> Result<Option<Arc<Count>>> {
+        count: impl FnOnce() -> Counted,
+    ) -> Counted {
         if self.is_growing() {
-            counts::count(units, &self.engine, &self.effort)
+            count()
         } else {
-            self.counts.of(text, units, &self.engine, &self.effort)
+            self.counts.of(text, &self.effort.cancel(), count)
         }
     }
 

@@ -25,6 +25,7 @@ use crate::fs::state::handle::{Handles, Open};
 use crate::fs::state::inode::{self, Inode};
 use crate::fs::state::inodes::Inodes;
 use crate::fs::state::listing::{Listable, Listing};
+use crate::fs::state::moments::Moments;
 use crate::fs::state::pins::Pins;
 use crate::fs::views::trees;
 use crate::memory::lock::lock;
@@ -72,6 +73,7 @@ pub(in crate::fs) struct Mount {
     engine: Option<Arc<Engine>>,
     pub(in crate::fs) others: OtherFiles,
     pub(in crate::fs) pins: Pins,
+    pub(in crate::fs) moments: Moments,
     pub(in crate::fs) handles: Handles<Open>,
     pub(in crate::fs) faults: Faults,
     pub(in crate::fs) errors: Errors,
@@ -146,6 +148,7 @@ impl Mount {
             engine,
             others,
             pins: Pins::default(),
+            moments: Moments::default(),
             handles: Handles::default(),
             faults: Faults::default(),
             errors,

@@ -94,10 +94,10 @@ impl<'a> Target<'a> {
     /// Fails if that cannot be found out now.
     pub(in crate::fs) fn pinned(&self) -> Result<Option<Entry>> {
         let document = self.mount.pins.fixed(self.ino, self.file, self.inode)?;
-        let Some(length) = document.and_then(|document| document.view.length()) else {
+        let Some(document) = document else {
             return Ok(None);
         };
-        let entry = self.sized(length).kept_if(false);
+        let entry = self.sized(document.view.length()).kept_if(false);
         let node = if_lasting(self.file.container.node(self.inode.node))?;
         Ok(Some(node.map_or(entry, |node| entry.modified_as(&node))))
     }

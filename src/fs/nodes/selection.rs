@@ -47,7 +47,7 @@ pub(in crate::fs) type Found = (Box<dyn View>, Arc<Node>);
 pub(in crate::fs) fn stat(target: &Target<'_>, found: Result<Found>) -> Result<Entry> {
     // Opening it will tell why it cannot be read. If it may be read then, no size is made up.
     let found = if_lasting(found)?;
-    let length = found.as_ref().and_then(|(view, _)| view.length());
+    let length = found.as_ref().map(|(view, _)| view.length());
     Ok(target.sized(length.unwrap_or(0)).kept_if(found.is_some()))
 }
 
@@ -82,7 +82,7 @@ pub(in crate::fs) fn enter(directory: &Target<'_>, shown: &[u8]) -> Result<Entry
             Err(Error::NotFound) => {}
             view => {
                 let suffix = &shown[name.len()..];
-                let length = view?.length().unwrap_or(0);
+                let length = view?.length();
                 return enter_part(mount, tree, &place, &[selector, suffix].concat(), length);
             }
         }

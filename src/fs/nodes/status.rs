@@ -5,48 +5,37 @@ use std::sync::atomic::Ordering;
 use crate::array::Statistics;
 use crate::error::Result;
 use crate::fs::nodes::node::{FsNode, Target};
-use crate::fs::stat::Kind;
+use crate::fs::stat::{Entry, Kind};
 use crate::source::remote::message::Counters;
 use crate::view::View;
-use crate::view::texts::text::Text;
 use crate::wire::to_u64;
 
-/// The status, one fact a line, as a regular file.
-pub(in crate::fs) struct Status;
+/// A text that tells how the mount is now, as a regular file.
+pub(in crate::fs) struct Told(fn(&Target<'_>) -> Vec<u8>);
 
-/// The figures of the status in the text format of Prometheus, as a regular file.
-pub(in crate::fs) struct Metrics;
+/// The status, one fact a line.
+pub(in crate::fs) const STATUS: Told = Told(status);
 
-/// What could not be read, as a regular file.
-pub(in crate::fs) struct ErrorList;
+/// The figures of the status in the text format of Prometheus.
+pub(in crate::fs) const METRICS: Told = Told(|target| metrics_of(&figures(target)));
 
-impl FsNode for ErrorList {
+/// What could not be read.
+pub(in crate::fs) const ERRORS: Told = Told(|target| target.mount.errors.text());
+
+impl FsNode for Told {
     fn kind(&self) -> Kind {
         Kind::File
     }
 
-    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
-        Ok(Box::new(Text::streamed(target.mount.errors.text())))
-    }
-}
-
-impl FsNode for Status {
-    fn kind(&self) -> Kind {
-        Kind::File
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        let moments = &target.mount.moments;
+        let text = moments.seen(target.ino, || (self.0)(target));
+        Ok(target.sized(text.length()).kept_if(false))
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
-        Ok(Box::new(Text::streamed(status(target))))
-    }
-}
-
-impl FsNode for Metrics {
-    fn kind(&self) -> Kind {
-        Kind::File
-    }
-
-    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
-        Ok(Box::new(Text::streamed(metrics_of(&figures(target)))))
+        let moments = &target.mount.moments;
+        Ok(Box::new(moments.opened(target.ino, || (self.0)(target))))
     }
 }
 

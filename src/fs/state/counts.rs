@@ -6,11 +6,13 @@ use crate::array::Engine;
 use crate::error::Result;
 use crate::fs::state::inode::Tree;
 use crate::limits;
+use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
 use crate::model::NodeId;
 use crate::view::texts::counted::{Count, Units};
+use crate::view::texts::streamed::ResumableText;
 
 /// A text that is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -23,7 +25,7 @@ pub(in crate::fs) struct CountedText {
 }
 
 /// A count, or why there is none; inside `None`, the text is too long to be counted.
-type Counted = Result<Option<Arc<Count>>>;
+pub(in crate::fs) type Counted = Result<Option<Arc<Count>>>;
 
 /// The count of a text, once it is made. A call that comes meanwhile waits.
 type CountOnce = Arc<Mutex<Option<Counted>>>;
@@ -38,24 +40,24 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// The count of `text`, made unless it is still kept. What is wrong with a unit is kept, too,
-    /// unless it may be right the next time.
+    /// The count of `text`, made by `count` unless it is still kept. What is wrong with the text is
+    /// kept, too, unless it may be right the next time. `cancel` ends the wait for another call that
+    /// counts.
     ///
     /// # Errors
-    /// Fails if a unit cannot be written.
+    /// Fails with the errors of `count`.
     pub(in crate::fs) fn of(
         &self,
         text: CountedText,
-        units: &dyn Units,
-        engine: &Engine,
-        effort: &Effort,
+        cancel: &CancelToken,
+        count: impl FnOnce() -> Counted,
     ) -> Counted {
         let once = self.once(&text);
-        let mut known = effort.cancel().lock(&once)?;
+        let mut known = cancel.lock(&once)?;
         if let Some(counted) = &*known {
             return counted.clone();
         }
-        let counted = count(units, engine, effort);
+        let counted = count();
         let weight = match &counted {
             Ok(count) => count.as_ref().map_or(0, |count| count.weight()),
             Err(error) if error.is_passing() => return counted,
@@ -82,11 +84,20 @@ impl Counts {
 /// # Errors
 /// Fails if a unit cannot be written; [`Error::unwanted`](crate::error::Error::unwanted) where the
 /// request that `effort` is granted to is to end.
-pub(in crate::fs) fn count(units: &dyn Units, engine: &Engine, effort: &Effort) -> Counted {
+pub(in crate::fs) fn count_units(units: &dyn Units, engine: &Engine, effort: &Effort) -> Counted {
     if units.even().is_none() && units.values() > limits::QUICK_VALUES {
         effort.cancel().begin_heavy()?;
     }
     let count = Count::of(units, engine, effort)?;
+    Ok(count.map(Arc::new))
+}
+
+/// Counts a text that is written from front to back.
+///
+/// # Errors
+/// Fails as [`count_units`] does.
+pub(in crate::fs) fn count_parts(text: &impl ResumableText, effort: &Effort) -> Counted {
+    let count = Count::of_parts(text, effort, || effort.cancel().begin_heavy())?;
     Ok(count.map(Arc::new))
 }
 
@@ -124,10 +135,11 @@ mod tests {
             selected: (*b"").into(),
         };
         let times = 0..3;
+        let effort = Effort::default();
+        let count_line = || count_units(&line, &engine, &effort);
         let count = |_| {
-            counts
-                .of(text.clone(), &line, &engine, &Effort::default())
-                .is_ok()
+            let counted = counts.of(text.clone(), &effort.cancel(), count_line);
+            counted.is_ok()
         };
         let found = times.map(count).collect();
         (found, line.0.into_inner())

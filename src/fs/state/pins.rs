@@ -69,7 +69,7 @@ impl Document {
     fn is_pinned(&self, inode: &Inode) -> bool {
         // The directory of views has files that tell of the mount.
         let is_of_file = inode.node_type != NodeType::Single;
-        self.file.is_growing() && is_of_file && self.view.length().is_some()
+        self.file.is_growing() && is_of_file
     }
 }
 

@@ -70,7 +70,7 @@ pub(in crate::fs) fn shown(group: &ViewGroup<'_>, name: &[u8]) -> ViewEntry {
 }
 
 fn described(target: &Target<'_>, text: Option<&Text>) -> Entry {
-    let length = text.and_then(View::length);
+    let length = text.map(View::length);
     target.sized(length.unwrap_or(0)).kept_if(text.is_some())
 }
 

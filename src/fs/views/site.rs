@@ -249,7 +249,7 @@ impl Site for PageSite<'_> {
                             url,
                             bytes: match size {
                                 Size::Exact(bytes) => Some(bytes),
-                                Size::Streamed | Size::Counted => None,
+                                Size::Counted => None,
                             },
                         }),
                 );

@@ -9,7 +9,7 @@ use crate::fs::nodes::indexed::{self, Plain};
 use crate::fs::nodes::node::{FsNode, Target};
 use crate::fs::nodes::object;
 use crate::fs::stat::{Entry, Kind};
-use crate::fs::state::counts::CountedText;
+use crate::fs::state::counts::{CountedText, count_units};
 use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::listing::{Listing, Visit};
 use crate::fs::views::store_chunks::ChunkNames;
@@ -79,7 +79,7 @@ impl FsNode for StoreFile {
         let length = match length {
             Some(length) => Some(length),
             // Opening it will tell why it cannot be read.
-            None => if_lasting(self.open(target))?.and_then(|view| view.length()),
+            None => if_lasting(self.open(target))?.map(|view| view.length()),
         };
         let entry = target.sized(length.unwrap_or(0)).modified_as(&node);
         Ok(entry.kept_if(length.is_some() && !node.is_partial()))
@@ -253,9 +253,10 @@ fn counted(target: &Target<'_>, texts: Texts) -> Result<Box<dyn View>> {
         node: target.inode.node,
         selected: target.inode.name.clone(),
     };
-    let count = target.file.count(text, &texts)?;
+    let file = target.file;
+    let count = file.count(text, || count_units(&texts, &file.engine, &file.effort))?;
     match count {
-        Some(count) => Ok(Box::new(Counted::of(texts, Some(count)))),
+        Some(count) => Ok(Box::new(Counted::of(texts, count))),
         None => Err(Error::limit(
             "values of texts in a chunk",
             limits::COUNTED_VALUES,

@@ -12,10 +12,9 @@
 //!    show it.
 //!
 //! That is all: directories, links, names, lookup, `stat`, listings and handles are the same in all
-//! trees. The content of a file is a [`View`](crate::view::View). A view of more than a few
-//! lines gets a file in `src/view`, where it is tested without a tree. A file whose length is not
-//! known before it is read has the size `Size::Streamed`; a text that is counted
-//! (`Subject::counted`) has the size `Size::Counted`.
+//! trees. The content of a file is a [`View`](crate::view::View). A view of more than a few lines
+//! gets a file in `src/view`, where it is tested without a tree. A text that is counted
+//! (`Subject::counted`, `Subject::document`) has the size `Size::Counted`.
 
 mod assembled;
 mod attrs;

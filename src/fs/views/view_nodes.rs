@@ -100,10 +100,9 @@ impl FsNode for ViewFile {
         let node = form.node(target.file, target.inode.node)?;
         let (size, is_known) = match form.size(target.file, &node)? {
             Some(Size::Exact(length)) => (length, true),
-            Some(Size::Streamed) => (0, true),
             // Opening it will tell why it cannot be read.
             Some(Size::Counted) => match if_lasting(self.open(target))? {
-                Some(view) => (view.length().unwrap_or(0), true),
+                Some(view) => (view.length(), true),
                 None => (0, false),
             },
             None => (0, false),

@@ -2,13 +2,12 @@
 
 use super::*;
 use crate::array::Engine;
-use crate::memory::effort::Effort;
 use crate::model::Datatype;
 use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
 use crate::model::value::tests::{Heap, int, member, type_of};
 use crate::view::View;
 use crate::view::elements::Elements;
-use crate::view::texts::counted::{Count, Counted};
+use crate::view::texts::counted::Counted;
 use crate::view::texts::text::Text;
 
 fn table(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> Table {
@@ -29,14 +28,9 @@ fn table(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> Table {
     table.unwrap().unwrap()
 }
 
-fn counted(table: Table) -> Counted<Table> {
-    let count = Count::of(&table, &Engine::new(0, 2), &Effort::default()).unwrap();
-    Counted::of(table, count.map(Arc::new))
-}
-
 fn csv(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> String {
-    let view = counted(table(datatype, dims, bytes));
-    let length = usize::try_from(view.length().unwrap()).unwrap();
+    let view = Counted::of_units(table(datatype, dims, bytes));
+    let length = usize::try_from(view.length()).unwrap();
     let text = view.read_at(0, length + 9).unwrap().to_vec();
     assert_eq!(text.len(), length);
     String::from_utf8(text).unwrap()
@@ -131,17 +125,13 @@ fn any_part_is_that_of_the_whole() {
     let record = type_of(3, Class::Compound(members));
     let bytes = [1, 0, 9, 0xFF, 0xFF, 9, 0, 1, 9];
     let table = || table(&record, Some(&[3, 1]), &bytes);
-    for (view, whole) in [
-        (counted(table()), "name,b\n0,1\n-1,-1\n1,256\n"),
-        (Counted::of(table(), None), "name,b\n0,1\n-1,-1\n1,256\n"),
-    ] {
-        for start in 0..whole.len() + 2 {
-            for length in 0..whole.len() {
-                let part = view.read_at(start as u64, length).unwrap();
-                let from = start.min(whole.len());
-                let to = (start + length).min(whole.len());
-                assert_eq!(&part[..], &whole.as_bytes()[from..to], "{start} {length}");
-            }
+    let (view, whole) = (Counted::of_units(table()), "name,b\n0,1\n-1,-1\n1,256\n");
+    for start in 0..whole.len() + 2 {
+        for length in 0..whole.len() {
+            let part = view.read_at(start as u64, length).unwrap();
+            let from = start.min(whole.len());
+            let to = (start + length).min(whole.len());
+            assert_eq!(&part[..], &whole.as_bytes()[from..to], "{start} {length}");
         }
     }
     let mut even = table();

@@ -36,8 +36,8 @@ pub(crate) struct Converted<C> {
 }
 
 impl<C: Conversion> View for Converted<C> {
-    fn length(&self) -> Option<u64> {
-        Some(self.count.saturating_mul(self.size))
+    fn length(&self) -> u64 {
+        self.count.saturating_mul(self.size)
     }
 
     fn chunk_values(&self) -> u64 {
@@ -89,8 +89,8 @@ mod tests {
     struct Chunks;
 
     impl View for Chunks {
-        fn length(&self) -> Option<u64> {
-            Some(4)
+        fn length(&self) -> u64 {
+            4
         }
 
         fn chunk_values(&self) -> u64 {

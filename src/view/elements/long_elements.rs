@@ -1,7 +1,7 @@
 //! Elements whose bytes, or whose text, are long: few are written at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::array::{Engine, HeldMemory};
 use crate::error::{Error, Result};
@@ -80,6 +80,8 @@ pub(in crate::view) struct Pace {
 impl Pace {
     /// Elements between two looks at the clock.
     const LOOK: u32 = 16;
+    /// Time after which the writing is left for a moment, to look whether it is still wanted.
+    const LONG: Duration = Duration::from_millis(250);
 
     pub(in crate::view) fn new() -> Self {
         Pace {
@@ -91,6 +93,6 @@ impl Pace {
     /// Passes an element; whether those until now have taken long.
     pub(in crate::view) fn is_slow(&mut self) -> bool {
         self.elements += 1;
-        self.elements.is_multiple_of(Self::LOOK) && self.started.elapsed() > limits::STREAM_TIME
+        self.elements.is_multiple_of(Self::LOOK) && self.started.elapsed() > Self::LONG
     }
 }

@@ -41,8 +41,8 @@ pub(crate) fn chunk_values(array: &Array) -> u64 {
 }
 
 impl View for Raw {
-    fn length(&self) -> Option<u64> {
-        Some(self.reader.length())
+    fn length(&self) -> u64 {
+        self.reader.length()
     }
 
     fn chunk_values(&self) -> u64 {

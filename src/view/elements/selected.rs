@@ -199,8 +199,8 @@ impl StoredElements for Selected {
 }
 
 impl View for Selected {
-    fn length(&self) -> Option<u64> {
-        Some(self.length)
+    fn length(&self) -> u64 {
+        self.length
     }
 
     fn chunk_values(&self) -> u64 {

@@ -46,8 +46,8 @@ impl Content {
 }
 
 impl View for Content {
-    fn length(&self) -> Option<u64> {
-        Some(self.length)
+    fn length(&self) -> u64 {
+        self.length
     }
 
     fn own_bytes(&self) -> u64 {
@@ -85,8 +85,8 @@ impl Offsets {
 }
 
 impl View for Offsets {
-    fn length(&self) -> Option<u64> {
-        Some(Self::size(&self.array))
+    fn length(&self) -> u64 {
+        Self::size(&self.array)
     }
 
     fn own_bytes(&self) -> u64 {

@@ -78,8 +78,8 @@ pub(crate) fn length(head: u64, bytes: u64, block: u64) -> Result<u64> {
 }
 
 impl View for Framed {
-    fn length(&self) -> Option<u64> {
-        Some(self.length)
+    fn length(&self) -> u64 {
+        self.length
     }
 
     fn own_bytes(&self) -> u64 {
@@ -134,7 +134,7 @@ mod tests {
         let content = Box::new(Text::new(b"elements".to_vec()));
         let framed = Framed::new(b"head".to_vec(), content, 8, 8).unwrap();
         let whole = b"headelements\0\0\0\0";
-        assert_eq!(framed.length(), Some(16));
+        assert_eq!(framed.length(), 16);
         for start in 0..=17 {
             for length in 0..=17 {
                 let read = framed.read_at(start, length).unwrap();

@@ -468,7 +468,7 @@ mod tests {
             content: Box::new(Text::new(bytes.to_vec())),
         };
         let file = file(elements).unwrap().unwrap();
-        let length = usize::try_from(file.length().unwrap()).unwrap();
+        let length = usize::try_from(file.length()).unwrap();
         let whole = file.read_at(0, length + 1).unwrap().to_vec();
         assert_eq!(whole.len(), length);
         for start in [0, 1, 7, 9, 200, 4095] {

@@ -2,8 +2,7 @@
 //!
 //! Where that takes no longer than about a second, its bytes are counted once: several threads
 //! write all units, and keep how many bytes they were and, every some kilobytes, where a unit
-//! begins. A read then begins at the last such mark before its offset. A text that is too long to
-//! be counted is written from front to back, as a stream.
+//! begins. A read then begins at the last such mark before its offset.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -85,6 +84,8 @@ pub(crate) struct Count {
 #[derive(Debug)]
 enum Places {
     Even(Even),
+    /// Only that of the first is known.
+    FirstAlone,
     /// Numbers of some units, by the place at which the unit begins.
     Marked(Marks<u64>),
 }
@@ -92,10 +93,10 @@ enum Places {
 /// An open file with the text of units.
 pub(crate) type Counted<U> = Streamed<UnitText<U>>;
 
-/// The text of units, counted or not.
+/// The text of units.
 pub(crate) struct UnitText<U> {
     units: U,
-    count: Option<Arc<Count>>,
+    count: Arc<Count>,
 }
 
 /// Bytes between two marks, at least.
@@ -115,6 +116,43 @@ impl Count {
     /// Fails if a unit cannot be written.
     pub(crate) fn of(units: &dyn Units, engine: &Engine, effort: &Effort) -> Result<Option<Self>> {
         Self::since(Instant::now(), units, engine, effort)
+    }
+
+    /// Counts a text that can only be written from front to back, whose metadata `effort` pays for;
+    /// `None` where that takes too long. `begin_heavy` is called once it is known not to be short.
+    ///
+    /// # Errors
+    /// Fails if a part of the text cannot be written, or with the error of `begin_heavy`.
+    pub(crate) fn of_parts<T: ResumableText>(
+        text: &T,
+        effort: &Effort,
+        mut begin_heavy: impl FnMut() -> Result<()>,
+    ) -> Result<Option<Self>> {
+        let (started, mut place) = (Instant::now(), text.begin());
+        let (mut bytes, mut part) = (0, Vec::new());
+        let mut is_short = true;
+        loop {
+            effort.renew();
+            effort.cancel().go_on()?;
+            part.clear();
+            let is_more = text.write_on(&mut place, STRETCH, &mut part)?;
+            bytes += to_u64(part.len());
+            if !is_more {
+                let places = Places::FirstAlone;
+                return Ok(Some(Count { bytes, places }));
+            }
+            if bytes > limits::COUNTED_BYTES || started.elapsed() > limits::COUNTED_TIME {
+                return Ok(None);
+            }
+            if std::mem::take(&mut is_short) {
+                begin_heavy()?;
+            }
+        }
+    }
+
+    /// Bytes of the text.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The same, with a count that was begun at `started`.
@@ -169,6 +207,7 @@ impl Count {
     /// The unit at or before `offset` from which the text can be written, and where it begins.
     fn near(&self, offset: u64) -> Option<(u64, u64)> {
         match &self.places {
+            Places::FirstAlone => None,
             Places::Marked(marks) => {
                 let (start, unit) = marks.before(offset)?;
                 Some((*unit, start))
@@ -183,7 +222,7 @@ impl Count {
     /// Bytes of memory that it takes.
     pub(crate) fn weight(&self) -> u64 {
         match &self.places {
-            Places::Even(_) => 0,
+            Places::Even(_) | Places::FirstAlone => 0,
             Places::Marked(marks) => marks.weight(),
         }
     }
@@ -293,10 +332,31 @@ impl Found {
     }
 }
 
+#[cfg(test)]
+impl<T: ResumableText> Streamed<T> {
+    /// A file that shows `text`, counted here.
+    pub(crate) fn of_parts(text: T) -> Self {
+        let count = Count::of_parts(&text, &Effort::default(), || Ok(()));
+        let length = count.expect("a text").expect("a short one").bytes;
+        Streamed::new(text, length)
+    }
+}
+
+#[cfg(test)]
 impl<U: Units> Counted<U> {
-    /// A file with the text of `units`, which were counted, or cannot be.
-    pub(crate) fn of(units: U, count: Option<Arc<Count>>) -> Self {
-        Streamed::new(UnitText { units, count })
+    /// A file with the text of `units`, counted here.
+    pub(crate) fn of_units(units: U) -> Self {
+        let count = Count::of(&units, &Engine::new(0, 2), &Effort::default());
+        let count = count.expect("a text").expect("a short one");
+        Self::of(units, Arc::new(count))
+    }
+}
+
+impl<U: Units> Counted<U> {
+    /// A file with the text of `units`, which were counted.
+    pub(crate) fn of(units: U, count: Arc<Count>) -> Self {
+        let length = count.bytes;
+        Streamed::new(UnitText { units, count }, length)
     }
 }
 
@@ -308,52 +368,20 @@ impl<U: Units> ResumableText for UnitText<U> {
         0
     }
 
-    fn length(&self) -> Option<u64> {
-        self.count.as_ref().map(|count| count.bytes)
-    }
-
     fn near(&self, offset: u64) -> Option<(u64, u64)> {
-        self.count.as_ref()?.near(offset)
+        self.count.near(offset)
     }
 
     fn write_on(&self, place: &mut u64, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
         let count = self.units.count();
-        let started = Instant::now();
         while *place < count && out.len() < enough {
-            if started.elapsed() > limits::STREAM_TIME && !out.is_empty() {
-                break;
-            }
-            *place = write_some(&self.units, *place..count, enough, out)?;
+            *place = self.units.write(*place..count, enough, out)?;
         }
         Ok(*place < count)
     }
 
     fn own_bytes(&self) -> u64 {
         self.units.own_bytes()
-    }
-}
-
-/// As [`Units::write`], but where that fails, it is tried with fewer units, so that all that stands
-/// before the one with the error is written.
-fn write_some(
-    units: &impl Units,
-    all: Range<u64>,
-    enough: usize,
-    out: &mut Vec<u8>,
-) -> Result<u64> {
-    let before = out.len();
-    let mut tried = all.clone();
-    loop {
-        let error = match units.write(tried.clone(), enough, out) {
-            Ok(next) => return Ok(next),
-            Err(error) => error,
-        };
-        out.truncate(before);
-        let half = (tried.end - tried.start).min(SHARE) / 2;
-        if half == 0 {
-            return Err(error);
-        }
-        tried.end = tried.start + half;
     }
 }
 

@@ -262,24 +262,18 @@ mod tests {
     use crate::view::texts::counted::Counted;
     use crate::view::texts::text::Text;
 
-    fn view(
-        datatype: &Datatype,
-        dims: Option<&[u64]>,
-        bytes: &[u8],
-        engine: Arc<Engine>,
-    ) -> Counted<Json> {
+    fn units(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8], engine: Arc<Engine>) -> Json {
         let elements = Elements {
             datatype: datatype.clone(),
             dims: dims.map(<[u64]>::to_vec),
             content: Box::new(Text::new(bytes.to_vec())),
         };
         let heap = Heap(vec![vec![7, 8]]);
-        let json = Json::new(elements, engine, Arc::new(heap), Arc::new(|_| Ok(None)));
-        Counted::of(json.unwrap(), None)
+        Json::new(elements, engine, Arc::new(heap), Arc::new(|_| Ok(None))).unwrap()
     }
 
     fn json(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> String {
-        let view = view(datatype, dims, bytes, Engine::new(0, 1));
+        let view = Counted::of_units(units(datatype, dims, bytes, Engine::new(0, 1)));
         let mut text = Vec::new();
         // A byte at a time stops behind each element.
         for at in 0..1000 {
@@ -346,7 +340,9 @@ mod tests {
         let text = |size: usize| {
             let class = Class::Compound(vec![member("v", 0, int(1))]);
             let record = type_of(u32::try_from(size).unwrap(), class);
-            view(&record, Some(&[]), &vec![5; size], Arc::clone(&engine)).read_at(0, 100)
+            let mut text = Vec::new();
+            let json = units(&record, Some(&[]), &vec![5; size], Arc::clone(&engine));
+            json.write(0..1, 100, &mut text).map(|_| text)
         };
         let short = text(limits::UNCOUNTED_ELEMENT).unwrap();
         assert_eq!(&*short, b"{\"v\": 5}\n");

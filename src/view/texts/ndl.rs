@@ -15,7 +15,7 @@
 //! | soft, external and user-defined links, ASDF aliases and references | comments |
 //! | committed datatypes | comments |
 //! | damaged parts | a comment with the reason; `value: null` |
-//! | parts that cannot be read now | the same, and an error at the end |
+//! | parts that cannot be read now | an error; in what a command prints, the same comment |
 //! | a value over the limits | none; of an attribute, which must have one, `null`; a comment |
 //! | ASDF scalar | attribute of its group; a number, a boolean, null, or text |
 //! | ASDF sequence | group with members `0`, `1`, … |
@@ -73,18 +73,14 @@ impl ResumableText for Description {
     /// `NotFound` for what the language has no entity for (a committed datatype, a scalar of ASDF);
     /// `Limit` for too many objects; fails if the object cannot be read.
     fn write_on(&self, progress: &mut Progress, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
-        let mut unread = progress.unread.take();
+        let mut unread = None;
         let mut damaged = |_: &[u8], error: &Error| {
             if error.is_passing() {
                 unread.get_or_insert_with(|| error.clone());
             }
         };
         let written = self.write_part(progress, enough, out, &mut damaged);
-        progress.unread.clone_from(&unread);
-        match (written, unread) {
-            (Ok(false), Some(error)) => Err(error),
-            (written, _) => written,
-        }
+        unread.map_or(written, Err)
     }
 
     fn own_bytes(&self) -> u64 {

@@ -7,11 +7,9 @@
 //! begin anew, or at the nearest place that the text knows.
 
 use std::sync::{Mutex, MutexGuard};
-use std::time::Instant;
 
 use crate::array::{Bytes, CancelToken};
 use crate::error::{Error, Result};
-use crate::limits;
 use crate::view::View;
 use crate::wire::{to_u64, to_usize};
 
@@ -24,11 +22,6 @@ pub(crate) trait ResumableText: Send + Sync {
     /// The place before the first part.
     fn begin(&self) -> Self::Progress;
 
-    /// Bytes of all parts, where that is known.
-    fn length(&self) -> Option<u64> {
-        None
-    }
-
     /// A known place at or before byte `offset`, and the byte that it is at.
     fn near(&self, _offset: u64) -> Option<(Self::Progress, u64)> {
         None
@@ -39,8 +32,7 @@ pub(crate) trait ResumableText: Send + Sync {
     /// said no.
     ///
     /// # Errors
-    /// Fails if the next part cannot be written. Whole parts before it may have been appended;
-    /// `place` is behind those.
+    /// Fails if a part cannot be written. Neither `place` nor `out` is used any more then.
     fn write_on(
         &self,
         place: &mut Self::Progress,
@@ -62,6 +54,8 @@ pub(crate) trait ResumableText: Send + Sync {
 /// An open file that shows such a text.
 pub(crate) struct Streamed<T: ResumableText> {
     text: T,
+    /// Bytes of all parts.
+    length: u64,
     state: Mutex<State<T::Progress>>,
 }
 
@@ -92,10 +86,11 @@ impl<P> Default for State<P> {
 const PIECE: usize = 64 << 10;
 
 impl<T: ResumableText> Streamed<T> {
-    /// A file that shows `text`.
-    pub(crate) fn new(text: T) -> Self {
+    /// A file that shows `text`, of so many bytes.
+    pub(crate) fn new(text: T, length: u64) -> Self {
         Streamed {
             text,
+            length,
             state: Mutex::default(),
         }
     }
@@ -142,24 +137,28 @@ impl<P> State<P> {
     }
 
     /// Writes the next piece, of `enough` bytes or a part more, in the place of the present one.
-    fn advance<T: ResumableText<Progress = P>>(&mut self, text: &T, enough: usize) -> Result<()> {
+    fn advance<T: ResumableText<Progress = P>>(
+        &mut self,
+        (text, length): (&T, u64),
+        enough: usize,
+    ) -> Result<()> {
         self.start = self.end();
         self.piece.clear();
         let place = self.place.get_or_insert_with(|| text.begin());
         match text.write_on(place, enough, &mut self.piece) {
             Ok(is_more) => {
                 self.is_whole = !is_more;
-                let length = text.length().filter(|_| self.is_whole);
-                if length.is_some_and(|length| length != self.end()) {
+                if self.is_whole && self.end() != length {
                     *self = State::default();
                     let what = "text: has changed since it was counted";
                     return Err(Error::corrupt(what, None));
                 }
                 Ok(())
             }
-            // The parts before the error are handed out first; the next read returns it.
-            Err(_) if !self.piece.is_empty() => Ok(()),
-            Err(error) => Err(error),
+            Err(error) => {
+                *self = State::default();
+                Err(error)
+            }
         }
     }
 
@@ -175,8 +174,8 @@ impl<P> State<P> {
 }
 
 impl<T: ResumableText> View for Streamed<T> {
-    fn length(&self) -> Option<u64> {
-        self.text.length()
+    fn length(&self) -> u64 {
+        self.length
     }
 
     fn own_bytes(&self) -> u64 {
@@ -212,13 +211,8 @@ impl<T: ResumableText> View for Streamed<T> {
         {
             *state = State::at((place, start));
         }
-        let is_stream = self.length().is_none();
-        let started = Instant::now();
         let mut out = Vec::with_capacity(length.min(PIECE));
         while out.len() < length {
-            if is_stream && !out.is_empty() && started.elapsed() > limits::STREAM_TIME {
-                break;
-            }
             let next = offset + to_u64(out.len());
             let rest = state.rest(next);
             let taken = rest.len().min(length - out.len());
@@ -235,9 +229,10 @@ impl<T: ResumableText> View for Streamed<T> {
                 ahead => to_usize(ahead).unwrap_or(PIECE),
             };
             let advanced = cancel.go_on();
-            match advanced.and_then(|()| state.advance(&self.text, enough.min(PIECE))) {
+            let text = (&self.text, self.length);
+            match advanced.and_then(|()| state.advance(text, enough.min(PIECE))) {
                 Ok(()) => {}
-                Err(error) if !out.is_empty() && (is_stream || !error.is_unwanted()) => break,
+                // Fewer bytes would be the end of the file.
                 Err(error) => {
                     state.release_before(offset);
                     return Err(error);
@@ -294,13 +289,14 @@ mod tests {
     }
 
     fn numbers(count: u32, end: Result<()>) -> Streamed<Numbers> {
-        Streamed::new(Numbers {
+        let text = Numbers {
             count,
             end,
             begun: AtomicU32::new(0),
             written: AtomicU32::new(0),
             failing: (0, AtomicU32::new(0)),
-        })
+        };
+        Streamed::new(text, 8 * u64::from(count))
     }
 
     fn begun(text: &Streamed<Numbers>) -> u32 {
@@ -355,21 +351,22 @@ mod tests {
     }
 
     #[test]
-    fn an_error_stands_behind_what_was_written() {
+    fn an_error_is_no_end() {
         let text = numbers(2, Err(Error::NotFound));
-        assert_eq!(&text.read_at(8, 100).unwrap()[..], b"0000001\n");
-        assert!(matches!(text.read_at(16, 100), Err(Error::NotFound)));
-        assert!(matches!(text.read_at(16, 100), Err(Error::NotFound)));
+        assert_eq!(&text.read_at(0, 8).unwrap()[..], b"0000000\n");
+        for offset in [0, 8, 16] {
+            assert!(matches!(text.read_at(offset, 100), Err(Error::NotFound)));
+        }
     }
 
     #[test]
     fn what_failed_can_be_read_later() {
         let mut text = numbers(4, Ok(()));
-        text.text.failing = (2, AtomicU32::new(3));
-        assert_eq!(text.read_at(0, 100).unwrap().len(), 16);
+        text.text.failing = (2, AtomicU32::new(2));
+        assert!(text.read_at(0, 100).is_err());
         assert!(text.read_at(16, 100).is_err());
         assert_eq!(&text.read_at(16, 100).unwrap()[..], b"0000002\n0000003\n");
-        assert_eq!(begun(&text), 1);
+        assert_eq!(begun(&text), 3);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::wire::{to_u64, to_usize};
 #[derive(Clone)]
 pub(crate) struct Text {
     bytes: Arc<Vec<u8>>,
-    sized: bool,
+    is_of_the_moment: bool,
     /// What the copies that are open take together.
     held: Arc<Mutex<Weak<HeldMemory>>>,
     open: Option<Arc<HeldMemory>>,
@@ -23,20 +23,23 @@ impl Text {
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
         Text {
             bytes: Arc::new(bytes),
-            sized: true,
+            is_of_the_moment: false,
             held: Arc::default(),
             open: None,
         }
     }
 
-    /// A text that is made anew at each open, like those of `/proc`: its length is known to none
-    /// before.
-    pub(crate) fn streamed(bytes: Vec<u8>) -> Self {
-        let sized = false;
+    /// A text that tells how things are now.
+    pub(crate) fn of_the_moment(bytes: Vec<u8>) -> Self {
         Text {
-            sized,
+            is_of_the_moment: true,
             ..Self::new(bytes)
         }
+    }
+
+    /// Whether another copy of it is there.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.bytes) > 1
     }
 
     /// A copy for an open file: all those that are open at a time count once.
@@ -69,8 +72,12 @@ impl Text {
 }
 
 impl View for Text {
-    fn length(&self) -> Option<u64> {
-        self.sized.then_some(to_u64(self.bytes.len()))
+    fn length(&self) -> u64 {
+        to_u64(self.bytes.len())
+    }
+
+    fn is_of_the_moment(&self) -> bool {
+        self.is_of_the_moment
     }
 
     fn own_bytes(&self) -> u64 {

@@ -224,8 +224,8 @@ fn part(record: &[u8], start: usize, length: usize) -> Result<&[u8]> {
 }
 
 impl View for Chunk {
-    fn length(&self) -> Option<u64> {
-        Some(self.length)
+    fn length(&self) -> u64 {
+        self.length
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
@@ -330,8 +330,8 @@ pub(crate) struct Unreadable {
 }
 
 impl View for Unreadable {
-    fn length(&self) -> Option<u64> {
-        Some(self.length)
+    fn length(&self) -> u64 {
+        self.length
     }
 
     fn read_at(&self, _: u64, _: usize) -> Result<Bytes> {

@@ -23,7 +23,6 @@ use crate::fs::stat::Entry;
 use crate::fs::state::handle::{Caching, Handle, Opened};
 use crate::fs::state::inode::ROOT;
 use crate::view::View;
-use crate::view::texts::text::Text;
 
 impl Requests for Archive {
     fn options(&self) -> &Options {
@@ -171,7 +170,7 @@ impl Requests for Archive {
             },
             Target::Views => Err(refusal(Errno::EISDIR, "open")),
             Target::Told(told) => {
-                let text = Text::streamed((told.text)(self));
+                let text = self.moments.opened(ino, || (told.text)(self));
                 self.insert(Content::Text(text), Caching::Never)
             }
             Target::Inner(member, local) => self.open_inner((&member, local, false), cancel),

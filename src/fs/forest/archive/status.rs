@@ -7,19 +7,25 @@ use crate::error::Result;
 use crate::fs::forest::archive::{Archive, Told};
 use crate::fs::nodes::status::{self, Figure, figure};
 use crate::fs::stat::{Entry, Kind, Stat};
+use crate::view::View;
 use crate::wire::to_u64;
 
 impl Archive {
-    /// The entry of one of these files: a stream, as its text changes.
+    /// The entry of one of these files, as long as its text is now.
     pub(super) fn told(&self, told: &Told) -> Result<Entry> {
         let entry = self.fixed(told.ino)?;
+        let text = self.moments.seen(told.ino, || (told.text)(self));
+        let size = text.length();
         let attributes = Stat {
             kind: Kind::File,
+            size,
+            blocks: size.div_ceil(512),
             permissions: entry.attributes.permissions & 0o444,
             ..entry.attributes
         };
         Ok(Entry {
             attributes,
+            cacheable: false,
             ..entry
         })
     }

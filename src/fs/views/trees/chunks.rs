@@ -1,5 +1,6 @@
 //! `.h5fs/chunks`: where the chunks of an array are stored.
 
+use crate::error::Error;
 use crate::fs::views::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES};
 use crate::view::texts::chunks::ChunkLines;
 
@@ -11,9 +12,11 @@ pub(super) const TREE: ViewTree = ViewTree {
         suffix: b".tsv",
         size: |_, node| {
             let chunks = node.array().and_then(|array| array.chunk_shape.as_ref());
-            Ok(chunks.map(|_| Size::Streamed))
+            Ok(chunks.map(|_| Size::Counted))
         },
-        open: |subject| subject.streamed(ChunkLines::new(subject.array()?)?),
+        open: |subject| {
+            subject.document(ChunkLines::new(subject.array()?)?.ok_or(Error::NotFound)?)
+        },
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::fs::forest::file_state::FileState;
 use crate::fs::views::trees::mask;
 use crate::fs::views::trees::view_tree::{
-    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown, streamed,
+    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown,
 };
 use crate::model::{Node, NodeKind};
 use crate::view::View;
@@ -50,12 +50,12 @@ fn is_value(file: &FileState, node: &Node) -> bool {
     is_plain && file.container.extras().is_some()
 }
 
-/// Such a value: a text of a known size, or a stream where that is too long.
+/// Such a value: a text that is kept, or one that is counted where that is too long.
 fn open_value(subject: &Subject<'_>) -> Result<Box<dyn View>> {
     let json = AsdfJson::new(Arc::clone(&subject.file.container), subject.node.id);
     let render = || json.whole().map(Text::new);
     match subject.file.kept_text(subject.node.id, b".json", render) {
-        Err(Error::Limit { .. } | Error::Effort { .. }) => streamed(Some(json)),
+        Err(Error::Limit { .. } | Error::Effort { .. }) => subject.document(json),
         text => shown(Some(text?)),
     }
 }

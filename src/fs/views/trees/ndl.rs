@@ -36,7 +36,7 @@ pub(super) const TREE: ViewTree = ViewTree {
 
 fn size(_: &FileState, node: &Node) -> Result<Option<Size>> {
     let is_described = matches!(node.kind, NodeKind::Array(_) | NodeKind::Group);
-    Ok(is_described.then_some(Size::Streamed))
+    Ok(is_described.then_some(Size::Counted))
 }
 
 fn open(subject: &Subject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
@@ -45,7 +45,7 @@ fn open(subject: &Subject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
         engine: Arc::clone(&subject.file.engine),
         paths: subject.paths(),
     };
-    subject.streamed(Some(Description {
+    subject.document(Description {
         source,
         node: subject.node.id,
         path: subject.path.clone(),
@@ -53,5 +53,5 @@ fn open(subject: &Subject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
             syntax,
             ..Options::default()
         },
-    }))
+    })
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::forest::file_state::FileState;
 use crate::fs::name;
-use crate::fs::state::counts::CountedText;
+use crate::fs::state::counts::{self, CountedText};
 use crate::fs::state::inode::Tree;
 use crate::fs::views::store_object::{Store, in_store, in_tree};
 use crate::limits;
@@ -17,7 +17,7 @@ use crate::view::table::anndata_codes;
 use crate::view::table::budget::Budget;
 use crate::view::table::group::Group;
 use crate::view::table::pytables;
-use crate::view::texts::counted::{Counted, Units};
+use crate::view::texts::counted::{Count, Counted, Units};
 use crate::view::texts::html::site::Site;
 use crate::view::texts::json::SharedPaths;
 use crate::view::texts::streamed::{ResumableText, Streamed};
@@ -99,8 +99,6 @@ pub(super) const OF_NOTHING: Form = Form {
 pub(in crate::fs) enum Size {
     /// That many bytes.
     Exact(u64),
-    /// Only its end tells.
-    Streamed,
     /// Only the open file tells: what it shows has to be counted.
     Counted,
 }
@@ -307,11 +305,6 @@ pub(super) fn shown(view: Option<impl View + 'static>) -> Result<Box<dyn View>> 
     viewed(view).ok_or(Error::NotFound)
 }
 
-/// A text that is produced from front to back; `None` where the object has none.
-pub(super) fn streamed(text: Option<impl ResumableText + 'static>) -> Result<Box<dyn View>> {
-    shown(text.map(Streamed::new))
-}
-
 /// The text in full, where it is short and soon written, and not damaged.
 ///
 /// # Errors
@@ -319,7 +312,7 @@ pub(super) fn streamed(text: Option<impl ResumableText + 'static>) -> Result<Box
 fn whole(text: &impl ResumableText) -> Result<Option<Vec<u8>>> {
     let (mut place, mut out) = (text.begin(), Vec::new());
     let started = Instant::now();
-    while out.len() < limits::GROWING_TEXT && started.elapsed() < limits::STREAM_TIME {
+    while out.len() < limits::GROWING_TEXT && started.elapsed() < limits::GROWING_TIME {
         let enough = limits::GROWING_TEXT - out.len();
         match if_lasting(text.write_on(&mut place, enough, &mut out))? {
             Some(true) => {}
@@ -404,34 +397,49 @@ impl<'a> Subject<'a> {
         Arc::new(move |node: NodeId| file.index().known_path(node))
     }
 
-    /// A text that is produced from front to back; `None` where the object has none. Of a file that
-    /// grows it is written at the open, if that is soon done, so that all of it is of one state.
+    /// A text that is written from front to back. Of a file that grows it is written at the open, if
+    /// that is soon done, so that all of it is of one state.
     ///
     /// # Errors
-    /// `NotFound` where it has none; fails if it cannot be written now.
-    pub(super) fn streamed(
-        &self,
-        text: Option<impl ResumableText + 'static>,
-    ) -> Result<Box<dyn View>> {
-        let growing = text.as_ref().filter(|_| self.file.is_growing());
-        match growing.map_or(Ok(None), whole)? {
-            Some(whole) => shown(Some(Text::streamed(whole))),
-            None => streamed(text),
+    /// Fails if a part of it cannot be written, or if it is too long to be counted.
+    pub(super) fn document(&self, text: impl ResumableText + 'static) -> Result<Box<dyn View>> {
+        if self.file.is_growing()
+            && let Some(whole) = whole(&text)?
+        {
+            return Ok(Box::new(Text::new(whole)));
         }
+        let count = self.count(|| counts::count_parts(&text, &self.file.effort))?;
+        Ok(Box::new(Streamed::new(text, count.bytes())))
     }
 
-    /// A text of units: of an exact size where it can be counted, else a stream.
+    /// A text of units.
     ///
     /// # Errors
-    /// Fails if a unit cannot be written.
-    pub(super) fn counted(&self, units: impl Units + 'static) -> Result<Box<dyn View>> {
+    /// Fails as [`document`](Self::document) does.
+    pub(in crate::fs) fn counted(&self, units: impl Units + 'static) -> Result<Box<dyn View>> {
+        let (engine, effort) = (&self.file.engine, &self.file.effort);
+        let count = self.count(|| counts::count_units(&units, engine, effort))?;
+        Ok(Box::new(Counted::of(units, count)))
+    }
+
+    /// The count of the object's text.
+    fn count(&self, count: impl FnOnce() -> counts::Counted) -> Result<Arc<Count>> {
         let text = CountedText {
             form: self.form,
             node: self.node.id,
             selected: self.selected.into(),
         };
-        let count = self.file.count(text, &units)?;
-        Ok(Box::new(Counted::of(units, count)))
+        let too_long = || Error::limit(self.advice(), limits::COUNTED_BYTES);
+        self.file.count(text, count)?.ok_or_else(too_long)
+    }
+
+    /// What to read instead of a text that is too long.
+    fn advice(&self) -> &'static str {
+        if self.node.array().is_some() {
+            "length of the text, of which a selector such as [0:1000] behind the name reads a part,"
+        } else {
+            "length of the text, which `h5fs ndl` prints whatever its length,"
+        }
     }
 }
 

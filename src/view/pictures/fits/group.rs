@@ -238,8 +238,8 @@ fn write_stored(
 }
 
 impl View for Written {
-    fn length(&self) -> Option<u64> {
-        Some(self.group.count.saturating_mul(self.row_bytes))
+    fn length(&self) -> u64 {
+        self.group.count.saturating_mul(self.row_bytes)
     }
 
     fn own_bytes(&self) -> u64 {

@@ -247,8 +247,8 @@ fn chunk(out: &mut Vec<u8>, name: &[u8; 4], content: &[u8]) {
 }
 
 impl View for Stored {
-    fn length(&self) -> Option<u64> {
-        Some(self.bytes())
+    fn length(&self) -> u64 {
+        self.bytes()
     }
 
     fn own_bytes(&self) -> u64 {

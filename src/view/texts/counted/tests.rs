@@ -48,17 +48,13 @@ fn words(lengths: &[usize], damaged: Option<u64>) -> Words {
 }
 
 fn counted(lengths: &[usize]) -> Counted<Words> {
-    let engine = Engine::new(0, 4);
-    let count = Count::of(&words(lengths, None), &engine, &Effort::default())
-        .unwrap()
-        .unwrap();
-    Counted::of(words(lengths, None), Some(Arc::new(count)))
+    Counted::of_units(words(lengths, None))
 }
 
 #[test]
 fn a_text_of_nothing_is_empty() {
     let text = counted(&[]);
-    assert_eq!(text.length(), Some(0));
+    assert_eq!(text.length(), 0);
     assert!(text.read_at(0, 9).unwrap().is_empty());
 }
 
@@ -67,7 +63,7 @@ fn many_units_are_counted_in_order() {
     let lengths: Vec<usize> = (0..100_000).map(|unit| unit * 7 % 23).collect();
     let text = counted(&lengths);
     let whole: usize = lengths.iter().map(|length| length + 1).sum();
-    assert_eq!(text.length(), Some(whole as u64));
+    assert_eq!(text.length(), whole as u64);
     let before: usize = lengths[..77_777].iter().map(|length| length + 1).sum();
     let mut expected = Vec::new();
     let of_one = 77_777..77_778;
@@ -79,7 +75,7 @@ fn many_units_are_counted_in_order() {
 }
 
 #[test]
-fn a_text_that_is_too_long_is_a_stream() {
+fn a_text_that_is_too_long_is_not_counted() {
     struct Many(u64, u64);
     impl Units for Many {
         fn count(&self) -> u64 {
@@ -102,13 +98,10 @@ fn a_text_that_is_too_long_is_a_stream() {
     assert!(count(most, 0).is_some());
     assert!(count(1 << 18, 1025).is_none());
     assert_eq!(count(1 << 18, 1024).unwrap().bytes, limits::COUNTED_BYTES);
-    let stream = Counted::of(words(&[3, 1], None), None);
-    assert_eq!(stream.length(), None);
-    assert_eq!(&stream.read_at(0, 9).unwrap()[..], b"abc\nb\n");
 }
 
 #[test]
-fn a_text_whose_count_takes_long_is_a_stream() {
+fn a_text_whose_count_takes_long_is_not_counted() {
     let engine = Engine::new(0, 1);
     let count = |elapsed| {
         let started = Instant::now().checked_sub(elapsed);
@@ -124,7 +117,7 @@ fn a_text_whose_count_takes_long_is_a_stream() {
 fn marks_take_little() {
     let lengths = vec![1023; 40_000];
     let text = counted(&lengths);
-    let count = text.text().count.as_ref().unwrap();
+    let count = &text.text().count;
     assert!(count.weight() <= 1 << 15, "{}", count.weight());
     assert!(2 * 16 * to_u64(MARKS) <= limits::COUNTS);
 }
@@ -136,7 +129,7 @@ fn readers_of_one_text_share_its_marks() {
     let count = Count::of(&words(&lengths, None), &engine, &Effort::default());
     let count = Arc::new(count.unwrap().unwrap());
     let text = Arc::new(words(&lengths, None));
-    let readers = (0..64).map(|_| Counted::of(Arc::clone(&text), Some(Arc::clone(&count))));
+    let readers = (0..64).map(|_| Counted::of(Arc::clone(&text), Arc::clone(&count)));
     let readers: Vec<_> = readers.collect();
     let mut bytes = 0;
     for (reader, offset) in readers.iter().zip((0_u64..).step_by(140_000)) {
@@ -155,19 +148,21 @@ fn a_text_that_has_changed_is_not_cut() {
     let engine = Engine::new(0, 1);
     for (counted, read) in [([3, 3], [3, 1]), ([3, 1], [3, 3])] {
         let count = Count::of(&words(&counted, None), &engine, &Effort::default());
-        let count = Some(Arc::new(count.unwrap().unwrap()));
+        let count = Arc::new(count.unwrap().unwrap());
         let text = Counted::of(words(&read, None), count);
         assert!(text.read_at(0, 100).is_err());
     }
 }
 
 #[test]
-fn what_stands_before_damage_is_written() {
+fn what_cannot_be_written_is_no_end() {
     let engine = Engine::new(0, 1);
     let damaged = words(&[1; 1000], Some(321));
     assert!(Count::of(&damaged, &engine, &Effort::default()).is_err());
-    let stream = Counted::of(damaged, None);
-    assert_eq!(stream.read_at(0, 10_000).unwrap().len(), 2 * 321);
+    let sound = Count::of(&words(&[1; 1000], None), &engine, &Effort::default());
+    let stream = Counted::of(damaged, Arc::new(sound.unwrap().unwrap()));
+    assert_eq!(stream.read_at(0, 2 * 321).unwrap().len(), 2 * 321);
+    assert!(stream.read_at(0, 10_000).is_err());
     assert!(stream.read_at(2 * 321, 1).is_err());
 }
 
@@ -183,7 +178,7 @@ proptest! {
             words(&lengths, None).write(all, usize::MAX, &mut whole).unwrap();
         }
         let text = counted(&lengths);
-        prop_assert_eq!(text.length(), Some(whole.len() as u64));
+        prop_assert_eq!(text.length(), whole.len() as u64);
         for (offset, length) in reads {
             let start = (offset as usize).min(whole.len());
             let end = (start + length).min(whole.len());
@@ -193,26 +188,39 @@ proptest! {
     }
 }
 
-/// Units of which each takes long and is short.
-struct Slow;
+/// A text of parts, which say whether there are more.
+struct Parts(Vec<Result<usize>>);
 
-impl Units for Slow {
-    fn count(&self) -> u64 {
-        1000
+impl ResumableText for Parts {
+    type Progress = usize;
+
+    fn begin(&self) -> usize {
+        0
     }
 
-    fn write(&self, units: Range<u64>, _: usize, out: &mut Vec<u8>) -> Result<u64> {
-        thread::sleep(limits::STREAM_TIME / 5);
-        out.push(b'x');
-        Ok(units.start + 1)
+    fn write_on(&self, place: &mut usize, _: usize, out: &mut Vec<u8>) -> Result<bool> {
+        out.resize(out.len() + self.0[*place].clone()?, b'x');
+        *place += 1;
+        Ok(*place < self.0.len())
     }
 }
 
 #[test]
-fn a_read_of_a_slow_stream_hands_out_what_it_has() {
-    let text = Counted::of(Slow, None);
-    let first = text.read_at(0, 1000).unwrap();
-    assert!((1..=6).contains(&first.len()), "{}", first.len());
-    let next = text.read_at(first.len() as u64, 1).unwrap();
-    assert_eq!(&next[..], b"x");
+fn a_text_of_parts_is_counted_from_front_to_back() {
+    let heavy = std::cell::Cell::new(0);
+    let count = |parts: &[Result<usize>]| {
+        let begin_heavy = || {
+            heavy.set(heavy.get() + 1);
+            Ok(())
+        };
+        let count = Count::of_parts(&Parts(parts.to_vec()), &Effort::default(), begin_heavy);
+        count.map(|count| count.map(|count| (count.bytes, count.near(5).is_some())))
+    };
+    assert_eq!(count(&[Ok(7)]), Ok(Some((7, false))));
+    assert_eq!(heavy.get(), 0);
+    assert_eq!(count(&[Ok(7), Ok(0), Ok(3)]), Ok(Some((10, false))));
+    assert_eq!(heavy.get(), 1);
+    assert_eq!(count(&[Ok(7), Err(Error::NotFound)]), Err(Error::NotFound));
+    let most = usize::try_from(limits::COUNTED_BYTES).unwrap();
+    assert_eq!(count(&[Ok(most), Ok(1), Ok(0)]), Ok(None));
 }

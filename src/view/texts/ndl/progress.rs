@@ -21,8 +21,6 @@ pub(crate) struct Progress {
     pub(super) path: Vec<u8>,
     /// The path of the object that is written: the group, or an array in it.
     pub(super) object: Vec<u8>,
-    /// The first error that may be over the next time.
-    pub(super) unread: Option<Error>,
     /// Whether that group has nothing yet.
     pub(super) is_empty: bool,
     /// Groups, and objects without a canonical path, that are in the document.

@@ -222,7 +222,7 @@ fn written(node: NodeId, path: &str, values: u64, syntax: Syntax) -> String {
         path: path.as_bytes().to_vec(),
         options: Options { values, syntax },
     };
-    let document = Streamed::new(description);
+    let document = Streamed::of_parts(description);
     let whole = document.read_at(0, 1 << 20).unwrap();
     document.forget();
     // A byte at a time stops behind each line.

@@ -1,0 +1,67 @@
+//! The texts that tell how the mount is now: `status`, `errors` and `metrics`.
+//!
+//! `stat` writes such a text, since its length is the size of the file, and an open shows the text
+//! that `stat` has written just before. While that text is open, and not old, `stat` gives its
+//! length again. So whoever asks for the size first, or after the open, reads as many bytes.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::memory::lock::lock;
+use crate::view::texts::text::Text;
+
+/// Age up to which a text that was written for a reader is the one that this reader is shown.
+const YOUNG: Duration = Duration::from_secs(1);
+
+/// The texts that were written last, by the numbers of their inodes: three at most.
+#[derive(Default)]
+pub(in crate::fs) struct Moments(Mutex<HashMap<u64, (Instant, Text)>>);
+
+impl Moments {
+    /// The text of the inode `ino` for a `stat`: one that is open and young, else what `write` gives.
+    pub(in crate::fs) fn seen(&self, ino: u64, write: impl FnOnce() -> Vec<u8>) -> Text {
+        self.text(ino, Text::is_shared, write)
+    }
+
+    /// The text of the inode `ino` for an open: a young one, else what `write` gives.
+    pub(in crate::fs) fn opened(&self, ino: u64, write: impl FnOnce() -> Vec<u8>) -> Text {
+        self.text(ino, |_| true, write)
+    }
+
+    fn text(&self, ino: u64, is_it: fn(&Text) -> bool, write: impl FnOnce() -> Vec<u8>) -> Text {
+        let is_of_now = |(made, text): &&(Instant, Text)| made.elapsed() < YOUNG && is_it(text);
+        let known = lock(&self.0).get(&ino).filter(is_of_now).cloned();
+        if let Some((_, text)) = known {
+            return text;
+        }
+        let text = Text::of_the_moment(write());
+        lock(&self.0).insert(ino, (Instant::now(), text.clone()));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::view::View;
+
+    #[test]
+    fn a_reader_is_shown_the_text_whose_length_it_was_told() {
+        let (moments, written) = (Moments::default(), Cell::new(0));
+        let write = || {
+            written.set(written.get() + 1);
+            vec![b'x'; written.get()]
+        };
+        assert_eq!(moments.seen(1, write).length(), 1);
+        assert_eq!(moments.seen(1, write).length(), 2);
+        let open = moments.opened(1, write);
+        assert_eq!(open.length(), 2);
+        assert_eq!(moments.seen(1, write).length(), 2);
+        assert_eq!(moments.seen(2, write).length(), 3);
+        drop(open);
+        assert_eq!(moments.seen(1, write).length(), 4);
+    }
+}
