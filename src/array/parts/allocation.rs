@@ -87,7 +87,8 @@ impl Allocation {
             whole(length)
         };
         Ok(Allocation {
-            stored_bytes: walked.bytes,
+            // More than the file has, where a damaged index lets chunks overlap.
+            stored_bytes: walked.bytes.min(chunked.source.length()),
             data,
             length,
         })
