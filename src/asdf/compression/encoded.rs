@@ -101,6 +101,9 @@ mod tests {
             let part = |part: &StoredExtent| (part.extent.start(), part.extent.length());
             parts.iter().map(part).collect::<Vec<_>>()
         };
+        let bytes = |piece| encoded.piece(piece, 600).range();
+        assert_eq!((bytes(0), bytes(8)), (0..600, 4800..5000));
+        assert!(bytes(9).is_empty() && bytes(u64::MAX).is_empty());
         assert_eq!(place(20..30), [(1190, 120)]);
         assert_eq!(place(0..1), [(1000, 20)]);
         assert_eq!(
