@@ -10,6 +10,8 @@
 //! bytes of its chunk (`decode_memory`), of which chunks that are too large for the cache are kept,
 //! too. No lock is held while bytes are read or decoded.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod ahead;
 mod bytes;
 mod cache;

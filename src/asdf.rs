@@ -3,14 +3,15 @@
 //! Sections are those of the ASDF Standard, "Low-level file layout" and "The tree in-depth". Real
 //! files are read as the reference library writes and reads them, damaged ones as far as they go.
 //!
-//! Sums of file offsets saturate: an offset of `u64::MAX` lies behind the end of every source,
-//! and a read there yields nothing or an error. Sums of what is charged to a budget saturate,
-//! because no budget grants so much. Sizes and numbers of elements are checked.
+//! Bytes of the file are extents: cut where no source reaches, or an error. Sums of what is charged
+//! to a budget saturate, because no budget grants so much. Sizes and numbers of elements are
+//! checked.
 
 #![cfg_attr(
     not(test),
     deny(
         clippy::arithmetic_side_effects,
+        clippy::disallowed_methods,
         clippy::indexing_slicing,
         clippy::unwrap_used,
         clippy::as_conversions

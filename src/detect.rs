@@ -1,5 +1,7 @@
 //! Which format a file has, by its content: the one file that names both formats.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod others;
 
 use std::sync::Arc;

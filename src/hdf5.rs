@@ -6,16 +6,17 @@
 //!
 //! # Arithmetic
 //!
-//! Operations on numbers of the file are checked, and what does not fit is an error. Saturating
-//! ones stand where the clamped number is right, too: lengths of structures, because [`metadata`]
-//! refuses every length over its limit under the structure's name; counts that are compared with a
-//! limit; positions in bytes or lists that are in memory, where nothing is found past the end;
-//! differences of numbers whose order was checked; and weights, which are estimates.
+//! Operations on numbers of the file are checked, and what does not fit is an error. Those of
+//! [`Count`] stand where the clamped number is right, too: lengths of structures, because
+//! [`metadata`] refuses every length over its limit under the structure's name; counts that are
+//! compared with a limit; positions in bytes or lists that are in memory, where nothing is found
+//! past the end; differences of numbers whose order was checked; and weights, which are estimates.
 
 #![cfg_attr(
     not(test),
     deny(
         clippy::arithmetic_side_effects,
+        clippy::disallowed_methods,
         clippy::indexing_slicing,
         clippy::unwrap_used,
         clippy::as_conversions
@@ -67,7 +68,7 @@ use crate::model::region::Region;
 use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference};
 use crate::source::neighbours::Neighbours;
 use crate::source::{SharedSource, Source, Urgency};
-use crate::wire::Cursor;
+use crate::wire::{Count, Cursor};
 
 /// One open HDF5 file.
 #[derive(Debug)]
@@ -280,8 +281,8 @@ impl Container for File {
         let Some((base, length)) = source.pages().filter(|(base, _)| *base <= at) else {
             return;
         };
-        let past = at.saturating_sub(base).checked_rem(length).unwrap_or(0);
-        let page = (at.saturating_sub(past), length.min(limits::HINTED_METADATA));
+        let past = at.left_after(base).checked_rem(length).unwrap_or(0);
+        let page = (at.left_after(past), length.min(limits::HINTED_METADATA));
         source.prefetch(&[page], Urgency::Expected);
     }
 

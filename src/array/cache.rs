@@ -13,6 +13,7 @@ use lru::LruCache;
 
 use crate::memory::buffer::Buffer;
 use crate::memory::lock::lock;
+use crate::wire::Count;
 
 /// Evicted chunks that are remembered: if they are read again, the cache grows.
 const DEPARTED_CHUNKS: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
@@ -94,7 +95,7 @@ impl Cache {
             departed: Departed {
                 chunks: LruCache::sparse(DEPARTED_CHUNKS),
                 bytes: 0,
-                most: size.most.saturating_sub(size.least),
+                most: size.most.left_after(size.least),
             },
         };
         Cache {
@@ -114,14 +115,14 @@ impl Cache {
     /// Asks for room for `bytes` bytes until they are released.
     pub(super) fn claim(&self, bytes: u64) {
         let mut entries = lock(&self.entries);
-        entries.claimed = entries.claimed.saturating_add(bytes);
+        entries.claimed = entries.claimed.with_more(bytes);
         drop(self.fit(&mut entries));
     }
 
     /// Takes a claim back.
     pub(super) fn release(&self, bytes: u64) {
         let mut entries = lock(&self.entries);
-        entries.claimed = entries.claimed.saturating_sub(bytes);
+        entries.claimed = entries.claimed.left_after(bytes);
         let evicted = self.fit(&mut entries);
         // Freed after the lock: returning megabytes to the system takes its time.
         drop(entries);
@@ -131,7 +132,7 @@ impl Cache {
     /// Makes the capacity what is needed, within bounds, and takes out what is over it.
     fn fit(&self, entries: &mut Entries) -> Vec<Decoded> {
         let CacheSize { least, most } = self.size;
-        let needed = least.saturating_add(entries.missed).max(entries.claimed);
+        let needed = least.with_more(entries.missed).max(entries.claimed);
         let capacity = needed.min(most).max(least);
         self.capacity.store(capacity, Ordering::Relaxed);
         entries.evict(capacity)
@@ -176,7 +177,7 @@ impl Cache {
         }
         let mut entries = lock(&self.entries);
         if entries.departed.take(key) || weight > self.capacity() {
-            entries.missed = entries.missed.saturating_add(weight).min(self.size.most);
+            entries.missed = entries.missed.with_more(weight).min(self.size.most);
         }
         entries.bytes += weight;
         let replaced = entries.chunks.put(key, Arc::clone(chunk));
@@ -237,11 +238,11 @@ impl Departed {
 
 /// Bytes of an entry with so large a chunk.
 pub(super) fn entry_bytes(chunk: u64) -> u64 {
-    Buffer::memory(chunk).saturating_add(ENTRY_BYTES)
+    Buffer::memory(chunk).with_more(ENTRY_BYTES)
 }
 
 fn weight(chunk: &Decoded) -> u64 {
-    ENTRY_BYTES.saturating_add(chunk.capacity() as u64)
+    ENTRY_BYTES.with_more(chunk.capacity() as u64)
 }
 
 #[cfg(test)]

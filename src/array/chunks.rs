@@ -19,6 +19,7 @@ use crate::model::Array;
 use crate::model::storage::{Chunked, Help, IsWanted, Pieces, StoredChunk, StoredExtent, still};
 use crate::source::growing::settled;
 use crate::source::{SharedSource, check_range};
+use crate::wire::Count;
 
 /// One array that is stored in chunks.
 #[derive(Debug)]
@@ -294,7 +295,7 @@ impl Chunks {
             (_, Some(stored)) => stored.length,
             (_, None) => decoded,
         };
-        stored.saturating_add(decoded.saturating_mul(2))
+        stored.with_more(decoded.times(2))
     }
 
     /// Reads and decodes a chunk, with help where it is a piece of a block.
@@ -406,7 +407,7 @@ fn is_never_applied(chunked: &Chunked, error: Error) -> Result<()> {
     let effort = Effort::of_a_request();
     chunked.index.walk(&effort, &mut |_, stored| {
         needed = left == 0 || filter::check_masked(&chunked.pipeline, stored.filter_mask).is_err();
-        left = left.saturating_sub(1);
+        left = left.left_after(1);
         if needed {
             ControlFlow::Break(())
         } else {

@@ -24,6 +24,7 @@ use crate::memory::shared_lru::SharedLru;
 use crate::model::Array;
 use crate::model::storage::{Help, IsWanted, still};
 use crate::source::SharedSource;
+use crate::wire::Count;
 
 /// Bytes of small chunks that are decoded ahead of one reader.
 const PREFETCH_BYTES: u64 = 8 << 20;
@@ -297,7 +298,7 @@ impl Decoder {
         }
         self.wanted_depth(chunks)
             .min(room / 2)
-            .min(room.saturating_sub(chunks.grid.band()))
+            .min(room.left_after(chunks.grid.band()))
     }
 
     fn wanted_depth(&self, chunks: &Chunks) -> u64 {
@@ -313,17 +314,17 @@ impl Decoder {
         // that before.
         let bands = match chunks.grid.band() {
             1 => 1,
-            band => band.saturating_mul(2),
+            band => band.times(2),
         };
-        let kept = bands.saturating_add(self.wanted_depth(chunks));
-        entry.saturating_mul(kept.min(chunks.grid.chunks()))
+        let kept = bands.with_more(self.wanted_depth(chunks));
+        entry.times(kept.min(chunks.grid.chunks()))
     }
 
     /// Bytes of the cache with which a reader that goes back in a stream has it decoded only once:
     /// of a way, half of the cache may be filled.
     pub(super) fn needed_backwards(&self, chunks: &Chunks) -> u64 {
         let entry = entry_bytes(chunks.grid.chunk_bytes());
-        entry.saturating_mul(chunks.grid.chunks()).saturating_mul(2)
+        entry.times(chunks.grid.chunks()).times(2)
     }
 
     fn kept(&self, key: Key) -> Option<ChunkContent> {
@@ -389,7 +390,7 @@ impl Decoder {
                 return;
             }
             self.decoded.fetch_add(1, Ordering::Relaxed);
-            if passed.saturating_add(most) > number {
+            if passed.with_more(most) > number {
                 self.cache.put(key, &Arc::new(bytes));
             }
         };

@@ -15,6 +15,7 @@ use crate::limits;
 use crate::memory::cancel::CancelToken;
 use crate::model::Array;
 use crate::model::array::{Mappings, Storage};
+use crate::wire::{Count, Extent};
 
 /// The bytes of one array; shared by all open files that show it.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl Reader {
     fn at_depth(engine: &Arc<Engine>, array: Arc<Array>, depth: usize) -> Result<Reader> {
         let length = array.bytes()?;
         let content = Content::new(engine, &array, length, depth)?;
-        let weight = array.weight().saturating_add(content.weight(&array));
+        let weight = array.weight().with_more(content.weight(&array));
         let held = match depth {
             0 => Some(engine.hold(weight)?),
             _ => None,
@@ -163,7 +164,7 @@ impl Reader {
     }
 
     fn end(&self, offset: u64, length: usize) -> u64 {
-        offset.saturating_add(length as u64).min(self.length)
+        Extent::cut(offset, length as u64).end().min(self.length)
     }
 
     /// Whether reading it may take long for each byte: it is decoded.

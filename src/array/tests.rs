@@ -381,6 +381,23 @@ impl ChunkIndex for Endless {
 }
 
 #[test]
+fn no_more_is_stored_than_the_file_has() {
+    let mut array = Arc::into_inner(Sample::new(&[2], &[1], 1).array().0).unwrap();
+    let Ok(Storage::Chunked(chunked)) = &mut array.storage else {
+        panic!("a sample is chunked");
+    };
+    let endless = StoredChunk {
+        offset: 0,
+        length: u64::MAX,
+        filter_mask: 0,
+    };
+    chunked.index = Arc::new(Table([0, 1].map(|i| (vec![i], endless)).into()));
+    let length = chunked.source.length();
+    let reader = Reader::new(&Engine::new(0, 1), Arc::new(array)).unwrap();
+    assert_eq!(reader.allocation().unwrap().stored_bytes, length);
+}
+
+#[test]
 fn a_walk_that_is_cut_off_is_extrapolated() {
     for chunks in [1000, u64::MAX] {
         extrapolates(chunks);

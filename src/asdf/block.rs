@@ -6,7 +6,7 @@ use crate::asdf::scan;
 use crate::asdf::window::Window;
 use crate::error::{Error, Result};
 use crate::source::{self, Source};
-use crate::wire::to_u64;
+use crate::wire::{Count, Extent, to_u64};
 
 /// The first bytes of every block.
 pub const MAGIC: &[u8; 4] = b"\xd3BLK";
@@ -53,7 +53,7 @@ impl Block {
 
     pub(super) fn within(window: &mut Window<'_>, at: u64) -> Result<Self> {
         let length = window.length();
-        let bytes = window.piece(at..at.saturating_add(HEADER))?;
+        let bytes = window.piece(Extent::cut(at, HEADER))?;
         if to_u64(bytes.len()) < HEADER {
             return Err(Error::corrupt(
                 "block header: reaches past the end of the file",
@@ -84,7 +84,7 @@ impl Block {
             checksum: header.bytes(38),
             data,
             stored: if streamed {
-                length.saturating_sub(data)
+                length.left_after(data)
             } else {
                 used_size
             },
@@ -105,10 +105,7 @@ impl Block {
             return "none".to_owned();
         }
         let end = self.compression.iter().rposition(|&byte| byte != 0);
-        let name = self
-            .compression
-            .iter()
-            .take(end.map_or(0, |end| end.saturating_add(1)));
+        let name = self.compression.iter().take(end.map_or(0, Count::one_more));
         name.copied()
             .flat_map(std::ascii::escape_default)
             .map(char::from)
@@ -153,14 +150,11 @@ impl Block {
     /// `Io` or `Corrupt` as they cannot be read.
     pub fn has_sum_of_stored(&self, source: &dyn Source) -> Result<bool> {
         const PIECE: u64 = 1 << 20;
-        source::check_range(source, self.data, self.stored, "block")?;
+        let mut rest = source::check_range(source, self.data, self.stored, "block")?;
         let mut sum = Md5::new();
-        let end = self.data.saturating_add(self.stored);
-        let mut at = self.data;
-        while at < end {
-            let next = at.saturating_add(PIECE).min(end);
-            sum.update(scan::piece(source, at..next)?);
-            at = next;
+        while !rest.is_empty() {
+            sum.update(scan::piece(source, rest.first(PIECE))?);
+            rest = rest.after(PIECE);
         }
         Ok(sum.finalize()[..] == self.checksum)
     }
@@ -193,7 +187,7 @@ fn is_overfull(window: &mut Window<'_>, block: &Block) -> Result<bool> {
         return Ok(false);
     }
     let mut begins_at = |length: u64| match block.data.checked_add(length) {
-        Some(at) => Ok(window.piece(at..at.saturating_add(4))? == MAGIC),
+        Some(at) => Ok(window.piece(Extent::cut(at, 4))? == MAGIC),
         None => Ok(false),
     };
     Ok(!begins_at(block.allocated_size)? && begins_at(block.used_size)?)

@@ -4,7 +4,7 @@ use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;
 use crate::source::Source;
-use crate::wire::to_u64;
+use crate::wire::{Count, Extent, to_u64};
 
 /// The line before the index, without its line break.
 pub(crate) const MAGIC: &[u8; 17] = b"#ASDF BLOCK INDEX";
@@ -24,12 +24,12 @@ pub(crate) fn read(source: &dyn Source) -> Result<Option<Vec<u64>>> {
 /// Fails as [`read`] does.
 pub(crate) fn read_in_last(source: &dyn Source, bytes: u64) -> Result<Option<Vec<u64>>> {
     let length = source.length();
-    let range = length.saturating_sub(bytes)..length;
+    let range = length.left_after(bytes)..length;
     let Some(at) = scan::find_last(source, &range, MAGIC)? else {
         return Ok(None);
     };
-    let start = at.saturating_add(to_u64(MAGIC.len()));
-    let text = scan::piece(source, start..length)?;
+    let behind = Extent::between(at, length).after(to_u64(MAGIC.len()));
+    let text = scan::piece(source, behind)?;
     let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     Ok(std::str::from_utf8(text).ok().and_then(offsets))
 }

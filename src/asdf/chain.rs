@@ -12,7 +12,7 @@ use crate::asdf::{block_index, scan};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::source::{Source, Urgency};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// The blocks of a file.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub(crate) struct Blocks {
 /// `Io` as the source cannot be read.
 pub(crate) fn first(source: &dyn Source, from: u64) -> Result<Blocks> {
     let mut blocks = Blocks::default();
-    let range = from..from.saturating_add(limits::BLOCK_SEARCH);
+    let range = Extent::cut(from, limits::BLOCK_SEARCH).range();
     if let Some(at) = scan::find(source, &range, MAGIC)? {
         let lost = lost(source, from..at)?;
         blocks.list.push(lost.first().copied().unwrap_or(at));
@@ -41,7 +41,7 @@ pub(crate) fn first(source: &dyn Source, from: u64) -> Result<Blocks> {
 /// The blocks in the gap before the first block that was found, as the block index lists them:
 /// their headers are wiped. Without them each number would name another block.
 fn lost(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
-    let length = gap.end.saturating_sub(gap.start);
+    let length = gap.end.left_after(gap.start);
     if length < HEADER || scan::find_nonzero(source, &gap)?.is_none() {
         return Ok(Vec::new());
     }
@@ -57,7 +57,7 @@ fn lost(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
 /// # Errors
 /// `Io` as the source cannot be read.
 pub(crate) fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
-    let range = from..from.saturating_add(limits::BLOCK_SEARCH);
+    let range = Extent::cut(from, limits::BLOCK_SEARCH).range();
     let mut blocks = Blocks::default();
     let Some(first) = scan::find(source, &range, MAGIC)? else {
         if range.end < source.length() {
@@ -162,7 +162,7 @@ fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Res
         ));
     };
     let index = to_u64(block_index::MAGIC.len());
-    let bytes = window.piece(next..next.saturating_add(index))?;
+    let bytes = window.piece(Extent::cut(next, index))?;
     let begins_with_zeros = bytes.iter().take(MAGIC.len()).all(|&byte| byte == 0);
     if bytes.starts_with(MAGIC) {
         return Ok(Next::Block(next));
@@ -174,7 +174,7 @@ fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Res
     if !begins_with_zeros {
         return Err(error);
     }
-    let zeros = next..next.saturating_add(limits::BLOCK_INDEX_SEARCH);
+    let zeros = Extent::cut(next, limits::BLOCK_INDEX_SEARCH).range();
     Ok(match scan::find_nonzero(source, &zeros)? {
         None => Next::None,
         Some(_) => Next::Doubt(error),
@@ -185,7 +185,7 @@ fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Res
 fn streamed(window: &mut Window<'_>, block: &Block, next: Option<u64>) -> Result<Next> {
     let next = next.filter(|&next| next > block.data);
     Ok(match next {
-        Some(next) if window.piece(next..next.saturating_add(4))? == MAGIC => {
+        Some(next) if window.piece(Extent::cut(next, 4))? == MAGIC => {
             let error = "block: streamed, and yet another one follows";
             Next::Doubt(Error::corrupt(error, block.at))
         }
@@ -223,15 +223,14 @@ impl Blocks {
     pub(crate) fn place(&self, number: i128, at: u64) -> Result<usize> {
         let count = i128::from(to_u64(self.list.len()));
         let place = match number {
-            0.. => number,
-            _ => number.saturating_add(count),
+            0.. => Some(number),
+            _ => number.checked_add(count),
         };
         if let (true, Some(error)) = (number < 0, &self.broken) {
             return Err(error.clone());
         }
-        let place = u64::try_from(place)
-            .ok()
-            .filter(|&place| i128::from(place) < count);
+        let place = place.filter(|&place| place < count);
+        let place = place.and_then(|place| u64::try_from(place).ok());
         place.map_or_else(|| Err(self.missing(number, at)), to_usize)
     }
 

@@ -23,7 +23,7 @@ use crate::model::datatype::{ByteOrder, Datatype};
 use crate::model::region::{Axis, Region};
 use crate::model::storage::Pipeline;
 use crate::model::{Shape, shape};
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// The tree, and the blocks that its ndarrays may have their elements in.
 #[derive(Debug, Clone)]
@@ -189,7 +189,7 @@ impl<'a> Parser<'a> {
             let most = to_u64(limits::VIRTUAL_MAPPINGS);
             return Err(Error::limit("chunks of a chunked ndarray", most));
         }
-        if nodes.len().saturating_mul(dims.len()) > limits::CHUNK_AXES {
+        if nodes.len().times(dims.len()) > limits::CHUNK_AXES {
             let most = to_u64(limits::CHUNK_AXES);
             return Err(Error::limit("dimensions of all chunks together", most));
         }
@@ -249,7 +249,7 @@ impl<'a> Parser<'a> {
     fn count(&mut self, dims: &[u64]) -> Result<()> {
         // Empty lists cost as much as full ones.
         let steps = dims.iter().map(|&dim| dim.max(1));
-        let elements = steps.fold(1, u64::saturating_mul);
+        let elements = steps.fold(1, Count::times);
         let most = limits::CHUNK_ELEMENTS;
         self.elements_left = (self.elements_left.checked_sub(elements))
             .ok_or_else(|| Error::limit("elements of chunks in the tree", most))?;
@@ -258,8 +258,8 @@ impl<'a> Parser<'a> {
 
     /// That the elements that stand in the tree are not too many bytes, one being of `size`.
     fn check_bytes(&self, size: u32) -> Result<()> {
-        let elements = limits::CHUNK_ELEMENTS.saturating_sub(self.elements_left);
-        match elements.saturating_mul(u64::from(size)) {
+        let elements = limits::CHUNK_ELEMENTS.left_after(self.elements_left);
+        match elements.times(u64::from(size)) {
             0..=limits::INLINE_BYTES => Ok(()),
             _ => Err(Error::limit(
                 "bytes of chunks in the tree",

@@ -57,6 +57,7 @@ use crate::limits;
 use crate::model::storage::Pieces;
 use crate::source::{self, SharedSource};
 
+use crate::wire::Count;
 use bzip2::{Bzip2, Bzip2Block};
 use chunk_table::{ChunkCodec, ChunkTable, SharedTables, Tables};
 use encoded::Encoded;
@@ -110,12 +111,10 @@ pub fn pieces(
     let encoded = Encoded {
         block: block.at,
         source: Arc::clone(source),
-        offset: block.data,
-        stored: block.stored,
         decoded: block.size()?,
+        stored: source::check_range(&**source, block.data, block.stored, "block")?,
     };
-    source::check_range(&**source, encoded.offset, encoded.stored, "block")?;
-    encoded.limit_stored(encoded.decoded.saturating_mul(16), limits::BLOCK_SURPLUS)?;
+    encoded.limit_stored(encoded.decoded.times(16), limits::BLOCK_SURPLUS)?;
     let is_small = encoded.decoded <= limits::WHOLE_BLOCK && whole::limit_stored(&encoded).is_ok();
     let (piece, resumes) = (BLOCK_PIECE, Arc::clone(resumes));
     Ok(match framing(&encoded, block)? {
@@ -133,8 +132,7 @@ pub fn pieces(
 }
 
 fn framing(encoded: &Encoded, block: &Block) -> Result<Framing> {
-    let end = encoded.offset.saturating_add(encoded.stored.min(32));
-    let first = scan::piece(&*encoded.source, encoded.offset..end)?;
+    let first = scan::piece(&*encoded.source, encoded.stored.first(32))?;
     let is_frame = first.starts_with(LZ4_MAGIC);
     Ok(match &block.compression {
         b"zlib" => Framing::Zlib,
@@ -144,7 +142,9 @@ fn framing(encoded: &Encoded, block: &Block) -> Result<Framing> {
         b"lz4f" => Framing::Stream(StreamCodec::Lz4Frame),
         b"lz4\0" if is_frame => Framing::Stream(StreamCodec::Lz4Frame),
         b"lz4\0" => Framing::Chunks(ChunkCodec::Lz4),
-        b"blsc" if is_bare_blosc(&first, encoded.stored) => Framing::Whole(WholeCodec::Blosc),
+        b"blsc" if is_bare_blosc(&first, encoded.stored.length()) => {
+            Framing::Whole(WholeCodec::Blosc)
+        }
         b"blsc" => Framing::Chunks(ChunkCodec::Blosc),
         b"bls2" if first.get(2..9) == Some(b"b2frame") => Framing::Whole(WholeCodec::Blosc2Frame),
         b"bls2" => Framing::Whole(WholeCodec::Blosc),

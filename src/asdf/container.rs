@@ -26,7 +26,7 @@ use crate::model::storage::StoredExtent;
 use crate::model::{Array, Container, Node, NodeId, NodeKind, Scalar, ScalarValue};
 use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// Bytes of memory that one block takes, about.
 const BLOCK_WEIGHT: u64 = 160;
@@ -65,7 +65,7 @@ impl File {
         let length = header
             .tree
             .as_ref()
-            .map_or(0, |tree| tree.end.saturating_sub(tree.start));
+            .map_or(0, |tree| tree.end.left_after(tree.start));
         let _turn = (length > limits::TREE_TURN).then(|| caches.turns.await_turn());
         let document = match (&header.tree, &header.error) {
             (_, Some(error)) => Err(error.clone()),
@@ -289,10 +289,10 @@ impl Container for File {
 
     fn weight(&self) -> u64 {
         let blocks = to_u64(self.contents.blocks().list.len());
-        let blocks = blocks.saturating_mul(BLOCK_WEIGHT);
+        let blocks = blocks.times(BLOCK_WEIGHT);
         let text = self.tree_text().map_or(0, |text| text.extent.length());
-        let tree = self.tree.weight().saturating_add(text);
-        tree.saturating_add(blocks)
+        let tree = self.tree.weight().with_more(text);
+        tree.with_more(blocks)
     }
 
     fn names(&self, target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
@@ -362,7 +362,7 @@ impl LinkStream for Links {
     fn next(&mut self) -> Result<Option<Link>> {
         let link = link(&self.tree, self.group, self.slot);
         if link.is_some() {
-            self.slot = self.slot.saturating_add(1);
+            self.slot = self.slot.one_more();
         }
         Ok(link)
     }

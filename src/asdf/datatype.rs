@@ -5,7 +5,7 @@ use crate::asdf::yaml::Index;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{ByteOrder, Charset, Class, Datatype, Member, StringPadding};
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// Parses the datatype that `node` describes. `order` is the byte order of a type that does not
 /// name its own.
@@ -166,7 +166,7 @@ impl Parser<'_> {
 /// The scalar type of that name.
 pub(crate) fn scalar(name: &str, order: ByteOrder) -> Option<Datatype> {
     let complex = |base: Datatype| Datatype {
-        size: base.size.saturating_mul(2),
+        size: base.size.times(2),
         class: Class::Complex(Box::new(base)),
     };
     Some(match name {

@@ -8,7 +8,7 @@ use crate::asdf::yaml::{Document, Index};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::effort::Effort;
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// Bytes that a node counts as when it is looked at.
 const NODE: u64 = 16;
@@ -66,7 +66,7 @@ impl<'a> Fields<'a> {
         }
         let mut budget = Budget::default();
         let entries = merge::entries(document.document, node, &mut budget);
-        let merged = to_u64(budget.spent()).saturating_mul(ENTRY);
+        let merged = to_u64(budget.spent()).times(ENTRY);
         document.effort.spend(merged)?;
         match entries.error {
             Some(error) => Err(error),
@@ -106,7 +106,7 @@ pub(crate) fn description(effort: &Effort) -> Effort {
 /// `Limit` where that is too much.
 pub(crate) fn look(document: Reading<'_>, node: Index) -> Result<()> {
     let text = document.text(node).map_or(0, str::len);
-    document.effort.spend(NODE.saturating_add(to_u64(text)))
+    document.effort.spend(NODE.with_more(to_u64(text)))
 }
 
 /// The value of a scalar of type int; none for anything else.

@@ -12,7 +12,7 @@ use crate::asdf::scan;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::source::Source;
-use crate::wire::to_u64;
+use crate::wire::{Count, Extent, to_u64};
 
 const MAGIC: &[u8] = b"#ASDF";
 
@@ -98,7 +98,7 @@ fn version(line: &[u8]) -> Result<String> {
 /// The end of the tree that begins at `start`, and why it is not a proper end.
 fn tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>)> {
     let (end, error) = any_tree_end(text, start)?;
-    if end.saturating_sub(start) > limits::TREE_BYTES {
+    if end.left_after(start) > limits::TREE_BYTES {
         Ok((end, Some(too_long())))
     } else {
         Ok((end, error))
@@ -116,17 +116,17 @@ fn any_tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Er
         let end = text.end();
         match (marker, block) {
             (Some(marker), block) if block.is_none_or(|block| marker <= block) => {
-                return Ok((searched.saturating_add(to_u64(marker)), None));
+                return Ok((behind(searched, marker), None));
             }
             (_, Some(block)) => {
-                let end = searched.saturating_add(to_u64(block));
+                let end = behind(searched, block);
                 return Ok((end, Some(no_end(end))));
             }
             _ if is_last => return Ok((end, Some(no_end(end)))),
-            _ if end.saturating_sub(start) >= limits::TREE_BYTES => {
+            _ if end.left_after(start) >= limits::TREE_BYTES => {
                 return Ok((end, Some(too_long())));
             }
-            _ => searched = end.saturating_sub(TextWindow::LEAST).max(start),
+            _ => searched = end.left_after(TextWindow::LEAST).max(start),
         }
     }
 }
@@ -184,7 +184,7 @@ impl<'a> TextWindow<'a> {
 
     /// Where the piece ends in the file.
     fn end(&self) -> u64 {
-        self.start.saturating_add(to_u64(self.bytes.len()))
+        behind(self.start, self.bytes.len())
     }
 
     /// Whether the file ends with the piece.
@@ -203,10 +203,10 @@ impl<'a> TextWindow<'a> {
 
     /// Bytes from a place in the file on; none at its end.
     fn from(&mut self, at: u64) -> Result<&[u8]> {
-        let is_short = self.end() <= at.saturating_add(Self::LEAST) && !self.is_last();
+        let is_short = self.end() <= Extent::cut(at, Self::LEAST).end() && !self.is_last();
         if at < self.start || is_short {
             self.start = at;
-            self.bytes = scan::piece(self.source, at..at.saturating_add(Self::PIECE))?;
+            self.bytes = scan::piece(self.source, Extent::cut(at, Self::PIECE))?;
         }
         Ok(self.here(at))
     }
@@ -218,13 +218,13 @@ impl<'a> TextWindow<'a> {
             bounded(at)?;
             let bytes = self.from(at)?;
             let newline = bytes.iter().position(|&byte| byte == b'\n');
-            let length = newline.map(|newline| newline.saturating_add(1));
+            let length = newline.map(Count::one_more);
             let line = bytes.get(..length.unwrap_or(bytes.len()));
             let block = scan::first(line.unwrap_or_default(), block::MAGIC);
             match block.or(length) {
-                Some(length) => return Ok(at.saturating_add(to_u64(length))),
+                Some(length) => return Ok(behind(at, length)),
                 None if self.is_last() => return Ok(self.end()),
-                None => at = self.end().saturating_sub(to_u64(block::MAGIC.len())),
+                None => at = self.end().left_after(to_u64(block::MAGIC.len())),
             }
         }
     }
@@ -236,12 +236,17 @@ impl<'a> TextWindow<'a> {
             bounded(at)?;
             let mut bytes = self.from(at)?.iter();
             match bytes.position(|&byte| !is_blank(byte) && byte != 0) {
-                Some(blanks) => return Ok(at.saturating_add(to_u64(blanks))),
+                Some(blanks) => return Ok(behind(at, blanks)),
                 None if self.is_last() => return Ok(self.end()),
                 None => at = self.end(),
             }
         }
     }
+}
+
+/// The place so many bytes behind `at`, which are in memory.
+fn behind(at: u64, bytes: usize) -> u64 {
+    Extent::cut(at, to_u64(bytes)).end()
 }
 
 fn bounded(at: u64) -> Result<()> {

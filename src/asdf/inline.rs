@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{ByteOrder, Class, Datatype};
 use crate::model::shape;
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// Bytes that each part of a number in base 60 counts as: each is parsed as a number of its own.
 const SIXTIETH: u64 = 24;
@@ -49,7 +49,7 @@ pub(crate) fn read(
     if is_text && datatype.size == 0 {
         return Err(corrupt(document, data, "inline data: text of no length"));
     }
-    let size = shape::product(&dims)?.saturating_mul(u64::from(datatype.size));
+    let size = shape::product(&dims)?.times(u64::from(datatype.size));
     if size > limits::INLINE_BYTES {
         return Err(Error::limit("bytes of inline data", limits::INLINE_BYTES));
     }
@@ -226,10 +226,10 @@ fn spelt(document: Reading<'_>, node: Index) -> Result<Option<Number>> {
     let text = document.text(node).unwrap_or_default();
     if text.len() <= limits::NUMBER_TEXT {
         let sixtieths = to_u64(text.matches(':').count());
-        let bytes = sixtieths.saturating_mul(SIXTIETH);
+        let bytes = sixtieths.times(SIXTIETH);
         document
             .effort()
-            .spend(to_u64(text.len()).saturating_add(bytes))?;
+            .spend(to_u64(text.len()).with_more(bytes))?;
     }
     Ok(number::of(&document, node))
 }
@@ -314,7 +314,7 @@ fn written<'a>(document: Reading<'a>, node: Index) -> Result<&'a str> {
 /// Appends `size` bytes: those given, cut or followed by zeros.
 fn padded(text: impl Iterator<Item = u8>, size: u32, bytes: &mut Vec<u8>) -> Result<()> {
     let size = to_usize(u64::from(size))?;
-    let end = bytes.len().saturating_add(size);
+    let end = bytes.len().with_more(size);
     bytes.extend(text.take(size));
     bytes.resize(end, 0);
     Ok(())

@@ -17,7 +17,7 @@ use crate::model::array::{Array, Fill, Layout, Storage, Strided};
 use crate::model::datatype::{ByteOrder, Class, Datatype};
 use crate::model::storage::Pipeline;
 use crate::model::{Shape, shape};
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// The description of a node with an ndarray's tag.
 #[derive(Debug)]
@@ -491,19 +491,21 @@ impl BlockView {
         }
     }
 
-    /// Every element must lie within the block's `size` bytes. A sum that saturates does not.
+    /// Every element must lie within the block's `size` bytes.
     fn check(&self, dims: &[u64], strides: &[i64], size: u64, at: u64) -> Result<()> {
-        let reach = |(&dim, &stride): (&u64, &i64)| {
-            i128::from(dim.saturating_sub(1)).saturating_mul(i128::from(stride))
-        };
         let offset = i128::from(self.offset);
-        let (mut low, mut high) = (offset, offset);
-        for reach in dims.iter().zip(strides).map(reach) {
-            low = low.saturating_add(reach.min(0));
-            high = high.saturating_add(reach.max(0));
-        }
-        let end = high.saturating_add(i128::from(self.datatype.size));
-        if low < 0 || end > i128::from(size) {
+        let widen = |(low, high): (i128, i128), (&dim, &stride): (&u64, &i64)| {
+            let reach = i128::from(dim.left_after(1)).checked_mul(i128::from(stride))?;
+            Some((
+                low.checked_add(reach.min(0))?,
+                high.checked_add(reach.max(0))?,
+            ))
+        };
+        let bounds = dims.iter().zip(strides).try_fold((offset, offset), widen);
+        let end = bounds
+            .filter(|(low, _)| *low >= 0)
+            .and_then(|(_, high)| high.checked_add(i128::from(self.datatype.size)));
+        if end.is_none_or(|end| end > i128::from(size)) {
             return Err(Error::corrupt("ndarray: reaches out of its block", at));
         }
         Ok(())

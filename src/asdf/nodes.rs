@@ -7,7 +7,7 @@ use crate::asdf::ndarray::DataBlock;
 use crate::memory::gate::Turns;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::{Node, NodeId, NodeKind};
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// Bytes of described nodes that all ASDF files of a mount keep together.
 const NODE_CACHE: u64 = 4 << 20;
@@ -32,7 +32,7 @@ pub(crate) struct DescribedNode {
 
 impl DescribedNode {
     fn weight(&self) -> u64 {
-        let own = to_u64(size_of::<Node>().saturating_add(size_of::<DescribedNode>()));
+        let own = to_u64(size_of::<Node>().with_more(size_of::<DescribedNode>()));
         let content = match (&self.node.kind, self.node.array()) {
             (NodeKind::Scalar(scalar), _) => to_u64(scalar.text.len()),
             (_, Some(array)) => array.weight(),
@@ -42,7 +42,7 @@ impl DescribedNode {
             Some(DataBlock::External(_)) => OPEN_FILE,
             _ => 0,
         };
-        own.saturating_add(content).saturating_add(file)
+        own.with_more(content).with_more(file)
     }
 }
 

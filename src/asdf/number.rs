@@ -166,6 +166,10 @@ fn ordered(mut big: Vec<u8>, order: ByteOrder) -> Vec<u8> {
 
 /// The bits of a binary64 number as those of a smaller IEEE 754 format, rounded to nearest, ties to
 /// even.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the numbers are parts of one of 64 bits, and no sum comes to the largest"
+)]
 fn narrowed(bits: u64, exponent_bits: u32, mantissa_bits: u32) -> u64 {
     let sign = bits.wrapping_shr(63);
     let exponent = i64::try_from(bits.wrapping_shr(52) & 0x7ff).unwrap_or(0);

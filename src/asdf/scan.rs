@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::source::{self, Source};
-use crate::wire::to_u64;
+use crate::wire::{Count, Extent, to_u64};
 
 const PIECE: u64 = 64 << 10;
 
@@ -13,15 +13,13 @@ const PIECE: u64 = 64 << 10;
 /// # Errors
 /// `Io` as the source cannot be read.
 pub(crate) fn find(source: &dyn Source, range: &Range<u64>, pattern: &[u8]) -> Result<Option<u64>> {
-    let overlap = to_u64(pattern.len()).saturating_sub(1);
-    let mut at = range.start;
-    while at < range.end.min(source.length()) {
-        let end = at.saturating_add(PIECE).min(range.end);
-        let bytes = piece(source, at..end.saturating_add(overlap))?;
+    let mut rest = Extent::between(range.start, range.end.min(source.length()));
+    while !rest.is_empty() {
+        let bytes = piece(source, beginning_in(rest.first(PIECE), pattern))?;
         if let Some(place) = first(&bytes, pattern) {
-            return Ok(Some(at.saturating_add(to_u64(place))));
+            return Ok(Some(rest.after(to_u64(place)).start()));
         }
-        at = end;
+        rest = rest.after(PIECE);
     }
     Ok(None)
 }
@@ -35,18 +33,23 @@ pub(crate) fn find_last(
     range: &Range<u64>,
     pattern: &[u8],
 ) -> Result<Option<u64>> {
-    let overlap = to_u64(pattern.len()).saturating_sub(1);
-    let mut end = range.end.min(source.length());
-    while end > range.start {
-        let at = end.saturating_sub(PIECE).max(range.start);
-        let bytes = piece(source, at..end.saturating_add(overlap))?;
+    let mut rest = Extent::between(range.start, range.end.min(source.length()));
+    while !rest.is_empty() {
+        let last = rest.last(PIECE);
+        let bytes = piece(source, beginning_in(last, pattern))?;
         let places = bytes.windows(pattern.len().max(1));
         if let Some(place) = places.into_iter().rposition(|window| window == pattern) {
-            return Ok(Some(at.saturating_add(to_u64(place))));
+            return Ok(Some(last.after(to_u64(place)).start()));
         }
-        end = at;
+        rest = Extent::between(rest.start(), last.start());
     }
     Ok(None)
+}
+
+/// All that a pattern takes that begins within `part`.
+fn beginning_in(part: Extent, pattern: &[u8]) -> Extent {
+    let overlap = to_u64(pattern.len()).left_after(1);
+    Extent::cut(part.start(), part.length().with_more(overlap))
 }
 
 /// The offset of the first byte within `range` and the source that is not zero.
@@ -54,14 +57,13 @@ pub(crate) fn find_last(
 /// # Errors
 /// `Io` as the source cannot be read.
 pub(crate) fn find_nonzero(source: &dyn Source, range: &Range<u64>) -> Result<Option<u64>> {
-    let mut at = range.start;
-    while at < range.end.min(source.length()) {
-        let end = at.saturating_add(PIECE).min(range.end);
-        let bytes = piece(source, at..end)?;
+    let mut rest = Extent::between(range.start, range.end.min(source.length()));
+    while !rest.is_empty() {
+        let bytes = piece(source, rest.first(PIECE))?;
         if let Some(place) = bytes.iter().position(|&byte| byte != 0) {
-            return Ok(Some(at.saturating_add(to_u64(place))));
+            return Ok(Some(rest.after(to_u64(place)).start()));
         }
-        at = end;
+        rest = rest.after(PIECE);
     }
     Ok(None)
 }
@@ -73,14 +75,15 @@ pub(crate) fn first(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
         .position(|window| window == pattern)
 }
 
-/// The bytes of a range, as far as the source reaches.
+/// The bytes of a part of the file, as far as the source reaches.
 ///
 /// # Errors
 /// `Io` as the source cannot be read.
-pub(crate) fn piece(source: &dyn Source, range: Range<u64>) -> Result<Vec<u8>> {
-    let end = range.end.min(source.length());
-    let length = end.saturating_sub(range.start);
-    source::read_block(source, range.start.min(end), length, "piece of the file")
+pub(crate) fn piece(source: &dyn Source, part: impl Into<Extent>) -> Result<Vec<u8>> {
+    let part = part.into();
+    let end = part.end().min(source.length());
+    let length = end.left_after(part.start());
+    source::read_block(source, part.start().min(end), length, "piece of the file")
 }
 
 #[cfg(test)]

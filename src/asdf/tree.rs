@@ -15,7 +15,7 @@ use crate::asdf::yaml::pointer::{self, Reference};
 use crate::asdf::yaml::{Document, Index};
 use crate::error::Error;
 use crate::limits;
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// Bytes of memory that a node takes beside its text, about.
 const NODE_WEIGHT: u64 = 128;
@@ -135,7 +135,7 @@ impl Tree {
 
     /// Bytes of memory that it takes, about, beside its text.
     pub(crate) fn weight(&self) -> u64 {
-        to_u64(self.document.count()).saturating_mul(NODE_WEIGHT)
+        to_u64(self.document.count()).times(NODE_WEIGHT)
     }
 
     pub(crate) fn document(&self) -> &Document {
@@ -392,7 +392,7 @@ impl Tree {
         let mut open = vec![(Index::ROOT, 0_usize)];
         while let Some((group, slot)) = open.last_mut() {
             let (parent, here) = (*group, *slot);
-            *slot = here.saturating_add(1);
+            *slot = here.one_more();
             let entry = self.named(parent, here);
             let Some((length, node)) = entry.map(|(name, node)| (name.len(), node)) else {
                 open.pop();
@@ -406,7 +406,7 @@ impl Tree {
             let place = Location {
                 parent,
                 slot: u32::try_from(here).unwrap_or(u32::MAX),
-                path: above.saturating_add(length),
+                path: above.with_more(length),
             };
             let number = to_usize(u64::from(node.number())).unwrap_or(usize::MAX);
             if let Some(none) = self.places.get_mut(number) {
@@ -456,7 +456,7 @@ impl Tree {
         let mut texts = HashMap::new();
         let mut entry = |(slot, &(key, node)): (usize, &(Index, Index))| {
             let (uses, first) = uses.entry(self.document.name(key)).or_insert((0, slot));
-            *uses = uses.saturating_add(1);
+            *uses = uses.one_more();
             let number = if *uses > 1 { *uses } else { 0 };
             if number > 0 && self.document.is_text(key) {
                 texts.insert(*first, slot);
@@ -486,7 +486,7 @@ impl Tree {
 impl Mapping {
     fn range(self) -> Range<usize> {
         let place = |number: u32| to_usize(u64::from(number)).unwrap_or(usize::MAX);
-        place(self.first)..place(self.first).saturating_add(place(self.count))
+        place(self.first)..place(self.first).with_more(place(self.count))
     }
 }
 
@@ -501,7 +501,7 @@ fn mark(document: &Document) -> String {
         let text = key.trim_end_matches(|c: char| c.is_ascii_digit());
         let before = text.trim_end_matches('~');
         let is_marked = text.len() < key.len() && before.ends_with('%');
-        is_marked.then(|| text.len().saturating_sub(before.len()))
+        is_marked.then(|| text.len().left_after(before.len()))
     });
     let taken: HashSet<usize> = tildes.collect();
     let free = (1..).find(|count| !taken.contains(count));

@@ -1,10 +1,8 @@
 //! Small structures at growing offsets. Structures that lie close together are read in one piece.
 
-use std::ops::Range;
-
 use crate::error::Result;
 use crate::source::{self, Source};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// Bytes that are read at once at first, and where structures lie far apart.
 pub(crate) const LEAST: u64 = 256;
@@ -42,35 +40,37 @@ impl<'a> Window<'a> {
         self.source.length()
     }
 
-    /// The bytes of a range, as far as the source reaches.
+    /// The bytes of a part of the file, as far as the source reaches.
     ///
     /// # Errors
     /// `Io` as the source cannot be read.
-    pub(crate) fn piece(&mut self, range: Range<u64>) -> Result<&[u8]> {
-        let end = range.end.min(self.length());
-        let start = range.start.min(end);
+    pub(crate) fn piece(&mut self, part: impl Into<Extent>) -> Result<&[u8]> {
+        let part = part.into();
+        let end = part.end().min(self.length());
+        let start = part.start().min(end);
         if start < self.start || end > self.end() {
             self.fetch(start, end)?;
         }
-        let from = to_usize(start.saturating_sub(self.start))?;
-        let to = to_usize(end.saturating_sub(self.start))?;
+        let from = to_usize(start.left_after(self.start))?;
+        let to = to_usize(end.left_after(self.start))?;
         Ok(self.bytes.get(from..to).unwrap_or_default())
     }
 
     fn end(&self) -> u64 {
-        self.start.saturating_add(to_u64(self.bytes.len()))
+        Extent::cut(self.start, to_u64(self.bytes.len())).end()
     }
 
     fn fetch(&mut self, start: u64, end: u64) -> Result<()> {
-        let near = self.start..=self.end().saturating_add(self.reach);
+        let near = self.start..=Extent::cut(self.end(), self.reach).end();
         self.reach = if near.contains(&start) {
-            self.reach.saturating_mul(2).min(MOST)
+            self.reach.times(2).min(MOST)
         } else {
             LEAST
         };
-        let until = start.saturating_add(self.reach).min(self.length()).max(end);
+        let until = Extent::cut(start, self.reach).end();
+        let until = until.min(self.length()).max(end);
         let read = |until: u64| {
-            let length = until.saturating_sub(start);
+            let length = until.left_after(start);
             source::read_block(self.source, start, length, "piece of the file")
         };
         // Bytes that nobody has asked for may be where the disk is broken.

@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Extent, to_u64, to_usize};
 use resolve::CoreTag;
 
 /// A node's number in its document, in the order in which the text begins the nodes.
@@ -172,7 +172,7 @@ impl Document {
     pub(crate) fn file_offset(&self, node: Index) -> u64 {
         let node = self.nodes.get(node.slot());
         let at = node.map_or(0, |node| u64::from(node.at));
-        self.start.saturating_add(at)
+        Extent::cut(self.start, at).end()
     }
 
     /// The node's explicit tag, its handle resolved; none where the text gives none or `!`.

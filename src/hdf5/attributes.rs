@@ -17,7 +17,7 @@ use crate::hdf5::shared::SharedMessages;
 use crate::limits;
 use crate::model::Attribute;
 use crate::wire::checksum::lookup3;
-use crate::wire::{Cursor, to_usize};
+use crate::wire::{Count, Cursor, to_usize};
 
 /// Record type of the index over the names' hashes.
 const NAME_INDEX: u8 = 8;
@@ -91,7 +91,7 @@ impl<'a> Attributes<'a> {
         let first = to_usize(*next)?;
         let mut failure = Ok(());
         let mut hand_on = |attribute: Result<Attribute>| {
-            *next = next.saturating_add(1);
+            *next = next.one_more();
             match attribute {
                 Ok(attribute) => visit(attribute),
                 Err(error) => {

@@ -12,7 +12,7 @@ use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::limits;
 use crate::memory::effort::Effort;
-use crate::wire::{Cursor, to_u64};
+use crate::wire::{Count, Cursor, to_u64};
 
 const NODE: &str = "B-tree node (version 1)";
 /// Bytes that a node or a symbol table node is taken to have before it is read; most have fewer.
@@ -61,7 +61,7 @@ impl BtreeV1 {
     /// offset `root`. A key is the chunk's size, its filter mask, and its offset in elements, with
     /// one more for the element's bytes.
     pub(crate) fn chunks(meta: Arc<Metadata>, root: Address, rank: usize) -> Self {
-        let key_size = rank.saturating_add(2).saturating_mul(8);
+        let key_size = rank.with_more(2).times(8);
         BtreeV1 {
             meta,
             root,
@@ -122,7 +122,7 @@ impl BtreeV1 {
             return Ok(());
         }
         let length = to_u64(node.block.len()).max(NODE_LOOK);
-        let children = self.children(node, i.saturating_add(1));
+        let children = self.children(node, i.one_more());
         let first = self.defined_child(node, i)?;
         self.meta
             .expect_with(first, length, || children.map(|at| (at, length)));
@@ -168,9 +168,9 @@ impl BtreeV1 {
         let level = cursor.u8()?;
         let used = usize::from(cursor.u16()?);
         let entry_size = self.meta.structure_size(1, 0, self.key_size);
-        let entries = used.saturating_mul(entry_size);
-        let length = prefix.saturating_add(entries).saturating_add(self.key_size);
-        let branch = above.saturating_add(to_u64(length));
+        let entries = used.times(entry_size);
+        let length = prefix.with_more(entries).with_more(self.key_size);
+        let branch = above.with_more(to_u64(length));
         if branch > limits::TREE_BRANCH {
             return Err(Error::limit(NODE, limits::TREE_BRANCH));
         }
@@ -200,7 +200,7 @@ impl Node {
 
     /// A cursor at key `i`, from 0 to [`used`](Self::used) inclusive.
     pub(crate) fn key(&self, i: usize) -> Result<Cursor<'_>> {
-        self.entry(i, self.used.saturating_add(1))
+        self.entry(i, self.used.one_more())
     }
 
     fn entry(&self, i: usize, count: usize) -> Result<Cursor<'_>> {
@@ -208,8 +208,8 @@ impl Node {
         if i >= count {
             return Err(cursor.corrupt("has no such entry"));
         }
-        let entry = i.saturating_mul(self.entry_size);
-        cursor.skip(self.prefix.saturating_add(entry))?;
+        let entry = i.times(self.entry_size);
+        cursor.skip(self.prefix.with_more(entry))?;
         Ok(cursor)
     }
 
@@ -220,13 +220,13 @@ impl Node {
         from: usize,
         mut is_past: impl FnMut(Cursor<'_>) -> Result<bool>,
     ) -> Result<Option<usize>> {
-        let (mut low, mut high) = (from, self.used.saturating_add(1));
+        let (mut low, mut high) = (from, self.used.one_more());
         while low < high {
             let middle = low.midpoint(high);
             if is_past(self.key(middle)?)? {
                 high = middle;
             } else {
-                low = middle.saturating_add(1);
+                low = middle.one_more();
             }
         }
         Ok((low <= self.used).then_some(low))
@@ -301,7 +301,7 @@ impl LeafEntries {
             Ok(true) => Ok(self.path.last().map(|(node, taken)| LeafEntry {
                 tree: &self.tree,
                 node,
-                i: taken.saturating_sub(1),
+                i: taken.left_after(1),
             })),
             Ok(false) => Ok(None),
             Err(error) => {
@@ -336,7 +336,7 @@ impl LeafEntries {
         let mut path: Vec<(Node, usize)> = Vec::new();
         for taken in place.taken.iter().copied().map(usize::from) {
             let node = match path.last() {
-                Some((above, taken)) => self.tree.descend(above, taken.saturating_sub(1))?,
+                Some((above, taken)) => self.tree.descend(above, taken.left_after(1))?,
                 None => self.tree.root()?,
             };
             path.push((node, taken));
@@ -372,11 +372,11 @@ impl LeafEntries {
                 self.path.pop();
                 continue;
             }
-            *taken = i.saturating_add(1);
+            *taken = i.one_more();
             if node.level == 0 {
                 return Ok(true);
             }
-            descents = descents.saturating_add(1);
+            descents = descents.one_more();
             if descents > limits::EMPTY_NODES {
                 let what = format!("{NODE}: too many without entries");
                 return Err(Error::corrupt(what, node.at));
@@ -483,7 +483,7 @@ impl GroupBranch {
                 let name = tree.meta.length(&mut key)?;
                 Ok(compare(name)? != Ordering::Greater)
             })?;
-            match key.map(|key| key.saturating_sub(1)) {
+            match key.map(|key| key.left_after(1)) {
                 Some(i) if node.level == 0 => leaf = Some(tree.defined_child(&node, i)?),
                 Some(i) => next = Some(tree.descend(&node, i)?),
                 None => {}

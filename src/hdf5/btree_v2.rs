@@ -14,7 +14,7 @@ use crate::hdf5::btree_v2::levels::{CHECKSUM, Child, Levels, NODE_PREFIX};
 use crate::hdf5::file::metadata::{Metadata, verify_checksum};
 use crate::hdf5::file::number_form::Address;
 use crate::memory::effort::Effort;
-use crate::wire::{Cursor, to_u64};
+use crate::wire::{Count, Cursor, to_u64};
 
 const HEADER: &str = "B-tree header (version 2)";
 const INTERNAL: &str = "B-tree internal node (version 2)";
@@ -263,7 +263,7 @@ impl BtreeV2 {
         while low < high {
             let middle = low.midpoint(high);
             match compare(self.record(node, middle)?)? {
-                Ordering::Greater => low = middle.saturating_add(1),
+                Ordering::Greater => low = middle.one_more(),
                 order => {
                     high = middle;
                     equal = order == Ordering::Equal;
@@ -280,12 +280,11 @@ impl BtreeV2 {
         let used = usize::try_from(child.used).unwrap_or(usize::MAX);
         let children = match level {
             0 => 0,
-            _ => used.saturating_add(1),
+            _ => used.one_more(),
         };
-        let length = NODE_PREFIX
-            .saturating_add(used.saturating_mul(self.record_size))
-            .saturating_add(children.saturating_mul(self.levels.pointer_size(level)))
-            .saturating_add(CHECKSUM);
+        let records = used.times(self.record_size);
+        let pointers = children.times(self.levels.pointer_size(level));
+        let length = Count::together([NODE_PREFIX, records, pointers, CHECKSUM]);
         (used, to_u64(length))
     }
 
@@ -294,9 +293,9 @@ impl BtreeV2 {
         if !self.meta.is_far() {
             return Ok(());
         }
-        let below = node.level.saturating_sub(1);
+        let below = node.level.left_after(1);
         let place = |child: Child| (child.at, self.size(child, below).1);
-        let children = i.saturating_add(1)..=node.used;
+        let children = i.one_more()..=node.used;
         let children = children.filter_map(|i| self.child(node, i).ok().map(place));
         let (first, length) = place(self.child(node, i)?);
         self.meta.expect_with(first, length, || children);
@@ -348,17 +347,17 @@ impl BtreeV2 {
 
     fn record<'n>(&self, node: &'n Node, i: usize) -> Result<&'n [u8]> {
         let mut cursor = Cursor::new(&node.block, node.at, LEAF);
-        let before = i.saturating_mul(self.record_size);
-        cursor.skip(NODE_PREFIX.saturating_add(before))?;
+        let before = i.times(self.record_size);
+        cursor.skip(NODE_PREFIX.with_more(before))?;
         cursor.take(self.record_size)
     }
 
     /// Child `i` of an internal node; there is one more of them than records.
     fn child(&self, node: &Node, i: usize) -> Result<Child> {
         let mut cursor = Cursor::new(&node.block, node.at, INTERNAL);
-        let records = node.used.saturating_mul(self.record_size);
-        let before = i.saturating_mul(self.levels.pointer_size(node.level));
-        cursor.skip(NODE_PREFIX.saturating_add(records).saturating_add(before))?;
+        let records = node.used.times(self.record_size);
+        let before = i.times(self.levels.pointer_size(node.level));
+        cursor.skip(Count::together([NODE_PREFIX, records, before]))?;
         let at = self.meta.defined_address(&mut cursor)?;
         let used = cursor.uint(self.levels.used_width())?;
         let total = match self.levels.total_width(node.level) {
@@ -367,7 +366,7 @@ impl BtreeV2 {
         };
         let child = Child { at, used, total };
         self.levels
-            .check(child, node.level.saturating_sub(1), &cursor)?;
+            .check(child, node.level.left_after(1), &cursor)?;
         Ok(child)
     }
 }
@@ -407,7 +406,7 @@ enum Step {
 impl Frame {
     fn take_step(&mut self) -> Step {
         let step = self.step;
-        self.step = step.saturating_add(1);
+        self.step = step.one_more();
         let used = self.node.used;
         match (self.node.level, step / 2, step % 2) {
             (0, _, _) if step < used => Step::Record(step),
@@ -427,7 +426,7 @@ impl RecordCursor {
     /// Bytes of the nodes that it keeps.
     pub(crate) fn weight(&self) -> u64 {
         let nodes = self.path.iter().map(|frame| to_u64(frame.node.block.len()));
-        nodes.fold(0, u64::saturating_add)
+        Count::together(nodes)
     }
 
     /// Makes the record at `position` the next one. Nothing is read yet.
@@ -443,7 +442,7 @@ impl RecordCursor {
     pub(crate) fn next_record(&mut self) -> Result<Option<Vec<u8>>> {
         let record = self.advance();
         match record {
-            Ok(Some(_)) => self.position = self.position.saturating_add(1),
+            Ok(Some(_)) => self.position = self.position.one_more(),
             Ok(None) => {}
             Err(_) => self.seek(self.tree.records),
         }
@@ -468,7 +467,7 @@ impl RecordCursor {
                 Step::Child(i) => {
                     self.tree.expect_children(&frame.node, i)?;
                     let child = self.tree.child(&frame.node, i)?;
-                    let level = frame.node.level.saturating_sub(1);
+                    let level = frame.node.level.left_after(1);
                     let node = self.tree.counted_node(child, level)?;
                     self.path.push(Frame { node, step: 0 });
                 }
@@ -496,7 +495,7 @@ impl RecordCursor {
             if way.is_some() {
                 self.tree.expect_children(&node, i)?;
             }
-            let step = i.saturating_mul(2).saturating_add(1);
+            let step = i.times(2).one_more();
             self.path.push(Frame { node, step });
             let Some((next, rest)) = way else {
                 return Ok(());
@@ -514,7 +513,7 @@ impl RecordCursor {
             before = match before.checked_sub(child.total) {
                 None => return Ok((i, Some((child, before)))),
                 Some(0) if i < node.used => return Ok((i, None)),
-                Some(rest) => rest.saturating_sub(1),
+                Some(rest) => rest.left_after(1),
             };
         }
         Err(miscounted(node.at))

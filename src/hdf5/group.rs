@@ -17,7 +17,7 @@ use crate::hdf5::message::{kind, link};
 use crate::hdf5::object_header::ObjectHeader;
 use crate::memory::distinct::keep_first_of_each;
 use crate::model::{Link, LinkStream};
-use crate::wire::{Cursor, to_u64, to_usize};
+use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// Messages that groups alone have.
 pub(crate) const KINDS: [u16; 4] = [
@@ -130,7 +130,7 @@ impl LinkStream for CompactStream {
     fn next(&mut self) -> Result<Option<Link>> {
         let link = self.links.get(to_usize(self.position)?).cloned();
         if link.is_some() {
-            self.position = self.position.saturating_add(1);
+            self.position = self.position.one_more();
             return Ok(link);
         }
         self.failure.clone().map_or(Ok(None), Err)

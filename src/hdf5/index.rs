@@ -20,7 +20,7 @@ use crate::hdf5::file::number_form::Address;
 use crate::limits;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// The grid of a chunked dataset, slowest dimension first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Strays {
     /// Passes over one more.
     fn pass(&mut self) -> Result<()> {
         let most = to_u64(limits::STRAY_CHUNKS);
-        self.0 = self.0.saturating_add(1);
+        self.0 = self.0.one_more();
         if self.0 <= most {
             Ok(())
         } else {
@@ -117,7 +117,7 @@ impl Strays {
 /// Moves `place` to the next of `grid`, row by row; `false` after the last.
 fn step(place: &mut [u64], grid: impl DoubleEndedIterator<Item = u64>) -> bool {
     for (along, count) in place.iter_mut().rev().zip(grid.rev()) {
-        *along = along.saturating_add(1);
+        *along = along.one_more();
         if *along < count {
             return true;
         }

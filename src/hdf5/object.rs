@@ -10,7 +10,7 @@ use crate::hdf5::group::Group;
 use crate::hdf5::message::{kind, modification_time, object_comment};
 use crate::hdf5::object_header::ObjectHeader;
 use crate::model::{Link, Node, NodeKind};
-use crate::wire::{Cursor, to_u64};
+use crate::wire::{Count, Cursor, to_u64};
 
 /// A parsed object: the node, and where its links are if it is a group.
 #[derive(Debug)]
@@ -86,8 +86,8 @@ impl Object {
             _ => 0,
         };
         let comment = self.node.comment.as_ref().map_or(0, Vec::len);
-        let own = size_of::<Node>().saturating_add(size_of::<Self>());
-        content.saturating_add(to_u64(own.saturating_add(comment)))
+        let own = Count::together([size_of::<Node>(), size_of::<Self>(), comment]);
+        content.with_more(to_u64(own))
     }
 }
 

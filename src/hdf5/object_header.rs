@@ -10,7 +10,7 @@ use crate::hdf5::file::number_form::Address;
 use crate::hdf5::message::kind;
 use crate::limits;
 use crate::source::growing::settled;
-use crate::wire::{Cursor, to_u64, to_usize};
+use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// Bytes that are fetched at first: most headers end within them.
 pub(crate) const FIRST_LOOK: u64 = 512;
@@ -116,7 +116,7 @@ impl ObjectHeader {
         self.messages.iter().filter_map(|place| {
             let block = self.blocks.get(place.block)?;
             let data = block.bytes.get(place.data.clone())?;
-            let at = block.at.offset().saturating_add(to_u64(place.data.start));
+            let at = block.at.after(to_u64(place.data.start))?.offset();
             Some(RawMessage {
                 kind: place.kind,
                 flags: place.flags,
@@ -142,7 +142,7 @@ impl ObjectHeader {
         cursor.skip(1 + 2)?; // reserved; the number of messages, which blocks bound anyhow
         self.reference_count = cursor.u32()?;
         let size = u64::from(cursor.u32()?);
-        let bytes = metadata.rest(self.at, first, to_u64(PREFIX_1).saturating_add(size))?;
+        let bytes = metadata.rest(self.at, first, to_u64(PREFIX_1).with_more(size))?;
         let end = bytes.len();
         self.add_block(
             metadata,
@@ -169,10 +169,10 @@ impl ObjectHeader {
         } = Prefix2::read(&mut cursor)?;
         self.modification_time = modification_time;
         let start = cursor.position();
-        let length = size.saturating_add(to_u64(start.saturating_add(CHECKSUM)));
+        let length = size.with_more(to_u64(start.with_more(CHECKSUM)));
         let bytes = metadata.rest(self.at, first, length)?;
         verify_checksum(&bytes, self.at, "object header")?;
-        let messages = start..bytes.len().saturating_sub(CHECKSUM);
+        let messages = start..bytes.len().left_after(CHECKSUM);
         self.add_block(metadata, version, self.at, bytes, messages, continuations)?;
         Ok(version)
     }
@@ -200,7 +200,7 @@ impl ObjectHeader {
                 Version::Two { .. } => {
                     Cursor::new(&bytes, at, "object header continuation").signature(b"OCHK")?;
                     verify_checksum(&bytes, at, "object header continuation")?;
-                    4..bytes.len().saturating_sub(CHECKSUM)
+                    4..bytes.len().left_after(CHECKSUM)
                 }
             };
             self.add_block(metadata, version, at, bytes, messages, &mut continuations)?;
@@ -218,7 +218,7 @@ impl ObjectHeader {
         messages: Range<usize>,
         continuations: &mut VecDeque<(Address, u64)>,
     ) -> Result<()> {
-        self.bytes = self.bytes.saturating_add(to_u64(bytes.len()));
+        self.bytes = self.bytes.with_more(to_u64(bytes.len()));
         if self.bytes > limits::HEADER_BYTES {
             return Err(Error::limit(
                 "bytes of an object header",
@@ -317,7 +317,7 @@ pub(crate) fn first_kinds(metadata: &Metadata, at: Address) -> Vec<u16> {
     } else {
         cursor
             .version(1..=1)
-            .and_then(|_| cursor.skip(PREFIX_1.saturating_sub(1)))
+            .and_then(|_| cursor.skip(PREFIX_1.left_after(1)))
             .map(|()| Version::One)
     };
     let mut kinds = Vec::new();

@@ -12,7 +12,7 @@ use crate::limits;
 use crate::model::datatype::ReferenceKind;
 use crate::model::region::Region;
 use crate::model::{NodeId, Reference};
-use crate::wire::{Cursor, to_u64, to_usize};
+use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// The location of a variable-length element's base elements.
 struct Sequence {
@@ -222,7 +222,7 @@ impl Pointers<'_> {
         };
         if is_external {
             let file = short_text(cursor)?;
-            let address = object.offset().saturating_sub(self.metadata.base());
+            let address = object.offset().left_after(self.metadata.base());
             return Ok(Reference::External { file, address });
         }
         match kind {

@@ -102,7 +102,11 @@ fn blocks(rank: usize, width: usize, cursor: &mut Cursor<'_>) -> Result<Region> 
         let most = to_u64(limits::REGION_RUNS);
         return Err(Error::limit("blocks of an irregular selection", most));
     }
-    let corner = |cursor: &mut Cursor<'_>| exact((0..rank).map(|_| cursor.uint(width)));
+    let place = |cursor: &mut Cursor<'_>| match cursor.uint(width)? {
+        u64::MAX => Err(cursor.corrupt("a selection of the last number, which no element has")),
+        place => Ok(place),
+    };
+    let corner = |cursor: &mut Cursor<'_>| exact((0..rank).map(|_| place(cursor)));
     let blocks = exact((0..count).map(|_| Ok((corner(cursor)?, corner(cursor)?))))?;
     Ok(Region::Blocks(blocks))
 }
@@ -112,4 +116,27 @@ fn exact<T>(items: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
     let mut items = items.collect::<Result<Vec<_>>>()?;
     items.shrink_to_fit();
     Ok(items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_element_has_the_last_number() {
+        let block = |last: u64| {
+            let (hyperslab, rank, blocks) = (2_u32, 1_u32, 1_u64);
+            let mut stored = [hyperslab.to_le_bytes(), 2_u32.to_le_bytes()].concat();
+            stored.extend([0; 1 + 4]);
+            stored.extend(rank.to_le_bytes());
+            stored.extend([blocks, 5, last].map(u64::to_le_bytes).concat());
+            read(&mut Cursor::new(&stored, 0, "test"))
+        };
+        let last = u64::MAX - 1;
+        assert_eq!(
+            block(last).unwrap(),
+            Region::Blocks(vec![(vec![5], vec![last])])
+        );
+        block(u64::MAX).unwrap_err();
+    }
 }

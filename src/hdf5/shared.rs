@@ -9,7 +9,7 @@ use crate::hdf5::file::metadata::{Metadata, verify_checksum};
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::heap::fractal::FractalHeap;
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
-use crate::wire::{Cursor, to_u64};
+use crate::wire::{Count, Cursor, to_u64};
 
 /// Finds the bodies of shared messages.
 #[derive(Debug)]
@@ -153,9 +153,7 @@ const HEAP_ID: usize = 8;
 fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<Index>> {
     const WHAT: &str = "shared message table";
     let entry = metadata.structure_size(2, 0, 1 + 1 + 2 + 4 + 2 + 2 + 2);
-    let length = entry
-        .saturating_mul(usize::from(count))
-        .saturating_add(4 + 4);
+    let length = entry.times(usize::from(count)).with_more(4 + 4);
     let verify = |block: &[u8]| verify_checksum(block, at, WHAT);
     let block = metadata.block(at, to_u64(length), WHAT, verify)?;
     let mut cursor = Cursor::new(&block, at, WHAT);

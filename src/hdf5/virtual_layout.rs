@@ -17,7 +17,7 @@ use crate::model::Shape;
 use crate::model::array::{Mapping, Mappings};
 use crate::model::region::{Axis, Region};
 use crate::model::regions::{RegionAt, Regions};
-use crate::wire::{Cursor, to_u64};
+use crate::wire::{Count, Cursor, to_u64};
 
 /// One entry of the list; its regions, or where those of all entries are kept.
 #[derive(Debug)]
@@ -496,7 +496,7 @@ fn fixed_end(region: &Region, dimension: usize) -> u64 {
         }
         Region::Blocks(blocks) => {
             let ends = blocks.iter().filter_map(|(_, last)| last.get(dimension));
-            ends.max().map_or(0, |last| last.saturating_add(1))
+            ends.max().map_or(0, |last| last.one_more())
         }
         _ => 0,
     }

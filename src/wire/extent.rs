@@ -83,6 +83,11 @@ impl Extent {
         Extent { length, ..self }
     }
 
+    /// Its last `count` bytes, or all that there are.
+    pub fn last(self, count: u64) -> Self {
+        self.after(self.length.left_after(count))
+    }
+
     /// Whether it is part of the first `length` bytes.
     pub fn is_within(self, length: u64) -> bool {
         self.end() <= length
@@ -121,7 +126,8 @@ mod tests {
         assert_eq!(whole.after(4).range(), 14..20);
         assert_eq!(whole.after(u64::MAX).range(), 20..20);
         assert_eq!(whole.after(4).first(3).range(), 14..17);
-        assert_eq!(whole.first(11), whole);
+        assert_eq!((whole.first(11), whole.last(11)), (whole, whole));
+        assert_eq!(whole.last(3).range(), 17..20);
         assert!(whole.is_within(20) && !whole.is_within(19));
     }
 }

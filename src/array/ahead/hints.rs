@@ -13,6 +13,7 @@ use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
 use crate::model::storage::{Chunked, Pieces};
 use crate::source::Urgency;
+use crate::wire::{Count, Extent};
 
 /// The chunks that readers of an array have touched, until there are so many that all of it is
 /// asked for.
@@ -60,7 +61,7 @@ impl Chunks {
             let (first, last) = parts.fold((u64::MAX, 0), |(first, last), part| {
                 (first.min(part.number), last.max(part.number))
             });
-            return ask_of_block(block, first..last.saturating_add(1), Urgency::Needed);
+            return ask_of_block(block, first..last.one_more(), Urgency::Needed);
         }
         let Some(chunked) = self.chunked() else {
             return;
@@ -144,13 +145,14 @@ fn ask(chunked: &Chunked, ranges: &[(u64, u64)], urgency: Urgency) {
 /// Where all chunks are, those that touch each other together; `None` for more than is asked for as
 /// a whole.
 pub(in crate::array) fn all_ranges(chunked: &Chunked) -> Option<Vec<(u64, u64)>> {
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    let mut ranges: Vec<Extent> = Vec::new();
     let mut bytes = 0_u64;
     let walked = chunked
         .index
         .walk(&Effort::of_a_request(), &mut |_, stored| {
-            bytes = bytes.saturating_add(stored.length);
-            ranges.push((stored.offset, stored.length));
+            bytes = bytes.with_more(stored.length);
+            // The read itself refuses what has no end.
+            ranges.extend(Extent::checked(stored.offset, stored.length));
             if bytes <= limits::WHOLE_BYTES && ranges.len() as u64 <= limits::WHOLE_CHUNKS {
                 ControlFlow::Continue(())
             } else {
@@ -161,14 +163,14 @@ pub(in crate::array) fn all_ranges(chunked: &Chunked) -> Option<Vec<(u64, u64)>>
     if bytes > limits::WHOLE_BYTES || ranges.len() as u64 > limits::WHOLE_CHUNKS {
         return None;
     }
-    ranges.sort_unstable();
+    ranges.sort_unstable_by_key(|range| range.start());
     ranges.dedup_by(|next, before| {
-        let touches = before.0.saturating_add(before.1) >= next.0;
+        let touches = before.end() >= next.start();
         if touches {
-            let end = next.0.saturating_add(next.1);
-            before.1 = before.1.max(end - before.0);
+            *before = Extent::between(before.start(), before.end().max(next.end()));
         }
         touches
     });
-    Some(ranges)
+    let pair = |range: &Extent| (range.start(), range.length());
+    Some(ranges.iter().map(pair).collect())
 }

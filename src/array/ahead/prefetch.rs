@@ -10,6 +10,7 @@ use crate::array::parts::span::Span;
 use crate::limits;
 use crate::memory::cancel::Canceller;
 use crate::memory::lock::lock;
+use crate::wire::Count;
 
 /// The reads of one array through one open file.
 ///
@@ -60,12 +61,12 @@ impl Ahead {
         self.reach = self.reach.max(limits::AHEAD_LEAST);
         let reach = (self.reach / bytes.max(1)).clamp(1, most);
         let from = self.unasked.max(next);
-        let to = next.saturating_add(reach).min(count);
-        let is_due = to == count || to.saturating_sub(from) >= reach.div_ceil(2);
+        let to = next.with_more(reach).min(count);
+        let is_due = to == count || to.left_after(from) >= reach.div_ceil(2);
         if from >= to || !is_due {
             return None;
         }
-        self.reach = self.reach.saturating_mul(2).min(limits::AHEAD_BYTES);
+        self.reach = self.reach.times(2).min(limits::AHEAD_BYTES);
         self.unasked = to;
         Some(from..to)
     }
@@ -178,7 +179,7 @@ impl Stream {
 impl Progress {
     /// Whether a read of `offset..end` belongs to the run of those before.
     fn goes_on(&self, offset: u64, end: u64) -> bool {
-        let disorder = (end - offset).saturating_mul(DISORDER);
+        let disorder = (end - offset).times(DISORDER);
         self.end != 0 && offset.abs_diff(self.end) <= disorder
     }
 }

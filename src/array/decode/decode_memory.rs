@@ -19,6 +19,7 @@ use crate::error::Result;
 use crate::limits;
 use crate::memory::gate::{Gate, Place, Works, fits};
 use crate::model::storage::{IsWanted, still};
+use crate::wire::Count;
 
 /// Grants the bytes of decodes.
 pub(in crate::array) struct DecodeMemory {
@@ -147,7 +148,7 @@ fn has_room(bytes: u64, decodes: &Works, threads: usize) -> bool {
         MEDIUM => {
             // A large one that waits will have its room when the decodes before it are done.
             let next = decodes.first(LARGE);
-            let left = next.map_or(u64::MAX, |next| next.saturating_mul(threads as u64 - 1));
+            let left = next.map_or(u64::MAX, |next| next.times(threads as u64 - 1));
             let fits = fits(sum, bytes, limits::MEDIUM_DECODES.min(left));
             fits && is_promised(bytes, decodes, threads)
         }
@@ -167,15 +168,15 @@ fn heavy(decodes: &Works) -> impl Iterator<Item = u64> {
 fn is_promised(bytes: u64, decodes: &Works, threads: usize) -> bool {
     let sum: u64 = heavy(decodes).sum();
     let largest = heavy(decodes).fold(bytes, u64::max);
-    sum.saturating_add(bytes) <= largest.saturating_mul(threads as u64)
+    sum.with_more(bytes) <= largest.times(threads as u64)
 }
 
 fn is_within(kept: &Kept, decodes: &Works, threads: usize) -> bool {
     let sizes = kept.iter().map(|kept| kept.chunk.capacity() as u64);
     let bytes: u64 = sizes.sum();
     let largest = kept.iter().map(|kept| kept.decode).chain(heavy(decodes));
-    let promised = largest.max().unwrap_or(0).saturating_mul(threads as u64);
-    bytes.saturating_add(heavy(decodes).sum()) <= promised
+    let promised = largest.max().unwrap_or(0).times(threads as u64);
+    bytes.with_more(heavy(decodes).sum()) <= promised
         && (bytes <= limits::DECODE_BYTES || kept.len() == 1)
 }
 

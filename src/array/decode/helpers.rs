@@ -1,5 +1,6 @@
 //! Threads that help with work that can be divided, bounded for all such work of a mount together.
 
+use crate::wire::Count;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,7 +23,7 @@ impl FreeHelpers {
     /// At most `wanted` of those that are free; all of them may be at work.
     pub(in crate::array) fn take(self: &Arc<Self>, wanted: usize) -> Helpers {
         let order = Ordering::Relaxed;
-        let rest = |free: usize| Some(free.saturating_sub(wanted));
+        let rest = |free: usize| Some(free.left_after(wanted));
         let free = self.0.fetch_update(order, order, rest).unwrap_or(0);
         Helpers {
             free: Arc::clone(self),

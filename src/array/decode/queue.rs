@@ -9,6 +9,7 @@ use crate::array::chunks::Chunks;
 use crate::limits;
 use crate::memory::cancel::{CancelToken, Canceller};
 use crate::memory::lock::{lock, wait, wait_for};
+use crate::wire::Count;
 
 /// Chunks that wait for a decode thread.
 pub(in crate::array) struct Queue {
@@ -88,7 +89,7 @@ impl Queue {
     ) -> usize {
         let mut state = lock(&self.state);
         state.jobs.retain(|job| !job.token.is_cancelled());
-        let room = limits::PREFETCH_CHUNKS.saturating_sub(state.jobs.len());
+        let room = limits::PREFETCH_CHUNKS.left_after(state.jobs.len());
         let taken = room.min(numbers.len());
         let jobs = numbers.iter().take(taken);
         state

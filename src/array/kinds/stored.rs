@@ -23,6 +23,7 @@ use crate::model::Array;
 use crate::model::array::Storage;
 use crate::model::storage::Pieces;
 use crate::source::Urgency;
+use crate::wire::Extent;
 
 /// The bytes of one array.
 #[derive(Debug)]
@@ -222,7 +223,7 @@ impl Stored {
             return Err(Error::NotFound);
         };
         let number = chunks.grid.number_at(place).ok_or(Error::NotFound)?;
-        let end = offset.saturating_add(length as u64);
+        let end = Extent::cut(offset, length as u64).end();
         let end = end.min(chunks.grid.chunk_bytes());
         if offset >= end {
             return Ok(Bytes::from(Vec::new()));
@@ -250,7 +251,8 @@ impl Stored {
         };
         let number = chunks.grid.number_at(place)?;
         let chunk = self.decoder().ready(chunks.key(number))?;
-        let end = offset.saturating_add(length as u64).min(chunk.len() as u64);
+        let end = Extent::cut(offset, length as u64).end();
+        let end = end.min(chunk.len() as u64);
         let start = offset.min(end);
         Some(Bytes::shared(chunk, start as usize..end as usize))
     }

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::memory::cancel::CancelToken;
 use crate::model::Array;
 use crate::model::array::Strided as Description;
+use crate::wire::Extent;
 
 /// Bytes of a block that are fetched in one piece where it has no pieces of its own.
 const PIECE: u64 = 64 << 10;
@@ -191,7 +192,7 @@ impl Strided {
     fn piece(&self, at: u64) -> Result<Piece> {
         let length = self.base.chunk_bytes().unwrap_or(PIECE);
         let start = at / length * length;
-        let end = start.saturating_add(length).min(self.base.length());
+        let end = Extent::cut(start, length).end().min(self.base.length());
         if end <= start {
             return Err(Error::corrupt("block under an array: too short", None));
         }

@@ -16,6 +16,7 @@ use crate::model::Array;
 use crate::model::array::{Mapping, Mappings, OpenSource, Storage, VirtualSource};
 use crate::model::region::Runs;
 use crate::source::local::descriptors::weight_of_one;
+use crate::wire::Count;
 
 /// Reads an array that parts come from.
 pub(in crate::array) trait SourceReader: Send + Sync {
@@ -121,7 +122,7 @@ impl VirtualArray {
         let mut reply = self.fill.bytes(offset, end);
         let size = u64::from(self.array.datatype.size);
         let wanted = offset / size..end.div_ceil(size);
-        let mut left = (wanted.end - wanted.start).saturating_mul(limits::VIRTUAL_OVERLAPS);
+        let mut left = (wanted.end - wanted.start).times(limits::VIRTUAL_OVERLAPS);
         let mut opened = None;
         for part in &self.parts {
             if part.first < wanted.end && wanted.start < part.end {
@@ -199,7 +200,7 @@ impl VirtualArray {
         }
         let conversion = Conversion::new(&array.datatype, &self.array.datatype)?;
         let reader = (self.open_reader)(array)?;
-        let weight = reader.array().weight().saturating_add(runs.listed_bytes());
+        let weight = reader.array().weight().with_more(runs.listed_bytes());
         let least = weight_of_one(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
         Ok(Some(Arc::new(Source {
             reader,
@@ -269,7 +270,7 @@ impl Source {
                 break;
             };
             let within = next % size;
-            let length = (run.length.saturating_mul(size) - within).min(end - next);
+            let length = (run.length.times(size) - within).min(end - next);
             let start = (next - skipped) as usize;
             let target = &mut target[start..start + length as usize];
             if self.conversion.keeps_bytes() {

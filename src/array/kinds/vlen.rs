@@ -18,6 +18,7 @@ use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
 use crate::model::datatype::{Class, StringPadding};
 use crate::model::{Array, Container, Datatype};
+use crate::wire::{Count, Extent};
 
 /// Elements of a block.
 const BLOCK: u64 = 4096;
@@ -164,9 +165,8 @@ impl VariableLength {
         place: &mut ElementStart,
     ) -> Result<Vec<u8>> {
         let starts = self.starts(&CancelToken::default())?;
-        let end = offset
-            .saturating_add(length as u64)
-            .min(starts.last().copied().unwrap_or(0));
+        let all = starts.last().copied().unwrap_or(0);
+        let end = Extent::cut(offset, length as u64).end().min(all);
         if offset >= end {
             return Ok(Vec::new());
         }
@@ -182,8 +182,8 @@ impl VariableLength {
             }
             let mut parts = Vec::new();
             for (element, bytes) in self.each(&stored).zip(self.lengths(&*container, &stored)?) {
-                let from = offset.saturating_sub(at.start).min(bytes);
-                let to = end.saturating_sub(at.start).min(bytes);
+                let from = offset.left_after(at.start).min(bytes);
+                let to = end.left_after(at.start).min(bytes);
                 if from < to {
                     let place = (at.start + from - offset) as usize;
                     parts.push(Part {
@@ -219,8 +219,8 @@ impl VariableLength {
     /// Fails as [`read`](Self::read) does.
     pub(crate) fn offsets(&self, first: u64, count: u64, cancel: &CancelToken) -> Result<Vec<u64>> {
         let starts = self.starts(cancel)?;
-        let last = first.saturating_add(count).min(self.elements + 1);
-        let mut offsets = Vec::with_capacity(last.saturating_sub(first) as usize);
+        let last = Extent::cut(first, count).end().min(self.elements + 1);
+        let mut offsets = Vec::with_capacity(last.left_after(first) as usize);
         let block = first / BLOCK;
         let Some(&start) = starts.get(block as usize) else {
             return Ok(offsets);
@@ -251,8 +251,8 @@ impl VariableLength {
     /// The container with an effort that pays for the way to the content of so many elements,
     /// should each lead to a collection that was not met just before.
     fn container_for(&self, elements: u64) -> Arc<dyn Container> {
-        let all = elements.saturating_add(BLOCK);
-        let effort = Effort::of(all.saturating_mul(limits::COLLECTION_METADATA));
+        let all = elements.with_more(BLOCK);
+        let effort = Effort::of(all.times(limits::COLLECTION_METADATA));
         Arc::clone(&self.container).for_request(&effort)
     }
 
@@ -291,7 +291,7 @@ impl VariableLength {
     /// Elements from `first` to the end of its block.
     fn count(&self, first: u64) -> u64 {
         let end = (first / BLOCK * BLOCK + BLOCK).min(self.elements);
-        end.saturating_sub(first)
+        end.left_after(first)
     }
 
     /// Whether any element from `first` to the end of its block may not be null.
@@ -411,7 +411,7 @@ fn skip_empty(starts: &[u64], at: ElementStart) -> u64 {
 fn nearest(starts: &[u64], offset: u64, last: ElementStart) -> ElementStart {
     let block = starts
         .partition_point(|&start| start <= offset)
-        .saturating_sub(1);
+        .left_after(1);
     let block = ElementStart {
         element: block as u64 * BLOCK,
         start: starts[block],

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::effort::Effort;
 use crate::model::storage::Chunked;
+use crate::wire::{Count, Extent};
 
 /// How much of an array is stored, and which of its bytes.
 ///
@@ -65,7 +66,7 @@ impl Allocation {
                 return ControlFlow::Break(());
             }
             walked.chunks += 1;
-            walked.bytes = walked.bytes.saturating_add(stored.length);
+            walked.bytes = walked.bytes.with_more(stored.length);
             walked.bands.push(bands.band(place));
             ControlFlow::Continue(())
         });
@@ -86,7 +87,8 @@ impl Allocation {
             whole(length)
         };
         Ok(Allocation {
-            stored_bytes: walked.bytes,
+            // More than the file has, where a damaged index lets chunks overlap.
+            stored_bytes: walked.bytes.min(chunked.source.length()),
             data,
             length,
         })
@@ -156,7 +158,7 @@ impl Bands {
         let rows = grid.chunk_shape().get(axis).copied().unwrap_or(1);
         Bands {
             axis,
-            bytes: row.saturating_mul(rows),
+            bytes: row.times(rows),
         }
     }
 
@@ -170,7 +172,7 @@ impl Bands {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for band in bands {
             let start = band * self.bytes;
-            let end = start.saturating_add(self.bytes).min(length);
+            let end = Extent::cut(start, self.bytes).end().min(length);
             match ranges.last_mut() {
                 Some(last) if last.end == start => last.end = end,
                 _ => ranges.push(start..end),

@@ -6,6 +6,7 @@ use crate::array::kinds::fill_value::FillValue;
 use crate::array::parts::grid::{Grid, Slab};
 use crate::error::Result;
 use crate::source::Source;
+use crate::wire::Count;
 
 /// Largest gap, in bytes, that is read with the runs around it instead of being skipped: about what one
 /// more system call costs.
@@ -163,10 +164,11 @@ impl Plan {
         let run = self.run as u64;
         // Where there are too many, the first are asked for.
         let _ = self.each_run(|from, _| {
-            let at = base.saturating_add(from.cast_unsigned());
+            // The chunk is inside its source.
+            let at = base + from.cast_unsigned();
             let is_full = ranges.len() >= most;
             match ranges.last_mut() {
-                Some((start, length)) if at.saturating_sub(*start + *length) <= GAP => {
+                Some((start, length)) if at.left_after(*start + *length) <= GAP => {
                     *length = at + run - *start;
                 }
                 _ if is_full => return Err(()),

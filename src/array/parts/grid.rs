@@ -9,6 +9,7 @@
 
 use crate::error::{Error, Result};
 use crate::model::shape::product;
+use crate::wire::Count;
 
 /// How an array is cut into chunks.
 #[derive(Debug)]
@@ -250,7 +251,7 @@ impl Grid {
         place
             .iter()
             .zip(sizes)
-            .any(|(&place, (&dim, &chunk))| (place + 1).saturating_mul(chunk) > dim)
+            .any(|(&place, (&dim, &chunk))| (place + 1).times(chunk) > dim)
     }
 }
 

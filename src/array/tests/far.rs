@@ -152,6 +152,8 @@ fn only_what_is_not_large_is_asked_for_as_a_whole() {
     };
     let touching = [(50, 10), (20, 5), (60, 7), (10, 10)];
     assert_eq!(ranges(&touching), Some(vec![(10, 15), (50, 17)]));
+    let endless = [(10, 5), (u64::MAX - 3, 4)];
+    assert_eq!(ranges(&endless), Some(vec![(10, 5)]));
     let half = limits::WHOLE_BYTES / 2;
     assert_eq!(
         ranges(&[(0, half), (half, half)]),

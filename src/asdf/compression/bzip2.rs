@@ -25,7 +25,7 @@ use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, IsWanted, still};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// Bytes that a block of 900 000 symbols takes at most: 20 bits each, and its tables.
 const BLOCK_BYTES: u64 = 3 << 20;
@@ -219,13 +219,13 @@ impl Bzip2Block {
 
     /// The last block of a stream that lacks its end.
     fn decode_to_the_end(&self, job: &Job, is_wanted: &IsWanted<'_>) -> Result<Decoded> {
-        let to = self.encoded.stored.saturating_mul(8);
+        let to = self.encoded.stored.length().times(8);
         let alone = Alone::open(&self.encoded, job.bit, to)?;
         let (content, _) = self.content(&alone, is_wanted)?;
         if content.length() == 0 {
             return Err(self.encoded.corrupt("bzip2: ends too early"));
         }
-        let (sum, next) = (alone.sum, job.mark.saturating_add(1));
+        let (sum, next) = (alone.sum, job.mark.one_more());
         Ok(Decoded { content, sum, next })
     }
 }
@@ -236,7 +236,7 @@ impl Progress {
         self.chain.push(Link { mark, start });
         self.tip = Tip {
             mark: decoded.next,
-            start: start.saturating_add(decoded.content.length()),
+            start: start.with_more(decoded.content.length()),
             sum: sum.rotate_left(1) ^ decoded.sum,
         };
         self.keep(mark, decoded.content);
@@ -252,8 +252,8 @@ impl Progress {
             }
             return Ok(Err(encoded.corrupt("bzip2: no block where one should be")));
         };
-        let at = mark.bit.saturating_add(48);
-        let bytes = bits(encoded, at, at.saturating_add(32))?;
+        let at = mark.bit.with_more(48);
+        let bytes = bits(encoded, at, at.with_more(32))?;
         Ok(if self.tip.start < encoded.decoded {
             Err(encoded.corrupt("block: ends before data_size"))
         } else if bytes != self.tip.sum.to_be_bytes() {
@@ -296,14 +296,14 @@ impl Progress {
     fn job(&mut self, mark: usize, encoded: &Encoded) -> Result<Job> {
         let bit = self.mark(mark, encoded)?.ok_or(Error::NotFound)?.bit;
         let mut ends = Vec::new();
-        let until = (bit / 8).saturating_add(BLOCK_BYTES);
-        for number in (mark.saturating_add(1)..).take(ENDS) {
+        let until = (bit / 8).with_more(BLOCK_BYTES);
+        for number in (mark.one_more()..).take(ENDS) {
             match self.marks.get(number, encoded, until)? {
                 Some(end) => ends.push((number, end.bit)),
                 None => break,
             }
         }
-        let is_cut = ends.is_empty() && until >= encoded.stored;
+        let is_cut = ends.is_empty() && until >= encoded.stored.length();
         Ok(Job {
             mark,
             bit,
@@ -318,7 +318,7 @@ impl Progress {
             None => FIRST_BIT,
             Some(before) => self.marks.known(before).map_or(0, |mark| mark.bit),
         };
-        let until = (until / 8).saturating_add(BLOCK_BYTES);
+        let until = (until / 8).with_more(BLOCK_BYTES);
         let mark = self.marks.get(number, encoded, until)?;
         Ok(mark.filter(|mark| number > 0 || mark.bit == FIRST_BIT))
     }
@@ -340,7 +340,7 @@ impl Progress {
             && bytes > limits::BZIP2_KEPT
             && let Some((_, gone)) = self.kept.pop_front()
         {
-            bytes = bytes.saturating_sub(gone.weight());
+            bytes = bytes.left_after(gone.weight());
         }
     }
 }
@@ -354,15 +354,14 @@ impl Codec for Bzip2 {
         piece: u64,
         help: &mut Help<'_>,
     ) -> Result<Buffer> {
-        let start = piece.saturating_mul(block.piece);
-        let end = start.saturating_add(block.piece).min(block.encoded.decoded);
-        let length = to_usize(end.saturating_sub(start))?;
-        block.reach(progress, end, help)?;
+        let wanted = block.encoded.piece(piece, block.piece);
+        let length = to_usize(wanted.length())?;
+        block.reach(progress, wanted.end(), help)?;
         let mut bytes = Vec::with_capacity(length);
         while bytes.len() < length {
             let before = bytes.len();
-            let at = start.saturating_add(to_u64(before));
-            block.copy(progress, at, end, &mut bytes, help)?;
+            let rest = wanted.after(to_u64(before));
+            block.copy(progress, rest.start(), rest.end(), &mut bytes, help)?;
             if bytes.len() == before {
                 return Err(Error::NotFound);
             }

@@ -13,7 +13,7 @@ use crate::memory::lock::lock;
 use crate::memory::marks::Marks;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::storage::{Help, Pieces, StoredExtent};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// Chunks of one ASDF block whose positions are kept; the others are found from the nearest one
 /// before.
@@ -64,18 +64,10 @@ struct Mark {
 
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
-    /// Offset of the stored bytes, after their length.
-    offset: u64,
-    stored: u32,
-    /// Offset of the decoded bytes in the block's content.
-    start: u64,
-    decoded: u32,
-}
-
-impl Chunk {
-    fn end(&self) -> u64 {
-        self.start.saturating_add(u64::from(self.decoded))
-    }
+    /// The stored bytes, after their length.
+    stored: Extent,
+    /// The decoded bytes, in the block's content.
+    content: Extent,
 }
 
 /// The places of the chunks of one file's blocks, by the blocks' offsets.
@@ -111,19 +103,19 @@ impl Walk<'_> {
     /// The next chunk, `None` behind the last.
     fn next(&mut self) -> Result<Option<Chunk>> {
         let Mark { at, start } = self.next;
-        let end = self.encoded.offset.saturating_add(self.encoded.stored);
+        let end = self.encoded.stored.end();
         if at >= end {
             return Ok(None);
         }
-        let header = self.window.piece(at..at.saturating_add(12))?;
+        let header = self.window.piece(Extent::cut(at, 12))?;
         let chunk = chunk_of(header, self.codec, at, start)?;
-        let after = chunk.offset.saturating_add(u64::from(chunk.stored));
+        let after = chunk.stored.end();
         if after > end {
             return Err(Error::corrupt("block: a chunk reaches past its end", after));
         }
         self.next = Mark {
             at: after,
-            start: chunk.end(),
+            start: chunk.content.end(),
         };
         Ok(Some(chunk))
     }
@@ -171,7 +163,7 @@ impl ChunkTable {
 
     fn found(&self) -> Result<Vec<Mark>> {
         let mut walk = self.walk(Mark {
-            at: self.encoded.offset,
+            at: self.encoded.stored.start(),
             start: 0,
         });
         let mut longest = Longest::default();
@@ -185,8 +177,8 @@ impl ChunkTable {
             if number >= most {
                 return Err(Error::limit("chunks of a compressed block", most));
             }
-            longest.stored = longest.stored.max(u64::from(chunk.stored));
-            longest.decoded = longest.decoded.max(u64::from(chunk.decoded));
+            longest.stored = longest.stored.max(chunk.stored.length());
+            longest.decoded = longest.decoded.max(chunk.content.length());
             marks.pass(number, || mark);
         }
         let decoded = walk.next.start;
@@ -211,8 +203,9 @@ impl ChunkTable {
     fn chunk(&self, chunk: Chunk, pool: &BufferPool) -> Result<Buffer> {
         let context = &mut Context::new(pool);
         let source = &*self.encoded.source;
-        let stored = pool.read(source, chunk.offset, u64::from(chunk.stored), "chunk")?;
-        let length = Length::Exactly(to_usize(u64::from(chunk.decoded))?);
+        let (at, length) = (chunk.stored.start(), chunk.stored.length());
+        let stored = pool.read(source, at, length, "chunk")?;
+        let length = Length::Exactly(to_usize(chunk.content.length())?);
         match self.codec {
             ChunkCodec::Lz4 => {
                 filter::lz4::block(stored.get(4..).unwrap_or_default(), length, context)
@@ -227,8 +220,8 @@ impl ChunkTable {
 fn chunk_of(header: &[u8], codec: ChunkCodec, at: u64, start: u64) -> Result<Chunk> {
     let cut = || Error::corrupt("block: a chunk's header is cut", at);
     let word = |place: usize| -> Result<[u8; 4]> {
-        let bytes = header.get(place..place.saturating_add(4)).ok_or_else(cut)?;
-        bytes.try_into().map_err(|_| cut())
+        let bytes = header.get(place..).and_then(<[u8]>::first_chunk);
+        bytes.copied().ok_or_else(cut)
     };
     let stored = u32::from_be_bytes(word(0)?);
     let decoded = u32::from_le_bytes(match codec {
@@ -237,20 +230,19 @@ fn chunk_of(header: &[u8], codec: ChunkCodec, at: u64, start: u64) -> Result<Chu
     });
     // An LZ4 block cannot expand by more; a larger claim would be memory for nothing.
     let most = match codec {
-        ChunkCodec::Lz4 => stored.saturating_mul(256),
+        ChunkCodec::Lz4 => stored.times(256),
         ChunkCodec::Blosc => u32::MAX,
     };
     // Nor does compression add as much to bytes that it cannot shorten.
-    let overhead = u64::from(decoded / 8).saturating_add(to_u64(limits::FILTER_OVERHEAD));
-    let is_too_long = u64::from(stored) > u64::from(decoded).saturating_add(overhead);
+    let overhead = u64::from(decoded / 8).with_more(to_u64(limits::FILTER_OVERHEAD));
+    let is_too_long = u64::from(stored) > u64::from(decoded).with_more(overhead);
     if stored == 0 || decoded == 0 || decoded > most || is_too_long {
         return Err(Error::corrupt("block: a chunk of impossible length", at));
     }
+    let whole = Extent::new(at, u64::from(stored).with_more(4), "chunk of a block")?;
     Ok(Chunk {
-        offset: at.saturating_add(4),
-        stored,
-        start,
-        decoded,
+        stored: whole.after(4),
+        content: Extent::new(start, u64::from(decoded), "content of a block")?,
     })
 }
 
@@ -268,7 +260,7 @@ impl Pieces for ChunkTable {
     }
 
     fn stored_bytes(&self) -> u64 {
-        self.encoded.stored
+        self.encoded.stored.length()
     }
 
     fn place(&self, pieces: Range<u64>) -> Vec<StoredExtent> {
@@ -277,26 +269,26 @@ impl Pieces for ChunkTable {
 
     fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         let longest = self.piece_bytes()?;
-        let start = piece.saturating_mul(longest);
-        let end = start.saturating_add(longest).min(self.encoded.decoded);
+        let wanted = self.encoded.piece(piece, longest);
         let marks = self.marks()?;
-        let after = marks.partition_point(|mark| mark.start <= start);
+        let after = marks.partition_point(|mark| mark.start <= wanted.start());
         let mark = after.checked_sub(1).and_then(|place| marks.get(place));
-        let mark = mark.filter(|_| start < end).ok_or(Error::NotFound)?;
+        let mark = mark.filter(|_| !wanted.is_empty()).ok_or(Error::NotFound)?;
         let mut walk = self.walk(*mark);
         let mut bytes = Vec::new();
-        while walk.next.start < end
+        while walk.next.start < wanted.end()
             && let Some(chunk) = walk.next()?
         {
-            if chunk.end() <= start {
+            let part = chunk.content.intersect(wanted);
+            if part.is_empty() {
                 continue;
             }
             let decoded = self.chunk(chunk, help.pool)?;
-            if chunk.start == start && chunk.end() == end {
+            if chunk.content == wanted {
                 return Ok(decoded);
             }
-            let from = to_usize(start.saturating_sub(chunk.start))?;
-            let to = to_usize(end.min(chunk.end()).saturating_sub(chunk.start))?;
+            let from = to_usize(part.start().left_after(chunk.content.start()))?;
+            let to = to_usize(part.end().left_after(chunk.content.start()))?;
             bytes.extend_from_slice(decoded.get(from..to).unwrap_or_default());
         }
         Ok(bytes.into())
@@ -323,8 +315,7 @@ mod tests {
         let encoded = Encoded {
             block: 0,
             source: Arc::new(MemorySource::new(bytes)),
-            offset: 0,
-            stored,
+            stored: Extent::from(0..stored),
             decoded,
         };
         let table = ChunkTable::new(

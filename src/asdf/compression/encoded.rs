@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::model::storage::StoredExtent;
 use crate::source::SharedSource;
-use crate::wire::Extent;
+use crate::wire::{Count, Extent};
 
 /// A compressed block and where it is.
 #[derive(Debug, Clone)]
@@ -16,10 +16,8 @@ pub struct Encoded {
     pub block: u64,
     /// The file.
     pub source: SharedSource,
-    /// Offset of the stored bytes.
-    pub offset: u64,
-    /// Stored bytes.
-    pub stored: u64,
+    /// The stored bytes.
+    pub stored: Extent,
     /// Decoded bytes, as the block header has it.
     pub decoded: u64,
 }
@@ -30,28 +28,25 @@ impl Encoded {
     pub(super) fn place(&self, pieces: Range<u64>, bytes: u64) -> Vec<StoredExtent> {
         let decoded = u128::from(self.decoded.max(1));
         let place = |piece: u64| {
-            let piece = u128::from(piece.saturating_mul(bytes)).min(decoded);
-            let before = u128::from(self.stored).saturating_mul(piece);
+            let piece = u128::from(piece.times(bytes)).min(decoded);
+            let before = u128::from(self.stored.length()).times(piece);
             let before = before.checked_div(decoded).unwrap_or(0);
-            u64::try_from(before).unwrap_or(self.stored)
+            u64::try_from(before).unwrap_or(self.stored.length())
         };
-        let start = place(pieces.start.saturating_sub(1));
-        let end = place(pieces.end.saturating_add(1));
-        let whole = Extent::cut(self.offset, self.stored);
+        let start = place(pieces.start.left_after(1));
+        let end = place(pieces.end.one_more());
         vec![StoredExtent {
             source: Arc::clone(&self.source),
-            extent: whole.first(end).after(start),
+            extent: self.stored.first(end).after(start),
         }]
     }
 
     /// `Limit` where more is stored than `needed` bytes and a surplus.
     pub(super) fn limit_stored(&self, needed: u64, surplus: u64) -> Result<()> {
-        let most = needed.saturating_add(surplus);
-        if self.stored > most {
-            let what = format!(
-                "a block of {} bytes stored as {}",
-                self.decoded, self.stored
-            );
+        let most = needed.with_more(surplus);
+        let (decoded, stored) = (self.decoded, self.stored.length());
+        if stored > most {
+            let what = format!("a block of {decoded} bytes stored as {stored}");
             return Err(Error::limit(what, most));
         }
         Ok(())
@@ -59,31 +54,31 @@ impl Encoded {
 
     /// The stored bytes, all of them.
     pub(super) fn read(&self, pool: &BufferPool) -> Result<Buffer> {
-        pool.read(&*self.source, self.offset, self.stored, "block")
+        let (at, length) = (self.stored.start(), self.stored.length());
+        pool.read(&*self.source, at, length, "block")
     }
 
     /// The same error, with the place of the stored bytes where it has none.
     pub(super) fn placed(&self, error: Error) -> Error {
         match error {
-            Error::Corrupt { what, at: None } => Error::corrupt(what, self.offset),
+            Error::Corrupt { what, at: None } => Error::corrupt(what, self.stored.start()),
             other => other,
         }
     }
 
     pub(super) fn corrupt(&self, what: &'static str) -> Error {
-        Error::corrupt(what, self.offset)
+        Error::corrupt(what, self.stored.start())
     }
 
-    /// The error `NotFound` where the content has no piece of this number.
-    pub(super) fn check_piece(&self, piece: u64, bytes: u64) -> Result<()> {
-        let start = piece.checked_mul(bytes);
-        let is_there = start.is_some_and(|start| start < self.decoded);
-        is_there.then_some(()).ok_or(Error::NotFound)
+    /// The part of the content that is the piece of this number, of `bytes` bytes but for the last;
+    /// empty where there is none.
+    pub(super) fn piece(&self, piece: u64, bytes: u64) -> Extent {
+        Extent::between(piece.times(bytes), self.decoded).first(bytes)
     }
 
     /// Says that the stream lacks its end, although all of its content is there.
     pub(super) fn warn_of_cut(&self) {
-        let at = self.offset;
+        let at = self.stored.start();
         log::warn!("block at byte {at}: the bzip2 stream lacks its end; its content is whole");
     }
 }
@@ -98,8 +93,7 @@ mod tests {
         let encoded = Encoded {
             block: 0,
             source: Arc::new(MemorySource::new(Vec::new())),
-            offset: 1000,
-            stored: 500,
+            stored: Extent::from(1000..1500),
             decoded: 5000,
         };
         let place = |pieces| {
@@ -107,6 +101,9 @@ mod tests {
             let part = |part: &StoredExtent| (part.extent.start(), part.extent.length());
             parts.iter().map(part).collect::<Vec<_>>()
         };
+        let bytes = |piece| encoded.piece(piece, 600).range();
+        assert_eq!((bytes(0), bytes(8)), (0..600, 4800..5000));
+        assert!(bytes(9).is_empty() && bytes(u64::MAX).is_empty());
         assert_eq!(place(20..30), [(1190, 120)]);
         assert_eq!(place(0..1), [(1000, 20)]);
         assert_eq!(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::compression::resumes::Resumes;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, Pieces, StoredExtent};
 
@@ -51,7 +51,7 @@ impl<C> Resumed<C> {
 
 impl<C: fmt::Debug> fmt::Debug for Resumed<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} at {}", self.codec, self.encoded.offset)
+        write!(f, "{:?} at {}", self.codec, self.encoded.stored.start())
     }
 }
 
@@ -65,7 +65,7 @@ impl<C: Codec + fmt::Debug + Send + Sync> Pieces for Resumed<C> {
     }
 
     fn stored_bytes(&self) -> u64 {
-        self.encoded.stored
+        self.encoded.stored.length()
     }
 
     fn place(&self, pieces: Range<u64>) -> Vec<StoredExtent> {
@@ -77,9 +77,11 @@ impl<C: Codec + fmt::Debug + Send + Sync> Pieces for Resumed<C> {
     }
 
     fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
-        self.encoded.check_piece(piece, self.piece)?;
+        if self.encoded.piece(piece, self.piece).is_empty() {
+            return Err(Error::NotFound);
+        }
         let decode = |state: &mut C::State| C::decode(self, state, piece, help);
-        let bytes = self.resumes.with(self.encoded.offset, decode);
+        let bytes = self.resumes.with(self.encoded.stored.start(), decode);
         bytes.map_err(|error| self.encoded.placed(error))
     }
 }

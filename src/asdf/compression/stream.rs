@@ -19,7 +19,6 @@ pub mod zstd_frames;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::compression::resumed::{Codec, Resumed};
 use crate::asdf::compression::stream::codec::{Decoder, Stored, StreamCodec, at_end, fill};
 use crate::asdf::compression::stream::part_list::Part;
@@ -27,7 +26,7 @@ use crate::asdf::compression::stream::parts::PartsReader;
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, still};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// Pieces that are kept, so that readers that overtake each other do not start the stream again.
 const KEPT: usize = 4;
@@ -66,12 +65,12 @@ struct Run {
 impl Run {
     /// The first piece that is kept, or the next one where none is.
     fn first(&self) -> u64 {
-        self.next.saturating_sub(to_u64(self.kept.len()))
+        self.next.left_after(to_u64(self.kept.len()))
     }
 
     /// Whether a piece is kept, or among the next `most`.
     fn is_near(&self, piece: u64, most: u64) -> bool {
-        self.first() <= piece && piece < self.next.saturating_add(most)
+        self.first() <= piece && piece < self.next.with_more(most)
     }
 }
 
@@ -105,13 +104,12 @@ impl StreamBlock {
                 return Err(error);
             }
         }
-        let place = to_usize(piece.saturating_sub(run.first()))?;
+        let place = to_usize(piece.left_after(run.first()))?;
         run.kept.get(place).cloned().ok_or(Error::NotFound)
     }
 
     fn stored(&self) -> Stored {
-        let Encoded { offset, stored, .. } = self.encoded;
-        Stored::new(Arc::clone(&self.encoded.source), offset, stored)
+        Stored::new(Arc::clone(&self.encoded.source), self.encoded.stored)
     }
 
     /// Goes to the last part before `piece`, or to the beginning, unless the run comes by. Gives
@@ -122,8 +120,8 @@ impl StreamBlock {
             None => parts::find(&self.encoded, self.codec)?,
         };
         state.parts = Some(Arc::clone(&parts));
-        let start = piece.saturating_mul(self.piece);
-        let after = parts.partition_point(|part| part.start <= start);
+        let start = piece.times(self.piece);
+        let after = parts.partition_point(|part| part.content.start() <= start);
         let comes_by = state.run.decoder.is_some() && state.run.first() <= piece;
         let place = after.checked_sub(1);
         let Some((place, part)) = place.and_then(|place| Some((place, parts.get(place)?))) else {
@@ -132,13 +130,13 @@ impl StreamBlock {
             }
             return Ok(piece);
         };
-        if comes_by && part.start <= state.run.next.saturating_mul(self.piece) {
+        if comes_by && part.content.start() <= state.run.next.times(self.piece) {
             return Ok(piece);
         }
-        let end = part.start.saturating_add(part.decoded).div_ceil(self.piece);
+        let end = part.content.end().div_ceil(self.piece);
         let is_known = !state.begun.insert(place);
-        let is_short = end.saturating_sub(piece) <= AT_ONCE;
-        let from = part.start;
+        let is_short = end.left_after(piece) <= AT_ONCE;
+        let from = part.content.start();
         state.run = Run::default();
         if place > 0 || state.is_broken {
             state.run = self.run_from(parts, place, from)?;
@@ -150,7 +148,7 @@ impl StreamBlock {
     /// or behind.
     fn run_from(&self, parts: Arc<[Part]>, place: usize, from: u64) -> Result<Run> {
         let next = from.div_ceil(self.piece);
-        let passed_over = next.saturating_mul(self.piece).saturating_sub(from);
+        let passed_over = next.times(self.piece).left_after(from);
         let reader = PartsReader::new(self.encoded.clone(), self.codec, parts, place);
         let mut decoder: Decoder<'static> = Box::new(reader);
         let mut bytes = vec![0; to_usize(passed_over)?];
@@ -181,23 +179,22 @@ impl StreamBlock {
 
     /// Decodes the next piece, and after the last one looks whether the stream ends there.
     fn step(&self, run: &mut Run, help: &mut Help<'_>) -> Result<()> {
-        let start = run.next.saturating_mul(self.piece);
-        let left = self.encoded.decoded.saturating_sub(start);
-        let mut bytes = help.pool.buffer(to_usize(left.min(self.piece))?)?;
+        let wanted = self.encoded.piece(run.next, self.piece);
+        let mut bytes = help.pool.buffer(to_usize(wanted.length())?)?;
         let decoder = run.decoder.as_mut().ok_or(Error::NotFound)?;
         if fill(&mut **decoder, &mut bytes)? < bytes.len() {
             return Err(self.encoded.corrupt("block: ends before data_size"));
         }
-        if left <= self.piece && !at_end(&mut **decoder)? {
+        if wanted.end() == self.encoded.decoded && !at_end(&mut **decoder)? {
             return Err(self.encoded.corrupt("block: longer than data_size"));
         }
         if run.kept.len() >= KEPT
             && let Some(oldest) = run.kept.pop_front()
         {
-            let number = run.next.saturating_sub(to_u64(KEPT));
+            let number = run.next.left_after(to_u64(KEPT));
             (help.pass)(number, oldest);
         }
-        run.next = run.next.saturating_add(1);
+        run.next = run.next.one_more();
         run.kept.push_back(bytes);
         Ok(())
     }

@@ -13,6 +13,7 @@ use crate::filter::{Context, Length};
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::model::storage::Help;
 use crate::source::memory::MemorySource;
+use crate::wire::{Extent, to_u64};
 
 const PIECE: NonZeroU64 = NonZeroU64::new(64 << 10).unwrap();
 
@@ -26,8 +27,7 @@ fn content() -> Vec<u8> {
 fn encoded(stored: &[u8], decoded: usize) -> Encoded {
     Encoded {
         block: 0,
-        offset: 3,
-        stored: u64::try_from(stored.len()).unwrap(),
+        stored: Extent::from(3..3 + u64::try_from(stored.len()).unwrap()),
         decoded: u64::try_from(decoded).unwrap(),
         source: Arc::new(MemorySource::new([b"...", stored, b"..."].concat())),
     }
@@ -330,7 +330,7 @@ fn read_parts(stored: &[u8], decoded: usize, codec: StreamCodec) -> Vec<(u64, Ve
         let mut reader = PartsReader::new(encoded(stored, decoded), codec, parts, first);
         let mut bytes = Vec::new();
         reader.read_to_end(&mut bytes).unwrap();
-        (list[first].start, bytes)
+        (list[first].content.start(), bytes)
     };
     (0..list.len()).map(from).collect()
 }
@@ -403,7 +403,10 @@ fn many_tiny_parts_are_made_few() {
     let bytes: Vec<_> = content[..200_000].chunks(1).map(Data::Raw).collect();
     let stored = lz4_frame(&bytes);
     let parts = found(&stored, 200_000, StreamCodec::Lz4Frame);
-    assert_eq!(parts.iter().map(|part| part.decoded).max(), Some(65_536));
+    assert_eq!(
+        parts.iter().map(|part| part.content.length()).max(),
+        Some(65_536)
+    );
     assert_eq!(parts.len(), 4);
     let frames: Vec<u8> = content[..5000]
         .chunks(1)
@@ -538,7 +541,7 @@ fn what_streams_forget_for_others_is_decoded_again() {
     let resumes = Arc::<Resumes>::default();
     let at = |place: usize, stored: &[u8]| Encoded {
         block: 0,
-        offset: u64::try_from(place).unwrap(),
+        stored: Extent::cut(to_u64(place), to_u64(stored.len())),
         source: Arc::new(MemorySource::new([&vec![b'.'; place], stored].concat())),
         ..encoded(stored, content.len())
     };

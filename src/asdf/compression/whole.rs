@@ -9,7 +9,7 @@ use crate::filter::{self, Context, Length};
 use crate::limits;
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::model::storage::{Help, Pieces, StoredExtent};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// The codec of a block that is decoded at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum WholeCodec {
 
 /// `Limit` where more is stored than the content can need: all of it is in memory at once.
 pub fn limit_stored(encoded: &Encoded) -> Result<()> {
-    let needed = encoded.decoded.saturating_add(encoded.decoded / 8);
+    let needed = encoded.decoded.with_more(encoded.decoded / 8);
     encoded.limit_stored(needed, limits::WHOLE_SURPLUS)
 }
 
@@ -90,11 +90,11 @@ impl Pieces for Whole {
     }
 
     fn stored_at_once(&self) -> Result<u64> {
-        Ok(self.encoded.stored)
+        Ok(self.encoded.stored.length())
     }
 
     fn stored_bytes(&self) -> u64 {
-        self.encoded.stored
+        self.encoded.stored.length()
     }
 
     fn place(&self, pieces: Range<u64>) -> Vec<StoredExtent> {

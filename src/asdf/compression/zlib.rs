@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, IsWanted, still};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// Bytes that deflate makes of one byte at most (RFC 1951: 258 bytes of two bits), rounded up.
 const EXPANSION: u64 = 1032;
@@ -78,7 +78,7 @@ impl ZlibBlock {
     /// `Corrupt` where so few bytes cannot hold so many.
     pub fn new(encoded: Encoded, piece: NonZeroU64, resumes: Arc<Resumes>) -> Result<Self> {
         // A saturated product is more than any length.
-        if encoded.decoded > encoded.stored.saturating_mul(EXPANSION) {
+        if encoded.decoded > encoded.stored.length().times(EXPANSION) {
             return Err(encoded.corrupt("block: data_size is more than its bytes can hold"));
         }
         let pieces = encoded.decoded.div_ceil(piece.get());
@@ -99,7 +99,7 @@ impl ZlibBlock {
             (None, None) => Position {
                 decoder: Box::default(),
                 window: Vec::new(),
-                at: self.encoded.offset,
+                at: self.encoded.stored.start(),
                 piece: 0,
             },
         }
@@ -129,14 +129,13 @@ impl ZlibBlock {
 
     /// Decodes the next piece. On an error, `position` stays where it is.
     fn step(&self, position: &mut Position, help: &Help<'_>) -> Result<Buffer> {
-        let start = position.piece.saturating_mul(self.piece);
-        let left = self.encoded.decoded.saturating_sub(start);
-        let length = to_usize(left.min(self.piece))?;
+        let wanted = self.encoded.piece(position.piece, self.piece);
+        let length = to_usize(wanted.length())?;
         let before = position.window.len();
-        let end = before.saturating_add(length);
+        let end = before.with_more(length);
         // One byte more than the last piece has tells whether the stream ends with it.
-        let is_last = left <= self.piece;
-        let mut bytes = help.pool.buffer(end.saturating_add(usize::from(is_last)))?;
+        let is_last = wanted.end() == self.encoded.decoded;
+        let mut bytes = help.pool.buffer(end.with_more(usize::from(is_last)))?;
         let (window, _) = bytes.split_at_mut(before);
         window.copy_from_slice(&position.window);
         let mut next = position.clone();
@@ -149,9 +148,9 @@ impl ZlibBlock {
         }
         let mut piece = help.pool.buffer(length)?;
         piece.copy_from_slice(bytes.get(before..end).unwrap_or_default());
-        let window = end.saturating_sub(WINDOW)..end;
+        let window = end.left_after(WINDOW)..end;
         next.window = bytes.get(window).unwrap_or_default().to_vec();
-        next.piece = next.piece.saturating_add(1);
+        next.piece = next.piece.one_more();
         *position = next;
         Ok(piece)
     }
@@ -164,16 +163,16 @@ impl ZlibBlock {
         output: &mut [u8],
         is_wanted: &IsWanted<'_>,
     ) -> Result<usize> {
-        let end = self.encoded.offset.saturating_add(self.encoded.stored);
+        let end = self.encoded.stored.end();
         let mut at = position.window.len();
         while at < output.len() {
             still(is_wanted)?;
-            let until = position.at.saturating_add(INPUT).min(end);
-            let input = scan::piece(&*self.encoded.source, position.at..until)?;
+            let rest = Extent::between(position.at, end);
+            let input = scan::piece(&*self.encoded.source, rest.first(INPUT))?;
             let (status, used, written) =
                 decompress(&mut position.decoder, &input, output, at, FLAGS);
-            position.at = position.at.saturating_add(to_u64(used));
-            at = at.saturating_add(written);
+            position.at = rest.after(to_u64(used)).start();
+            at = at.with_more(written);
             match status {
                 TINFLStatus::Done => break,
                 TINFLStatus::HasMoreOutput => {}
@@ -254,8 +253,7 @@ mod tests {
         });
         let encoded = Encoded {
             block: 0,
-            offset: 0,
-            stored: source.length(),
+            stored: Extent::from(0..source.length()),
             decoded,
             source: Arc::clone(&source) as Arc<dyn Source>,
         };

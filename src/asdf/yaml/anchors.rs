@@ -1,6 +1,8 @@
 //! Names of anchors and aliases. In YAML 1.1 they consist of letters, digits, `-` and `_`; in
 //! YAML 1.2, which the parser reads, of almost anything.
 
+use crate::wire::Count;
+
 /// How far a name goes, by either version.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Name {
@@ -22,7 +24,7 @@ pub(super) fn name(text: &str, at: usize) -> Name {
     }) else {
         return Name::Whole;
     };
-    let end = at.saturating_add(1).saturating_add(name.len());
+    let end = at.one_more().with_more(name.len());
     let mut after = after.chars();
     match (after.next(), after.next()) {
         (Some(':'), None | Some(' ' | '\t' | '\r' | '\n' | ',' | '[' | ']' | '{' | '}')) => {

@@ -13,7 +13,7 @@ use crate::asdf::yaml::tags::Tags;
 use crate::asdf::yaml::{self, Document, Index, Kind, keys};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::wire::to_u64;
+use crate::wire::{Count, Extent, to_u64};
 
 /// Composes the first document of `text`, which stands at absolute offset `start` of the file.
 /// More text behind the document is an error [of its own](Document::rest): damage may have ended
@@ -96,7 +96,7 @@ const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
 /// The text as characters, all of them such as YAML 1.1 allows.
 fn printable(text: &[u8], start: u64) -> Result<&str> {
     let text = std::str::from_utf8(text).map_err(|error| {
-        let at = start.saturating_add(to_u64(error.valid_up_to()));
+        let at = Extent::cut(start, to_u64(error.valid_up_to())).end();
         Error::corrupt("tree: not UTF-8", at)
     })?;
     let forbidden = |character: &char| {
@@ -112,7 +112,7 @@ fn printable(text: &[u8], start: u64) -> Result<&str> {
         None => Ok(text),
         Some((place, character)) => Err(Error::corrupt(
             format!("tree: character {character:?} is not allowed in YAML"),
-            start.saturating_add(to_u64(place)),
+            Extent::cut(start, to_u64(place)).end(),
         )),
     }
 }
@@ -318,7 +318,7 @@ impl<'a> Composer<'a> {
     /// Whether the next node will be a key.
     fn awaits_key(&self) -> bool {
         self.open.last().is_some_and(|open| {
-            let children = self.children.len().saturating_sub(open.children);
+            let children = self.children.len().left_after(open.children);
             open.kind == Kind::Mapping && children.is_multiple_of(2)
         })
     }
@@ -339,7 +339,7 @@ impl<'a> Composer<'a> {
             if before.ends_with(blank) || after.starts_with(blank) {
                 return Err(self.corrupt(SEPARATED, span));
             }
-            self.separators = self.separators.saturating_add(1);
+            self.separators = self.separators.one_more();
         }
         Ok(())
     }
@@ -363,7 +363,7 @@ impl<'a> Composer<'a> {
             return Err(Error::limit("number of the tree's anchors", most));
         }
         if anchor != 0 {
-            let known = self.anchors.len().max(anchor.saturating_add(1));
+            let known = self.anchors.len().max(anchor.one_more());
             self.anchors.resize(known, None);
             if let Some(place) = self.anchors.get_mut(anchor) {
                 *place = Some(node);
@@ -374,7 +374,7 @@ impl<'a> Composer<'a> {
 
     /// Counts a node or an alias.
     fn charge(&mut self) -> Result<()> {
-        self.count = self.count.saturating_add(1);
+        self.count = self.count.one_more();
         if self.count > limits::TREE_NODES {
             return Err(too_many());
         }
@@ -427,15 +427,15 @@ impl<'a> Composer<'a> {
             format!(
                 "tree: line {}, column {}: {what}",
                 marker.line(),
-                marker.col().saturating_add(1)
+                marker.col().one_more()
             ),
-            self.start.saturating_add(place),
+            Extent::cut(self.start, place).end(),
         )
     }
 
     fn ambiguous(&self, place: usize) -> Error {
         let what = "tree: a colon or question mark in the name of an anchor";
-        Error::corrupt(what, self.start.saturating_add(to_u64(place)))
+        Error::corrupt(what, Extent::cut(self.start, to_u64(place)).end())
     }
 
     fn syntax(&self, error: &ScanError) -> Error {

@@ -1,5 +1,6 @@
 //! Whole numbers of any size in decimal digits.
 
+use crate::wire::Count;
 use std::fmt::Write;
 
 /// A whole number: its digits in groups of nine, the lowest group first.
@@ -41,8 +42,8 @@ impl Decimal {
         let mut carry = u64::from(addend);
         for group in &mut self.0 {
             // Below 2^64: each factor is below 2^32, and so is what is carried.
-            let product = u64::from(*group).saturating_mul(u64::from(factor));
-            let sum = product.saturating_add(carry);
+            let product = u64::from(*group).times(u64::from(factor));
+            let sum = product.with_more(carry);
             *group = low(sum);
             carry = sum.checked_div(GROUP).unwrap_or(0);
         }

@@ -6,7 +6,7 @@ use crate::asdf::yaml::resolve::CoreTag;
 use crate::asdf::yaml::{Content, Document, Identity, Index};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// The pairs that the merge keys of one tree may still cost.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Budget(usize);
 impl Budget {
     /// The pairs that were spent of it.
     pub(crate) fn spent(&self) -> usize {
-        limits::TREE_MERGED.saturating_sub(self.0)
+        limits::TREE_MERGED.left_after(self.0)
     }
 }
 
@@ -75,7 +75,7 @@ fn no_mapping(document: &Document, operand: Index) -> Error {
 
 fn charge(budget: &mut Budget, pairs: usize) -> Result<()> {
     let most = to_u64(limits::TREE_MERGED);
-    let left = budget.0.checked_sub(pairs.saturating_add(1));
+    let left = budget.0.checked_sub(pairs.one_more());
     budget.0 = left.ok_or_else(|| Error::limit("entries that merge keys bring in", most))?;
     Ok(())
 }

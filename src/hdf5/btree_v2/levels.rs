@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::{Address, Width};
 use crate::limits;
-use crate::wire::{Cursor, to_u64};
+use crate::wire::{Count, Cursor, to_u64};
 
 /// Signature, version and type, before a node's records.
 pub(super) const NODE_PREFIX: usize = 6;
@@ -52,7 +52,7 @@ impl Levels {
                 to_u64(limits::TREE_DEPTH),
             ));
         }
-        let branch = node_size.saturating_mul(to_u64(depth.saturating_add(1)));
+        let branch = node_size.times(to_u64(depth.one_more()));
         if branch > limits::TREE_BRANCH {
             return Err(Error::limit("nodes of a B-tree", limits::TREE_BRANCH));
         }
@@ -60,29 +60,29 @@ impl Levels {
             size_of_offsets,
             levels: Vec::new(),
         };
-        let room = node_size.saturating_sub(to_u64(NODE_PREFIX.saturating_add(CHECKSUM)));
+        let room = node_size.left_after(to_u64(NODE_PREFIX.with_more(CHECKSUM)));
         for level in 0..=depth {
             let pointer = match level {
                 0 => 0,
                 _ => to_u64(levels.pointer_size(level)),
             };
-            let entry = to_u64(record_size).saturating_add(pointer);
-            let most = room.saturating_sub(pointer).checked_div(entry);
+            let entry = to_u64(record_size).with_more(pointer);
+            let most = room.left_after(pointer).checked_div(entry);
             let Some(most) = most.filter(|&most| most > 0 && record_size > 0) else {
                 return Ok(None);
             };
             let below = levels.levels.last().map_or(0, |level| level.most_total);
-            let most_total = most.saturating_add(1).saturating_mul(below);
+            let most_total = most.one_more().times(below);
             levels.levels.push(Level {
                 most,
-                most_total: most_total.saturating_add(most),
+                most_total: most_total.with_more(most),
             });
         }
         Ok(Some(levels))
     }
 
     pub(super) fn depth(&self) -> usize {
-        self.levels.len().saturating_sub(1)
+        self.levels.len().left_after(1)
     }
 
     /// Bytes of "Number of Records for Child Node": one width for all levels, that of a leaf's
@@ -97,7 +97,7 @@ impl Levels {
         match level {
             0 | 1 => 0,
             _ => {
-                let below = self.levels.get(level.saturating_sub(1));
+                let below = self.levels.get(level.left_after(1));
                 below.map_or(8, |below| bytes_for(below.most_total))
             }
         }
@@ -106,9 +106,7 @@ impl Levels {
     /// Bytes that lead to one child of a node of `level`, which is not a leaf.
     pub(super) fn pointer_size(&self, level: usize) -> usize {
         let address = self.size_of_offsets.bytes();
-        address
-            .saturating_add(self.used_width())
-            .saturating_add(self.total_width(level))
+        Count::together([address, self.used_width(), self.total_width(level)])
     }
 
     /// `Corrupt` where the counts of a node of `level` cannot be; `cursor` stands behind them.
@@ -130,7 +128,7 @@ impl Levels {
 
 /// Bytes that a count of up to `most` takes.
 fn bytes_for(most: u64) -> usize {
-    let bits = u64::BITS.saturating_sub(most.leading_zeros());
+    let bits = u64::BITS.left_after(most.leading_zeros());
     usize::try_from(bits.div_ceil(8)).unwrap_or(8).max(1)
 }
 

@@ -11,7 +11,7 @@ use crate::hdf5::object_header::RawMessage;
 use crate::limits;
 use crate::source::overlay::{Overlay, Patch};
 use crate::source::{SharedSource, Source, Urgency};
-use crate::wire::{Cursor, to_u64, to_usize};
+use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 const WHAT: &str = "metadata cache image";
 
@@ -91,7 +91,7 @@ impl Counted {
             count,
             all,
         };
-        if before.saturating_add(count) <= limits::CACHE_IMAGE_ENTRIES {
+        if before.with_more(count) <= limits::CACHE_IMAGE_ENTRIES {
             Ok(counted)
         } else {
             Err(too_many())

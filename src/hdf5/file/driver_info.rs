@@ -12,7 +12,7 @@ use crate::limits;
 use crate::source::SharedSource;
 use crate::source::concatenation::Concatenation;
 use crate::source::neighbours::Neighbours;
-use crate::wire::Cursor;
+use crate::wire::{Count, Cursor, Extent};
 
 /// The usages that the multi driver tells apart: superblock, B-tree, raw data, global heap, local
 /// heap, object header.
@@ -45,7 +45,7 @@ pub(crate) fn open_block(
     let prefix = metadata.plain_block(at, 16, WHAT)?;
     let mut cursor = Cursor::new(&prefix, at, WHAT);
     cursor.skip(1 + 3)?; // version, reserved
-    let length = u64::from(cursor.u32()?).saturating_add(16);
+    let length = u64::from(cursor.u32()?).with_more(16);
     let block = metadata.plain_block(at, length, WHAT)?;
     let mut cursor = Cursor::new(&block, at, WHAT);
     cursor.skip(8)?;
@@ -125,10 +125,12 @@ fn make_one_file(members: &[Member], end_of_file: u64) -> bool {
         return false;
     };
     let size = first.length();
-    let ends = *last_start..=last_start.saturating_add(last.length());
+    let Some(ends) = Extent::checked(*last_start, last.length()) else {
+        return false;
+    };
     full.iter().all(|(_, member)| member.length() == size)
         && last.length() <= size
-        && ends.contains(&end_of_file)
+        && (ends.start()..=ends.end()).contains(&end_of_file)
         && others
             .iter()
             .all(|(_, member)| find_signature(&**member).is_none())
@@ -184,8 +186,8 @@ fn family_name(name: &[u8]) -> Option<FamilyName<'_>> {
             .get(..last)?
             .iter()
             .rposition(|byte| !byte.is_ascii_digit());
-        let start = before.map_or(0, |before| before.saturating_add(1));
-        let after = last.saturating_add(1);
+        let start = before.map_or(0, Count::one_more);
+        let after = last.one_more();
         let run = name.get(start..after)?;
         if is_zeros(run) {
             return Some((name.get(..start)?, run.len(), name.get(after..)?));
@@ -212,12 +214,8 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<A
         .iter()
         .map(|_| {
             let template = information.text()?;
-            let over = template.len().saturating_add(1) & 7;
-            information.skip(if over == 0 {
-                0
-            } else {
-                8_usize.saturating_sub(over)
-            })?;
+            let length = template.len().one_more();
+            information.skip(length.next_multiple_of(8).left_after(length))?;
             Ok(template)
         })
         .collect::<Result<Vec<_>>>()?;
@@ -251,7 +249,7 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<A
 /// member is there; gives where it began.
 fn bring_near(members: &mut [Member], headers: usize) -> Option<u64> {
     let is_elsewhere = |(start, source): &Member| {
-        *start >= HEADERS.end || start.saturating_add(source.length()) <= HEADERS.start
+        *start >= HEADERS.end || Extent::cut(*start, source.length()).end() <= HEADERS.start
     };
     if !members.iter().all(is_elsewhere) {
         return None;
@@ -300,7 +298,7 @@ fn replace_stem(template: &[u8], stem: &[u8]) -> Vec<u8> {
 /// The parts before and after `%s`.
 fn split_template(template: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = template.windows(2).position(|pair| pair == b"%s")?;
-    Some((template.get(..at)?, template.get(at.saturating_add(2)..)?))
+    Some((template.get(..at)?, template.get(at.with_more(2)..)?))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::memory::shared_lru::FileLru;
 use crate::source::growing::settled;
 use crate::source::{SharedSource, Urgency, read_block, read_shared_block};
 use crate::wire::checksum::lookup3;
-use crate::wire::{Cursor, to_u64};
+use crate::wire::{Count, Cursor, Extent, to_u64};
 
 /// A block's address and length in its file, or those of what it was made of.
 pub(crate) type BlockRange = (Address, u64);
@@ -98,7 +98,7 @@ impl Metadata {
     /// than one of version 2, which has 16 bytes and four addresses (HDF5 3.0, II.A).
     pub(crate) fn begin_of_data(&self) -> u64 {
         let superblock = to_u64(self.structure_size(4, 0, 16));
-        self.base().saturating_add(superblock)
+        Extent::cut(self.base(), superblock).end()
     }
 
     /// Bytes of an address.
@@ -212,7 +212,8 @@ impl Metadata {
     /// # Errors
     /// `Effort` where that is so.
     pub(crate) fn come_by(&self, at: u64, length: u64) -> Result<()> {
-        let is_inside = at.saturating_add(length) <= self.source.length();
+        let block = Extent::checked(at, length);
+        let is_inside = block.is_some_and(|block| block.is_within(self.source.length()));
         if !self.effort.is_glance() || !is_inside || self.source.has(at, length) {
             return Ok(());
         }
@@ -231,7 +232,7 @@ impl Metadata {
 
     /// Whether the structure at `at`, of about `length` bytes, can be read without waiting.
     pub(crate) fn is_here(&self, at: Address, length: u64) -> bool {
-        let there = self.source.length().saturating_sub(at.offset());
+        let there = self.source.length().left_after(at.offset());
         self.source.has(at.offset(), length.min(there))
     }
 
@@ -255,7 +256,7 @@ impl Metadata {
         });
         let ranges = ranges.map_while(|(at, length)| {
             let length = length.min(left);
-            left = left.saturating_sub(length);
+            left = left.left_after(length);
             (length > 0).then_some((at, length))
         });
         let ranges: Vec<_> = ranges.collect();
@@ -273,7 +274,7 @@ impl Metadata {
         siblings: impl FnOnce() -> I,
     ) {
         if self.is_far() && !self.is_here(at, length) {
-            let there = self.source.length().saturating_sub(at.offset());
+            let there = self.source.length().left_after(at.offset());
             let needed = (at.offset(), length.min(there));
             let urgency = if self.effort.is_glance() {
                 Urgency::Expected

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::model::NodeId;
-use crate::wire::Cursor;
+use crate::wire::{Count, Cursor};
 
 /// Bytes of an address or of a length: 2, 4, 8, 16 or 32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,9 +128,9 @@ impl NumberForm {
     /// Bytes of a structure of so many addresses, so many lengths and so many other bytes.
     pub(crate) fn structure_size(&self, addresses: usize, lengths: usize, others: usize) -> usize {
         // A size that does not fit is as good as any other over `limits::METADATA_BLOCK`.
-        let addresses = addresses.saturating_mul(self.size_of_offsets.bytes());
-        let lengths = lengths.saturating_mul(self.size_of_lengths.bytes());
-        addresses.saturating_add(lengths).saturating_add(others)
+        let addresses = addresses.times(self.size_of_offsets.bytes());
+        let lengths = lengths.times(self.size_of_lengths.bytes());
+        Count::together([addresses, lengths, others])
     }
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::gate::{Turn, Turns};
 use crate::memory::lock::lock;
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// The budget of a description or a source. One that is opened for another has the rest of
 /// that one's bytes and levels; their work is counted together.
@@ -85,7 +85,7 @@ impl Opening {
             return Err(Error::limit(what, limits::VIRTUAL_BYTES));
         };
         self.bytes = bytes;
-        self.await_turn(limits::VIRTUAL_BYTES.saturating_sub(bytes));
+        self.await_turn(limits::VIRTUAL_BYTES.left_after(bytes));
         Ok(())
     }
 
@@ -114,7 +114,7 @@ impl Opening {
         } else {
             bytes
         };
-        let left = under_way.work.load(Ordering::Relaxed).saturating_sub(large);
+        let left = under_way.work.load(Ordering::Relaxed).left_after(large);
         under_way.work.store(left, Ordering::Relaxed);
         if left == 0 {
             let what = "bytes of large objects parsed for one virtual dataset";

@@ -16,7 +16,7 @@ use crate::model::{Container, NodeKind, paths};
 use crate::source::SharedSource;
 use crate::source::local::descriptors::weight_of_one;
 use crate::source::neighbours::Neighbours;
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// A file that virtual datasets take elements from.
 pub(crate) trait SourceFile: Container {
@@ -167,7 +167,7 @@ impl VirtualSource for SourceDataset {
     }
 
     fn weight(&self) -> u64 {
-        let names = self.file.len().saturating_add(self.path.len());
-        to_u64(names.saturating_add(size_of::<Self>()))
+        let names = self.file.len().with_more(self.path.len());
+        to_u64(names.with_more(size_of::<Self>()))
     }
 }

@@ -4,8 +4,8 @@
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::{Address, NumberForm};
 use crate::source::{Source, read_block};
-use crate::wire::Cursor;
 use crate::wire::checksum::lookup3;
+use crate::wire::{Count, Cursor};
 
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
@@ -63,7 +63,7 @@ impl Superblock {
     /// `Corrupt` where it is cut off, its checksum is wrong or its sizes are none of 2, 4, 8, 16
     /// and 32; `Unsupported` for an unknown version.
     pub(crate) fn read(source: &dyn Source, at: u64) -> Result<Self> {
-        let length = source.length().saturating_sub(at).min(LONGEST);
+        let length = source.length().left_after(at).min(LONGEST);
         let block = read_block(source, at, length, "superblock")?;
         let mut cursor = Cursor::new(&block, at, "superblock");
         cursor.signature(SIGNATURE)?;
@@ -146,8 +146,8 @@ fn end_of_file(form: NumberForm, cursor: &mut Cursor<'_>, stored_base: u64) -> R
     let stored = cursor.optional_uint(form.size_of_offsets.bytes())?;
     // One before the base is no end; it is only asked whether the file reaches it.
     let end = |stored: u64| {
-        let relative = stored.saturating_sub(stored_base);
-        relative.saturating_add(form.base)
+        let relative = stored.left_after(stored_base);
+        relative.with_more(form.base)
     };
     Ok(stored.map_or(0, end))
 }

@@ -14,7 +14,7 @@ use crate::hdf5::message::on_heap::OnHeap;
 use crate::limits;
 use crate::model::{Link, LinkStream};
 use crate::wire::checksum::lookup3;
-use crate::wire::{Cursor, to_u64};
+use crate::wire::{Count, Cursor, to_u64};
 
 /// Record type of the index over the names' hashes.
 const NAME_INDEX: u8 = 5;
@@ -185,7 +185,7 @@ impl LinkStream for DenseStream {
 
     fn weight(&self) -> u64 {
         let name = self.last_name.as_ref().map_or(0, Vec::len);
-        let own = to_u64(size_of::<Self>().saturating_add(name));
-        own.saturating_add(self.records.weight())
+        let own = to_u64(size_of::<Self>().with_more(name));
+        own.with_more(self.records.weight())
     }
 }

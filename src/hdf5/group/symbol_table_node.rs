@@ -17,7 +17,7 @@ use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::limits;
 use crate::memory::marks::Marks;
 use crate::model::{Link, LinkStream, LinkTarget};
-use crate::wire::{Cursor, to_u64, to_usize};
+use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// Positions that an open directory of an old-style group remembers in a long listing, about 80
 /// bytes each.
@@ -140,7 +140,7 @@ fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<E
     // The name offset is as wide as a length in all implementations, whatever the specification
     // says.
     let entry = metadata.structure_size(1, 1, 4 + 4 + SCRATCH);
-    let length = to_u64(entry.saturating_mul(symbols).saturating_add(PREFIX));
+    let length = to_u64(entry.times(symbols).with_more(PREFIX));
     *budget = budget
         .checked_sub(length)
         .ok_or_else(|| cursor.corrupt("is met more than once"))?;
@@ -280,7 +280,7 @@ impl SymbolTableStream {
 
     /// Counts so many more nodes as passed over.
     fn pass(&mut self, nodes: usize) -> Result<()> {
-        self.passed = self.passed.saturating_add(nodes);
+        self.passed = self.passed.with_more(nodes);
         if self.passed <= limits::PASSED_NODES {
             return Ok(());
         }
@@ -356,7 +356,7 @@ impl SymbolTableStream {
         let keys = self.leaves.keys()?;
         self.bounds.come_to(&keys, |offset| {
             let key = self.heap.text(offset)?;
-            passed.set(passed.get().saturating_add(key.len() / LONG));
+            passed.set(passed.get().with_more(key.len() / LONG));
             Ok(key)
         })?;
         self.pass(passed.get())
@@ -388,16 +388,16 @@ impl LinkStream for SymbolTableStream {
         let mut last: Option<Vec<u8>> = None;
         self.approach(position)?;
         while self.position < position && self.fill()? {
-            let skipped = position.saturating_sub(self.position);
+            let skipped = position.left_after(self.position);
             let skipped = skipped.min(to_u64(self.entries.len()));
             let skipped_entries = to_usize(skipped)?;
-            self.pass((skipped_entries / 64).saturating_add(1))?;
-            let is_last = self.position.saturating_add(skipped) == position;
+            self.pass((skipped_entries / 64).one_more())?;
+            let is_last = self.position.with_more(skipped) == position;
             let skipped_entries: Vec<Entry> = self.entries.drain(..skipped_entries).collect();
             if is_last {
                 last = self.meet(skipped_entries)?;
             }
-            self.position = self.position.saturating_add(skipped);
+            self.position = self.position.with_more(skipped);
         }
         self.last_name = last;
         Ok(())
@@ -408,7 +408,7 @@ impl LinkStream for SymbolTableStream {
             let Some(entry) = self.entries.pop_front() else {
                 break;
             };
-            self.position = self.position.saturating_add(1);
+            self.position = self.position.one_more();
             match self.read(&entry) {
                 Ok(Some(link)) => return Ok(Some(link)),
                 Ok(None) => {}
@@ -420,18 +420,15 @@ impl LinkStream for SymbolTableStream {
     }
 
     fn weight(&self) -> u64 {
-        let entries = self.entries.capacity().saturating_mul(size_of::<Entry>());
+        let entries = self.entries.capacity().times(size_of::<Entry>());
         let name = self.last_name.as_ref().map_or(0, Vec::len);
         // The name before and the bounds on either side are about as long.
-        let names = name.saturating_mul(3);
+        let names = name.times(3);
         let met = self.met.offsets.capacity();
-        let met = met.saturating_mul(size_of::<(u64, u64)>());
-        let own = size_of::<Self>()
-            .saturating_add(entries)
-            .saturating_add(names)
-            .saturating_add(met);
-        let kept = self.leaves.weight().saturating_add(self.marks.weight());
-        to_u64(own).saturating_add(kept)
+        let met = met.times(size_of::<(u64, u64)>());
+        let own = Count::together([size_of::<Self>(), entries, names, met]);
+        let kept = self.leaves.weight().with_more(self.marks.weight());
+        to_u64(own).with_more(kept)
     }
 }
 

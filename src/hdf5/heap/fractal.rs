@@ -14,7 +14,7 @@ use crate::memory::buffer::Buffer;
 use crate::model::storage::Pipeline;
 use crate::source::check_range;
 use crate::wire::checksum::lookup3_without;
-use crate::wire::{Cursor, to_u64, to_usize};
+use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// Bytes that a header is taken to have before it is read.
 pub(crate) const HEADER_LOOK: u64 = 256;
@@ -69,7 +69,7 @@ impl Allowance {
     }
 
     fn take(&mut self, bytes: usize) {
-        self.0 = self.0.saturating_sub(to_u64(bytes));
+        self.0 = self.0.left_after(to_u64(bytes));
     }
 }
 
@@ -118,10 +118,10 @@ impl FractalHeap {
         let filters_length = usize::from(cursor.u16()?);
         let filtered = match filters_length {
             0 => 0,
-            length => metadata.structure_size(0, 1, 4).saturating_add(length),
+            length => metadata.structure_size(0, 1, 4).with_more(length),
         };
         let verify = |block: &[u8]| verify_checksum(block, at, WHAT);
-        let length = metadata.structure_size(3, 12, 26).saturating_add(filtered);
+        let length = metadata.structure_size(3, 12, 26).with_more(filtered);
         let block = metadata.block(at, to_u64(length), WHAT, verify)?;
         Self::parse(metadata, at, filters_length, &block)
     }
@@ -265,8 +265,8 @@ impl FractalHeap {
     /// Asks for the blocks behind `child`, which is `found`, in the indirect block `parent`, unless
     /// that one is here.
     fn expect_siblings(&self, parent: &BlockEntry, rows: u32, child: &Child, found: &BlockEntry) {
-        let all = u64::from(rows).saturating_mul(self.table.width);
-        let later = child.entry.saturating_add(1)..all;
+        let all = u64::from(rows).times(self.table.width);
+        let later = child.entry.one_more()..all;
         let siblings = later.filter_map(|entry| {
             let child = self.table.child_of_entry(entry)?;
             let block = self.child_entry(parent, rows, &child).ok()??;
@@ -301,19 +301,17 @@ impl FractalHeap {
     /// Entries of direct blocks in an indirect block with `rows` rows, and the others.
     fn entries(&self, rows: u32) -> (u64, u64) {
         let direct = u64::from(rows.min(self.table.max_direct_rows()));
-        let indirect = u64::from(rows).saturating_sub(direct);
+        let indirect = u64::from(rows).left_after(direct);
         let width = self.table.width;
-        (direct.saturating_mul(width), indirect.saturating_mul(width))
+        (direct.times(width), indirect.times(width))
     }
 
     /// Bytes of an indirect block with `rows` rows.
     fn indirect_size(&self, rows: u32) -> u64 {
         let (direct, indirect) = self.entries(rows);
         let offsets = to_u64(self.metadata.size_of_offsets().bytes());
-        self.block_prefix()
-            .saturating_add(direct.saturating_mul(self.direct_entry()))
-            .saturating_add(indirect.saturating_mul(offsets))
-            .saturating_add(4)
+        let entries = direct.times(self.direct_entry());
+        Count::together([self.block_prefix(), entries, indirect.times(offsets), 4])
     }
 
     /// The child's entry in the indirect block `parent` with `rows` rows.
@@ -329,7 +327,6 @@ impl FractalHeap {
         let offsets = to_u64(metadata.size_of_offsets().bytes());
         let direct_entry = self.direct_entry();
         let (direct, _) = self.entries(rows);
-        let prefix = self.block_prefix();
         let length = self.indirect_size(rows);
         let verify = |block: &[u8]| verify_checksum(block, address, WHAT);
         let block = metadata.block(address, length, WHAT, verify)?;
@@ -337,18 +334,13 @@ impl FractalHeap {
         cursor.signature(b"FHIB")?;
         self.check_place(&mut cursor, parent.start)?;
         let (before, is_direct) = match child.entry.checked_sub(direct) {
-            None => (child.entry.saturating_mul(direct_entry), true),
+            None => (child.entry.times(direct_entry), true),
             Some(after) => (
-                direct
-                    .saturating_mul(direct_entry)
-                    .saturating_add(after.saturating_mul(offsets)),
+                direct.times(direct_entry).with_more(after.times(offsets)),
                 false,
             ),
         };
-        let skipped = prefix
-            .saturating_add(before)
-            .saturating_sub(to_u64(cursor.position()));
-        cursor.skip(to_usize(skipped)?)?;
+        cursor.skip(to_usize(before)?)?;
         let Some(address) = metadata.address(&mut cursor)? else {
             return Ok(None);
         };
@@ -369,7 +361,7 @@ impl FractalHeap {
 
     /// Bytes before the content of every block: signature, version, heap address, block offset.
     fn block_prefix(&self) -> u64 {
-        let others = self.offset_width.saturating_add(4 + 1);
+        let others = self.offset_width.with_more(4 + 1);
         to_u64(self.metadata.structure_size(1, 0, others))
     }
 
@@ -407,7 +399,7 @@ impl FractalHeap {
             return Err(Error::limit(WHAT, limits::METADATA_BLOCK));
         }
         self.metadata.made_block(block.address, stored, || {
-            let bytes = stored.saturating_add(block.size);
+            let bytes = stored.with_more(block.size);
             self.metadata.effort().spend(bytes)?;
             let stored = self.metadata.bytes(block.address.offset(), stored, WHAT)?;
             let length = to_usize(block.size)?;
@@ -443,17 +435,17 @@ impl FractalHeap {
         } else {
             metadata.structure_size(1, 1, 0)
         };
-        if self.id_length.saturating_sub(1) >= in_id {
+        if self.id_length.left_after(1) >= in_id {
             return self.huge_object(is_filtered, id);
         }
-        let key = id.uint(self.id_length.saturating_sub(1).min(8))?;
+        let key = id.uint(self.id_length.left_after(1).min(8))?;
         let missing = || id.corrupt("no huge object of that ID");
         let at = self.huge_objects.ok_or_else(missing)?;
         let record_type = if is_filtered { 2 } else { 1 };
         let index = BtreeV2::open(Arc::clone(metadata), at, record_type)?;
         let key_at = index
             .record_size()
-            .saturating_sub(metadata.structure_size(0, 1, 0));
+            .left_after(metadata.structure_size(0, 1, 0));
         let mut compare = |record: &[u8]| -> Result<Ordering> {
             let mut cursor = Cursor::new(record, at, "huge object record");
             cursor.skip(key_at)?;
@@ -483,7 +475,7 @@ impl FractalHeap {
         if length.max(size) > limits::HEAP_OBJECT {
             return Err(Error::limit(WHAT, limits::HEAP_OBJECT));
         }
-        self.metadata.effort().spend(length.saturating_add(size))?;
+        self.metadata.effort().spend(length.with_more(size))?;
         let stored = self.metadata.bytes(address, length, WHAT)?;
         self.undo_filters(filter_mask, stored, to_usize(size)?)
     }
@@ -505,12 +497,12 @@ impl FractalHeap {
     /// An object within its ID; longer IDs have room for longer lengths.
     fn tiny(&self, low_bits: u8, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
         const SHORT_FORM: usize = 17;
-        let length = if self.id_length.saturating_sub(1) <= SHORT_FORM {
+        let length = if self.id_length.left_after(1) <= SHORT_FORM {
             usize::from(low_bits)
         } else {
             usize::from(low_bits) << 8 | usize::from(id.u8()?)
         };
-        id.take(length.saturating_add(1)).map(<[u8]>::to_vec)
+        id.take(length.one_more()).map(<[u8]>::to_vec)
     }
 }
 
@@ -537,12 +529,12 @@ impl DoublingTable {
     fn max_direct_rows(&self) -> u32 {
         let doublings = self.max_direct_block_size.ilog2();
         doublings
-            .saturating_sub(self.starting_block_size.ilog2())
-            .saturating_add(2)
+            .left_after(self.starting_block_size.ilog2())
+            .with_more(2)
     }
 
     fn first_row(&self) -> u64 {
-        self.width.saturating_mul(self.starting_block_size)
+        self.width.times(self.starting_block_size)
     }
 
     /// Rows of an indirect block that spans `size` bytes; `None` where that is less than a row.
@@ -557,7 +549,7 @@ impl DoublingTable {
     fn child_of_entry(&self, entry: u64) -> Option<Child> {
         let row = entry.checked_div(self.width)?;
         let column = entry.checked_rem(self.width)?;
-        let doublings = u32::try_from(row.saturating_sub(1)).ok()?;
+        let doublings = u32::try_from(row.left_after(1)).ok()?;
         let size = self.starting_block_size.checked_shl(doublings)?;
         // The rows before take together as much as this one, except for the first two.
         let before = match row {
@@ -608,7 +600,7 @@ impl DoublingTable {
 fn length_width(max_direct_block_size: u64, max_managed_size: u64) -> usize {
     let log2 = |size: u64| size.checked_ilog2().unwrap_or(0);
     let by_block = log2(max_direct_block_size).div_ceil(8);
-    let by_object = log2(max_managed_size).wrapping_div(8).saturating_add(1);
+    let by_object = log2(max_managed_size).wrapping_div(8).one_more();
     usize::try_from(by_block.min(by_object)).unwrap_or(usize::MAX)
 }
 

@@ -12,7 +12,7 @@ use crate::hdf5::heap::texts::Texts;
 use crate::limits;
 use crate::memory::shared_lru::FileLru;
 use crate::source::check_range;
-use crate::wire::{Cursor, to_u64, to_usize};
+use crate::wire::{Count, Cursor, Extent, to_u64};
 
 /// Bytes of a collection's header and of an object's, padded to a multiple of 8.
 const HEADER: u64 = 16;
@@ -26,8 +26,8 @@ pub(crate) struct Directory {
     at: u64,
     /// The collection from its start, as far as it was read for its directory: all of a small one.
     bytes: Vec<u8>,
-    /// Index, absolute offset of the data, size; sorted by index.
-    objects: Vec<(u16, u64, u64)>,
+    /// Index and data; sorted by index.
+    objects: Vec<(u16, Extent)>,
 }
 
 /// All global heap collections of a file.
@@ -73,16 +73,18 @@ impl GlobalHeap {
         }
         different.retain(|&collection| self.directories.get(collection).is_none());
         // Most collections are shorter than what is read of them at first.
-        let mut ranges: Vec<(u64, u64)> = Vec::new();
-        for at in different {
+        let mut ranges: Vec<Extent> = Vec::new();
+        for window in different.into_iter().map(|at| Extent::cut(at, WINDOW)) {
             match ranges.last_mut() {
-                Some((start, length)) if at <= start.saturating_add(*length) => {
-                    *length = at.saturating_sub(*start).saturating_add(WINDOW);
+                Some(last) if window.start() <= last.end() => {
+                    *last = Extent::between(last.start(), window.end());
                 }
-                _ => ranges.push((at, WINDOW)),
+                _ => ranges.push(window),
             }
         }
-        self.metadata.expect_at(ranges.into_iter());
+        let ranges = ranges.iter();
+        self.metadata
+            .expect_at(ranges.map(|range| (range.start(), range.length())));
     }
 
     /// The part `part`, in bytes, of object `index` in the collection at absolute offset
@@ -98,15 +100,15 @@ impl GlobalHeap {
         length: u64,
         part: Range<u64>,
     ) -> Result<Vec<u8>> {
-        let (directory, at) = self.object(collection, index, length)?;
-        let wanted = part.end.min(length).saturating_sub(part.start);
-        if wanted > limits::VARIABLE_LENGTH_BYTES {
+        let (directory, object) = self.object(collection, index, length)?;
+        let wanted = object.first(part.end).after(part.start);
+        if wanted.length() > limits::VARIABLE_LENGTH_BYTES {
             return Err(Error::limit(
                 "variable-length element",
                 limits::VARIABLE_LENGTH_BYTES,
             ));
         }
-        self.bytes(&directory, at.saturating_add(part.start), wanted)
+        self.bytes(&directory, wanted)
     }
 
     /// The first `length` bytes of object `index` in the collection at absolute offset
@@ -121,11 +123,12 @@ impl GlobalHeap {
         length: u64,
     ) -> Result<Vec<u8>> {
         let directory = self.directory(collection)?;
-        let (at, size) = directory.find(index)?;
-        if length <= size {
-            self.bytes(&directory, at, length)
+        let object = directory.find(index)?;
+        if length <= object.length() {
+            self.bytes(&directory, object.first(length))
         } else {
-            Err(Error::corrupt("global heap object: ends too early", at))
+            let what = "global heap object: ends too early";
+            Err(Error::corrupt(what, object.start()))
         }
     }
 
@@ -135,38 +138,37 @@ impl GlobalHeap {
     /// # Errors
     /// Fails as [`part`](Self::part) does.
     pub(crate) fn text_bytes(&self, collection: Address, index: u32, length: u64) -> Result<u64> {
-        let (directory, at) = self.object(collection, index, length)?;
-        let fetch = |part: Range<u64>| {
-            self.bytes(&directory, part.start, part.end.saturating_sub(part.start))
-        };
-        let end = self.texts.end(at..at.saturating_add(length), fetch)?;
-        Ok(end.saturating_sub(at))
+        let (directory, object) = self.object(collection, index, length)?;
+        let fetch = |part: Range<u64>| self.bytes(&directory, part.into());
+        let end = self.texts.end(object.range(), fetch)?;
+        Ok(end.left_after(object.start()))
     }
 
-    /// The collection of an object that has to hold `length` bytes, and its absolute offset.
+    /// The collection of an object that has to hold `length` bytes, and where these are.
     fn object(
         &self,
         collection: Address,
         index: u32,
         length: u64,
-    ) -> Result<(Arc<Directory>, u64)> {
+    ) -> Result<(Arc<Directory>, Extent)> {
         let directory = self.directory(collection)?;
-        let (at, size) = directory.find(index)?;
-        if length == size {
-            Ok((directory, at))
+        let object = directory.find(index)?;
+        if length == object.length() {
+            Ok((directory, object))
         } else {
-            Err(Error::corrupt(
-                "global heap object: not as long as its element says",
-                at,
-            ))
+            let what = "global heap object: not as long as its element says";
+            Err(Error::corrupt(what, object.start()))
         }
     }
 
-    /// `length` bytes at absolute offset `at`, of an object in `directory`.
-    fn bytes(&self, directory: &Directory, at: u64, length: u64) -> Result<Vec<u8>> {
-        match directory.kept(at, length) {
+    /// The bytes of `part` of an object in `directory`.
+    fn bytes(&self, directory: &Directory, part: Extent) -> Result<Vec<u8>> {
+        match directory.kept(part) {
             Some(bytes) => Ok(bytes.to_vec()),
-            None => self.metadata.bytes(at, length, "global heap object"),
+            None => {
+                let (at, length) = (part.start(), part.length());
+                self.metadata.bytes(at, length, "global heap object")
+            }
         }
     }
 
@@ -193,8 +195,7 @@ impl GlobalHeap {
     /// # Errors
     /// Fails as [`part`](Self::part) does.
     pub(crate) fn object_bytes(&self, collection: Address, index: u32) -> Result<u64> {
-        let (_, size) = self.directory(collection)?.find(index)?;
-        Ok(size)
+        Ok(self.directory(collection)?.find(index)?.length())
     }
 
     fn directory(&self, collection: Address) -> Result<Arc<Directory>> {
@@ -212,22 +213,19 @@ impl GlobalHeap {
 impl Directory {
     /// Bytes of memory that it takes, about.
     fn weight(&self) -> u64 {
-        let objects = self
-            .objects
-            .capacity()
-            .saturating_mul(size_of::<(u16, u64, u64)>());
-        to_u64(objects.saturating_add(self.bytes.capacity()))
+        let objects = self.objects.capacity().times(size_of::<(u16, Extent)>());
+        to_u64(objects.with_more(self.bytes.capacity()))
     }
 
-    /// Absolute offset and size of the data of object `index`.
-    fn find(&self, index: u32) -> Result<(u64, u64)> {
+    /// The data of object `index`.
+    fn find(&self, index: u32) -> Result<Extent> {
         let first = self
             .objects
-            .partition_point(|(own, ..)| u32::from(*own) < index);
+            .partition_point(|(own, _)| u32::from(*own) < index);
         let mut found = self.objects.iter().skip(first);
-        let mut next = || found.next().filter(|(own, ..)| u32::from(*own) == index);
+        let mut next = || found.next().filter(|(own, _)| u32::from(*own) == index);
         match (next(), next()) {
-            (Some(&(_, at, size)), None) => Ok((at, size)),
+            (Some(&(_, data)), None) => Ok(data),
             (None, _) => Err(Error::corrupt(
                 format!("global heap: no object {index}"),
                 self.at,
@@ -239,10 +237,10 @@ impl Directory {
         }
     }
 
-    /// The `length` bytes at absolute offset `at`, where they are in memory.
-    fn kept(&self, at: u64, length: u64) -> Option<&[u8]> {
-        let start = usize::try_from(at.checked_sub(self.at)?).ok()?;
-        let end = start.checked_add(usize::try_from(length).ok()?)?;
+    /// The bytes of `part` of the file, where they are in memory.
+    fn kept(&self, part: Extent) -> Option<&[u8]> {
+        let start = usize::try_from(part.start().checked_sub(self.at)?).ok()?;
+        let end = start.checked_add(usize::try_from(part.length()).ok()?)?;
         self.bytes.get(start..end)
     }
 
@@ -259,13 +257,12 @@ impl Directory {
         cursor.version(1..=1)?;
         cursor.skip(3)?;
         let size = metadata.length(&mut cursor)?;
-        check_range(&**metadata.source(), at, size, WHAT)?;
-        let end = at.saturating_add(size);
+        let collection = check_range(&**metadata.source(), at, size, WHAT)?;
         let mut objects = Vec::new();
-        let mut position = at.saturating_add(HEADER);
-        while position.saturating_add(HEADER) <= end {
-            let header = window.header(position)?;
-            let mut cursor = Cursor::new(&header, position, "global heap object");
+        let mut rest = collection.after(HEADER);
+        while rest.length() >= HEADER {
+            let header = window.header(rest.start())?;
+            let mut cursor = Cursor::new(&header, rest.start(), "global heap object");
             let index = cursor.u16()?;
             cursor.skip(2 + 4)?; // the reference count, which is 0 for living objects too; reserved
             let size = metadata.length(&mut cursor)?;
@@ -273,17 +270,17 @@ impl Directory {
             if index == FREE_SPACE {
                 break;
             }
-            let data = position.saturating_add(HEADER);
-            if size > end.saturating_sub(data) {
+            let data = rest.after(HEADER);
+            if size > data.length() {
                 return Err(cursor.corrupt("reaches past its collection"));
             }
             if objects.len() > usize::from(u16::MAX) {
                 return Err(cursor.corrupt("is one of more than there are numbers for"));
             }
-            objects.push((index, data, size));
-            position = data.saturating_add(size.next_multiple_of(8));
+            objects.push((index, data.first(size)));
+            rest = data.after(size.next_multiple_of(8));
         }
-        objects.sort_by_key(|(index, ..)| *index);
+        objects.sort_by_key(|(index, _)| *index);
         let bytes = if window.start == at {
             window.bytes
         } else {
@@ -303,21 +300,21 @@ struct Window<'a> {
 impl Window<'_> {
     /// The header at absolute offset `at`.
     fn header(&mut self, at: u64) -> Result<[u8; 16]> {
-        let end = self.start.saturating_add(to_u64(self.bytes.len()));
-        if at < self.start || at.saturating_add(HEADER) > end {
-            let source = self.metadata.source();
-            let length = source.available(at).clamp(HEADER, WINDOW);
-            self.metadata.effort().spend(length)?;
-            self.bytes = self.metadata.bytes(at, length, "global heap collection")?;
-            self.start = at;
+        if let Some(header) = self.kept(at) {
+            return Ok(header);
         }
-        let within = to_usize(at.saturating_sub(self.start))?;
-        let header = self
-            .bytes
-            .get(within..)
-            .and_then(|bytes| bytes.first_chunk());
-        header
-            .copied()
-            .ok_or_else(|| Error::corrupt("global heap collection: ends too early", at))
+        let source = self.metadata.source();
+        let length = source.available(at).clamp(HEADER, WINDOW);
+        self.metadata.effort().spend(length)?;
+        self.bytes = self.metadata.bytes(at, length, "global heap collection")?;
+        self.start = at;
+        let header = self.kept(at);
+        header.ok_or_else(|| Error::corrupt("global heap collection: ends too early", at))
+    }
+
+    /// The header, where it is in memory.
+    fn kept(&self, at: u64) -> Option<[u8; 16]> {
+        let within = usize::try_from(at.checked_sub(self.start)?).ok()?;
+        self.bytes.get(within..)?.first_chunk().copied()
     }
 }

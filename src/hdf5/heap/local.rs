@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::limits;
-use crate::wire::{Cursor, to_u64, to_usize};
+use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// Bytes that are fetched at a time, so that a name out of a heap of many megabytes costs one page.
 const PAGE: u64 = 4096;
@@ -26,7 +26,7 @@ impl LocalHeap {
     /// Reads the heap's header at absolute offset `at`.
     ///
     /// # Errors
-    /// `Corrupt` where the data lies over the header.
+    /// `Corrupt` where the data lies over the header, or past all files.
     pub(crate) fn open(metadata: &Arc<Metadata>, at: Address) -> Result<Self> {
         const WHAT: &str = "local heap";
         let length = to_u64(metadata.structure_size(1, 2, 4 + 4));
@@ -38,10 +38,9 @@ impl LocalHeap {
         let size = metadata.length(&mut cursor)?;
         metadata.length(&mut cursor)?; // the free list, which is the writers'
         let data = metadata.defined_address(&mut cursor)?;
-        let is_before = data
-            .after(size)
-            .is_some_and(|end| end.offset() <= at.offset());
-        let is_apart = data.offset() >= cursor.at() || is_before;
+        let end = data.after(size);
+        let end = end.ok_or_else(|| cursor.corrupt("its data reaches past all files"))?;
+        let is_apart = data.offset() >= cursor.at() || end.offset() <= at.offset();
         if !is_apart {
             return Err(cursor.corrupt("its data lies over its header"));
         }
@@ -71,7 +70,7 @@ impl LocalHeap {
             if text.len() > LONGEST_TEXT {
                 return Err(Error::limit("name in a local heap", to_u64(LONGEST_TEXT)));
             }
-            offset = offset.saturating_add(to_u64(part.len()));
+            offset = offset.with_more(to_u64(part.len()));
         }
     }
 
@@ -92,19 +91,19 @@ impl LocalHeap {
                 return Ok(false);
             };
             wanted = rest;
-            offset = offset.saturating_add(to_u64(part.len()));
+            offset = offset.with_more(to_u64(part.len()));
         }
     }
 
     /// The page that holds the byte at `offset`.
     fn page(&self, offset: u64) -> Result<Arc<[u8]>> {
-        let start = offset.saturating_sub(offset.checked_rem(PAGE).unwrap_or(0));
+        let start = offset.left_after(offset.checked_rem(PAGE).unwrap_or(0));
         let at = self.data.after(start);
         let at = at.filter(|_| offset < self.size).ok_or_else(|| {
             Error::corrupt("local heap: a name is not within the heap", self.data)
         })?;
-        let length = PAGE.min(self.size.saturating_sub(start));
-        let rest = self.size.saturating_sub(start).min(limits::HINTED_METADATA);
+        let length = PAGE.min(self.size.left_after(start));
+        let rest = self.size.left_after(start).min(limits::HINTED_METADATA);
         self.metadata.expect_with(at, length, || [(at, rest)]);
         self.metadata.plain_block(at, length, "local heap")
     }
@@ -137,5 +136,20 @@ mod tests {
         heap.text(5106).unwrap_err();
         heap.is_text(5106, &[b"end", &[b'x'; 4096][..]].concat())
             .unwrap_err();
+    }
+
+    #[test]
+    fn no_heap_reaches_past_all_files() {
+        let open = |size: u64| {
+            let header = [b"HEAP\0\0\0\0".to_vec(), words(&[size, 0, 64])].concat();
+            LocalHeap::open(&file([(0, header), (64, vec![0; 8])]), at(0))
+        };
+        assert_eq!(open(8).unwrap().text(0).unwrap(), b"");
+        open(u64::MAX - 64).unwrap();
+        let error = open(u64::MAX - 63).unwrap_err();
+        assert!(
+            error.to_string().contains("reaches past all files"),
+            "{error}"
+        );
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use crate::error::Result;
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::wire::to_u64;
+use crate::wire::{Count, Extent, to_u64};
 
 /// Bytes of a string from which on they are remembered, and that are looked at first.
 const LONG: u64 = 1024;
@@ -40,16 +40,17 @@ impl Texts {
                 (at, length) = (end.min(bytes.end), LONG);
                 continue;
             }
-            let piece = at..at.saturating_add(length).min(bytes.end);
+            let rest = Extent::between(at, bytes.end);
+            let piece = rest.first(length).range();
             let found = fetch(piece.clone())?.iter().position(|&byte| byte == 0);
             if let Some(nul) = found {
-                at = at.saturating_add(to_u64(nul));
+                at = rest.after(to_u64(nul)).start();
                 break;
             }
             at = piece.end;
             length = PIECE;
         }
-        if at.saturating_sub(bytes.start) >= LONG {
+        if at.left_after(bytes.start) >= LONG {
             self.remember(bytes.start..at);
         }
         Ok(at)

@@ -15,7 +15,7 @@ use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, bit_is_set, chunks_along};
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
-use crate::wire::{Cursor, to_u64, to_usize};
+use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 const CHECKSUM: u64 = 4;
 
@@ -96,7 +96,7 @@ impl NumberedChunks {
 
     /// Bytes of `count` entries.
     pub(super) fn bytes(&self, count: u64) -> u64 {
-        count.saturating_mul(to_u64(self.form.size))
+        count.times(to_u64(self.form.size))
     }
 
     /// Bytes from the signature of a block to the address of its header.
@@ -157,13 +157,13 @@ impl NumberedChunks {
         if paging.pages() == 0 {
             return self.visit(data.block, (start, paging.entries), from, visit);
         }
-        let (first_page, _) = paging.locate(from.saturating_sub(start));
+        let (first_page, _) = paging.locate(from.left_after(start));
         for page in first_page..paging.pages() {
             let Some(block) = self.page(data, page)? else {
                 continue;
             };
             let (first, count) = paging.span(page);
-            let span = (start.saturating_add(first), count);
+            let span = (start.with_more(first), count);
             let visited = self.visit(&block, span, from, visit)?;
             if visited.is_break() {
                 return Ok(visited);
@@ -175,16 +175,16 @@ impl NumberedChunks {
     /// Page `page` of a data block, `None` where it was never written. Each has its own checksum.
     fn page(&self, data: &DataBlock<'_>, page: u64) -> Result<Option<Block>> {
         let DataBlock { block, paging, .. } = *data;
-        if !bit_is_set(data.bitmap, data.first_bit.saturating_add(page)) {
+        if !bit_is_set(data.bitmap, data.first_bit.with_more(page)) {
             return Ok(None);
         }
         let past = || block.corrupt("ends past all files");
         let at = self.page_address(data, page).ok_or_else(past)?;
         let stride = self.page_stride(paging);
         self.meta.expect_with(at, stride, || {
-            let later = page.saturating_add(1)..paging.pages();
+            let later = page.one_more()..paging.pages();
             let is_written = |&page: &u64| {
-                let bit = data.first_bit.saturating_add(page);
+                let bit = data.first_bit.with_more(page);
                 bit_is_set(data.bitmap, bit)
             };
             let place = |page| Some((self.page_address(data, page)?, stride));
@@ -197,7 +197,7 @@ impl NumberedChunks {
 
     /// Bytes from one page of a data block to the next.
     fn page_stride(&self, paging: Paging) -> u64 {
-        self.bytes(paging.page_entries).saturating_add(CHECKSUM)
+        self.bytes(paging.page_entries).with_more(CHECKSUM)
     }
 
     fn page_address(&self, data: &DataBlock<'_>, page: u64) -> Option<Address> {
@@ -221,7 +221,7 @@ impl NumberedChunks {
         from: u64,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<ControlFlow<u64>> {
-        let skipped = from.saturating_sub(first).min(count);
+        let skipped = from.left_after(first).min(count);
         let mut cursor = block.content()?;
         cursor.skip(to_usize(self.bytes(skipped))?)?;
         let mut place = vec![0; self.geometry.rank()];
@@ -229,10 +229,10 @@ impl NumberedChunks {
             let Some(chunk) = self.form.read(&self.meta, &mut cursor)? else {
                 continue;
             };
-            let number = first.saturating_add(i);
+            let number = first.with_more(i);
             self.numbering.place(number, &mut place);
             if self.geometry.holds(&place) && visit(&place, chunk).is_break() {
-                return Ok(ControlFlow::Break(number.saturating_add(1)));
+                return Ok(ControlFlow::Break(number.one_more()));
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -258,9 +258,7 @@ impl Block {
         after: u64,
         what: &'static str,
     ) -> Result<Self> {
-        let length = to_u64(before)
-            .saturating_add(after)
-            .saturating_add(CHECKSUM);
+        let length = Count::together([to_u64(before), after, CHECKSUM]);
         let verify = |block: &[u8]| verify_checksum(block, at, what);
         Ok(Block {
             bytes: meta.block(at, length, what, verify)?,
@@ -352,8 +350,8 @@ impl Paging {
 
     /// The first entry of page `page`, and the number of its entries; the last page may be short.
     pub(super) fn span(&self, page: u64) -> (u64, u64) {
-        let first = page.saturating_mul(self.page_entries);
-        let rest = self.entries.saturating_sub(first);
+        let first = page.times(self.page_entries);
+        let rest = self.entries.left_after(first);
         (first, rest.min(self.page_entries))
     }
 }

@@ -13,7 +13,7 @@ use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::{Geometry, Strays, stored_chunk};
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
-use crate::wire::Cursor;
+use crate::wire::{Count, Cursor};
 
 /// Bytes of a key before the chunk's offset.
 const SIZE_AND_MASK: usize = 8;
@@ -87,7 +87,7 @@ impl BtreeV1Index {
     fn check_order(&self, node: &Node, i: usize) -> Result<()> {
         let mut before: Option<Vec<u64>> = None;
         // The last key is a bound only.
-        for i in i.saturating_sub(1)..i.saturating_add(3).min(node.used()) {
+        for i in i.left_after(1)..i.with_more(3).min(node.used()) {
             let mut cursor = node.key(i)?;
             cursor.skip(SIZE_AND_MASK)?;
             let mut place = vec![0; self.geometry.rank()];
@@ -105,7 +105,7 @@ impl BtreeV1Index {
         cursor.skip(SIZE_AND_MASK)?;
         for (&along, &chunk) in place.iter().zip(&self.geometry.chunk_shape) {
             // A place inside the extent does not overflow; if it did, it would be after all keys.
-            let order = cursor.u64()?.cmp(&along.saturating_mul(chunk));
+            let order = cursor.u64()?.cmp(&along.times(chunk));
             if order.is_ne() {
                 return Ok(order);
             }
@@ -138,7 +138,7 @@ impl ChunkIndex for BtreeV1Index {
                 path.push((node, i));
                 break;
             }
-            if i > 0 && self.compare(node.key(i.saturating_sub(1))?, place)?.is_eq() {
+            if i > 0 && self.compare(node.key(i.left_after(1))?, place)?.is_eq() {
                 return Err(node.key(i)?.corrupt("a chunk is there twice"));
             }
             let mut found = place.to_vec();

@@ -14,7 +14,7 @@ use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::{Geometry, Strays};
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
-use crate::wire::Cursor;
+use crate::wire::{Count, Cursor};
 
 const RECORD: &str = "chunk record of a B-tree (version 2)";
 const UNFILTERED: u8 = 10;
@@ -44,8 +44,8 @@ impl BtreeV2Index {
     ) -> Result<Self> {
         let record_type = if filtered { FILTERED } else { UNFILTERED };
         let tree = BtreeV2::open(Arc::clone(&meta), at, record_type)?;
-        let place_size = geometry.rank().saturating_mul(8);
-        let entry_size = tree.record_size().saturating_sub(place_size);
+        let place_size = geometry.rank().times(8);
+        let entry_size = tree.record_size().left_after(place_size);
         let cursor = Cursor::new(&[], at, RECORD);
         let form = EntryForm::new(&meta, filtered, entry_size, &geometry, &cursor)?;
         Ok(BtreeV2Index {

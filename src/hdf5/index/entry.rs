@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::index::{Geometry, stored_chunk};
 use crate::model::storage::StoredChunk;
-use crate::wire::Cursor;
+use crate::wire::{Count, Cursor};
 
 const FILTER_MASK: usize = 4;
 
@@ -34,8 +34,8 @@ impl EntryForm {
         let beside_address = size.checked_sub(meta.size_of_offsets().bytes());
         let length_width = match (filtered, beside_address) {
             (false, Some(0)) => None,
-            (true, Some(rest)) if (FILTER_MASK.saturating_add(1)..=12).contains(&rest) => {
-                Some(rest.saturating_sub(FILTER_MASK))
+            (true, Some(rest)) if (FILTER_MASK.one_more()..=12).contains(&rest) => {
+                Some(rest.left_after(FILTER_MASK))
             }
             _ => return Err(cursor.corrupt("impossible size of an entry")),
         };

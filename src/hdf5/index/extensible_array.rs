@@ -18,7 +18,7 @@ use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
-use crate::wire::{Cursor, to_u64, to_usize};
+use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// Bytes that a block is taken to have beside its content.
 const LOOK: u64 = 64;
@@ -60,7 +60,7 @@ struct SuperBlock {
 impl SuperBlock {
     /// Entries before data block `i`, without those in the index block.
     fn block_start(&self, i: u64) -> u64 {
-        self.start.saturating_add(i.saturating_mul(self.entries))
+        self.start.with_more(i.times(self.entries))
     }
 }
 
@@ -84,13 +84,13 @@ impl Sizes {
     fn super_blocks(&self) -> u32 {
         let min_bits = self.min_entries.checked_ilog2().unwrap_or(0);
         let max_bits = u32::from(self.max_bits);
-        max_bits.saturating_add(1).saturating_sub(min_bits)
+        max_bits.one_more().left_after(min_bits)
     }
 
     /// Number of super blocks whose data blocks the index block addresses.
     fn direct(&self) -> u32 {
         let bits = self.min_pointers.checked_ilog2().unwrap_or(0);
-        bits.saturating_mul(2)
+        bits.times(2)
     }
 
     /// Super block `u`, `None` where its numbers do not fit 64 bits.
@@ -112,7 +112,7 @@ impl Sizes {
     /// addresses.
     fn blocks_before(&self, u: u32) -> u64 {
         let before = (0..u).filter_map(|u| self.super_block(u));
-        before.fold(0, |sum, block| sum.saturating_add(block.blocks))
+        Count::together(before.map(|block| block.blocks))
     }
 
     /// The super block of entry `i`, counted without those in the index block; `None` past the
@@ -206,7 +206,7 @@ impl ChunkArray for ExtensibleArray {
         let Some((u, super_block)) = self.sizes.locate(i) else {
             return Ok(None);
         };
-        let rest = i.saturating_sub(super_block.start);
+        let rest = i.left_after(super_block.start);
         let data_block = rest.checked_div(super_block.entries).unwrap_or(0);
         let entry = rest.checked_rem(super_block.entries).unwrap_or(0);
         let Some(addresses) = self.addresses(&index, u)? else {
@@ -231,7 +231,7 @@ impl ChunkArray for ExtensibleArray {
         if visited.is_break() {
             return Ok(visited);
         }
-        let before = from.saturating_sub(self.sizes.index_entries);
+        let before = from.left_after(self.sizes.index_entries);
         let first = self.sizes.locate(before).map(|(u, _)| u);
         for u in first.unwrap_or(self.sizes.super_blocks())..self.sizes.super_blocks() {
             let visited = self.walk_super_block(&index, u, from, visit)?;
@@ -255,8 +255,8 @@ impl ExtensibleArray {
             return Ok(ControlFlow::Continue(()));
         };
         let SuperBlock { start, entries, .. } = addresses.super_block;
-        let before = from.saturating_sub(self.sizes.index_entries);
-        let first = before.saturating_sub(start).checked_div(entries);
+        let before = from.left_after(self.sizes.index_entries);
+        let first = before.left_after(start).checked_div(entries);
         for i in first.unwrap_or(0)..addresses.super_block.blocks {
             let Some(block) = self.read_data_block(&addresses, i)? else {
                 continue;
@@ -273,12 +273,12 @@ impl ExtensibleArray {
     fn index_block(&self, at: Address) -> Result<Block> {
         let entries = self.chunks.bytes(self.sizes.index_entries);
         let super_blocks = self.sizes.super_blocks();
-        let secondary = super_blocks.saturating_sub(self.sizes.direct());
+        let secondary = super_blocks.left_after(self.sizes.direct());
         let addresses = self
             .sizes
             .blocks_before(self.sizes.direct())
-            .saturating_add(u64::from(secondary));
-        let content = entries.saturating_add(self.address_bytes(addresses));
+            .with_more(u64::from(secondary));
+        let content = entries.with_more(self.address_bytes(addresses));
         let prefix = self.chunks.prefix();
         let block = self.chunks.block(at, prefix, content, INDEX_BLOCK)?;
         self.chunks.owned(&block, b"EAIB")?;
@@ -289,10 +289,10 @@ impl ExtensibleArray {
     fn addresses(&self, index: &Block, u: u32) -> Result<Option<Addresses>> {
         let entries = self.chunks.bytes(self.sizes.index_entries);
         let direct = self.sizes.direct();
-        let before = |slots| entries.saturating_add(self.address_bytes(slots));
+        let before = |slots| entries.with_more(self.address_bytes(slots));
         if let Some(later) = u.checked_sub(direct) {
             let slots = self.sizes.blocks_before(direct);
-            let slot = before(slots.saturating_add(u64::from(later)));
+            let slot = before(slots.with_more(u64::from(later)));
             return match self.address_at(index, slot)? {
                 Some(at) => {
                     self.expect_secondary(index, u, at);
@@ -320,15 +320,15 @@ impl ExtensibleArray {
         let entries = self.chunks.bytes(self.sizes.index_entries);
         let length = |u| {
             let super_block = self.sizes.super_block(u)?;
-            Some(self.secondary_content(super_block).saturating_add(LOOK))
+            Some(self.secondary_content(super_block).with_more(LOOK))
         };
         let place = |u: u32| {
             let later = u64::from(u.checked_sub(direct)?);
-            let slots = self.sizes.blocks_before(direct).saturating_add(later);
-            let before = entries.saturating_add(self.address_bytes(slots));
+            let slots = self.sizes.blocks_before(direct).with_more(later);
+            let before = entries.with_more(self.address_bytes(slots));
             Some((self.address_at(index, before).ok()??, length(u)?))
         };
-        let later = u.saturating_add(1)..self.sizes.super_blocks();
+        let later = u.one_more()..self.sizes.super_blocks();
         let first = length(u).unwrap_or(LOOK);
         let meta = &self.chunks.meta;
         meta.expect_with(at, first, || later.filter_map(place));
@@ -337,13 +337,13 @@ impl ExtensibleArray {
     /// Bytes of the bitmap and the addresses of a secondary block.
     fn secondary_content(&self, super_block: SuperBlock) -> u64 {
         self.bitmap_bytes(super_block)
-            .saturating_add(self.address_bytes(super_block.blocks))
+            .with_more(self.address_bytes(super_block.blocks))
     }
 
     /// Bytes of the bitmap of the pages of a super block.
     fn bitmap_bytes(&self, super_block: SuperBlock) -> u64 {
         let pages = self.sizes.paging(super_block).pages();
-        pages.div_ceil(8).saturating_mul(super_block.blocks)
+        pages.div_ceil(8).times(super_block.blocks)
     }
 
     /// The secondary block of super block `u`: the bitmap of its pages if there are any, and its
@@ -375,16 +375,16 @@ impl ExtensibleArray {
 
     /// Data block `i` of a super block: with all its entries, or before its pages.
     fn read_data_block(&self, addresses: &Addresses, i: u64) -> Result<Option<Block>> {
-        let before = addresses.before.saturating_add(self.address_bytes(i));
+        let before = addresses.before.with_more(self.address_bytes(i));
         let Some(at) = self.address_at(&addresses.block, before)? else {
             return Ok(None);
         };
         let content = self.chunks.content_bytes(addresses.paging);
-        let length = content.saturating_add(LOOK);
+        let length = content.with_more(LOOK);
         self.chunks.meta.expect_with(at, length, || {
-            let later = i.saturating_add(1)..addresses.super_block.blocks;
+            let later = i.one_more()..addresses.super_block.blocks;
             later.filter_map(|i| {
-                let before = addresses.before.saturating_add(self.address_bytes(i));
+                let before = addresses.before.with_more(self.address_bytes(i));
                 let at = self.address_at(&addresses.block, before).ok()??;
                 Some((at, length))
             })
@@ -397,7 +397,7 @@ impl ExtensibleArray {
         // them.
         let counted = addresses
             .super_block
-            .block_start(addresses.first_block.saturating_add(i));
+            .block_start(addresses.first_block.with_more(i));
         if offset == start || offset == counted {
             Ok(Some(block))
         } else {
@@ -422,9 +422,9 @@ impl ExtensibleArray {
         Ok(DataBlock {
             block,
             paging,
-            start: before.saturating_add(self.sizes.index_entries),
+            start: before.with_more(self.sizes.index_entries),
             bitmap: bitmap.rest(),
-            first_bit: i.saturating_mul(paging.pages()),
+            first_bit: i.times(paging.pages()),
         })
     }
 
@@ -445,11 +445,11 @@ impl ExtensibleArray {
     /// Bytes from the signature of a secondary or data block to its offset.
     fn offset_prefix(&self) -> usize {
         let width = self.sizes.offset_width();
-        self.chunks.prefix().saturating_add(width)
+        self.chunks.prefix().with_more(width)
     }
 
     fn address_bytes(&self, count: u64) -> u64 {
-        count.saturating_mul(to_u64(self.chunks.meta.size_of_offsets().bytes()))
+        count.times(to_u64(self.chunks.meta.size_of_offsets().bytes()))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::hdf5::message::{dataspace, datatype, kind};
 use crate::hdf5::shared::SharedMessages;
 use crate::limits;
 use crate::model::attribute::{Attribute, AttributeContent};
-use crate::wire::{Cursor, to_u64, to_usize};
+use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// Reads an attribute message's body. Damage behind the name is the content's error.
 ///
@@ -51,7 +51,7 @@ fn part<'a>(version: u8, size: u16, cursor: &mut Cursor<'a>) -> Result<&'a [u8]>
     if version == 1 {
         cursor.skip(
             size.next_multiple_of(8)
-                .saturating_sub(size)
+                .left_after(size)
                 .min(cursor.remaining()),
         )?;
     }

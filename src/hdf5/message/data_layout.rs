@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::limits;
-use crate::wire::{Cursor, to_usize};
+use crate::wire::{Count, Cursor, to_usize};
 
 /// The location of a dataset's elements; addresses are absolute file offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +98,7 @@ fn read_old(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> 
     };
     match class {
         COMPACT => {
-            cursor.skip(usize::from(dimensionality).saturating_mul(4))?;
+            cursor.skip(usize::from(dimensionality).times(4))?;
             let size = cursor.u32()?;
             Ok(DataLayout::Compact(
                 cursor.take(to_usize(u64::from(size))?)?.to_vec(),
@@ -209,7 +209,7 @@ fn chunk_dims(
     width: usize,
     cursor: &mut Cursor<'_>,
 ) -> Result<(Vec<u64>, u64)> {
-    if !(2..=limits::RANK.saturating_add(1)).contains(&usize::from(dimensionality)) {
+    if !(2..=limits::RANK.one_more()).contains(&usize::from(dimensionality)) {
         return Err(cursor.corrupt(&format!("chunks of {dimensionality} dimensions")));
     }
     let dims = (0..dimensionality)

@@ -8,7 +8,7 @@ use crate::model::datatype::{
     Bits, ByteOrder, Charset, Class, Datatype, Float, Member, Normalization, ReferenceKind,
     StringPadding,
 };
-use crate::wire::{Cursor, to_u64};
+use crate::wire::{Count, Cursor, to_u64};
 
 /// Reads a datatype message's body, in a file whose addresses have `size_of_offsets` bytes.
 ///
@@ -57,7 +57,7 @@ impl ClassBits {
 
 impl Reader<'_> {
     fn nested(&mut self) -> Result<Reader<'_>> {
-        let depth = self.depth.saturating_add(1);
+        let depth = self.depth.one_more();
         if depth > limits::DATATYPE_DEPTH {
             return Err(Error::limit(
                 "depth of a datatype",
@@ -72,7 +72,7 @@ impl Reader<'_> {
     }
 
     fn count_part(&mut self) -> Result<()> {
-        *self.parts = self.parts.saturating_add(1);
+        *self.parts = self.parts.one_more();
         if *self.parts > limits::DATATYPE_MEMBERS {
             Err(Error::limit(
                 "parts of a datatype",
@@ -213,7 +213,7 @@ impl Reader<'_> {
     ) -> Result<Class> {
         let base = self.datatype(cursor)?;
         // A length, an address and an index; the library takes no more, whatever the message says.
-        let in_elements = to_u64(self.size_of_offsets.bytes()).saturating_add(4 + 4);
+        let in_elements = to_u64(self.size_of_offsets.bytes()).with_more(4 + 4);
         if in_elements != u64::from(size) {
             return Err(cursor.corrupt(&format!("variable-length elements of {size} bytes")));
         }
@@ -240,7 +240,7 @@ impl Reader<'_> {
             .map(|_| cursor.u32())
             .collect::<Result<Vec<_>>>()?;
         if version < 3 {
-            cursor.skip(rank.saturating_mul(4))?; // permutation of the dimensions, never used
+            cursor.skip(rank.times(4))?; // permutation of the dimensions, never used
         }
         let datatype = array_of(self.datatype(cursor)?, dims, cursor)?;
         if datatype.size == size {
@@ -287,8 +287,8 @@ fn old_member_dims(cursor: &mut Cursor<'_>) -> Result<Vec<u32>> {
 fn padded_text(version: u8, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let text = cursor.text()?.to_vec();
     if version < 3 {
-        let padded = text.len().saturating_add(1).next_multiple_of(8);
-        cursor.skip(padded.saturating_sub(text.len().saturating_add(1)))?;
+        let length = text.len().one_more();
+        cursor.skip(length.next_multiple_of(8).left_after(length))?;
     }
     Ok(text)
 }
@@ -307,8 +307,8 @@ fn bytes_for(most: u32) -> usize {
 fn number_bits(size: u32, cursor: &mut Cursor<'_>) -> Result<Bits> {
     let offset = cursor.u16()?;
     let precision = cursor.u16()?;
-    let end = u32::from(offset).saturating_add(u32::from(precision));
-    if precision == 0 || end > size.saturating_mul(8) {
+    let end = u32::from(offset).with_more(u32::from(precision));
+    if precision == 0 || end > size.times(8) {
         return Err(cursor.corrupt(&format!("{precision} bits at {offset} in {size} bytes")));
     }
     Ok(Bits { offset, precision })
@@ -339,8 +339,8 @@ fn float(bits: ClassBits, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
     let number = number_bits(size, cursor)?;
     let [exponent, exponent_bits, mantissa, mantissa_bits] = cursor.array()?;
     let bias = cursor.u32()?;
-    let end = size.saturating_mul(8);
-    let fits = |place: u8, count: u8| u32::from(place).saturating_add(u32::from(count)) <= end;
+    let end = size.times(8);
+    let fits = |place: u8, count: u8| u32::from(place).with_more(u32::from(count)) <= end;
     let [sign, ..] = bits.field(8, 8).to_le_bytes();
     if !fits(exponent, exponent_bits) || !fits(mantissa, mantissa_bits) || !fits(sign, 1) {
         return Err(cursor.corrupt("a floating-point number's fields reach past its end"));
@@ -360,7 +360,7 @@ fn float(bits: ClassBits, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
 
 fn time(bits: ClassBits, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
     let precision = cursor.u16()?;
-    if u32::from(precision) <= size.saturating_mul(8) {
+    if u32::from(precision) <= size.times(8) {
         Ok(Class::Time {
             order: bits.order(),
             bits: Bits {

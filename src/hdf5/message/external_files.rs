@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::heap::local::LocalHeap;
 use crate::limits;
-use crate::wire::{Cursor, to_u64};
+use crate::wire::{Count, Cursor, to_u64};
 
 /// A part of a raw file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) fn read(metadata: &Arc<Metadata>, cursor: &mut Cursor<'_>) -> Result<
     (0..used)
         .map(|_| {
             let name = heap.text(metadata.length(cursor)?)?;
-            names = names.saturating_add(name.len());
+            names = names.with_more(name.len());
             if names > limits::RAW_FILE_NAMES {
                 let most = to_u64(limits::RAW_FILE_NAMES);
                 return Err(Error::limit("names of external data files", most));

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
 use crate::model::{Link, LinkTarget};
-use crate::wire::{Cursor, to_usize};
+use crate::wire::{Count, Cursor, to_usize};
 
 /// Reads a link message's body.
 ///
@@ -54,7 +54,7 @@ fn target(metadata: &Metadata, link_type: u8, cursor: &mut Cursor<'_>) -> Result
 }
 
 fn external(value: &[u8], cursor: &Cursor<'_>) -> Result<LinkTarget> {
-    let start = cursor.at().saturating_sub(crate::wire::to_u64(value.len()));
+    let start = cursor.at().left_after(crate::wire::to_u64(value.len()));
     let mut value = Cursor::new(value, start, "external link");
     match value.u8()? {
         0 => {}

@@ -4,7 +4,7 @@ use crate::asdf::compression::bzip2::bit_marks::END;
 use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::scan;
 use crate::error::Result;
-use crate::wire::to_usize;
+use crate::wire::{Count, to_usize};
 
 /// A stream of one block.
 pub(super) struct Alone {
@@ -17,7 +17,7 @@ impl Alone {
     /// The block that stands from bit `from` to bit `to` of the stream.
     pub(super) fn cut(encoded: &Encoded, from: u64, to: u64) -> Result<Self> {
         let Alone { mut stream, sum } = Alone::open(encoded, from, to)?;
-        let over = u32::try_from(to.saturating_sub(from) % 8).unwrap_or(0);
+        let over = u32::try_from(to.left_after(from) % 8).unwrap_or(0);
         let rest = match over {
             0 => 0,
             _ => stream.pop().unwrap_or(0),
@@ -30,8 +30,7 @@ impl Alone {
 
     /// The same, without the end of the stream.
     pub(super) fn open(encoded: &Encoded, from: u64, to: u64) -> Result<Self> {
-        let at = encoded.offset;
-        let mut stream = scan::piece(&*encoded.source, at..at.saturating_add(4))?;
+        let mut stream = scan::piece(&*encoded.source, encoded.stored.first(4))?;
         if !matches!(stream.as_slice(), [b'B', b'Z', b'h', b'1'..=b'9']) {
             return Err(encoded.corrupt("bzip2: no header"));
         }
@@ -45,17 +44,15 @@ impl Alone {
 
 /// Bits `from..to` of the stream; the bits that fill up the last byte are zero.
 pub(super) fn bits(encoded: &Encoded, from: u64, to: u64) -> Result<Vec<u8>> {
-    let first = encoded.offset.saturating_add(from / 8);
-    let end = encoded.offset.saturating_add(to.div_ceil(8));
-    let end = end.min(encoded.offset.saturating_add(encoded.stored));
-    let mut bytes = scan::piece(&*encoded.source, first..end)?;
+    let part = encoded.stored.first(to.div_ceil(8)).after(from / 8);
+    let mut bytes = scan::piece(&*encoded.source, part)?;
     let shift = u32::try_from(from % 8).unwrap_or(0);
     let mut before = 0_u8;
     for byte in bytes.iter_mut().rev() {
         let pair = u16::from_be_bytes([*byte, before]).wrapping_shl(shift);
         before = std::mem::replace(byte, pair.to_be_bytes()[0]);
     }
-    let count = to.saturating_sub(from);
+    let count = to.left_after(from);
     bytes.truncate(to_usize(count.div_ceil(8))?);
     let over = u32::try_from(count % 8).unwrap_or(0);
     if let (1.., Some(last)) = (over, bytes.last_mut()) {

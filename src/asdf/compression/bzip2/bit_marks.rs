@@ -4,7 +4,7 @@ use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::scan;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// The mark at the beginning of a block (the digits of pi).
 const BLOCK: u64 = 0x3141_5926_5359;
@@ -70,16 +70,14 @@ impl BitMarks {
         encoded: &Encoded,
         until: u64,
     ) -> Result<Option<Mark>> {
-        let until = until.min(encoded.stored);
+        let until = until.min(encoded.stored.length());
         while self.marks.len() <= number && self.searched < until {
             if self.marks.len() >= limits::BLOCK_CHUNKS {
                 let most = to_u64(limits::BLOCK_CHUNKS);
                 return Err(Error::limit("blocks of a bzip2 stream", most));
             }
-            let end = self.searched.saturating_add(PIECE).min(encoded.stored);
-            let from = encoded.offset.saturating_add(self.searched);
-            let to = encoded.offset.saturating_add(end);
-            let bytes = scan::piece(&*encoded.source, from..to)?;
+            let rest = encoded.stored.after(self.searched);
+            let bytes = scan::piece(&*encoded.source, rest.first(PIECE))?;
             self.search(&bytes);
         }
         Ok(self.marks.get(number).copied())
@@ -104,7 +102,7 @@ impl BitMarks {
 
     /// Notes the marks that end in the last byte, at one of these shifts.
     fn look(&mut self, shifts: u8) {
-        let read = self.searched.saturating_mul(8);
+        let read = self.searched.times(8);
         // The larger the shift, the further in front the mark stands.
         for shift in (0..8_u32).rev() {
             let bits = self.window.wrapping_shr(shift) & MASK;
@@ -126,6 +124,7 @@ mod tests {
 
     use super::*;
     use crate::source::memory::MemorySource;
+    use crate::wire::Extent;
 
     #[test]
     fn marks_are_found_at_every_bit() {
@@ -135,8 +134,7 @@ mod tests {
             let bytes = [&[0xff; 5][..], &bytes.to_be_bytes(), &[0; 3]].concat();
             let encoded = Encoded {
                 block: 0,
-                offset: 0,
-                stored: 24,
+                stored: Extent::from(0..24),
                 decoded: 0,
                 source: Arc::new(MemorySource::new(bytes)),
             };

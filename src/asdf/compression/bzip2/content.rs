@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// Bytes up to which content is kept as it is.
 const FLAT: usize = 2 << 20;
@@ -30,8 +30,8 @@ pub(super) struct Content {
 impl Content {
     /// Adds bytes at the end.
     pub(super) fn push(&mut self, part: &[u8]) {
-        self.length = self.length.saturating_add(to_u64(part.len()));
-        if !self.is_short && self.bytes.len().saturating_add(part.len()) > FLAT {
+        self.length = self.length.with_more(to_u64(part.len()));
+        if !self.is_short && self.bytes.len().with_more(part.len()) > FLAT {
             self.is_short = true;
             let flat = std::mem::take(&mut self.bytes);
             self.push_runs(&flat);
@@ -52,7 +52,7 @@ impl Content {
             if before > 0 && last != byte {
                 self.end_run();
             }
-            self.run = (self.run.0.saturating_add(equal.len()), byte);
+            self.run = (self.run.0.with_more(equal.len()), byte);
         }
     }
 
@@ -61,12 +61,11 @@ impl Content {
         while left > 0 {
             let count = left.min(LONGEST);
             let stored = count.min(EQUAL);
-            self.bytes
-                .resize(self.bytes.len().saturating_add(stored), byte);
-            let more = count.saturating_sub(EQUAL);
+            self.bytes.resize(self.bytes.len().with_more(stored), byte);
+            let more = count.left_after(EQUAL);
             let more = u8::try_from(more).ok().filter(|_| stored == EQUAL);
             self.bytes.extend(more);
-            left = left.saturating_sub(count);
+            left = left.left_after(count);
         }
     }
 
@@ -101,9 +100,9 @@ impl Content {
         while at < range.end
             && let Some((byte, count)) = next_run(&mut rest)
         {
-            let end = at.saturating_add(count);
-            let within = end.min(range.end).saturating_sub(at.max(range.start));
-            to.resize(to.len().saturating_add(within), byte);
+            let end = at.with_more(count);
+            let within = end.min(range.end).left_after(at.max(range.start));
+            to.resize(to.len().with_more(within), byte);
             at = end;
         }
         Ok(())
@@ -121,7 +120,7 @@ fn next_run(rest: &mut &[u8]) -> Option<(u8, usize)> {
     }
     let (&more, after) = rest.split_first()?;
     *rest = after;
-    Some((byte, EQUAL.saturating_add(usize::from(more))))
+    Some((byte, EQUAL.with_more(usize::from(more))))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::filter::{self, Context, Length};
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::source::SharedSource;
-use crate::wire::to_u64;
+use crate::wire::{Count, Extent, to_u64};
 
 /// The bytes that an LZ4 frame begins with.
 pub const LZ4_MAGIC: &[u8] = &[0x04, 0x22, 0x4d, 0x18];
@@ -48,7 +48,7 @@ impl StreamCodec {
         length.fill(name, context.pool(), |output| {
             let written = fill(&mut decoder, output)?;
             let is_end = written < output.len() || at_end(&mut decoder)?;
-            Ok(written.saturating_add(usize::from(!is_end)))
+            Ok(written.with_more(usize::from(!is_end)))
         })
     }
 
@@ -107,7 +107,7 @@ pub fn fill(decoder: &mut dyn Read, output: &mut [u8]) -> Result<usize> {
     while let Some(room) = output.get_mut(filled..).filter(|room| !room.is_empty()) {
         match decoder.read(room) {
             Ok(0) => break,
-            Ok(read) => filled = filled.saturating_add(read),
+            Ok(read) => filled = filled.with_more(read),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(damaged(&error)),
         }
@@ -126,27 +126,24 @@ pub fn at_end(decoder: &mut dyn Read) -> Result<bool> {
 /// A range of a source, read in order.
 pub struct Stored {
     source: SharedSource,
-    start: u64,
-    at: u64,
-    end: u64,
+    all: Extent,
+    left: Extent,
 }
 
 impl Stored {
-    /// The `length` bytes from `offset` on.
-    pub fn new(source: SharedSource, offset: u64, length: u64) -> Self {
+    /// All bytes of `all`.
+    pub fn new(source: SharedSource, all: Extent) -> Self {
         Stored {
             source,
-            start: offset,
-            at: offset,
-            end: offset.saturating_add(length),
+            all,
+            left: all,
         }
     }
 }
 
 impl Read for Stored {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.end.saturating_sub(self.at);
-        let count = to_u64(buffer.len()).min(left);
+        let count = to_u64(buffer.len()).min(self.left.length());
         let room = usize::try_from(count)
             .ok()
             .and_then(|count| buffer.get_mut(..count));
@@ -154,23 +151,24 @@ impl Read for Stored {
             return Ok(0);
         };
         self.source
-            .read_at(self.at, room)
+            .read_at(self.left.start(), room)
             .map_err(io::Error::other)?;
-        self.at = self.at.saturating_add(count);
+        self.left = self.left.after(count);
         Ok(room.len())
     }
 }
 
 impl Seek for Stored {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let (start, end) = (self.all.start(), self.all.end());
         let at = match to {
-            SeekFrom::Start(place) => self.start.checked_add(place),
-            SeekFrom::Current(distance) => self.at.checked_add_signed(distance),
-            SeekFrom::End(distance) => self.end.checked_add_signed(distance),
+            SeekFrom::Start(place) => start.checked_add(place),
+            SeekFrom::Current(distance) => self.left.start().checked_add_signed(distance),
+            SeekFrom::End(distance) => end.checked_add_signed(distance),
         };
-        let is_within = |at: &u64| (self.start..=self.end).contains(at);
+        let is_within = |at: &u64| (start..=end).contains(at);
         let at = at.filter(is_within).ok_or(io::ErrorKind::InvalidInput)?;
-        self.at = at;
-        Ok(at.saturating_sub(self.start))
+        self.left = Extent::between(at, end);
+        Ok(at.left_after(start))
     }
 }

@@ -1,5 +1,6 @@
 //! Frames or streams that follow each other, for decoders that stop at the end of the first.
 
+use crate::wire::Count;
 use std::io::{self, BufReader, Read, Seek};
 
 /// The first of the magic numbers of frames that hold nothing of the content; there are sixteen.
@@ -74,10 +75,10 @@ fn is_followed<S: Read + Seek>(stored: &mut BufReader<S>, magic: &[u8]) -> io::R
         let Some(&word) = first.first_chunk::<4>() else {
             return Ok(false);
         };
-        let read = i64::try_from(first.len()).unwrap_or(0);
-        stored.seek_relative(4_i64.saturating_sub(read))?;
+        let beyond = i64::try_from(first.len().left_after(word.len())).unwrap_or(0);
+        stored.seek_relative(beyond.saturating_neg())?;
         match u32::from_le_bytes(word) {
-            0 if padding < PADDING => padding = padding.saturating_add(4),
+            0 if padding < PADDING => padding = padding.with_more(4),
             word if word & !0xf == SKIPPABLE => {
                 let mut length = [0; 4];
                 stored.read_exact(&mut length)?;

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::filter::{self, Context, Length};
 use crate::limits;
 use crate::source;
-use crate::wire::{to_u64, to_usize};
+use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// Bytes of a frame's header at most, without a dictionary.
 const HEADER: u64 = 15;
@@ -30,13 +30,12 @@ const PROVEN: u64 = 64 << 20;
 pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
     let mut walk = Walk {
         encoded,
-        at: encoded.offset,
-        end: encoded.offset.saturating_add(encoded.stored),
+        rest: encoded.stored,
         parts: PartList::new(encoded.decoded),
         budget: PROVEN,
         blocks: 0,
     };
-    while walk.at < walk.end {
+    while !walk.rest.is_empty() {
         if walk.frame()?.is_none() {
             return Ok(None);
         }
@@ -46,8 +45,7 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
 
 struct Walk<'a> {
     encoded: &'a Encoded,
-    at: u64,
-    end: u64,
+    rest: Extent,
     parts: PartList,
     /// Bytes that may still be decoded.
     budget: u64,
@@ -67,9 +65,8 @@ struct Header {
 /// A block of a frame.
 #[derive(Clone, Copy)]
 struct Block {
-    offset: u64,
     /// With its length and its checksum.
-    stored: u64,
+    stored: Extent,
     /// Bytes of the data.
     length: u64,
     is_raw: bool,
@@ -106,35 +103,33 @@ impl Header {
 }
 
 impl Walk<'_> {
-    fn word(&self, at: u64) -> Result<Option<u32>> {
-        let until = at.saturating_add(4).min(self.end);
-        let bytes = scan::piece(&*self.encoded.source, at.min(until)..until)?;
+    fn word(&self) -> Result<Option<u32>> {
+        let bytes = scan::piece(&*self.encoded.source, self.rest.first(4))?;
         Ok(bytes.try_into().ok().map(u32::from_le_bytes))
     }
 
     /// Goes over one frame, or one that is to be skipped.
     fn frame(&mut self) -> Result<Option<()>> {
-        self.blocks = self.blocks.saturating_add(1);
+        self.blocks = self.blocks.one_more();
         if self.blocks > limits::BLOCK_CHUNKS {
             return Ok(None);
         }
-        let until = self.at.saturating_add(HEADER).min(self.end);
-        let first = scan::piece(&*self.encoded.source, self.at..until)?;
+        let first = scan::piece(&*self.encoded.source, self.rest.first(HEADER))?;
         if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] = *first {
             let length = u32::from_le_bytes([a, b, c, d]);
-            self.at = self.at.saturating_add(8).saturating_add(length.into());
+            self.rest = self.rest.after(u64::from(length).with_more(8));
             return Ok(Some(()));
         }
         let Some(header) = Header::read(&first) else {
             return Ok(None);
         };
-        self.at = self.at.saturating_add(to_u64(header.bytes.len()));
+        self.rest = self.rest.after(to_u64(header.bytes.len()));
         let start = self.parts.end();
         let mut before: Option<Block> = None;
-        while let Some(word) = self.word(self.at)? {
+        while let Some(word) = self.word()? {
             if word == 0 {
                 let after = if header.has_sum { 8 } else { 4 };
-                self.at = self.at.saturating_add(after);
+                self.rest = self.rest.after(after);
                 return self.finish(&header, start, before);
             }
             let block = self.block(&header, word);
@@ -149,19 +144,16 @@ impl Walk<'_> {
 
     /// Goes over a block.
     fn block(&mut self, header: &Header, word: u32) -> Option<Block> {
+        let length = u64::from(word & 0x7fff_ffff);
+        let bytes = length.with_more(if header.has_sums { 8 } else { 4 });
         let block = Block {
-            offset: self.at,
-            length: u64::from(word & 0x7fff_ffff),
-            stored: u64::from(word & 0x7fff_ffff).saturating_add(if header.has_sums {
-                8
-            } else {
-                4
-            }),
+            length,
+            stored: self.rest.first(bytes),
             is_raw: word & 0x8000_0000 != 0,
         };
-        self.at = self.at.saturating_add(block.stored);
-        self.blocks = self.blocks.saturating_add(1);
-        let is_right = block.length <= header.longest && self.at <= self.end;
+        self.rest = self.rest.after(bytes);
+        self.blocks = self.blocks.one_more();
+        let is_right = length <= header.longest && block.stored.length() == bytes;
         (is_right && self.blocks <= limits::BLOCK_CHUNKS).then_some(block)
     }
 
@@ -176,8 +168,7 @@ impl Walk<'_> {
     }
 
     fn push(&mut self, header: &Header, block: Block, decoded: u64) -> Option<()> {
-        let Block { offset, stored, .. } = block;
-        self.parts.append(offset, stored, decoded, &header.bytes)
+        self.parts.append(block.stored, decoded, &header.bytes)
     }
 
     /// Takes the last block, if there is one, of a frame whose content begins at `start`.
@@ -194,7 +185,7 @@ impl Walk<'_> {
                 return Ok(None);
             }
         }
-        let content = self.parts.end().saturating_sub(start);
+        let content = self.parts.end().left_after(start);
         let is_whole = header.content.is_none_or(|size| size == content);
         Ok(is_whole.then_some(()))
     }
@@ -205,7 +196,7 @@ impl Walk<'_> {
             return Ok(None);
         };
         self.budget = budget;
-        let at = block.offset.saturating_add(4);
+        let at = block.stored.after(4).start();
         let stored = source::read_block(&*self.encoded.source, at, block.length, "LZ4 block")?;
         let most = Length::AtMost(to_usize(header.longest)?);
         let decoded = filter::lz4::block(&stored, most, &Context::default()).ok();

@@ -5,6 +5,7 @@ use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;
+use crate::wire::{Count, Extent};
 
 /// Chunks of blocks, counted as they are gone over.
 #[derive(Debug, Default)]
@@ -20,32 +21,29 @@ struct Header {
 }
 
 impl Chunks {
-    /// The length of the content of the block at offset `at`, which ends at `end`; `None` where it
-    /// has not such chunks, or all blocks together have too many.
+    /// The length of the content of `block`; `None` where it has not such chunks, or all blocks
+    /// together have too many.
     ///
     /// # Errors
     /// `Io` as it cannot be read.
-    pub fn decoded(&mut self, encoded: &Encoded, at: u64, end: u64) -> Result<Option<u64>> {
-        let piece = |at: u64, length: u64| {
-            let until = at.saturating_add(length).min(end);
-            scan::piece(&*encoded.source, at.min(until)..until)
-        };
-        let Some(&words) = piece(at, 1)?.first() else {
+    pub fn decoded(&mut self, encoded: &Encoded, block: Extent) -> Result<Option<u64>> {
+        let piece = |part: Extent| scan::piece(&*encoded.source, part);
+        let Some(&words) = piece(block.first(1))?.first() else {
             return Ok(None);
         };
-        let header = u64::from(words).saturating_add(1).saturating_mul(4);
-        let (mut at, mut decoded) = (at.saturating_add(header), 0_u64);
+        let header = u64::from(words).one_more().times(4);
+        let (mut rest, mut decoded) = (block.after(header), 0_u64);
         while self.count < limits::BLOCK_CHUNKS {
-            self.count = self.count.saturating_add(1);
-            let bytes = piece(at, 6)?;
+            self.count = self.count.one_more();
+            let bytes = piece(rest.first(6))?;
             if bytes.first() == Some(&0) {
                 return Ok(Some(decoded));
             }
             let Some(header) = Header::read(&bytes) else {
                 return Ok(None);
             };
-            at = at.saturating_add(header.stored);
-            decoded = decoded.saturating_add(header.decoded);
+            rest = rest.after(header.stored);
+            decoded = decoded.with_more(header.decoded);
         }
         Ok(None)
     }
@@ -56,19 +54,19 @@ impl Header {
         let &[control, a, b, ref rest @ ..] = bytes else {
             return None;
         };
-        let length = u64::from(u16::from_be_bytes([a, b])).saturating_add(1);
+        let length = u64::from(u16::from_be_bytes([a, b])).one_more();
         match (control, rest) {
             (1 | 2, _) => Some(Header {
-                stored: length.saturating_add(3),
+                stored: length.with_more(3),
                 decoded: length,
             }),
             (0x80.., &[a, b, ..]) => {
-                let stored = u64::from(u16::from_be_bytes([a, b])).saturating_add(1);
+                let stored = u64::from(u16::from_be_bytes([a, b])).one_more();
                 let properties = if control >= 0xc0 { 1 } else { 0 };
                 let high = u64::from(control & 0x1f).wrapping_shl(16);
                 Some(Header {
-                    stored: stored.saturating_add(5).saturating_add(properties),
-                    decoded: length.saturating_add(high),
+                    stored: stored.with_more(5).with_more(properties),
+                    decoded: length.with_more(high),
                 })
             }
             _ => None,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::limits;
+use crate::wire::{Count, Extent};
 
 /// Decoded bytes up to which neighbours are made one part.
 const MERGED: u64 = 64 << 10;
@@ -14,22 +15,12 @@ const PARTS: u64 = 16 << 10;
 /// A stretch of the stored bytes that is decoded alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Offset of the stored bytes in the source.
-    pub offset: u64,
-    /// Their length; of .xz blocks that without padding.
-    pub stored: u64,
-    /// Offset of the decoded bytes in the block's content.
-    pub start: u64,
-    /// Their length.
-    pub decoded: u64,
+    /// The stored bytes in the source; of .xz blocks those without padding.
+    pub stored: Extent,
+    /// The decoded bytes in the block's content.
+    pub content: Extent,
     /// Bytes that the decoder needs in front of the stored bytes.
     pub head: Arc<[u8]>,
-}
-
-impl Part {
-    fn end(&self) -> u64 {
-        self.start.saturating_add(self.decoded)
-    }
 }
 
 /// Parts while they are found.
@@ -54,7 +45,7 @@ impl PartList {
 
     /// Where the content of the parts so far ends.
     pub fn end(&self) -> u64 {
-        self.list.last().map_or(0, Part::end)
+        self.list.last().map_or(0, |part| part.content.end())
     }
 
     /// The parts, if they are all of the content.
@@ -64,20 +55,17 @@ impl PartList {
 
     /// Adds a part at the end, unless it holds nothing; `None` for too many, or for more than the
     /// content.
-    pub fn push(&mut self, offset: u64, stored: u64, decoded: u64, head: &Arc<[u8]>) -> Option<()> {
+    pub fn push(&mut self, stored: Extent, decoded: u64, head: &Arc<[u8]>) -> Option<()> {
         if decoded == 0 {
             return Some(());
         }
-        let start = self.end();
-        let end = start.checked_add(decoded)?;
-        if end > self.decoded || self.list.len() >= limits::STREAM_PARTS {
+        let content = Extent::checked(self.end(), decoded)?;
+        if !content.is_within(self.decoded) || self.list.len() >= limits::STREAM_PARTS {
             return None;
         }
         self.list.push(Part {
-            offset,
             stored,
-            start,
-            decoded,
+            content,
             head: Arc::clone(head),
         });
         Some(())
@@ -85,23 +73,18 @@ impl PartList {
 
     /// As `push`, for a part that may be decoded together with the one before it where it follows
     /// that.
-    pub fn append(
-        &mut self,
-        offset: u64,
-        stored: u64,
-        decoded: u64,
-        head: &Arc<[u8]>,
-    ) -> Option<()> {
-        let (merged, most) = (self.merged, self.decoded);
+    pub fn append(&mut self, stored: Extent, decoded: u64, head: &Arc<[u8]>) -> Option<()> {
         if let Some(last) = self.list.last_mut()
-            && last.offset.checked_add(last.stored) == Some(offset)
-            && last.decoded.saturating_add(decoded) <= merged
-            && last.end().saturating_add(decoded) <= most
+            && last.stored.end() == stored.start()
+            && let both = last.content.length().with_more(decoded)
+            && both <= self.merged
+            && let Some(content) = Extent::checked(last.content.start(), both)
+            && content.is_within(self.decoded)
         {
-            last.stored = last.stored.saturating_add(stored);
-            last.decoded = last.decoded.saturating_add(decoded);
+            last.stored = Extent::between(last.stored.start(), stored.end());
+            last.content = content;
             return Some(());
         }
-        self.push(offset, stored, decoded, head)
+        self.push(stored, decoded, head)
     }
 }

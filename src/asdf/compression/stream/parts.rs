@@ -8,7 +8,7 @@ use crate::asdf::compression::stream::codec::{Decoder, Stored, StreamCodec};
 use crate::asdf::compression::stream::part_list::{Part, PartList};
 use crate::asdf::compression::stream::{lz4_frames, xz_streams, zstd_frames};
 use crate::error::{Error, Result};
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// The parts of a stream, one after another, or none where it has no index that can be trusted.
 ///
@@ -56,19 +56,19 @@ impl PartsReader {
             let Some(part) = self.parts.get(self.next) else {
                 return Ok(None);
             };
-            self.next = self.next.saturating_add(1);
+            self.next = self.next.one_more();
             let source = Arc::clone(&self.encoded.source);
-            let (length, tail) = match self.codec {
+            let (stored, tail) = match self.codec {
                 StreamCodec::Xz => (xz_streams::padded(part.stored), xz_streams::tail(part)),
                 _ => (part.stored, Vec::new()),
             };
-            let stored = Stored::new(source, part.offset, length);
+            let stored = Stored::new(source, stored);
             let head = Cursor::new(Arc::clone(&part.head));
             let stored = head.chain(stored).chain(Cursor::new(tail));
             let decoder = self.codec.part_decoder(BufReader::new(stored));
             self.current = Some(Current {
                 decoder: decoder.map_err(io::Error::other)?,
-                left: part.decoded,
+                left: part.content.length(),
             });
         }
         Ok(self.current.as_mut())
@@ -78,7 +78,7 @@ impl PartsReader {
 impl Read for PartsReader {
     /// Checks the end of a part, where its own checksum stands, before it gives its last bytes.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let at = self.encoded.offset;
+        let at = self.encoded.stored.start();
         let other_length =
             || io::Error::other(Error::corrupt("block: a part of another length", at));
         let Some(current) = self.begin()? else {
@@ -91,7 +91,7 @@ impl Read for PartsReader {
         if read == 0 && most > 0 {
             return Err(other_length());
         }
-        current.left = current.left.saturating_sub(to_u64(read));
+        current.left = current.left.left_after(to_u64(read));
         if current.left == 0 {
             if current.decoder.read(&mut [0])? > 0 {
                 return Err(other_length());

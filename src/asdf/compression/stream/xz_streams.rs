@@ -11,7 +11,7 @@ use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;
 use crate::wire::crc32::crc32;
-use crate::wire::to_u64;
+use crate::wire::{Count, Extent, to_u64};
 
 /// Bytes of a stream's header, and of its footer.
 const HEADER: u64 = 12;
@@ -25,7 +25,8 @@ const PADDING: u64 = 64 << 10;
 
 /// One stream of several.
 struct Stream {
-    start: u64,
+    /// All of it before the index.
+    stored: Extent,
     header: Arc<[u8]>,
     records: Vec<Record>,
 }
@@ -43,15 +44,15 @@ struct Record {
 /// # Errors
 /// `Io` as the stream cannot be read.
 pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
-    let mut end = encoded.offset.saturating_add(encoded.stored);
+    let mut rest = encoded.stored;
     let (mut streams, mut blocks) = (Vec::new(), 0_usize);
-    while end > encoded.offset {
-        let Some(stream) = before(encoded, end)? else {
+    while !rest.is_empty() {
+        let Some(stream) = last(encoded, rest)? else {
             return Ok(None);
         };
-        end = stream.start;
+        rest = Extent::between(rest.start(), stream.stored.start());
         // A stream may have no block.
-        blocks = blocks.saturating_add(stream.records.len().max(1));
+        blocks = blocks.with_more(stream.records.len().max(1));
         if blocks > limits::STREAM_PARTS {
             return Ok(None);
         }
@@ -63,68 +64,65 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
     let mut chunks = Chunks::default();
     let mut parts = PartList::new(encoded.decoded);
     for stream in streams.iter().rev() {
-        let mut at = stream.start.saturating_add(HEADER);
+        let mut rest = stream.stored.after(HEADER);
         for record in &stream.records {
-            let (stored, end) = (record.unpadded, at.saturating_add(padded(record.unpadded)));
-            let decoded = chunks.decoded(encoded, at, end)?;
+            let stored = rest.first(record.unpadded);
+            let decoded = chunks.decoded(encoded, padded(stored))?;
             let is_right = decoded == Some(record.uncompressed);
-            let mut push = || parts.push(at, stored, record.uncompressed, &stream.header);
+            let mut push = || parts.push(stored, record.uncompressed, &stream.header);
             if !is_right || push().is_none() {
                 return Ok(None);
             }
-            at = end;
+            rest = rest.after(padded(stored).length());
         }
     }
     Ok(Some(parts))
 }
 
-/// The stream that ends at `end`, but for padding.
-fn before(encoded: &Encoded, end: u64) -> Result<Option<Stream>> {
-    let Some(end) = unpadded_end(encoded, end)? else {
+/// The last stream of `streams`, behind which there may be padding.
+fn last(encoded: &Encoded, streams: Extent) -> Result<Option<Stream>> {
+    let Some(streams) = without_padding(encoded, streams)? else {
         return Ok(None);
     };
-    let range = |from: u64, length: u64| {
-        let from = from.max(encoded.offset);
-        scan::piece(&*encoded.source, from..from.saturating_add(length))
-    };
-    let footer = range(end.saturating_sub(HEADER), HEADER)?;
+    let read = |part: Extent| scan::piece(&*encoded.source, part);
+    let footer = read(streams.last(HEADER))?;
     let Some(index_bytes) = index_length(&footer) else {
         return Ok(None);
     };
-    let index_start = end.saturating_sub(HEADER).saturating_sub(index_bytes);
-    if index_bytes > INDEX || index_start <= encoded.offset {
+    let before_footer = streams.first(streams.length().left_after(HEADER));
+    let index = before_footer.last(index_bytes);
+    if index_bytes > INDEX || index_bytes >= before_footer.length() {
         return Ok(None);
     }
-    let Some(records) = records(&range(index_start, index_bytes)?) else {
+    let Some(records) = records(&read(index)?) else {
         return Ok(None);
     };
-    let stored = records.iter().map(|record| padded(record.unpadded));
-    let stored = stored.fold(HEADER, u64::saturating_add);
-    let Some(start) = index_start
-        .checked_sub(stored)
-        .filter(|&start| start >= encoded.offset)
-    else {
+    let blocks = records.iter().map(|record| padded_length(record.unpadded));
+    let bytes = Count::together(blocks).with_more(HEADER);
+    let before_index = Extent::between(streams.start(), index.start());
+    if bytes > before_index.length() {
         return Ok(None);
-    };
-    let header = range(start, HEADER)?;
+    }
+    let stored = before_index.last(bytes);
+    let header = read(stored.first(HEADER))?;
     let is_right = header.starts_with(XZ_MAGIC) && header.get(6..8) == footer.get(8..10);
     Ok(is_right.then(|| Stream {
-        start,
+        stored,
         header: header.into(),
         records,
     }))
 }
 
-/// The end of the last stream, in front of the padding.
-fn unpadded_end(encoded: &Encoded, end: u64) -> Result<Option<u64>> {
-    let from = end.saturating_sub(PADDING).max(encoded.offset);
-    let mut bytes = scan::piece(&*encoded.source, end.saturating_sub(4).max(from)..end)?;
+/// The streams without the padding behind the last.
+fn without_padding(encoded: &Encoded, streams: Extent) -> Result<Option<Extent>> {
+    let mut bytes = scan::piece(&*encoded.source, streams.last(4))?;
     if bytes.ends_with(&[0]) {
-        bytes = scan::piece(&*encoded.source, from..end)?;
+        bytes = scan::piece(&*encoded.source, streams.last(PADDING))?;
     }
     let zeros = bytes.iter().rev().take_while(|&&byte| byte == 0).count();
     let is_padding = zeros < bytes.len() && zeros.is_multiple_of(4);
-    Ok(is_padding.then(|| end.saturating_sub(to_u64(zeros))))
+    let length = streams.length().left_after(to_u64(zeros));
+    Ok(is_padding.then(|| streams.first(length)))
 }
 
 /// The bytes of the index before a footer, if it is one.
@@ -133,8 +131,8 @@ fn index_length(footer: &[u8]) -> Option<u64> {
     let rest = rest.strip_suffix(b"YZ")?;
     let (length, flags) = rest.split_first_chunk::<4>()?;
     let is_right = flags.len() == 2 && crc32(rest) == u32::from_le_bytes(*sum);
-    let words = u64::from(u32::from_le_bytes(*length)).saturating_add(1);
-    is_right.then(|| words.saturating_mul(4))
+    let words = u64::from(u32::from_le_bytes(*length)).one_more();
+    is_right.then(|| words.times(4))
 }
 
 /// The records of an index.
@@ -185,19 +183,24 @@ fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Bytes that a block of this length takes.
-pub fn padded(length: u64) -> u64 {
+fn padded_length(length: u64) -> u64 {
     length.checked_next_multiple_of(4).unwrap_or(u64::MAX)
+}
+
+/// A block with its padding.
+pub fn padded(block: Extent) -> Extent {
+    Extent::cut(block.start(), padded_length(block.length()))
 }
 
 /// The end of a stream of one block: an index of that block, and a footer.
 pub fn tail(part: &Part) -> Vec<u8> {
     let mut index = vec![0, 1];
-    put_number(&mut index, part.stored);
-    put_number(&mut index, part.decoded);
+    put_number(&mut index, part.stored.length());
+    put_number(&mut index, part.content.length());
     index.resize(index.len().next_multiple_of(4), 0);
     index.extend(crc32(&index).to_le_bytes());
     let words = u32::try_from(index.len() / 4).unwrap_or(1);
-    let mut footer = words.saturating_sub(1).to_le_bytes().to_vec();
+    let mut footer = words.left_after(1).to_le_bytes().to_vec();
     footer.extend(part.head.get(6..8).unwrap_or_default());
     let sum = crc32(&footer).to_le_bytes();
     [index.as_slice(), &sum, &footer, b"YZ"].concat()

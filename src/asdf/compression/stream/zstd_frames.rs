@@ -8,6 +8,7 @@ use crate::asdf::compression::stream::part_list::PartList;
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;
+use crate::wire::{Count, Extent};
 
 /// Bytes of a frame's header at most: magic number, descriptor, window, dictionary, content size.
 const HEADER: u64 = 18;
@@ -19,20 +20,18 @@ const HEADER: u64 = 18;
 pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
     let mut walk = Walk {
         encoded,
-        at: encoded.offset,
-        end: encoded.offset.saturating_add(encoded.stored),
+        rest: encoded.stored,
         blocks: 0,
     };
     let mut parts = PartList::new(encoded.decoded);
     let no_head = Arc::default();
-    while walk.at < walk.end {
-        let start = walk.at;
-        let until = start.saturating_add(HEADER).min(walk.end);
-        let first = scan::piece(&*encoded.source, start..until)?;
+    while !walk.rest.is_empty() {
+        let frame = walk.rest;
+        let first = scan::piece(&*encoded.source, frame.first(HEADER))?;
         if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] = *first {
             let length = u32::from_le_bytes([a, b, c, d]);
-            walk.at = start.saturating_add(8).saturating_add(length.into());
-            walk.blocks = walk.blocks.saturating_add(1);
+            walk.rest = frame.after(u64::from(length).with_more(8));
+            walk.blocks = walk.blocks.one_more();
             if walk.blocks > limits::BLOCK_CHUNKS {
                 return Ok(None);
             }
@@ -45,11 +44,8 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
         if header.content >= encoded.decoded || walk.frame(&header)?.is_none() {
             return Ok(None);
         }
-        let stored = walk.at.saturating_sub(start);
-        if parts
-            .append(start, stored, header.content, &no_head)
-            .is_none()
-        {
+        let frame = Extent::between(frame.start(), walk.rest.start());
+        if parts.append(frame, header.content, &no_head).is_none() {
             return Ok(None);
         }
     }
@@ -86,7 +82,7 @@ impl Header {
         let length = 5_usize.checked_add(before)?.checked_add(size)?;
         Some(Header {
             length: u64::try_from(length).ok()?,
-            content: content.saturating_add(if size == 2 { 256 } else { 0 }),
+            content: content.with_more(if size == 2 { 256 } else { 0 }),
             has_sum: descriptor & 0b100 != 0,
         })
     }
@@ -94,8 +90,7 @@ impl Header {
 
 struct Walk<'a> {
     encoded: &'a Encoded,
-    at: u64,
-    end: u64,
+    rest: Extent,
     /// Blocks, and frames that are to be skipped, so far.
     blocks: usize,
 }
@@ -103,10 +98,9 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Goes over a frame's header and its blocks.
     fn frame(&mut self, header: &Header) -> Result<Option<()>> {
-        self.at = self.at.saturating_add(header.length);
+        self.rest = self.rest.after(header.length);
         loop {
-            let until = self.at.saturating_add(3).min(self.end);
-            let bytes = scan::piece(&*self.encoded.source, self.at.min(until)..until)?;
+            let bytes = scan::piece(&*self.encoded.source, self.rest.first(3))?;
             let &[low, middle, high] = bytes.as_slice() else {
                 return Ok(None);
             };
@@ -116,14 +110,16 @@ impl Walk<'_> {
                 1 => 1,
                 _ => return Ok(None),
             };
-            self.at = until.saturating_add(stored);
-            self.blocks = self.blocks.saturating_add(1);
-            if self.blocks > limits::BLOCK_CHUNKS {
+            let is_last = block & 1 == 1;
+            let sum = if is_last && header.has_sum { 4 } else { 0 };
+            let length = Count::together([3, stored, sum]);
+            self.blocks = self.blocks.one_more();
+            if length > self.rest.length() || self.blocks > limits::BLOCK_CHUNKS {
                 return Ok(None);
             }
-            if block & 1 == 1 {
-                self.at = self.at.saturating_add(if header.has_sum { 4 } else { 0 });
-                return Ok((self.at <= self.end).then_some(()));
+            self.rest = self.rest.after(length);
+            if is_last {
+                return Ok(Some(()));
             }
         }
     }
