@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::cli::fetcher::disk_cache::{DiskCache, page_length};
 use crate::cli::fetcher::transfer::Sink;
 use crate::cli::fetcher::trouble::Trouble;
-use crate::source::remote::message::ObjectState;
 use crate::source::remote::segment::{Key, PAGE, Segment};
+use crate::source::remote::state::ObjectState;
 use crate::wire::to_u64;
 
 /// Pages that are handed over with the file that they are in. Fewer are copied to the stage: they

@@ -6,7 +6,8 @@ use quick_xml::events::{BytesRef, Event};
 use crate::cli::fetcher::address::decoded;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
-use crate::source::remote::message::{ListedName, ObjectState};
+use crate::source::remote::message::ListedName;
+use crate::source::remote::state::ObjectState;
 
 /// The names directly beneath a prefix, as far as a page goes.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -84,7 +84,8 @@ impl Rests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::remote::message::{ObjectState, Reply};
+    use crate::source::remote::message::Reply;
+    use crate::source::remote::state::ObjectState;
 
     fn page(names: usize) -> Page {
         let name = |number| ListedName {

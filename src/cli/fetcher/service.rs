@@ -25,8 +25,9 @@ use crate::cli::options::RemoteSettings;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::local::rights;
-use crate::source::remote::message::{FIRST, ObjectState, PACKET, Reply, Request};
+use crate::source::remote::message::{FIRST, PACKET, Reply, Request};
 use crate::source::remote::segment::{PAGE, Segment};
+use crate::source::remote::state::ObjectState;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes of a range after which the parsing process is told how far it has come.

@@ -12,7 +12,8 @@ use crate::error::Result;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::remote::connection::Connection;
-use crate::source::remote::message::{ListedName, ObjectState};
+use crate::source::remote::message::ListedName;
+use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, to_u64};
 
 /// What stands at a name.

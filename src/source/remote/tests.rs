@@ -17,11 +17,10 @@ use crate::source::directory::{Directory, Standing};
 use crate::source::open::OpenSource;
 use crate::source::remote::directory::RemoteDirectory;
 use crate::source::remote::fake::{Fetcher, LONG, bytes, good, pair, watched};
-use crate::source::remote::message::{
-    Counters, Failure, ListedName, ObjectState, PACKET, Reply, Request,
-};
+use crate::source::remote::message::{Counters, Failure, ListedName, PACKET, Reply, Request};
 use crate::source::remote::object::RemoteObject;
 use crate::source::remote::pages::FAILURE;
+use crate::source::remote::state::ObjectState;
 use crate::source::{Source, Urgency};
 
 const KIB: u64 = 1 << 10;
