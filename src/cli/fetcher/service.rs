@@ -261,7 +261,7 @@ impl Service {
     /// Tells whoever mounts, and the log.
     pub(super) fn warn(&self, text: String) {
         log::warn!("{text}");
-        self.reply(&Reply::Warned { text });
+        self.reply(&Reply::Warned { id: 0, text });
     }
 
     /// Stages the bytes from the beginning of a range on that are in the cache on disk; where they
