@@ -15,27 +15,44 @@ const MANY: u64 = 9;
 
 /// The pages of an object that the cache has or gets.
 pub(super) struct Cached<'a> {
-    cache: &'a DiskCache,
-    key: Key,
+    /// None where nothing is cached of the object.
+    cache: Option<(&'a DiskCache, Key)>,
     length: u64,
     /// The page that the server is sending.
     page: Vec<u8>,
 }
 
+/// Where the next bytes of a range are.
+pub(super) enum Next {
+    /// Many pages are in this segment, up to this place.
+    Segment(Segment, u64),
+    /// The server has these bytes. Those before them came from the cache.
+    Server(Range<u64>),
+}
+
 impl<'a> Cached<'a> {
-    /// An object in this state; none where nothing is cached of it.
-    pub(super) fn of(
-        cache: Option<&'a DiskCache>,
-        place: &str,
-        state: &ObjectState,
-    ) -> Option<Self> {
-        let cache = cache?;
-        Some(Cached {
-            cache,
-            key: cache.key(place, state)?,
+    /// An object in this state.
+    pub(super) fn of(cache: Option<&'a DiskCache>, place: &str, state: &ObjectState) -> Self {
+        Cached {
+            cache: cache.and_then(|cache| Some((cache, cache.key(place, state)?))),
             length: state.length,
             page: Vec::new(),
-        })
+        }
+    }
+
+    /// Where the bytes from the beginning of `range` on are. Those of few pages, or all where no
+    /// file can be handed over, are brought to the sink.
+    pub(super) fn next(
+        &self,
+        range: &Range<u64>,
+        hands_over: bool,
+        sink: &mut Sink<'_>,
+    ) -> Result<Next, Trouble> {
+        if hands_over && let Some((segment, end)) = self.many(range) {
+            return Ok(Next::Segment(segment, end));
+        }
+        let start = self.read(range, sink)?;
+        Ok(Next::Server(start..self.gap(&(start..range.end))))
     }
 
     /// Brings the bytes from the beginning of `range` on that the cache has to the sink; where they
@@ -46,7 +63,7 @@ impl<'a> Cached<'a> {
         while at < range.end {
             let number = at / PAGE;
             let page = &mut buffer[..page_length(number, self.length)];
-            if !self.cache.read(&self.key, number, page) {
+            if !self.has(number, page) {
                 break;
             }
             let first = number * PAGE;
@@ -58,28 +75,37 @@ impl<'a> Cached<'a> {
         Ok(at)
     }
 
+    /// Reads a page into `page`; whether it is there.
+    fn has(&self, number: u64, page: &mut [u8]) -> bool {
+        let cache = self.cache.as_ref();
+        cache.is_some_and(|(cache, key)| cache.read(key, number, page))
+    }
+
     /// The segment that has many pages from the beginning of `range` on, and where they end.
-    pub(super) fn many(&self, range: &Range<u64>) -> Option<(Segment, u64)> {
+    fn many(&self, range: &Range<u64>) -> Option<(Segment, u64)> {
+        let (cache, key) = self.cache.as_ref()?;
         let numbers = range.start / PAGE..range.end.div_ceil(PAGE);
-        let may_be = range.start.is_multiple_of(PAGE) && numbers.end - numbers.start >= MANY;
-        let found = may_be.then(|| self.cache.written(&self.key, &numbers));
-        let (segment, written) = found?.filter(|(_, written)| *written >= MANY)?;
+        if !range.start.is_multiple_of(PAGE) || numbers.end - numbers.start < MANY {
+            return None;
+        }
+        let (segment, written) = cache.written(key, &numbers)?;
         let end = (numbers.start + written) * PAGE;
-        Some((segment, end.min(range.end)))
+        (written >= MANY).then(|| (segment, end.min(range.end)))
     }
 
     /// Forgets the page at an offset, which was found to be wrong.
     pub(super) fn forget(&self, offset: u64) {
-        self.cache.forget(&self.key, offset / PAGE);
+        if let Some((cache, key)) = &self.cache {
+            cache.forget(key, offset / PAGE);
+        }
     }
 
     /// Where the bytes that are not in the cache end, from `range.start` on, which is not there.
-    pub(super) fn gap(&self, range: &Range<u64>) -> u64 {
+    fn gap(&self, range: &Range<u64>) -> u64 {
         let mut buffer = vec![0; page_length(0, PAGE)];
         let mut number = range.start / PAGE + 1;
         while number * PAGE < range.end {
-            let page = &mut buffer[..page_length(number, self.length)];
-            if self.cache.read(&self.key, number, page) {
+            if self.has(number, &mut buffer[..page_length(number, self.length)]) {
                 return number * PAGE;
             }
             number += 1;
@@ -87,8 +113,19 @@ impl<'a> Cached<'a> {
         range.end
     }
 
+    /// Keeps the state of an object that was opened, and its first bytes.
+    pub(super) fn begin(&mut self, place: &str, state: &ObjectState, first: &[u8]) {
+        self.keep(0, first);
+        if let Some((cache, _)) = self.cache {
+            cache.remember(place, state);
+        }
+    }
+
     /// Keeps bytes that the server sends, one after another: whole pages of them.
     pub(super) fn keep(&mut self, mut at: u64, mut bytes: &[u8]) {
+        let Some((cache, key)) = &self.cache else {
+            return;
+        };
         while !bytes.is_empty() {
             let number = at / PAGE;
             let place = usize::try_from(at % PAGE).unwrap_or(0);
@@ -103,7 +140,7 @@ impl<'a> Cached<'a> {
             }
             if own.len() == left {
                 if place + left == self.page.len() {
-                    self.cache.write(&self.key, number, &self.page);
+                    cache.write(key, number, &self.page);
                 }
                 self.page.clear();
             }
@@ -131,7 +168,7 @@ mod tests {
             etag: b"\"1\"".to_vec(),
             modified: 0,
         };
-        let mut cached = Cached::of(Some(&cache), "http://h/a", &state).unwrap();
+        let mut cached = Cached::of(Some(&cache), "http://h/a", &state);
         let part = |range: Range<u64>| &bytes[range.start as usize..range.end as usize];
         // The second half of page 0, all of page 1 in odd pieces, and the last one.
         cached.keep(PAGE / 2, part(PAGE / 2..PAGE));
