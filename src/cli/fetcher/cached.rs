@@ -59,14 +59,10 @@ impl<'a> Cached<'a> {
     /// end.
     pub(super) fn read(&self, range: &Range<u64>, sink: &mut Sink<'_>) -> Result<u64, Trouble> {
         let mut at = range.start;
-        let mut buffer = vec![0; page_length(0, PAGE)];
-        while at < range.end {
-            let number = at / PAGE;
-            let page = &mut buffer[..page_length(number, self.length)];
-            if !self.has(number, page) {
-                break;
-            }
-            let first = number * PAGE;
+        while at < range.end
+            && let Some(page) = self.page(at / PAGE)
+        {
+            let first = at - at % PAGE;
             let end = (first + to_u64(page.len())).min(range.end);
             let part = |place: u64| usize::try_from(place - first).unwrap_or(0);
             sink(at, &page[part(at)..part(end)])?;
@@ -75,10 +71,10 @@ impl<'a> Cached<'a> {
         Ok(at)
     }
 
-    /// Reads a page into `page`; whether it is there.
-    fn has(&self, number: u64, page: &mut [u8]) -> bool {
-        let cache = self.cache.as_ref();
-        cache.is_some_and(|(cache, key)| cache.read(key, number, page))
+    fn page(&self, number: u64) -> Option<Vec<u8>> {
+        let (cache, key) = self.cache.as_ref()?;
+        let mut page = vec![0; page_length(number, self.length)];
+        cache.read(key, number, &mut page).then_some(page)
     }
 
     /// The segment that has many pages from the beginning of `range` on, and where they end.
@@ -102,15 +98,9 @@ impl<'a> Cached<'a> {
 
     /// Where the bytes that are not in the cache end, from `range.start` on, which is not there.
     fn gap(&self, range: &Range<u64>) -> u64 {
-        let mut buffer = vec![0; page_length(0, PAGE)];
-        let mut number = range.start / PAGE + 1;
-        while number * PAGE < range.end {
-            if self.has(number, &mut buffer[..page_length(number, self.length)]) {
-                return number * PAGE;
-            }
-            number += 1;
-        }
-        range.end
+        let mut behind = range.start / PAGE + 1..range.end.div_ceil(PAGE);
+        let next = behind.find(|number| self.page(*number).is_some());
+        next.map_or(range.end, |number| number * PAGE)
     }
 
     /// Keeps the state of an object that was opened, and its first bytes.
