@@ -16,7 +16,6 @@ use crate::cli::fetcher::exchange::{Counted, Exchange};
 use crate::cli::fetcher::listing::Page;
 use crate::cli::fetcher::patience::Patience;
 use crate::cli::fetcher::queue::{Job, Queue};
-use crate::cli::fetcher::rests::{Place, Rests};
 use crate::cli::fetcher::stage::Stage;
 use crate::cli::fetcher::transfer::{Stop, Transfer};
 use crate::cli::fetcher::trouble::Trouble;
@@ -43,7 +42,6 @@ pub(super) struct Service {
     queue: Queue,
     objects: Mutex<HashMap<u32, Arc<Object>>>,
     last_object: AtomicU32,
-    rests: Mutex<Rests>,
 }
 
 /// An object that is open.
@@ -73,7 +71,6 @@ impl Service {
             queue: Queue::default(),
             objects: Mutex::default(),
             last_object: AtomicU32::new(0),
-            rests: Mutex::default(),
         }
     }
 
@@ -349,19 +346,19 @@ impl Service {
     }
 
     fn list(&self, job: &Job, prefix: &[u8], after: &[u8]) -> Result<Reply, Stop> {
-        let page = match Place::parse(after)? {
-            Place::Rest(number) => {
-                let gone = || Trouble::passing("the listing was left for too long");
-                lock(&self.rests).take(number).ok_or_else(gone)?
-            }
-            Place::Page(token) => self.listed(job, prefix, &token)?,
-        };
-        let (entries, next) = lock(&self.rests).split(page);
-        Ok(Reply::Listed {
+        let token = std::str::from_utf8(after);
+        let token = token.map_err(|_| Trouble::other("a listing from nowhere"))?;
+        let mut page = self.listed(job, prefix, token)?;
+        let listed = |is_last, entries, next| Reply::Listed {
             id: job.id,
+            is_last,
             entries,
             next,
-        })
+        };
+        while let Some(entries) = page.part() {
+            self.reply(&listed(false, entries, Vec::new()));
+        }
+        Ok(listed(true, page.names, page.next.into_bytes()))
     }
 
     /// A page of the names that begin with `prefix`, from the server.

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::source::remote::message::field::{Field, fields, packed, unpacked};
 use crate::source::remote::segment::Key;
 use crate::source::remote::state::ObjectState;
-use crate::wire::Cursor;
+use crate::wire::{Count, Cursor};
 
 /// Bytes of one packet at most.
 pub const PACKET: usize = 64 << 10;
@@ -58,15 +58,15 @@ pub enum Request {
         /// The object.
         object: u32,
     },
-    /// Lists the names in a directory, a part of a page of them: replies [`Listed`](Reply::Listed)
-    /// or `Failed`.
+    /// Lists the names in a directory, a page of them: replies [`Listed`](Reply::Listed), maybe
+    /// several times, or `Failed`.
     List {
         /// Number of the request.
         id: u64,
         /// Relative to the source's prefix: the directory, with a `/` at its end unless it is the
         /// prefix itself, and then what the names begin with.
         prefix: Vec<u8>,
-        /// Where the part begins: empty, or `next` of the part before.
+        /// Where the page begins: empty, or `next` of the page before.
         after: Vec<u8>,
     },
     /// Asks for the counters: replies [`Counted`](Reply::Counted).
@@ -133,14 +133,15 @@ pub enum Reply {
         /// By which the pages are known in the segment.
         key: Key,
     },
-    /// A part of a page of names.
+    /// Names of a page.
     Listed {
         /// Number of the request.
         id: u64,
-        /// The names, sorted by their bytes.
+        /// Whether they are the last of the page.
+        is_last: bool,
+        /// The names, sorted by their bytes; they follow those of the replies before.
         entries: Vec<ListedName>,
-        /// Asks for the next part; empty at the end. It begins with an `r` within a page of the
-        /// server, and is good for one request then.
+        /// Asks for the next page; empty at the end.
         next: Vec<u8>,
     },
     /// The counters since the mount.
@@ -175,6 +176,14 @@ pub struct ListedName {
     pub name: Vec<u8>,
     /// The state of an object; `None` for a prefix, beneath which there are more.
     pub state: Option<ObjectState>,
+}
+
+impl ListedName {
+    /// Bytes of the name and of the object's tag.
+    pub(super) fn bytes(&self) -> usize {
+        let tag = self.state.as_ref().map_or(0, |state| state.etag.len());
+        self.name.len().with_more(tag)
+    }
 }
 
 /// In which way a request failed.
@@ -226,7 +235,7 @@ fields!(enum Request {
 fields!(enum Reply {
     1 Opened { id object state staged }
     2 Staged { id length }
-    3 Listed { id next entries }
+    3 Listed { id is_last next entries }
     4 Counted { id counters }
     5 Failed { id failure text }
     6 Kept { id length key }
@@ -375,6 +384,7 @@ mod tests {
             Reply::Staged { id: 2, length: 12 },
             Reply::Listed {
                 id: 3,
+                is_last: false,
                 entries: vec![entry(b"run.h5", Some(a_state())), entry(b"more", None)],
                 next: b"run.h5".to_vec(),
             },
