@@ -13,6 +13,7 @@ use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
 use crate::model::storage::{Chunked, Pieces};
 use crate::source::Urgency;
+use crate::wire::joined;
 
 /// The chunks that readers of an array have touched, until there are so many that all of it is
 /// asked for.
@@ -162,13 +163,5 @@ pub(in crate::array) fn all_ranges(chunked: &Chunked) -> Option<Vec<(u64, u64)>>
         return None;
     }
     ranges.sort_unstable();
-    ranges.dedup_by(|next, before| {
-        let touches = before.0.saturating_add(before.1) >= next.0;
-        if touches {
-            let end = next.0.saturating_add(next.1);
-            before.1 = before.1.max(end - before.0);
-        }
-        touches
-    });
-    Some(ranges)
+    Some(joined(ranges))
 }

@@ -12,7 +12,7 @@ use crate::hdf5::heap::texts::Texts;
 use crate::limits;
 use crate::memory::shared_lru::FileLru;
 use crate::source::check_range;
-use crate::wire::{Cursor, to_u64, to_usize};
+use crate::wire::{Cursor, joined, to_u64, to_usize};
 
 /// Bytes of a collection's header and of an object's, padded to a multiple of 8.
 const HEADER: u64 = 16;
@@ -73,15 +73,7 @@ impl GlobalHeap {
         }
         different.retain(|&collection| self.directories.get(collection).is_none());
         // Most collections are shorter than what is read of them at first.
-        let mut ranges: Vec<(u64, u64)> = Vec::new();
-        for at in different {
-            match ranges.last_mut() {
-                Some((start, length)) if at <= start.saturating_add(*length) => {
-                    *length = at.saturating_sub(*start).saturating_add(WINDOW);
-                }
-                _ => ranges.push((at, WINDOW)),
-            }
-        }
+        let ranges = joined(different.into_iter().map(|at| (at, WINDOW)));
         self.metadata.expect_at(ranges.into_iter());
     }
 
