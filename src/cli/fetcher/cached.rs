@@ -60,7 +60,7 @@ impl<'a> Cached<'a> {
     pub(super) fn read(&self, range: &Range<u64>, sink: &mut Sink<'_>) -> Result<u64, Trouble> {
         let mut at = range.start;
         while at < range.end
-            && let Some(page) = self.page(at / PAGE)
+            && let Some(page) = self.kept(at / PAGE)
         {
             let first = at - at % PAGE;
             let end = (first + to_u64(page.len())).min(range.end);
@@ -71,7 +71,7 @@ impl<'a> Cached<'a> {
         Ok(at)
     }
 
-    fn page(&self, number: u64) -> Option<Vec<u8>> {
+    fn kept(&self, number: u64) -> Option<Vec<u8>> {
         let (cache, key) = self.cache.as_ref()?;
         let mut page = vec![0; page_length(number, self.length)];
         cache.read(key, number, &mut page).then_some(page)
@@ -99,7 +99,7 @@ impl<'a> Cached<'a> {
     /// Where the bytes that are not in the cache end, from `range.start` on, which is not there.
     fn gap(&self, range: &Range<u64>) -> u64 {
         let mut behind = range.start / PAGE + 1..range.end.div_ceil(PAGE);
-        let next = behind.find(|number| self.page(*number).is_some());
+        let next = behind.find(|number| self.kept(*number).is_some());
         next.map_or(range.end, |number| number * PAGE)
     }
 
