@@ -757,9 +757,6 @@ pub const LOOKED_NAMES: std::num::NonZeroUsize = std::num::NonZeroUsize::new(409
 /// Bytes at the beginning of an object that tell whether it is a data file.
 pub const OBJECT_BEGINNING: u64 = 256 << 10;
 
-/// Pages of names of which a part is still to be asked for.
-pub const LISTING_RESTS: usize = 64;
-
 /// Elements within elements of an XML document.
 pub const XML_DEPTH: usize = 16;
 

@@ -19,7 +19,7 @@ mod extent;
 
 pub use count::Count;
 pub use cursor::Cursor;
-pub use extent::Extent;
+pub use extent::{Extent, joined};
 
 use crate::error::{Error, Result};
 

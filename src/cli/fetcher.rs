@@ -14,7 +14,7 @@
 //! | `client`, `hosts` | HTTP, and which hosts are spoken to |
 //! | `signer`, `profile` | credentials, and the files of the AWS tools |
 //! | `address` | URIs |
-//! | `listing`, `rests` | names beneath a prefix |
+//! | `listing` | names beneath a prefix |
 //! | `stage` | the file in memory |
 //! | `disk_cache`, `cached` | pages on disk |
 
@@ -28,7 +28,6 @@ mod listing;
 mod patience;
 mod profile;
 mod queue;
-mod rests;
 mod service;
 mod signer;
 mod stage;

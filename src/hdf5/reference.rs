@@ -73,19 +73,19 @@ impl Pointers<'_> {
 
     /// The collection that a variable-length element points into; 0 for a null one.
     pub(crate) fn variable_length_place(&self, element: &[u8]) -> u64 {
-        let mut cursor = Cursor::new(element, None, "variable-length element");
-        let id = cursor.u32().and_then(|_| self.heap_id(&mut cursor));
-        id.map_or(0, |(collection, _)| collection.map_or(0, Address::offset))
+        self.collection(element).map_or(0, Address::offset)
     }
 
     /// Asks for the collections that variable-length elements point into.
     pub(crate) fn expect<'e>(&self, elements: impl Iterator<Item = &'e [u8]>) {
-        let collection = |element: &[u8]| {
-            let mut cursor = Cursor::new(element, None, "variable-length element");
-            let (collection, _) = cursor.u32().and_then(|_| self.heap_id(&mut cursor)).ok()?;
-            collection
-        };
-        self.heap.expect(elements.filter_map(collection));
+        let collections = elements.filter_map(|element| self.collection(element));
+        self.heap.expect(collections);
+    }
+
+    fn collection(&self, element: &[u8]) -> Option<Address> {
+        let mut cursor = Cursor::new(element, None, "variable-length element");
+        let id = cursor.u32().and_then(|_| self.heap_id(&mut cursor));
+        id.ok()?.0
     }
 
     /// Bytes before the first NUL of what one element of bytes points to.

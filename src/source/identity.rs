@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::source::remote::message::ObjectState;
+use crate::source::remote::state::ObjectState;
 
 /// The facts that tell one state of a source from another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

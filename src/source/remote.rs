@@ -21,5 +21,6 @@ pub(super) mod prefix;
 pub mod segment;
 mod segments;
 mod staging;
+pub mod state;
 #[cfg(test)]
 mod tests;

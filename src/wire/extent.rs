@@ -101,9 +101,31 @@ impl From<Range<u64>> for Extent {
     }
 }
 
+/// The ranges, offset and length of each; one that begins in the one before it, or where that ends,
+/// is one with it.
+pub fn joined(ranges: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for (at, length) in ranges {
+        match joined.last_mut() {
+            Some((start, whole)) if (*start..=start.with_more(*whole)).contains(&at) => {
+                *whole = at.left_after(*start).with_more(length).max(*whole);
+            }
+            _ => joined.push((at, length)),
+        }
+    }
+    joined
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_that_touch_are_joined() {
+        let ranges = [(0, 4), (4, 6), (20, 8), (22, 2), (24, 6), (5, 5)];
+        assert_eq!(joined(ranges), [(0, 10), (20, 10), (5, 5)]);
+        assert_eq!(joined([(1, u64::MAX), (7, 1)]), [(1, u64::MAX)]);
+    }
 
     #[test]
     fn none_reaches_past_the_last_address() {

@@ -13,7 +13,7 @@ use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
 use crate::model::storage::{Chunked, Pieces};
 use crate::source::Urgency;
-use crate::wire::{Count, Extent};
+use crate::wire::{Count, Extent, joined};
 
 /// The chunks that readers of an array have touched, until there are so many that all of it is
 /// asked for.
@@ -164,13 +164,5 @@ pub(in crate::array) fn all_ranges(chunked: &Chunked) -> Option<Vec<(u64, u64)>>
         return None;
     }
     ranges.sort_unstable_by_key(|range| range.start());
-    ranges.dedup_by(|next, before| {
-        let touches = before.end() >= next.start();
-        if touches {
-            *before = Extent::between(before.start(), before.end().max(next.end()));
-        }
-        touches
-    });
-    let pair = |range: &Extent| (range.start(), range.length());
-    Some(ranges.iter().map(pair).collect())
+    Some(joined(ranges.iter().map(|range| (range.start(), range.length()))))
 }

@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::cli::fetcher::disk_cache::{DiskCache, page_length};
 use crate::cli::fetcher::transfer::Sink;
 use crate::cli::fetcher::trouble::Trouble;
-use crate::source::remote::message::ObjectState;
 use crate::source::remote::segment::{Key, PAGE, Segment};
+use crate::source::remote::state::ObjectState;
 use crate::wire::to_u64;
 
 /// Pages that are handed over with the file that they are in. Fewer are copied to the stage: they
@@ -15,41 +15,54 @@ const MANY: u64 = 9;
 
 /// The pages of an object that the cache has or gets.
 pub(super) struct Cached<'a> {
-    cache: &'a DiskCache,
-    key: Key,
+    /// None where nothing is cached of the object.
+    cache: Option<(&'a DiskCache, Key)>,
     length: u64,
     /// The page that the server is sending.
     page: Vec<u8>,
 }
 
+/// Where the next bytes of a range are.
+pub(super) enum Next {
+    /// Many pages are in this segment, up to this place.
+    Segment(Segment, u64),
+    /// The server has these bytes. Those before them came from the cache.
+    Server(Range<u64>),
+}
+
 impl<'a> Cached<'a> {
-    /// An object in this state; none where nothing is cached of it.
-    pub(super) fn of(
-        cache: Option<&'a DiskCache>,
-        place: &str,
-        state: &ObjectState,
-    ) -> Option<Self> {
-        let cache = cache?;
-        Some(Cached {
-            cache,
-            key: cache.key(place, state)?,
+    /// An object in this state.
+    pub(super) fn of(cache: Option<&'a DiskCache>, place: &str, state: &ObjectState) -> Self {
+        Cached {
+            cache: cache.and_then(|cache| Some((cache, cache.key(place, state)?))),
             length: state.length,
             page: Vec::new(),
-        })
+        }
+    }
+
+    /// Where the bytes from the beginning of `range` on are. Those of few pages, or all where no
+    /// file can be handed over, are brought to the sink.
+    pub(super) fn next(
+        &self,
+        range: &Range<u64>,
+        hands_over: bool,
+        sink: &mut Sink<'_>,
+    ) -> Result<Next, Trouble> {
+        if hands_over && let Some((segment, end)) = self.many(range) {
+            return Ok(Next::Segment(segment, end));
+        }
+        let start = self.read(range, sink)?;
+        Ok(Next::Server(start..self.gap(&(start..range.end))))
     }
 
     /// Brings the bytes from the beginning of `range` on that the cache has to the sink; where they
     /// end.
     pub(super) fn read(&self, range: &Range<u64>, sink: &mut Sink<'_>) -> Result<u64, Trouble> {
         let mut at = range.start;
-        let mut buffer = vec![0; page_length(0, PAGE)];
-        while at < range.end {
-            let number = at / PAGE;
-            let page = &mut buffer[..page_length(number, self.length)];
-            if !self.cache.read(&self.key, number, page) {
-                break;
-            }
-            let first = number * PAGE;
+        while at < range.end
+            && let Some(page) = self.kept(at / PAGE)
+        {
+            let first = at - at % PAGE;
             let end = (first + to_u64(page.len())).min(range.end);
             let part = |place: u64| usize::try_from(place - first).unwrap_or(0);
             sink(at, &page[part(at)..part(end)])?;
@@ -58,37 +71,51 @@ impl<'a> Cached<'a> {
         Ok(at)
     }
 
+    fn kept(&self, number: u64) -> Option<Vec<u8>> {
+        let (cache, key) = self.cache.as_ref()?;
+        let mut page = vec![0; page_length(number, self.length)];
+        cache.read(key, number, &mut page).then_some(page)
+    }
+
     /// The segment that has many pages from the beginning of `range` on, and where they end.
-    pub(super) fn many(&self, range: &Range<u64>) -> Option<(Segment, u64)> {
+    fn many(&self, range: &Range<u64>) -> Option<(Segment, u64)> {
+        let (cache, key) = self.cache.as_ref()?;
         let numbers = range.start / PAGE..range.end.div_ceil(PAGE);
-        let may_be = range.start.is_multiple_of(PAGE) && numbers.end - numbers.start >= MANY;
-        let found = may_be.then(|| self.cache.written(&self.key, &numbers));
-        let (segment, written) = found?.filter(|(_, written)| *written >= MANY)?;
+        if !range.start.is_multiple_of(PAGE) || numbers.end - numbers.start < MANY {
+            return None;
+        }
+        let (segment, written) = cache.written(key, &numbers)?;
         let end = (numbers.start + written) * PAGE;
-        Some((segment, end.min(range.end)))
+        (written >= MANY).then(|| (segment, end.min(range.end)))
     }
 
     /// Forgets the page at an offset, which was found to be wrong.
     pub(super) fn forget(&self, offset: u64) {
-        self.cache.forget(&self.key, offset / PAGE);
+        if let Some((cache, key)) = &self.cache {
+            cache.forget(key, offset / PAGE);
+        }
     }
 
     /// Where the bytes that are not in the cache end, from `range.start` on, which is not there.
-    pub(super) fn gap(&self, range: &Range<u64>) -> u64 {
-        let mut buffer = vec![0; page_length(0, PAGE)];
-        let mut number = range.start / PAGE + 1;
-        while number * PAGE < range.end {
-            let page = &mut buffer[..page_length(number, self.length)];
-            if self.cache.read(&self.key, number, page) {
-                return number * PAGE;
-            }
-            number += 1;
+    fn gap(&self, range: &Range<u64>) -> u64 {
+        let mut behind = range.start / PAGE + 1..range.end.div_ceil(PAGE);
+        let next = behind.find(|number| self.kept(*number).is_some());
+        next.map_or(range.end, |number| number * PAGE)
+    }
+
+    /// Keeps the state of an object that was opened, and its first bytes.
+    pub(super) fn begin(&mut self, place: &str, state: &ObjectState, first: &[u8]) {
+        self.keep(0, first);
+        if let Some((cache, _)) = self.cache {
+            cache.remember(place, state);
         }
-        range.end
     }
 
     /// Keeps bytes that the server sends, one after another: whole pages of them.
     pub(super) fn keep(&mut self, mut at: u64, mut bytes: &[u8]) {
+        let Some((cache, key)) = &self.cache else {
+            return;
+        };
         while !bytes.is_empty() {
             let number = at / PAGE;
             let place = usize::try_from(at % PAGE).unwrap_or(0);
@@ -103,7 +130,7 @@ impl<'a> Cached<'a> {
             }
             if own.len() == left {
                 if place + left == self.page.len() {
-                    self.cache.write(&self.key, number, &self.page);
+                    cache.write(key, number, &self.page);
                 }
                 self.page.clear();
             }
@@ -131,7 +158,7 @@ mod tests {
             etag: b"\"1\"".to_vec(),
             modified: 0,
         };
-        let mut cached = Cached::of(Some(&cache), "http://h/a", &state).unwrap();
+        let mut cached = Cached::of(Some(&cache), "http://h/a", &state);
         let part = |range: Range<u64>| &bytes[range.start as usize..range.end as usize];
         // The second half of page 0, all of page 1 in odd pieces, and the last one.
         cached.keep(PAGE / 2, part(PAGE / 2..PAGE));

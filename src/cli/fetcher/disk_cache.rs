@@ -21,8 +21,8 @@ use nix::fcntl::{Flock, FlockArg, OFlag};
 use sha2::{Digest, Sha256};
 
 use crate::memory::lock::lock;
-use crate::source::remote::message::ObjectState;
 use crate::source::remote::segment::{Key, PAGE, PAGES, Segment, checksum};
+use crate::source::remote::state::ObjectState;
 use crate::wire::{to_u64, to_usize};
 
 /// The form of the files; another one gets another directory.

@@ -6,7 +6,13 @@ use quick_xml::events::{BytesRef, Event};
 use crate::cli::fetcher::address::decoded;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
-use crate::source::remote::message::{ListedName, ObjectState};
+use crate::source::remote::message::{ListedName, PACKET};
+use crate::source::remote::state::ObjectState;
+
+/// Names that fit in a packet with the place of the next page, however long they and their tags
+/// are.
+const NAMES: usize =
+    (PACKET - 2 * limits::KEY_BYTES) / (limits::KEY_BYTES + limits::ETAG_BYTES + 32);
 
 /// The names directly beneath a prefix, as far as a page goes.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -77,6 +83,11 @@ impl Page {
             }
         }
         document.page(prefix)
+    }
+
+    /// Takes the first names, as many as fit in a packet, where more follow them.
+    pub(super) fn part(&mut self) -> Option<Vec<ListedName>> {
+        (self.names.len() > NAMES).then(|| self.names.drain(..NAMES).collect())
     }
 }
 
@@ -239,6 +250,7 @@ fn character(reference: &BytesRef<'_>) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::remote::message::Reply;
 
     /// As the documentation of Amazon S3 shows an answer of `ListObjectsV2`.
     const PAGE: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -275,6 +287,36 @@ mod tests {
 
     fn list(content: &str) -> String {
         format!("<ListBucketResult>{content}</ListBucketResult>")
+    }
+
+    #[test]
+    fn a_page_comes_in_packets() {
+        let names = (0..1000).map(|number| ListedName {
+            name: format!("{number:01024}").into_bytes(),
+            state: Some(ObjectState {
+                etag: vec![b'x'; limits::ETAG_BYTES],
+                ..ObjectState::default()
+            }),
+        });
+        let names: Vec<_> = names.collect();
+        let mut page = Page {
+            names: names.clone(),
+            next: String::new(),
+        };
+        let mut come = Vec::new();
+        while let Some(entries) = page.part() {
+            come.extend(entries.clone());
+            let reply = Reply::Listed {
+                id: 1,
+                is_last: true,
+                entries,
+                next: vec![b'x'; limits::KEY_BYTES],
+            };
+            assert!(reply.encode().len() <= PACKET);
+        }
+        assert!((1..=NAMES).contains(&page.names.len()));
+        come.extend(page.names);
+        assert_eq!(come, names);
     }
 
     #[test]

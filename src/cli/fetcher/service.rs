@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,13 +10,12 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::cli::fetcher::cached::Cached;
+use crate::cli::fetcher::cached::{Cached, Next};
 use crate::cli::fetcher::disk_cache::DiskCache;
 use crate::cli::fetcher::exchange::{Counted, Exchange};
 use crate::cli::fetcher::listing::Page;
 use crate::cli::fetcher::patience::Patience;
 use crate::cli::fetcher::queue::{Job, Queue};
-use crate::cli::fetcher::rests::{Place, Rests};
 use crate::cli::fetcher::stage::Stage;
 use crate::cli::fetcher::transfer::{Stop, Transfer};
 use crate::cli::fetcher::trouble::Trouble;
@@ -25,8 +23,9 @@ use crate::cli::options::RemoteSettings;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::local::rights;
-use crate::source::remote::message::{FIRST, ObjectState, PACKET, Reply, Request};
+use crate::source::remote::message::{FIRST, PACKET, Reply, Request};
 use crate::source::remote::segment::{PAGE, Segment};
+use crate::source::remote::state::ObjectState;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes of a range after which the parsing process is told how far it has come.
@@ -43,7 +42,6 @@ pub(super) struct Service {
     queue: Queue,
     objects: Mutex<HashMap<u32, Arc<Object>>>,
     last_object: AtomicU32,
-    rests: Mutex<Rests>,
 }
 
 /// An object that is open.
@@ -73,7 +71,6 @@ impl Service {
             queue: Queue::default(),
             objects: Mutex::default(),
             last_object: AtomicU32::new(0),
-            rests: Mutex::default(),
         }
     }
 
@@ -194,7 +191,10 @@ impl Service {
         if !known.is_same(&now) {
             return Ok(None);
         }
-        let staged = self.stage_cached(place, &known, &(0..FIRST.min(known.length)), region)?;
+        let mut stage = |at: u64, bytes: &[u8]| self.stage.write(region, at, bytes);
+        let first = 0..FIRST.min(known.length);
+        let staged = self.cached(place, &known).read(&first, &mut stage)?;
+        Counted::add(&self.exchange.counted.disk_bytes, staged);
         Ok(Some((known, staged)))
     }
 
@@ -216,12 +216,7 @@ impl Service {
             self.warn(format!("{shown}: the server gives neither an entity tag nor a date: a change is seen by the length, the first and the last 64 KiB alone"));
             self.sample(job, name, &mut state, &first)?;
         }
-        if let Some(mut cached) = Cached::of(self.cache.as_ref(), place, &state) {
-            cached.keep(0, &first);
-            if let Some(cache) = &self.cache {
-                cache.remember(place, &state);
-            }
-        }
+        self.cached(place, &state).begin(place, &state, &first);
         Ok((state, to_u64(first.len())))
     }
 
@@ -260,25 +255,11 @@ impl Service {
     /// Tells whoever mounts, and the log.
     pub(super) fn warn(&self, text: String) {
         log::warn!("{text}");
-        self.reply(&Reply::Warned { text });
+        self.reply(&Reply::Warned { id: 0, text });
     }
 
-    /// Stages the bytes from the beginning of a range on that are in the cache on disk; where they
-    /// end.
-    fn stage_cached(
-        &self,
-        place: &str,
-        state: &ObjectState,
-        range: &Range<u64>,
-        region: u64,
-    ) -> Result<u64, Trouble> {
-        let Some(cached) = Cached::of(self.cache.as_ref(), place, state) else {
-            return Ok(range.start);
-        };
-        let mut sink = |at: u64, bytes: &[u8]| self.stage.write(region, at, bytes);
-        let end = cached.read(range, &mut sink)?;
-        Counted::add(&self.exchange.counted.disk_bytes, end - range.start);
-        Ok(end)
+    fn cached(&self, place: &str, state: &ObjectState) -> Cached<'_> {
+        Cached::of(self.cache.as_ref(), place, state)
     }
 
     fn fetch(&self, job: &Job, object: u32, offset: u64, length: u64) -> Result<Reply, Stop> {
@@ -286,52 +267,53 @@ impl Service {
         let end = offset
             .checked_add(length)
             .filter(|end| *end <= object.state.length);
-        let no_range = || Trouble::other("a range beyond the object's end");
-        let end = end.ok_or_else(no_range)?;
-        let mut cached = Cached::of(self.cache.as_ref(), &object.place, &object.state);
-        let mut told = offset;
-        let mut at = offset;
+        let end = end.ok_or_else(|| Trouble::other("a range beyond the object's end"))?;
+        let mut cached = self.cached(&object.place, &object.state);
+        let mut stage = |at: u64, bytes: &[u8]| self.stage.write(object.region, at, bytes);
+        let (mut at, mut told) = (offset, offset);
+        let mut hands_over = true;
         while at < end {
-            if let Some((segment, come)) = cached.as_ref().and_then(|own| own.many(&(at..end)))
-                && self.hand_over(job.id, &segment, at - offset, come - offset)
-            {
-                (at, told) = (come, come);
-                continue;
-            }
-            at = self.stage_cached(&object.place, &object.state, &(at..end), object.region)?;
-            let gap = cached.as_ref().map_or(end, |cached| cached.gap(&(at..end)));
-            if at == gap {
-                break;
-            }
-            let mut sink = |at: u64, bytes: &[u8]| {
-                self.stage.write(object.region, at, bytes)?;
-                if let Some(cached) = &mut cached {
-                    cached.keep(at, bytes);
+            match cached.next(&(at..end), hands_over, &mut stage)? {
+                Next::Segment(segment, come) => {
+                    hands_over = self.hand_over(job.id, &segment, at - offset, come - offset);
+                    if hands_over {
+                        (at, told) = (come, come);
+                    }
                 }
-                let staged = at + to_u64(bytes.len());
-                if staged < end && staged - told >= TOLD {
-                    told = staged;
-                    self.reply(&Reply::Staged {
-                        id: job.id,
-                        length: staged - offset,
-                    });
+                Next::Server(missing) => {
+                    Counted::add(&self.exchange.counted.disk_bytes, missing.start - at);
+                    at = missing.end;
+                    let mut sink = |at: u64, bytes: &[u8]| {
+                        stage(at, bytes)?;
+                        cached.keep(at, bytes);
+                        let staged = at + to_u64(bytes.len());
+                        if staged < end && staged - told >= TOLD {
+                            told = staged;
+                            self.tell(job.id, staged - offset);
+                        }
+                        Ok(())
+                    };
+                    if !missing.is_empty() {
+                        self.of_object(job, &object.name, |transfer| {
+                            transfer.fetch(missing, &object.state, &mut sink)
+                        })?;
+                    }
                 }
-                Ok(())
-            };
-            self.of_object(job, &object.name, |transfer| {
-                transfer.fetch(at..gap, &object.state, &mut sink)
-            })?;
-            at = gap;
+            }
         }
         Ok(Reply::Staged { id: job.id, length })
+    }
+
+    /// Tells how many bytes of a range are staged by now.
+    fn tell(&self, id: u64, length: u64) {
+        self.reply(&Reply::Staged { id, length });
     }
 
     /// Hands over the segment in which the bytes `staged..length` of a range are; those before are
     /// staged. Whether it was sent: the system bounds the files on their way.
     fn hand_over(&self, id: u64, segment: &Segment, staged: u64, length: u64) -> bool {
         if staged > 0 {
-            let length = staged;
-            self.reply(&Reply::Staged { id, length });
+            self.tell(id, staged);
         }
         let key = *segment.key();
         let kept = Reply::Kept { id, length, key };
@@ -344,10 +326,8 @@ impl Service {
 
     /// A page of an object is wrong in the cache on disk.
     fn forget(&self, object: u32, offset: u64) {
-        if let Ok(object) = self.object(object)
-            && let Some(cached) = Cached::of(self.cache.as_ref(), &object.place, &object.state)
-        {
-            cached.forget(offset);
+        if let Ok(object) = self.object(object) {
+            self.cached(&object.place, &object.state).forget(offset);
         }
     }
 
@@ -366,19 +346,19 @@ impl Service {
     }
 
     fn list(&self, job: &Job, prefix: &[u8], after: &[u8]) -> Result<Reply, Stop> {
-        let page = match Place::parse(after)? {
-            Place::Rest(number) => {
-                let gone = || Trouble::passing("the listing was left for too long");
-                lock(&self.rests).take(number).ok_or_else(gone)?
-            }
-            Place::Page(token) => self.listed(job, prefix, &token)?,
-        };
-        let (entries, next) = lock(&self.rests).split(page);
-        Ok(Reply::Listed {
+        let token = std::str::from_utf8(after);
+        let token = token.map_err(|_| Trouble::other("a listing from nowhere"))?;
+        let mut page = self.listed(job, prefix, token)?;
+        let listed = |is_last, entries, next| Reply::Listed {
             id: job.id,
+            is_last,
             entries,
             next,
-        })
+        };
+        while let Some(entries) = page.part() {
+            self.reply(&listed(false, entries, Vec::new()));
+        }
+        Ok(listed(true, page.names, page.next.into_bytes()))
     }
 
     /// A page of the names that begin with `prefix`, from the server.

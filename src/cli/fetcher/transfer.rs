@@ -15,7 +15,8 @@ use crate::cli::fetcher::exchange::{Counted, Exchange, Header, Wanted};
 use crate::cli::fetcher::patience::{End, Pace, Patience};
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::limits;
-use crate::source::remote::message::{Failure, ObjectState};
+use crate::source::remote::message::Failure;
+use crate::source::remote::state::ObjectState;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that are read from a connection at a time.

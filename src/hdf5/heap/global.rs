@@ -12,7 +12,7 @@ use crate::hdf5::heap::texts::Texts;
 use crate::limits;
 use crate::memory::shared_lru::FileLru;
 use crate::source::check_range;
-use crate::wire::{Count, Cursor, Extent, to_u64};
+use crate::wire::{Count, Cursor, Extent, joined, to_u64};
 
 /// Bytes of a collection's header and of an object's, padded to a multiple of 8.
 const HEADER: u64 = 16;
@@ -73,18 +73,8 @@ impl GlobalHeap {
         }
         different.retain(|&collection| self.directories.get(collection).is_none());
         // Most collections are shorter than what is read of them at first.
-        let mut ranges: Vec<Extent> = Vec::new();
-        for window in different.into_iter().map(|at| Extent::cut(at, WINDOW)) {
-            match ranges.last_mut() {
-                Some(last) if window.start() <= last.end() => {
-                    *last = Extent::between(last.start(), window.end());
-                }
-                _ => ranges.push(window),
-            }
-        }
-        let ranges = ranges.iter();
-        self.metadata
-            .expect_at(ranges.map(|range| (range.start(), range.length())));
+        let ranges = joined(different.into_iter().map(|at| (at, WINDOW)));
+        self.metadata.expect_at(ranges.into_iter());
     }
 
     /// The part `part`, in bytes, of object `index` in the collection at absolute offset

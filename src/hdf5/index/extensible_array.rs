@@ -288,18 +288,12 @@ impl ExtensibleArray {
     /// The addresses of the data blocks of super block `u`; `None` where it has none.
     fn addresses(&self, index: &Block, u: u32) -> Result<Option<Addresses>> {
         let entries = self.chunks.bytes(self.sizes.index_entries);
-        let direct = self.sizes.direct();
-        let before = |slots| entries.with_more(self.address_bytes(slots));
-        if let Some(later) = u.checked_sub(direct) {
-            let slots = self.sizes.blocks_before(direct);
-            let slot = before(slots.with_more(u64::from(later)));
-            return match self.address_at(index, slot)? {
-                Some(at) => {
-                    self.expect_secondary(index, u, at);
-                    self.secondary_block(index, u, at).map(Some)
-                }
-                None => Ok(None),
+        if u >= self.sizes.direct() {
+            let Some(at) = self.secondary_address(index, u)? else {
+                return Ok(None);
             };
+            self.expect_secondary(index, u, at);
+            return self.secondary_block(index, u, at).map(Some);
         }
         let super_block = self.super_block(index, u)?;
         let first_block = self.sizes.blocks_before(u);
@@ -307,27 +301,29 @@ impl ExtensibleArray {
             super_block,
             paging: self.sizes.paging(super_block),
             block: index.clone(),
-            before: before(first_block),
+            before: entries.with_more(self.address_bytes(first_block)),
             first_block,
             bitmap: false,
         }))
     }
 
+    /// The address of the secondary block of super block `u`, behind those of the data blocks.
+    fn secondary_address(&self, index: &Block, u: u32) -> Result<Option<Address>> {
+        let direct = self.sizes.direct();
+        let slots = self.sizes.blocks_before(direct);
+        let slots = slots.with_more(u.left_after(direct).into());
+        let entries = self.chunks.bytes(self.sizes.index_entries);
+        self.address_at(index, entries.with_more(self.address_bytes(slots)))
+    }
+
     /// Asks for the secondary block of super block `u`, which is at `at`, and those behind it, unless
     /// that one is here.
     fn expect_secondary(&self, index: &Block, u: u32, at: Address) {
-        let direct = self.sizes.direct();
-        let entries = self.chunks.bytes(self.sizes.index_entries);
         let length = |u| {
             let super_block = self.sizes.super_block(u)?;
             Some(self.secondary_content(super_block).with_more(LOOK))
         };
-        let place = |u: u32| {
-            let later = u64::from(u.checked_sub(direct)?);
-            let slots = self.sizes.blocks_before(direct).with_more(later);
-            let before = entries.with_more(self.address_bytes(slots));
-            Some((self.address_at(index, before).ok()??, length(u)?))
-        };
+        let place = |u| Some((self.secondary_address(index, u).ok()??, length(u)?));
         let later = u.one_more()..self.sizes.super_blocks();
         let first = length(u).unwrap_or(LOOK);
         let meta = &self.chunks.meta;
@@ -375,19 +371,18 @@ impl ExtensibleArray {
 
     /// Data block `i` of a super block: with all its entries, or before its pages.
     fn read_data_block(&self, addresses: &Addresses, i: u64) -> Result<Option<Block>> {
-        let before = addresses.before.with_more(self.address_bytes(i));
-        let Some(at) = self.address_at(&addresses.block, before)? else {
+        let address = |i| {
+            let before = addresses.before.with_more(self.address_bytes(i));
+            self.address_at(&addresses.block, before)
+        };
+        let Some(at) = address(i)? else {
             return Ok(None);
         };
         let content = self.chunks.content_bytes(addresses.paging);
         let length = content.with_more(LOOK);
         self.chunks.meta.expect_with(at, length, || {
             let later = i.one_more()..addresses.super_block.blocks;
-            later.filter_map(|i| {
-                let before = addresses.before.with_more(self.address_bytes(i));
-                let at = self.address_at(&addresses.block, before).ok()??;
-                Some((at, length))
-            })
+            later.filter_map(|i| Some((address(i).ok()??, length)))
         });
         let prefix = self.offset_prefix();
         let block = self.chunks.block(at, prefix, content, DATA_BLOCK)?;

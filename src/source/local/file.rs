@@ -22,7 +22,7 @@ use crate::source::local::acl::Acl;
 use crate::source::local::changes::{Changes, FileWatch};
 use crate::source::open::{OpenSource, OpenedState, SharedState, WriteLock};
 use crate::source::{SharedSource, Source, Urgency};
-use crate::wire::{Count, to_u64};
+use crate::wire::{joined, to_u64};
 
 /// How long after the last write nothing is half written any more: a file that only claims to have
 /// a writer must not make each look at its damage take that long.
@@ -227,7 +227,7 @@ impl Source for FileSource {
 
     /// The kernel reads the ranges into its page cache.
     fn prefetch(&self, ranges: &[(u64, u64)], _urgency: Urgency) {
-        for (at, length) in joined(ranges) {
+        for (at, length) in joined(ranges.iter().copied()) {
             // A filesystem that cannot read ahead reads when it is asked.
             let _ = fadvise(&self.file, at, NonZeroU64::new(length), Advice::WillNeed);
         }
@@ -251,20 +251,6 @@ impl Source for FileSource {
                 _ => Error::io(&error, format!("read of {} bytes at {at}", buffer.len())),
             })
     }
-}
-
-/// The ranges, those that follow each other as one.
-fn joined(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let mut joined: Vec<(u64, u64)> = Vec::new();
-    for &(at, length) in ranges {
-        match joined.last_mut() {
-            Some(last) if last.0.checked_add(last.1) == Some(at) => {
-                last.1 = last.1.with_more(length);
-            }
-            _ => joined.push((at, length)),
-        }
-    }
-    joined
 }
 
 /// A file with the length that it has at the moment.
@@ -295,11 +281,6 @@ impl Source for GrowingFile {
 mod tests {
     use super::*;
 
-    #[test]
-    fn ranges_that_follow_each_other_are_read_ahead_as_one() {
-        let ranges = [(0, 4), (4, 6), (20, 1), (21, 9), (5, 5)];
-        assert_eq!(joined(&ranges), [(0, 10), (20, 10), (5, 5)]);
-    }
     use std::os::unix::fs::FileExt;
     use std::time::SystemTime;
 

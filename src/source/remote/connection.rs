@@ -105,7 +105,7 @@ struct State {
 /// A request that is no `Fetch`.
 #[derive(Debug)]
 enum Call {
-    /// Somebody waits for the reply.
+    /// Somebody waits for the reply, of which a part may have come.
     Waits(Option<Reply>),
     /// Asks whether the object is still in its state; nobody waits.
     Looks(Arc<Staging>),
@@ -254,8 +254,8 @@ impl Connection {
         self.shared.settle(state);
     }
 
-    /// A part of a page of the names that [`List`](Request::List) tells of, and what asks for the
-    /// next part; empty at the end.
+    /// A page of the names that [`List`](Request::List) tells of, and what asks for the next page;
+    /// empty at the end.
     ///
     /// # Errors
     /// Fails with the server's error.
@@ -413,7 +413,8 @@ impl Connection {
             return Err(Error::limit("request to the fetcher", to_u64(PACKET)));
         }
         loop {
-            if let Some(Call::Waits(Some(_))) = state.calls.get(&id)
+            if let Some(Call::Waits(Some(reply))) = state.calls.get(&id)
+                && !matches!(reply, Reply::Listed { is_last: false, .. })
                 && let Some(Call::Waits(Some(reply))) = state.calls.remove(&id)
             {
                 return match reply {

@@ -22,8 +22,9 @@ use crate::source::neighbours::policy::Policy;
 use crate::source::remote::connection::Connection;
 use crate::source::remote::failure::is_missing;
 use crate::source::remote::listings::{Listing, Listings, Named, NamedEntry, entry_bytes};
-use crate::source::remote::message::{Counters, ObjectState};
+use crate::source::remote::message::Counters;
 use crate::source::remote::object::RemoteObject;
+use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, to_u64, to_usize};
 
 /// Bits of the position in a listing that count the names of a page.

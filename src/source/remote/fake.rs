@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use crate::memory::lock::lock;
 use crate::source::packets;
 use crate::source::remote::connection::{Connection, Terms};
-use crate::source::remote::message::{Counters, Failure, ObjectState, PACKET, Reply, Request};
+use crate::source::remote::message::{Counters, Failure, PACKET, Reply, Request};
 use crate::source::remote::object::RemoteObject;
+use crate::source::remote::state::ObjectState;
 
 const MIB: u64 = 1 << 20;
 

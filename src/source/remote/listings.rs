@@ -12,7 +12,8 @@ use crate::error::Result;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::remote::connection::Connection;
-use crate::source::remote::message::{ListedName, ObjectState};
+use crate::source::remote::message::ListedName;
+use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, to_u64};
 
 /// What stands at a name.
@@ -118,16 +119,9 @@ impl Listings {
     /// # Errors
     /// Fails with the server's error.
     pub(super) fn page(&self, prefix: &[u8], after: &[u8]) -> Result<Listing> {
-        let mut names = Vec::new();
-        let mut place = after.to_vec();
-        loop {
-            let (part, next) = self.connection.list(prefix, &place)?;
-            names.extend(part.into_iter().filter_map(named));
-            place = next;
-            if !is_within_page(&place) {
-                return Ok(Listing::new(names, place));
-            }
-        }
+        let (names, next) = self.connection.list(prefix, after)?;
+        let names = names.into_iter().filter_map(named).collect();
+        Ok(Listing::new(names, next))
     }
 
     /// The listing of the directory `prefix` that is kept: the whole one, or its first page.
@@ -224,11 +218,6 @@ impl Listings {
     fn valid(&self) -> Duration {
         self.connection.valid()
     }
-}
-
-/// Whether the place of a listing is one within a page of the server.
-fn is_within_page(place: &[u8]) -> bool {
-    place.starts_with(b"r")
 }
 
 fn named(listed: ListedName) -> Option<NamedEntry> {

@@ -8,9 +8,13 @@
 //! and replies in any order, but does [`Drop`](Request::Drop), [`Cancel`](Request::Cancel) and
 //! [`Close`](Request::Close) in their turn, before it looks at the next packet.
 
-use crate::error::{Error, Result};
+mod field;
+
+use crate::error::Result;
+use crate::source::remote::message::field::{Field, fields, packed, unpacked};
 use crate::source::remote::segment::Key;
-use crate::wire::{Cursor, to_u64};
+use crate::source::remote::state::ObjectState;
+use crate::wire::{Count, Cursor};
 
 /// Bytes of one packet at most.
 pub const PACKET: usize = 64 << 10;
@@ -54,15 +58,15 @@ pub enum Request {
         /// The object.
         object: u32,
     },
-    /// Lists the names in a directory, a part of a page of them: replies [`Listed`](Reply::Listed)
-    /// or `Failed`.
+    /// Lists the names in a directory, a page of them: replies [`Listed`](Reply::Listed), maybe
+    /// several times, or `Failed`.
     List {
         /// Number of the request.
         id: u64,
         /// Relative to the source's prefix: the directory, with a `/` at its end unless it is the
         /// prefix itself, and then what the names begin with.
         prefix: Vec<u8>,
-        /// Where the part begins: empty, or `next` of the part before.
+        /// Where the page begins: empty, or `next` of the page before.
         after: Vec<u8>,
     },
     /// Asks for the counters: replies [`Counted`](Reply::Counted).
@@ -129,14 +133,15 @@ pub enum Reply {
         /// By which the pages are known in the segment.
         key: Key,
     },
-    /// A part of a page of names.
+    /// Names of a page.
     Listed {
         /// Number of the request.
         id: u64,
-        /// The names, sorted by their bytes.
+        /// Whether they are the last of the page.
+        is_last: bool,
+        /// The names, sorted by their bytes; they follow those of the replies before.
         entries: Vec<ListedName>,
-        /// Asks for the next part; empty at the end. It begins with an `r` within a page of the
-        /// server, and is good for one request then.
+        /// Asks for the next page; empty at the end.
         next: Vec<u8>,
     },
     /// The counters since the mount.
@@ -148,6 +153,8 @@ pub enum Reply {
     },
     /// Something that whoever mounts has to know. No request is replied to.
     Warned {
+        /// 0, the number of none.
+        id: u64,
         /// For people.
         text: String,
     },
@@ -162,57 +169,6 @@ pub enum Reply {
     },
 }
 
-/// The facts that tell one state of an object from another.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct ObjectState {
-    /// Length in bytes.
-    pub length: u64,
-    /// The entity tag as the server sends it, quotes and `W/` included; empty without one. Where
-    /// there is no date either, a sample of the content.
-    pub etag: Vec<u8>,
-    /// Seconds since 1970 of `Last-Modified`; 0 without one.
-    pub modified: i64,
-}
-
-impl ObjectState {
-    /// Stands before a tag that is no server's: in none of theirs can it be.
-    const SAMPLE: u8 = 0;
-
-    /// An entity tag as a server writes it; an empty one tells no states apart, and is none.
-    pub fn tag(text: &[u8]) -> Vec<u8> {
-        let opaque = text.strip_prefix(b"W/").unwrap_or(text);
-        match opaque {
-            b"" | b"\"\"" => Vec::new(),
-            _ => text.to_vec(),
-        }
-    }
-
-    /// Whether the server tells states apart.
-    pub fn is_told_apart(&self) -> bool {
-        !self.etag.is_empty() || self.modified != 0
-    }
-
-    /// Has a sample of the content stand for the tag that the server does not give.
-    pub fn set_sample(&mut self, hash: &[u8]) {
-        self.etag = [&[Self::SAMPLE], hash].concat();
-    }
-
-    /// Whether a sample of the content stands for the tag.
-    pub fn is_sampled(&self) -> bool {
-        self.etag.first() == Some(&Self::SAMPLE)
-    }
-
-    /// Whether both are one state, as far as its tag, its length and its date tell. Beside a tag,
-    /// an answer may leave the date out.
-    pub fn is_same(&self, other: &Self) -> bool {
-        let is_dated = self.modified != 0 && other.modified != 0;
-        let may_differ = !self.etag.is_empty() && !is_dated;
-        self.length == other.length
-            && self.etag == other.etag
-            && (self.modified == other.modified || may_differ)
-    }
-}
-
 /// A name in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedName {
@@ -220,6 +176,14 @@ pub struct ListedName {
     pub name: Vec<u8>,
     /// The state of an object; `None` for a prefix, beneath which there are more.
     pub state: Option<ObjectState>,
+}
+
+impl ListedName {
+    /// Bytes of the name and of the object's tag.
+    pub(super) fn bytes(&self) -> usize {
+        let tag = self.state.as_ref().map_or(0, |state| state.etag.len());
+        self.name.len().with_more(tag)
+    }
 }
 
 /// In which way a request failed.
@@ -256,51 +220,46 @@ pub struct Counters {
     pub disk_bytes: u64,
 }
 
+fields!(enum Request {
+    1 Open { id name region }
+    2 Fetch { id object offset length is_needed }
+    3 Check { id object }
+    4 List { id prefix after }
+    5 Count { id }
+    6 Cancel { id }
+    7 Drop { place length }
+    8 Close { object }
+    9 Forget { object offset }
+});
+
+fields!(enum Reply {
+    1 Opened { id object state staged }
+    2 Staged { id length }
+    3 Listed { id is_last next entries }
+    4 Counted { id counters }
+    5 Failed { id failure text }
+    6 Kept { id length key }
+    7 Warned { id text }
+});
+
+fields!(enum Failure {
+    0 NotFound {}
+    1 Denied {}
+    2 Changed {}
+    3 NoRanges {}
+    4 TimedOut {}
+    5 NoRoom {}
+    6 Other {}
+});
+
+fields!(struct Key { 0 });
+fields!(struct ObjectState { length modified etag });
+fields!(struct Counters { requests bytes retries waited disk_bytes });
+
 impl Request {
     /// The request as a packet.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        match self {
-            Request::Open { id, name, region } => {
-                begin(&mut out, 1, *id);
-                text(&mut out, name);
-                number(&mut out, *region);
-            }
-            Request::Fetch {
-                id,
-                object,
-                offset,
-                length,
-                is_needed,
-            } => {
-                begin(&mut out, 2, *id);
-                number(&mut out, u64::from(*object));
-                number(&mut out, *offset);
-                number(&mut out, *length);
-                out.push(u8::from(*is_needed));
-            }
-            Request::Check { id, object } => {
-                begin(&mut out, 3, *id);
-                number(&mut out, u64::from(*object));
-            }
-            Request::List { id, prefix, after } => {
-                begin(&mut out, 4, *id);
-                text(&mut out, prefix);
-                text(&mut out, after);
-            }
-            Request::Count { id } => begin(&mut out, 5, *id),
-            Request::Cancel { id } => begin(&mut out, 6, *id),
-            Request::Drop { place, length } => {
-                begin(&mut out, 7, *place);
-                number(&mut out, *length);
-            }
-            Request::Close { object } => begin(&mut out, 8, u64::from(*object)),
-            Request::Forget { object, offset } => {
-                begin(&mut out, 9, u64::from(*object));
-                number(&mut out, *offset);
-            }
-        }
-        out
+        packed(self)
     }
 
     /// The request in a packet.
@@ -308,46 +267,7 @@ impl Request {
     /// # Errors
     /// `Corrupt` for a packet that [`encode`](Self::encode) does not make.
     pub fn decode(packet: &[u8]) -> Result<Self> {
-        let mut cursor = Cursor::new(packet, None, "request to the fetcher");
-        let (kind, first) = (cursor.u8()?, cursor.u64()?);
-        let request = match kind {
-            1 => Request::Open {
-                id: first,
-                name: taken(&mut cursor)?,
-                region: cursor.u64()?,
-            },
-            2 => Request::Fetch {
-                id: first,
-                object: object(cursor.u64()?, &cursor)?,
-                offset: cursor.u64()?,
-                length: cursor.u64()?,
-                is_needed: cursor.u8()? != 0,
-            },
-            3 => Request::Check {
-                id: first,
-                object: object(cursor.u64()?, &cursor)?,
-            },
-            4 => Request::List {
-                id: first,
-                prefix: taken(&mut cursor)?,
-                after: taken(&mut cursor)?,
-            },
-            5 => Request::Count { id: first },
-            6 => Request::Cancel { id: first },
-            7 => Request::Drop {
-                place: first,
-                length: cursor.u64()?,
-            },
-            8 => Request::Close {
-                object: object(first, &cursor)?,
-            },
-            9 => Request::Forget {
-                object: object(first, &cursor)?,
-                offset: cursor.u64()?,
-            },
-            _ => return Err(cursor.corrupt("unknown kind")),
-        };
-        ended(&cursor, request)
+        unpacked(packet, "request to the fetcher")
     }
 }
 
@@ -360,67 +280,14 @@ impl Reply {
             | Reply::Kept { id, .. }
             | Reply::Listed { id, .. }
             | Reply::Counted { id, .. }
+            | Reply::Warned { id, .. }
             | Reply::Failed { id, .. } => *id,
-            Reply::Warned { .. } => 0,
         }
     }
 
     /// The reply as a packet.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        match self {
-            Reply::Opened {
-                id,
-                object,
-                state,
-                staged,
-            } => {
-                begin(&mut out, 1, *id);
-                number(&mut out, u64::from(*object));
-                put_state(&mut out, state);
-                number(&mut out, *staged);
-            }
-            Reply::Staged { id, length } => {
-                begin(&mut out, 2, *id);
-                number(&mut out, *length);
-            }
-            Reply::Listed { id, entries, next } => {
-                begin(&mut out, 3, *id);
-                text(&mut out, next);
-                for entry in entries {
-                    out.push(u8::from(entry.state.is_some()));
-                    text(&mut out, &entry.name);
-                    if let Some(state) = &entry.state {
-                        put_state(&mut out, state);
-                    }
-                }
-            }
-            Reply::Counted { id, counters } => {
-                begin(&mut out, 4, *id);
-                for count in counters.all() {
-                    number(&mut out, count);
-                }
-            }
-            Reply::Failed {
-                id,
-                failure,
-                text: why,
-            } => {
-                begin(&mut out, 5, *id);
-                out.push(failure.code());
-                text(&mut out, why.as_bytes());
-            }
-            Reply::Kept { id, length, key } => {
-                begin(&mut out, 6, *id);
-                number(&mut out, *length);
-                out.extend_from_slice(&key.0);
-            }
-            Reply::Warned { text: why } => {
-                begin(&mut out, 7, 0);
-                text(&mut out, why.as_bytes());
-            }
-        }
-        out
+        packed(self)
     }
 
     /// The reply in a packet.
@@ -428,148 +295,31 @@ impl Reply {
     /// # Errors
     /// `Corrupt` for a packet that [`encode`](Self::encode) does not make.
     pub fn decode(packet: &[u8]) -> Result<Self> {
-        let mut cursor = Cursor::new(packet, None, "reply of the fetcher");
-        let (kind, id) = (cursor.u8()?, cursor.u64()?);
-        let reply = match kind {
-            1 => Reply::Opened {
-                id,
-                object: object(cursor.u64()?, &cursor)?,
-                state: state(&mut cursor)?,
-                staged: cursor.u64()?,
-            },
-            2 => Reply::Staged {
-                id,
-                length: cursor.u64()?,
-            },
-            3 => {
-                let next = taken(&mut cursor)?;
-                let mut entries = Vec::new();
-                while cursor.remaining() > 0 {
-                    entries.push(listed_name(&mut cursor)?);
-                }
-                Reply::Listed { id, entries, next }
+        unpacked(packet, "reply of the fetcher")
+    }
+}
+
+/// The names up to the end of the packet.
+impl Field for Vec<ListedName> {
+    fn put(&self, packet: &mut Vec<u8>) {
+        for entry in self {
+            entry.state.is_some().put(packet);
+            entry.name.put(packet);
+            if let Some(state) = &entry.state {
+                state.put(packet);
             }
-            4 => Reply::Counted {
-                id,
-                counters: Counters {
-                    requests: cursor.u64()?,
-                    bytes: cursor.u64()?,
-                    retries: cursor.u64()?,
-                    waited: cursor.u64()?,
-                    disk_bytes: cursor.u64()?,
-                },
-            },
-            5 => Reply::Failed {
-                id,
-                failure: Failure::of_code(cursor.u8()?)
-                    .ok_or_else(|| cursor.corrupt("unknown failure"))?,
-                text: String::from_utf8_lossy(&taken(&mut cursor)?).into_owned(),
-            },
-            6 => Reply::Kept {
-                id,
-                length: cursor.u64()?,
-                key: Key(cursor.array()?),
-            },
-            7 => Reply::Warned {
-                text: String::from_utf8_lossy(&taken(&mut cursor)?).into_owned(),
-            },
-            _ => return Err(cursor.corrupt("unknown kind")),
-        };
-        ended(&cursor, reply)
-    }
-}
-
-impl Counters {
-    /// In the order of a packet.
-    fn all(&self) -> [u64; 5] {
-        [
-            self.requests,
-            self.bytes,
-            self.retries,
-            self.waited,
-            self.disk_bytes,
-        ]
-    }
-}
-
-impl Failure {
-    const ALL: [Failure; 7] = [
-        Failure::NotFound,
-        Failure::Denied,
-        Failure::Changed,
-        Failure::NoRanges,
-        Failure::TimedOut,
-        Failure::NoRoom,
-        Failure::Other,
-    ];
-
-    fn code(self) -> u8 {
-        let place = Self::ALL.iter().position(|failure| *failure == self);
-        place
-            .and_then(|place| u8::try_from(place).ok())
-            .unwrap_or(u8::MAX)
+        }
     }
 
-    fn of_code(code: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(code)).copied()
-    }
-}
-
-fn begin(out: &mut Vec<u8>, kind: u8, first: u64) {
-    out.push(kind);
-    number(out, first);
-}
-
-fn number(out: &mut Vec<u8>, number: u64) {
-    out.extend_from_slice(&number.to_le_bytes());
-}
-
-/// A text whose length fits in 4 bytes, as everything that fits in a packet does.
-fn text(out: &mut Vec<u8>, text: &[u8]) {
-    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
-    out.extend_from_slice(&length.to_le_bytes());
-    out.extend_from_slice(text);
-}
-
-fn put_state(out: &mut Vec<u8>, state: &ObjectState) {
-    number(out, state.length);
-    out.extend_from_slice(&state.modified.to_le_bytes());
-    text(out, &state.etag);
-}
-
-fn taken(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
-    let length = cursor.u32()?;
-    let length = usize::try_from(length).map_err(|_| cursor.corrupt("text too long"))?;
-    Ok(cursor.take(length)?.to_vec())
-}
-
-fn object(number: u64, cursor: &Cursor<'_>) -> Result<u32> {
-    u32::try_from(number).map_err(|_| cursor.corrupt("no number of an object"))
-}
-
-fn state(cursor: &mut Cursor<'_>) -> Result<ObjectState> {
-    Ok(ObjectState {
-        length: cursor.u64()?,
-        modified: i64::from_le_bytes(cursor.array()?),
-        etag: taken(cursor)?,
-    })
-}
-
-fn listed_name(cursor: &mut Cursor<'_>) -> Result<ListedName> {
-    let is_object = cursor.u8()? != 0;
-    Ok(ListedName {
-        name: taken(cursor)?,
-        state: is_object.then(|| state(cursor)).transpose()?,
-    })
-}
-
-fn ended<T>(cursor: &Cursor<'_>, message: T) -> Result<T> {
-    match cursor.remaining() {
-        0 => Ok(message),
-        more => Err(Error::corrupt(
-            format!("packet of the fetcher: {more} bytes too many"),
-            to_u64(cursor.position()),
-        )),
+    fn take(packet: &mut Cursor<'_>) -> Result<Self> {
+        let mut entries = Vec::new();
+        while packet.remaining() > 0 {
+            let is_object = bool::take(packet)?;
+            let name = Field::take(packet)?;
+            let state = is_object.then(|| Field::take(packet)).transpose()?;
+            entries.push(ListedName { name, state });
+        }
+        Ok(entries)
     }
 }
 
@@ -634,6 +384,7 @@ mod tests {
             Reply::Staged { id: 2, length: 12 },
             Reply::Listed {
                 id: 3,
+                is_last: false,
                 entries: vec![entry(b"run.h5", Some(a_state())), entry(b"more", None)],
                 next: b"run.h5".to_vec(),
             },
@@ -658,6 +409,7 @@ mod tests {
                 key: Key([7; 32]),
             },
             Reply::Warned {
+                id: 0,
                 text: "nothing is cached".to_owned(),
             },
         ]
@@ -671,41 +423,19 @@ mod tests {
         for reply in replies() {
             assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
         }
-        for failure in Failure::ALL {
-            assert_eq!(Failure::of_code(failure.code()), Some(failure));
-        }
     }
 
     #[test]
-    fn a_state_is_a_tag_a_length_and_a_date() {
-        for (text, tag) in [
-            (&b"\"1\""[..], &b"\"1\""[..]),
-            (b"W/\"1\"", b"W/\"1\""),
-            (b"\"\"", b""),
-            (b"W/\"\"", b""),
-            (b"", b""),
-        ] {
-            assert_eq!(ObjectState::tag(text), tag);
-        }
-        let state = |etag: &[u8], modified| ObjectState {
-            length: 5,
-            etag: etag.to_vec(),
-            modified,
+    fn a_packet_has_the_number_of_its_kind_and_then_its_fields() {
+        let close = Request::Close { object: 258 };
+        assert_eq!(close.encode(), b"\x08\x02\x01\0\0\0\0\0\0");
+        let failed = Reply::Failed {
+            id: 1,
+            failure: Failure::NoRoom,
+            text: "no".to_owned(),
         };
-        let one = state(b"\"1\"", 7);
-        assert!(one.is_same(&one) && !one.is_same(&state(b"\"1\"", 8)));
-        assert!(one.is_same(&state(b"\"1\"", 0)) && state(b"\"1\"", 0).is_same(&one));
-        assert!(!one.is_same(&state(b"W/\"1\"", 7)) && !one.is_same(&state(b"", 7)));
-        assert!(state(b"", 7).is_same(&state(b"", 7)));
-        assert!(!state(b"", 7).is_same(&state(b"", 0)));
-        assert!(!one.is_same(&ObjectState {
-            length: 6,
-            ..one.clone()
-        }));
-        let mut sampled = state(b"", 0);
-        assert!(!sampled.is_told_apart() && !sampled.is_sampled());
-        sampled.set_sample(b"hash");
-        assert!(sampled.is_told_apart() && sampled.is_sampled() && !one.is_sampled());
+        let packet = b"\x05\x01\0\0\0\0\0\0\0\x05\x02\0\0\0no";
+        assert_eq!(failed.encode(), packet);
     }
 
     #[test]

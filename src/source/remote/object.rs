@@ -9,8 +9,8 @@ use crate::source::attributes::Attributes;
 use crate::source::open::{OpenSource, OpenedState, SharedState};
 use crate::source::remote::connection::Connection;
 use crate::source::remote::failure::is_missing;
-use crate::source::remote::message::ObjectState;
 use crate::source::remote::staging::Staging;
+use crate::source::remote::state::ObjectState;
 use crate::source::{Source, Urgency};
 use crate::wire::{Count, Extent, to_u64};
 

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use crate::memory::lock::lock;
 use crate::source::identity::{Identity, ObjectIdentity};
 use crate::source::open::OpenedState;
-use crate::source::remote::message::ObjectState;
 use crate::source::remote::segment::PAGE;
+use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, Extent};
 
 /// One object in the state in which it was opened.

@@ -17,11 +17,10 @@ use crate::source::directory::{Directory, Standing};
 use crate::source::open::OpenSource;
 use crate::source::remote::directory::RemoteDirectory;
 use crate::source::remote::fake::{Fetcher, LONG, bytes, good, pair, watched};
-use crate::source::remote::message::{
-    Counters, Failure, ListedName, ObjectState, PACKET, Reply, Request,
-};
+use crate::source::remote::message::{Counters, Failure, ListedName, PACKET, Reply, Request};
 use crate::source::remote::object::RemoteObject;
 use crate::source::remote::pages::FAILURE;
+use crate::source::remote::state::ObjectState;
 use crate::source::{Source, Urgency};
 
 const KIB: u64 = 1 << 10;
@@ -608,6 +607,7 @@ fn a_listing_without_end_is_an_error_and_keeps_little() {
                 };
                 fetcher.say(&Reply::Listed {
                     id: *id,
+                    is_last: true,
                     entries: (0..10).map(name).collect(),
                     next: (number + 1).to_be_bytes().to_vec(),
                 });
@@ -630,6 +630,36 @@ fn a_listing_without_end_is_an_error_and_keeps_little() {
     let there = directory.look(Path::new("x"), false).unwrap();
     assert_eq!(there.kind, Standing::Directory);
     assert_eq!(lock(&pair.fetcher.asked).len() - listing, 2);
+}
+
+#[test]
+fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
+    // Names of ten bytes: how many parts of how many names.
+    let listed = |parts: usize, names: usize| {
+        let say = move |fetcher: &Fetcher, request: &Request| {
+            let Request::List { id, .. } = request else {
+                return fetcher.serve(request);
+            };
+            for part in 1..=parts {
+                let name = |number: usize| ListedName {
+                    name: format!("{:010}", part * names + number).into_bytes(),
+                    state: None,
+                };
+                fetcher.say(&Reply::Listed {
+                    id: *id,
+                    is_last: part == parts,
+                    entries: (0..names).map(name).collect(),
+                    next: Vec::new(),
+                });
+            }
+        };
+        let pair = pair(64 * MIB, LONG, Box::new(say));
+        pair.connection.list(b"", b"").map(|(names, _)| names)
+    };
+    let most = limits::LISTING_NAMES;
+    let all = listed(10, most / 10).unwrap();
+    assert!(all.len() == most && all.is_sorted_by_key(|entry| &entry.name));
+    assert!(listed(11, most / 10).is_err());
 }
 
 /// Each ends the connection; those who wait are told at once.

@@ -8,7 +8,7 @@ use crate::memory::lock::wait;
 use crate::source::local::rights;
 use crate::source::remote::connection::{Call, Shared, State};
 use crate::source::remote::failure::{changed, failed};
-use crate::source::remote::message::{Failure, PACKET, Reply, Request};
+use crate::source::remote::message::{Failure, ListedName, PACKET, Reply, Request};
 use crate::source::remote::place::Place;
 use crate::source::remote::staging::Staging;
 use crate::wire::Count;
@@ -58,7 +58,7 @@ impl Shared {
 
     fn take(&self, reply: Reply, files: Vec<OwnedFd>) -> Result<()> {
         let mut state = self.state();
-        if let Reply::Warned { text } = reply {
+        if let Reply::Warned { text, .. } = reply {
             state.warnings.truncate(limits::EARLY_LINES.left_after(1));
             state.warnings.push(text.escape_debug().to_string());
             return Ok(());
@@ -72,7 +72,7 @@ impl Shared {
             state.close_segments();
         } else if let Some(call) = state.calls.get_mut(&id) {
             match call {
-                Call::Waits(answer) => *answer = Some(reply),
+                Call::Waits(answer) => *answer = Some(behind(answer.take(), reply)?),
                 Call::Looks(object) => {
                     object.looked(shows(object, &reply));
                     state.calls.remove(&id);
@@ -126,6 +126,29 @@ impl State {
             self.pages.drop_in(&segment);
         }
     }
+}
+
+/// A reply, with the names that came `before` it.
+///
+/// # Errors
+/// `Corrupt` for more names than a page of a server has.
+fn behind(before: Option<Reply>, mut reply: Reply) -> Result<Reply> {
+    if let Reply::Listed { entries, .. } = &mut reply
+        && let Some(Reply::Listed {
+            entries: mut all, ..
+        }) = before
+    {
+        all.append(entries);
+        let bytes = usize::together(all.iter().map(ListedName::bytes));
+        if all.len() > limits::LISTING_NAMES || bytes > limits::LISTING_BYTES {
+            return Err(Error::corrupt(
+                "reply of the fetcher: too long a page",
+                None,
+            ));
+        }
+        *entries = all;
+    }
+    Ok(reply)
 }
 
 /// Whether the answer to a look shows the object in its state; `None` where it does not tell.

@@ -1,0 +1,89 @@
+//! The state of an object, as far as its server tells.
+
+/// The facts that tell one state of an object from another.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct ObjectState {
+    /// Length in bytes.
+    pub length: u64,
+    /// The entity tag as the server sends it, quotes and `W/` included; empty without one. Where
+    /// there is no date either, a sample of the content.
+    pub etag: Vec<u8>,
+    /// Seconds since 1970 of `Last-Modified`; 0 without one.
+    pub modified: i64,
+}
+
+impl ObjectState {
+    /// Stands before a tag that is no server's: in none of theirs can it be.
+    const SAMPLE: u8 = 0;
+
+    /// An entity tag as a server writes it; an empty one tells no states apart, and is none.
+    pub fn tag(text: &[u8]) -> Vec<u8> {
+        let opaque = text.strip_prefix(b"W/").unwrap_or(text);
+        match opaque {
+            b"" | b"\"\"" => Vec::new(),
+            _ => text.to_vec(),
+        }
+    }
+
+    /// Whether the server tells states apart.
+    pub fn is_told_apart(&self) -> bool {
+        !self.etag.is_empty() || self.modified != 0
+    }
+
+    /// Has a sample of the content stand for the tag that the server does not give.
+    pub fn set_sample(&mut self, hash: &[u8]) {
+        self.etag = [&[Self::SAMPLE], hash].concat();
+    }
+
+    /// Whether a sample of the content stands for the tag.
+    pub fn is_sampled(&self) -> bool {
+        self.etag.first() == Some(&Self::SAMPLE)
+    }
+
+    /// Whether both are one state, as far as its tag, its length and its date tell. Beside a tag,
+    /// an answer may leave the date out.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let is_dated = self.modified != 0 && other.modified != 0;
+        let may_differ = !self.etag.is_empty() && !is_dated;
+        self.length == other.length
+            && self.etag == other.etag
+            && (self.modified == other.modified || may_differ)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_a_tag_a_length_and_a_date() {
+        for (text, tag) in [
+            (&b"\"1\""[..], &b"\"1\""[..]),
+            (b"W/\"1\"", b"W/\"1\""),
+            (b"\"\"", b""),
+            (b"W/\"\"", b""),
+            (b"", b""),
+        ] {
+            assert_eq!(ObjectState::tag(text), tag);
+        }
+        let state = |etag: &[u8], modified| ObjectState {
+            length: 5,
+            etag: etag.to_vec(),
+            modified,
+        };
+        let one = state(b"\"1\"", 7);
+        assert!(one.is_same(&one) && !one.is_same(&state(b"\"1\"", 8)));
+        assert!(one.is_same(&state(b"\"1\"", 0)) && state(b"\"1\"", 0).is_same(&one));
+        assert!(!one.is_same(&state(b"W/\"1\"", 7)) && !one.is_same(&state(b"", 7)));
+        assert!(state(b"", 7).is_same(&state(b"", 7)));
+        assert!(!state(b"", 7).is_same(&state(b"", 0)));
+        assert!(!one.is_same(&ObjectState {
+            length: 6,
+            ..one.clone()
+        }));
+        let mut sampled = state(b"", 0);
+        assert!(!sampled.is_told_apart() && !sampled.is_sampled());
+        sampled.set_sample(b"hash");
+        assert!(sampled.is_told_apart() && sampled.is_sampled() && !one.is_sampled());
+    }
+}
