@@ -353,6 +353,8 @@ fn a_directory_is_checked_file_by_file() {
 fn descriptions_in_json_say_what_those_in_yaml_say() {
     let entries = fs::read_dir(fixtures()).expect("fixtures");
     let mut files: Vec<PathBuf> = entries.map(|e| e.expect("entry").path()).collect();
+    // Half a minute for PyYAML, and nothing that the smaller ones have not.
+    files.retain(|file| !file.to_string_lossy().contains("-100k"));
     files.sort();
     run(script("descriptions.py").arg(H5FS).args(files), LONG).success();
 }
