@@ -15,6 +15,7 @@ use crate::detect;
 use crate::error::{Error, Result};
 use crate::fs::errno::{refusal, stale};
 use crate::fs::forest::file_state::{FileState, OpenedFile};
+use crate::fs::forest::gone;
 use crate::fs::forest::mount::{Mount, Seen, Shared};
 use crate::fs::forest::opening::{open_source, opener, refuse_fine_list};
 use crate::fs::forest::other_files::OtherFiles;
@@ -233,6 +234,8 @@ impl Filesystem {
         cancel.go_on()?;
         let mount = &self.mount;
         let (file, inode) = mount.find_inode(ino)?;
+        // What is in it cannot be told without a source.
+        mount.shown()?;
         let node = nodes::of(&inode);
         if node.kind() != Kind::Directory {
             return Err(refusal(Errno::ENOTDIR, "opendir"));
@@ -350,8 +353,12 @@ impl Filesystem {
     /// The open file or directory of a handle, if its file is still shown in the same state.
     fn opened(&self, handle: Handle, cancel: &CancelToken) -> Result<Arc<Open>> {
         // First, as an open file keeps its state in memory.
-        let source = self.mount.shown()?;
+        let shown = self.mount.shown();
         let open = self.mount.handles.get(handle)?;
+        if shown.is_err() && self.tells_of_mount(&open) {
+            return Ok(open);
+        }
+        let source = shown?;
         if open.file.generation != source.generation {
             return Err(stale());
         }
@@ -372,6 +379,12 @@ impl Filesystem {
             }
             _ => Ok(open),
         }
+    }
+
+    /// Whether what is open is a text that tells of the mount.
+    fn tells_of_mount(&self, open: &Open) -> bool {
+        let inode = self.mount.inode(&open.file, open.ino);
+        inode.is_ok_and(|inode| gone::tells_of_mount(&inode))
     }
 
     /// Makes a handle read an array's bytes as they have grown since.
@@ -401,7 +414,7 @@ impl Filesystem {
         // one.
         let mount = &self.mount;
         mount.report_lacks(&open.file);
-        let is_over = open.file.is_over() || mount.is_changed_now();
+        let is_over = open.file.is_over() || mount.is_changed_now() && !self.tells_of_mount(open);
         if is_over || !open.file.is_growing() && open.file.is_changed_now() {
             return Err(stale());
         }

@@ -14,6 +14,7 @@
 pub(super) mod archive;
 pub(super) mod crawl;
 pub(super) mod file_state;
+pub(super) mod gone;
 pub(super) mod indexes;
 pub(super) mod mount;
 pub(super) mod opening;

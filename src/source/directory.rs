@@ -38,6 +38,14 @@ pub trait Directory: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Looks whether it is still there.
+    ///
+    /// # Errors
+    /// `NotFound` if it was removed; else fails with the error of the system.
+    fn refuse_removed(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// What stands at `path`; of a symbolic link, itself. Where it is shown to other users
     /// (`for_others`), its permission bits let in nobody that its access control list keeps out.
     ///

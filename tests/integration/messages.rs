@@ -5,6 +5,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -276,6 +277,55 @@ fn mounts_are_listed() {
     run(Command::new("umount").arg(&dead.path), SOON).success();
     let none = status(&dead.path, "--json");
     assert!(none.one_line().ends_with(": no mount of h5fs"), "{none:?}");
+}
+
+/// A source that is gone: the mount says so, and its own texts stay readable.
+#[test]
+fn a_mount_whose_source_is_gone_says_so() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (file, many) = (
+        directory.path().join("a b.h5"),
+        directory.path().join("many"),
+    );
+    fs::copy(fixture("tiny.latest.h5"), &file).expect("copy");
+    fs::create_dir(&many).expect("directory");
+    let mounts = [Mount::new(&file), Mount::new(&many)];
+    let state = |mount: &Mount| {
+        let told = run(h5fs(["status"]).arg(&mount.path), SOON);
+        let text = told.text();
+        let state = text.lines().find_map(|line| line.strip_prefix("state: "));
+        (told.status.code(), state.expect("a state").to_owned())
+    };
+    for mount in &mounts {
+        assert_eq!(state(mount), (Some(0), "serving".to_owned()));
+    }
+    fs::rename(&file, directory.path().join("kept")).expect("rename");
+    fs::remove_dir(&many).expect("removal");
+    for mount in &mounts {
+        let is_stale = || {
+            let (code, state) = state(mount);
+            code == Some(1) && state.starts_with("stale: the source is gone (ENOENT since 20")
+        };
+        eventually(SOON, "it is stale", is_stale);
+        for name in ["status", "errors", "metrics"] {
+            fs::read(mount.at(".h5fs").join(name)).expect("a text of the mount");
+        }
+        let listed = run(&mut h5fs(["list"]), SOON);
+        assert_eq!(listed.status.code(), Some(1));
+        let point = format!("{} ", mount.path.display());
+        let text = listed.text();
+        let line = text.lines().find(|line| line.starts_with(&point));
+        assert!(line.is_some_and(|line| line.contains(" stale ")), "{text}");
+    }
+    // Nothing of the source is made up.
+    let gone = |result: std::io::Result<()>| {
+        result.is_err_and(|error| error.raw_os_error() == Some(Errno::ESTALE as i32))
+    };
+    assert!(gone(fs::read_dir(&mounts[0].path).map(drop)));
+    assert!(gone(fs::metadata(mounts[0].at("x")).map(drop)));
+    fs::rename(directory.path().join("kept"), &file).expect("rename");
+    eventually(SOON, "it serves again", || state(&mounts[0]).0 == Some(0));
+    fs::read_dir(&mounts[0].path).expect("its names");
 }
 
 /// Two files may have an object of one name, and one log may be that of several mounts.

@@ -65,12 +65,22 @@ impl State {
         }
     }
 
-    fn name(&self) -> &'static str {
+    /// What it is called: of a mount whose source is gone, with the reason.
+    fn name(&self) -> &str {
         match self {
-            State::Serving(_) => "serving",
+            State::Serving(_) => self.fact("state").unwrap_or("serving"),
             State::Dead => "dead",
             State::Hanging => "hanging",
             State::Closed => "closed",
+        }
+    }
+
+    /// Whether the mount answers, and has a source.
+    fn is_well(&self) -> bool {
+        match self {
+            State::Serving(_) => !self.name().starts_with("stale"),
+            State::Closed => true,
+            State::Dead | State::Hanging => false,
         }
     }
 
@@ -94,7 +104,7 @@ fn told(point: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Writes what the mount at `point` is and does; whether it answers.
+/// Writes what the mount at `point` is and does; whether it answers, and has a source.
 pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
     let failed = |error| Error::io(&error, point.display().to_string());
     // A dead mount point has no canonical path, but may be named by one.
@@ -114,16 +124,16 @@ pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
         facts.iter().map(Fact::line).collect()
     };
     output.write_all(text.as_bytes())?;
-    Ok(matches!(state, State::Serving(_) | State::Closed))
+    Ok(state.is_well())
 }
 
-/// Writes a line for each mount of this machine; whether all answer.
+/// Writes a line for each mount of this machine; whether all answer, and have a source.
 pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
     let mut rows = Vec::new();
-    let mut all_answer = true;
+    let mut all_are_well = true;
     for mount in mounts()? {
         let state = State::of(&mount.point);
-        all_answer &= !matches!(state, State::Dead | State::Hanging);
+        all_are_well &= state.is_well();
         rows.push((mount, state));
     }
     let text = if json {
@@ -136,7 +146,7 @@ pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
         table(&rows)
     };
     reading::output()?.write_all(text.as_bytes())?;
-    Ok(all_answer)
+    Ok(all_are_well)
 }
 
 fn mounts() -> Result<Vec<MountEntry>> {
@@ -197,7 +207,9 @@ fn facts(mount: &MountEntry, state: &State) -> Vec<Fact> {
         );
     }
     if let State::Serving(told) = state {
-        let rest = told.iter().filter(|(name, _)| name != "source");
+        let rest = told
+            .iter()
+            .filter(|(name, _)| name != "source" && name != "state");
         facts.extend(rest.map(|(name, value)| Fact::new(name, value)));
     }
     facts
@@ -236,7 +248,12 @@ fn table(rows: &[(MountEntry, State)]) -> String {
         [
             printable_bytes(mount.point.as_os_str().as_bytes()),
             printable_bytes(mount.source.as_bytes()),
-            state.name().to_owned(),
+            state
+                .name()
+                .split(':')
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
             worker.map_or_else(unknown, |worker| worker.pid),
             fact(state, "uptime seconds"),
             memory.unwrap_or_else(unknown),

@@ -33,7 +33,7 @@ use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use lru::LruCache;
 use nix::errno::Errno;
@@ -126,6 +126,8 @@ pub struct Archive {
     members: Members,
     handles: Handles<Open>,
     moments: Moments,
+    /// When the directory was first found to be gone.
+    gone: Mutex<Option<SystemTime>>,
     /// The paths whose last failure is in the log.
     logged: Mutex<LruCache<PathBuf, String>>,
     /// Of all files.
@@ -211,6 +213,7 @@ impl Archive {
             inner: Inner::default(),
             handles: Handles::default(),
             moments: Moments::default(),
+            gone: Mutex::default(),
             logged: Mutex::new(LruCache::sparse(LOGGED)),
             errors,
             ordinary: OrdinaryFiles::default(),

@@ -12,6 +12,7 @@ use crate::detect;
 use crate::error::{Error, Result, quoted};
 use crate::fs::errno::{is_fault, refusal, stale};
 use crate::fs::forest::file_state::{FileState, OpenedFile};
+use crate::fs::forest::gone::{self, Gone};
 use crate::fs::forest::indexes::{FileIndex, Indexes};
 use crate::fs::forest::opening::open_source;
 use crate::fs::forest::other_files::OtherFiles;
@@ -58,6 +59,8 @@ pub(in crate::fs) struct Mount {
     origin: Mutex<Arc<Origin>>,
     /// `None` once the source has changed and cannot be opened again.
     file: Mutex<Option<Arc<FileState>>>,
+    /// That is so.
+    gone: Mutex<Option<Gone>>,
     /// Counts the states of the source.
     generation: AtomicU32,
     watch: Option<Watch>,
@@ -134,6 +137,7 @@ impl Mount {
             options: options.clone(),
             origin: Mutex::new(Arc::clone(&opened.origin)),
             file: Mutex::new(None),
+            gone: Mutex::new(None),
             generation: AtomicU32::new(generation),
             watch,
             outdate: OnceLock::new(),
@@ -180,6 +184,7 @@ impl Mount {
         let index = Arc::new(FileIndex::of(&self.indexes));
         let file = FileState::new(generation, inode::SOURCE, opened, engine, index);
         *lock(&self.file) = Some(Arc::new(file));
+        *lock(&self.gone) = None;
         self.inodes.show(generation);
         self.faults.clear();
     }
@@ -304,7 +309,7 @@ impl Mount {
         if is_early || !self.is_due(watch) {
             return;
         }
-        let was_shown = file.is_some();
+        let root = file.as_ref().map(|file| file.container.root());
         let growing = file.filter(|file| file.is_growing());
         if growing.is_none() {
             // The old state and the new one are not in memory together.
@@ -316,15 +321,50 @@ impl Mount {
             reopened = self.reopen(watch, growing.as_ref());
         }
         if let Err(error) = reopened {
-            if was_shown {
+            if root.is_some() {
                 log::warn!("{}: has changed: {error}", watch.path().display());
             }
             self.drop_shown();
+            self.miss(root, error);
         }
         *renewed = Renewed {
             when: Instant::now(),
             told,
         };
+    }
+
+    /// Keeps why the source, which had the root object `root`, cannot be opened. The directory of
+    /// files that this is a member of tells of it otherwise.
+    fn miss(&self, root: Option<NodeId>, why: Error) {
+        if self.engine.is_some() {
+            return;
+        }
+        let mut gone = lock(&self.gone);
+        match (&mut *gone, root) {
+            (Some(gone), _) => gone.set_reason(why),
+            (None, Some(root)) => {
+                let generation = self.generation.load(Ordering::Relaxed);
+                *gone = Some(Gone::new(generation, root, self.origin(), why));
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Whether the source is served, in the words of the status.
+    pub(in crate::fs) fn state_text(&self) -> String {
+        let gone = lock(&self.gone);
+        gone.as_ref()
+            .map_or_else(|| "serving".to_owned(), Gone::text)
+    }
+
+    /// What stands in the place of a source that is gone, for a request about the inode `ino` that
+    /// needs no source.
+    fn without_source(&self, ino: u64) -> Option<(Arc<FileState>, Inode)> {
+        let file = lock(&self.gone)
+            .as_ref()
+            .map(|gone| Arc::clone(&gone.file))?;
+        let inode = self.inode(&file, ino).ok()?;
+        gone::is_of_mount(ino, &inode).then_some((file, inode))
     }
 
     /// Shows nothing. Of the state that was shown, nothing stays in memory once the requests for it
@@ -374,6 +414,7 @@ impl Mount {
         if let Some(before) = before {
             let file = Arc::new(before.grown(opened));
             *lock(&self.file) = Some(file);
+            *lock(&self.gone) = None;
             before.retire();
             return Ok(());
         }
@@ -394,7 +435,10 @@ impl Mount {
     /// The inode of a number, and the file that it stands in.
     pub(in crate::fs) fn find_inode(&self, ino: u64) -> Result<(Arc<FileState>, Inode)> {
         self.look();
-        let source = self.shown()?;
+        let source = match self.shown() {
+            Err(error) => return self.without_source(ino).ok_or(error),
+            Ok(source) => source,
+        };
         let inode = self.inode(&source, ino)?;
         if inode.tree < inode::FIRST_FILE {
             return Ok((source, inode));

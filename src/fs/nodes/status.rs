@@ -107,6 +107,7 @@ fn status(target: &Target<'_>) -> Vec<u8> {
     let mut facts = vec![
         ("version", version.to_owned()),
         ("source", source.to_string()),
+        ("state", target.mount.state_text()),
     ];
     let figures = figures(target).into_iter();
     facts.extend(figures.map(|figure| (figure.name, figure.value.to_string())));

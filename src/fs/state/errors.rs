@@ -45,8 +45,7 @@ impl Errors {
         if let Some((all, _)) = &self.all {
             all.add(&self.name(object), reason);
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let time = timestamp(now.map_or(0, |since| since.as_secs()));
+        let time = timestamp_of(SystemTime::now());
         let mut line = format!("{time} {object}: {}", reason.escape_debug());
         let fits = |end: &usize| *end <= limits::ERROR_LINE && line.is_char_boundary(*end);
         if let Some(end) = (0..=line.len()).rev().find(fits) {
@@ -72,6 +71,12 @@ impl Errors {
         let bytes = last.lines.iter().flat_map(|line| line.bytes());
         bytes.collect()
     }
+}
+
+/// The time as RFC 3339 writes it.
+pub(in crate::fs) fn timestamp_of(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH);
+    timestamp(since.map_or(0, |since| since.as_secs()))
 }
 
 /// Seconds since 1970 as RFC 3339 writes them. Years are counted from March, so that the leap day

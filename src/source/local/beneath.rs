@@ -99,6 +99,14 @@ impl Directory for Beneath {
         &self.path
     }
 
+    fn refuse_removed(&self) -> Result<()> {
+        let own = Path::new("");
+        match said(self.metadata(own), own)?.nlink() {
+            0 => Err(Error::NotFound),
+            _ => Ok(()),
+        }
+    }
+
     fn look(&self, path: &Path, for_others: bool) -> Result<There> {
         let look = || -> io::Result<There> {
             if !for_others {

@@ -2,11 +2,14 @@
 //! do.
 
 use std::os::unix::ffi::OsStrExt;
+use std::time::SystemTime;
 
 use crate::error::Result;
 use crate::fs::forest::archive::{Archive, Told};
+use crate::fs::forest::gone::stale_text;
 use crate::fs::nodes::status::{self, Figure, figure};
 use crate::fs::stat::{Entry, Kind, Stat};
+use crate::memory::lock::lock;
 use crate::view::View;
 use crate::wire::to_u64;
 
@@ -37,10 +40,23 @@ impl Archive {
         let mut facts = vec![
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
             ("source", source.to_string()),
+            ("state", self.state_text()),
         ];
         let figures = self.figures().into_iter();
         facts.extend(figures.map(|figure| (figure.name, figure.value.to_string())));
         status::lines(&facts)
+    }
+
+    /// Whether the directory is served, in the words of the status.
+    fn state_text(&self) -> String {
+        let mut gone = lock(&self.gone);
+        match self.root.refuse_removed() {
+            Ok(()) => {
+                *gone = None;
+                "serving".to_owned()
+            }
+            Err(why) => stale_text(&why, *gone.get_or_insert_with(SystemTime::now)),
+        }
     }
 
     /// The text for Prometheus as it is now.

@@ -1,0 +1,156 @@
+//! A source that cannot be opened any more: the mount still tells what it does.
+//!
+//! Nothing of the source is answered, but a request for the root's own attributes, `.h5fs` and the
+//! texts in it that are of the mount is, so that its operator can read why all else is stale.
+
+use std::fmt;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use nix::errno::Errno;
+
+use crate::array::Engine;
+use crate::error::{Cause, Error, Result};
+use crate::fs::errno::stale;
+use crate::fs::forest::file_state::{FileState, OpenedFile};
+use crate::fs::forest::indexes::FileIndex;
+use crate::fs::stat::Origin;
+use crate::fs::state::errors::timestamp_of;
+use crate::fs::state::inode::{self, Inode, NodeType};
+use crate::memory::effort::Effort;
+use crate::model::{
+    Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference, datatype,
+};
+use crate::source::neighbours::Neighbours;
+
+/// That the source is gone, and since when.
+pub(in crate::fs) struct Gone {
+    /// In the place of the source, with its last owner, mode and generation.
+    pub(in crate::fs) file: Arc<FileState>,
+    why: Error,
+    since: SystemTime,
+}
+
+impl Gone {
+    /// Since now, because of `why`.
+    pub(in crate::fs) fn new(
+        generation: u32,
+        root: NodeId,
+        origin: Arc<Origin>,
+        why: Error,
+    ) -> Self {
+        let opened = OpenedFile {
+            container: Arc::new(NoContainer(root)),
+            origin,
+            neighbours: Arc::new(Neighbours::none()),
+            state: None,
+            watch: None,
+            shown: [].into(),
+        };
+        let index = Arc::new(FileIndex::of(&Arc::default()));
+        let engine = Engine::new(0, 1);
+        Gone {
+            file: Arc::new(FileState::new(
+                generation,
+                inode::SOURCE,
+                opened,
+                engine,
+                index,
+            )),
+            why,
+            since: SystemTime::now(),
+        }
+    }
+
+    /// It is gone for this reason, as was found last.
+    pub(in crate::fs) fn set_reason(&mut self, why: Error) {
+        self.why = why;
+    }
+
+    /// What the status says.
+    pub(in crate::fs) fn text(&self) -> String {
+        stale_text(&self.why, self.since)
+    }
+}
+
+/// What the status says of a source that has been gone `since`, because of `why`.
+pub(in crate::fs) fn stale_text(why: &Error, since: SystemTime) -> String {
+    let since = timestamp_of(since);
+    let gone =
+        |name: &dyn fmt::Debug| format!("stale: the source is gone ({name:?} since {since})");
+    match why {
+        Error::NotFound => gone(&Errno::ENOENT),
+        Error::Io {
+            cause: Cause::System(number),
+            ..
+        } => gone(&Errno::from_raw(*number)),
+        why => format!("stale: the source has changed (since {since}): {why}"),
+    }
+}
+
+/// Whether the inode `ino` is answered without a source.
+pub(in crate::fs) fn is_of_mount(ino: u64, inode: &Inode) -> bool {
+    let is_directory = ino == inode::ROOT || inode.node_type == NodeType::Views;
+    is_directory || tells_of_mount(inode)
+}
+
+/// Whether `inode` is a text that tells of the mount.
+pub(in crate::fs) fn tells_of_mount(inode: &Inode) -> bool {
+    const TEXTS: [&[u8]; 3] = [b"status", b"errors", b"metrics"];
+    inode.node_type == NodeType::Single && TEXTS.contains(&&*inode.name)
+}
+
+/// The content of a source that is gone: a root without anything that could be asked for.
+struct NoContainer(NodeId);
+
+impl Container for NoContainer {
+    fn for_request(self: Arc<Self>, _: &Effort) -> Arc<dyn Container> {
+        self
+    }
+
+    fn root(&self) -> NodeId {
+        self.0
+    }
+
+    fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+        if id != self.0 {
+            return Err(stale());
+        }
+        let node = Node::damaged(id, stale());
+        let kind = NodeKind::Group;
+        Ok(Arc::new(Node { kind, ..node }))
+    }
+
+    fn link(&self, _: NodeId, _: &[u8]) -> Result<Option<Link>> {
+        Err(stale())
+    }
+
+    fn links(&self, _: NodeId) -> Result<Box<dyn LinkStream>> {
+        Err(stale())
+    }
+
+    fn attributes(&self, _: NodeId, _: &mut dyn FnMut(Attribute) -> ControlFlow<()>) -> Result<()> {
+        Err(stale())
+    }
+
+    fn attribute(&self, _: NodeId, _: &[u8]) -> Result<Option<Attribute>> {
+        Err(stale())
+    }
+
+    fn variable_length_bytes(&self, _: &[u8], _: u64) -> Result<Option<u64>> {
+        Err(stale())
+    }
+
+    fn variable_length(&self, _: &[u8], _: u64, _: Range<u64>) -> Result<Option<Vec<u8>>> {
+        Err(stale())
+    }
+
+    fn text_bytes(&self, _: &[u8]) -> Result<u64> {
+        Err(stale())
+    }
+
+    fn reference(&self, _: datatype::ReferenceKind, _: &[u8]) -> Result<Reference> {
+        Err(stale())
+    }
+}
