@@ -379,7 +379,7 @@ impl Container for File {
 fn open_for_writing() -> Error {
     Error::Usage(
         "the file is marked as open for writing; if no program writes it, \
-         'h5clear -s FILE' clears the mark, '-o force' mounts it as it is"
+         'h5clear -s FILE' clears the mark, '--force' reads it as it is"
             .to_owned(),
     )
 }

@@ -172,6 +172,8 @@ pub(crate) enum Inspect {
         how: Reading,
     },
     /// Tell what a mount is and does
+    ///
+    /// The exit status is 1 if it is dead, does not answer, or has lost its source.
     Status {
         /// Write JSON
         #[arg(long)]
@@ -181,7 +183,7 @@ pub(crate) enum Inspect {
     },
     /// List the mounts of this machine: source, state, uptime, memory, errors
     ///
-    /// The exit status is 1 if one of them is dead or does not answer.
+    /// The exit status is 1 if one of them is dead, does not answer, or has lost its source.
     List {
         /// Write JSON
         #[arg(long)]
@@ -276,6 +278,10 @@ pub(crate) struct Reading {
         default_value = "on"
     )]
     pub(crate) sandbox: bool,
+
+    /// Read an HDF5 file that is marked as open for writing, or locked
+    #[arg(long)]
+    pub(crate) force: bool,
 
     #[command(flatten)]
     pub(crate) remote: RemoteFlags,
@@ -588,12 +594,17 @@ mod tests {
                 how: Reading {
                     jobs: None,
                     sandbox: true,
+                    force: false,
                     remote: RemoteFlags::default(),
                 },
             },
         };
         assert_eq!(listed, Task::Inspect(expected));
-        let checked = task(Program::Command, "check a.h5 -j3 --data --sandbox=off b").unwrap();
+        let checked = task(
+            Program::Command,
+            "check a.h5 -j3 --data --force --sandbox=off b",
+        )
+        .unwrap();
         let expected = Inspect::Check {
             data: true,
             records: false,
@@ -601,6 +612,7 @@ mod tests {
             how: Reading {
                 jobs: Some(3),
                 sandbox: false,
+                force: true,
                 remote: RemoteFlags::default(),
             },
         };

@@ -515,6 +515,12 @@ fn a_file_that_is_marked_as_open_is_refused_unless_forced() {
         assert!(line.contains("h5clear") && line.contains("force"), "{line}");
         let mount = Mount::with(&source, &["-o", "force"]);
         assert!(fs::read(mount.at("contiguous")).is_ok());
+        for words in [&["ls"][..], &["cat", "contiguous"], &["ndl"], &["check"]] {
+            let mut command = h5fs(&words[..1]);
+            let refused = run(command.arg(&source).args(&words[1..]), SOON);
+            assert!(refused.stderr.contains("'--force' reads it"), "{refused:?}");
+            run(command.arg("--force"), SOON).success();
+        }
     }
 }
 

@@ -164,5 +164,7 @@ pub(in crate::array) fn all_ranges(chunked: &Chunked) -> Option<Vec<(u64, u64)>>
         return None;
     }
     ranges.sort_unstable_by_key(|range| range.start());
-    Some(joined(ranges.iter().map(|range| (range.start(), range.length()))))
+    Some(joined(
+        ranges.iter().map(|range| (range.start(), range.length())),
+    ))
 }

@@ -158,6 +158,7 @@ mod tests {
         Reading {
             jobs: None,
             sandbox: true,
+            force: false,
             remote: RemoteFlags::default(),
         }
     }

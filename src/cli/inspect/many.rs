@@ -82,11 +82,15 @@ impl Arguments {
     /// Of the command `name`.
     pub(in crate::cli) fn of(name: &str, how: &Reading) -> Self {
         let sandbox = if how.sandbox { "on" } else { "off" };
-        Arguments {
+        let mut arguments = Arguments {
             flags: [name, "--sandbox", sandbox].map(Into::into).into(),
             remote: how.remote.given.clone(),
             paths: Vec::new(),
+        };
+        if how.force {
+            arguments.flag("--force");
         }
+        arguments
     }
 
     pub(in crate::cli) fn flag(&mut self, flag: impl Into<OsString>) {

@@ -57,7 +57,7 @@ pub(in crate::cli) type Outcome<T> = std::result::Result<T, Stop>;
 /// No thread may have been started, and afterwards no file is opened but those that the source may
 /// bring in.
 pub(in crate::cli) fn open(source: Source<'_>, verify: bool) -> Result<Filesystem> {
-    let mut options = read_options(verify);
+    let mut options = read_options(source.how, verify);
     let path = match source.file {
         Location::Path(path) => path,
         Location::Url(url) => return enter_remote(source, url, &options)?.file(&mut options),
@@ -83,14 +83,14 @@ fn enter_remote(source: Source<'_>, url: &Url, options: &fs::Options) -> Result<
 /// Opens the source, a file or a directory of files, as [`open`] does.
 pub(in crate::cli) fn open_tree(source: Source<'_>) -> Result<Served> {
     if let Location::Url(url) = source.file {
-        let mut options = read_options(false);
+        let mut options = read_options(source.how, false);
         return enter_remote(source, url, &options)?.served(&mut options, &mut Vec::new());
     }
     let Some(path) = source.file.path().filter(|path| path.is_dir()) else {
         return Ok(Served::File(Box::new(open(source, false)?)));
     };
     let failed = |error| Error::io(&error, path.display().to_string());
-    let options = read_options(false);
+    let options = read_options(source.how, false);
     let path = path.canonicalize().map_err(failed)?;
     let directory = Beneath::open(&path).map_err(failed)?;
     let owner = directory.look(Path::new(""), false)?.attributes.uid;
@@ -104,8 +104,9 @@ pub(in crate::cli) fn open_tree(source: Source<'_>) -> Result<Served> {
     Ok(Served::Archive(Box::new(archive)))
 }
 
-fn read_options(verify: bool) -> fs::Options {
+fn read_options(how: &Reading, verify: bool) -> fs::Options {
     fs::Options {
+        force: how.force,
         cache_size: options::default_cache_size(),
         threads: options::default_threads(),
         verify,

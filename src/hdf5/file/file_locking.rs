@@ -39,7 +39,7 @@ impl Use {
             Ok(WriteLock::Free) => Ok(()),
             Ok(WriteLock::Taken) => Err(Error::Usage(format!(
                 "a program that writes the file has it locked; \
-                 '-o force' or {VARIABLE}=FALSE mounts it as it is"
+                 '--force' or {VARIABLE}=FALSE reads it as it is"
             ))),
             Ok(WriteLock::Unsupported(_)) if self == Use::WherePossible => Ok(()),
             Ok(WriteLock::Unsupported(error)) | Err(error) => Err(Error::io(
