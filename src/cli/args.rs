@@ -283,6 +283,14 @@ pub(crate) struct Reading {
     #[arg(long)]
     pub(crate) force: bool,
 
+    /// Give an error, not the fill value, where a source of a virtual dataset is missing
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Do not warn of missing sources, refused links and files that are cut off
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
     #[command(flatten)]
     pub(crate) remote: RemoteFlags,
 }
@@ -595,6 +603,8 @@ mod tests {
                     jobs: None,
                     sandbox: true,
                     force: false,
+                    strict: false,
+                    quiet: false,
                     remote: RemoteFlags::default(),
                 },
             },
@@ -602,7 +612,7 @@ mod tests {
         assert_eq!(listed, Task::Inspect(expected));
         let checked = task(
             Program::Command,
-            "check a.h5 -j3 --data --force --sandbox=off b",
+            "check a.h5 -j3 --data --force -q --sandbox=off b",
         )
         .unwrap();
         let expected = Inspect::Check {
@@ -613,6 +623,8 @@ mod tests {
                 jobs: Some(3),
                 sandbox: false,
                 force: true,
+                strict: false,
+                quiet: true,
                 remote: RemoteFlags::default(),
             },
         };

@@ -36,7 +36,7 @@ use crate::cli::inspect::several::Form;
 use crate::cli::mount::handover;
 use crate::cli::mount::mounted;
 use crate::cli::words::complaint::complain_of;
-use crate::cli::words::logging;
+use crate::cli::words::logging::{self, Destination};
 use crate::error::{Error, Result};
 use crate::fs::Requests;
 use crate::model::ndl::Syntax;
@@ -47,10 +47,7 @@ use crate::wire::to_u64;
 
 /// Performs one of the commands.
 pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
-    // The command itself tells of each failure; the log is there on request.
-    if std::env::var_os("H5FS_LOG").is_some() {
-        logging::start(&logging::Destination::Terminal)?;
-    }
+    start_log(inspect)?;
     let (first, outcome) = match inspect {
         Inspect::Status { json, mountpoint } => {
             (mountpoint.clone(), mounted::status(mountpoint, *json))
@@ -90,6 +87,24 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
     }
+}
+
+/// Starts what warns of parts that are missing; the rest of the log is there on request. What fails
+/// the command tells itself.
+fn start_log(inspect: &Inspect) -> Result<()> {
+    let (source, how) = match inspect {
+        _ if std::env::var_os("H5FS_LOG").is_some() => {
+            return logging::start(&Destination::Terminal).map(drop);
+        }
+        Inspect::Ls { operands, .. }
+        | Inspect::Cat { operands }
+        | Inspect::Ndl { operands, .. } => (operands.source.name(), &operands.how),
+        _ => return Ok(()),
+    };
+    if how.quiet {
+        return Ok(());
+    }
+    logging::start(&Destination::Warnings { source }).map(drop)
 }
 
 fn list_all(format: Format, operands: &Operands) -> Result<Outcome<bool>> {
@@ -242,6 +257,7 @@ fn check_all(sources: &[Location], data: bool, form: check::Form, how: &Reading)
 /// Writes the bytes of files; whether all went well.
 fn copy(source: Source<'_>, paths: &[OsString]) -> Outcome<bool> {
     let tree = reading::open_tree(source)?;
+    reading::warn(source, tree.warning());
     let mut output = reading::output()?;
     let mut is_whole = true;
     for path in paths {
@@ -263,6 +279,8 @@ fn copy(source: Source<'_>, paths: &[OsString]) -> Outcome<bool> {
 /// Writes the Ndarray Data Language document of one object.
 fn describe(source: Source<'_>, path: Option<&OsStr>, options: Options) -> Outcome<bool> {
     let filesystem = reading::open(source, false)?;
+    let fault = filesystem.fault_of_root();
+    reading::warn(source, fault.map(|error| error.to_string()));
     let mut output = BufWriter::new(reading::output()?);
     let mut failed = None;
     let path = path.map_or(&b"/"[..], OsStr::as_bytes);

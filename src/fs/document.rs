@@ -46,6 +46,7 @@ impl Filesystem {
         let mut written = Ok(true);
         while let Ok(true) = written {
             written = document.write_part(&mut place, PIECE, &mut piece, damaged);
+            self.mount.report_lacks(&file);
             put(&piece)?;
             piece.clear();
         }

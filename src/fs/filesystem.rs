@@ -130,7 +130,7 @@ impl Filesystem {
     }
 
     /// Why only a part of the file can be shown.
-    pub(super) fn fault_of_root(&self) -> Option<Error> {
+    pub(crate) fn fault_of_root(&self) -> Option<Error> {
         self.mount.fault_of_root()
     }
 
@@ -214,7 +214,7 @@ impl Filesystem {
             Some(document) => document,
             None => self.document_of(&file, (ino, &inode), cancel)?,
         };
-        let caching = if document.file.is_growing() || document.view.is_of_the_moment() {
+        let caching = if document.file.is_growing() || document.view.is_uncached() {
             Caching::Never
         } else if file.is_settled() {
             Caching::Lasting

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use nix::errno::Errno;
 
-use crate::harness::{LONG, Mount, SOON, eventually, h5fs, run, script};
+use crate::harness::{Finished, LONG, Mount, SOON, eventually, h5fs, run, script};
 
 /// The directory of the files that `missing.py` writes.
 fn made() -> (tempfile::TempDir, PathBuf) {
@@ -119,4 +119,41 @@ fn a_missing_source_is_an_error_with_strict() {
     eventually(SOON, "the source is read", || {
         fs::read(mount.at("fixed[4:8]")).is_ok_and(|read| read == part)
     });
+}
+
+/// The commands that read a file warn of what is missing, once, as a mount's log does.
+#[test]
+fn commands_warn_of_what_is_missing() {
+    let (_directory, source) = made();
+    let said = |command: &str, words: &[&str]| {
+        let mut command = h5fs([command]);
+        run(command.arg(&source).args(words), LONG)
+    };
+    let missing = |finished: &Finished| {
+        let name = format!("h5fs: {}: warning: ", source.display());
+        let lines = finished
+            .stderr
+            .lines()
+            .filter_map(|line| line.strip_prefix(&name));
+        let words = lines.filter(|line| line.starts_with("gone.h5:data: missing"));
+        words.count()
+    };
+    for (command, words) in [("cat", &["fixed"][..]), ("ndl", &["--values=100"])] {
+        let warned = said(command, words);
+        assert!(
+            warned.status.success() && missing(&warned) == 1,
+            "{warned:?}"
+        );
+        let quiet = said(command, &[words, &["-q"]].concat());
+        assert_eq!((quiet.status.success(), &quiet.stderr[..]), (true, ""));
+        assert_eq!(quiet.stdout, warned.stdout);
+    }
+    let listed = said("ls", &["no_file"]);
+    assert!(
+        listed
+            .stderr
+            .contains("warning: /no_file: link to gone.h5:/data: no such file")
+    );
+    let refused = said("cat", &["--strict", "fixed"]);
+    assert_eq!((refused.status.code(), refused.stdout.len()), (Some(1), 0));
 }

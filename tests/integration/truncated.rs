@@ -136,6 +136,19 @@ fn a_file_that_is_cut_off_says_so() {
 
 /// In the foreground the log goes to standard error, and says it once.
 #[test]
+fn commands_warn_of_a_file_that_is_cut_off() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let cut = directory.path().join("cut.h5");
+    let content = fs::read(fixture("tiny.latest.h5")).expect("fixture");
+    fs::write(&cut, &content[..content.len() - 1]).expect("write");
+    for words in [&["ls"][..], &["cat", "contiguous"], &["ndl"]] {
+        let said = run(h5fs(&words[..1]).arg(&cut).args(&words[1..]), LONG);
+        let times = said.stderr.matches("the file is cut off").count();
+        assert_eq!(times, 1, "{said:?}");
+    }
+}
+
+#[test]
 fn a_file_that_is_cut_off_says_so_in_the_foreground() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let cut = directory.path().join("cut.h5");

@@ -159,6 +159,8 @@ mod tests {
             jobs: None,
             sandbox: true,
             force: false,
+            strict: false,
+            quiet: false,
             remote: RemoteFlags::default(),
         }
     }

@@ -87,9 +87,13 @@ impl Arguments {
             remote: how.remote.given.clone(),
             paths: Vec::new(),
         };
-        if how.force {
-            arguments.flag("--force");
-        }
+        let flags = [
+            (how.force, "--force"),
+            (how.strict, "--strict"),
+            (how.quiet, "--quiet"),
+        ];
+        let given = flags.into_iter().filter(|flag| flag.0);
+        given.for_each(|(_, flag)| arguments.flag(flag));
         arguments
     }
 

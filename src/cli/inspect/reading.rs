@@ -4,11 +4,14 @@
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::cli::args::Reading;
 use crate::cli::mount::remote_source::RemoteSource;
+use crate::cli::words::complaint::{complain, of_text};
+use crate::cli::words::printable::printable;
 use crate::cli::{cage, options};
 use crate::error::{Error, Result};
 use crate::fs::{self, Archive, Filesystem, Served, Unread};
@@ -104,9 +107,21 @@ pub(in crate::cli) fn open_tree(source: Source<'_>) -> Result<Served> {
     Ok(Served::Archive(Box::new(archive)))
 }
 
+/// Says, unless that is not wanted, why only a part of the source can be shown.
+pub(in crate::cli) fn warn(source: Source<'_>, warning: Option<String>) {
+    if let Some(text) = warning.filter(|_| !source.how.quiet) {
+        let name = source.file.name();
+        complain(&of_text(
+            name.as_os_str().as_bytes(),
+            &format!("warning: {}", printable(&text)),
+        ));
+    }
+}
+
 fn read_options(how: &Reading, verify: bool) -> fs::Options {
     fs::Options {
         force: how.force,
+        strict: how.strict,
         cache_size: options::default_cache_size(),
         threads: options::default_threads(),
         verify,

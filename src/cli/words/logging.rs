@@ -29,6 +29,8 @@ use crate::memory::lock::lock;
 pub(crate) enum Destination {
     /// Standard error.
     Terminal,
+    /// Standard error, for what a command is to warn of; each line says which source it is about.
+    Warnings { source: PathBuf },
     /// The end of this file; each line says which mount it is about.
     File { path: PathBuf, mount: PathBuf },
     /// The socket of the system's log; each line says which mount it is about.
@@ -86,12 +88,22 @@ impl Early {
 pub(crate) fn start(destination: &Destination) -> Result<Early> {
     // fuser warns of each mount that somebody else took away first, which is the ordinary way to
     // end one.
-    let levels = Env::new().filter_or("H5FS_LOG", "warn,fuser::mnt=off,fuser::session=error");
-    let mut builder = Builder::from_env(levels);
+    let usual = match destination {
+        Destination::Warnings { .. } => "off,h5fs::lacks=warn",
+        _ => "warn,fuser::mnt=off,fuser::session=error",
+    };
+    let mut builder = Builder::from_env(Env::new().filter_or("H5FS_LOG", usual));
     builder.write_style(WriteStyle::Never);
     match destination {
         Destination::Terminal => {
             builder.target(Target::Stderr).format(format_plain);
+        }
+        Destination::Warnings { source } => {
+            let source = source.clone();
+            builder.target(Target::Stderr).format(move |out, record| {
+                let text = text_about(&source, name(record.level()), record);
+                writeln!(out, "h5fs: {text}")
+            });
         }
         Destination::File { path, mount } => {
             let mount = mount.clone();
@@ -174,12 +186,12 @@ fn format_dated(
     writeln!(out, "{time} h5fs[{process}]: {text}")
 }
 
-/// The text of a line that says which mount it is about: the mount point, a word unless there is
+/// The text of a line that says which mount or source it is about: its path, a word unless there is
 /// none, and what is said of them.
-fn text_about(mount: &Path, word: &str, record: &Record<'_>) -> String {
-    let (mount, text) = (mount.display().to_string(), record.args().to_string());
-    let about = format!("{mount}: ");
-    // Some lines name the mount themselves.
+fn text_about(about: &Path, word: &str, record: &Record<'_>) -> String {
+    let (about, text) = (about.display().to_string(), record.args().to_string());
+    let about = format!("{about}: ");
+    // Some lines name it themselves.
     let text = text.strip_prefix(&about).unwrap_or(&text);
     let word = if word.is_empty() {
         String::new()

@@ -39,6 +39,9 @@ use crate::source::remote::connection::Connection;
 /// states are not in memory together.
 const OLD_STATE: Duration = Duration::from_millis(250);
 
+/// The part of the log that tells of what is missing, of which commands warn, too.
+const LACKS: &str = "h5fs::lacks";
+
 /// Makes the kernel ask anew for these inodes. Requests wait for it, so it must wait for none.
 pub(in crate::fs) type Outdate = Box<dyn Fn(&[u64]) + Send + Sync>;
 
@@ -530,7 +533,9 @@ impl Mount {
     /// Tells of other files that were found to be missing.
     pub(in crate::fs) fn report_lacks(&self, file: &FileState) {
         for lack in file.neighbours.states().news_of_lacks() {
-            self.report(&lack.object, &lack.reason);
+            let (object, reason) = (&lack.object, &lack.reason);
+            self.errors.add(object, reason);
+            log::warn!(target: LACKS, "{}: {reason}", self.errors.name(object));
         }
     }
 
