@@ -31,8 +31,9 @@ pub(crate) trait View: Send + Sync {
         0
     }
 
-    /// Whether it tells of the mount as it was when it was opened: the next open has another text.
-    fn is_of_the_moment(&self) -> bool {
+    /// Whether the kernel is to keep nothing of it: the next open has another text, or it can only be
+    /// read from front to back.
+    fn is_uncached(&self) -> bool {
         false
     }
 

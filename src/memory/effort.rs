@@ -156,6 +156,11 @@ impl Effort {
         self.set(limits::REQUEST_METADATA);
     }
 
+    /// Lifts the bound until it is renewed: other bounds hold for the work.
+    pub(crate) fn lift(&self) {
+        self.set(UNBOUNDED);
+    }
+
     /// Whether nothing is left.
     pub fn is_spent(&self) -> bool {
         self.left() == 0
@@ -249,6 +254,8 @@ mod tests {
             effort.renew();
             effort.spend(ALL).expect("all of it once more");
             assert!(effort.is_spent());
+            effort.lift();
+            effort.spend(2 * ALL).expect("no bound");
         }
         assert!(!effort.is_spent());
         effort.spend(ALL + 1).expect("no bound again");

@@ -58,7 +58,7 @@ fn noviews_leaves_the_data_alone() {
 #[test]
 fn every_file_is_as_long_as_stat_says() {
     for name in [
-        "chunk-indices.latest.h5",
+        "filters.latest.h5",
         "text-values.latest.h5",
         "virtual.latest.h5",
     ] {

@@ -4,12 +4,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::{Error, Result, if_lasting};
+use crate::fs::errno::is_fault;
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::mount::Mount;
 use crate::fs::names::namespace::LinkEntry;
 use crate::fs::names::symlink;
 use crate::fs::nodes::indexed::{self, Found, Show};
-use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::nodes::node::{Described, FsNode, Target};
 use crate::fs::nodes::object;
 use crate::fs::nodes::selection;
 use crate::fs::stat::{Entry, Kind};
@@ -126,6 +127,16 @@ impl FsNode for ViewFile {
             path: viewed_path(target, &node, found.as_ref().map(|(_, found)| found))?,
             verify: &|node| object::verify(target.mount, target.file, node),
             site: Some(&PageSite::new(target.mount, target.file, &node, met)),
+        })
+    }
+
+    /// Why it cannot be opened, as its size does not say.
+    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
+        let fault = self.open(target).err();
+        Some(Described {
+            node: None,
+            fault: fault.filter(is_fault),
+            facts: Ok(Vec::new()),
         })
     }
 }

@@ -85,9 +85,7 @@ impl AsdfJson {
             let Some(level) = place.open.last_mut() else {
                 return Ok(false);
             };
-            let position = level.links.position();
-            let written = self.write_entry(level, depth, out);
-            match written.inspect_err(|_| level.go_back(position))? {
+            match self.write_entry(level, depth, out)? {
                 Some(opened) => place.open.extend(opened),
                 None => {
                     place.open.pop();
@@ -186,14 +184,6 @@ impl AsdfJson {
     }
 }
 
-impl Level {
-    /// Makes the entry at `position` the next one again.
-    fn go_back(&mut self, position: u64) {
-        // It was there before: no stream of a tree in memory fails.
-        let _found = self.links.seek(position);
-    }
-}
-
 impl ResumableText for AsdfJson {
     type Progress = Progress;
 
@@ -210,8 +200,7 @@ impl ResumableText for AsdfJson {
                 return Err(Error::limit("text as JSON", limits::ASDF_JSON));
             }
             let before = out.len();
-            let written = self.write_part(place, out);
-            let is_more = written.inspect_err(|_| out.truncate(before))?;
+            let is_more = self.write_part(place, out)?;
             place.written = place.written.saturating_add(to_u64(out.len() - before));
             if !is_more || out.len() >= enough {
                 return Ok(is_more);

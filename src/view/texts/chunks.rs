@@ -45,56 +45,28 @@ impl ResumableText for ChunkLines {
             // No chunk is stored.
             return Ok(false);
         };
-        let mut written = 0;
-        let (ended, is_full) = write_lines(chunked, place, out, |out| {
-            written += 1;
-            out.len() >= enough
-        });
-        match ended {
-            Ok(()) => Ok(is_full),
-            Err(error) if written == 0 => Err(error),
-            Err(_) => {
-                // A walk that fails leaves its place: once more, up to where it failed.
-                let mut passed = 0;
-                let mut again = Vec::new();
-                let (ended, _) = write_lines(chunked, place, &mut again, |_| {
-                    passed += 1;
-                    passed == written
-                });
-                ended.map(|()| true)
-            }
-        }
+        let mut line = String::new();
+        let mut is_full = false;
+        let effort = Effort::default();
+        chunked
+            .index
+            .walk_from(place, &effort, &mut |chunk_place, chunk| {
+                line.clear();
+                write_line(chunked, chunk_place, chunk, &mut line);
+                out.extend_from_slice(line.as_bytes());
+                is_full = out.len() >= enough;
+                if is_full {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })?;
+        Ok(is_full)
     }
 
     fn progress_bytes(&self, place: &IndexCursor) -> u64 {
         memory::piece(size_of_val(&*place.0))
     }
-}
-
-/// Appends the lines from `place` on, until `is_enough` says so after one; says whether it did.
-fn write_lines(
-    chunked: &Chunked,
-    place: &mut IndexCursor,
-    out: &mut Vec<u8>,
-    mut is_enough: impl FnMut(&[u8]) -> bool,
-) -> (Result<()>, bool) {
-    let mut line = String::new();
-    let mut is_full = false;
-    let effort = Effort::default();
-    let walked = chunked
-        .index
-        .walk_from(place, &effort, &mut |chunk_place, chunk| {
-            line.clear();
-            write_line(chunked, chunk_place, chunk, &mut line);
-            out.extend_from_slice(line.as_bytes());
-            is_full = is_enough(out);
-            if is_full {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        });
-    (walked, is_full)
 }
 
 fn write_line(chunked: &Chunked, place: &[u64], chunk: StoredChunk, line: &mut String) {

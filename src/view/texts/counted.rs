@@ -1,8 +1,7 @@
 //! A text of units (elements, rows, lines), each of which can be written by its number.
 //!
-//! Where that takes no longer than about a second, its bytes are counted once: several threads
-//! write all units, and keep how many bytes they were and, every some kilobytes, where a unit
-//! begins. A read then begins at the last such mark before its offset.
+//! Its bytes are counted once: several threads write all units, and keep how many bytes they were
+//! and, every some kilobytes, where a unit begins. A read then begins at the last such mark before its offset.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +11,7 @@ use std::thread;
 use std::time::Instant;
 
 use crate::array::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
@@ -109,20 +108,21 @@ const MARKS: usize = (limits::COUNTED_BYTES / STRETCH as u64) as usize;
 const SHARE: u64 = 8192;
 
 impl Count {
-    /// Counts the text of `units`, whose metadata `effort` pays for; `None` where that takes too
-    /// long.
+    /// Counts the text of `units`, whose metadata `effort` pays for; `None` where it is too long.
     ///
     /// # Errors
-    /// Fails if a unit cannot be written.
+    /// `Io` where that takes too long; fails if a unit cannot be written.
     pub(crate) fn of(units: &dyn Units, engine: &Engine, effort: &Effort) -> Result<Option<Self>> {
         Self::since(Instant::now(), units, engine, effort)
     }
 
-    /// Counts a text that can only be written from front to back, whose metadata `effort` pays for;
-    /// `None` where that takes too long. `begin_heavy` is called once it is known not to be short.
+    /// Counts a text that can only be written from front to back, for the request that `effort` is
+    /// granted to; `None` where it is too long. `begin_heavy` is called once it is known not to be
+    /// short.
     ///
     /// # Errors
-    /// Fails if a part of the text cannot be written, or with the error of `begin_heavy`.
+    /// `Io` where that takes too long; fails if a part of the text cannot be written, or with the
+    /// error of `begin_heavy`.
     pub(crate) fn of_parts<T: ResumableText>(
         text: &T,
         effort: &Effort,
@@ -131,8 +131,9 @@ impl Count {
         let (started, mut place) = (Instant::now(), text.begin());
         let (mut bytes, mut part) = (0, Vec::new());
         let mut is_short = true;
+        // One part may be about very many objects.
+        effort.lift();
         loop {
-            effort.renew();
             effort.cancel().go_on()?;
             part.clear();
             let is_more = text.write_on(&mut place, STRETCH, &mut part)?;
@@ -141,9 +142,10 @@ impl Count {
                 let places = Places::FirstAlone;
                 return Ok(Some(Count { bytes, places }));
             }
-            if bytes > limits::COUNTED_BYTES || started.elapsed() > limits::COUNTED_TIME {
+            if bytes > limits::COUNTED_BYTES {
                 return Ok(None);
             }
+            refuse_long(started)?;
             if std::mem::take(&mut is_short) {
                 begin_heavy()?;
             }
@@ -228,6 +230,17 @@ impl Count {
     }
 }
 
+/// Refuses a count that has taken too long: another one may be quicker, as much of the file is then
+/// in memory.
+fn refuse_long(started: Instant) -> Result<()> {
+    if started.elapsed() <= limits::COUNTED_TIME {
+        return Ok(());
+    }
+    let most = limits::COUNTED_TIME.as_secs();
+    let what = format!("length of the text: more than {most} seconds to count it");
+    Err(Error::caused(Cause::Failed, what))
+}
+
 /// A count that is under way.
 struct Counting<'a> {
     units: &'a dyn Units,
@@ -298,10 +311,10 @@ impl Counting<'_> {
             stretches.push((next, bytes));
             at = next;
             let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-            let is_long = before.saturating_add(bytes) > limits::COUNTED_BYTES;
-            if is_long || self.started.elapsed() > limits::COUNTED_TIME {
+            if before.saturating_add(bytes) > limits::COUNTED_BYTES {
                 self.is_over.store(true, Ordering::Relaxed);
             }
+            refuse_long(self.started)?;
         }
         Ok(stretches)
     }
@@ -370,6 +383,10 @@ impl<U: Units> ResumableText for UnitText<U> {
 
     fn near(&self, offset: u64) -> Option<(u64, u64)> {
         self.count.near(offset)
+    }
+
+    fn has_places(&self) -> bool {
+        true
     }
 
     fn write_on(&self, place: &mut u64, enough: usize, out: &mut Vec<u8>) -> Result<bool> {

@@ -22,6 +22,11 @@ pub(crate) trait ResumableText: Send + Sync {
     /// The place before the first part.
     fn begin(&self) -> Self::Progress;
 
+    /// Whether it can be gone on with from places that are not those of the last read.
+    fn has_places(&self) -> bool {
+        false
+    }
+
     /// A known place at or before byte `offset`, and the byte that it is at.
     fn near(&self, _offset: u64) -> Option<(Self::Progress, u64)> {
         None
@@ -148,7 +153,7 @@ impl<P> State<P> {
         match text.write_on(place, enough, &mut self.piece) {
             Ok(is_more) => {
                 self.is_whole = !is_more;
-                if self.is_whole && self.end() != length {
+                if self.end() > length || self.is_whole && self.end() < length {
                     *self = State::default();
                     let what = "text: has changed since it was counted";
                     return Err(Error::corrupt(what, None));
@@ -159,6 +164,15 @@ impl<P> State<P> {
                 *self = State::default();
                 Err(error)
             }
+        }
+    }
+
+    /// Keeps what a read at `offset`, which was broken off, needs once more.
+    fn keep_for(&mut self, offset: u64) {
+        if offset < self.start {
+            *self = State::default();
+        } else if offset <= self.end() {
+            self.release_before(offset);
         }
     }
 
@@ -176,6 +190,10 @@ impl<P> State<P> {
 impl<T: ResumableText> View for Streamed<T> {
     fn length(&self) -> u64 {
         self.length
+    }
+
+    fn is_uncached(&self) -> bool {
+        !self.text.has_places()
     }
 
     fn own_bytes(&self) -> u64 {
@@ -234,7 +252,7 @@ impl<T: ResumableText> View for Streamed<T> {
                 Ok(()) => {}
                 // Fewer bytes would be the end of the file.
                 Err(error) => {
-                    state.release_before(offset);
+                    state.keep_for(offset);
                     return Err(error);
                 }
             }
@@ -247,6 +265,7 @@ impl<T: ResumableText> View for Streamed<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::cancel::Canceller;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     /// Numbers of seven digits and a line break each, and how they end.
@@ -257,6 +276,8 @@ mod tests {
         written: AtomicU32,
         /// The number that cannot be written, the first so many times.
         failing: (u32, AtomicU32),
+        /// The number at which the reader is told to end.
+        cancelling: Option<(u32, Canceller)>,
     }
 
     impl ResumableText for Numbers {
@@ -276,6 +297,9 @@ mod tests {
                     return Err(Error::NotFound);
                 }
                 assert_ne!(*place, u32::MAX - 1, "on purpose");
+                if let Some((_, asked)) = self.cancelling.as_ref().filter(|(at, _)| at == place) {
+                    asked.cancel();
+                }
                 out.extend_from_slice(format!("{place:07}\n").as_bytes());
                 self.written.fetch_add(1, Ordering::Relaxed);
                 *place += 1;
@@ -295,6 +319,7 @@ mod tests {
             begun: AtomicU32::new(0),
             written: AtomicU32::new(0),
             failing: (0, AtomicU32::new(0)),
+            cancelling: None,
         };
         Streamed::new(text, 8 * u64::from(count))
     }
@@ -367,6 +392,25 @@ mod tests {
         assert!(text.read_at(16, 100).is_err());
         assert_eq!(&text.read_at(16, 100).unwrap()[..], b"0000002\n0000003\n");
         assert_eq!(begun(&text), 3);
+    }
+
+    /// A read that is told to end between two pieces, and asked for again.
+    #[test]
+    fn what_is_broken_off_is_read_as_it_is() {
+        // Taken from the last piece first, and passed over on the way.
+        for (offset, length) in [(12, 600_000), (600_000, 9)] {
+            let mut text = numbers(100_000, Ok(()));
+            let asked = Canceller::default();
+            let token = asked.token();
+            text.text.cancelling = Some((20_000, asked));
+            text.read_at(3, 9).unwrap();
+            let broken_off = text.read_for(offset, length, &token);
+            assert!(broken_off.is_err_and(|error| error.is_unwanted()));
+            let again = text.read_at(offset, 9).unwrap();
+            let whole = format!("{:07}\n{:07}\n", offset / 8, offset / 8 + 1);
+            let from = usize::try_from(offset % 8).unwrap();
+            assert_eq!(again[..], whole.as_bytes()[from..from + 9], "{offset}");
+        }
     }
 
     #[test]

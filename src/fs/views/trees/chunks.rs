@@ -15,7 +15,10 @@ pub(super) const TREE: ViewTree = ViewTree {
             Ok(chunks.map(|_| Size::Counted))
         },
         open: |subject| {
-            subject.document(ChunkLines::new(subject.array()?)?.ok_or(Error::NotFound)?)
+            subject.document(
+                ChunkLines::new(subject.array()?)?.ok_or(Error::NotFound)?,
+                "",
+            )
         },
         ..OF_NOTHING
     }],

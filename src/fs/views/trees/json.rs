@@ -55,7 +55,7 @@ fn open_value(subject: &Subject<'_>) -> Result<Box<dyn View>> {
     let json = AsdfJson::new(Arc::clone(&subject.file.container), subject.node.id);
     let render = || json.whole().map(Text::new);
     match subject.file.kept_text(subject.node.id, b".json", render) {
-        Err(Error::Limit { .. } | Error::Effort { .. }) => subject.document(json),
+        Err(Error::Limit { .. } | Error::Effort { .. }) => subject.document(json, ""),
         text => shown(Some(text?)),
     }
 }

@@ -45,7 +45,7 @@ fn open(subject: &Subject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
         engine: Arc::clone(&subject.file.engine),
         paths: subject.paths(),
     };
-    subject.document(Description {
+    let description = Description {
         source,
         node: subject.node.id,
         path: subject.path.clone(),
@@ -53,5 +53,6 @@ fn open(subject: &Subject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
             syntax,
             ..Options::default()
         },
-    })
+    };
+    subject.document(description, " (`h5fs ndl` writes one of any length)")
 }

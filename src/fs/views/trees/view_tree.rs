@@ -397,18 +397,23 @@ impl<'a> Subject<'a> {
         Arc::new(move |node: NodeId| file.index().known_path(node))
     }
 
-    /// A text that is written from front to back. Of a file that grows it is written at the open, if
+    /// A text that is written from front to back; `advice` says what to read if it is too long. Of a
+    /// file that grows it is written at the open, if
     /// that is soon done, so that all of it is of one state.
     ///
     /// # Errors
     /// Fails if a part of it cannot be written, or if it is too long to be counted.
-    pub(super) fn document(&self, text: impl ResumableText + 'static) -> Result<Box<dyn View>> {
+    pub(super) fn document(
+        &self,
+        text: impl ResumableText + 'static,
+        advice: &'static str,
+    ) -> Result<Box<dyn View>> {
         if self.file.is_growing()
             && let Some(whole) = whole(&text)?
         {
             return Ok(Box::new(Text::new(whole)));
         }
-        let count = self.count(|| counts::count_parts(&text, &self.file.effort))?;
+        let count = self.count(advice, || counts::count_parts(&text, &self.file.effort))?;
         Ok(Box::new(Streamed::new(text, count.bytes())))
     }
 
@@ -418,28 +423,25 @@ impl<'a> Subject<'a> {
     /// Fails as [`document`](Self::document) does.
     pub(in crate::fs) fn counted(&self, units: impl Units + 'static) -> Result<Box<dyn View>> {
         let (engine, effort) = (&self.file.engine, &self.file.effort);
-        let count = self.count(|| counts::count_units(&units, engine, effort))?;
+        let advice = if self.node.array().is_some() {
+            " (a selector behind the name reads a part, as [0:1000])"
+        } else {
+            ""
+        };
+        let count = self.count(advice, || counts::count_units(&units, engine, effort))?;
         Ok(Box::new(Counted::of(units, count)))
     }
 
     /// The count of the object's text.
-    fn count(&self, count: impl FnOnce() -> counts::Counted) -> Result<Arc<Count>> {
+    fn count(&self, advice: &str, count: impl FnOnce() -> counts::Counted) -> Result<Arc<Count>> {
         let text = CountedText {
             form: self.form,
             node: self.node.id,
             selected: self.selected.into(),
         };
-        let too_long = || Error::limit(self.advice(), limits::COUNTED_BYTES);
+        let what = format!("length of the text{advice}");
+        let too_long = || Error::limit(what, limits::COUNTED_BYTES);
         self.file.count(text, count)?.ok_or_else(too_long)
-    }
-
-    /// What to read instead of a text that is too long.
-    fn advice(&self) -> &'static str {
-        if self.node.array().is_some() {
-            "length of the text, of which a selector such as [0:1000] behind the name reads a part,"
-        } else {
-            "length of the text, which `h5fs ndl` prints whatever its length,"
-        }
     }
 }
 
