@@ -36,6 +36,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::memory::buffer::{Buffer, BufferPool};
 use crate::wire::{Count, Extent, to_usize};
 
 /// Bytes with a length, readable from any thread at any offset; immutable, unless they grow.
@@ -142,6 +143,23 @@ pub fn read_shared_block(
     let mut block: Arc<[u8]> = std::iter::repeat_n(0, to_usize(length)?).collect();
     source.read_at(at, Arc::make_mut(&mut block))?;
     Ok(block)
+}
+
+/// As [`read_block`], into memory of `pool`.
+///
+/// # Errors
+/// Fails as `read_block` does; `Io` (`ENOMEM`) where there is no memory for it.
+pub fn read_buffer(
+    source: &dyn Source,
+    at: u64,
+    length: u64,
+    pool: &BufferPool,
+    what: &str,
+) -> Result<Buffer> {
+    check_range(source, at, length, what)?;
+    let mut bytes = pool.rounded_buffer(to_usize(length)?)?;
+    source.read_at(at, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// `length` bytes at `at`, which are inside the source.

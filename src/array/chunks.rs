@@ -18,7 +18,7 @@ use crate::memory::lock::lock;
 use crate::model::Array;
 use crate::model::storage::{Chunked, Help, IsWanted, Pieces, StoredChunk, StoredExtent, still};
 use crate::source::growing::settled;
-use crate::source::{SharedSource, check_range};
+use crate::source::{SharedSource, check_range, read_buffer};
 use crate::wire::Count;
 
 /// One array that is stored in chunks.
@@ -339,7 +339,7 @@ impl Chunks {
         let StoredChunk { offset, length, .. } = stored;
         let bytes = self.grid.chunk_bytes() as usize;
         let source = &*chunked.source;
-        let read = || help.pool.read(source, offset, length, "stored chunk");
+        let read = || read_buffer(source, offset, length, help.pool, "stored chunk");
         settled(source, || {
             let block = read()?;
             // Not every codec would notice that a writer was in the middle of replacing it.

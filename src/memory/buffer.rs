@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex};
 use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::source::{Source, check_range};
-use crate::wire::{Count, to_u64, to_usize};
+use crate::wire::{Count, to_u64};
 
 /// Bytes of a buffer from which on it begins with a page.
 const LONG: usize = 64 << 10;
@@ -60,16 +59,13 @@ impl BufferPool {
         buffer
     }
 
-    /// The `length` bytes of `source` at `at`, which are the structure `what`.
+    /// A buffer of `length` bytes, in memory that fits buffers of about that length.
     ///
     /// # Errors
-    /// `Corrupt` where they are not inside the source, `Io` as they cannot be read.
-    pub fn read(&self, source: &dyn Source, at: u64, length: u64, what: &str) -> Result<Buffer> {
-        check_range(source, at, length, what)?;
-        let length = to_usize(length)?;
+    /// Fails as [`buffer`](Self::buffer) does.
+    pub(crate) fn rounded_buffer(&self, length: usize) -> Result<Buffer> {
         let mut bytes = self.buffer(rounded(length))?;
         bytes.truncate(length);
-        source.read_at(at, &mut bytes)?;
         Ok(bytes)
     }
 
@@ -215,6 +211,7 @@ impl fmt::Debug for Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::to_usize;
 
     #[test]
     fn a_long_one_begins_with_a_page() {

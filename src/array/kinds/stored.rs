@@ -22,7 +22,7 @@ use crate::memory::cancel::{CancelToken, Canceller};
 use crate::model::Array;
 use crate::model::array::Storage;
 use crate::model::storage::Pieces;
-use crate::source::Urgency;
+use crate::source::{Urgency, read_buffer};
 use crate::wire::Extent;
 
 /// The bytes of one array.
@@ -232,7 +232,7 @@ impl Stored {
             ChunkContent::Decoded(chunk) => Ok(Bytes::shared(chunk, offset as usize..end as usize)),
             ChunkContent::Raw(source, base) => {
                 let (pool, length) = (&self.decoder().pool, end - offset);
-                let bytes = pool.read(&*source, base + offset, length, "stored chunk")?;
+                let bytes = read_buffer(&*source, base + offset, length, pool, "stored chunk")?;
                 Ok(bytes.into())
             }
             ChunkContent::Absent => Ok(self.fill.bytes(offset, end).into()),

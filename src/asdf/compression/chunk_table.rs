@@ -13,6 +13,7 @@ use crate::memory::lock::lock;
 use crate::memory::marks::Marks;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::storage::{Help, Pieces, StoredExtent};
+use crate::source::read_buffer;
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// Chunks of one ASDF block whose positions are kept; the others are found from the nearest one
@@ -204,7 +205,7 @@ impl ChunkTable {
         let context = &mut Context::new(pool);
         let source = &*self.encoded.source;
         let (at, length) = (chunk.stored.start(), chunk.stored.length());
-        let stored = pool.read(source, at, length, "chunk")?;
+        let stored = read_buffer(source, at, length, pool, "chunk")?;
         let length = Length::Exactly(to_usize(chunk.content.length())?);
         match self.codec {
             ChunkCodec::Lz4 => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::model::storage::StoredExtent;
-use crate::source::SharedSource;
+use crate::source::{SharedSource, read_buffer};
 use crate::wire::{Count, Extent};
 
 /// A compressed block and where it is.
@@ -55,7 +55,7 @@ impl Encoded {
     /// The stored bytes, all of them.
     pub(super) fn read(&self, pool: &BufferPool) -> Result<Buffer> {
         let (at, length) = (self.stored.start(), self.stored.length());
-        pool.read(&*self.source, at, length, "block")
+        read_buffer(&*self.source, at, length, pool, "block")
     }
 
     /// The same error, with the place of the stored bytes where it has none.

@@ -69,8 +69,9 @@ impl FreePlace {
             mount.kind == KIND && device.is_none_or(|own| own == mount.device)
         };
         let table = table()?;
-        let mount = table.iter().find(is_here).filter(is_own);
-        let mount = mount.ok_or_else(is_taken)?;
+        let taken_away = || Error::Usage("the mount was taken away at once".to_owned());
+        let here = table.iter().find(is_here).ok_or_else(taken_away)?;
+        let mount = Some(here).filter(is_own).ok_or_else(is_taken)?;
         // Covered already, it is known by the number alone.
         let seen = root_at(&self.point).ok().map(|root| root.id);
         Ok(OwnMount {

@@ -24,6 +24,9 @@ fn made() -> &'static Path {
     })
 }
 
+/// The codecs whose streams do not say how long what they hold is.
+const CUT_OFF: &[&str] = &["zfp", "snappy"];
+
 fn is_eio<T>(read: std::io::Result<T>) -> bool {
     read.err().and_then(|error| error.raw_os_error()) == Some(nix::errno::Errno::EIO as i32)
 }
@@ -46,9 +49,11 @@ fn chunks_that_hold_more_than_they_say() {
         for name in &names {
             scope.spawn(move || {
                 // What zfp and Snappy cannot say of their length is cut off, not served whole.
-                let read = fs::read(name);
-                let served = read.as_ref().map_or(0, Vec::len);
-                assert!(is_eio(read) || served == 4096, "{}", name.display());
+                let says_length = !CUT_OFF.iter().any(|codec| name.ends_with(codec));
+                match fs::read(name) {
+                    Ok(served) => assert!(!says_length && served.len() == 4096, "{}", name.display()),
+                    read => assert!(says_length && is_eio(read), "{}", name.display()),
+                }
             });
         }
     });
