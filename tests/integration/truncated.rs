@@ -159,7 +159,9 @@ fn a_file_that_is_cut_off_says_so_in_the_foreground() {
     command.arg(&cut).arg(&mount.path);
     command.stderr(std::process::Stdio::piped());
     let child = command.spawn().expect("start");
-    eventually(MOUNT_LIMIT, "it is served", || mount.at("contiguous").is_file());
+    eventually(MOUNT_LIMIT, "it is served", || {
+        mount.at("contiguous").is_file()
+    });
     mount.unmount_when_free();
     let said = child.wait_with_output().expect("end").stderr;
     let said = String::from_utf8(said).expect("text");
