@@ -62,7 +62,7 @@ pub(in crate::fs) struct Mount {
     origin: Mutex<Arc<Origin>>,
     /// `None` once the source has changed and cannot be opened again.
     file: Mutex<Option<Arc<FileState>>>,
-    /// That is so.
+    /// Why that is so, and since when.
     gone: Mutex<Option<Gone>>,
     /// Counts the states of the source.
     generation: AtomicU32,

@@ -116,6 +116,43 @@ impl Count {
         Self::since(Instant::now(), units, engine, effort)
     }
 
+    /// The same, with a count that was begun at `started`.
+    fn since(
+        started: Instant,
+        units: &dyn Units,
+        engine: &Engine,
+        effort: &Effort,
+    ) -> Result<Option<Self>> {
+        if let Some(even) = units.even() {
+            return Self::even(units, even).map(Some);
+        }
+        if units.values() > limits::COUNTED_VALUES {
+            return Ok(None);
+        }
+        let shares = units.count().div_ceil(SHARE);
+        let helpers = engine.helpers(usize::try_from(shares.saturating_sub(1)).unwrap_or(0));
+        let counting = Counting {
+            units,
+            effort,
+            shares,
+            next: AtomicU64::new(0),
+            started,
+            bytes: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+            found: Mutex::default(),
+        };
+        thread::scope(|scope| {
+            for _ in 0..helpers.count() {
+                let thread = thread::Builder::new().name("h5fs-count".to_owned());
+                if thread.spawn_scoped(scope, || counting.work()).is_err() {
+                    break;
+                }
+            }
+            counting.work();
+        });
+        counting.result()
+    }
+
     /// Counts a text that can only be written from front to back, for the request that `effort` is
     /// granted to; `None` where it is too long. `begin_heavy` is called once it is known not to be
     /// short.
@@ -155,43 +192,6 @@ impl Count {
     /// Bytes of the text.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
-    }
-
-    /// The same, with a count that was begun at `started`.
-    fn since(
-        started: Instant,
-        units: &dyn Units,
-        engine: &Engine,
-        effort: &Effort,
-    ) -> Result<Option<Self>> {
-        if let Some(even) = units.even() {
-            return Self::even(units, even).map(Some);
-        }
-        if units.values() > limits::COUNTED_VALUES {
-            return Ok(None);
-        }
-        let shares = units.count().div_ceil(SHARE);
-        let helpers = engine.helpers(usize::try_from(shares.saturating_sub(1)).unwrap_or(0));
-        let counting = Counting {
-            units,
-            effort,
-            shares,
-            next: AtomicU64::new(0),
-            started,
-            bytes: AtomicU64::new(0),
-            is_over: AtomicBool::new(false),
-            found: Mutex::default(),
-        };
-        thread::scope(|scope| {
-            for _ in 0..helpers.count() {
-                let thread = thread::Builder::new().name("h5fs-count".to_owned());
-                if thread.spawn_scoped(scope, || counting.work()).is_err() {
-                    break;
-                }
-            }
-            counting.work();
-        });
-        counting.result()
     }
 
     fn even(units: &dyn Units, even: Even) -> Result<Self> {

@@ -133,20 +133,20 @@ impl State {
 /// # Errors
 /// `Corrupt` for more names than a page of a server has.
 fn behind(before: Option<Reply>, mut reply: Reply) -> Result<Reply> {
-    if let Reply::Listed { entries, .. } = &mut reply
-        && let Some(Reply::Listed {
-            entries: mut all, ..
-        }) = before
+    let Reply::Listed { entries, .. } = &mut reply else {
+        return Ok(reply);
+    };
+    if let Some(Reply::Listed {
+        entries: mut all, ..
+    }) = before
     {
         all.append(entries);
-        let bytes = usize::together(all.iter().map(ListedName::bytes));
-        if all.len() > limits::LISTING_NAMES || bytes > limits::LISTING_BYTES {
-            return Err(Error::corrupt(
-                "reply of the fetcher: too long a page",
-                None,
-            ));
-        }
         *entries = all;
+    }
+    let bytes = usize::together(entries.iter().map(ListedName::bytes));
+    if entries.len() > limits::LISTING_NAMES || bytes > limits::LISTING_BYTES {
+        let what = "reply of the fetcher: too long a page";
+        return Err(Error::corrupt(what, None));
     }
     Ok(reply)
 }
