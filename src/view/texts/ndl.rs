@@ -132,7 +132,7 @@ impl Document<'_> {
         Ok(true)
     }
 
-    /// Takes a step. One that fails is there again afterwards.
+    /// Takes a step.
     fn take(&mut self, step: Step, top: NodeId) -> Result<()> {
         match step {
             Step::Begin => return self.take_first(top),
@@ -168,7 +168,6 @@ impl Document<'_> {
                 }
             }
             Step::End => self.lines.end(),
-            Step::Failed(error) => return self.fail(error),
         }
         Ok(())
     }

@@ -43,12 +43,6 @@ impl Document<'_> {
         self.progress.steps.push(step);
     }
 
-    /// Notes that there is no more.
-    pub(super) fn fail<T>(&mut self, error: Error) -> Result<T> {
-        self.then(Step::Failed(error.clone()));
-        Err(error)
-    }
-
     /// The value that was found of a part or a member; after an error, which a comment tells,
     /// nothing.
     pub(super) fn told<T: Default>(&mut self, name: &[u8], found: Result<T>) -> T {

@@ -26,7 +26,7 @@ impl Document<'_> {
                 self.one_array(node, array);
             }
             NodeKind::CommittedDatatype(_) | NodeKind::Scalar(_) => {
-                return self.fail(Error::NotFound);
+                return Err(Error::NotFound);
             }
         }
         Ok(())
@@ -103,9 +103,7 @@ impl Document<'_> {
         while !self.is_full() {
             match links.next() {
                 Ok(Some(link)) => {
-                    if let Err(error) = self.member(link, &mut found) {
-                        return self.fail(error);
-                    }
+                    self.member(link, &mut found)?;
                     continue;
                 }
                 Ok(None) => {}

@@ -126,7 +126,7 @@ impl Document<'_> {
             }
             if self.needs_too_much() {
                 let most = to_u64(limits::NDL_NAMES);
-                return self.fail(Error::limit("names of a document's coordinates", most));
+                return Err(Error::limit("names of a document's coordinates", most));
             }
         } else {
             self.then(Step::Arrays(section));

@@ -62,8 +62,6 @@ pub(super) enum Step {
     Elsewhere,
     /// Ends the document.
     End,
-    /// There is no more, for a reason that stays.
-    Failed(Error),
 }
 
 /// Attributes of a node that are to be written and, as further ones, the scalars of a group.
