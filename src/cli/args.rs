@@ -189,6 +189,14 @@ pub(crate) enum Inspect {
         #[arg(long)]
         json: bool,
     },
+    /// Print the figures of mounts for Prometheus
+    ///
+    /// One text for all mounts, or for those at the given places; `h5fs_up` is 0 if a mount does
+    /// not answer or has lost its source.
+    Metrics {
+        /// Where they are mounted; all mounts of this machine without it
+        mountpoints: Vec<PathBuf>,
+    },
 }
 
 /// How a listing is shown.

@@ -209,7 +209,7 @@ pub(super) fn inspected(inspect: &Inspect) -> Option<(&Location, &RemoteSettings
             [file] => (file, how, true),
             _ => return None,
         },
-        Inspect::Status { .. } | Inspect::List { .. } => return None,
+        Inspect::Status { .. } | Inspect::List { .. } | Inspect::Metrics { .. } => return None,
     };
     let is_prefix = source.url().is_some_and(Url::is_prefix);
     (!is_of_files || !is_prefix).then_some((source, &how.remote.settings))

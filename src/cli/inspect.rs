@@ -53,6 +53,10 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
             (mountpoint.clone(), mounted::status(mountpoint, *json))
         }
         Inspect::List { json } => (MountTable::PATH.into(), mounted::list(*json)),
+        Inspect::Metrics { mountpoints } => (
+            MountTable::PATH.into(),
+            mounted::metrics(mountpoints).map(|()| true),
+        ),
         Inspect::Ls { format, operands } => (operands.source.name(), list_all(*format, operands)?),
         Inspect::Cat { operands } => (operands.source.name(), copy_all(operands)?),
         Inspect::Ndl {

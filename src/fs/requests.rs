@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::fs::options::Options;
 use crate::fs::stat::{DirEntry, Entry};
 use crate::fs::state::handle::{Handle, Opened};
+use crate::fs::state::traffic::Traffic;
 
 /// An inode number.
 pub type Ino = u64;
@@ -43,6 +44,9 @@ pub enum Detail {
 pub trait Requests: Send + Sync {
     /// How it is shown.
     fn options(&self) -> &Options;
+
+    /// Where the requests are counted that the kernel makes.
+    fn traffic(&self) -> &Traffic;
 
     /// Bytes of the filesystem, and how many of them are free.
     fn capacity(&self) -> (u64, u64);

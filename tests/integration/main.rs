@@ -32,6 +32,7 @@ mod lines;
 mod listing;
 mod long;
 mod messages;
+mod metrics;
 mod missing;
 mod neighbours;
 #[allow(dead_code, reason = "the fetcher's own tests need more of it")]

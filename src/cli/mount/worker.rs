@@ -33,7 +33,7 @@ use crate::cli::options::{self, Settings};
 use crate::cli::words::logging::{self, Destination, Early};
 use crate::error::{Error, Result};
 use crate::fs::fuse::{self, FindGone, MountOptions, Mounted};
-use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Served, Unread};
+use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Resident, Served, Unread};
 use crate::limits;
 use crate::source::directory::Directory;
 use crate::source::local::beneath::Beneath;
@@ -310,6 +310,7 @@ fn filesystem_options(mount: &Mount, guard: MountGuard) -> Options {
         verify: settings.verify,
         force: settings.force,
         strict: settings.strict,
+        resident: Resident::open(),
     }
 }
 

@@ -22,11 +22,16 @@ use crate::fs::requests::{Detail, Ino, Requests, TakeWithAttributes, Whence};
 use crate::fs::stat::Entry;
 use crate::fs::state::handle::{Caching, Handle, Opened};
 use crate::fs::state::inode::ROOT;
+use crate::fs::state::traffic::Traffic;
 use crate::view::View;
 
 impl Requests for Archive {
     fn options(&self) -> &Options {
         &self.options
+    }
+
+    fn traffic(&self) -> &Traffic {
+        &self.traffic
     }
 
     fn capacity(&self) -> (u64, u64) {
