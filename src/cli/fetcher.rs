@@ -46,6 +46,7 @@ use std::time::Duration;
 
 use crate::cli::args::{Inspect, Task};
 use crate::cli::cage::{self, NetworkReach};
+use crate::cli::mount::rotation;
 use crate::cli::options::RemoteSettings;
 use crate::cli::words::logging::{self, Destination};
 use crate::cli::words::secrets;
@@ -78,6 +79,7 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
     else {
         return Err(Error::Usage("a URL is needed".to_owned()));
     };
+    rotation::ignore();
     if let Some(destination) = destination(task) {
         logging::start(&destination)?;
     }
@@ -215,9 +217,11 @@ pub(super) fn inspected(inspect: &Inspect) -> Option<(&Location, &RemoteSettings
     (!is_of_files || !is_prefix).then_some((source, &how.remote.settings))
 }
 
-/// Where log lines go; a command without a mount tells of its failures itself.
+/// Where log lines go; a command without a mount tells of its failures itself. Those for a file go
+/// to the supervisor, which has that open.
 fn destination(task: &Task) -> Option<Destination> {
     match task {
+        Task::Mount(mount) if mount.settings.log_file.is_some() => Some(Destination::Terminal),
         Task::Mount(mount) => Some(Destination::of(mount)),
         _ => std::env::var_os("H5FS_LOG").map(|_| Destination::Terminal),
     }

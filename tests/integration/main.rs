@@ -30,6 +30,7 @@ mod inspect;
 mod layering;
 mod lines;
 mod listing;
+mod logs;
 mod long;
 mod messages;
 mod metrics;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
+use crate::cli::args::Mount;
 use crate::cli::inspect::reading::{self, Outcome};
 use crate::cli::words::printable::printable_bytes;
 use crate::error::{Error, Result};
@@ -188,6 +189,20 @@ pub(in crate::cli) fn metrics(points: &[PathBuf]) -> Outcome<()> {
         .map(|(mount, asked)| figures(&mount, asked.state()));
     let figures: Vec<_> = figures.collect();
     reading::output()?.write_all(metrics::text(&figures).as_bytes())?;
+    Ok(())
+}
+
+/// Does nothing to the mount that is there, which is read-only and stays as it is.
+///
+/// # Errors
+/// `Usage` if it is to be written, or there is none.
+pub(in crate::cli) fn remount(mount: &Mount) -> Result<()> {
+    let point = &mount.mountpoint;
+    mount_at(point, mounts()?)?;
+    if mount.settings.asks_to_write {
+        let text = format!("{}: -o remount,rw: the mount is read-only", point.display());
+        return Err(Error::Usage(text));
+    }
     Ok(())
 }
 

@@ -29,7 +29,9 @@ use crate::cli::mount::mounts::{self, FreePlace};
 use crate::cli::mount::opener;
 use crate::cli::mount::remote_source::{self, RemoteSource};
 use crate::cli::mount::report::Report;
+use crate::cli::mount::rotation;
 use crate::cli::options::{self, Settings};
+use crate::cli::words::log_file::LogFile;
 use crate::cli::words::logging::{self, Destination, Early};
 use crate::error::{Error, Result};
 use crate::fs::fuse::{self, FindGone, MountOptions, Mounted};
@@ -47,13 +49,14 @@ pub(in crate::cli) fn run(mount: &Mount) -> Result<ExitCode> {
     // While relative paths still lead on.
     let point = std::path::absolute(&mount.mountpoint);
     let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
-    let early = logging::start(&Destination::of(mount))?;
+    rotation::ignore();
+    let log = logging::start(&Destination::of(mount))?;
     let (find_gone, answers) = askers::ask();
-    match start(mount, &early, find_gone) {
+    match start(mount, &log.early, find_gone) {
         Ok(mounted) => {
             // Without a supervisor there is nobody to tell, as the leash will say.
             let _ = Report::Ready.send(&mut io::stdout());
-            watch_leash(point, launcher, answers);
+            watch_leash(point, launcher, answers, log.file);
             let ended = mounted.wait();
             if let Err(error) = &ended {
                 log::error!("{}: {error}", mount.mountpoint.display());
@@ -358,10 +361,15 @@ fn is_on_leash() -> bool {
     poll(&mut end, PollTimeout::ZERO) == Ok(0)
 }
 
-fn watch_leash(point: PathBuf, launcher: Launcher, answers: Sender<Vec<u32>>) {
+fn watch_leash(
+    point: PathBuf,
+    launcher: Launcher,
+    answers: Sender<Vec<u32>>,
+    log: Option<LogFile>,
+) {
     thread::spawn(move || {
         // This returns when the supervisor ends.
-        askers::take_answers(&answers);
+        askers::take_answers(&answers, log.as_ref());
         launcher.tell(&Report::Ready);
         let point = point.display();
         log::warn!(
