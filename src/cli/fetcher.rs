@@ -50,7 +50,7 @@ use crate::cli::mount::rotation;
 use crate::cli::options::RemoteSettings;
 use crate::cli::words::logging::{self, Destination};
 use crate::cli::words::secrets;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, words_of};
 use crate::fs::External;
 use crate::source::location::{Location, Url};
 use address::Address;
@@ -111,7 +111,10 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
                 .as_deref()
                 .unwrap_or(Path::new(""))
                 .display();
-            let unusable = |error| format!("{directory}: nothing is cached on disk: {error}");
+            let unusable = |error| {
+                let reason = words_of(&error);
+                format!("{directory}: nothing is cached on disk: {reason}")
+            };
             let (cache, warning) = match cache {
                 Ok(cache) => (cache, None),
                 Err(error) => (None, Some(unusable(error))),
@@ -261,6 +264,13 @@ fn exchange(
         Some(user) if is_signed => Files::named(profile::named(settings), user)?,
         _ => Files::default(),
     };
+    let is_named = settings.credentials.is_some() || settings.profile.is_some();
+    if is_signed
+        && is_named
+        && let Some(reason) = profile::missing(settings, |path| files.open(path))
+    {
+        return Err(Error::Usage(reason));
+    }
     let signer = is_signed.then(|| Signer::new(settings, Arc::clone(&client), &region, files));
     Ok(Exchange {
         client,

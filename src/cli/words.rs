@@ -9,5 +9,8 @@ pub(in crate::cli) mod logging;
 pub(in crate::cli) mod manual;
 pub(in crate::cli) mod printable;
 pub(in crate::cli) mod progress;
+pub(in crate::cli) mod refusal;
+pub(in crate::cli) mod schemes;
 pub(in crate::cli) mod secrets;
 pub(in crate::cli) mod style;
+pub(in crate::cli) mod synonyms;

@@ -473,6 +473,20 @@ impl Requests for Filesystem {
         found
     }
 
+    fn why_absent(&self, parent: Ino, name: &[u8]) -> Option<String> {
+        let why = self.ask(parent, &CancelToken::default(), |node, target| {
+            node.why_absent(target, name)
+        });
+        why.ok().flatten()
+    }
+
+    fn why_nowhere(&self, link: Ino) -> Option<String> {
+        let why = self.ask(link, &CancelToken::default(), |node, target| {
+            node.why_nowhere(target)
+        });
+        why.ok().flatten()
+    }
+
     fn lacks_for_good(&self, parent: Ino) -> bool {
         let lacks = self.ask(parent, &CancelToken::default(), |node, target| {
             Ok(target.file.is_settled() && node.lacks_for_good(target))

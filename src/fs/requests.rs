@@ -66,6 +66,17 @@ pub trait Requests: Send + Sync {
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; fails if the group's index is damaged.
     fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<Entry>;
 
+    /// Why the directory `parent` has no entry `name`, where there is more to say of it: a selector
+    /// that picks nothing, a data file that cannot be opened.
+    fn why_absent(&self, _parent: Ino, _name: &[u8]) -> Option<String> {
+        None
+    }
+
+    /// Why a symbolic link leads nowhere, if it does and that is known.
+    fn why_nowhere(&self, _link: Ino) -> Option<String> {
+        None
+    }
+
     /// Whether a name that this directory lacks is not there as long as the source is unchanged.
     fn lacks_for_good(&self, _parent: Ino) -> bool {
         false

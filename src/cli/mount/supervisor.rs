@@ -44,7 +44,7 @@ use crate::cli::mount::rotation;
 use crate::cli::words::complaint::complain;
 use crate::cli::words::lines::each_line;
 use crate::cli::words::logging::{self, Destination};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, words_of};
 
 /// How long a worker may take to end once its mount is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -208,8 +208,8 @@ impl Supervisor {
         let point = directory(&point_name).map_err(of_point)?;
         let lock = mounts::lock(&point);
         let place = FreePlace::at(&point).map_err(of_point)?;
+        let log = logging::start(&Destination::of(mount)).map_err(|error| of_log(mount, &error))?;
         let of_source = |error: Error| failure(&mount.source.name(), &error);
-        let log = logging::start(&Destination::of(mount)).map_err(of_source)?;
         let asked = rotation::asked().map_err(of_source)?;
         let (sender, events) = channel();
         watch_signals(launcher, &sender).map_err(of_source)?;
@@ -509,14 +509,35 @@ impl Supervisor {
     }
 }
 
+/// Why the log cannot be written.
+fn of_log(mount: &Mount, error: &Error) -> Report {
+    let source = mount.source.name();
+    let file = mount.settings.log_file.as_deref().unwrap_or(&source);
+    Report::failure(file, &error.to_string())
+}
+
 /// The directory's absolute path without links.
 fn directory(path: &Path) -> Result<PathBuf> {
     let io = |error: &io::Error| Error::io(error, path.display().to_string());
-    let point = path.canonicalize().map_err(|error| io(&error))?;
+    let point = path.canonicalize().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => missing(path),
+        _ => io(&error),
+    })?;
     if !point.metadata().map_err(|error| io(&error))?.is_dir() {
         return Err(io(&nix::errno::Errno::ENOTDIR.into()));
     }
     Ok(point)
+}
+
+/// What is said of a mount point that is not there.
+fn missing(point: &Path) -> Error {
+    let parent = point.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let has_parent = parent.is_none_or(Path::is_dir);
+    let option = if has_parent { "" } else { " -p" };
+    let point = point.display();
+    Error::Usage(format!(
+        "{point}: no such directory; `mkdir{option} {point}` makes it"
+    ))
 }
 
 /// For the launcher: ends a mount that failed, as far as its supervisor has not done so already. A
@@ -678,6 +699,6 @@ fn describe(status: io::Result<ExitStatus>) -> String {
             (Some(code), _) => format!("the worker ended with status {code}"),
             (None, number) => format!("the worker was ended by {}", signal(number.unwrap_or(0))),
         },
-        Err(error) => format!("the worker is lost: {error}"),
+        Err(error) => format!("the worker is lost: {}", words_of(&error)),
     }
 }

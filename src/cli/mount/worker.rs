@@ -33,7 +33,8 @@ use crate::cli::mount::rotation;
 use crate::cli::options::{self, Settings};
 use crate::cli::words::log_file::LogFile;
 use crate::cli::words::logging::{self, Destination, Early};
-use crate::error::{Error, Result};
+use crate::cli::words::printable::printable;
+use crate::error::{Error, Result, words_of};
 use crate::fs::fuse::{self, FindGone, MountOptions, Mounted};
 use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Resident, Served, Unread};
 use crate::limits;
@@ -126,6 +127,7 @@ fn start(
         return Err(Report::failure(&mount.mountpoint, reason));
     }
     check_fuse().map_err(of_point)?;
+    check_labels(&mount.settings.kernel).map_err(of_point)?;
     // From here on no directory of the user's is held.
     let _ = std::env::set_current_dir("/");
     let foreign = source.path().and_then(foreign_filesystems);
@@ -158,7 +160,8 @@ fn start(
     reasons.extend(served.warning());
     let name = mount.source.name();
     let reasons = reasons.iter().map(|reason| Report::warning(&name, reason));
-    let early = early.take().into_iter().map(Report::Warning);
+    let early = early.take().into_iter();
+    let early = early.map(|line| Report::Warning(with_given_name(&line, &path, &name)));
     let mut warnings: Vec<_> = early.chain(reasons).collect();
     // The log says the last one, too.
     warnings.dedup();
@@ -272,7 +275,10 @@ fn open_many_files() {
 /// cannot be opened any more.
 fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
     let found = ForeignFilesystems::of(source);
-    let unknown = |error| log::warn!("other FUSE filesystems are not told from disks: {error}");
+    let unknown = |error| {
+        let reason = words_of(&error);
+        log::warn!("other FUSE filesystems are not told from disks: {reason}");
+    };
     found.map_err(unknown).ok().map(Arc::new)
 }
 
@@ -284,6 +290,15 @@ fn opened(mount: &Mount, source: &Path, error: &Error) -> Report {
         &mount.source.name(),
         text.strip_prefix(&absolute).unwrap_or(&text),
     )
+}
+
+/// A line of the log, with the source's name as the user wrote it.
+fn with_given_name(line: &str, source: &Path, name: &Path) -> String {
+    let logged = printable(&format!("warning: {}: ", source.display()));
+    match line.strip_prefix(&logged) {
+        Some(text) => printable(&format!("warning: {}: ", name.display())) + text,
+        None => line.to_owned(),
+    }
 }
 
 fn failure(file: &Path, error: &Error) -> Report {
@@ -351,6 +366,22 @@ fn check_fuse() -> Result<()> {
         mounts::find_fusermount()?;
     }
     Ok(())
+}
+
+/// Checks that the kernel has the labels that `context=` and its like set.
+fn check_labels(options: &[String]) -> Result<()> {
+    const FILESYSTEMS: &str = "/proc/filesystems";
+    let Some(option) = options.first() else {
+        return Ok(());
+    };
+    let name = option.split('=').next().unwrap_or_default();
+    let known = std::fs::read_to_string(FILESYSTEMS);
+    match known {
+        Ok(known) if !known.contains("selinuxfs") => Err(Error::Usage(format!(
+            "-o {name}=: this kernel has no SELinux, whose labels it sets"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Whether there is a supervisor.
