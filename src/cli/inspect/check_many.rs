@@ -46,7 +46,11 @@ pub(in crate::cli) fn check(
     }
     report.progress.clear();
     let sum = report.sum;
-    let last = if json { sum.object(data) } else { sum.line(data) };
+    let last = if json {
+        sum.object(data)
+    } else {
+        sum.line(data)
+    };
     writeln!(report.output, "{last}")?;
     report.output.flush()?;
     Ok(sum.verdict())

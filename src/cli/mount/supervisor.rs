@@ -531,7 +531,9 @@ fn directory(path: &Path) -> Result<PathBuf> {
 
 /// What is said of a mount point that is not there.
 fn missing(point: &Path) -> Error {
-    let parent = point.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = point
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     let has_parent = parent.is_none_or(Path::is_dir);
     let option = if has_parent { "" } else { " -p" };
     let point = point.display();

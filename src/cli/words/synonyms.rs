@@ -89,7 +89,9 @@ mod tests {
         for word in ["info", "dump", "ls-files"] {
             assert!(is_word(Path::new(word)), "{word}");
         }
-        for name in ["a.h5", "./info", "/info", "sub/info", "info/", "..", "", "-o"] {
+        for name in [
+            "a.h5", "./info", "/info", "sub/info", "info/", "..", "", "-o",
+        ] {
             assert!(!is_word(Path::new(name)), "{name}");
         }
     }

@@ -214,7 +214,8 @@ impl<'a> Way<'a> {
         let bracket = name.iter().position(|&byte| byte == b'[')?;
         let before = path.len() - name.len() + bracket;
         let mut way = Way::from_root(self.tree).ok()?;
-        way.go(path.get(..before).filter(|_| bracket > 0)?, true).err()?;
+        way.go(path.get(..before).filter(|_| bracket > 0)?, true)
+            .err()?;
         way.absent.as_ref().and_then(|absent| way.why(absent))
     }
 }
@@ -222,7 +223,9 @@ impl<'a> Way<'a> {
 /// Whether two paths are the same but for slashes at their ends.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let names = |path: &[u8]| {
-        let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
+        let names = path
+            .split(|&byte| byte == b'/')
+            .filter(|name| !name.is_empty());
         names.map(<[u8]>::to_vec).collect::<Vec<_>>()
     };
     names(one) == names(other)

@@ -105,7 +105,9 @@ fn finding(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'sta
     }
     let name = name(target, link)?;
     let others = &target.mount.others;
-    let unshown = link.other_file().map(|file| others.unshown(target.file, file));
+    let unshown = link
+        .other_file()
+        .map(|file| others.unshown(target.file, file));
     Ok(match unshown.flatten() {
         Some(Unshown::Missing) => Some(Finding::Missing(format!("{name}: no such file"))),
         Some(Unshown::Refused(error)) => Some(Finding::Part(name, error)),
@@ -143,5 +145,9 @@ fn name(target: &Target<'_>, link: &LinkTarget) -> Result<String> {
         _ => target.directory().path_there(link)?,
     };
     let file = link.other_file().map(|file| format!("{}:", quoted(file)));
-    Ok(format!("link to {}{}", file.unwrap_or_default(), quoted(&path)))
+    Ok(format!(
+        "link to {}{}",
+        file.unwrap_or_default(),
+        quoted(&path)
+    ))
 }
