@@ -356,9 +356,11 @@ impl Mount {
 
     /// Whether the source is served, in the words of the status.
     pub(in crate::fs) fn state_text(&self) -> String {
-        let gone = lock(&self.gone);
-        gone.as_ref()
-            .map_or_else(|| "serving".to_owned(), Gone::text)
+        if let Some(gone) = lock(&self.gone).as_ref() {
+            return gone.text();
+        }
+        let unanswered = self.store().and_then(|store| store.unanswered_since());
+        unanswered.map_or_else(|| "serving".to_owned(), gone::unanswered_text)
     }
 
     /// What stands in the place of a source that is gone, for a request about the inode `ino` that

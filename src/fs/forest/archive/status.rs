@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use crate::error::Result;
 use crate::fs::forest::archive::{Archive, Told};
-use crate::fs::forest::gone::stale_text;
+use crate::fs::forest::gone::{stale_text, unanswered_text};
 use crate::fs::metrics::{self, Figures};
 use crate::fs::nodes::status;
 use crate::fs::stat::{Entry, Kind, Stat};
@@ -53,7 +53,8 @@ impl Archive {
         match self.root.refuse_removed() {
             Ok(()) => {
                 *gone = None;
-                "serving".to_owned()
+                let unanswered = self.root.unanswered_since();
+                unanswered.map_or_else(|| "serving".to_owned(), unanswered_text)
             }
             Err(why) => stale_text(&why, *gone.get_or_insert_with(SystemTime::now)),
         }
