@@ -284,7 +284,13 @@ fn scripts_and_units_have_no_faults() {
         assert_eq!(run(&mut check, SOON).success().text(), "");
     }
     if is_there("systemd-analyze") {
-        for name in ["srv-runs.mount", "srv-runs.automount", "h5fs@.service"] {
+        for name in [
+            "srv-runs.mount",
+            "srv-runs.automount",
+            "h5fs@.service",
+            "h5fs-metrics.service",
+            "h5fs-metrics.timer",
+        ] {
             let unit = in_repository("packaging/systemd").join(name);
             let told = said(
                 "systemd-analyze",
