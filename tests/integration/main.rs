@@ -33,6 +33,7 @@ mod listing;
 mod long;
 mod messages;
 mod missing;
+mod mistakes;
 mod neighbours;
 #[allow(dead_code, reason = "the fetcher's own tests need more of it")]
 #[path = "../objects/mod.rs"]
@@ -43,6 +44,7 @@ mod pictures;
 mod policy;
 mod prefix;
 mod random;
+mod reasons;
 mod references;
 mod remote;
 mod selectors;
@@ -50,6 +52,7 @@ mod serving;
 mod several;
 mod signals;
 mod soak;
+mod statuses;
 mod strings;
 mod supervision;
 mod swmr;
