@@ -84,6 +84,14 @@ Examples:
   h5fs ls -lR run.h5            See what is in it, without a mount
   h5fs check --data run.h5      See whether every byte of it can be read";
 
+const CHECK_STATUSES: &str = "\
+Exit status, the highest that applies to any source:
+  0  all is there and can be read
+  1  something cannot be read, or is missing
+  2  the command line is wrong
+  3  a source cannot be opened: there is none, it is neither an HDF5 nor an ASDF file, permission is
+     denied; or it cannot be read to its end: it has changed meanwhile";
+
 /// The text below the options in the long help and in the manual.
 fn notes() -> String {
     format!(
@@ -157,9 +165,10 @@ pub(crate) enum Inspect {
     ///
     /// Walks the whole file: groups, links, attributes, and the index of every dataset's chunks. A
     /// line for each thing that cannot be read, and for each other file, or object in it, that a
-    /// virtual dataset or a link needs and that is missing, then a summary. The exit status is 1 if
-    /// there is any such thing. A soft link that dangles is none. Of several files, or of all data
-    /// files in a directory, each line begins with the name of the file.
+    /// virtual dataset or a link needs and that is missing, then the sum. A soft link that dangles is
+    /// no such thing. Of several files, or of all data files in a directory, each line begins with
+    /// the name of the file, and the sum counts those that cannot be opened.
+    #[command(after_help = CHECK_STATUSES)]
     Check {
         /// Read every stored byte of every dataset, too
         #[arg(long)]

@@ -72,51 +72,58 @@ impl Sources<'_, '_> {
 /// Fails if the link itself cannot be read.
 pub(in crate::fs) fn examine_link(target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {
     let link = target.directory().find(&target.inode.name)?.target;
-    if link.other_file().is_some()
-        && let Some(finding) = finding(target, &link)?
-    {
-        find(finding);
+    if link.other_file().is_none() {
+        return Ok(());
+    }
+    match nowhere(target, &link) {
+        Ok(Some(finding)) => find(finding),
+        Ok(None) => {}
+        Err(error) => find(Finding::Part(name(target, &link)?, error)),
     }
     Ok(())
 }
 
-/// Why a link leads nowhere, in words.
+/// Why a link leads nowhere, in words; nothing of one that leads to what cannot be read, or round in
+/// a circle.
 ///
 /// # Errors
 /// Fails if the link itself cannot be read.
 pub(in crate::fs) fn why_nowhere(target: &Target<'_>) -> Result<Option<String>> {
     let link = target.directory().find(&target.inode.name)?.target;
-    Ok(finding(target, &link)?.map(|finding| match finding {
-        Finding::Missing(text) => text,
-        Finding::Part(part, error) => format!("{part}: {error}"),
-        Finding::Attribute(name, error) => format!("{}: {error}", quoted(name)),
-    }))
+    Ok(match (&link, nowhere(target, &link)) {
+        (LinkTarget::UserDefined(class), _) => Some(format!(
+            "user-defined link of class {class}: only its maker can follow it"
+        )),
+        (_, Ok(Some(Finding::Missing(text)))) => Some(text),
+        (_, Ok(Some(Finding::Part(name, error)))) => Some(format!("{name}: {error}")),
+        _ => None,
+    })
 }
 
-/// Why a link leads nowhere.
-fn finding(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'static>>> {
-    match link {
-        LinkTarget::Hard(_) => return Ok(None),
-        LinkTarget::UserDefined(class) => {
-            let text = format!("user-defined link of class {class}: only its maker can follow it");
-            return Ok(Some(Finding::Missing(text)));
-        }
-        _ => {}
+/// Why a link leads nowhere: what is missing, or which file may not be opened.
+///
+/// # Errors
+/// Fails if what it leads to cannot be read.
+fn nowhere(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'static>>> {
+    if matches!(link, LinkTarget::Hard(_) | LinkTarget::UserDefined(_)) {
+        return Ok(None);
     }
-    let name = name(target, link)?;
     let others = &target.mount.others;
     let unshown = link
         .other_file()
-        .map(|file| others.unshown(target.file, file));
-    Ok(match unshown.flatten() {
-        Some(Unshown::Missing) => Some(Finding::Missing(format!("{name}: no such file"))),
-        Some(Unshown::Refused(error)) => Some(Finding::Part(name, error)),
-        None => match follow_to(target.mount, target.file, target.inode.node, link) {
-            Ok(Some(_)) => None,
-            Ok(None) => Some(Finding::Missing(format!("{name}: no such object"))),
-            Err(error) => Some(Finding::Part(name, error)),
+        .and_then(|file| others.unshown(target.file, file));
+    let missing = match unshown {
+        Some(Unshown::Missing) => "no such file",
+        Some(Unshown::Refused(error)) => {
+            return Ok(Some(Finding::Part(name(target, link)?, error)));
+        }
+        None => match follow_to(target.mount, target.file, target.inode.node, link)? {
+            Some(_) => return Ok(None),
+            None => "no such object",
         },
-    })
+    };
+    let text = format!("{}: {missing}", name(target, link)?);
+    Ok(Some(Finding::Missing(text)))
 }
 
 /// Takes down, once, why a link into another file leads nowhere.
