@@ -98,18 +98,8 @@ const OTHERS: [Other; 24] = [
         "a JPEG picture",
         "a viewer of pictures shows it",
     ),
-    other(
-        0,
-        b"II*\0",
-        "a TIFF picture",
-        "tifffile and GDAL read it",
-    ),
-    other(
-        0,
-        b"MM\0*",
-        "a TIFF picture",
-        "tifffile and GDAL read it",
-    ),
+    other(0, b"II*\0", "a TIFF picture", "tifffile and GDAL read it"),
+    other(0, b"MM\0*", "a TIFF picture", "tifffile and GDAL read it"),
     other(0, b"%PDF-", "a PDF document", "a viewer of PDF shows it"),
 ];
 

@@ -152,7 +152,10 @@ fn files_of_other_formats_are_named() {
     let mut program = Command::new(python());
     run(program.args(["-c", write]).current_dir(top), SOON).success();
     let begins: [(&str, &[u8]); 11] = [
-        ("a.h5", b"\n<!DOCTYPE html>\n<html><body>404</body></html>\n"),
+        (
+            "a.h5",
+            b"\n<!DOCTYPE html>\n<html><body>404</body></html>\n",
+        ),
         (
             "lfs.h5",
             b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2\nsize 12345\n",
@@ -160,7 +163,10 @@ fn files_of_other_formats_are_named() {
         ("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR"),
         ("a.tif", b"II*\0\x08\0\0\0"),
         ("a.json", b"{\n  \"a\": 1\n}\n"),
-        ("error.nc", b"<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code></Error>"),
+        (
+            "error.nc",
+            b"<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code></Error>",
+        ),
         ("a.nc", b"CDF\x01\0\0\0\0\0\0\0\x0a"),
         ("a.mat", b"MATLAB 5.0 MAT-file, Platform: GLNXA64"),
         ("a.fits", b"SIMPLE  =                    T"),

@@ -26,16 +26,28 @@ fn place() -> (tempfile::TempDir, PathBuf) {
 fn words_of_other_programs_are_answered() {
     let (_kept, top) = place();
     for (words, wanted) in [
-        (&["mount", "a.h5", "mnt"][..], "mount: type `h5fs SOURCE MOUNTPOINT` to mount"),
+        (
+            &["mount", "a.h5", "mnt"][..],
+            "mount: type `h5fs SOURCE MOUNTPOINT` to mount",
+        ),
         (&["mount"], "mount: type `h5fs SOURCE MOUNTPOINT` to mount"),
-        (&["umount", "mnt"], "umount: type `fusermount3 -u MOUNTPOINT` to unmount"),
-        (&["unmount"], "unmount: type `fusermount3 -u MOUNTPOINT` to unmount"),
+        (
+            &["umount", "mnt"],
+            "umount: type `fusermount3 -u MOUNTPOINT` to unmount",
+        ),
+        (
+            &["unmount"],
+            "unmount: type `fusermount3 -u MOUNTPOINT` to unmount",
+        ),
         (&["help", "nonsense"], "nonsense: no such command or file"),
         (&["info"], "info: no such command or file"),
         (&["info", "a.h5", "more"], "info: no such command or file"),
     ] {
         let told = tell(words, &top);
-        assert!(told.one_line().starts_with(&format!("h5fs: {wanted}")), "{told:?}");
+        assert!(
+            told.one_line().starts_with(&format!("h5fs: {wanted}")),
+            "{told:?}"
+        );
         assert_eq!(told.status.code(), Some(2), "{words:?}");
     }
     let said = |words: &[&str]| tell(words, &top).success().text();
@@ -68,7 +80,10 @@ fn the_option_that_was_meant_is_told() {
         (&["check", "--dat", "a.h5"], "'--data'"),
     ] {
         let told = tell(words, &top);
-        assert!(told.one_line().contains(&format!("did you mean {wanted}?")), "{told:?}");
+        assert!(
+            told.one_line().contains(&format!("did you mean {wanted}?")),
+            "{told:?}"
+        );
         assert_eq!(told.status.code(), Some(2));
     }
 }
@@ -76,7 +91,13 @@ fn the_option_that_was_meant_is_told() {
 #[test]
 fn other_schemes_are_no_files() {
     let (_kept, top) = place();
-    for source in ["gs://b/k", "ftp://joe:sesame@h/a.h5", "http:/x", "s3:b/k", "file:///a.h5"] {
+    for source in [
+        "gs://b/k",
+        "ftp://joe:sesame@h/a.h5",
+        "http:/x",
+        "s3:b/k",
+        "file:///a.h5",
+    ] {
         for words in [&["ls", source][..], &["check", source], &[source, "."]] {
             let told = tell(words, &top);
             let line = told.one_line();
@@ -98,7 +119,10 @@ fn what_is_no_file_is_called_so() {
     for source in ["fifo", "socket", "/dev/null"] {
         for words in [&["ls", source][..], &["check", source], &[source, "."]] {
             let told = tell(words, &top);
-            assert_eq!(told.one_line(), format!("h5fs: {source}: not a regular file"));
+            assert_eq!(
+                told.one_line(),
+                format!("h5fs: {source}: not a regular file")
+            );
         }
     }
 }
@@ -143,10 +167,17 @@ fn a_file_that_is_cut_off_is_told_once() {
         let told = run(command.current_dir(&top), MOUNT_LIMIT).success();
         let line = told.stderr.trim_end();
         let wanted = format!("h5fs: warning: {source}: the file is cut off");
-        assert!(line.starts_with(&wanted) && !line.contains('\n'), "{told:?}");
+        assert!(
+            line.starts_with(&wanted) && !line.contains('\n'),
+            "{told:?}"
+        );
     }
     let several = tell(&["ls", "cut.h5", "a.h5"], &top);
-    assert_eq!(several.stderr.matches("the file is cut off").count(), 1, "{several:?}");
+    assert_eq!(
+        several.stderr.matches("the file is cut off").count(),
+        1,
+        "{several:?}"
+    );
 }
 
 /// Files of credentials that are missing, and profiles that none of them has.
@@ -166,8 +197,14 @@ fn credentials_that_are_missing_are_named() {
     let server = Server::start();
     let endpoint = server.url("");
     for (options, wanted) in [
-        (&["--credentials", "/nope"][..], "/nope: No such file or directory"),
-        (&["--credentials", "keys", "--profile", "none"], "no profile `none` in keys"),
+        (
+            &["--credentials", "/nope"][..],
+            "/nope: No such file or directory",
+        ),
+        (
+            &["--credentials", "keys", "--profile", "none"],
+            "no profile `none` in keys",
+        ),
         (&["--profile", "none"], &profile),
     ] {
         for words in [&["ls", "s3://data/a.h5"][..], &["s3://data/a.h5", "mnt"]] {
@@ -175,7 +212,11 @@ fn credentials_that_are_missing_are_named() {
             command.args(options).args(["--endpoint", &endpoint]);
             fs::create_dir_all(top.join("mnt")).expect("a directory");
             command.current_dir(&top).env("HOME", &top);
-            for variable in ["AWS_PROFILE", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"] {
+            for variable in [
+                "AWS_PROFILE",
+                "AWS_CONFIG_FILE",
+                "AWS_SHARED_CREDENTIALS_FILE",
+            ] {
                 command.env_remove(variable);
             }
             let told = run(&mut command, MOUNT_LIMIT);

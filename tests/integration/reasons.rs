@@ -60,18 +60,42 @@ fn a_selector_that_picks_nothing_is_explained() {
         ("temp[999]", format!("999 is {outside}")),
         ("temp[..., -73]", format!("-73 is {outside}")),
         ("to_temp[999]", format!("999 is {outside}")),
-        ("temp[0,0,0,0]", format!("too many indices (4): the shape is {shape}")),
+        (
+            "temp[0,0,0,0]",
+            format!("too many indices (4): the shape is {shape}"),
+        ),
         (".h5fs/csv/temp[999].csv", format!("999 is {outside}")),
-        ("temp[x]", "`x` is no index, and the elements have no fields".to_owned()),
-        ("temp[::0]", "`::0` has a step of 0, and the elements have no fields".to_owned()),
+        (
+            "temp[x]",
+            "`x` is no index, and the elements have no fields".to_owned(),
+        ),
+        (
+            "temp[::0]",
+            "`::0` has a step of 0, and the elements have no fields".to_owned(),
+        ),
         ("temp[0", "no `]` closes the bracket".to_owned()),
         ("temp[]", "nothing stands between the brackets".to_owned()),
         ("temp[0]x", "`x` stands behind the last bracket".to_owned()),
-        ("table[none]", "there is no field `none`; there are flux, pos".to_owned()),
-        ("table[pos][z]", "there is no field `z`; there are x, y".to_owned()),
-        ("null[0]", "the dataspace is null: there are no elements to pick".to_owned()),
-        ("group[0]", "a selector picks from an array, and this object is none".to_owned()),
-        ("soft[0]", "/soft: link to /nowhere/x: no such object".to_owned()),
+        (
+            "table[none]",
+            "there is no field `none`; there are flux, pos".to_owned(),
+        ),
+        (
+            "table[pos][z]",
+            "there is no field `z`; there are x, y".to_owned(),
+        ),
+        (
+            "null[0]",
+            "the dataspace is null: there are no elements to pick".to_owned(),
+        ),
+        (
+            "group[0]",
+            "a selector picks from an array, and this object is none".to_owned(),
+        ),
+        (
+            "soft[0]",
+            "/soft: link to /nowhere/x: no such object".to_owned(),
+        ),
         ("nothing[0]", "no such name".to_owned()),
         ("t*[999]", "no name matches this pattern".to_owned()),
     ] {
@@ -85,7 +109,10 @@ fn a_selector_that_picks_nothing_is_explained() {
     let line = reason(&["ndl", "main.h5", "temp[999]"], &top);
     assert_eq!(line, format!("h5fs: temp[999]: 999 is {outside}"));
     let wide = reason(&["cat", "main.h5", "wide[none]"], &top);
-    assert!(wide.contains("column 0, column 1, ") && wide.ends_with(", …"), "{wide}");
+    assert!(
+        wide.contains("column 0, column 1, ") && wide.ends_with(", …"),
+        "{wide}"
+    );
     assert!(wide.len() < 1000, "{wide}");
 }
 
@@ -112,12 +139,17 @@ fn a_link_that_leads_nowhere_is_named() {
         }
         let inside = format!("main.h5/{path}");
         let line = reason(&["cat", ".", &inside], &top);
-        let of_directory = wanted.replace(": link", ": link").replacen('/', "/main.h5/", 1);
+        let of_directory = wanted
+            .replace(": link", ": link")
+            .replacen('/', "/main.h5/", 1);
         let is_told = line.ends_with(wanted) || line.ends_with(&of_directory);
         assert!(is_told, "{line}");
     }
     let listed = reason(&["ls", "main.h5", "no_file/"], &top);
-    assert_eq!(listed, "h5fs: no_file/: link to missing.h5:/x: no such file");
+    assert_eq!(
+        listed,
+        "h5fs: no_file/: link to missing.h5:/x: no such file"
+    );
     let directory = reason(&["cat", "main.h5", "group"], &top);
     assert_eq!(directory, "h5fs: group: is a directory");
 }
@@ -127,7 +159,15 @@ fn a_link_that_leads_nowhere_is_named() {
 fn a_mount_answers_that_there_is_no_such_file() {
     let (_kept, top, _) = written();
     let mount = Mount::new(&top.join("main.h5"));
-    for path in ["temp[999]", "temp[x]", "temp[0", "table[none]", "soft", "no_file", "refused"] {
+    for path in [
+        "temp[999]",
+        "temp[x]",
+        "temp[0",
+        "table[none]",
+        "soft",
+        "no_file",
+        "refused",
+    ] {
         let error = fs::metadata(mount.at(path)).expect_err("a path that leads nowhere");
         assert_eq!(error.raw_os_error(), Some(Errno::ENOENT as i32), "{path}");
     }

@@ -61,7 +61,10 @@ fn the_status_of_a_check_says_what_was_found() {
     let several = tell(&["check", "bad.h5", "none.h5", "text.h5"], &top);
     let last = several.text().lines().last().map(str::to_owned);
     let last = last.expect("a sum");
-    assert!(last.starts_with("3 files, ") && last.ends_with(", 2 not opened"), "{last}");
+    assert!(
+        last.starts_with("3 files, ") && last.ends_with(", 2 not opened"),
+        "{last}"
+    );
     let alone = |name| tell(&["check", name], &top).one_line().to_owned();
     let unopened = format!("{}\n{}\n", alone("none.h5"), alone("text.h5"));
     assert_eq!(several.stderr, unopened);
@@ -107,7 +110,10 @@ fn a_check_without_permission_is_no_sound_one() {
     let denied = ["./closed", "./secret.h5"].map(|name| format!("h5fs: {name}: Permission denied"));
     assert_eq!(lines, denied);
     let text = all.text();
-    assert!(text.starts_with("2 files, ") && text.ends_with(", 2 not opened\n"), "{text}");
+    assert!(
+        text.starts_with("2 files, ") && text.ends_with(", 2 not opened\n"),
+        "{text}"
+    );
 }
 
 /// Python reads each line by itself; what it reads is what the lines for people say.
@@ -153,11 +159,21 @@ print(total['files'], status, sorted(kinds))
         (&["lacking.h5"], "1 1 ['missing']".to_owned()),
         (&["none.h5"], "1 3 []".to_owned()),
         (&["."], format!("3 1 {both}")),
-        (&["lacking.h5", "text.h5", "bad.h5", "none.h5"], format!("4 3 {both}")),
+        (
+            &["lacking.h5", "text.h5", "bad.h5", "none.h5"],
+            format!("4 3 {both}"),
+        ),
     ] {
         let mut program = Command::new(python());
-        program.args(["-c", read, H5FS]).args(sources).current_dir(&top);
-        assert_eq!(run(&mut program, SOON).success().text().trim(), wanted, "{sources:?}");
+        program
+            .args(["-c", read, H5FS])
+            .args(sources)
+            .current_dir(&top);
+        assert_eq!(
+            run(&mut program, SOON).success().text().trim(),
+            wanted,
+            "{sources:?}"
+        );
     }
 }
 

@@ -276,8 +276,7 @@ mod tests {
             checked: checked(5, 80, 1, 2),
         };
         both.checked.add(checked(5, 80, 1, 2));
-        let wanted =
-            "3 files, 10 objects, 160 bytes read, 2 unreadable, 4 missing, 1 not opened";
+        let wanted = "3 files, 10 objects, 160 bytes read, 2 unreadable, 4 missing, 1 not opened";
         assert_eq!(both.line(true), wanted);
     }
 

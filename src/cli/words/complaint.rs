@@ -29,5 +29,6 @@ pub(in crate::cli) fn of_text(file: &[u8], text: &str) -> String {
 
 fn without_name<'t>(file: &str, text: &'t str) -> &'t str {
     let rest = text.strip_prefix(file);
-    rest.and_then(|rest| rest.strip_prefix(": ")).unwrap_or(text)
+    rest.and_then(|rest| rest.strip_prefix(": "))
+        .unwrap_or(text)
 }

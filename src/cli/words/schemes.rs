@@ -34,11 +34,15 @@ fn scheme(text: &str) -> Option<&str> {
     let end = text.find(':')?;
     let (scheme, rest) = text.split_at_checked(end)?;
     let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.chars().all(is_of_scheme);
+    let is_scheme =
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(is_of_scheme);
     let is_word = WORDS.iter().any(|word| scheme.eq_ignore_ascii_case(word));
     let is_meant = rest.starts_with("://") || is_word;
-    let length = if rest.starts_with("://") { end + 3 } else { end + 1 };
+    let length = if rest.starts_with("://") {
+        end + 3
+    } else {
+        end + 1
+    };
     text.get(..length).filter(|_| is_scheme && is_meant)
 }
 
@@ -61,7 +65,9 @@ mod tests {
             assert!(told.contains("s3://, http:// or https://"), "{told}");
             assert!(!told.contains("sesame"), "{told}");
         }
-        for text in ["c:/a.h5", "run:1.h5", "./gs://a", "a b://c", "1://a", ":", "a.h5"] {
+        for text in [
+            "c:/a.h5", "run:1.h5", "./gs://a", "a b://c", "1://a", ":", "a.h5",
+        ] {
             assert!(location(text.into()).unwrap().path().is_some(), "{text}");
         }
         assert!(location("s3://bucket/key".into()).unwrap().url().is_some());

@@ -90,7 +90,9 @@ mod tests {
         for word in ["info", "dump", "ls-files"] {
             assert!(is_word(Path::new(word)), "{word}");
         }
-        for name in ["a.h5", "./info", "/info", "sub/info", "info/", "..", "", "-o", "s3:x"] {
+        for name in [
+            "a.h5", "./info", "/info", "sub/info", "info/", "..", "", "-o", "s3:x",
+        ] {
             assert!(!is_word(Path::new(name)), "{name}");
         }
     }

@@ -44,7 +44,9 @@ fn of_step(picked: &mut Selection, step: &Step, inner: &[u8]) -> Option<String> 
     match step {
         Step::Field(name) => {
             let taken = picked.take_field(name);
-            taken.is_err().then(|| of_field(&picked.datatype, name, inner))
+            taken
+                .is_err()
+                .then(|| of_field(&picked.datatype, name, inner))
         }
         Step::Indices(indices) => {
             let dims = picked.dims();
@@ -166,54 +168,98 @@ mod tests {
         for (text, wanted) in [
             ("[999]", "999 is out of range: the shape is [365, 36, 72]"),
             ("[-366]", "-366 is out of range: the shape is [365, 36, 72]"),
-            ("[..., 72]", "72 is out of range: the shape is [365, 36, 72]"),
+            (
+                "[..., 72]",
+                "72 is out of range: the shape is [365, 36, 72]",
+            ),
             ("[0][:,99]", "99 is out of range: the shape is [36, 72]"),
-            ("[[1,400],:]", "400 is out of range: the shape is [365, 36, 72]"),
-            ("[0,0,0,0]", "too many indices (4): the shape is [365, 36, 72]"),
+            (
+                "[[1,400],:]",
+                "400 is out of range: the shape is [365, 36, 72]",
+            ),
+            (
+                "[0,0,0,0]",
+                "too many indices (4): the shape is [365, 36, 72]",
+            ),
             (
                 "[99999999999999999999]",
                 "out of range: the shape is [365, 36, 72]",
             ),
             ("[x]", "`x` is no index, and the elements have no fields"),
-            ("[0,1.5]", "`1.5` is no index, and the elements have no fields"),
-            ("[::0]", "`::0` has a step of 0, and the elements have no fields"),
-            ("[...,...]", "`...,...` has more than one `...`, and the elements have no fields"),
+            (
+                "[0,1.5]",
+                "`1.5` is no index, and the elements have no fields",
+            ),
+            (
+                "[::0]",
+                "`::0` has a step of 0, and the elements have no fields",
+            ),
+            (
+                "[...,...]",
+                "`...,...` has more than one `...`, and the elements have no fields",
+            ),
             (
                 "[[1],[2]]",
                 "`[1],[2]` has more than one list of indices, and the elements have no fields",
             ),
-            ("['x']", "there is no field `x`: the elements have no fields"),
+            (
+                "['x']",
+                "there is no field `x`: the elements have no fields",
+            ),
             ("[", "no `]` closes the bracket"),
             ("[0", "no `]` closes the bracket"),
             ("[0][1", "no `]` closes the bracket"),
             ("[]", "nothing stands between the brackets"),
-            ("['x]", "no quotation mark and bracket end the name of the field"),
+            (
+                "['x]",
+                "no quotation mark and bracket end the name of the field",
+            ),
             ("[0]x", "`x` stands behind the last bracket"),
         ] {
-            assert_eq!(fault(text, &int(2), &[365, 36, 72]).as_deref(), Some(wanted), "{text}");
+            assert_eq!(
+                fault(text, &int(2), &[365, 36, 72]).as_deref(),
+                Some(wanted),
+                "{text}"
+            );
         }
         for text in ["[0]", "[0:0]", "[-365, ..., 71]", "[[]]"] {
             assert_eq!(fault(text, &int(2), &[365, 36, 72]), None, "{text}");
         }
         let scalar = fault("[0]", &int(2), &[]);
-        assert_eq!(scalar.as_deref(), Some("too many indices (1): the shape is []"));
+        assert_eq!(
+            scalar.as_deref(),
+            Some("too many indices (1): the shape is []")
+        );
         assert!(of(b"[0]", &int(2), &Shape::Null).unwrap().contains("null"));
     }
 
     #[test]
     fn the_fields_that_there_are_are_named() {
-        let inner = type_of(4, Class::Compound(vec![member("x", 0, int(2)), member("y", 2, int(2))]));
-        let record = type_of(6, Class::Compound(vec![member("flux", 0, int(2)), member("pos", 2, inner)]));
+        let inner = type_of(
+            4,
+            Class::Compound(vec![member("x", 0, int(2)), member("y", 2, int(2))]),
+        );
+        let record = type_of(
+            6,
+            Class::Compound(vec![member("flux", 0, int(2)), member("pos", 2, inner)]),
+        );
         for (text, wanted) in [
             ("[no]", "there is no field `no`; there are flux, pos"),
             ("[pos]['z']", "there is no field `z`; there are x, y"),
             ("[flux][9]", "9 is out of range: the shape is [3]"),
         ] {
-            assert_eq!(fault(text, &record, &[3]).as_deref(), Some(wanted), "{text}");
+            assert_eq!(
+                fault(text, &record, &[3]).as_deref(),
+                Some(wanted),
+                "{text}"
+            );
         }
         let many = (0..1000).map(|n| member(&format!("field {n}"), 0, int(2)));
         let many = type_of(2, Class::Compound(many.collect()));
         let text = fault("[no]", &many, &[3]).unwrap();
-        assert!(text.ends_with(", …") && text.len() < 2 * limits::NAMED_FIELDS, "{text}");
+        assert!(
+            text.ends_with(", …") && text.len() < 2 * limits::NAMED_FIELDS,
+            "{text}"
+        );
     }
 }
