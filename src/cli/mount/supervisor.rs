@@ -37,6 +37,7 @@ use crate::cli::mount::askers::Leash;
 use crate::cli::mount::browser;
 use crate::cli::mount::handover::{self, Ends};
 use crate::cli::mount::heartbeat::{self, Look, Unanswered};
+use crate::cli::mount::mount_point;
 use crate::cli::mount::mounts::{self, FreePlace, OwnMount, Removal};
 use crate::cli::mount::notify;
 use crate::cli::mount::report::{Garbled, Report, Reports};
@@ -205,7 +206,7 @@ impl Supervisor {
         let failure = |file: &Path, error: &Error| Report::failure(file, &error.to_string());
         let point_name = mount.mountpoint.clone();
         let of_point = |error: Error| failure(&point_name, &error);
-        let point = directory(&point_name).map_err(of_point)?;
+        let point = mount_point::directory(&point_name).map_err(of_point)?;
         let lock = mounts::lock(&point);
         let place = FreePlace::at(&point).map_err(of_point)?;
         let log = logging::start(&Destination::of(mount)).map_err(|error| of_log(mount, &error))?;
@@ -516,6 +517,7 @@ fn of_log(mount: &Mount, error: &Error) -> Report {
     Report::failure(file, &error.to_string())
 }
 
+<<<<<<< HEAD
 /// The directory's absolute path without links.
 fn directory(path: &Path) -> Result<PathBuf> {
     let io = |error: &io::Error| Error::io(error, path.display().to_string());
@@ -542,6 +544,8 @@ fn missing(point: &Path) -> Error {
     ))
 }
 
+=======
+>>>>>>> h1
 /// For the launcher: ends a mount that failed, as far as its supervisor has not done so already. A
 /// supervisor that waits until the mount can be reached is left alone.
 pub(in crate::cli) fn end(supervisor: &mut Child, place: Option<&FreePlace>) {

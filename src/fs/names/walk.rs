@@ -158,11 +158,11 @@ impl<'a> Way<'a> {
         self.directories.pop().ok_or(Error::NotFound)
     }
 
-    /// The text of a link. One that leads nowhere is not read where that is explained: the log
-    /// would say the same.
+    /// The text of a link. One into a file that is not shown is not read where that is explained: the
+    /// log would say the same.
     fn text_of(&mut self, link: &Entry, name: &[u8]) -> Result<Vec<u8>> {
         if self.is_explained
-            && let Some(reason) = self.tree.why_nowhere(link.ino)
+            && let Some(reason) = self.tree.why_nowhere(link.ino, false)
         {
             self.astray = Some((self.path_of(name), reason));
             return Err(Error::NotFound);
@@ -229,7 +229,11 @@ impl<'a> Way<'a> {
             return Some((path, reason));
         }
         if let Some(link) = self.links.last() {
-            return Some((link.path.clone(), link.fault()));
+            let found = Way::from_root(self.tree).and_then(|mut way| way.go(&link.path, false));
+            let reason = found
+                .ok()
+                .and_then(|it| self.tree.why_nowhere(it.ino, true));
+            return Some((link.path.clone(), reason.unwrap_or_else(|| link.fault())));
         }
         // What stands before a selector may be a link that leads nowhere.
         let bracket = name.iter().position(|&byte| byte == b'[')?;

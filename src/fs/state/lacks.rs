@@ -75,54 +75,60 @@ pub(in crate::fs) fn examine_link(target: &Target<'_>, find: &mut Find<'_>) -> R
     if link.other_file().is_none() {
         return Ok(());
     }
-    match nowhere(target, &link) {
-        Ok(Some(finding)) => find(finding),
-        Ok(None) => {}
-        Err(error) => find(Finding::Part(name(target, &link)?, error)),
+    match unshown(target, &link)? {
+        Some(finding) => find(finding),
+        None => match absent(target, &link) {
+            Ok(Some(finding)) => find(finding),
+            Ok(None) => {}
+            Err(error) => find(Finding::Part(name(target, &link)?, error)),
+        },
     }
     Ok(())
 }
 
-/// Why a link leads nowhere, in words; nothing of one that leads to what cannot be read, or round in
-/// a circle.
+/// Why a link leads nowhere, in words: which other file is not shown or, where the `object` is asked
+/// for, too, that this is not there.
 ///
 /// # Errors
-/// Fails if the link itself cannot be read.
-pub(in crate::fs) fn why_nowhere(target: &Target<'_>) -> Result<Option<String>> {
+/// Fails if the link itself, or what it leads to, cannot be read.
+pub(in crate::fs) fn why_nowhere(target: &Target<'_>, object: bool) -> Result<Option<String>> {
     let link = target.directory().find(&target.inode.name)?.target;
-    Ok(match (&link, nowhere(target, &link)) {
-        (LinkTarget::UserDefined(class), _) => Some(format!(
-            "user-defined link of class {class}: only its maker can follow it"
-        )),
-        (_, Ok(Some(Finding::Missing(text)))) => Some(text),
-        (_, Ok(Some(Finding::Part(name, error)))) => Some(format!("{name}: {error}")),
-        _ => None,
+    let finding = match unshown(target, &link)? {
+        None if object => absent(target, &link)?,
+        unshown => unshown,
+    };
+    Ok(finding.map(|finding| match finding {
+        Finding::Missing(text) => text,
+        Finding::Part(name, error) => format!("{name}: {error}"),
+        Finding::Attribute(name, error) => format!("{}: {error}", quoted(name)),
+    }))
+}
+
+/// Why the other file that a link leads into is not shown.
+fn unshown(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'static>>> {
+    let Some(file) = link.other_file() else {
+        return Ok(None);
+    };
+    let name = || name(target, link);
+    Ok(match target.mount.others.unshown(target.file, file) {
+        Some(Unshown::Missing) => Some(Finding::Missing(format!("{}: no such file", name()?))),
+        Some(Unshown::Refused(error)) => Some(Finding::Part(name()?, error)),
+        None => None,
     })
 }
 
-/// Why a link leads nowhere: what is missing, or which file may not be opened.
-///
-/// # Errors
-/// Fails if what it leads to cannot be read.
-fn nowhere(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'static>>> {
-    if matches!(link, LinkTarget::Hard(_) | LinkTarget::UserDefined(_)) {
-        return Ok(None);
-    }
-    let others = &target.mount.others;
-    let unshown = link
-        .other_file()
-        .and_then(|file| others.unshown(target.file, file));
-    let missing = match unshown {
-        Some(Unshown::Missing) => "no such file",
-        Some(Unshown::Refused(error)) => {
-            return Ok(Some(Finding::Part(name(target, link)?, error)));
+/// That there is no object where a link leads.
+fn absent(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'static>>> {
+    let text = match link {
+        LinkTarget::Hard(_) => return Ok(None),
+        LinkTarget::UserDefined(class) => {
+            format!("user-defined link of class {class}: only its maker can follow it")
         }
-        None => match follow_to(target.mount, target.file, target.inode.node, link)? {
+        _ => match follow_to(target.mount, target.file, target.inode.node, link)? {
             Some(_) => return Ok(None),
-            None => "no such object",
+            None => format!("{}: no such object", name(target, link)?),
         },
     };
-    let text = format!("{}: {missing}", name(target, link)?);
     Ok(Some(Finding::Missing(text)))
 }
 
