@@ -517,35 +517,6 @@ fn of_log(mount: &Mount, error: &Error) -> Report {
     Report::failure(file, &error.to_string())
 }
 
-<<<<<<< HEAD
-/// The directory's absolute path without links.
-fn directory(path: &Path) -> Result<PathBuf> {
-    let io = |error: &io::Error| Error::io(error, path.display().to_string());
-    let point = path.canonicalize().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => missing(path),
-        _ => io(&error),
-    })?;
-    if !point.metadata().map_err(|error| io(&error))?.is_dir() {
-        return Err(io(&nix::errno::Errno::ENOTDIR.into()));
-    }
-    Ok(point)
-}
-
-/// What is said of a mount point that is not there.
-fn missing(point: &Path) -> Error {
-    let parent = point
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    let has_parent = parent.is_none_or(Path::is_dir);
-    let option = if has_parent { "" } else { " -p" };
-    let point = point.display();
-    Error::Usage(format!(
-        "{point}: no such directory; `mkdir{option} {point}` makes it"
-    ))
-}
-
-=======
->>>>>>> h1
 /// For the launcher: ends a mount that failed, as far as its supervisor has not done so already. A
 /// supervisor that waits until the mount can be reached is left alone.
 pub(in crate::cli) fn end(supervisor: &mut Child, place: Option<&FreePlace>) {
