@@ -7,6 +7,6 @@ if [ "$(id -u)" = 0 ]; then own=/usr/local; else own=$HOME/.local; fi
 prefix=${1:-$own}
 mkdir -p "$prefix"
 cp -R bin sbin share "$prefix"
-find bin sbin share ! -type d -exec printf '%s\n' "$prefix/{}" \;
+find bin sbin share ! -type d | sed "s|^|$prefix/|"
 # mount(8) looks nowhere else.
 if [ "$prefix" = /usr/local ]; then ln -sfn "$prefix/bin/h5fs" /usr/sbin/mount.h5fs; fi
