@@ -41,7 +41,7 @@ fn paths_may_be_several_and_patterns() {
     let listed = ls(&[], &source, &["run_[2-9]", "/run_1/d?ta"]).success();
     assert_eq!(listed.text(), "/run_1/data\n\nrun_2:\ndata\ntitle\n");
     let none = ls(&[], &source, &["no*"]);
-    assert_eq!(none.one_line(), "h5fs: no*: no such name");
+    assert_eq!(none.one_line(), "h5fs: no*: no name matches this pattern");
 
     let cat = |paths: &[&str]| run(h5fs(["cat"]).arg(&source).args(paths), LONG);
     assert_eq!(
@@ -50,7 +50,10 @@ fn paths_may_be_several_and_patterns() {
     );
     // A selector is a name.
     assert_eq!(cat(&["run_1/data[0]"]).success().stdout.len(), 160);
-    assert_eq!(cat(&["no*"]).one_line(), "h5fs: no*: no such name");
+    assert_eq!(
+        cat(&["no*"]).one_line(),
+        "h5fs: no*: no name matches this pattern"
+    );
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn the_licences_of_what_is_linked_are_collected() {
     for (name, words) in [
         (
             "ring ",
-            "THE SOFTWARE IS PROVIDED \"AS IS\" AND THE AUTHORS DISCLAIM ALL WARRANTIES",
+            "THE SOFTWARE IS PROVIDED \"AS IS\" AND THE AUTHOR DISCLAIMS ALL WARRANTIES",
         ),
         ("libbz2-rs-sys ", "Julian R Seward"),
         ("lz4-sys ", "Yann Collet"),

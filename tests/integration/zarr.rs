@@ -68,6 +68,14 @@ fn a_damaged_chunk_is_there_and_cannot_be_read() {
     call("zarr_stores.py", "damaged-check", &[&mount.at(STORE)]);
 }
 
+/// More chunks than are asked for one by one, and one that is cut.
+#[test]
+fn arrays_of_very_many_and_of_very_large_chunks() {
+    let (_directory, file) = written("zarr_stores.py", "extreme-write", "extreme.h5");
+    let mount = Mount::new(&file);
+    call("zarr_stores.py", "extreme-check", &[&mount.at(STORE)]);
+}
+
 #[test]
 fn a_store_of_an_asdf_tree() {
     let (_directory, file) = written("zarr_stores.py", "asdf-write", "tree.asdf");
