@@ -31,6 +31,7 @@ pub mod context;
 pub mod deflate;
 pub mod fletcher32;
 mod history;
+pub mod jpegls;
 pub mod length;
 pub mod lz4;
 pub mod lzf;
@@ -63,6 +64,7 @@ const LZ4: u16 = 32004;
 const BITSHUFFLE: u16 = 32008;
 const ZFP: u16 = 32013;
 pub(crate) const ZSTD: u16 = 32015;
+const FCIDECOMP: u16 = 32018;
 const BLOSC2: u16 = 32026;
 
 /// Undoes one filter: encoded bytes and the filter's parameters to bytes of the given length.
@@ -96,6 +98,9 @@ fn decoder(id: u16) -> Option<Decoder> {
         ZFP => {
             |bytes, parameters, length, context, _| zfp::decode(&bytes, parameters, length, context)
         }
+        FCIDECOMP => |bytes, _, length, context, is_wanted| {
+            jpegls::decode(&bytes, length, context, is_wanted)
+        },
         ZSTD => |bytes, _, length, context, _| zstd::decode(&bytes, length, context),
         _ => return None,
     };
@@ -227,7 +232,7 @@ pub fn name(id: u16) -> Option<&'static str> {
         ZSTD => "Zstandard",
         32016 => "B3D",
         32017 => "SZ",
-        32018 => "FCIDECOMP",
+        FCIDECOMP => "FCIDECOMP",
         32019 => "JPEG",
         32020 => "VBZ",
         32021 => "FAPEC",
