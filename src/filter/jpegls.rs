@@ -10,6 +10,8 @@ mod bits;
 mod coding;
 mod header;
 mod model;
+#[cfg(test)]
+mod tests;
 
 use bits::Bits;
 use coding::Coding;
