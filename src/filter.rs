@@ -31,6 +31,7 @@ pub mod context;
 pub mod deflate;
 pub mod fletcher32;
 mod history;
+pub mod jpegls;
 pub mod length;
 pub mod lz4;
 pub mod lzf;
@@ -63,6 +64,9 @@ const LZ4: u16 = 32004;
 const BITSHUFFLE: u16 = 32008;
 const ZFP: u16 = 32013;
 pub(crate) const ZSTD: u16 = 32015;
+const FCIDECOMP: u16 = 32018;
+const BITGROOM: u16 = 32022;
+const GRANULAR_BITROUND: u16 = 32023;
 const BLOSC2: u16 = 32026;
 
 /// Undoes one filter: encoded bytes and the filter's parameters to bytes of the given length.
@@ -96,7 +100,12 @@ fn decoder(id: u16) -> Option<Decoder> {
         ZFP => {
             |bytes, parameters, length, context, _| zfp::decode(&bytes, parameters, length, context)
         }
+        FCIDECOMP => |bytes, _, length, context, is_wanted| {
+            jpegls::decode(&bytes, length, context, is_wanted)
+        },
         ZSTD => |bytes, _, length, context, _| zstd::decode(&bytes, length, context),
+        // They rounded the numbers that they were given, which nothing undoes.
+        BITGROOM | GRANULAR_BITROUND => |bytes, _, _, _, _| Ok(bytes),
         _ => return None,
     };
     Some(decoder)
@@ -131,7 +140,7 @@ pub fn check_masked(pipeline: &Pipeline, filter_mask: u32) -> Result<()> {
 
 /// Undoes the filters of one chunk, the last one first. Bit i of `filter_mask` set: filter i was
 /// not applied. The result is exactly `chunk_bytes` long. `is_wanted` is asked between filters, and
-/// by bzip2, the slowest, after each mebibyte; all others are done with a chunk within two seconds,
+/// by bzip2 and JPEG-LS, the slowest, after each mebibyte; all others are done with a chunk within two seconds,
 /// however large.
 ///
 /// # Errors
@@ -175,7 +184,7 @@ fn encoded_length(filters: &[&Filter], chunk_bytes: usize) -> Length {
     let mut length = Length::Exactly(chunk_bytes);
     for filter in filters {
         length = match (filter.id, length) {
-            (SHUFFLE, same) => same,
+            (SHUFFLE | BITGROOM | GRANULAR_BITROUND, same) => same,
             (FLETCHER32, Length::Exactly(bytes)) => {
                 Length::Exactly(bytes.with_more(fletcher32::CHECKSUM_BYTES))
             }
@@ -227,17 +236,20 @@ pub fn name(id: u16) -> Option<&'static str> {
         ZSTD => "Zstandard",
         32016 => "B3D",
         32017 => "SZ",
-        32018 => "FCIDECOMP",
+        FCIDECOMP => "FCIDECOMP",
         32019 => "JPEG",
         32020 => "VBZ",
         32021 => "FAPEC",
-        32022 => "BITGROOM",
-        32023 => "Granular BitRound",
+        BITGROOM => "BITGROOM",
+        GRANULAR_BITROUND => "Granular BitRound",
         32024 => "SZ3",
         32025 => "Delta-Rice",
         BLOSC2 => "Blosc2",
         32027 => "FLAC",
         32028 => "SPERR",
+        32029 => "TERSE/PROLIX",
+        32030 => "FFMPEG",
+        32033 => "HTJ2K",
         _ => return None,
     };
     Some(name)
@@ -300,6 +312,37 @@ mod tests {
             decode(&Pipeline::default(), 0, vec![1, 2], 2),
             Ok(vec![1, 2])
         );
+    }
+
+    /// A writer's library rounds before it stores: the reader gets what was stored.
+    #[test]
+    fn rounded_numbers_stay_as_they_are() {
+        for id in [BITGROOM, GRANULAR_BITROUND] {
+            let pipeline = Pipeline(vec![filter(id, &[3, 0, 4]), filter(SHUFFLE, &[2])]);
+            let decoded = decode(&pipeline, 0, vec![1, 2, 3, 4], 4);
+            assert_eq!(decoded, Ok(vec![1, 3, 2, 4]));
+        }
+    }
+
+    /// The table of the documentation has every filter that has a name, and says which are read.
+    #[test]
+    fn the_documentation_has_the_same_filters() {
+        let (_, section) = include_str!("../docs/views.md")
+            .split_once("\n## Filters\n")
+            .unwrap();
+        let section = section.split("\n## ").next().unwrap();
+        let documented: Vec<(u16, String, bool)> = section
+            .lines()
+            .filter_map(|line| {
+                let cells: Vec<&str> = line.strip_prefix("| ")?.split(" | ").collect();
+                let number = cells[0].parse().ok()?;
+                Some((number, cells[1].to_owned(), cells[2].starts_with("read")))
+            })
+            .collect();
+        let known: Vec<_> = (0..=u16::MAX)
+            .filter_map(|id| Some((id, name(id)?.to_owned(), decoder(id).is_some())))
+            .collect();
+        assert_eq!(documented, known);
     }
 
     #[test]

@@ -253,7 +253,7 @@ def virtual(f):
 
 
 # as the target numbers them
-FILTERS = [1, 2, 3, 4, 5, 6, 305, 307, 32000, 32001, 32003, 32004, 32008, 32013, 32015, 32026]
+FILTERS = [1, 2, 3, 4, 5, 6, 305, 307, 32000, 32001, 32003, 32004, 32008, 32013, 32015, 32026, 32018]
 
 
 def filter_input(number, parameters, stored, length):

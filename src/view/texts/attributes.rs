@@ -287,6 +287,9 @@ fn filter_text(filter: &Filter) -> String {
     match (filter.id, filter.parameters.first()) {
         (1, Some(level)) => format!("{name}({level})"),
         (1..=6, _) => name,
+        (id, _) if name == "filter" => {
+            format!("{}({id})", crate::filter::name(id).unwrap_or(&name))
+        }
         (id, _) => format!("{name}({id})"),
     }
 }
@@ -509,7 +512,7 @@ mod tests {
             ("h5fs.chunks", "[5, 20]"),
             (
                 "h5fs.filters",
-                "shuffle, deflate(4), bitshuffle(32008), filter(32017)",
+                "shuffle, deflate(4), bitshuffle(32008), SZ(32017)",
             ),
             ("h5fs.fillvalue", "1.5"),
             ("h5fs.path", "/a"),

@@ -6,8 +6,8 @@
 use h5fs::internals::{Context, decode};
 use h5fs::model::storage::{Filter, Pipeline};
 
-const FILTERS: [u16; 16] = [
-    1, 2, 3, 4, 5, 6, 305, 307, 32000, 32001, 32003, 32004, 32008, 32013, 32015, 32026,
+const FILTERS: [u16; 17] = [
+    1, 2, 3, 4, 5, 6, 305, 307, 32000, 32001, 32003, 32004, 32008, 32013, 32015, 32026, 32018,
 ];
 
 /// Bytes of the longest chunk: more would only cost time.

@@ -82,7 +82,7 @@ fn coders_that_get_nonsense() {
     let (zeros, ones) = (&[0; 40][..], &[0xff; 40][..]);
     for stored in [zeros, ones, b"x"] {
         for filter in [
-            1, 4, 5, 6, 307, 32_000, 32_001, 32_004, 32_008, 32_013, 32_015, 32_026,
+            1, 4, 5, 6, 307, 32_000, 32_001, 32_004, 32_008, 32_013, 32_015, 32_018, 32_026,
         ] {
             // Parameters missing, absurd, plausible.
             for parameters in [

@@ -1,0 +1,131 @@
+//! The bits of a scan: the most significant bit of each byte first, and seven of a byte behind one
+//! that is 0xff, so that no marker occurs among them (ITU-T T.87, A.1).
+
+use crate::wire::Count;
+
+/// Bits that a refill that met no end has at hand.
+const AT_HAND: u32 = 56;
+
+/// Reads the bits of bytes among which there is no marker.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bits<'a> {
+    rest: &'a [u8],
+    /// The next bits, the first one highest; bits below `ready` are zero or will be read again.
+    window: u64,
+    ready: u32,
+    /// Whether the last byte that was passed over is 0xff.
+    after_ones: bool,
+}
+
+impl<'a> Bits<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Bits {
+            rest: bytes,
+            window: 0,
+            ready: 0,
+            after_ones: false,
+        }
+    }
+
+    /// The same with a full window, or one that has all bits that are left.
+    #[inline(always)]
+    fn filled(mut self) -> Self {
+        const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
+        const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+        if let Some(bytes) = self.rest.first_chunk::<8>() {
+            let word = u64::from_be_bytes(*bytes);
+            let has_ones = (!word).wrapping_sub(LOW) & word & HIGH != 0;
+            if !has_ones && !self.after_ones {
+                let bytes = 63_u32.wrapping_sub(self.ready).wrapping_shr(3);
+                self.window |= word.wrapping_shr(self.ready);
+                self.ready = self.ready.wrapping_add(bytes.wrapping_shl(3));
+                let bytes = usize::try_from(bytes).unwrap_or(0);
+                self.rest = self.rest.get(bytes..).unwrap_or_default();
+                return self;
+            }
+        }
+        self.filled_by_bytes()
+    }
+
+    #[inline(never)]
+    fn filled_by_bytes(mut self) -> Self {
+        while self.ready < AT_HAND {
+            let Some((&byte, rest)) = self.rest.split_first() else {
+                break;
+            };
+            let width = if self.after_ones { 7 } else { 8 };
+            let end = self.ready.wrapping_add(width);
+            self.window |= u64::from(byte).wrapping_shl(64_u32.wrapping_sub(end));
+            self.ready = end;
+            self.after_ones = byte == 0xff;
+            self.rest = rest;
+        }
+        self
+    }
+
+    /// Passes over `count` bits of the window, at most as many as are ready.
+    #[inline(always)]
+    fn pass(&mut self, count: u32) {
+        self.window = self.window.unbounded_shl(count);
+        self.ready = self.ready.wrapping_sub(count);
+    }
+
+    /// The next `width` bits as a number, at most 32; `None` where there are fewer.
+    #[inline(always)]
+    pub(super) fn read(&mut self, width: u32) -> Option<u32> {
+        if self.ready < width {
+            *self = self.filled();
+            if self.ready < width {
+                return None;
+            }
+        }
+        let number = self.window.unbounded_shr(64_u32.wrapping_sub(width));
+        self.pass(width);
+        u32::try_from(number).ok()
+    }
+
+    /// A number in a Golomb code of limited length (A.5.3): zeros and a one, then `k` bits; or, as
+    /// many zeros as `most_zeros` and a one, then `escaped` bits of the number less one.
+    #[inline(always)]
+    pub(super) fn golomb(&mut self, k: u32, most_zeros: u32, escaped: u32) -> Option<u32> {
+        if self.ready < 32 {
+            *self = self.filled();
+        }
+        let zeros = self.window.leading_zeros();
+        let length = zeros.wrapping_add(1).wrapping_add(k);
+        if length > self.ready || zeros >= most_zeros {
+            let (number, rest) = self.long_golomb(k, most_zeros, escaped)?;
+            *self = rest;
+            return Some(number);
+        }
+        self.pass(zeros.wrapping_add(1));
+        let low = self.window.unbounded_shr(64_u32.wrapping_sub(k));
+        self.pass(k);
+        let high = u64::from(zeros).wrapping_shl(k);
+        u32::try_from(high | low).ok()
+    }
+
+    #[inline(never)]
+    fn long_golomb(mut self, k: u32, most_zeros: u32, escaped: u32) -> Option<(u32, Self)> {
+        let mut zeros = 0_u32;
+        while self.read(1)? == 0 {
+            zeros = zeros.wrapping_add(1);
+            if zeros > most_zeros {
+                return None;
+            }
+        }
+        let number = if zeros < most_zeros {
+            zeros.wrapping_shl(k) | self.read(k)?
+        } else {
+            self.read(escaped)?.wrapping_add(1)
+        };
+        Some((number, self))
+    }
+
+    /// Whether nothing is left but the padding of the last byte, and one byte of padding, which
+    /// encoders add behind 0xff.
+    pub(super) fn are_read(&self) -> bool {
+        let ready = usize::try_from(self.ready).unwrap_or(usize::MAX);
+        self.rest.len().times(8).with_more(ready) < 16
+    }
+}

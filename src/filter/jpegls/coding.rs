@@ -1,0 +1,127 @@
+//! The parameters of the code (ITU-T T.87, A.2.1 and C.2.4.1.1).
+
+use crate::wire::Count;
+
+/// What a stream presets; zeros stand for what follows from the other parameters.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Preset {
+    pub(super) thresholds: [u16; 3],
+    pub(super) reset: u16,
+}
+
+/// The parameters of one scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Coding {
+    /// The largest sample.
+    pub(super) max_value: i32,
+    /// By how much a sample may differ from the one that was encoded.
+    pub(super) near: i32,
+    /// Bounds of the levels of differences.
+    thresholds: [i32; 3],
+    /// How many samples of a context are counted until the counts are halved.
+    pub(super) reset: u32,
+    /// How many values an error has.
+    pub(super) range: i32,
+    /// Bits of an error that is not coded by its size.
+    pub(super) error_bits: u32,
+    /// Bits of the longest code.
+    pub(super) limit: u32,
+}
+
+impl Coding {
+    /// `None` where parameters are outside their range.
+    pub(super) fn new(bits: u32, near: u8, preset: &Preset) -> Option<Self> {
+        let max_value = 1_i32.wrapping_shl(bits).wrapping_sub(1);
+        let given = |value: u16, usual: i32| match i32::from(value) {
+            0 => usual,
+            value => value,
+        };
+        let near = i32::from(near);
+        if near > max_value.wrapping_shr(1) {
+            return None;
+        }
+        let [t1, t2, t3] = thresholds(max_value, near);
+        let thresholds = [
+            given(preset.thresholds[0], t1),
+            given(preset.thresholds[1], t2),
+            given(preset.thresholds[2], t3),
+        ];
+        let reset = given(preset.reset, 64);
+        let bounds = [&[near.wrapping_add(1)], &thresholds[..], &[max_value]].concat();
+        if !bounds.is_sorted() || !(3..=max_value.max(255)).contains(&reset) {
+            return None;
+        }
+        let step = near.wrapping_mul(2).wrapping_add(1);
+        let range = max_value
+            .wrapping_add(near.wrapping_mul(2))
+            .checked_div(step)?
+            .wrapping_add(1);
+        let value_bits = bits_below(max_value.wrapping_add(1)).max(2);
+        Some(Coding {
+            max_value,
+            near,
+            thresholds,
+            reset: reset.unsigned_abs(),
+            range,
+            error_bits: bits_below(range),
+            limit: value_bits.with_more(value_bits.max(8)).times(2),
+        })
+    }
+
+    /// How far apart errors are.
+    #[inline(always)]
+    pub(super) fn step(&self) -> i32 {
+        self.near.wrapping_mul(2).wrapping_add(1)
+    }
+
+    /// One of nine levels of a difference, -4..=4.
+    #[inline(always)]
+    pub(super) fn level(&self, difference: i32) -> i32 {
+        let size = difference.wrapping_abs();
+        let level = i32::from(size > self.near)
+            .wrapping_add(i32::from(size >= self.thresholds[0]))
+            .wrapping_add(i32::from(size >= self.thresholds[1]))
+            .wrapping_add(i32::from(size >= self.thresholds[2]));
+        signed(level, difference.wrapping_shr(31))
+    }
+}
+
+/// `number`, or its negative where `sign` is -1 and not 0.
+#[inline(always)]
+pub(super) fn signed(number: i32, sign: i32) -> i32 {
+    (number ^ sign).wrapping_sub(sign)
+}
+
+/// Bits of numbers below `bound`.
+fn bits_below(bound: i32) -> u32 {
+    32_u32.left_after(bound.wrapping_sub(1).leading_zeros())
+}
+
+/// The thresholds of a stream that presets none.
+fn thresholds(max_value: i32, near: i32) -> [i32; 3] {
+    const BASIC: [i32; 3] = [3, 7, 21];
+    let mut least = near.wrapping_add(1);
+    let mut thresholds = [0; 3];
+    let numbers = thresholds.iter_mut().zip(BASIC).zip(2_i32..).zip([3, 5, 7]);
+    for (((threshold, basic), offset), of_near) in numbers {
+        let of_near = near.wrapping_mul(of_near);
+        let wanted = if max_value >= 128 {
+            let factor = max_value.min(4095).wrapping_add(128).wrapping_shr(8);
+            factor
+                .wrapping_mul(basic.wrapping_sub(offset))
+                .wrapping_add(offset)
+                .wrapping_add(of_near)
+        } else {
+            let factor = 256_i32.checked_div(max_value.wrapping_add(1)).unwrap_or(1);
+            let scaled = basic.checked_div(factor).unwrap_or(basic);
+            scaled.wrapping_add(of_near).max(offset)
+        };
+        *threshold = if (least..=max_value).contains(&wanted) {
+            wanted
+        } else {
+            least
+        };
+        least = *threshold;
+    }
+    thresholds
+}

@@ -1,0 +1,403 @@
+//! Lines of samples out of bits: each sample is predicted from its neighbours, and the error is
+//! coded by what errors were among such neighbours before; where neighbours are alike, runs are
+//! coded (ITU-T T.87, Annex A; Annex B for several components).
+
+use crate::filter::jpegls::bits::Bits;
+use crate::filter::jpegls::coding::{Coding, signed};
+use crate::wire::Count;
+
+/// Contexts of samples; the first one is that of runs, and not used.
+const CONTEXTS: usize = 365;
+
+/// The logarithms of the lengths of runs.
+const RUNS: [u32; 32] = [
+    0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 9, 10, 11, 12, 13,
+    14, 15,
+];
+
+/// The samples of a line, behind one that stands to their left, and before one to their right.
+pub(super) type Line = Vec<i32>;
+
+/// The errors among neighbours of one kind.
+#[derive(Debug, Clone, Copy)]
+struct Errors {
+    /// The sum of their sizes.
+    sizes: u32,
+    /// Their number.
+    count: u32,
+    /// Their sum, less what `correction` stands for.
+    bias: i32,
+    /// What is added to a prediction.
+    correction: i32,
+}
+
+impl Errors {
+    /// The size of errors, as the number of low bits of their code.
+    #[inline(always)]
+    fn low_bits(sizes: u32, count: u32) -> u32 {
+        let least = count.leading_zeros().left_after(sizes.leading_zeros());
+        least.wrapping_add(u32::from(count.wrapping_shl(least) < sizes))
+    }
+
+    #[inline(always)]
+    fn add(&mut self, error: i32, coding: &Coding) {
+        self.bias = self.bias.wrapping_add(error.wrapping_mul(coding.step()));
+        self.sizes = self.sizes.wrapping_add(error.unsigned_abs());
+        if self.count == coding.reset {
+            self.sizes = self.sizes.wrapping_shr(1);
+            self.bias = self.bias.wrapping_shr(1);
+            self.count = self.count.wrapping_shr(1);
+        }
+        self.count = self.count.wrapping_add(1);
+        let count = self.count.cast_signed();
+        if self.bias <= count.wrapping_neg() {
+            self.bias = self.bias.wrapping_add(count).max(1_i32.wrapping_sub(count));
+            self.correction = self.correction.wrapping_sub(1).max(-128);
+        } else if self.bias > 0 {
+            self.bias = self.bias.wrapping_sub(count).min(0);
+            self.correction = self.correction.wrapping_add(1).min(127);
+        }
+    }
+}
+
+/// The errors of samples that end runs, of one kind.
+#[derive(Debug, Clone, Copy)]
+struct EndErrors {
+    sizes: u32,
+    count: u32,
+    negative: u32,
+}
+
+/// What the decoder has learnt, and the parameters of the scan.
+#[derive(Debug)]
+pub(super) struct Model {
+    coding: Coding,
+    errors: [Errors; CONTEXTS],
+    /// Those of samples that end a run: where the sample above differs from the run, and where not.
+    end_errors: [EndErrors; 2],
+}
+
+impl Model {
+    pub(super) fn new(coding: Coding) -> Self {
+        let sizes = coding.range.unsigned_abs().wrapping_add(32).wrapping_shr(6);
+        let sizes = sizes.max(2);
+        let errors = Errors {
+            sizes,
+            count: 1,
+            bias: 0,
+            correction: 0,
+        };
+        let end_errors = EndErrors {
+            sizes,
+            count: 1,
+            negative: 0,
+        };
+        Model {
+            coding,
+            errors: [errors; CONTEXTS],
+            end_errors: [end_errors; 2],
+        }
+    }
+
+    /// Decodes one line of one component below `above`; `run` is the component's place in [`RUNS`].
+    /// `None` for bits that are damaged or too few.
+    pub(super) fn line(
+        &mut self,
+        bits: &mut Bits<'_>,
+        above: &[i32],
+        line: &mut [i32],
+        run: &mut usize,
+    ) -> Option<()> {
+        if self.coding.near == 0 {
+            self.line_of::<false>(bits, above, line, run)
+        } else {
+            self.line_of::<true>(bits, above, line, run)
+        }
+    }
+
+    #[inline(always)]
+    fn line_of<const NEAR: bool>(
+        &mut self,
+        whole: &mut Bits<'_>,
+        above: &[i32],
+        line: &mut [i32],
+        run: &mut usize,
+    ) -> Option<()> {
+        // In registers, while a line is decoded.
+        let mut bits = *whole;
+        let width = line.len().checked_sub(2)?;
+        let (mut corner, mut up) = (*above.first()?, *above.get(1)?);
+        let mut left = up;
+        *line.first_mut()? = left;
+        let mut before = self.coding.level(up.wrapping_sub(corner));
+        let mut at = 1_usize;
+        while at <= width {
+            let ahead = *above.get(at.one_more())?;
+            let behind = self.coding.level(ahead.wrapping_sub(up));
+            let context = behind
+                .wrapping_mul(81)
+                .wrapping_add(before.wrapping_mul(9))
+                .wrapping_add(self.coding.level(corner.wrapping_sub(left)));
+            if context != 0 {
+                left = self.sample::<NEAR>(&mut bits, context, predicted(left, up, corner))?;
+                *line.get_mut(at)? = left;
+                (corner, up, before) = (up, ahead, behind);
+                at = at.one_more();
+                continue;
+            }
+            let length = run_length(&mut bits, width.one_more().left_after(at), run)?;
+            let end = at.with_more(length);
+            line.get_mut(at..end)?.fill(left);
+            at = end;
+            if at <= width {
+                let above = *above.get(at)?;
+                let sample = self.end_of_run(&mut bits, left, above, *run)?;
+                *line.get_mut(at)? = sample;
+                *run = run.left_after(1);
+                left = sample;
+                at = at.one_more();
+            }
+            (corner, up) = (*above.get(at.left_after(1))?, *above.get(at)?);
+            before = self.coding.level(up.wrapping_sub(corner));
+        }
+        *line.last_mut()? = left;
+        *whole = bits;
+        Some(())
+    }
+
+    /// Decodes one line of several components whose samples alternate.
+    pub(super) fn samples(
+        &mut self,
+        bits: &mut Bits<'_>,
+        above: &[Line],
+        lines: &mut [Line],
+        run: &mut usize,
+    ) -> Option<()> {
+        let width = lines.first()?.len().checked_sub(2)?;
+        for (line, above) in lines.iter_mut().zip(above) {
+            *line.first_mut()? = *above.get(1)?;
+        }
+        let mut at = 1_usize;
+        while at <= width {
+            let mut contexts = [0; 4];
+            for ((line, above), context) in lines.iter().zip(above).zip(&mut contexts) {
+                *context = self.context(Neighbours::of(line, above, at)?);
+            }
+            if contexts != [0; 4] {
+                for ((line, above), context) in lines.iter_mut().zip(above).zip(contexts) {
+                    let prediction = Neighbours::of(line, above, at)?.predicted();
+                    *line.get_mut(at)? = if self.coding.near == 0 {
+                        self.sample::<false>(bits, context, prediction)?
+                    } else {
+                        self.sample::<true>(bits, context, prediction)?
+                    };
+                }
+                at = at.one_more();
+                continue;
+            }
+            let length = run_length(bits, width.one_more().left_after(at), run)?;
+            let end = at.with_more(length);
+            for line in lines.iter_mut() {
+                let left = *line.get(at.left_after(1))?;
+                line.get_mut(at..end)?.fill(left);
+            }
+            at = end;
+            if at <= width {
+                for (line, above) in lines.iter_mut().zip(above) {
+                    let (left, above) = (*line.get(at.left_after(1))?, *above.get(at)?);
+                    *line.get_mut(at)? = self.end_toward(bits, left, above, *run)?;
+                }
+                *run = run.left_after(1);
+                at = at.one_more();
+            }
+        }
+        for line in lines {
+            *line.last_mut()? = *line.get(width)?;
+        }
+        Some(())
+    }
+
+    fn context(&self, near: Neighbours) -> i32 {
+        let level = |to: i32, from: i32| self.coding.level(to.wrapping_sub(from));
+        level(near.ahead, near.up)
+            .wrapping_mul(81)
+            .wrapping_add(level(near.up, near.corner).wrapping_mul(9))
+            .wrapping_add(level(near.corner, near.left))
+    }
+
+    /// A sample that is not part of a run (A.4 to A.6).
+    #[inline(always)]
+    fn sample<const NEAR: bool>(
+        &mut self,
+        bits: &mut Bits<'_>,
+        context: i32,
+        prediction: i32,
+    ) -> Option<i32> {
+        let coding = &self.coding;
+        let sign = context.wrapping_shr(31);
+        let place = usize::try_from(context.unsigned_abs()).ok()?;
+        let errors = self.errors.get_mut(place)?;
+        let prediction = prediction
+            .wrapping_add(signed(errors.correction, sign))
+            .max(0)
+            .min(coding.max_value);
+        let low_bits = Errors::low_bits(errors.sizes, errors.count);
+        let most_zeros = coding.limit.wrapping_sub(coding.error_bits).wrapping_sub(1);
+        let code = bits
+            .golomb(low_bits, most_zeros, coding.error_bits)?
+            .cast_signed();
+        if !(0..=coding.range).contains(&code) {
+            return None;
+        }
+        let mut error = code.wrapping_shr(1) ^ (code & 1).wrapping_neg();
+        let doubled = errors.bias.wrapping_mul(2);
+        if !NEAR && low_bits == 0 && doubled <= errors.count.cast_signed().wrapping_neg() {
+            error = !error;
+        }
+        errors.add(error, coding);
+        Some(reconstructed::<NEAR>(
+            coding,
+            prediction,
+            signed(error, sign),
+        ))
+    }
+
+    /// The sample that ends a run (A.7.2).
+    fn end_of_run(
+        &mut self,
+        bits: &mut Bits<'_>,
+        left: i32,
+        above: i32,
+        run: usize,
+    ) -> Option<i32> {
+        if left.wrapping_sub(above).wrapping_abs() > self.coding.near {
+            return self.end_toward(bits, left, above, run);
+        }
+        let error = self.end_error(bits, 1, run)?;
+        Some(reconstructed::<true>(&self.coding, left, error))
+    }
+
+    /// The same where the sample above differs from the run: the sample differs from that one, more
+    /// often away from the run.
+    fn end_toward(
+        &mut self,
+        bits: &mut Bits<'_>,
+        left: i32,
+        above: i32,
+        run: usize,
+    ) -> Option<i32> {
+        let error = self.end_error(bits, 0, run)?;
+        let sign = above.wrapping_sub(left).wrapping_shr(31);
+        Some(reconstructed::<true>(
+            &self.coding,
+            above,
+            signed(error, sign),
+        ))
+    }
+
+    fn end_error(&mut self, bits: &mut Bits<'_>, kind: u32, run: usize) -> Option<i32> {
+        let coding = &self.coding;
+        let errors = self.end_errors.get_mut(usize::try_from(kind).ok()?)?;
+        let more = errors.count.wrapping_shr(1).wrapping_mul(kind);
+        let low_bits = Errors::low_bits(errors.sizes.wrapping_add(more), errors.count);
+        let run_bits = RUNS.get(run)?.wrapping_add(1);
+        let most_zeros = coding
+            .limit
+            .wrapping_sub(run_bits)
+            .checked_sub(coding.error_bits.wrapping_add(1))?;
+        let code = bits.golomb(low_bits, most_zeros, coding.error_bits)?;
+        if code > coding.range.unsigned_abs() {
+            return None;
+        }
+        let folded = code.wrapping_add(kind);
+        let size = folded.wrapping_add(1).wrapping_shr(1);
+        let are_mostly_negative = errors.negative.wrapping_mul(2) >= errors.count;
+        let is_usual_sign = (low_bits != 0 || are_mostly_negative) == (folded & 1 == 1);
+        let is_negative = size != 0 && is_usual_sign;
+        errors.negative = errors.negative.wrapping_add(u32::from(is_negative));
+        let grown = code.wrapping_add(1).wrapping_sub(kind).wrapping_shr(1);
+        errors.sizes = errors.sizes.wrapping_add(grown);
+        if errors.count == coding.reset {
+            errors.sizes = errors.sizes.wrapping_shr(1);
+            errors.count = errors.count.wrapping_shr(1);
+            errors.negative = errors.negative.wrapping_shr(1);
+        }
+        errors.count = errors.count.wrapping_add(1);
+        let sign = i32::from(is_negative).wrapping_neg();
+        Some(signed(size.cast_signed(), sign))
+    }
+}
+
+/// The samples around one.
+#[derive(Debug, Clone, Copy)]
+struct Neighbours {
+    left: i32,
+    corner: i32,
+    up: i32,
+    ahead: i32,
+}
+
+impl Neighbours {
+    fn of(line: &[i32], above: &[i32], at: usize) -> Option<Self> {
+        let &[corner, up, ahead] = above.get(at.left_after(1)..)?.first_chunk()?;
+        let left = *line.get(at.left_after(1))?;
+        Some(Neighbours {
+            left,
+            corner,
+            up,
+            ahead,
+        })
+    }
+
+    fn predicted(self) -> i32 {
+        predicted(self.left, self.up, self.corner)
+    }
+}
+
+/// What a sample probably is: the neighbour beyond an edge, else what lies on their plane (A.4.1).
+#[inline(always)]
+fn predicted(left: i32, up: i32, corner: i32) -> i32 {
+    let plane = left.wrapping_add(up).wrapping_sub(corner);
+    plane.max(left.min(up)).min(left.max(up))
+}
+
+/// The sample whose error is `error`, in steps (A.4.4, A.4.5).
+#[inline(always)]
+fn reconstructed<const NEAR: bool>(coding: &Coding, prediction: i32, error: i32) -> i32 {
+    if !NEAR {
+        let sample = prediction.wrapping_add(error);
+        return if sample < 0 {
+            sample.wrapping_add(coding.range)
+        } else if sample > coding.max_value {
+            sample.wrapping_sub(coding.range)
+        } else {
+            sample
+        };
+    }
+    let mut sample = prediction.wrapping_add(error.wrapping_mul(coding.step()));
+    let turn = coding.range.wrapping_mul(coding.step());
+    if sample < coding.near.wrapping_neg() {
+        sample = sample.wrapping_add(turn);
+    } else if sample > coding.max_value.wrapping_add(coding.near) {
+        sample = sample.wrapping_sub(turn);
+    }
+    sample.max(0).min(coding.max_value)
+}
+
+/// The length of a run that is at most as long as `room` (A.7.1).
+fn run_length(bits: &mut Bits<'_>, room: usize, run: &mut usize) -> Option<usize> {
+    let mut length = 0_usize;
+    while length < room {
+        let log = *RUNS.get(*run)?;
+        if bits.read(1)? == 0 {
+            let more = usize::try_from(bits.read(log)?).ok()?;
+            return Some(length.with_more(more)).filter(|length| *length < room);
+        }
+        let longer = length.with_more(1 << log);
+        if longer <= room {
+            *run = run.one_more().min(31);
+        }
+        length = longer.min(room);
+    }
+    Some(length)
+}
