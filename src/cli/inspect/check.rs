@@ -43,13 +43,22 @@ pub(in crate::cli) enum Form {
 
 /// Looks at all of the file, with `data` at every byte of it.
 pub(in crate::cli) fn check(source: Source<'_>, data: bool, form: Form) -> Outcome<Verdict> {
-    match looked_at(source, data, form) {
-        Err(Stop::Failed(error)) => unopened(source, error, data, form),
-        other => other,
+    let mut checked = Checked::default();
+    match look(source, (data, form), &mut checked) {
+        Err(Stop::Failed(error)) => return unopened(source, error, (data, form), checked),
+        looked => looked?,
     }
+    let last = match form {
+        Form::Lines => checked.line(data),
+        Form::Json => Sum::of_file(checked, true).object(data),
+        Form::Records => Record::Sum(checked.done).line(),
+    };
+    writeln!(reading::output()?, "{last}")?;
+    Ok(checked.verdict())
 }
 
-fn looked_at(source: Source<'_>, data: bool, form: Form) -> Outcome<Verdict> {
+/// Looks, writes the faults, and counts what was `checked`.
+fn look(source: Source<'_>, (data, form): (bool, Form), checked: &mut Checked) -> Outcome<()> {
     // In the cage no terminal is told from a file, nor processors counted.
     let (mut progress, threads) = (Progress::new(), options::default_threads());
     let filesystem = reading::open(source, data)?;
@@ -66,34 +75,24 @@ fn looked_at(source: Source<'_>, data: bool, form: Form) -> Outcome<Verdict> {
         over: AtomicBool::new(false),
     };
     let mut output = BufWriter::new(reading::output()?);
-    let mut checked = check.run(&mut progress, &mut output)?;
+    *checked = check.run(&mut progress, &mut output)?;
     output.flush()?;
     if filesystem.generation() != generation || check.is_over() {
         let text = format!("{}: has changed meanwhile", name.display());
         return Err(Stop::Failed(Error::Usage(text)));
     }
     checked.done = check.done();
-    writeln!(output, "{}", last(checked, data, form))?;
-    output.flush()?;
-    Ok(checked.verdict())
+    Ok(())
 }
 
-/// The last line of a file that was looked at.
-fn last(checked: Checked, data: bool, form: Form) -> String {
-    let sum = Sum {
-        files: 1,
-        unopened: 0,
-        checked,
-    };
-    match form {
-        Form::Lines => checked.line(data),
-        Form::Json => sum.object(data),
-        Form::Records => Record::Sum(checked).line(),
-    }
-}
-
-/// Tells that the source cannot be read. The process that checks several files says so itself.
-fn unopened(source: Source<'_>, error: Error, data: bool, form: Form) -> Outcome<Verdict> {
+/// Tells that the source cannot be read, or not to its end. The process that checks several files
+/// says so itself.
+fn unopened(
+    source: Source<'_>,
+    error: Error,
+    (data, form): (bool, Form),
+    checked: Checked,
+) -> Outcome<Verdict> {
     let mut output = reading::output()?;
     let name = source.file.name();
     let name = name.as_os_str().as_bytes();
@@ -101,11 +100,7 @@ fn unopened(source: Source<'_>, error: Error, data: bool, form: Form) -> Outcome
     match form {
         Form::Lines => {}
         Form::Json => {
-            let sum = Sum {
-                files: 1,
-                unopened: 1,
-                checked: Checked::default(),
-            };
+            let sum = Sum::of_file(checked, false);
             writeln!(output, "{}", checked::unopened(name, &reason))?;
             writeln!(output, "{}", sum.object(data))?;
         }

@@ -77,8 +77,8 @@ impl Report {
     fn take_line(&mut self) -> Outcome<()> {
         let line = std::mem::take(&mut self.line);
         match Record::of(&String::from_utf8_lossy(line.trim_ascii_end())) {
-            Record::Sum(checked) => {
-                self.sum.checked.add(checked);
+            Record::Sum(done) => {
+                self.sum.checked.add(done);
                 self.has_end = true;
             }
             Record::Unopened(reason) => {
@@ -98,6 +98,7 @@ impl Report {
 
     fn fault(&mut self, fault: &Fault) -> Outcome<()> {
         self.progress.clear();
+        self.sum.checked.count(fault.kind);
         let line = if self.json {
             fault.object(&self.name)
         } else {

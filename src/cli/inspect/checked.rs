@@ -83,11 +83,9 @@ pub(in crate::cli) struct Checked {
 }
 
 impl Checked {
-    pub(in crate::cli) fn add(&mut self, other: Checked) {
-        self.done.objects += other.done.objects;
-        self.done.bytes += other.done.bytes;
-        self.unreadable += other.unreadable;
-        self.missing += other.missing;
+    pub(in crate::cli) fn add(&mut self, done: Done) {
+        self.done.objects += done.objects;
+        self.done.bytes += done.bytes;
     }
 
     pub(in crate::cli) fn count(&mut self, kind: Kind) {
@@ -133,6 +131,15 @@ pub(in crate::cli) struct Sum {
 }
 
 impl Sum {
+    /// What was found in one file.
+    pub(in crate::cli) fn of_file(checked: Checked, is_opened: bool) -> Self {
+        Sum {
+            files: 1,
+            unopened: u64::from(!is_opened),
+            checked,
+        }
+    }
+
     pub(in crate::cli) fn verdict(self) -> Verdict {
         match self.unopened {
             0 => self.checked.verdict(),
@@ -175,7 +182,7 @@ pub(in crate::cli) enum Record {
     /// The end: why the file was not looked at, or not to its end.
     Unopened(String),
     /// The end: what was looked at.
-    Sum(Checked),
+    Sum(Done),
 }
 
 impl Record {
@@ -187,11 +194,7 @@ impl Record {
                 format!("{} {path} {reason}", kind.name())
             }
             Record::Unopened(reason) => format!("unopened {reason}"),
-            Record::Sum(Checked {
-                done: Done { objects, bytes },
-                unreadable,
-                missing,
-            }) => format!("sum {objects} {bytes} {unreadable} {missing}"),
+            Record::Sum(Done { objects, bytes }) => format!("sum {objects} {bytes}"),
         }
     }
 
@@ -219,22 +222,14 @@ impl Record {
         }
         match word {
             "unopened" => Some(Record::Unopened(rest.to_owned())),
-            "sum" => sum(rest).map(Record::Sum),
+            "sum" => {
+                let (objects, bytes) = rest.split_once(' ')?;
+                let (objects, bytes) = (objects.parse().ok()?, bytes.parse().ok()?);
+                Some(Record::Sum(Done { objects, bytes }))
+            }
             _ => None,
         }
     }
-}
-
-/// The numbers of a record.
-fn sum(numbers: &str) -> Option<Checked> {
-    let mut numbers = numbers.split(' ').map(|number| number.parse().ok());
-    let mut next = || numbers.next()?;
-    let (objects, bytes) = (next()?, next()?);
-    Some(Checked {
-        done: Done { objects, bytes },
-        unreadable: next()?,
-        missing: next()?,
-    })
 }
 
 #[cfg(test)]
@@ -275,8 +270,12 @@ mod tests {
             unopened: 1,
             checked: checked(5, 80, 1, 2),
         };
-        both.checked.add(checked(5, 80, 1, 2));
-        let wanted = "3 files, 10 objects, 160 bytes read, 2 unreadable, 4 missing, 1 not opened";
+        both.checked.add(Done {
+            objects: 5,
+            bytes: 80,
+        });
+        both.checked.count(Kind::Unreadable);
+        let wanted = "3 files, 10 objects, 160 bytes read, 2 unreadable, 2 missing, 1 not opened";
         assert_eq!(both.line(true), wanted);
     }
 
@@ -303,17 +302,17 @@ mod tests {
             })
         };
         for record in [
-            fault(Kind::Unreadable, b"/a b\n\xff", "attribute x: sum 1 2 3 4"),
+            fault(Kind::Unreadable, b"/a b\n\xff", "attribute x: sum 1 2"),
             fault(Kind::Missing, b"", ""),
             Record::Unopened("Permission denied".to_owned()),
-            Record::Sum(checked(1, 2, 3, 4)),
+            Record::Sum(checked(1, 2, 3, 4).done),
         ] {
             assert_eq!(Record::of(&record.line()), record);
         }
         for text in [
             "h5fs: a.h5: damaged",
-            "sum 1 2",
-            "sum 1 2 3 x",
+            "sum 1",
+            "sum 1 x",
             "missing *** x",
             "unreadable",
             "",
