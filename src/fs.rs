@@ -48,3 +48,5 @@ pub use options::Options;
 pub use requests::{Detail, Ino, Requests, Take, TakeWithAttributes, Whence};
 pub use stat::{DirEntry, Entry, Kind, Origin, Stat};
 pub use state::handle::{Caching, Handle, Opened};
+/// Tells people what stands beneath `.h5fs`.
+pub use views::guide::{GUIDE, GuideRow};

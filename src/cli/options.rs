@@ -20,6 +20,9 @@ pub(crate) use settings::{RemoteSettings, Settings};
 use values::{external, group, needed, open_files, size, threads, umask, unneeded, user};
 pub(crate) use values::{jobs, switch};
 
+/// The heading of the options in [`remote`].
+pub(crate) const REMOTE: &str = "For a source by URL";
+
 /// The options of any source; those of a source by URL are in [`remote`].
 const OPTIONS: &[MountOption] = &[
     MountOption {
@@ -91,7 +94,7 @@ const OPTIONS: &[MountOption] = &[
         word: "external",
         help: "Which other files the source may bring in: none, within (its own directory), any",
         default: Some("within"),
-        takes: Takes::Text("POLICY", |to, text| {
+        takes: Takes::Choice("POLICY", &["none", "within", "any"], |to, text| {
             external(text).map(|policy| to.external = policy)
         }),
     },
@@ -100,14 +103,16 @@ const OPTIONS: &[MountOption] = &[
         word: "verify",
         help: "Check the checksum of an ASDF block before its first byte is served: on, off",
         default: Some("off"),
-        takes: Takes::Text("SWITCH", |to, text| switch(text).map(|on| to.verify = on)),
+        takes: Takes::Choice("SWITCH", &["on", "off"], |to, text| {
+            switch(text).map(|on| to.verify = on)
+        }),
     },
     MountOption {
         flag: "sandbox",
         word: "sandbox",
         help: "Cage the serving process with Landlock and seccomp: on, off",
         default: Some("on"),
-        takes: Takes::Text("SWITCH", |to, text| {
+        takes: Takes::Choice("SWITCH", &["on", "off"], |to, text| {
             switch(text).map(|on| to.no_sandbox = !on)
         }),
     },
@@ -312,6 +317,15 @@ pub(crate) fn words_with_help() -> impl Iterator<Item = (String, String)> {
     all_options().map(|option| (option.synopsis(), option.explanation()))
 }
 
+/// The texts of which the option with this flag or word takes one; none where it takes any.
+pub(crate) fn choices(name: &str) -> &'static [&'static str] {
+    let option = all_options().find(|option| option.flag == name || option.word == name);
+    match option.map(|option| &option.takes) {
+        Some(Takes::Choice(_, choices, _)) => choices,
+        _ => &[],
+    }
+}
+
 /// The options that were given as flags.
 #[derive(Debug)]
 pub(crate) struct Flags(ArgMatches);
@@ -330,7 +344,7 @@ impl Args for Flags {
     fn augment_args(command: Command) -> Command {
         command
             .args(OPTIONS.iter().map(MountOption::argument))
-            .next_help_heading("For a source by URL")
+            .next_help_heading(REMOTE)
             .args(remote::OPTIONS.iter().map(MountOption::argument))
     }
 
@@ -361,7 +375,7 @@ pub(crate) struct RemoteFlags {
 impl Args for RemoteFlags {
     fn augment_args(command: Command) -> Command {
         command
-            .next_help_heading("For a source by URL")
+            .next_help_heading(REMOTE)
             .args(remote::OPTIONS.iter().map(MountOption::argument))
     }
 
@@ -448,6 +462,21 @@ mod tests {
         let same = |word| (word, Settings::default());
         let wanted = ["external", "verify", "sandbox"].map(same);
         assert_eq!(told.collect::<Vec<_>>(), wanted);
+    }
+
+    #[test]
+    fn every_choice_is_taken() {
+        for name in ["external", "verify", "sandbox"] {
+            let choices = choices(name);
+            assert!(choices.len() > 1, "{name}");
+            for choice in choices {
+                assert!(
+                    words(&format!("{name}={choice}")).is_ok(),
+                    "{name}={choice}"
+                );
+            }
+        }
+        assert!(choices("cache_size").is_empty() && choices("no such").is_empty());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub(in crate::cli) mod advice;
 pub(in crate::cli) mod complaint;
 pub(in crate::cli) mod completions;
+pub(in crate::cli) mod example;
 pub(in crate::cli) mod logging;
 pub(in crate::cli) mod manual;
 pub(in crate::cli) mod printable;
