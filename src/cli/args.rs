@@ -268,8 +268,10 @@ pub(crate) struct Operands {
 
     /// More sources, then paths as beneath the mount point of each
     ///
-    /// The word behind SOURCE is a path if SOURCE has such a path, else a source if such a file or
-    /// directory is there, and so are those behind it, up to the first for which none is there.
+    /// If SOURCE has a path of the name of the second word, or no file or directory has that name, the
+    /// second word and all behind it are paths in SOURCE. Otherwise it is another source, and so is
+    /// each word behind it, up to the first that names no file or directory: that and the rest are
+    /// paths in each source.
     #[arg(value_name = "SOURCE|PATH")]
     pub(crate) more: Vec<OsString>,
 

@@ -15,26 +15,45 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// Documents whose commands `scripts/tour` does not run, with the reason.
 const ELSEWHERE: [(&str, &str); 2] = [
     ("docs/recipes.md", "scripts/recipes runs them"),
-    ("docs/install.md", "they install: scripts/package and scripts/clean-root run most of them"),
+    (
+        "docs/install.md",
+        "they install: scripts/package and scripts/clean-root run most of them",
+    ),
 ];
 
 /// Why a command of a document is not run.
-const REASONS: [&str; 9] = [
+const REASONS: [&str; 7] = [
     "builds or installs",
-    "needs a cluster",
     "needs a container",
     "needs a desktop",
-    "needs a real-time writer",
+    "needs a second user",
     "needs a server",
     "needs S3",
-    "needs other software",
-    "takes minutes",
+    "needs SELinux",
 ];
 
 /// The first words of commands that documents show.
 const PROGRAMS: [&str; 20] = [
-    "apt", "apt-get", "bwrap", "cargo", "cat", "cp", "docker", "fusermount3", "getfattr", "h5fs", "ls",
-    "mkdir", "mount", "pip", "podman", "python3", "setpriv", "sudo", "systemctl", "unshare",
+    "apt",
+    "apt-get",
+    "bwrap",
+    "cargo",
+    "cat",
+    "cp",
+    "docker",
+    "fusermount3",
+    "getfattr",
+    "h5fs",
+    "ls",
+    "mkdir",
+    "mount",
+    "pip",
+    "podman",
+    "python3",
+    "setpriv",
+    "sudo",
+    "systemctl",
+    "unshare",
 ];
 
 /// README.md and docs/*.md.
@@ -103,14 +122,23 @@ fn the_documents_show_what_their_commands_print() {
     let mut tour = Command::new(Path::new(ROOT).join("scripts/tour"));
     let told = run(tour.args(&documents).env("PATH", paths()), LONG).success();
     let printed = told.text();
-    let run = printed.lines().filter(|line| line.starts_with("$ ")).count();
+    let run = printed
+        .lines()
+        .filter(|line| line.starts_with("$ "))
+        .count();
     let mut left_out = 0;
     for line in told.stderr.lines() {
-        let Some((reason, number)) = line.strip_prefix("not run (").and_then(|rest| rest.split_once("): ")) else {
+        let Some((reason, number)) = line
+            .strip_prefix("not run (")
+            .and_then(|rest| rest.split_once("): "))
+        else {
             continue;
         };
         let is_lack = reason.starts_with("without ");
-        assert!(is_lack || REASONS.contains(&reason), "{reason} is no reason");
+        assert!(
+            is_lack || REASONS.contains(&reason),
+            "{reason} is no reason"
+        );
         left_out += number.parse::<usize>().expect("a number");
     }
     let written: usize = documents.iter().map(|document| count(document)).sum();
@@ -120,7 +148,10 @@ fn the_documents_show_what_their_commands_print() {
     let _ = write!(std::io::stderr(), "{}", told.stderr);
     for (document, reason) in ELSEWHERE {
         let count = count(document).max(unmarked(document).len());
-        let _ = writeln!(std::io::stderr(), "not run ({reason}): {count} of {document}");
+        let _ = writeln!(
+            std::io::stderr(),
+            "not run ({reason}): {count} of {document}"
+        );
     }
 }
 
@@ -136,10 +167,15 @@ fn commands_of_documents_say_that_they_are() {
 #[test]
 fn links_of_documents_lead_to_headings() {
     let all = documents();
-    let targets: BTreeSet<String> = all.iter().flat_map(|document| {
-        let headings = anchors(&text(document)).into_iter().map(move |anchor| format!("{document}#{anchor}"));
-        headings.chain([document.clone()]).collect::<Vec<_>>()
-    }).collect();
+    let targets: BTreeSet<String> = all
+        .iter()
+        .flat_map(|document| {
+            let headings = anchors(&text(document))
+                .into_iter()
+                .map(move |anchor| format!("{document}#{anchor}"));
+            headings.chain([document.clone()]).collect::<Vec<_>>()
+        })
+        .collect();
     let mut links = 0;
     for document in &all {
         let directory = Path::new(document).parent().expect("a directory");
@@ -161,8 +197,15 @@ fn anchors(text: &str) -> Vec<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     headings
         .map(|heading| {
-            let title = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
-            title.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+            let title = heading
+                .trim_start_matches('#')
+                .trim()
+                .to_lowercase()
+                .replace(' ', "-");
+            title
+                .chars()
+                .filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
+                .collect()
         })
         .collect()
 }
@@ -172,14 +215,19 @@ fn local_links(text: &str) -> Vec<String> {
     let parts = text.split("](").skip(1);
     let targets = parts.filter_map(|part| part.split_once(')'));
     let local = targets.map(|(target, _)| target.to_owned());
-    local.filter(|target| !target.contains("://") && !target.contains(['\n', ' '])).collect()
+    local
+        .filter(|target| !target.contains("://") && !target.contains(['\n', ' ']))
+        .collect()
 }
 
 /// The example is what its script writes, as h5py reads both.
 #[test]
 fn the_example_is_that_of_its_script() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let (ours, fresh) = (directory.path().join("climate.h5"), directory.path().join("fresh.h5"));
+    let (ours, fresh) = (
+        directory.path().join("climate.h5"),
+        directory.path().join("fresh.h5"),
+    );
     run(h5fs(["example"]).current_dir(&directory), SOON).success();
     let writer = Path::new(ROOT).join("scripts/example.py");
     run(Command::new(python()).arg(writer).arg(&fresh), LONG).success();
