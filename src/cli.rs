@@ -22,12 +22,12 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use args::{Mount, Task};
+use args::{Mount, Program, Task};
 use call::{Call, Role};
 use words::complaint::complain;
 use words::printable::printable;
 
-use crate::cli::mount::{handover, launcher, opener, supervisor, view, worker};
+use crate::cli::mount::{handover, launcher, mounted, opener, supervisor, view, worker};
 use crate::cli::words::{advice, completions, secrets};
 use crate::error::{Error, Result};
 use crate::source::location::Location;
@@ -35,10 +35,23 @@ use crate::source::location::Location;
 /// The exit status of a wrong command line; that of everything else that fails is 1.
 const USAGE: u8 = 2;
 
+/// The exit status of a helper of mount(8) that has failed, which mount(8) passes on.
+const MOUNT_FAILURE: u8 = 32;
+
 /// Runs the command whose arguments, the program's name first, these are.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let call = Call::new(arguments);
-    match perform(&call) {
+    let code = performed(&call);
+    let is_helper = call.program == Program::MountHelper && call.role == Role::Launcher;
+    if is_helper && code != ExitCode::SUCCESS {
+        return ExitCode::from(MOUNT_FAILURE);
+    }
+    code
+}
+
+/// The exit status, after any error has been told.
+fn performed(call: &Call) -> ExitCode {
+    match perform(call) {
         Ok(code) => code,
         Err(Error::Usage(text)) => {
             complain(&text);
@@ -93,6 +106,9 @@ fn perform(call: &Call) -> Result<ExitCode> {
 
 /// Mounts, as the process that the user called, and tells of what may surprise.
 fn start(call: &Call, mount: &Mount) -> Result<ExitCode> {
+    if mount.settings.remount {
+        return mounted::remount(mount).map(|()| ExitCode::SUCCESS);
+    }
     advice::refuse(call.program, mount)?;
     let advice = advice::of(call.program, mount);
     if mount.foreground {

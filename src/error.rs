@@ -56,7 +56,7 @@ pub enum Error {
 pub enum Cause {
     /// The operating system refused, with this number of its own.
     System(i32),
-    /// The data cannot be had: a device failed, a policy forbids it, a decoder broke off.
+    /// The data cannot be had, as the text says: a policy forbids it, a decoder broke off.
     Failed,
     /// All that is open takes too much memory together.
     OutOfMemory,
@@ -114,8 +114,10 @@ impl Error {
 
     /// The system's error while doing `what`.
     pub fn io(error: &io::Error, what: impl Into<Cow<'static, str>>) -> Self {
-        let system = error.raw_os_error().map(Cause::System);
-        Self::caused(system.unwrap_or(Cause::Failed), what)
+        match error.raw_os_error() {
+            Some(number) => Self::caused(Cause::System(number), what),
+            None => Self::caused(Cause::Failed, format!("{}: {error}", what.into())),
+        }
     }
 
     /// `what` failed, because of `cause`.
@@ -178,6 +180,11 @@ pub fn quoted(name: &[u8]) -> String {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // The text is the whole reason.
+            Error::Io {
+                cause: Cause::Failed,
+                what,
+            } => f.write_str(what),
             Error::Io { cause, what } => write!(f, "{what}: {cause}"),
             Error::Corrupt { what, at: None } => write!(f, "{what} (corrupt)"),
             Error::Corrupt { what, at: Some(at) } => write!(f, "{what} (corrupt, at byte {at})"),
@@ -211,9 +218,14 @@ impl fmt::Display for Cause {
     }
 }
 
-/// The system's words for an error of its own, without the "(os error N)" that Rust appends.
+/// The system's words for an error of its own.
 fn system_text(number: i32) -> String {
-    let text = io::Error::from_raw_os_error(number).to_string();
+    words_of(&io::Error::from_raw_os_error(number))
+}
+
+/// What an error says, without the "(os error N)" that Rust appends.
+pub fn words_of(error: &io::Error) -> String {
+    let text = error.to_string();
     match text.rfind(" (os error") {
         Some(end) => text.get(..end).unwrap_or(&text).to_owned(),
         None => text,
@@ -234,5 +246,18 @@ mod tests {
         assert!(text(1 << 20).contains("é… (corrupt"));
         assert_eq!(quoted(b"a\n"), "a\\n");
         assert!(quoted(&[0; 1 << 20]).len() < 4 * limits::ERROR_TEXT + 4);
+    }
+
+    #[test]
+    fn a_reason_stands_alone_and_numbers_are_left_out() {
+        let failed = Error::caused(Cause::Failed, "a decoder broke off");
+        assert_eq!(failed.to_string(), "a decoder broke off");
+        let of = |error: io::Error| Error::io(&error, "a.h5").to_string();
+        let denied = io::Error::from_raw_os_error(13);
+        assert_eq!(of(denied), "a.h5: Permission denied");
+        let other = io::Error::other("no such thing");
+        assert_eq!(of(other), "a.h5: no such thing");
+        let wrapped = io::Error::other(io::Error::from_raw_os_error(111));
+        assert_eq!(words_of(&wrapped), "Connection refused");
     }
 }

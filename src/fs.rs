@@ -13,10 +13,11 @@
 //! | `nodes` | the table of nodes; those of the file's own tree; the methods that all nodes have |
 //! | `names` | links as names, paths, and where links lead |
 //! | `state` | what is kept of a file: inode numbers, handles, listings, counts, what is damaged |
-//! | `stat`, `options`, `name`, `errno` | answers, escaped names, error numbers |
+//! | `stat`, `options`, `name`, `errno`, `metrics` | answers, escaped names, error numbers, figures |
 
 pub mod errno;
 pub mod fuse;
+pub mod metrics;
 pub mod name;
 
 #[cfg(test)]
@@ -48,5 +49,7 @@ pub use options::Options;
 pub use requests::{Detail, Ino, Requests, Take, TakeWithAttributes, Whence};
 pub use stat::{DirEntry, Entry, Kind, Origin, Stat};
 pub use state::handle::{Caching, Handle, Opened};
+pub use state::resident::Resident;
+pub use state::traffic::{Call, Traffic};
 /// Tells people what stands beneath `.h5fs`.
 pub use views::guide::{GUIDE, GuideRow};

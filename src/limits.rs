@@ -264,6 +264,9 @@ pub const FILE_PATH: usize = 4095;
 /// Bytes of an error's text.
 pub const ERROR_TEXT: usize = 2048;
 
+/// Bytes of the names of fields that a message lists.
+pub const NAMED_FIELDS: usize = 500;
+
 /// Bytes of a symbolic link's text.
 pub const SYMLINK_BYTES: usize = 4095;
 

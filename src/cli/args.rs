@@ -1,19 +1,21 @@
 //! The command line: one definition, from which `--help`, the man page and the completions are made
 //! too.
 
-use std::error::Error as _;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::cli::options::{self, Flags, RemoteFlags, Settings, Words};
 use crate::cli::words::completions;
 use crate::cli::words::manual;
+use crate::cli::words::refusal;
+use crate::cli::words::schemes;
+use crate::cli::words::synonyms;
 use crate::error::{Error, Result};
 use crate::source::location::Location;
 
@@ -177,6 +179,9 @@ pub(crate) enum Inspect {
         /// Read every stored byte of every dataset, too
         #[arg(long)]
         data: bool,
+        /// Write a line of JSON for each fault, and one for the sum
+        #[arg(long)]
+        json: bool,
         /// Write records, for the process that checks several files
         #[arg(long, hide = true)]
         records: bool,
@@ -203,6 +208,14 @@ pub(crate) enum Inspect {
         /// Write JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Print the figures of mounts for Prometheus
+    ///
+    /// One text for all mounts, or for those at the given places; `h5fs_up` is 0 if a mount does
+    /// not answer or has lost its source.
+    Metrics {
+        /// Where they are mounted; all mounts of this machine without it
+        mountpoints: Vec<PathBuf>,
     },
 }
 
@@ -447,7 +460,7 @@ pub(crate) struct Mount {
 
 /// The parser of a path or URL.
 fn location() -> impl TypedValueParser<Value = Location> {
-    OsStringValueParser::new().try_map(Location::parse)
+    OsStringValueParser::new().try_map(schemes::location)
 }
 
 /// Reads the command line, `arguments` being all but the program's own name.
@@ -455,16 +468,22 @@ fn location() -> impl TypedValueParser<Value = Location> {
 /// # Errors
 /// `Usage` with one line of text.
 pub(crate) fn parse(program: Program, arguments: &[OsString]) -> Result<Task> {
-    let line = |name: &str| {
-        std::iter::once(name.into())
-            .chain(arguments.iter().cloned())
-            .collect()
+    let line = |name: &str, arguments: Vec<OsString>| {
+        let name = std::iter::once(name.into());
+        name.chain(arguments).collect()
     };
     let parsed = match program {
-        Program::Command => command_task(line("h5fs")),
-        Program::MountHelper => helper_task(line("mount.h5fs")),
+        Program::Command => {
+            let arguments = synonyms::translated(arguments, is_command)?;
+            command_task(line("h5fs", arguments))
+        }
+        Program::MountHelper => helper_task(line("mount.h5fs", arguments.to_vec())),
     };
-    parsed.or_else(|error| from_clap(program, &error))
+    parsed.or_else(|error| from_clap(program, arguments, &error))
+}
+
+fn is_command(name: &str) -> bool {
+    Arguments::command().find_subcommand(name).is_some()
 }
 
 /// The definition of the command line.
@@ -557,47 +576,23 @@ fn settings(words: &[Words], flags: Option<&Flags>) -> clap::error::Result<Setti
 }
 
 /// Help and version are output; everything else becomes one line.
-fn from_clap(program: Program, error: &clap::Error) -> Result<Task> {
+fn from_clap(program: Program, arguments: &[OsString], error: &clap::Error) -> Result<Task> {
     let text = || error.render().to_string();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(Task::Print(text().into_bytes())),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Ok(Task::Remind(text())),
-        _ => Err(Error::Usage(one_line(program, error))),
+        _ => Err(refused(program, arguments, error)),
     }
 }
 
-/// Clap's message, in one line and without the usage.
-fn one_line(program: Program, error: &clap::Error) -> String {
-    let line = match (error.source(), text_of(error, ContextKind::InvalidArg)) {
-        // A value that one of our own parsers refused.
-        (Some(reason), Some(argument)) => format!("{argument}: {reason}"),
-        _ => match text_of(error, ContextKind::InvalidSubcommand) {
-            // To clap, a word too many after the mount point might have been a subcommand.
-            Some(word) => format!("unexpected argument '{word}' found"),
-            None => first_paragraph(&error.render().to_string()),
-        },
-    };
-    match program {
-        Program::Command => format!("{line} (see `h5fs --help`)"),
-        Program::MountHelper => line,
+/// What is wrong with the command line.
+fn refused(program: Program, arguments: &[OsString], error: &clap::Error) -> Error {
+    let line = refusal::line(error);
+    match (program, synonyms::unknown(arguments, is_command)) {
+        (Program::MountHelper, _) => Error::Usage(line),
+        (Program::Command, Some(word)) => synonyms::no_command(word),
+        (Program::Command, None) => Error::Usage(format!("{line} (see `h5fs --help`)")),
     }
-}
-
-fn text_of(error: &clap::Error, kind: ContextKind) -> Option<&str> {
-    match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text),
-        _ => None,
-    }
-}
-
-fn first_paragraph(text: &str) -> String {
-    let paragraph: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .take_while(|line| !line.is_empty())
-        .collect();
-    let line = paragraph.join(" ");
-    line.strip_prefix("error: ").unwrap_or(&line).to_owned()
 }
 
 #[cfg(test)]
@@ -654,6 +649,7 @@ mod tests {
         .unwrap();
         let expected = Inspect::Check {
             data: true,
+            json: false,
             records: false,
             sources: vec![path("a.h5"), path("b")],
             how: Reading {
@@ -723,12 +719,27 @@ mod tests {
             "data.h5",
             "data.h5 mnt --nonsense",
             "data.h5 mnt -o ro,nonsense",
+            "ls --recursiv data.h5",
+            "gs://bucket/key mnt",
+            "mount data.h5 mnt",
             "cat",
         ] {
             match task(Program::Command, line) {
                 Err(Error::Usage(text)) => assert!(!text.contains('\n'), "{text}"),
                 other => panic!("{line}: {other:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn a_misspelt_option_is_told_with_the_right_one() {
+        for (line, wanted) in [
+            ("ls --recursiv a.h5", "'--recursive'"),
+            ("a.h5 mnt --foregroud", "'--foreground'"),
+            ("check --dat a.h5", "'--data'"),
+        ] {
+            let told = task(Program::Command, line).unwrap_err().to_string();
+            assert!(told.contains(&format!("did you mean {wanted}?")), "{told}");
         }
     }
 
@@ -741,6 +752,9 @@ mod tests {
             "--man mount.h5fs",
             "--completions bash",
             "ls --help",
+            "help",
+            "help check",
+            "version",
         ] {
             assert!(
                 matches!(task(Program::Command, line), Ok(Task::Print(_))),

@@ -46,10 +46,11 @@ use std::time::Duration;
 
 use crate::cli::args::{Inspect, Task};
 use crate::cli::cage::{self, NetworkReach};
+use crate::cli::mount::rotation;
 use crate::cli::options::RemoteSettings;
 use crate::cli::words::logging::{self, Destination};
 use crate::cli::words::secrets;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, words_of};
 use crate::fs::External;
 use crate::source::location::{Location, Url};
 use address::Address;
@@ -78,6 +79,7 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
     else {
         return Err(Error::Usage("a URL is needed".to_owned()));
     };
+    rotation::ignore();
     if let Some(destination) = destination(task) {
         logging::start(&destination)?;
     }
@@ -109,7 +111,10 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
                 .as_deref()
                 .unwrap_or(Path::new(""))
                 .display();
-            let unusable = |error| format!("{directory}: nothing is cached on disk: {error}");
+            let unusable = |error| {
+                let reason = words_of(&error);
+                format!("{directory}: nothing is cached on disk: {reason}")
+            };
             let (cache, warning) = match cache {
                 Ok(cache) => (cache, None),
                 Err(error) => (None, Some(unusable(error))),
@@ -209,15 +214,17 @@ pub(super) fn inspected(inspect: &Inspect) -> Option<(&Location, &RemoteSettings
             [file] => (file, how, true),
             _ => return None,
         },
-        Inspect::Status { .. } | Inspect::List { .. } => return None,
+        Inspect::Status { .. } | Inspect::List { .. } | Inspect::Metrics { .. } => return None,
     };
     let is_prefix = source.url().is_some_and(Url::is_prefix);
     (!is_of_files || !is_prefix).then_some((source, &how.remote.settings))
 }
 
-/// Where log lines go; a command without a mount tells of its failures itself.
+/// Where log lines go; a command without a mount tells of its failures itself. Those for a file go
+/// to the supervisor, which has that open.
 fn destination(task: &Task) -> Option<Destination> {
     match task {
+        Task::Mount(mount) if mount.settings.log_file.is_some() => Some(Destination::Terminal),
         Task::Mount(mount) => Some(Destination::of(mount)),
         _ => std::env::var_os("H5FS_LOG").map(|_| Destination::Terminal),
     }
@@ -257,6 +264,13 @@ fn exchange(
         Some(user) if is_signed => Files::named(profile::named(settings), user)?,
         _ => Files::default(),
     };
+    let is_named = settings.credentials.is_some() || settings.profile.is_some();
+    if is_signed
+        && is_named
+        && let Some(reason) = profile::missing(settings, |path| files.open(path))
+    {
+        return Err(Error::Usage(reason));
+    }
     let signer = is_signed.then(|| Signer::new(settings, Arc::clone(&client), &region, files));
     Ok(Exchange {
         client,

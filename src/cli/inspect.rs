@@ -8,6 +8,7 @@
 
 pub(in crate::cli) mod check;
 pub(in crate::cli) mod check_many;
+pub(in crate::cli) mod checked;
 pub(in crate::cli) mod columns;
 pub(in crate::cli) mod data_files;
 pub(in crate::cli) mod glob;
@@ -28,6 +29,7 @@ use std::process::{ExitCode, Stdio};
 
 use crate::array::CancelToken;
 use crate::cli::args::{Format, Inspect, Operands, Reading};
+use crate::cli::inspect::checked::Verdict;
 use crate::cli::inspect::data_files::DataFiles;
 use crate::cli::inspect::glob::expand;
 use crate::cli::inspect::many::Arguments;
@@ -38,7 +40,7 @@ use crate::cli::mount::mounted;
 use crate::cli::words::complaint::complain_of;
 use crate::cli::words::logging::{self, Destination};
 use crate::error::{Error, Result};
-use crate::fs::Requests;
+use crate::fs::{Kind, Requests};
 use crate::model::ndl::Syntax;
 use crate::source::location::Location;
 use crate::source::mounts::mount_table::MountTable;
@@ -53,6 +55,10 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
             (mountpoint.clone(), mounted::status(mountpoint, *json))
         }
         Inspect::List { json } => (MountTable::PATH.into(), mounted::list(*json)),
+        Inspect::Metrics { mountpoints } => (
+            MountTable::PATH.into(),
+            mounted::metrics(mountpoints).map(|()| true),
+        ),
         Inspect::Ls { format, operands } => (operands.source.name(), list_all(*format, operands)?),
         Inspect::Cat { operands } => (operands.source.name(), copy_all(operands)?),
         Inspect::Ndl {
@@ -67,15 +73,17 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
         }
         Inspect::Check {
             data,
+            json,
             records,
             sources,
             how,
         } => {
-            let form = match records {
-                true => check::Form::Records,
-                false => check::Form::Lines,
+            let form = match (records, json) {
+                (true, _) => check::Form::Records,
+                (false, true) => check::Form::Json,
+                (false, false) => check::Form::Lines,
             };
-            (sources[0].name(), check_all(sources, *data, form, how))
+            return Ok(check_status(sources, check_all(sources, *data, form, how)));
         }
     };
     match outcome {
@@ -85,6 +93,20 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
         Err(Stop::Failed(error)) => {
             complain_of(first.as_os_str().as_bytes(), &error);
             Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// The exit status of a check, which is more than whether all went well.
+fn check_status(sources: &[Location], outcome: Outcome<Verdict>) -> ExitCode {
+    const UNREAD: u8 = 3;
+    match outcome {
+        Ok(Verdict::Sound) | Err(Stop::ReaderGone) => ExitCode::SUCCESS,
+        Ok(Verdict::Faulty) => ExitCode::FAILURE,
+        Ok(Verdict::Unread) => ExitCode::from(UNREAD),
+        Err(Stop::Failed(error)) => {
+            complain_of(sources[0].name().as_os_str().as_bytes(), &error);
+            ExitCode::from(UNREAD)
         }
     }
 }
@@ -169,7 +191,7 @@ fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> 
     let mut files = DataFiles::of(&named.sources, &operands.how);
     let form = Form::Mapped(options.syntax);
     let outcome = several::write(&mut files, &arguments, operands.how.jobs, form);
-    Ok(outcome.map(|is_whole| is_whole && !files.has_failed))
+    Ok(outcome.map(|is_whole| is_whole && files.failed.is_empty()))
 }
 
 /// Arguments that have one process describe an object of one source.
@@ -246,11 +268,16 @@ fn has(operands: &Operands, path: &OsString) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// Looks at one file here, at several in processes of their own; whether all can be read.
-fn check_all(sources: &[Location], data: bool, form: check::Form, how: &Reading) -> Outcome<bool> {
+/// Looks at one file here, at several in processes of their own.
+fn check_all(
+    sources: &[Location],
+    data: bool,
+    form: check::Form,
+    how: &Reading,
+) -> Outcome<Verdict> {
     match sources {
         [file] if !is_directory(file) => check::check(source(file, how), data, form),
-        _ => check_many::check(sources, data, how),
+        _ => check_many::check(sources, (data, form == check::Form::Json), how),
     }
 }
 
@@ -261,8 +288,14 @@ fn copy(source: Source<'_>, paths: &[OsString]) -> Outcome<bool> {
     let mut output = reading::output()?;
     let mut is_whole = true;
     for path in paths {
-        let path = path.as_bytes();
-        let found = expand(tree.requests(), path).unwrap_or_else(|_| vec![path.to_vec()]);
+        let found = match expand(tree.requests(), path.as_bytes()) {
+            Ok(found) => found,
+            Err(error) => {
+                complain_of(path.as_bytes(), &error);
+                is_whole = false;
+                continue;
+            }
+        };
         for path in found {
             match copy_file(tree.requests(), &path, &mut output) {
                 Err(Stop::Failed(error)) => {
@@ -310,6 +343,9 @@ fn describe(source: Source<'_>, path: Option<&OsStr>, options: Options) -> Outco
 
 fn copy_file(tree: &dyn Requests, path: &[u8], output: &mut File) -> Outcome<()> {
     let found = tree.find(path, true)?;
+    if found.attributes.kind == Kind::Directory {
+        return Err(Error::Usage("is a directory".to_owned()).into());
+    }
     let handle = tree.open_file(found.ino)?.handle;
     let mut offset = 0;
     loop {

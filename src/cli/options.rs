@@ -178,15 +178,45 @@ const IGNORED: &[&str] = &[
     "noexec",
     "atime",
     "noatime",
+    "diratime",
+    "nodiratime",
     "relatime",
+    "norelatime",
+    "strictatime",
+    "nostrictatime",
+    "lazytime",
+    "nolazytime",
+    "sync",
+    "async",
+    "dirsync",
+    "silent",
+    "loud",
+    "mand",
+    "nomand",
+    "iversion",
+    "noiversion",
+    "symfollow",
+    "nosymfollow",
     "auto",
     "noauto",
+    "nouser",
     "users",
+    "nousers",
     "owner",
+    "noowner",
     "group",
+    "nogroup",
     "nofail",
     "_netdev",
     "defaults",
+    "private",
+    "rprivate",
+    "shared",
+    "rshared",
+    "slave",
+    "rslave",
+    "unbindable",
+    "runbindable",
     "auto_unmount",
     // Of FUSE's own lines of fstab: what they ask for is so anyway, or has no meaning here.
     "async_read",
@@ -205,19 +235,24 @@ const IGNORED: &[&str] = &[
     "use_ino",
 ];
 
-/// The words of FUSE that take a value and change nothing here.
+/// The words of mount(8) and of FUSE that take a value and change nothing here.
 const IGNORED_WITH_VALUE: &[&str] = &[
+    "helper",
+    "uhelper",
     "ac_attr_timeout",
     "attr_timeout",
     "blksize",
     "congestion_threshold",
     "entry_timeout",
+    "group_id",
     "max_background",
     "max_read",
     "max_readahead",
     "max_write",
     "negative_timeout",
+    "rootmode",
     "subtype",
+    "user_id",
 ];
 
 /// One `-o a,b=c`: its words, each of which can be set.
@@ -296,7 +331,11 @@ fn set_word(to: &mut Settings, word: &str) -> Result<(), String> {
         }
         // `user=NAME` is what mount(8) makes of `user` when it calls a helper.
         "comment" | "user" => {}
-        _ if name.starts_with("x-") => {}
+        "remount" => {
+            unneeded(value)?;
+            to.remount = true;
+        }
+        _ if name.starts_with("x-") || name.starts_with("X-") => {}
         _ if IGNORED.contains(&name) => unneeded(value)?,
         _ if IGNORED_WITH_VALUE.contains(&name) => {
             needed(value)?;
@@ -506,6 +545,18 @@ mod tests {
         assert_eq!(settings(line), expected);
     }
 
+    /// mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", as util-linux 2.40 has them.
+    #[test]
+    fn every_word_of_mount_is_accepted() {
+        let line = "async,atime,noatime,auto,noauto,defaults,dev,nodev,diratime,nodiratime,dirsync,\
+                    exec,noexec,group,iversion,noiversion,mand,nomand,_netdev,nofail,relatime,\
+                    norelatime,strictatime,nostrictatime,lazytime,nolazytime,suid,nosuid,silent,\
+                    loud,owner,ro,sync,user,nouser,users,nosymfollow,X-mount.mkdir=0755,\
+                    x-systemd.requires=/data,comment=a";
+        assert_eq!(settings(line), Settings::default());
+        assert!(settings("remount,ro").remount);
+    }
+
     #[test]
     fn every_word_of_our_own() {
         let all = "allow_other,uid=1,gid=2,umask=027,cache_size=3M,threads=4,open_files=5,\
@@ -528,6 +579,7 @@ mod tests {
             no_views: true,
             no_forget: true,
             asks_to_write: false,
+            remount: false,
             run_as: Some(7),
             log_file: Some("/a,b".into()),
             fsname: Some("data".to_owned()),

@@ -1,6 +1,6 @@
 //! Files of other formats, which are named so that their readers find the right tool.
 
-use crate::source::Source;
+use crate::source::{Source, read_block};
 
 /// A format that h5fs does not read.
 struct Other {
@@ -16,7 +16,7 @@ const fn other(offset: u64, mark: &'static [u8], name: &'static str, tool: &'sta
     Other { mark, name, tool }
 }
 
-const OTHERS: [Other; 16] = [
+const OTHERS: [Other; 24] = [
     other(
         0,
         b"CDF\x01",
@@ -68,18 +68,87 @@ const OTHERS: [Other; 16] = [
     other(0, b"ARROW1", "an Arrow file", "pyarrow reads it"),
     other(0, b"GRIB", "a GRIB file", "wgrib2 and cfgrib read it"),
     other(0, b"\x93NUMPY", "a NumPy file", "numpy.load reads it"),
+    other(
+        0,
+        b"version https://git-lfs.github.com/",
+        "a pointer of Git LFS",
+        "git lfs pull fetches the file",
+    ),
+    other(
+        0,
+        b"/annex/objects/",
+        "a pointer of git-annex",
+        "git annex get fetches the file",
+    ),
+    other(
+        0,
+        b"SQLite format 3\0",
+        "an SQLite database",
+        "sqlite3 reads it",
+    ),
+    other(
+        0,
+        b"\x89PNG\r\n\x1a\n",
+        "a PNG picture",
+        "a viewer of pictures shows it",
+    ),
+    other(
+        0,
+        b"\xff\xd8\xff",
+        "a JPEG picture",
+        "a viewer of pictures shows it",
+    ),
+    other(0, b"II*\0", "a TIFF picture", "tifffile and GDAL read it"),
+    other(0, b"MM\0*", "a TIFF picture", "tifffile and GDAL read it"),
+    other(0, b"%PDF-", "a PDF document", "a viewer of PDF shows it"),
 ];
+
+/// Bytes of a text that tell what it is.
+const BEGINNING: u64 = 512;
 
 /// What `source` is, and which tool reads it.
 pub(super) fn describe(source: &dyn Source) -> Option<String> {
+    marked(source).or_else(|| {
+        let length = source.length().min(BEGINNING);
+        let beginning = read_block(source, 0, length, "beginning of a file").ok()?;
+        text(&beginning).map(str::to_owned)
+    })
+}
+
+/// What a file is that has a mark.
+fn marked(source: &dyn Source) -> Option<String> {
     let found = OTHERS.iter().find(|other| {
         let (offset, mark) = other.mark;
-        let mut there = [0; 32];
+        let mut there = [0; 48];
         there
             .get_mut(..mark.len())
             .is_some_and(|there| source.read_at(offset, there).is_ok() && there == mark)
     })?;
     Some(format!("{}: {}", found.name, found.tool))
+}
+
+/// What a file is that begins with this text.
+fn text(beginning: &[u8]) -> Option<&'static str> {
+    let text = beginning.strip_prefix(b"\xef\xbb\xbf").unwrap_or(beginning);
+    let text = text.trim_ascii_start();
+    let begins = |mark: &[u8]| {
+        let start = text.get(..mark.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(mark))
+    };
+    if begins(b"<!doctype html") || begins(b"<html") || begins(b"<head") {
+        return Some("an HTML page, perhaps a server's word on why there is no file");
+    }
+    if begins(b"<?xml") {
+        return Some("an XML document, perhaps a server's word on why there is no file");
+    }
+    let (first, rest) = text.split_first()?;
+    let second = rest.trim_ascii_start().first();
+    let is_json = match first {
+        b'{' => matches!(second, Some(b'"' | b'}')),
+        b'[' => matches!(second, Some(b'[' | b']' | b'{' | b'"' | b'-' | b'0'..=b'9')),
+        _ => false,
+    };
+    is_json.then_some("a JSON document: jq reads it")
 }
 
 #[cfg(test)]
@@ -98,5 +167,24 @@ mod tests {
         }
         assert_eq!(describe(&MemorySource::new(b"some text".to_vec())), None);
         assert_eq!(describe(&MemorySource::new(b"P".to_vec())), None);
+    }
+
+    #[test]
+    fn texts_are_known_by_how_they_begin() {
+        let described = |text: &str| describe(&MemorySource::new(text.as_bytes().to_vec()));
+        for (text, name) in [
+            ("<!DOCTYPE html>\n<html>", "an HTML page"),
+            ("\u{feff}\n <HTML lang=en>", "an HTML page"),
+            ("<?xml version=\"1.0\"?><Error>", "an XML document"),
+            ("{\n  \"a\": 1}", "a JSON document"),
+            ("[1, 2]", "a JSON document"),
+            ("{}", "a JSON document"),
+        ] {
+            let described = described(text).unwrap();
+            assert!(described.starts_with(name), "{described}");
+        }
+        for text in ["", "{", "[section]\nkey = 1", "{a: 1}", "<", "a <html>"] {
+            assert_eq!(described(text), None, "{text}");
+        }
     }
 }

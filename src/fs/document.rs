@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::fs::filesystem::Filesystem;
+use crate::fs::requests::Requests;
 use crate::fs::state::inode::NodeType;
 use crate::view::texts::ndl::{Description, Options, Source};
 use crate::view::texts::streamed::ResumableText;
@@ -13,8 +14,8 @@ impl Filesystem {
     /// whole file. `damaged` is told what of which object cannot be read.
     ///
     /// # Errors
-    /// `NotFound` where there is nothing that such a document describes; those of `put`; fails if
-    /// the file cannot be read.
+    /// `NotFound` or `Usage` where there is nothing that such a document describes; those of `put`;
+    /// fails if the file cannot be read.
     pub fn document(
         &self,
         path: &[u8],
@@ -23,10 +24,12 @@ impl Filesystem {
         damaged: &mut dyn FnMut(&[u8], &Error),
     ) -> Result<()> {
         const PIECE: usize = 64 << 10;
-        let found = self.resolve(path)?;
+        let tree: &dyn Requests = self;
+        let found = tree.find(path, true)?;
         let (file, inode) = self.mount.find_inode(found.ino)?;
         if !matches!(inode.node_type, NodeType::Group | NodeType::Object) {
-            return Err(Error::NotFound);
+            let reason = "only groups, datasets and datatypes have such a description";
+            return Err(Error::Usage(reason.to_owned()));
         }
         let links = file.container.node(inode.node)?.link_count;
         let path = self.mount.space(&file).file_path(&inode, links);

@@ -5,7 +5,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -32,13 +31,13 @@ use crate::fs::state::handle::{Caching, Content, Handle, Open, Opened};
 use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::listing::{DOTS, Listable, Listed, Visit};
 use crate::fs::state::pins::Document;
+use crate::fs::state::traffic::Traffic;
 use crate::fs::views::fixed_inodes;
 use crate::memory::lock::lock;
 use crate::model::Container;
 use crate::source::identity::Identity;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
-use crate::wire::to_u64;
 
 /// One file's tree.
 pub struct Filesystem {
@@ -419,11 +418,7 @@ impl Filesystem {
             return Err(stale());
         }
         match &read {
-            Ok(bytes) => {
-                let bytes = to_u64(bytes.len());
-                mount.served.fetch_add(bytes, Ordering::Relaxed);
-                mount.faults.forgive(open.ino);
-            }
+            Ok(_) => mount.faults.forgive(open.ino),
             Err(error) => {
                 let inode = mount.inode(&open.file, open.ino)?;
                 mount.note(&open.file, open.ino, &inode, error);
@@ -451,6 +446,10 @@ impl Requests for Filesystem {
         &self.mount.options
     }
 
+    fn traffic(&self) -> &Traffic {
+        &self.mount.traffic
+    }
+
     fn capacity(&self) -> (u64, u64) {
         // All of it is there to be read; a disk without free bytes would alarm those who watch.
         let size = self.origin().size;
@@ -472,6 +471,20 @@ impl Requests for Filesystem {
             self.forget(ino, 1);
         }
         found
+    }
+
+    fn why_absent(&self, parent: Ino, name: &[u8]) -> Option<String> {
+        let why = self.ask(parent, &CancelToken::default(), |node, target| {
+            node.why_absent(target, name)
+        });
+        why.ok().flatten()
+    }
+
+    fn why_nowhere(&self, link: Ino) -> Option<String> {
+        let why = self.ask(link, &CancelToken::default(), |node, target| {
+            node.why_nowhere(target)
+        });
+        why.ok().flatten()
     }
 
     fn lacks_for_good(&self, parent: Ino) -> bool {

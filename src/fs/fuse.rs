@@ -136,12 +136,19 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
     })
 }
 
-/// Without an errno the error is the text of the helper that mounts for users.
+/// Without an errno the error is the text of the helper that mounts for users, or that of fuser
+/// with all that it gave to the kernel.
 fn failed(error: &std::io::Error) -> Error {
-    match error.raw_os_error() {
-        Some(_) => Error::io(error, "mounting"),
-        None => Error::Usage(error.to_string()),
+    if error.raw_os_error().is_some() {
+        return Error::io(error, "mounting");
     }
+    let text = error.to_string();
+    let reason = text.strip_prefix("Error calling mount()");
+    let reason = reason.and_then(|text| text.rsplit_once(": "));
+    Error::Usage(match reason {
+        Some((_, reason)) => format!("the kernel refuses to mount: {reason}"),
+        None => text,
+    })
 }
 
 impl Unserved {

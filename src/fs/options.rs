@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 
 use crate::array::CacheSize;
+use crate::fs::state::resident::Resident;
 use crate::limits;
 use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::policy::Policy as External;
@@ -38,6 +39,8 @@ pub struct Options {
     pub force: bool,
     /// Whether elements of a virtual array whose source is missing are an error.
     pub strict: bool,
+    /// How much memory the process takes, if the mount is to tell.
+    pub resident: Option<Resident>,
 }
 
 impl Default for Options {
@@ -57,6 +60,7 @@ impl Default for Options {
             verify: false,
             force: false,
             strict: false,
+            resident: None,
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::fs::options::Options;
 use crate::fs::stat::{DirEntry, Entry};
 use crate::fs::state::handle::{Handle, Opened};
+use crate::fs::state::traffic::Traffic;
 
 /// An inode number.
 pub type Ino = u64;
@@ -44,6 +45,9 @@ pub trait Requests: Send + Sync {
     /// How it is shown.
     fn options(&self) -> &Options;
 
+    /// Where the requests are counted that the kernel makes.
+    fn traffic(&self) -> &Traffic;
+
     /// Bytes of the filesystem, and how many of them are free.
     fn capacity(&self) -> (u64, u64);
 
@@ -61,6 +65,17 @@ pub trait Requests: Send + Sync {
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; fails if the group's index is damaged.
     fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<Entry>;
+
+    /// Why the directory `parent` has no entry `name`, where there is more to say of it: a selector
+    /// that picks nothing, a data file that cannot be opened.
+    fn why_absent(&self, _parent: Ino, _name: &[u8]) -> Option<String> {
+        None
+    }
+
+    /// Why a symbolic link leads nowhere, if it does and that is known.
+    fn why_nowhere(&self, _link: Ino) -> Option<String> {
+        None
+    }
 
     /// Whether a name that this directory lacks is not there as long as the source is unchanged.
     fn lacks_for_good(&self, _parent: Ino) -> bool {

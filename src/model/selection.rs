@@ -128,7 +128,11 @@ impl Selection {
         Ok(())
     }
 
-    fn take_field(&mut self, name: &[u8]) -> Result<()> {
+    /// Picks the field `name` of each element.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none.
+    pub(in crate::model) fn take_field(&mut self, name: &[u8]) -> Result<()> {
         let Class::Compound(members) = &self.datatype.class else {
             return Err(Error::NotFound);
         };
@@ -139,7 +143,11 @@ impl Selection {
         self.open_arrays()
     }
 
-    fn take(&mut self, indices: &[Index]) -> Result<()> {
+    /// Picks with the content of one pair of brackets.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such part; nothing is to be picked any more then.
+    pub(in crate::model) fn take(&mut self, indices: &[Index]) -> Result<()> {
         let axes = std::mem::take(&mut self.axes);
         self.axes = arranged(axes, indices, |axis, index| {
             let (bytes, axis) = match index {

@@ -5,6 +5,8 @@
 //! one ellipsis and at most one list of integers. A bare text that is no index is a name; in a
 //! quoted one `\` makes the next byte stand for itself.
 
+pub mod fault;
+
 use crate::limits;
 use crate::wire::Count;
 
@@ -111,19 +113,23 @@ fn parse_quoted(text: &[u8], quote: u8) -> Option<(Step, &[u8])> {
 }
 
 fn parse_indices(text: &[u8]) -> Option<Vec<Index>> {
-    let text = without_last_comma(str::from_utf8(text).ok()?);
-    let mut in_list = false;
-    let parts = text.split(|c| {
-        in_list = c == '[' || in_list && c != ']';
-        c == ',' && !in_list
-    });
-    let indices = parts.map(|index| parse_index(index.trim()));
+    let indices = parts(str::from_utf8(text).ok()?).map(parse_index);
     let indices: Vec<Index> = indices.collect::<Option<_>>()?;
     let ellipses = indices.iter().filter(|&index| *index == Index::Ellipsis);
     let lists = indices
         .iter()
         .filter(|index| matches!(index, Index::List(_)));
     (ellipses.count() <= 1 && lists.count() <= 1).then_some(indices)
+}
+
+/// The texts between commas, but not those in a list.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut in_list = false;
+    let parts = without_last_comma(text).split(move |c| {
+        in_list = c == '[' || in_list && c != ']';
+        c == ',' && !in_list
+    });
+    parts.map(str::trim)
 }
 
 /// Python allows one comma behind the last of several.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::error::Result;
 use crate::source::attributes::Attributes;
@@ -81,6 +82,11 @@ pub trait Directory: Send + Sync + fmt::Debug {
 
     /// What the network took, if there is one.
     fn counters(&self) -> Option<Counters> {
+        None
+    }
+
+    /// Since when the server has not answered, if there is one.
+    fn unanswered_since(&self) -> Option<SystemTime> {
         None
     }
 }

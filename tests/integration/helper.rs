@@ -11,42 +11,45 @@ use tempfile::TempDir;
 
 use crate::harness::{H5FS, MOUNT_LIMIT, Mount, SOON, fixture, is_root, mount_line, run};
 
-/// A link that exists for one test. Never takes the place of what is installed already.
-struct Link {
-    path: PathBuf,
+/// Links that exist for one test. They never take the place of what is installed already.
+struct Links {
+    made: Vec<PathBuf>,
     _alone: MutexGuard<'static, ()>,
 }
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-impl Link {
-    fn new(path: &str) -> Option<Self> {
+impl Links {
+    fn new(paths: &[&str]) -> Option<Self> {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = PathBuf::from(path);
         if !is_root() {
-            crate::harness::skip(&format!("only root can make {}", path.display()));
+            crate::harness::skip(&format!("only root can make {paths:?}"));
             return None;
         }
-        // one that a killed run left behind points to this very program
-        if fs::read_link(&path).is_ok_and(|to| to == Path::new(H5FS)) {
-            fs::remove_file(&path).expect("remove a stale link");
-        }
-        match symlink(H5FS, &path) {
-            Ok(()) => Some(Self {
-                path,
-                _alone: alone,
-            }),
-            Err(error) => {
-                crate::harness::skip(&format!("{}: {error}", path.display()));
-                None
+        let mut links = Links {
+            made: Vec::new(),
+            _alone: alone,
+        };
+        for path in paths.iter().map(PathBuf::from) {
+            // one that a killed run left behind points to this very program
+            if fs::read_link(&path).is_ok_and(|to| to == Path::new(H5FS)) {
+                fs::remove_file(&path).expect("remove a stale link");
             }
+            if let Err(error) = symlink(H5FS, &path) {
+                crate::harness::skip(&format!("{}: {error}", path.display()));
+                return None;
+            }
+            links.made.push(path);
         }
+        Some(links)
     }
 }
 
-impl Drop for Link {
+impl Drop for Links {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        for path in &self.made {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
@@ -95,11 +98,12 @@ fn fake_mounts_nothing_but_checks_the_arguments() {
     assert!(!mount.is_up());
     assert!(mount.processes().is_empty());
     let wrong = ["-f", "-o", "colour=red"];
-    run(
+    let refused = run(
         helper(&directory).arg(&source).arg(&mount.path).args(wrong),
         MOUNT_LIMIT,
-    )
-    .one_line();
+    );
+    refused.one_line();
+    assert_eq!(refused.status.code(), Some(32));
 }
 
 #[test]
@@ -118,7 +122,7 @@ fn has_no_subcommands_as_a_helper() {
 
 #[test]
 fn mount_type_h5fs() {
-    let Some(_link) = Link::new("/sbin/mount.h5fs") else {
+    let Some(_links) = Links::new(&["/sbin/mount.h5fs"]) else {
         return;
     };
     let mount = Mount::prepare();
@@ -137,7 +141,7 @@ fn mount_type_h5fs() {
 
 #[test]
 fn mount_type_h5fs_says_why_not() {
-    let Some(_link) = Link::new("/sbin/mount.h5fs") else {
+    let Some(_links) = Links::new(&["/sbin/mount.h5fs"]) else {
         return;
     };
     let mount = Mount::prepare();
@@ -148,16 +152,60 @@ fn mount_type_h5fs_says_why_not() {
         command.args(["-t", "h5fs"]).arg(&text).arg(&mount.path),
         MOUNT_LIMIT,
     );
-    assert!(
-        !finished.status.success() && finished.stderr.contains("text.h5"),
-        "{finished:?}"
-    );
+    assert!(finished.stderr.contains("text.h5"), "{finished:?}");
+    assert_eq!(finished.status.code(), Some(32), "{finished:?}");
     assert!(!mount.is_up());
+}
+
+/// A line of fstab never stops a boot for a harmless word.
+#[test]
+fn every_word_of_mount_is_harmless() {
+    let Some(_links) = Links::new(&["/sbin/mount.h5fs", "/usr/local/bin/h5fs"]) else {
+        return;
+    };
+    let mount = Mount::prepare();
+    let attempt = |words: &str| {
+        let mut command = Command::new("mount");
+        command.args(["-t", "h5fs", "-o", words]);
+        command.arg(fixture("tiny.latest.h5")).arg(&mount.path);
+        run(&mut command, MOUNT_LIMIT)
+    };
+    let words = "defaults,auto,user,nofail,_netdev,async,sync,dirsync,atime,noatime,diratime,\
+                 nodiratime,relatime,norelatime,strictatime,nostrictatime,lazytime,nolazytime,\
+                 exec,noexec,suid,nosuid,dev,nodev,mand,nomand,silent,loud,iversion,noiversion,\
+                 nosymfollow,X-mount.mkdir,x-systemd.automount,comment=a,ro";
+    attempt(words).success();
+    assert!(mount.at("contiguous").is_file());
+    // For what is mounted, mount(8) knows the kernel's kind alone, and calls `h5fs`.
+    let remount = |words: &str| {
+        let mut command = Command::new("mount");
+        command.args(["-o", words]).arg(&mount.path);
+        run(&mut command, MOUNT_LIMIT)
+    };
+    remount("remount,ro").success();
+    assert!(mount.at("contiguous").is_file());
+    let mut rewritten = Command::new("/sbin/mount.h5fs");
+    rewritten.arg(fixture("tiny.latest.h5")).arg(&mount.path);
+    let refused = run(rewritten.args(["-o", "remount,rw"]), MOUNT_LIMIT);
+    let line = refused.one_line();
+    assert!(
+        line.ends_with("-o remount,rw: the mount is read-only"),
+        "{line}"
+    );
+    assert_eq!(refused.status.code(), Some(32));
+    run(Command::new("umount").arg(&mount.path), MOUNT_LIMIT).success();
+    mount.must_be_gone(SOON);
+    let wrong = attempt("ro,colour=red");
+    assert_eq!(wrong.status.code(), Some(32), "{wrong:?}");
+    assert!(
+        wrong.stderr.contains("`colour=red`: no such option"),
+        "{wrong:?}"
+    );
 }
 
 #[test]
 fn fstab_line() {
-    let Some(_link) = Link::new("/sbin/mount.h5fs") else {
+    let Some(_links) = Links::new(&["/sbin/mount.h5fs"]) else {
         return;
     };
     let mount = Mount::prepare();
@@ -182,7 +230,7 @@ fn fstab_line() {
 
 #[test]
 fn mount_type_fuse_h5fs() {
-    let Some(_link) = Link::new("/usr/local/bin/h5fs") else {
+    let Some(_links) = Links::new(&["/usr/local/bin/h5fs"]) else {
         return;
     };
     let mount = Mount::prepare();

@@ -30,8 +30,10 @@ mod inspect;
 mod layering;
 mod lines;
 mod listing;
+mod logs;
 mod long;
 mod messages;
+mod metrics;
 mod missing;
 mod neighbours;
 #[allow(dead_code, reason = "the fetcher's own tests need more of it")]

@@ -34,7 +34,7 @@ fn refused(source: &Path) -> Finished {
 }
 
 /// Kills the processes of a mount, so that nobody takes it away.
-fn kill_both(mount: &Mount) {
+pub(crate) fn kill_both(mount: &Mount) {
     let processes = mount.processes();
     for name in ["supervisor", "worker"] {
         let process = processes.iter().find(|process| process.is_called(name));
@@ -205,24 +205,6 @@ fn errors_are_listed_and_counted() {
     assert!(lines[0].contains(&format!("Z /{object}: ")), "{errors}");
     assert!(lines[0].contains("(corrupt, at byte "), "{errors}");
     assert_eq!(mount.status("errors"), 1);
-
-    let metrics = fs::read_to_string(mount.at(".h5fs/metrics")).expect("metrics");
-    assert!(metrics.contains("\n# TYPE h5fs_errors_total counter\nh5fs_errors_total 1\n"));
-    for pair in metrics.lines().collect::<Vec<_>>().chunks(2) {
-        let name = pair[1].split(' ').next().expect("a name");
-        let kind = if name.ends_with("_total") {
-            "counter"
-        } else {
-            "gauge"
-        };
-        assert_eq!(pair[0], format!("# TYPE {name} {kind}"));
-        assert!(
-            pair[1]
-                .split(' ')
-                .nth(1)
-                .is_some_and(|value| value.parse::<u64>().is_ok())
-        );
-    }
 }
 
 /// All mounts are listed with what they do, dead ones too.

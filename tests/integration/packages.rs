@@ -38,7 +38,14 @@ fn installed(prefix: &str) -> (tempfile::TempDir, PathBuf) {
 
 /// The files of the directories with scripts that begin with a line for a shell.
 fn shell_scripts() -> Vec<PathBuf> {
-    let directories = ["scripts", ".ci", "tests/packages"].map(in_repository);
+    let directories = [
+        "scripts",
+        ".ci",
+        "tests/packages",
+        "packaging",
+        "packaging/aur",
+    ]
+    .map(in_repository);
     let entries = directories
         .iter()
         .flat_map(|directory| fs::read_dir(directory).expect("a directory"));
@@ -74,6 +81,108 @@ fn an_installation_leaves_nothing_behind() {
         .success();
         let left = tree(&top).into_iter().filter(|path| !path.is_dir());
         assert_eq!(left.count(), 0, "{prefix}");
+    }
+}
+
+/// The crates of the licences that `deny.toml` names beside MIT and Apache, by words of their texts.
+#[test]
+fn the_licences_of_what_is_linked_are_collected() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut collect = Command::new(crate::harness::python());
+    collect.arg(in_repository("packaging/notices/notices.py"));
+    collect
+        .arg("x86_64-unknown-linux-gnu")
+        .arg(directory.path());
+    run(collect.current_dir(in_repository("")), LONG).success();
+
+    let notices = fs::read_to_string(directory.path().join("THIRD-PARTY.txt")).expect("notices");
+    for (name, words) in [
+        (
+            "ring ",
+            "THE SOFTWARE IS PROVIDED \"AS IS\" AND THE AUTHORS DISCLAIM ALL WARRANTIES",
+        ),
+        ("libbz2-rs-sys ", "Julian R Seward"),
+        ("lz4-sys ", "Yann Collet"),
+        (
+            "zstd-sys ",
+            "Redistribution and use in source and binary forms",
+        ),
+        (
+            "webpki-roots ",
+            "Community Data License Agreement - Permissive - Version 2.0",
+        ),
+        ("Rust's standard library ", "The Rust Project Developers"),
+        ("The tables of Unicode ", "UNICODE LICENSE V3"),
+        ("musl,", "Rich Felker"),
+    ] {
+        let parts: Vec<&str> = notices.split("\n\n====").collect();
+        let of_it = parts.iter().filter(|part| {
+            let (heading, _) = part.split_once("====\n\n").unwrap_or_default();
+            heading.lines().any(|line| line.starts_with(name))
+        });
+        assert!(
+            of_it.clone().any(|part| part.contains(words)),
+            "{name}: {:?}",
+            of_it.count()
+        );
+    }
+    assert!(
+        !notices.contains("GNU GENERAL PUBLIC LICENSE\n"),
+        "no text that binds the program"
+    );
+
+    let bill = fs::read_to_string(directory.path().join("h5fs.cdx.json")).expect("bill");
+    let lock = fs::read_to_string(in_repository("Cargo.lock")).expect("Cargo.lock");
+    for name in ["ring", "zstd-sys", "clap"] {
+        let (_, entry) = lock
+            .split_once(&format!("name = \"{name}\"\n"))
+            .expect(name);
+        let checksum = entry.split('"').nth(5).expect("the checksum");
+        assert!(bill.contains(checksum), "{name}: {checksum}");
+    }
+    // What builds and tests is not part of the program.
+    for name in ["cc", "clap_derive", "proptest", "syn", "tempfile"] {
+        assert!(lock.contains(&format!("name = \"{name}\"\n")), "{name}");
+        assert!(
+            !bill.contains(&format!("\"{name}\"")),
+            "{name} is in the bill"
+        );
+        assert!(
+            !notices.contains(&format!("\n{name} ")),
+            "{name} is in the notices"
+        );
+    }
+}
+
+#[test]
+fn the_crate_has_what_builds_it_and_no_more() {
+    let mut list = Command::new(env!("CARGO"));
+    list.args([
+        "package",
+        "--list",
+        "--locked",
+        "--offline",
+        "--allow-dirty",
+    ]);
+    let list = run(list.current_dir(in_repository("")), LONG).success();
+    let text = list.text();
+    let files: Vec<&str> = text.lines().collect();
+    for file in [
+        "Cargo.lock",
+        "Cargo.toml",
+        "LICENSE",
+        "README.md",
+        "src/main.rs",
+    ] {
+        assert!(files.contains(&file), "{file}");
+    }
+    // The style of pages, and the document that a unit test compares with the bounds.
+    for file in ["src/view/texts/html/style.css", "docs/limits.md"] {
+        assert!(files.contains(&file), "{file}");
+    }
+    for directory in ["tests/", "scripts/", "packaging/", ".ci/", "docs/gallery/"] {
+        let there = files.iter().find(|file| file.starts_with(directory));
+        assert_eq!(there, None);
     }
 }
 
@@ -272,7 +381,13 @@ fn scripts_and_units_have_no_faults() {
         assert_eq!(run(&mut check, SOON).success().text(), "");
     }
     if is_there("systemd-analyze") {
-        for name in ["srv-runs.mount", "srv-runs.automount", "h5fs@.service"] {
+        for name in [
+            "srv-runs.mount",
+            "srv-runs.automount",
+            "h5fs@.service",
+            "h5fs-metrics.service",
+            "h5fs-metrics.timer",
+        ] {
             let unit = in_repository("packaging/systemd").join(name);
             let told = said(
                 "systemd-analyze",

@@ -263,6 +263,47 @@ fn a_reader_waits_no_longer_than_the_timeout() {
     assert!(begun.elapsed() < Duration::from_secs(2 * 12), "{begun:?}");
 }
 
+/// A server that has stopped to answer shows in the status, and so does its return.
+#[test]
+fn a_server_that_does_not_answer_shows_in_the_status() {
+    let server = Server::start();
+    for name in ["/data/a.asdf", "/data/b.asdf"] {
+        server.put(name, array_file(b'o', 4 << 20));
+    }
+    let endpoint = server.url("");
+    let options = ["--timeout", "1", "--anonymous", "--endpoint", &endpoint];
+    let mounts = ["s3://data/a.asdf", "s3://data/"].map(Path::new);
+    let mounts = mounts.map(|source| Mount::with(source, &options));
+    let state = |mount: &Mount| {
+        let told = run(h5fs(["status"]).arg(&mount.path), SOON);
+        let text = told.text();
+        let state = text.lines().find_map(|line| line.strip_prefix("state: "));
+        (told.status.code(), state.expect("a state").to_owned())
+    };
+    let read = |mount: &Mount, path: &str, at: u64| {
+        let mut file = fs::File::open(mount.at(path))?;
+        file.seek(SeekFrom::Start(at))?;
+        file.read(&mut [0; 10])
+    };
+    for (mount, path) in mounts.iter().zip(["data", "b.asdf/data"]) {
+        read(mount, path, 0).expect("bytes");
+        assert_eq!(state(mount), (Some(0), "serving".to_owned()));
+        server.faults(|faults| faults.status = Some(503));
+        read(mount, path, 3 << 20).expect_err("no bytes");
+        let (code, text) = state(mount);
+        assert_eq!(code, Some(1));
+        assert!(
+            text.starts_with("stale: the server does not answer (since 20"),
+            "{text}"
+        );
+        server.faults(|faults| faults.status = None);
+        eventually(SOON, "it serves again", || {
+            let _ = read(mount, path, 3 << 20);
+            state(mount).0 == Some(0)
+        });
+    }
+}
+
 /// On one line, which is gone at the end; in a file there is none.
 #[test]
 fn a_terminal_shows_how_far_a_long_command_has_come() {

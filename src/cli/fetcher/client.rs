@@ -19,7 +19,7 @@ use ureq::{Agent, Body, Proxy};
 
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::trouble::Trouble;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, words_of};
 use crate::limits;
 use crate::memory::lock::lock;
 
@@ -152,14 +152,14 @@ impl Client {
         use ureq::Error as E;
         let is_known = self.has_answered.load(Ordering::Relaxed);
         match error {
-            E::Io(error) if is_refusal(&error) => Trouble::other(error.to_string()),
+            E::Io(error) if is_refusal(&error) => Trouble::other(words_of(&error)),
             E::Rustls(_) | E::Tls(_) | E::Pem(_) => Trouble::other(format!("TLS: {error}")),
             // Of TLS, too: the verifier's word on a certificate.
             E::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
                 Trouble::other(format!("TLS: {error}"))
             }
-            E::Io(error) if is_known || !is_absence(&error) => Trouble::passing(error.to_string()),
-            E::Io(error) => Trouble::other(error.to_string()),
+            E::Io(error) if is_known || !is_absence(&error) => Trouble::passing(words_of(&error)),
+            E::Io(error) => Trouble::other(words_of(&error)),
             E::HostNotFound | E::ConnectionFailed if !is_known => Trouble::other(error.to_string()),
             E::Timeout(_) | E::HostNotFound | E::ConnectionFailed => {
                 Trouble::passing(error.to_string())
@@ -241,7 +241,7 @@ impl Answer {
         let (mut text, mut piece) = (Vec::new(), [0; 8192]);
         loop {
             let read = self.body.read(&mut piece);
-            let length = read.map_err(|error| Trouble::passing(error.to_string()))?;
+            let length = read.map_err(|error| Trouble::passing(words_of(&error)))?;
             if length == 0 {
                 return Ok(text);
             }
@@ -328,7 +328,8 @@ fn proxy(text: &str, except: &str) -> Option<Proxy> {
 /// The certificates of a file of them.
 fn certificates(path: &std::path::Path) -> Result<RootCerts> {
     let failed = |reason: String| Error::Usage(format!("AWS_CA_BUNDLE: {reason}"));
-    let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let unread = |error| failed(format!("{}: {}", path.display(), words_of(&error)));
+    let text = std::fs::read(path).map_err(unread)?;
     let items: Vec<Certificate<'static>> = parse_pem(&text)
         .filter_map(|item| match item {
             Ok(PemItem::Certificate(certificate)) => Some(certificate),

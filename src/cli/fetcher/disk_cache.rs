@@ -20,6 +20,7 @@ use std::time::{Duration, SystemTime};
 use nix::fcntl::{Flock, FlockArg, OFlag};
 use sha2::{Digest, Sha256};
 
+use crate::error::words_of;
 use crate::memory::lock::lock;
 use crate::source::remote::segment::{Key, PAGE, PAGES, Segment, checksum};
 use crate::source::remote::state::ObjectState;
@@ -170,7 +171,8 @@ impl DiskCache {
             && !self.is_wrong.swap(true, Ordering::Relaxed)
         {
             let directory = self.directory.display();
-            log::warn!("{directory}: nothing is read from disk any more: {error}");
+            let reason = words_of(&error);
+            log::warn!("{directory}: nothing is read from disk any more: {reason}");
         }
     }
 
@@ -218,7 +220,8 @@ impl DiskCache {
             && !self.is_full.swap(true, Ordering::Relaxed)
         {
             let directory = self.directory.display();
-            log::warn!("{directory}: nothing is cached on disk any more: {error}");
+            let reason = words_of(error);
+            log::warn!("{directory}: nothing is cached on disk any more: {reason}");
         }
         written.is_ok()
     }

@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::cli::options::RemoteSettings;
+use crate::error::words_of;
 use crate::limits;
 
 /// The facts of one profile.
@@ -45,11 +46,74 @@ pub(super) fn name(settings: &RemoteSettings) -> String {
     name.unwrap_or_else(|| "default".to_owned())
 }
 
-fn of_file(settings: &RemoteSettings) -> Profile {
-    let path = match std::env::var_os("AWS_CONFIG_FILE") {
+/// Why there can be no credentials: what is missing of the files, or the profile in them, that an
+/// option or the environment names. `open` opens such a file.
+pub(super) fn missing(
+    settings: &RemoteSettings,
+    open: impl Fn(&Path) -> io::Result<File>,
+) -> Option<String> {
+    let is_named = settings.profile.is_some()
+        || std::env::var_os("AWS_PROFILE").is_some_and(|name| !name.is_empty());
+    if let Some(file) = &settings.credentials {
+        return missing_in(&[expanded(file.clone())], &name(settings), open);
+    }
+    let files = [
+        ("AWS_CONFIG_FILE", ".aws/config"),
+        ("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials"),
+    ];
+    let files: Vec<_> = files
+        .into_iter()
+        .filter_map(|(variable, usual)| file(variable, usual))
+        .collect();
+    is_named
+        .then(|| missing_in(&files, &name(settings), open))
+        .flatten()
+}
+
+/// Why none of the files has the profile `name`.
+fn missing_in(
+    files: &[PathBuf],
+    name: &str,
+    open: impl Fn(&Path) -> io::Result<File>,
+) -> Option<String> {
+    let mut looked_in = Vec::new();
+    for file in files {
+        match open(file).and_then(bounded) {
+            Ok(text) if has(&text, name) => return None,
+            Ok(_) => looked_in.push(file.display().to_string()),
+            Err(error) => {
+                let reason = words_of(&error);
+                if let [only] = files {
+                    return Some(format!("{}: {reason}", only.display()));
+                }
+                looked_in.push(format!("{} ({reason})", file.display()));
+            }
+        }
+    }
+    Some(format!("no profile `{name}` in {}", looked_in.join(", ")))
+}
+
+/// Whether a file has the section of a profile.
+fn has(text: &str, wanted: &str) -> bool {
+    text.lines().filter_map(section).any(|name| name == wanted)
+}
+
+/// The profile whose section begins with this line.
+fn section(line: &str) -> Option<&str> {
+    let section = line.trim().strip_prefix('[')?.strip_suffix(']')?.trim();
+    Some(section.strip_prefix("profile").unwrap_or(section).trim())
+}
+
+/// The file that the environment names, or the usual one in the user's home.
+fn file(variable: &str, usual: &str) -> Option<PathBuf> {
+    match std::env::var_os(variable) {
         Some(path) => Some(expanded(path.into())),
-        None => std::env::home_dir().map(|home| home.join(".aws/config")),
-    };
+        None => std::env::home_dir().map(|home| home.join(usual)),
+    }
+}
+
+fn of_file(settings: &RemoteSettings) -> Profile {
+    let path = file("AWS_CONFIG_FILE", ".aws/config");
     let text = path
         .and_then(|path| bounded(File::open(path).ok()?).ok())
         .unwrap_or_default();
@@ -152,13 +216,7 @@ fn parse(text: &str, wanted: &str) -> Profile {
     for line in text.lines() {
         // An indented line belongs to the setting above it.
         let is_nested = line.starts_with([' ', '\t']);
-        let line = line.trim();
-        if let Some(section) = line
-            .strip_prefix('[')
-            .and_then(|line| line.strip_suffix(']'))
-        {
-            let section = section.trim();
-            let name = section.strip_prefix("profile").unwrap_or(section).trim();
+        if let Some(name) = section(line) {
             is_wanted = name == wanted;
         } else if let (true, false, Some((key, value))) =
             (is_wanted, is_nested, line.split_once('='))

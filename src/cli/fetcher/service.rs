@@ -20,6 +20,7 @@ use crate::cli::fetcher::stage::Stage;
 use crate::cli::fetcher::transfer::{Stop, Transfer};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
+use crate::error::words_of;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::local::rights;
@@ -109,7 +110,7 @@ impl Service {
                     .stack_size(limits::CONNECTION_STACK)
                     .spawn(move || service.work());
                 if let Err(error) = thread {
-                    log::warn!("no thread for one more connection: {error}");
+                    log::warn!("no thread for one more connection: {}", words_of(&error));
                 }
             }
             Err(_) => self.fail(id, &Trouble::other("too many requests at a time")),

@@ -32,6 +32,9 @@ use crate::memory::lock::lock;
 use crate::source::local::file::Opener;
 use crate::source::remote::message::Failure;
 
+/// What may help where no credentials are found.
+const PUBLIC: &str = "a public bucket is read with `anonymous`";
+
 /// Signs the requests of one mount.
 pub(super) struct Signer {
     settings: RemoteSettings,
@@ -96,11 +99,11 @@ impl Signer {
         signed.map_err(|error| {
             // The signer's own text may tell of what it found in a file.
             log::debug!("no credentials: {}", error.kind());
+            let reason = profile::missing(&self.settings, |path| self.files.open(path));
+            let reason = reason.unwrap_or_else(|| PUBLIC.to_owned());
             Trouble {
                 failure: Failure::Denied,
-                text: "no credentials are found that are valid \
-                       (a public bucket is read with `anonymous`)"
-                    .to_owned(),
+                text: format!("no credentials are found that are valid ({reason})"),
                 remedy: if error.is_retryable() {
                     Remedy::Again(None)
                 } else {
@@ -170,7 +173,11 @@ impl Files {
         all.map(Files).map_err(failed)
     }
 
-    fn open(&self, path: &Path) -> io::Result<File> {
+    /// Opens a file of credentials.
+    ///
+    /// # Errors
+    /// Fails with the system's error.
+    pub(super) fn open(&self, path: &Path) -> io::Result<File> {
         match self.0.iter().find(|(named, _)| named == path) {
             Some((_, open)) => open(),
             None => File::open(path),

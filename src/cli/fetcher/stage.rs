@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::cli::fetcher::trouble::Trouble;
+use crate::error::words_of;
 use crate::source::remote::message::Failure;
 
 /// The stage, which is written here alone.
@@ -24,7 +25,10 @@ impl Stage {
     /// `NoRoom` where memory is out, or where no such offset exists.
     pub(super) fn write(&self, region: u64, at: u64, bytes: &[u8]) -> Result<(), Trouble> {
         let no_room = |error: io::Error| {
-            Trouble::new(Failure::NoRoom, format!("the cache in memory: {error}"))
+            Trouble::new(
+                Failure::NoRoom,
+                format!("the cache in memory: {}", words_of(&error)),
+            )
         };
         let place = region.checked_add(at);
         let place = place.ok_or_else(|| no_room(io::ErrorKind::InvalidInput.into()))?;

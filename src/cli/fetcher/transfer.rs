@@ -14,6 +14,7 @@ use crate::cli::fetcher::client::Answer;
 use crate::cli::fetcher::exchange::{Counted, Exchange, Header, Wanted};
 use crate::cli::fetcher::patience::{End, Pace, Patience};
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
+use crate::error::words_of;
 use crate::limits;
 use crate::source::remote::message::Failure;
 use crate::source::remote::state::ObjectState;
@@ -202,7 +203,7 @@ impl Transfer<'_> {
         while *at < end {
             let most = to_usize(end - *at).unwrap_or(PIECE).min(PIECE);
             let read = answer.body.read(&mut buffer[..most]);
-            let length = read.map_err(|error| Trouble::passing(error.to_string()))?;
+            let length = read.map_err(|error| Trouble::passing(words_of(&error)))?;
             if length == 0 {
                 return Err(Trouble::passing("an answer is cut off").into());
             }

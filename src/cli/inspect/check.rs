@@ -2,11 +2,12 @@
 //!
 //! One thread walks the tree and looks at the directories, several others look at the files that
 //! the walk finds, and the main thread writes: a line for each part that cannot be read or is
-//! missing, in the order in which they are found, and a summary. Of the objects that were looked
+//! missing, in the order in which they are found, and the sum. Of the objects that were looked
 //! at, only the numbers of those with several names are kept.
 
 use std::collections::HashSet;
 use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -14,9 +15,11 @@ use std::thread;
 
 use nix::errno::Errno;
 
+use crate::cli::inspect::checked::{self, Checked, Fault, Record, Sum, Verdict};
 use crate::cli::inspect::reading::{self, Outcome, PIECE, Source, Stop};
 use crate::cli::inspect::walk::{Visited, walk};
 use crate::cli::options;
+use crate::cli::words::complaint::reason_of;
 use crate::cli::words::printable::{printable, printable_bytes};
 use crate::cli::words::progress::{Done, Progress, TICK};
 use crate::error::{Error, Result};
@@ -32,61 +35,29 @@ const WAITING: usize = 256;
 pub(in crate::cli) enum Form {
     /// For people.
     Lines,
+    /// An object of JSON in each line.
+    Json,
     /// For the process that checks several files: [`Record`]s.
     Records,
 }
 
-/// What a process that checks one file says to the one that checks several.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) enum Record {
-    /// A line about a part that cannot be read or is missing.
-    Part(String),
-    /// The end: what was looked at.
-    Sum(Checked),
-}
-
-impl Record {
-    /// As a line.
-    fn line(&self) -> String {
-        match self {
-            Record::Part(line) => format!("part {line}"),
-            Record::Sum(Checked { done, faults }) => {
-                let Done { objects, bytes } = done;
-                let (unreadable, missing) = (faults.unreadable, faults.missing);
-                format!("sum {objects} {bytes} {unreadable} {missing}")
-            }
-        }
-    }
-
-    /// The record that stands in a line. Any other line is about the file, too: a process that failed
-    /// wrote it.
-    pub(in crate::cli) fn of(line: &str) -> Self {
-        let sum = line.strip_prefix("sum ").and_then(|numbers| {
-            let mut numbers = numbers.split(' ').map(|number| number.parse().ok());
-            let mut next = || numbers.next()?;
-            let (objects, bytes) = (next()?, next()?);
-            let (unreadable, missing) = (next()?, next()?);
-            Some(Checked {
-                done: Done { objects, bytes },
-                faults: Faults {
-                    unreadable,
-                    missing,
-                },
-            })
-        });
-        let part = || line.strip_prefix("part ").unwrap_or(line).to_owned();
-        sum.map_or_else(|| Record::Part(part()), Record::Sum)
+/// Looks at all of the file, with `data` at every byte of it.
+pub(in crate::cli) fn check(source: Source<'_>, data: bool, form: Form) -> Outcome<Verdict> {
+    match looked_at(source, data, form) {
+        Err(Stop::Failed(error)) => unopened(source, error, data, form),
+        other => other,
     }
 }
 
-/// Looks at all of the file, with `data` at every byte of it; whether all is there and can be read.
-pub(in crate::cli) fn check(source: Source<'_>, data: bool, form: Form) -> Outcome<bool> {
+fn looked_at(source: Source<'_>, data: bool, form: Form) -> Outcome<Verdict> {
     // In the cage no terminal is told from a file, nor processors counted.
     let (mut progress, threads) = (Progress::new(), options::default_threads());
     let filesystem = reading::open(source, data)?;
     let generation = filesystem.generation();
+    let name = source.file.name();
     let check = Check {
         filesystem: &filesystem,
+        name: name.as_os_str().as_bytes(),
         data,
         form,
         threads,
@@ -95,65 +66,62 @@ pub(in crate::cli) fn check(source: Source<'_>, data: bool, form: Form) -> Outco
         over: AtomicBool::new(false),
     };
     let mut output = BufWriter::new(reading::output()?);
-    let faults = check.run(&mut progress, &mut output)?;
+    let mut checked = check.run(&mut progress, &mut output)?;
     output.flush()?;
     if filesystem.generation() != generation || check.is_over() {
-        let text = format!("{}: has changed meanwhile", source.file.name().display());
+        let text = format!("{}: has changed meanwhile", name.display());
         return Err(Stop::Failed(Error::Usage(text)));
     }
-    let done = check.done();
-    let checked = Checked { done, faults };
-    let last = match form {
-        Form::Lines => summary(checked, data),
-        Form::Records => Record::Sum(checked).line(),
-    };
-    writeln!(output, "{last}")?;
+    checked.done = check.done();
+    writeln!(output, "{}", last(checked, data, form))?;
     output.flush()?;
-    Ok(faults == Faults::default())
+    Ok(checked.verdict())
 }
 
-/// The last line: what was looked at.
-pub(in crate::cli) fn summary(checked: Checked, data: bool) -> String {
-    let Done { objects, bytes } = checked.done;
-    let s = if objects == 1 { "" } else { "s" };
-    let read = if data { "read" } else { "not read" };
-    let Faults {
-        unreadable,
-        missing,
-    } = checked.faults;
-    let missing = match missing {
-        0 => String::new(),
-        _ => format!(", {missing} missing"),
+/// The last line of a file that was looked at.
+fn last(checked: Checked, data: bool, form: Form) -> String {
+    let sum = Sum {
+        files: 1,
+        unopened: 0,
+        checked,
     };
-    format!("{objects} object{s}, {bytes} bytes {read}, {unreadable} unreadable{missing}")
-}
-
-/// How many parts cannot be read, and how many other files or objects in them are missing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::cli) struct Faults {
-    pub(in crate::cli) unreadable: u64,
-    pub(in crate::cli) missing: u64,
-}
-
-/// What was looked at, and what was found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::cli) struct Checked {
-    pub(in crate::cli) done: Done,
-    pub(in crate::cli) faults: Faults,
-}
-
-impl Checked {
-    pub(in crate::cli) fn add(&mut self, other: Checked) {
-        self.done.objects += other.done.objects;
-        self.done.bytes += other.done.bytes;
-        self.faults.unreadable += other.faults.unreadable;
-        self.faults.missing += other.faults.missing;
+    match form {
+        Form::Lines => checked.line(data),
+        Form::Json => sum.object(data),
+        Form::Records => Record::Sum(checked).line(),
     }
+}
+
+/// Tells that the source cannot be read. The process that checks several files says so itself.
+fn unopened(source: Source<'_>, error: Error, data: bool, form: Form) -> Outcome<Verdict> {
+    let mut output = reading::output()?;
+    let name = source.file.name();
+    let name = name.as_os_str().as_bytes();
+    let reason = reason_of(name, &error);
+    match form {
+        Form::Lines => {}
+        Form::Json => {
+            let sum = Sum {
+                files: 1,
+                unopened: 1,
+                checked: Checked::default(),
+            };
+            writeln!(output, "{}", checked::unopened(name, &reason))?;
+            writeln!(output, "{}", sum.object(data))?;
+        }
+        Form::Records => {
+            writeln!(output, "{}", Record::Unopened(reason).line())?;
+            return Ok(Verdict::Unread);
+        }
+    }
+    Err(Stop::Failed(error))
 }
 
 /// The state that the threads share.
 struct Check<'a> {
     filesystem: &'a Filesystem,
+    /// Of the source.
+    name: &'a [u8],
     data: bool,
     form: Form,
     threads: usize,
@@ -170,17 +138,11 @@ struct Object {
     kind: Kind,
 }
 
-/// A line that is to be written.
-enum Line {
-    Unreadable(String),
-    Missing(String),
-}
-
 impl Check<'_> {
-    /// Writes what cannot be read or is missing; how many lines that were.
-    fn run(&self, progress: &mut Progress, output: &mut impl Write) -> Outcome<Faults> {
+    /// Writes what cannot be read or is missing; how many faults that were.
+    fn run(&self, progress: &mut Progress, output: &mut impl Write) -> Outcome<Checked> {
         thread::scope(|scope| {
-            let (found, lines) = sync_channel(WAITING);
+            let (found, faults) = sync_channel(WAITING);
             let (met, objects) = sync_channel(WAITING);
             let objects = Arc::new(Mutex::new(objects));
             for _ in 0..self.threads {
@@ -193,7 +155,7 @@ impl Check<'_> {
             }
             drop(objects);
             scope.spawn(move || self.walk(&met, &found));
-            let written = self.write(&lines, progress, output);
+            let written = self.write(&faults, progress, output);
             progress.clear();
             if written.is_err() {
                 self.end();
@@ -202,38 +164,38 @@ impl Check<'_> {
         })
     }
 
-    /// Writes lines until there are no more to come.
+    /// Writes faults until there are no more to come.
     fn write(
         &self,
-        lines: &Receiver<Line>,
+        faults: &Receiver<Fault>,
         progress: &mut Progress,
         output: &mut impl Write,
-    ) -> Outcome<Faults> {
-        let mut faults = Faults::default();
+    ) -> Outcome<Checked> {
+        let mut checked = Checked::default();
         loop {
-            match lines.recv_timeout(TICK) {
-                Ok(line) => {
+            match faults.recv_timeout(TICK) {
+                Ok(fault) => {
                     progress.clear();
-                    let (line, count) = match line {
-                        Line::Unreadable(line) => (line, &mut faults.unreadable),
-                        Line::Missing(line) => (line, &mut faults.missing),
-                    };
-                    *count += 1;
-                    let line = match self.form {
-                        Form::Lines => line,
-                        Form::Records => Record::Part(line).line(),
-                    };
-                    writeln!(output, "{line}")?;
+                    checked.count(fault.kind);
+                    writeln!(output, "{}", self.line(fault))?;
                 }
                 Err(RecvTimeoutError::Timeout) => output.flush()?,
-                Err(RecvTimeoutError::Disconnected) => return Ok(faults),
+                Err(RecvTimeoutError::Disconnected) => return Ok(checked),
             }
             progress.show(self.done());
         }
     }
 
+    fn line(&self, fault: Fault) -> String {
+        match self.form {
+            Form::Lines => fault.line(),
+            Form::Json => fault.object(self.name),
+            Form::Records => Record::Fault(fault).line(),
+        }
+    }
+
     /// Looks at the directories, and hands on the rest.
-    fn walk(&self, met: &SyncSender<Object>, found: &SyncSender<Line>) {
+    fn walk(&self, met: &SyncSender<Object>, found: &SyncSender<Fault>) {
         let mut seen = HashSet::new();
         let mut told = None;
         walk(self.filesystem, &mut |thing| {
@@ -264,7 +226,7 @@ impl Check<'_> {
     }
 
     /// Looks at one regular file or symbolic link.
-    fn object(&self, object: &Object, found: &SyncSender<Line>) {
+    fn object(&self, object: &Object, found: &SyncSender<Fault>) {
         if !self.is_over() {
             let described = self.described(&object.path, object.ino, found);
             if object.kind == Kind::File {
@@ -283,7 +245,7 @@ impl Check<'_> {
 
     /// Looks at all but the content; what is wrong with the object itself or with the first of its
     /// parts that cannot be read, all of which is reported.
-    fn described(&self, path: &[u8], ino: Ino, found: &SyncSender<Line>) -> Option<Error> {
+    fn described(&self, path: &[u8], ino: Ino, found: &SyncSender<Fault>) -> Option<Error> {
         let mut first = None;
         let mut find = |finding: Finding<'_>| match finding {
             Finding::Attribute(name, error) => {
@@ -295,8 +257,11 @@ impl Check<'_> {
                 first.get_or_insert(error);
             }
             Finding::Missing(text) => {
-                let line = format!("{}: {}", printable_bytes(path), printable(&text));
-                let _ = found.send(Line::Missing(line));
+                let _ = found.send(Fault {
+                    kind: checked::Kind::Missing,
+                    path: path.to_vec(),
+                    reason: printable(&text),
+                });
             }
         };
         let examined = self.filesystem.examine(ino, &mut find);
@@ -346,19 +311,21 @@ impl Check<'_> {
         }
     }
 
-    fn report(&self, path: &[u8], error: &Error, found: &SyncSender<Line>) {
+    fn report(&self, path: &[u8], error: &Error, found: &SyncSender<Fault>) {
         self.report_part(path, "", error, found);
     }
 
-    fn report_part(&self, path: &[u8], part: &str, error: &Error, found: &SyncSender<Line>) {
+    fn report_part(&self, path: &[u8], part: &str, error: &Error, found: &SyncSender<Fault>) {
         if errno::of(error) == Errno::ESTALE as i32 {
             // No fault of the file's.
             return self.end();
         }
-        let path = printable_bytes(path);
-        let reason = printable(&error.to_string());
         // The thread that writes the lines ends early only if all is over.
-        let _ = found.send(Line::Unreadable(format!("{path}: {part}{reason}")));
+        let _ = found.send(Fault {
+            kind: checked::Kind::Unreadable,
+            path: path.to_vec(),
+            reason: format!("{part}{}", printable(&error.to_string())),
+        });
     }
 
     fn count_object(&self) {
@@ -388,52 +355,4 @@ impl Check<'_> {
 /// The next object that is to be looked at; `None` when there are no more to come.
 fn next(objects: &Mutex<Receiver<Object>>) -> Option<Object> {
     lock(objects).recv().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_summary_reads_well() {
-        let checked = |objects, bytes, unreadable, missing| Checked {
-            done: Done { objects, bytes },
-            faults: Faults {
-                unreadable,
-                missing,
-            },
-        };
-        for (checked, data, line) in [
-            (
-                checked(1, 0, 0, 0),
-                true,
-                "1 object, 0 bytes read, 0 unreadable",
-            ),
-            (
-                checked(2, 80, 1, 0),
-                false,
-                "2 objects, 80 bytes not read, 1 unreadable",
-            ),
-            (
-                checked(2, 80, 1, 3),
-                true,
-                "2 objects, 80 bytes read, 1 unreadable, 3 missing",
-            ),
-        ] {
-            assert_eq!(summary(checked, data), line);
-            let record = Record::Sum(checked);
-            assert_eq!(Record::of(&record.line()), record);
-        }
-    }
-
-    #[test]
-    fn what_is_no_sum_is_about_a_part() {
-        let part = |line: &str| Record::Part(line.to_owned());
-        for text in ["/x: sum 1 2 3 4", "sum 1 2 3 4"] {
-            assert_eq!(Record::of(&part(text).line()), part(text));
-        }
-        for text in ["h5fs: a.h5: damaged", "sum 1 2", "sum 1 2 3 x"] {
-            assert_eq!(Record::of(text), part(text));
-        }
-    }
 }

@@ -5,20 +5,25 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
 
 use crate::cli::args::Reading;
-use crate::cli::inspect::check::{Checked, Faults, Record, summary};
+use crate::cli::inspect::checked::{self, Fault, Record, Sum, Verdict};
 use crate::cli::inspect::data_files::DataFiles;
 use crate::cli::inspect::many::{self, Arguments, Follow};
 use crate::cli::inspect::reading::{self, Outcome};
+use crate::cli::words::complaint::{complain, of_text, reason_of};
 use crate::cli::words::printable::{harmless, printable_bytes};
 use crate::cli::words::progress::Progress;
 use crate::limits;
 use crate::source::location::Location;
 
-/// Looks at all files of `sources`, with `data` at every byte of them; whether all is there and can
-/// be read.
-pub(in crate::cli) fn check(sources: &[Location], data: bool, how: &Reading) -> Outcome<bool> {
+/// Looks at all files of `sources`, with `data` at every byte of them.
+pub(in crate::cli) fn check(
+    sources: &[Location],
+    (data, json): (bool, bool),
+    how: &Reading,
+) -> Outcome<Verdict> {
     let mut arguments = Arguments::of("check", how);
     arguments.flag("--records");
     if data {
@@ -28,42 +33,43 @@ pub(in crate::cli) fn check(sources: &[Location], data: bool, how: &Reading) -> 
     let mut report = Report {
         progress: Progress::new(),
         output: BufWriter::new(reading::output()?),
-        name: String::new(),
+        json,
+        name: Vec::new(),
         line: Vec::new(),
-        files: 0,
-        checked: Checked::default(),
-        has_sum: false,
-        is_whole: true,
+        sum: Sum::default(),
+        has_end: false,
     };
     many::read(&mut files, &arguments, how.jobs, &mut report)?;
+    for (directory, error) in files.failed {
+        let name = directory.as_os_str().as_bytes();
+        report.unopened(name, &reason_of(name, &error))?;
+    }
     report.progress.clear();
-    let last = sum(report.files, report.checked, data);
+    let sum = report.sum;
+    let last = if json {
+        sum.object(data)
+    } else {
+        sum.line(data)
+    };
     writeln!(report.output, "{last}")?;
     report.output.flush()?;
-    Ok(report.is_whole && report.checked.faults == Faults::default() && !files.has_failed)
-}
-
-/// The last line.
-fn sum(files: u64, checked: Checked, data: bool) -> String {
-    let s = if files == 1 { "" } else { "s" };
-    format!("{files} file{s}, {}", summary(checked, data))
+    Ok(sum.verdict())
 }
 
 /// What is written.
 struct Report {
     progress: Progress,
     output: BufWriter<File>,
+    /// Whether each line is an object of JSON.
+    json: bool,
     /// Of the file whose lines come.
-    name: String,
+    name: Vec<u8>,
     /// The line that has begun to come.
     line: Vec<u8>,
-    /// Files whose processes have ended, and what these have looked at.
-    files: u64,
-    checked: Checked,
-    /// Whether the sum of this file has come.
-    has_sum: bool,
-    /// Whether every file was looked at.
-    is_whole: bool,
+    /// Of the files whose processes have ended.
+    sum: Sum,
+    /// Whether the last record of this file has come.
+    has_end: bool,
 }
 
 impl Report {
@@ -72,13 +78,38 @@ impl Report {
         let line = std::mem::take(&mut self.line);
         match Record::of(&String::from_utf8_lossy(line.trim_ascii_end())) {
             Record::Sum(checked) => {
-                self.checked.add(checked);
-                self.has_sum = true;
+                self.sum.checked.add(checked);
+                self.has_end = true;
             }
-            Record::Part(line) => {
-                self.progress.clear();
-                writeln!(self.output, "{}: {}", self.name, harmless(&line))?;
+            Record::Unopened(reason) => {
+                self.has_end = true;
+                let (name, reason) = (self.name.clone(), harmless(&reason));
+                self.make_room()?;
+                complain(&of_text(&name, &reason));
+                self.unopened(&name, &reason)?;
             }
+            Record::Fault(fault) => self.fault(Fault {
+                reason: harmless(&fault.reason),
+                ..fault
+            })?,
+        }
+        Ok(())
+    }
+
+    fn fault(&mut self, fault: Fault) -> Outcome<()> {
+        self.progress.clear();
+        let line = match self.json {
+            true => fault.object(&self.name),
+            false => format!("{}: {}", printable_bytes(&self.name), fault.line()),
+        };
+        Ok(writeln!(self.output, "{line}")?)
+    }
+
+    /// Counts a source that cannot be opened.
+    fn unopened(&mut self, name: &[u8], reason: &str) -> Outcome<()> {
+        self.sum.unopened += 1;
+        if self.json {
+            writeln!(self.output, "{}", checked::unopened(name, reason))?;
         }
         Ok(())
     }
@@ -86,7 +117,7 @@ impl Report {
 
 impl Follow for Report {
     fn begin(&mut self, name: &[u8]) -> Outcome<()> {
-        self.name = printable_bytes(name);
+        self.name = name.to_vec();
         Ok(())
     }
 
@@ -106,42 +137,22 @@ impl Follow for Report {
     }
 
     fn end(&mut self, _is_whole: bool) -> Outcome<()> {
-        self.files += 1;
+        self.sum.files += 1;
         if !self.line.is_empty() {
             self.take_line()?;
         }
-        // A process that ended early has said none.
-        self.is_whole &= std::mem::take(&mut self.has_sum);
-        Ok(())
+        if std::mem::take(&mut self.has_end) {
+            return Ok(());
+        }
+        let (name, reason) = (self.name.clone(), "the process that reads it ended early");
+        self.make_room()?;
+        complain(&of_text(&name, reason));
+        self.unopened(&name, reason)
     }
 
     fn tick(&mut self, ended: u64) -> Outcome<()> {
         self.output.flush()?;
-        self.progress.show_of(ended, self.checked.done);
+        self.progress.show_of(ended, self.sum.checked.done);
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::words::progress::Done;
-
-    #[test]
-    fn a_sum_reads_well() {
-        let done = Done {
-            objects: 5,
-            bytes: 80,
-        };
-        let faults = Faults {
-            unreadable: 1,
-            missing: 2,
-        };
-        let mut checked = Checked::default();
-        for _ in 0..2 {
-            checked.add(Checked { done, faults });
-        }
-        let wanted = "2 files, 10 objects, 160 bytes read, 2 unreadable, 4 missing";
-        assert_eq!(sum(2, checked, true), wanted);
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::cli::args::Reading;
 use crate::cli::inspect::prefix_files::{Name, PrefixFiles};
+use crate::cli::inspect::reading;
 use crate::cli::words::complaint::complain_of;
 use crate::detect;
 use crate::error::{Error, Result};
@@ -19,7 +20,8 @@ pub(in crate::cli) struct DataFiles<'a> {
     how: &'a Reading,
     /// The last one comes next.
     ahead: Vec<Ahead>,
-    pub(in crate::cli) has_failed: bool,
+    /// Directories and prefixes that cannot be listed, as was said.
+    pub(in crate::cli) failed: Vec<(PathBuf, Error)>,
 }
 
 /// What is still to be looked at.
@@ -46,7 +48,7 @@ impl<'a> DataFiles<'a> {
         DataFiles {
             how,
             ahead: named.iter().rev().cloned().map(Ahead::Named).collect(),
-            has_failed: false,
+            failed: Vec::new(),
         }
     }
 
@@ -57,7 +59,10 @@ impl<'a> DataFiles<'a> {
                 let prefix = Arc::new(PrefixFiles::open(url, self.how)?);
                 self.descend_far(&prefix, Path::new(""))?;
             }
-            Ahead::Named(Location::Path(path)) if path.is_dir() => self.descend(path)?,
+            Ahead::Named(Location::Path(path)) if path.is_dir() => {
+                reading::advise(path, self.how);
+                self.descend(path)?;
+            }
             // Why it cannot be opened, its own process says.
             Ahead::Named(file) => return Ok(Some(file.clone())),
             Ahead::Near(path) => match path.symlink_metadata() {
@@ -106,8 +111,8 @@ impl Iterator for DataFiles<'_> {
                 Ok(Some(file)) => return Some(file),
                 Ok(None) => {}
                 Err(error) => {
-                    self.has_failed = true;
                     complain_of(next.name().as_os_str().as_bytes(), &error);
+                    self.failed.push((next.name(), error));
                 }
             }
         }
@@ -115,8 +120,13 @@ impl Iterator for DataFiles<'_> {
     }
 }
 
+/// Whether a file is a data file: by its content, or by its name where it cannot be opened, so that
+/// it is not passed over.
 fn is_data(path: &Path) -> bool {
-    FileSource::open(path, None).is_ok_and(|source| detect::is_known(&source))
+    match FileSource::open(path, None) {
+        Ok(source) => detect::is_known(&source),
+        Err(_) => detect::is_named(path.as_os_str().as_bytes()),
+    }
 }
 
 /// The file that `path` leads through, beneath a directory or a prefix, and the rest of the path.

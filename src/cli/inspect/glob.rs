@@ -11,11 +11,15 @@ use crate::fs::{Kind, Requests};
 /// matches, in the order of the directories.
 ///
 /// # Errors
-/// `NotFound` where it matches nothing; fails if a directory cannot be listed.
+/// Fails if it matches nothing, with the reason why it is no path itself where that is known, or if
+/// a directory cannot be listed.
 pub(in crate::cli) fn expand(tree: &dyn Requests, path: &[u8]) -> Result<Vec<Vec<u8>>> {
-    if !is_pattern(path) || tree.find(path, false).is_ok() {
+    if !is_pattern(path) {
         return Ok(vec![path.to_vec()]);
     }
+    let Err(no_path) = tree.find(path, false) else {
+        return Ok(vec![path.to_vec()]);
+    };
     let mut found = vec![b"/".to_vec()];
     let mut names = path.split(|&byte| byte == b'/').peekable();
     while let Some(name) = names.next() {
@@ -38,7 +42,10 @@ pub(in crate::cli) fn expand(tree: &dyn Requests, path: &[u8]) -> Result<Vec<Vec
         found = next;
     }
     if found.is_empty() {
-        return Err(Error::NotFound);
+        // A bracket alone may have been meant as a selector.
+        let is_plain = no_path == Error::NotFound && path.iter().any(|byte| b"*?".contains(byte));
+        let none = || Error::Usage("no name matches this pattern".to_owned());
+        return Err(if is_plain { none() } else { no_path });
     }
     if !path.starts_with(b"/") {
         found.iter_mut().for_each(|path| _ = path.remove(0));

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::cli::args::Reading;
 use crate::cli::mount::remote_source::RemoteSource;
+use crate::cli::words::advice;
 use crate::cli::words::complaint::{complain, of_text};
 use crate::cli::words::printable::printable;
 use crate::cli::{cage, options};
@@ -93,6 +94,7 @@ pub(in crate::cli) fn open_tree(source: Source<'_>) -> Result<Served> {
         return Ok(Served::File(Box::new(open(source, false)?)));
     };
     let failed = |error| Error::io(&error, path.display().to_string());
+    advise(path, source.how);
     let options = read_options(source.how, false);
     let path = path.canonicalize().map_err(failed)?;
     let directory = Beneath::open(&path).map_err(failed)?;
@@ -115,6 +117,13 @@ pub(in crate::cli) fn warn(source: Source<'_>, warning: Option<String>) {
             name.as_os_str().as_bytes(),
             &format!("warning: {}", printable(&text)),
         ));
+    }
+}
+
+/// Says, unless that is not wanted, what may surprise about a directory that is a source.
+pub(in crate::cli) fn advise(directory: &Path, how: &Reading) {
+    if let Some(text) = advice::of_directory(directory).filter(|_| !how.quiet) {
+        complain(&printable(&text));
     }
 }
 

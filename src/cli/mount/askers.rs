@@ -3,9 +3,14 @@
 //! A process that is killed while it waits for an answer stays until that comes, and the kernel
 //! tells nobody. That it was killed shows in `/proc`, which the worker in its cage does not see. So
 //! the worker asks the supervisor, over the leash: a number of threads, and their numbers. The
-//! answer has the same form, with those that have gone.
+//! answer has the same form, with those that have gone. The same way goes a log file that was opened
+//! anew, which the worker cannot open.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -13,7 +18,10 @@ use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
+use crate::cli::words::log_file::LogFile;
 use crate::fs::fuse::FindGone;
+use crate::memory::lock::lock;
+use crate::source::local::rights;
 
 /// Threads that are asked about at a time.
 const MOST: usize = 1024;
@@ -21,13 +29,36 @@ const MOST: usize = 1024;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// For the supervisor: answers what the worker asks until it is gone, or asks for nonsense.
-pub(in crate::cli) fn answer(mut leash: impl Read + Write) {
-    while let Ok(mut threads) = receive(&mut leash) {
-        threads.retain(|thread| has_gone(*thread));
-        if send(&mut leash, &threads).is_err() {
-            return;
+/// The number that stands in place of a count where the log file, opened anew, comes with it.
+const LOG: u32 = u32::MAX;
+
+/// The supervisor's end of the leash. Several threads write to it.
+pub(in crate::cli) struct Leash {
+    socket: UnixStream,
+    writing: Mutex<()>,
+}
+
+impl Leash {
+    pub(in crate::cli) fn new(socket: UnixStream) -> Self {
+        let writing = Mutex::new(());
+        Leash { socket, writing }
+    }
+
+    /// Answers what the worker asks until it is gone, or asks for nonsense.
+    pub(in crate::cli) fn answer(&self) {
+        while let Ok(mut threads) = receive(&mut &self.socket) {
+            threads.retain(|thread| has_gone(*thread));
+            let _writing = lock(&self.writing);
+            if send(&mut &self.socket, &threads).is_err() {
+                return;
+            }
         }
+    }
+
+    /// Hands the worker the file that log lines go to from now on.
+    pub(in crate::cli) fn hand_log(&self, file: &File) -> io::Result<()> {
+        let _writing = lock(&self.writing);
+        rights::send(self.socket.as_fd(), &LOG.to_ne_bytes(), &[file.as_fd()])
     }
 }
 
@@ -48,14 +79,14 @@ pub(in crate::cli) fn ask() -> (FindGone, Sender<Vec<u32>>) {
 fn asked(threads: &[u32], answers: &Receiver<Vec<u32>>) -> Option<Vec<u32>> {
     // An answer that came too late belongs to another question.
     while answers.try_recv().is_ok() {}
-    send(&mut Leash, threads).ok()?;
+    send(&mut Worn, threads).ok()?;
     answers.recv_timeout(PATIENCE).ok()
 }
 
-/// The leash of this process, for writing.
-struct Leash;
+/// The worker's end of the leash: its standard input.
+struct Worn;
 
-impl Write for Leash {
+impl Write for Worn {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Ok(rustix::io::write(io::stdin(), bytes)?)
     }
@@ -65,11 +96,44 @@ impl Write for Leash {
     }
 }
 
-/// For the worker: hands the answers on until the supervisor is gone.
-pub(in crate::cli) fn take_answers(answers: &Sender<Vec<u32>>) {
-    while let Ok(gone) = receive(&mut io::stdin().lock()) {
+/// For the worker: hands the answers on, and each new log file, until the supervisor is gone.
+pub(in crate::cli) fn take_answers(answers: &Sender<Vec<u32>>, log: Option<&LogFile>) {
+    let mut leash = WithFiles::new(io::stdin());
+    while let Ok(count) = number(&mut leash) {
+        if count == LOG {
+            if let (Some(file), Some(log)) = (leash.files.pop(), log) {
+                log.replace(File::from(file));
+            }
+            continue;
+        }
+        let Ok(gone) = numbers(&mut leash, count) else {
+            return;
+        };
         // Without a mount nobody asks any more.
         let _ = answers.send(gone);
+    }
+}
+
+/// A socket whose open files are kept while its bytes are read.
+struct WithFiles<S> {
+    socket: S,
+    files: Vec<OwnedFd>,
+}
+
+impl<S: AsFd> WithFiles<S> {
+    fn new(socket: S) -> Self {
+        let files = Vec::new();
+        WithFiles { socket, files }
+    }
+}
+
+impl<S: AsFd> Read for WithFiles<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (length, files) = rights::receive(self.socket.as_fd(), buffer)?;
+        if !files.is_empty() {
+            self.files = files;
+        }
+        Ok(length)
     }
 }
 
@@ -81,18 +145,24 @@ fn send(leash: &mut impl Write, threads: &[u32]) -> io::Result<()> {
 }
 
 fn receive(leash: &mut impl Read) -> io::Result<Vec<u32>> {
+    let count = number(leash)?;
+    numbers(leash, count)
+}
+
+fn number(leash: &mut impl Read) -> io::Result<u32> {
     let mut number = [0; 4];
     leash.read_exact(&mut number)?;
-    let count = usize::try_from(u32::from_ne_bytes(number)).map_err(io::Error::other)?;
+    Ok(u32::from_ne_bytes(number))
+}
+
+fn numbers(leash: &mut impl Read, count: u32) -> io::Result<Vec<u32>> {
+    let count = usize::try_from(count).map_err(io::Error::other)?;
     if count > MOST {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let mut threads = Vec::with_capacity(count);
-    for _ in 0..count {
-        leash.read_exact(&mut number)?;
-        threads.push(u32::from_ne_bytes(number));
-    }
-    Ok(threads)
+    std::iter::repeat_with(|| number(leash))
+        .take(count)
+        .collect()
 }
 
 /// Whether a thread is there no more, or ends as soon as it has its answer; proc(5),
@@ -122,7 +192,8 @@ fn is_killed(status: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixStream;
+    use std::io::Seek;
+    use std::sync::Arc;
     use std::thread;
 
     use super::*;
@@ -142,12 +213,22 @@ mod tests {
     #[test]
     fn a_worker_is_answered_as_long_as_it_makes_sense() {
         let (mut worker, supervisor) = UnixStream::pair().unwrap();
-        let answering = thread::spawn(move || answer(supervisor));
+        let leash = Arc::new(Leash::new(supervisor));
+        let other = Arc::clone(&leash);
+        let answering = thread::spawn(move || other.answer());
         let own = std::process::id();
         for _ in 0..2 {
             send(&mut worker, &[own, u32::MAX, own]).unwrap();
             assert_eq!(receive(&mut worker).unwrap(), [u32::MAX]);
         }
+        let mut log = tempfile::tempfile().unwrap();
+        leash.hand_log(&log).unwrap();
+        let mut leash = WithFiles::new(worker.as_fd());
+        assert_eq!(number(&mut leash).unwrap(), LOG);
+        let mut handed = File::from(leash.files.pop().unwrap());
+        handed.write_all(b"line").unwrap();
+        log.rewind().unwrap();
+        assert_eq!(io::read_to_string(&log).unwrap(), "line");
         worker.write_all(&[255; 4]).unwrap();
         answering.join().unwrap();
     }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::cli::words::complaint::complain;
 use crate::cli::words::secrets;
+use crate::error::words_of;
 
 const OPENER: &str = "xdg-open";
 
@@ -31,7 +32,7 @@ pub(in crate::cli) fn show(point: &Path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             format!("{OPENER} is not installed")
         }
-        Err(error) => format!("{OPENER}: {error}"),
+        Err(error) => format!("{OPENER}: {}", words_of(&error)),
     };
     complain(&format!("{reason}; open the page above in a browser"));
 }

@@ -1,20 +1,25 @@
-//! `h5fs status` and `h5fs list`: what the mounts of this machine do, and which of them are dead.
+//! `h5fs status`, `h5fs list` and `h5fs metrics`: what the mounts of this machine do, and which of
+//! them are dead.
 //!
 //! A mount is asked in a thread of its own, for at most so long: its program may hang.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
+use crate::cli::args::Mount;
 use crate::cli::inspect::reading::{self, Outcome};
 use crate::cli::words::printable::printable_bytes;
 use crate::error::{Error, Result};
+use crate::fs::Resident;
+use crate::fs::metrics::{self, Figures};
 use crate::limits;
 use crate::model::text::Object;
 use crate::source::mounts::device::Device;
@@ -24,14 +29,20 @@ use crate::wire::to_u64;
 /// How long a mount may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The text that says what a mount is and does.
+const STATUS: &str = "status";
+
+/// The text with its figures.
+const METRICS: &str = "metrics";
+
 /// The kind of our mounts in the table of mounts.
 const KIND: &str = "fuse.h5fs";
 
 /// Whether a mount answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    /// It does, and these are the lines of its status; none of a directory of files.
-    Serving(Vec<(String, String)>),
+    /// It does, with this text; with none if it has no such text.
+    Serving(String),
     /// The program that served it is gone.
     Dead,
     /// It has not answered.
@@ -40,28 +51,37 @@ enum State {
     Closed,
 }
 
-impl State {
-    fn of(point: &Path) -> Self {
+/// A mount that has been asked.
+struct Asked {
+    answer: Receiver<State>,
+    until: Instant,
+}
+
+impl Asked {
+    /// Asks the mount at `point` for one of its texts, the file `name` in `.h5fs`.
+    fn of(point: &Path, name: &'static str) -> Self {
         let (tell, answer) = channel();
         let path = point.to_owned();
         thread::spawn(move || {
-            let _ = tell.send(State::asked(&path));
+            let _ = tell.send(State::asked(&path, name));
         });
-        answer.recv_timeout(PATIENCE).unwrap_or(State::Hanging)
+        let until = Instant::now() + PATIENCE;
+        Asked { answer, until }
     }
 
-    fn asked(point: &Path) -> Self {
-        match point.metadata().and_then(|_| told(point)) {
-            Ok(text) => {
-                let fact = |line: &str| {
-                    let (name, value) = line.split_once(": ")?;
-                    Some((name.to_owned(), value.to_owned()))
-                };
-                State::Serving(text.lines().filter_map(fact).collect())
-            }
+    fn state(self) -> State {
+        let left = self.until.saturating_duration_since(Instant::now());
+        self.answer.recv_timeout(left).unwrap_or(State::Hanging)
+    }
+}
+
+impl State {
+    fn asked(point: &Path, name: &str) -> Self {
+        match point.metadata().and_then(|_| told(point, name)) {
+            Ok(text) => State::Serving(text),
             Err(error) if error.raw_os_error() == Some(Errno::ENOTCONN as i32) => State::Dead,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => State::Closed,
-            Err(_) => State::Serving(Vec::new()),
+            Err(_) => State::Serving(String::new()),
         }
     }
 
@@ -84,21 +104,25 @@ impl State {
         }
     }
 
+    /// The facts of its status; none of a mount without views.
+    fn facts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let text = match self {
+            State::Serving(text) => text,
+            _ => "",
+        };
+        text.lines().filter_map(|line| line.split_once(": "))
+    }
+
     fn fact(&self, name: &str) -> Option<&str> {
-        match self {
-            State::Serving(facts) => {
-                let mut facts = facts.iter().filter(|(known, _)| known == name);
-                facts.next().map(|(_, value)| &value[..])
-            }
-            _ => None,
-        }
+        let mut facts = self.facts().filter(|(known, _)| *known == name);
+        facts.next().map(|(_, value)| value)
     }
 }
 
-/// The text of the status, which any user's program may have made.
-fn told(point: &Path) -> io::Result<String> {
+/// A text of the mount, which any user's program may have made.
+fn told(point: &Path, name: &str) -> io::Result<String> {
     let mut text = String::new();
-    let file = File::open(point.join(".h5fs/status"))?;
+    let file = File::open(point.join(".h5fs").join(name))?;
     file.take(to_u64(limits::REPORT_BYTES))
         .read_to_string(&mut text)?;
     Ok(text)
@@ -106,16 +130,8 @@ fn told(point: &Path) -> io::Result<String> {
 
 /// Writes what the mount at `point` is and does; whether it answers, and has a source.
 pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
-    let failed = |error| Error::io(&error, point.display().to_string());
-    // A dead mount point has no canonical path, but may be named by one.
-    let real = point.canonicalize().or_else(|_| std::path::absolute(point));
-    let real = real.map_err(failed)?;
-    let is_here = |mount: &MountEntry| mount.point == real;
-    let Some(mount) = mounts()?.into_iter().rfind(is_here) else {
-        let text = format!("{}: no mount of h5fs", point.display());
-        return Err(Error::Usage(text).into());
-    };
-    let state = State::of(&mount.point);
+    let mount = mount_at(point, mounts()?)?;
+    let state = Asked::of(&mount.point, STATUS).state();
     let facts = facts(&mount, &state);
     let mut output = reading::output()?;
     let text = if json {
@@ -129,13 +145,17 @@ pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
 
 /// Writes a line for each mount of this machine; whether all answer, and have a source.
 pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
-    let mut rows = Vec::new();
-    let mut all_are_well = true;
-    for mount in mounts()? {
-        let state = State::of(&mount.point);
-        all_are_well &= state.is_well();
-        rows.push((mount, state));
-    }
+    let asked = mounts()?.into_iter().map(|mount| {
+        let asked = Asked::of(&mount.point, STATUS);
+        (mount, asked)
+    });
+    // All are asked before one is waited for.
+    let asked: Vec<_> = asked.collect();
+    let rows = asked
+        .into_iter()
+        .map(|(mount, asked)| (mount, asked.state()));
+    let rows: Vec<_> = rows.collect();
+    let all_are_well = rows.iter().all(|(_, state)| state.is_well());
     let text = if json {
         let objects = rows
             .iter()
@@ -147,6 +167,82 @@ pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
     };
     reading::output()?.write_all(text.as_bytes())?;
     Ok(all_are_well)
+}
+
+/// Writes the figures of the mounts at these points, or of all mounts of this machine, in one text
+/// for Prometheus.
+pub(in crate::cli) fn metrics(points: &[PathBuf]) -> Outcome<()> {
+    let all = mounts()?;
+    let chosen = if points.is_empty() {
+        topmost(all)
+    } else {
+        let chosen = points.iter().map(|point| mount_at(point, all.clone()));
+        topmost(chosen.collect::<Result<_>>()?)
+    };
+    let asked = chosen.into_iter().map(|mount| {
+        let asked = Asked::of(&mount.point, METRICS);
+        (mount, asked)
+    });
+    let asked: Vec<_> = asked.collect();
+    let figures = asked
+        .into_iter()
+        .map(|(mount, asked)| figures(&mount, asked.state()));
+    let figures: Vec<_> = figures.collect();
+    reading::output()?.write_all(metrics::text(&figures).as_bytes())?;
+    Ok(())
+}
+
+/// Does nothing to the mount that is there, which is read-only and stays as it is.
+///
+/// # Errors
+/// `Usage` if it is to be written, or there is none.
+pub(in crate::cli) fn remount(mount: &Mount) -> Result<()> {
+    let point = &mount.mountpoint;
+    mount_at(point, mounts()?)?;
+    if mount.settings.asks_to_write {
+        let text = format!("{}: -o remount,rw: the mount is read-only", point.display());
+        return Err(Error::Usage(text));
+    }
+    Ok(())
+}
+
+/// Of the mounts that stand at one point, the one that can be asked.
+fn topmost(mut mounts: Vec<MountEntry>) -> Vec<MountEntry> {
+    let mut seen = HashSet::new();
+    mounts.reverse();
+    mounts.retain(|mount| seen.insert(mount.point.clone()));
+    mounts.reverse();
+    mounts
+}
+
+/// The figures that the mount tells; of one that does not answer, that it is not up.
+fn figures(mount: &MountEntry, state: State) -> Figures {
+    let mut figures = Figures {
+        source: mount.source.to_string_lossy().into_owned(),
+        mount: Some(mount.point.display().to_string()),
+        samples: Vec::new(),
+    };
+    match state {
+        State::Serving(text) => figures.samples = metrics::samples(&text),
+        State::Dead | State::Hanging => figures.add("up", 0),
+        // Whether it is up, nobody else can tell.
+        State::Closed => return figures,
+    }
+    if figures.samples.is_empty() {
+        // It has no views, and answers.
+        figures.add("up", 1);
+    }
+    figures
+}
+
+/// The last of these mounts that stands at `point`.
+fn mount_at(point: &Path, mounts: Vec<MountEntry>) -> Result<MountEntry> {
+    // A dead mount point has no canonical path, but may be named by one.
+    let real = point.canonicalize().or_else(|_| std::path::absolute(point));
+    let real = real.map_err(|error| Error::io(&error, point.display().to_string()))?;
+    let is_here = |mount: &MountEntry| mount.point == real;
+    let none = || Error::Usage(format!("{}: no mount of h5fs", point.display()));
+    mounts.into_iter().rfind(is_here).ok_or_else(none)
 }
 
 fn mounts() -> Result<Vec<MountEntry>> {
@@ -206,12 +302,10 @@ fn facts(mount: &MountEntry, state: &State) -> Vec<Fact> {
                 .map(|bytes| Fact::new("memory bytes", &bytes.to_string())),
         );
     }
-    if let State::Serving(told) = state {
-        let rest = told
-            .iter()
-            .filter(|(name, _)| name != "source" && name != "state");
-        facts.extend(rest.map(|(name, value)| Fact::new(name, value)));
-    }
+    let rest = state
+        .facts()
+        .filter(|(name, _)| !["source", "state"].contains(name));
+    facts.extend(rest.map(|(name, value)| Fact::new(name, value)));
     facts
 }
 
@@ -297,11 +391,7 @@ impl Worker {
     /// Bytes of memory that it takes.
     fn memory(&self) -> Option<u64> {
         let status = fs::read_to_string(self.process.join("status")).ok()?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))?;
-        let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-        kibibytes.checked_mul(1024)
+        Resident::bytes_in(&status)
     }
 }
 

@@ -13,6 +13,7 @@ use nix::mount::{MntFlags, umount2};
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::statvfs::fstatvfs;
 
+use crate::cli::words::fusermount;
 use crate::error::{Error, Result};
 use crate::source::mounts::device::Device;
 use crate::source::mounts::mount_id::{MountId, MountRoot};
@@ -293,5 +294,9 @@ pub(crate) fn find_fusermount() -> Result<PathBuf> {
         .chain(["/bin".into(), "/usr/bin".into(), "/sbin".into()])
         .flat_map(|folder| ["fusermount3", "fusermount"].map(|name| folder.join(name)))
         .find(|candidate| candidate.is_file())
-        .ok_or_else(|| Error::Usage("no fusermount3 (it comes with the package fuse3)".to_owned()))
+        .ok_or_else(|| {
+            let system = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+            let is_conda = std::env::var_os("CONDA_PREFIX").is_some();
+            Error::Usage(fusermount::missing(&system, is_conda))
+        })
 }

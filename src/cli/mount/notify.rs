@@ -5,12 +5,14 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
+use crate::error::words_of;
+
 /// Says that the mount answers, if a service manager waits for that.
 pub(in crate::cli) fn ready() {
     if let Some(socket) = std::env::var_os("NOTIFY_SOCKET")
         && let Err(error) = send(socket.as_bytes(), b"READY=1\n")
     {
-        log::warn!("NOTIFY_SOCKET: {error}");
+        log::warn!("NOTIFY_SOCKET: {}", words_of(&error));
     }
 }
 

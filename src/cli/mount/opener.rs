@@ -23,6 +23,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use crate::cli::cage;
 use crate::cli::call::{MOUNT_COMMAND, Role, executable};
 use crate::cli::mount::handover;
+use crate::cli::mount::rotation;
 use crate::error::{Error, Result};
 use crate::memory::lock::lock;
 use crate::source::local::file::{self, Opener};
@@ -105,6 +106,7 @@ pub(in crate::cli) fn run(arguments: &[OsString]) -> Result<ExitCode> {
         _ => (Path::new(""), None),
     };
     let owner = owner.ok_or_else(|| Error::Usage("a path and a user are needed".to_owned()))?;
+    rotation::ignore();
     cage::enter_to_open(path, owner)?;
     let socket = io::stdin();
     let mut question = [0];

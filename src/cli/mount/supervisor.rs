@@ -13,12 +13,13 @@
 //! (see `report`), and a mount that does not answer any more is ended.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -32,18 +33,18 @@ use signal_hook::iterator::Signals;
 use crate::cli::args::Mount;
 use crate::cli::cage;
 use crate::cli::call::{Call, Role};
-use crate::cli::mount::askers;
+use crate::cli::mount::askers::Leash;
 use crate::cli::mount::browser;
 use crate::cli::mount::handover::{self, Ends};
 use crate::cli::mount::heartbeat::{self, Look, Unanswered};
 use crate::cli::mount::mounts::{self, FreePlace, OwnMount, Removal};
 use crate::cli::mount::notify;
 use crate::cli::mount::report::{Garbled, Report, Reports};
+use crate::cli::mount::rotation;
 use crate::cli::words::complaint::complain;
+use crate::cli::words::lines::each_line;
 use crate::cli::words::logging::{self, Destination};
-use crate::cli::words::printable::harmless;
-use crate::error::{Error, Result};
-use crate::limits;
+use crate::error::{Error, Result, words_of};
 
 /// How long a worker may take to end once its mount is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -183,7 +184,7 @@ struct Supervisor {
     sender: Sender<Event>,
     worker: Child,
     /// Held until the end.
-    _leash: UnixStream,
+    _leash: Arc<Leash>,
     point: PathBuf,
     /// As the user wrote it.
     point_name: PathBuf,
@@ -207,14 +208,14 @@ impl Supervisor {
         let point = directory(&point_name).map_err(of_point)?;
         let lock = mounts::lock(&point);
         let place = FreePlace::at(&point).map_err(of_point)?;
-        logging::start(&Destination::of(mount))
-            .map_err(|error| failure(&mount.source.name(), &error))?;
+        let log = logging::start(&Destination::of(mount)).map_err(|error| of_log(mount, &error))?;
+        let of_source = |error: Error| failure(&mount.source.name(), &error);
+        let asked = rotation::asked().map_err(of_source)?;
         let (sender, events) = channel();
-        watch_signals(launcher, &sender).map_err(|error| failure(&mount.source.name(), &error))?;
+        watch_signals(launcher, &sender).map_err(of_source)?;
         if launcher == Launcher::Pipe {
             watch_launcher(&sender);
         }
-        let of_source = |error: Error| failure(&mount.source.name(), &error);
         let ends = start_fetcher(call, mount, &sender).map_err(of_source)?;
         let (mut worker, leash) = start_worker(call, launcher, ends.as_ref()).map_err(of_source)?;
         if ends.is_some() {
@@ -222,8 +223,11 @@ impl Supervisor {
             cage::hide_memory();
         }
         watch_worker(&mut worker, &sender);
-        if let Ok(leash) = leash.try_clone() {
-            thread::spawn(move || askers::answer(leash));
+        let leash = Arc::new(Leash::new(leash));
+        let answering = Arc::clone(&leash);
+        thread::spawn(move || answering.answer());
+        if let Some(file) = log.file {
+            rotation::watch(file, asked, Arc::clone(&leash));
         }
         let shown = worker.stderr.take().map(show);
         // The worker was started where the user stands, for the sake of relative paths; from here
@@ -505,14 +509,37 @@ impl Supervisor {
     }
 }
 
+/// Why the log cannot be written.
+fn of_log(mount: &Mount, error: &Error) -> Report {
+    let source = mount.source.name();
+    let file = mount.settings.log_file.as_deref().unwrap_or(&source);
+    Report::failure(file, &error.to_string())
+}
+
 /// The directory's absolute path without links.
 fn directory(path: &Path) -> Result<PathBuf> {
     let io = |error: &io::Error| Error::io(error, path.display().to_string());
-    let point = path.canonicalize().map_err(|error| io(&error))?;
+    let point = path.canonicalize().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => missing(path),
+        _ => io(&error),
+    })?;
     if !point.metadata().map_err(|error| io(&error))?.is_dir() {
         return Err(io(&nix::errno::Errno::ENOTDIR.into()));
     }
     Ok(point)
+}
+
+/// What is said of a mount point that is not there.
+fn missing(point: &Path) -> Error {
+    let parent = point
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let has_parent = parent.is_none_or(Path::is_dir);
+    let option = if has_parent { "" } else { " -p" };
+    let point = point.display();
+    Error::Usage(format!(
+        "{point}: no such directory; `mkdir{option} {point}` makes it"
+    ))
 }
 
 /// For the launcher: ends a mount that failed, as far as its supervisor has not done so already. A
@@ -573,14 +600,17 @@ fn start_fetcher(call: &Call, mount: &Mount, sender: &Sender<Event>) -> Result<O
     }
     let failed = |error: io::Error| Error::io(&error, "starting the fetcher");
     // Nothing of it reaches the terminal as it is.
-    let errors = if mount.foreground {
+    let is_read = mount.foreground || mount.settings.log_file.is_some();
+    let errors = if is_read {
         Stdio::piped()
     } else {
         Stdio::null()
     };
     let (mut process, ends) = handover::start_fetcher(call, errors).map_err(failed)?;
-    if let Some(errors) = process.stderr.take() {
-        show(errors);
+    match process.stderr.take() {
+        Some(errors) if mount.foreground => drop(show(errors)),
+        Some(errors) => rotation::log_lines(errors),
+        None => {}
     }
     let sender = sender.clone();
     thread::spawn(move || {
@@ -617,19 +647,9 @@ fn watch_worker(worker: &mut Child, sender: &Sender<Event>) {
 /// Shows the lines of a worker in the foreground.
 fn show(errors: ChildStderr) -> JoinHandle<()> {
     thread::spawn(move || {
-        const BOUND: u64 = limits::REPORT_BYTES as u64;
-        let mut errors = BufReader::new(errors);
-        let mut line = Vec::new();
-        while errors
-            .by_ref()
-            .take(BOUND)
-            .read_until(b'\n', &mut line)
-            .is_ok_and(|length| length > 0)
-        {
-            let text = String::from_utf8_lossy(line.trim_ascii_end());
-            let _ = writeln!(io::stderr(), "{}", harmless(&text));
-            line.clear();
-        }
+        each_line(errors, |line| {
+            let _ = writeln!(io::stderr(), "{line}");
+        });
     })
 }
 
@@ -681,6 +701,6 @@ fn describe(status: io::Result<ExitStatus>) -> String {
             (Some(code), _) => format!("the worker ended with status {code}"),
             (None, number) => format!("the worker was ended by {}", signal(number.unwrap_or(0))),
         },
-        Err(error) => format!("the worker is lost: {error}"),
+        Err(error) => format!("the worker is lost: {}", words_of(&error)),
     }
 }

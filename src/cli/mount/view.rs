@@ -10,7 +10,7 @@ use crate::cli::call::Call;
 use crate::cli::mount::supervisor;
 use crate::cli::words::advice;
 use crate::cli::words::complaint::complain;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, words_of};
 
 /// Mounts until the user interrupts it, or the mount ends, and leaves nothing behind.
 ///
@@ -37,7 +37,7 @@ pub(in crate::cli) fn run(call: &Call, mount: Mount) -> Result<ExitCode> {
     let code = supervisor::run_for_viewer(&call, &mount);
     // A mount that is covered by another one is still there.
     if let Err(error) = std::fs::remove_dir(&place) {
-        complain(&format!("{}: {error}", place.display()));
+        complain(&format!("{}: {}", place.display(), words_of(&error)));
     }
     Ok(code)
 }

@@ -29,11 +29,14 @@ use crate::cli::mount::mounts::{self, FreePlace};
 use crate::cli::mount::opener;
 use crate::cli::mount::remote_source::{self, RemoteSource};
 use crate::cli::mount::report::Report;
+use crate::cli::mount::rotation;
 use crate::cli::options::{self, Settings};
+use crate::cli::words::log_file::LogFile;
 use crate::cli::words::logging::{self, Destination, Early};
-use crate::error::{Error, Result};
+use crate::cli::words::printable::printable;
+use crate::error::{Error, Result, words_of};
 use crate::fs::fuse::{self, FindGone, MountOptions, Mounted};
-use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Served, Unread};
+use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Resident, Served, Unread};
 use crate::limits;
 use crate::source::directory::Directory;
 use crate::source::local::beneath::Beneath;
@@ -47,13 +50,14 @@ pub(in crate::cli) fn run(mount: &Mount) -> Result<ExitCode> {
     // While relative paths still lead on.
     let point = std::path::absolute(&mount.mountpoint);
     let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
-    let early = logging::start(&Destination::of(mount))?;
+    rotation::ignore();
+    let log = logging::start(&Destination::of(mount))?;
     let (find_gone, answers) = askers::ask();
-    match start(mount, &early, find_gone) {
+    match start(mount, &log.early, find_gone) {
         Ok(mounted) => {
             // Without a supervisor there is nobody to tell, as the leash will say.
             let _ = Report::Ready.send(&mut io::stdout());
-            watch_leash(point, launcher, answers);
+            watch_leash(point, launcher, answers, log.file);
             let ended = mounted.wait();
             if let Err(error) = &ended {
                 log::error!("{}: {error}", mount.mountpoint.display());
@@ -123,6 +127,7 @@ fn start(
         return Err(Report::failure(&mount.mountpoint, reason));
     }
     check_fuse().map_err(of_point)?;
+    check_labels(&mount.settings.kernel).map_err(of_point)?;
     // From here on no directory of the user's is held.
     let _ = std::env::set_current_dir("/");
     let foreign = source.path().and_then(foreign_filesystems);
@@ -155,7 +160,8 @@ fn start(
     reasons.extend(served.warning());
     let name = mount.source.name();
     let reasons = reasons.iter().map(|reason| Report::warning(&name, reason));
-    let early = early.take().into_iter().map(Report::Warning);
+    let early = early.take().into_iter();
+    let early = early.map(|line| Report::Warning(with_given_name(&line, &path, &name)));
     let mut warnings: Vec<_> = early.chain(reasons).collect();
     // The log says the last one, too.
     warnings.dedup();
@@ -269,7 +275,10 @@ fn open_many_files() {
 /// cannot be opened any more.
 fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
     let found = ForeignFilesystems::of(source);
-    let unknown = |error| log::warn!("other FUSE filesystems are not told from disks: {error}");
+    let unknown = |error| {
+        let reason = words_of(&error);
+        log::warn!("other FUSE filesystems are not told from disks: {reason}");
+    };
     found.map_err(unknown).ok().map(Arc::new)
 }
 
@@ -281,6 +290,15 @@ fn opened(mount: &Mount, source: &Path, error: &Error) -> Report {
         &mount.source.name(),
         text.strip_prefix(&absolute).unwrap_or(&text),
     )
+}
+
+/// A line of the log, with the source's name as the user wrote it.
+fn with_given_name(line: &str, source: &Path, name: &Path) -> String {
+    let logged = printable(&format!("warning: {}: ", source.display()));
+    match line.strip_prefix(&logged) {
+        Some(text) => printable(&format!("warning: {}: ", name.display())) + text,
+        None => line.to_owned(),
+    }
 }
 
 fn failure(file: &Path, error: &Error) -> Report {
@@ -310,6 +328,7 @@ fn filesystem_options(mount: &Mount, guard: MountGuard) -> Options {
         verify: settings.verify,
         force: settings.force,
         strict: settings.strict,
+        resident: Resident::open(),
     }
 }
 
@@ -349,6 +368,22 @@ fn check_fuse() -> Result<()> {
     Ok(())
 }
 
+/// Checks that the kernel has the labels that `context=` and its like set.
+fn check_labels(options: &[String]) -> Result<()> {
+    const FILESYSTEMS: &str = "/proc/filesystems";
+    let Some(option) = options.first() else {
+        return Ok(());
+    };
+    let name = option.split('=').next().unwrap_or_default();
+    let known = std::fs::read_to_string(FILESYSTEMS);
+    match known {
+        Ok(known) if !known.contains("selinuxfs") => Err(Error::Usage(format!(
+            "-o {name}=: this kernel has no SELinux, whose labels it sets"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Whether there is a supervisor.
 fn is_on_leash() -> bool {
     let input = io::stdin();
@@ -357,10 +392,15 @@ fn is_on_leash() -> bool {
     poll(&mut end, PollTimeout::ZERO) == Ok(0)
 }
 
-fn watch_leash(point: PathBuf, launcher: Launcher, answers: Sender<Vec<u32>>) {
+fn watch_leash(
+    point: PathBuf,
+    launcher: Launcher,
+    answers: Sender<Vec<u32>>,
+    log: Option<LogFile>,
+) {
     thread::spawn(move || {
         // This returns when the supervisor ends.
-        askers::take_answers(&answers);
+        askers::take_answers(&answers, log.as_ref());
         launcher.tell(&Report::Ready);
         let point = point.display();
         log::warn!(

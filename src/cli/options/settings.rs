@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) no_forget: bool,
     /// `rw` was given without the words that mount.fuse(8) gives with it.
     pub(crate) asks_to_write: bool,
+    /// The mount is there already, and is to be changed.
+    pub(crate) remount: bool,
     /// The number of the user that reads; absent: the source's owner.
     pub(crate) run_as: Option<u32>,
     pub(crate) log_file: Option<PathBuf>,

@@ -1,13 +1,14 @@
 //! What a user who mounts is told besides: what he may not have meant, and what he may not expect.
 
 use std::ffi::OsStr;
-use std::path::{Component, Path};
+use std::path::Path;
 
 use nix::errno::Errno;
 
 use crate::cli::args::{Mount, Program};
 use crate::cli::words::logging;
 use crate::cli::words::printable::printable;
+use crate::cli::words::synonyms::{is_word, no_command};
 use crate::error::{Error, Result};
 
 /// Refuses a mount that cannot be meant.
@@ -18,9 +19,7 @@ use crate::error::{Error, Result};
 pub(in crate::cli) fn refuse(program: Program, mount: &Mount) -> Result<()> {
     if let Some(source) = mount.source.path() {
         if program == Program::Command && is_word(source) && !source.exists() {
-            let word = source.display();
-            let text = format!("{word}: no such command or file (see `h5fs --help`)");
-            return Err(Error::Usage(printable(&text)));
+            return Err(no_command(&source.to_string_lossy()));
         }
         refuse_dead(source, "it lies on a mount whose program is gone")?;
     }
@@ -28,14 +27,6 @@ pub(in crate::cli) fn refuse(program: Program, mount: &Mount) -> Result<()> {
         &mount.mountpoint,
         "the program that served the mount there is gone",
     )
-}
-
-/// A name without a dot: that of a command, rather than that of a file.
-fn is_word(path: &Path) -> bool {
-    let mut parts = path.components();
-    let (first, rest) = (parts.next(), parts.next());
-    let is_name = matches!(first, Some(Component::Normal(name)) if name == path.as_os_str());
-    is_name && rest.is_none() && !path.as_os_str().as_encoded_bytes().contains(&b'.')
 }
 
 fn refuse_dead(path: &Path, reason: &str) -> Result<()> {
@@ -79,14 +70,19 @@ pub(in crate::cli) fn of(program: Program, mount: &Mount) -> Vec<String> {
             "warning: {point}: is not empty; the mount hides what is in it"
         ));
     }
-    if let Some(source) = mount.source.path().filter(|source| is_zarr(source)) {
-        let source = source.display();
-        advice.push(format!(
-            "warning: {source}: is a Zarr store, which is shown as a directory of ordinary files; \
-             zarr-python reads it as arrays"
-        ));
-    }
+    advice.extend(mount.source.path().and_then(of_directory));
     advice.iter().map(|text| printable(text)).collect()
+}
+
+/// What is worth a line of a directory that is a source.
+pub(in crate::cli) fn of_directory(source: &Path) -> Option<String> {
+    let shown = source.display();
+    is_zarr(source).then(|| {
+        format!(
+            "warning: {shown}: is a Zarr store, which is shown as a directory of ordinary files; \
+             zarr-python reads it as arrays"
+        )
+    })
 }
 
 fn is_zarr(directory: &Path) -> bool {
@@ -97,16 +93,6 @@ fn is_zarr(directory: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_are_told_from_names_of_files() {
-        for word in ["info", "dump", "ls-files"] {
-            assert!(is_word(Path::new(word)), "{word}");
-        }
-        for name in ["a.h5", "./info", "/info", "sub/info", "info/", "..", ""] {
-            assert!(!is_word(Path::new(name)), "{name}");
-        }
-    }
 
     #[test]
     fn a_store_is_known_by_its_documents() {

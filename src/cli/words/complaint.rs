@@ -15,9 +15,20 @@ pub(in crate::cli) fn complain_of(file: &[u8], error: &Error) {
     complain(&of_text(file, &printable(&error.to_string())));
 }
 
+/// What is wrong with `file`, without the file's name.
+pub(in crate::cli) fn reason_of(file: &[u8], error: &Error) -> String {
+    let text = printable(&error.to_string());
+    without_name(&printable_bytes(file), &text).to_owned()
+}
+
 /// A text about `file`, whose name it may begin with already.
 pub(in crate::cli) fn of_text(file: &[u8], text: &str) -> String {
     let file = printable_bytes(file);
-    let reason = text.strip_prefix(&format!("{file}: ")).unwrap_or(text);
-    format!("{file}: {reason}")
+    format!("{file}: {}", without_name(&file, text))
+}
+
+fn without_name<'t>(file: &str, text: &'t str) -> &'t str {
+    let rest = text.strip_prefix(file);
+    rest.and_then(|rest| rest.strip_prefix(": "))
+        .unwrap_or(text)
 }

@@ -5,9 +5,7 @@
 //! is read over and over must not fill a disk, so lines are rationed; how many were left out is
 //! said.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -15,12 +13,11 @@ use std::time::Instant;
 
 use env_logger::{Builder, Env, Target, WriteStyle};
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use nix::errno::Errno;
-use nix::fcntl::OFlag;
 
 use crate::cli::args::Mount;
+use crate::cli::words::log_file::LogFile;
 use crate::cli::words::printable::printable;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::limits;
 use crate::memory::lock::lock;
 
@@ -81,11 +78,19 @@ impl Early {
     }
 }
 
-/// Starts logging; a panic is logged from then on too. What nobody takes early is handed out.
+/// What logging was started with.
+pub(crate) struct Started {
+    /// The lines that nobody takes early.
+    pub(crate) early: Early,
+    /// The file that the lines go to, if it is one.
+    pub(crate) file: Option<LogFile>,
+}
+
+/// Starts logging; a panic is logged from then on too.
 ///
 /// # Errors
 /// `Io` where the log file cannot be opened.
-pub(crate) fn start(destination: &Destination) -> Result<Early> {
+pub(crate) fn start(destination: &Destination) -> Result<Started> {
     // fuser warns of each mount that somebody else took away first, which is the ordinary way to
     // end one.
     let usual = match destination {
@@ -94,6 +99,7 @@ pub(crate) fn start(destination: &Destination) -> Result<Early> {
     };
     let mut builder = Builder::from_env(Env::new().filter_or("H5FS_LOG", usual));
     builder.write_style(WriteStyle::Never);
+    let mut file = None;
     match destination {
         Destination::Terminal => {
             builder.target(Target::Stderr).format(format_plain);
@@ -107,8 +113,10 @@ pub(crate) fn start(destination: &Destination) -> Result<Early> {
         }
         Destination::File { path, mount } => {
             let mount = mount.clone();
+            let opened = LogFile::open(path)?;
+            file = Some(opened.clone());
             builder
-                .target(Target::Pipe(Box::new(open_file(path)?)))
+                .target(Target::Pipe(Box::new(opened)))
                 .format(move |out, record| format_dated(out, record, &mount));
         }
         Destination::System { mount } => {
@@ -121,7 +129,7 @@ pub(crate) fn start(destination: &Destination) -> Result<Early> {
     let early = Early::of(destination);
     install(builder.build(), early.clone());
     std::panic::set_hook(Box::new(|panic| log::error!("{panic}")));
-    Ok(early)
+    Ok(Started { early, file })
 }
 
 /// The first word of H5FS_LOG that is no level: `MODULE=LEVEL` is one, and so is a module of this
@@ -140,22 +148,6 @@ fn unknown_level_in(value: &str) -> Option<String> {
         word.is_empty() || level.parse::<LevelFilter>().is_ok() || is_module
     };
     words.find(|word| !is_known(word)).map(str::to_owned)
-}
-
-/// Opens the file whose end log lines go to. Of a named pipe, opening does not wait for a reader,
-/// and lines that its reader does not keep up with are lost.
-fn open_file(path: &Path) -> Result<File> {
-    let opened = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .custom_flags(OFlag::O_NONBLOCK.bits())
-        .open(path);
-    opened.map_err(|error| match error.raw_os_error() {
-        Some(errno) if Errno::from_raw(errno) == Errno::ENXIO => {
-            Error::Usage(format!("{}: nobody reads this pipe", path.display()))
-        }
-        _ => Error::io(&error, path.display().to_string()),
-    })
 }
 
 fn install(inner: env_logger::Logger, early: Early) {

@@ -54,10 +54,11 @@ use crate::fs::name;
 use crate::fs::options::Options;
 use crate::fs::requests::{Ino, Requests};
 use crate::fs::stat::{Entry, Kind};
-use crate::fs::state::errors::Errors;
+use crate::fs::state::errors::{ErrorKind, Errors};
 use crate::fs::state::handle::{Caching, Handle, Handles, Openable, Opened};
 use crate::fs::state::inode::ROOT;
 use crate::fs::state::moments::Moments;
+use crate::fs::state::traffic::Traffic;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::directory::{Directory, Names};
@@ -138,6 +139,7 @@ pub struct Archive {
     logged: Mutex<LruCache<PathBuf, String>>,
     /// Of all files.
     errors: Arc<Errors>,
+    traffic: Traffic,
     ordinary: OrdinaryFiles,
     started: Instant,
 }
@@ -222,6 +224,7 @@ impl Archive {
             gone: Mutex::default(),
             logged: Mutex::new(LruCache::sparse(LOGGED)),
             errors,
+            traffic: Traffic::default(),
             ordinary: OrdinaryFiles::default(),
             started: Instant::now(),
         }
@@ -238,7 +241,8 @@ impl Archive {
         let mut logged = lock(&self.logged);
         if logged.get(path).is_none_or(|known| known != reason) {
             log::warn!("{}: {reason}", name.escape_debug());
-            self.errors.add(&name.escape_debug().to_string(), reason);
+            let name = name.escape_debug().to_string();
+            self.errors.add(ErrorKind::of(error), &name, reason);
             logged.put(path.to_path_buf(), reason.to_owned());
         }
     }

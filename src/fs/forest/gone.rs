@@ -89,6 +89,12 @@ pub(in crate::fs) fn stale_text(why: &Error, since: SystemTime) -> String {
     }
 }
 
+/// What the status says of a server that has not answered `since`.
+pub(in crate::fs) fn unanswered_text(since: SystemTime) -> String {
+    let since = timestamp_of(since);
+    format!("stale: the server does not answer (since {since})")
+}
+
 /// Whether the inode `ino` is answered without a source.
 pub(in crate::fs) fn is_of_mount(ino: u64, inode: &Inode) -> bool {
     let is_directory = ino == inode::ROOT || inode.node_type == NodeType::Views;

@@ -1,6 +1,6 @@
 //! The mounted file in its present state, and all else that every node of the mount has to know.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::fs::forest::watch::Watch;
 use crate::fs::names::namespace::Namespace;
 use crate::fs::options::Options;
 use crate::fs::stat::{Entry, Kind, Origin, Stat};
-use crate::fs::state::errors::Errors;
+use crate::fs::state::errors::{ErrorKind, Errors};
 use crate::fs::state::faults::Faults;
 use crate::fs::state::handle::{Handles, Open};
 use crate::fs::state::inode::{self, Inode};
@@ -28,6 +28,7 @@ use crate::fs::state::inodes::Inodes;
 use crate::fs::state::listing::{Listable, Listing};
 use crate::fs::state::moments::Moments;
 use crate::fs::state::pins::Pins;
+use crate::fs::state::traffic::Traffic;
 use crate::fs::views::trees;
 use crate::memory::lock::lock;
 use crate::model::{Container, NodeId};
@@ -84,8 +85,7 @@ pub(in crate::fs) struct Mount {
     pub(in crate::fs) faults: Faults,
     pub(in crate::fs) errors: Errors,
     pub(in crate::fs) started: Instant,
-    /// Bytes that were read of files.
-    pub(in crate::fs) served: AtomicU64,
+    pub(in crate::fs) traffic: Traffic,
 }
 
 /// When a source was last opened anew, or that was tried.
@@ -160,7 +160,7 @@ impl Mount {
             faults: Faults::default(),
             errors,
             started: Instant::now(),
-            served: AtomicU64::new(0),
+            traffic: Traffic::default(),
         };
         mount.show(opened, generation);
         mount
@@ -173,7 +173,8 @@ impl Mount {
         let engine = engine.unwrap_or_else(|| Engine::new(size, threads));
         let node = opened.container.root();
         if let Some(error) = fault_of_root(&*opened.container) {
-            self.errors.add("/", &error.to_string());
+            self.errors
+                .add(ErrorKind::of(&error), "/", &error.to_string());
             log::warn!("{}: {error}", opened.origin.path.display());
         }
         for (ino, inode) in (self.fixed)(generation, node) {
@@ -355,9 +356,11 @@ impl Mount {
 
     /// Whether the source is served, in the words of the status.
     pub(in crate::fs) fn state_text(&self) -> String {
-        let gone = lock(&self.gone);
-        gone.as_ref()
-            .map_or_else(|| "serving".to_owned(), Gone::text)
+        if let Some(gone) = lock(&self.gone).as_ref() {
+            return gone.text();
+        }
+        let unanswered = self.store().and_then(|store| store.unanswered_since());
+        unanswered.map_or_else(|| "serving".to_owned(), gone::unanswered_text)
     }
 
     /// What stands in the place of a source that is gone, for a request about the inode `ino` that
@@ -511,7 +514,8 @@ impl Mount {
         if !is_lasting || !self.faults.note(ino, error) {
             return;
         }
-        self.report(&self.object_name(file, inode), &error.to_string());
+        let object = self.object_name(file, inode);
+        self.report(ErrorKind::of(error), &object, &error.to_string());
     }
 
     /// What an object is called in a message: its path, behind the file that it is in and the tree
@@ -534,13 +538,13 @@ impl Mount {
     pub(in crate::fs) fn report_lacks(&self, file: &FileState) {
         for lack in file.neighbours.states().news_of_lacks() {
             let (object, reason) = (&lack.object, &lack.reason);
-            self.errors.add(object, reason);
+            self.errors.add(ErrorKind::Missing, object, reason);
             log::warn!(target: LACKS, "{}: {reason}", self.errors.name(object));
         }
     }
 
-    fn report(&self, object: &str, reason: &str) {
-        self.errors.add(object, reason);
+    fn report(&self, kind: ErrorKind, object: &str, reason: &str) {
+        self.errors.add(kind, object, reason);
         log::warn!("{}: {reason}", self.errors.name(object));
     }
 }

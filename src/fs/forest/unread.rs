@@ -18,12 +18,19 @@ impl Unread {
     /// Opens the regular file at `source`.
     ///
     /// # Errors
-    /// `Io` with the system's error.
+    /// `Io` with the system's error; `Usage` for what is neither a file nor a directory.
     pub fn open(source: &Path) -> Result<Self> {
         let failed = |error| Error::io(&error, source.display().to_string());
+        let kind = source.metadata().map_err(failed)?.file_type();
+        // Opening a device, a FIFO or a socket may disturb others.
+        if !kind.is_file() && !kind.is_dir() {
+            let source = source.display();
+            return Err(Error::Usage(format!("{source}: not a regular file")));
+        }
         let path = source.canonicalize().map_err(failed)?;
         let named = std::path::absolute(source).map_err(failed)?;
-        let watch = Watch::new(&path)?.opened_by(with_real_directory(&named)?);
+        let watch = Watch::new(&path).map_err(|error| renamed(error, &path, source))?;
+        let watch = watch.opened_by(with_real_directory(&named)?);
         Ok(Unread { watch })
     }
 
@@ -54,5 +61,15 @@ impl Unread {
     /// `Io` with the system's error.
     pub fn owner(&self) -> Result<u32> {
         Ok(self.watch.attributes()?.uid)
+    }
+}
+
+/// The error, which names `path`, with the name that the user gave.
+fn renamed(error: Error, path: &Path, given: &Path) -> Error {
+    match error {
+        Error::Io { cause, what } if *what == *path.display().to_string() => {
+            Error::caused(cause, given.display().to_string())
+        }
+        other => other,
     }
 }

@@ -32,8 +32,10 @@ use crate::fs::fuse::workers::{Asker, Attempt, Object, Workers};
 use crate::fs::requests::{Detail, Requests, Whence};
 use crate::fs::stat::{BLOCK_SIZE, DirEntry, Entry};
 use crate::fs::state::handle::Handle;
+use crate::fs::state::traffic::Call;
 use crate::limits;
 use crate::memory::cancel::{CancelToken, Ticket};
+use crate::wire::to_u64;
 
 /// Requests of readahead and direct I/O that may wait at a time. Further ones would wait in the
 /// kernel behind these, those for other files too, however slow these are.
@@ -67,7 +69,7 @@ pub(super) struct Adapter {
 
 /// A request that is answered here or in another thread.
 struct Asked<R> {
-    call: &'static str,
+    call: Call,
     object: Object,
     ino: INodeNo,
     asker: Asker,
@@ -77,7 +79,7 @@ struct Asked<R> {
 }
 
 impl<R: Send + 'static> Asked<R> {
-    fn new(call: &'static str, request: &Request, object: Object, ino: INodeNo, reply: R) -> Self {
+    fn new(call: Call, request: &Request, object: Object, ino: INodeNo, reply: R) -> Self {
         Asked {
             call,
             object,
@@ -92,7 +94,7 @@ impl<R: Send + 'static> Asked<R> {
     }
 
     /// A question about an inode.
-    fn about(call: &'static str, request: &Request, ino: INodeNo, reply: R) -> Self {
+    fn about(call: Call, request: &Request, ino: INodeNo, reply: R) -> Self {
         Asked::new(call, request, Object::Description(ino.0), ino, reply)
     }
 }
@@ -107,13 +109,14 @@ impl Adapter {
         tell: impl FnOnce(&dyn Requests, R, Result<T>) + Send + 'static,
     ) {
         let filesystem = Arc::clone(&self.filesystem);
+        filesystem.traffic().asked(asked.call);
         let of = (asked.object, filesystem.file_of(asked.ino.0));
         let ticket = Arc::<Ticket>::default();
         let cancel = asked.cancel.with(&ticket);
         let mut left = Some((asked.reply, tell));
         let job = move || {
             let mut attempt = Attempt::Answered;
-            guarded(asked.call, || {
+            guarded(asked.call.name(), || {
                 let Some((mut reply, tell)) = left.take() else {
                     return;
                 };
@@ -202,7 +205,7 @@ impl fuser::Filesystem for Adapter {
         let forgotten = self.forgotten.clone();
         let object = of_name(parent, &name);
         self.answer(
-            Asked::new("lookup", request, object, parent, reply),
+            Asked::new(Call::Lookup, request, object, parent, reply),
             move |filesystem, _, cancel| match (&forgotten, name.as_bytes()) {
                 (Some(forgotten), name @ (b"." | b"..")) => {
                     forgotten.find(filesystem, parent.0, name)
@@ -238,7 +241,7 @@ impl fuser::Filesystem for Adapter {
 
     fn getattr(&self, request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         self.answer(
-            Asked::about("getattr", request, ino, reply),
+            Asked::about(Call::Getattr, request, ino, reply),
             move |filesystem, _, cancel| filesystem.getattr_for(ino.0, cancel),
             |filesystem, reply, entry| match entry {
                 Ok(entry) => {
@@ -252,7 +255,7 @@ impl fuser::Filesystem for Adapter {
 
     fn readlink(&self, request: &Request, ino: INodeNo, reply: ReplyData) {
         self.answer(
-            Asked::about("readlink", request, ino, reply),
+            Asked::about(Call::Readlink, request, ino, reply),
             move |filesystem, _, cancel| filesystem.readlink_for(ino.0, cancel),
             |_, reply, text| match text {
                 Ok(text) => reply.data(&text),
@@ -263,7 +266,7 @@ impl fuser::Filesystem for Adapter {
 
     fn open(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         self.answer(
-            Asked::about("open", request, ino, reply),
+            Asked::about(Call::Open, request, ino, reply),
             move |filesystem, _, cancel| filesystem.open_file_for(ino.0, cancel),
             |filesystem, reply, opened| match opened {
                 Ok(opened) => {
@@ -294,13 +297,18 @@ impl fuser::Filesystem for Adapter {
         };
         let ready = || self.filesystem.read_now(Handle(handle.0), offset, length);
         match catch_unwind(AssertUnwindSafe(ready)) {
-            Ok(Ok(Some(bytes))) => return reply.data(&bytes),
+            Ok(Ok(Some(bytes))) => {
+                let traffic = self.filesystem.traffic();
+                traffic.asked(Call::Read);
+                traffic.read(to_u64(bytes.len()));
+                return reply.data(&bytes);
+            }
             Ok(Err(error)) => return reply.error(&error),
             // A failure happens once more below, and is told of there.
             Ok(Ok(None)) | Err(_) => {}
         }
         let read = Readers::begin(&self.readers, handle.0, request.pid());
-        let asked = Asked::new("read", request, Object::Content(ino.0), ino, reply);
+        let asked = Asked::new(Call::Read, request, Object::Content(ino.0), ino, reply);
         self.answer(
             Asked {
                 cancel: read.cancel.clone(),
@@ -309,9 +317,12 @@ impl fuser::Filesystem for Adapter {
             move |filesystem, _, cancel| {
                 filesystem.read_for(Handle(handle.0), offset, length, cancel)
             },
-            move |_, reply: ReadReply, bytes| {
+            move |filesystem, reply: ReadReply, bytes| {
                 match bytes {
-                    Ok(bytes) => reply.data(&bytes),
+                    Ok(bytes) => {
+                        filesystem.traffic().read(to_u64(bytes.len()));
+                        reply.data(&bytes);
+                    }
                     Err(error) => reply.error(&error),
                 }
                 drop(read);
@@ -337,7 +348,7 @@ impl fuser::Filesystem for Adapter {
             return reply.error(Errno::ENXIO);
         };
         self.answer(
-            Asked::about("lseek", request, ino, reply),
+            Asked::about(Call::Lseek, request, ino, reply),
             move |filesystem, _, cancel| {
                 filesystem.lseek_for(Handle(handle.0), offset, whence, cancel)
             },
@@ -386,7 +397,7 @@ impl fuser::Filesystem for Adapter {
 
     fn opendir(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         self.answer(
-            Asked::about("opendir", request, ino, reply),
+            Asked::about(Call::Opendir, request, ino, reply),
             move |filesystem, _, cancel| filesystem.opendir_for(ino.0, cancel),
             |_, reply, opened| match opened {
                 Ok(opened) => {
@@ -406,7 +417,7 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyDirectory,
     ) {
         self.answer(
-            Asked::about("readdir", request, ino, reply),
+            Asked::about(Call::Readdir, request, ino, reply),
             move |filesystem, reply: &mut ReplyDirectory, cancel| {
                 let mut has_some = false;
                 let take = &mut |entry: DirEntry<'_>, _: Option<&Entry>| {
@@ -434,7 +445,7 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyDirectoryPlus,
     ) {
         self.answer(
-            Asked::about("readdirplus", request, ino, reply),
+            Asked::about(Call::Readdirplus, request, ino, reply),
             move |filesystem, reply: &mut ReplyDirectoryPlus, cancel| {
                 let mut has_some = false;
                 let take = &mut |listed: DirEntry<'_>, entry: Option<&Entry>| {
@@ -494,7 +505,7 @@ impl fuser::Filesystem for Adapter {
     ) {
         let name = name.to_owned();
         self.answer(
-            Asked::new("getxattr", request, Object::Values, ino, reply),
+            Asked::new(Call::Getxattr, request, Object::Values, ino, reply),
             move |filesystem, _, cancel| filesystem.getxattr_for(ino.0, name.as_bytes(), cancel),
             move |_, reply, value| reply_xattr(reply, room, value),
         );
@@ -502,7 +513,7 @@ impl fuser::Filesystem for Adapter {
 
     fn listxattr(&self, request: &Request, ino: INodeNo, room: u32, reply: ReplyXattr) {
         self.answer(
-            Asked::new("listxattr", request, Object::Values, ino, reply),
+            Asked::new(Call::Listxattr, request, Object::Values, ino, reply),
             move |filesystem, _, cancel| filesystem.listxattr_for(ino.0, cancel),
             move |_, reply, names| {
                 let list = names.map(|names| {
@@ -536,7 +547,7 @@ impl fuser::Filesystem for Adapter {
             return reply.error(Errno::EROFS);
         }
         self.answer(
-            Asked::about("access", request, ino, reply),
+            Asked::about(Call::Access, request, ino, reply),
             move |filesystem, _, cancel| filesystem.getattr_for(ino.0, cancel),
             move |_, reply, entry| {
                 let permissions = match entry {

@@ -28,6 +28,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::error::words_of;
 use crate::fs::fuse::workers::places::Places;
 use crate::fs::fuse::workers::queue::{Of, Queue, Request, Waiting};
 use crate::limits;
@@ -207,7 +208,7 @@ impl Shared {
             let mut state = shared.state();
             state.workers -= 1;
             state.idle -= 1;
-            log::warn!("no further thread to answer requests: {error}");
+            log::warn!("no further thread to answer requests: {}", words_of(&error));
         }
     }
 

@@ -2,10 +2,9 @@
 
 use nix::errno::Errno;
 
-use crate::error::{Error, Result};
-use crate::fs::errno::refusal;
+use crate::error::{Cause, Error, Result};
 use crate::fs::filesystem::Filesystem;
-use crate::fs::requests::Requests;
+use crate::fs::requests::{Ino, Requests};
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::state::inode::ROOT;
 use crate::limits;
@@ -31,9 +30,7 @@ impl Filesystem {
     fn passing(&self, path: &[u8], follow_last: bool) -> Result<Entry> {
         let mut way = Way::from_root(self)?;
         let found = way.go(path, follow_last);
-        for passed in way.directories {
-            self.forget(passed.ino, 1);
-        }
+        way.give_back();
         found
     }
 }
@@ -44,9 +41,16 @@ impl dyn Requests + '_ {
     /// the entry of a directory of files has no path.
     ///
     /// # Errors
-    /// `NotFound`; `ELOOP` after 40 symbolic links; `ENOTDIR` beneath a file.
+    /// `Usage` with the reason where a link or a selector leads nowhere; `NotFound` where there is no
+    /// more to say; fails after 40 symbolic links, and beneath a file.
     pub(crate) fn find(&self, path: &[u8], follow_last: bool) -> Result<Entry> {
-        Way::from_root(self)?.go(path, follow_last)
+        let mut way = Way::from_root(self)?;
+        let found = way.go(path, follow_last);
+        found.map_err(|error| {
+            let explained = way.explained(error, path);
+            way.give_back();
+            explained
+        })
     }
 }
 
@@ -54,6 +58,31 @@ impl dyn Requests + '_ {
 struct Way<'a> {
     tree: &'a dyn Requests,
     directories: Vec<Entry>,
+    /// The names that led to all of them but the root.
+    names: Vec<Vec<u8>>,
+    /// The links whose texts are being followed, the last one innermost.
+    links: Vec<Followed>,
+    /// The name that was not found.
+    absent: Option<Vec<u8>>,
+}
+
+/// A symbolic link on a way.
+struct Followed {
+    path: Vec<u8>,
+    text: Vec<u8>,
+    /// Names of the path that were left behind it.
+    left: usize,
+}
+
+impl Followed {
+    /// Why it leads nowhere, as far as its text tells.
+    fn fault(&self) -> String {
+        let text = String::from_utf8_lossy(&self.text);
+        match self.text.first() {
+            Some(b'/') => format!("link to {text}: leads out of the source"),
+            _ => format!("link to {text}: no such name"),
+        }
+    }
 }
 
 impl<'a> Way<'a> {
@@ -61,7 +90,17 @@ impl<'a> Way<'a> {
         Ok(Way {
             tree,
             directories: vec![tree.getattr(ROOT)?],
+            names: Vec::new(),
+            links: Vec::new(),
+            absent: None,
         })
+    }
+
+    /// Gives back the directories.
+    fn give_back(self) {
+        for passed in self.directories {
+            self.tree.forget(passed.ino, 1);
+        }
     }
 
     /// Goes `path` from the last directory, which is the one that the result is in afterwards.
@@ -69,20 +108,17 @@ impl<'a> Way<'a> {
         let mut names = pending(path);
         let mut hops = 0;
         while let Some(name) = names.pop() {
+            self.links.retain(|link| link.left <= names.len());
             match &*name {
                 b"" | b"." => continue,
                 b".." => {
-                    if self.directories.len() > 1
-                        && let Some(left) = self.directories.pop()
-                    {
-                        self.tree.forget(left.ino, 1);
-                    }
+                    self.leave();
                     continue;
                 }
                 _ => {}
             }
-            let parent = self.directories.last().map_or(ROOT, |at| at.ino);
-            let next = self.tree.lookup(parent, &name)?;
+            let next = self.tree.lookup(self.here(), &name);
+            let next = next.inspect_err(|_| self.absent = Some(name.clone()))?;
             let follow = follow_last || !names.is_empty();
             if next.attributes.kind == Kind::Symlink && follow {
                 hops += 1;
@@ -90,24 +126,109 @@ impl<'a> Way<'a> {
                 self.tree.forget(next.ino, 1);
                 let text = text?;
                 if hops > limits::SYMLINK_HOPS {
-                    return Err(refusal(Errno::ELOOP, "path"));
+                    return Err(self.refusal(Errno::ELOOP, &name));
                 }
+                let path = self.path_of(&name);
+                let left = names.len();
+                names.extend(pending(&text));
+                let is_outside = text.starts_with(b"/");
+                self.links.push(Followed { path, text, left });
                 // An absolute text leads out of the tree.
-                if text.starts_with(b"/") {
+                if is_outside {
+                    self.absent = Some(Vec::new());
                     return Err(Error::NotFound);
                 }
-                names.extend(pending(&text));
             } else if next.attributes.kind == Kind::Directory {
                 self.directories.push(next);
+                self.names.push(name);
             } else if names.is_empty() {
                 return Ok(next);
             } else {
                 self.tree.forget(next.ino, 1);
-                return Err(refusal(Errno::ENOTDIR, "path"));
+                return Err(self.refusal(Errno::ENOTDIR, &name));
             }
         }
         self.directories.pop().ok_or(Error::NotFound)
     }
+
+    /// The directory that the way has come to.
+    fn here(&self) -> Ino {
+        self.directories.last().map_or(ROOT, |at| at.ino)
+    }
+
+    /// Goes to the directory above, as far as there is one.
+    fn leave(&mut self) {
+        if self.names.pop().is_some()
+            && let Some(left) = self.directories.pop()
+        {
+            self.tree.forget(left.ino, 1);
+        }
+    }
+
+    /// The path of a name in the directory that the way has come to.
+    fn path_of(&self, name: &[u8]) -> Vec<u8> {
+        let mut path = Vec::new();
+        for name in self.names.iter().map(Vec::as_slice).chain([name]) {
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        path
+    }
+
+    fn refusal(&self, errno: Errno, name: &[u8]) -> Error {
+        let path = String::from_utf8_lossy(&self.path_of(name)).into_owned();
+        Error::caused(Cause::System(errno as i32), path)
+    }
+
+    /// The error, with the reason why `path` leads nowhere where that is known. A link that is not
+    /// the path itself is named.
+    fn explained(&self, error: Error, path: &[u8]) -> Error {
+        match (&error, &self.absent) {
+            (Error::NotFound, Some(name)) => match self.why(name) {
+                Some((place, reason)) if !is_same(&place, path) => {
+                    let place = String::from_utf8_lossy(&place).into_owned();
+                    Error::Usage(format!("{place}: {reason}"))
+                }
+                Some((_, reason)) => Error::Usage(reason),
+                None => error,
+            },
+            (Error::Io { cause, what }, _) if is_same(what.as_bytes(), path) => {
+                Error::Usage(cause.to_string())
+            }
+            _ => error,
+        }
+    }
+
+    /// Why nothing is called `name` where the way has come to, and the path of what is to blame.
+    fn why(&self, name: &[u8]) -> Option<(Vec<u8>, String)> {
+        let (here, path) = (self.here(), self.path_of(name));
+        if let Some(reason) = self.tree.why_absent(here, name) {
+            return Some((path, reason));
+        }
+        if let Some(link) = self.links.last() {
+            let found = Way::from_root(self.tree).and_then(|mut way| way.go(&link.path, false));
+            let reason = found.ok().and_then(|it| self.tree.why_nowhere(it.ino));
+            return Some((link.path.clone(), reason.unwrap_or_else(|| link.fault())));
+        }
+        // What stands before a selector may be a link that leads nowhere.
+        let bracket = name.iter().position(|&byte| byte == b'[')?;
+        let before = path.len() - name.len() + bracket;
+        let mut way = Way::from_root(self.tree).ok()?;
+        way.go(path.get(..before).filter(|_| bracket > 0)?, true)
+            .err()?;
+        way.absent.as_ref().and_then(|absent| way.why(absent))
+    }
+}
+
+/// Whether two paths are the same but for slashes at their ends.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let names = |path: &[u8]| {
+        let names = path
+            .split(|&byte| byte == b'/')
+            .filter(|name| !name.is_empty());
+        names.map(<[u8]>::to_vec).collect::<Vec<_>>()
+    };
+    names(one) == names(other)
 }
 
 /// The names of a path, the first one last.

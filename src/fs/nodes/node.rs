@@ -162,6 +162,14 @@ pub(in crate::fs) trait FsNode: Sync {
         Err(refusal(Errno::ENOTDIR, "lookup"))
     }
 
+    /// Why this directory has no entry `name`, where there is more to say of it.
+    ///
+    /// # Errors
+    /// Fails if the directory cannot be read.
+    fn why_absent(&self, _target: &Target<'_>, _name: &[u8]) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// Whether a name that this directory lacks is not there as long as the source is unchanged.
     fn lacks_for_good(&self, _target: &Target<'_>) -> bool {
         false
@@ -203,6 +211,14 @@ pub(in crate::fs) trait FsNode: Sync {
     /// `ENAMETOOLONG` over 4095 bytes.
     fn readlink(&self, _target: &Target<'_>) -> Result<Vec<u8>> {
         Err(refusal(Errno::EINVAL, "readlink"))
+    }
+
+    /// Why this symbolic link leads nowhere, if it does and that is known.
+    ///
+    /// # Errors
+    /// Fails if the link cannot be read.
+    fn why_nowhere(&self, _target: &Target<'_>) -> Result<Option<String>> {
+        Ok(None)
     }
 
     /// The object that extended attributes tell of; `None` where there are none.

@@ -16,7 +16,7 @@ use crate::fs::views::trees;
 use crate::fs::views::trees::view_tree::{Form, Subject, refuse_unread};
 use crate::fs::views::view_group::ViewGroup;
 use crate::model::Node;
-use crate::model::selector::{Selector, split};
+use crate::model::selector::{self, Selector, split};
 use crate::view::View;
 use crate::view::elements::part::Part;
 
@@ -88,6 +88,31 @@ pub(in crate::fs) fn enter(directory: &Target<'_>, shown: &[u8]) -> Result<Entry
         }
     }
     Err(Error::NotFound)
+}
+
+/// Why no part is called `shown`, if that is the name of something with a bracket behind it.
+///
+/// # Errors
+/// Fails if what stands before the bracket cannot be read.
+pub(in crate::fs) fn why_absent(directory: &Target<'_>, shown: &[u8]) -> Result<Option<String>> {
+    let (name, _) = named(directory, shown)?;
+    let places = name.iter().enumerate().rev();
+    for (at, _) in places.filter(|&(at, &byte)| byte == b'[' && at > 0) {
+        let (before, selector) = name.split_at(at);
+        if let Some(place) = place(directory, before)? {
+            return Ok(fault(&place.node, selector));
+        }
+    }
+    Ok(None)
+}
+
+/// What is wrong with `selector`, as shown, behind the name of an object.
+fn fault(node: &Node, selector: &[u8]) -> Option<String> {
+    let Some(array) = node.array() else {
+        return Some("a selector picks from an array, and this object is none".to_owned());
+    };
+    let selector = name::unescape(selector, false)?;
+    selector::fault::of(&selector, &array.datatype, &array.shape)
 }
 
 /// Counts a lookup of the part of the array at `place` that `selector` names, of so many bytes, in

@@ -60,6 +60,10 @@ impl FsNode for Group {
         }
     }
 
+    fn why_absent(&self, target: &Target<'_>, name: &[u8]) -> Result<Option<String>> {
+        selection::why_absent(target, name)
+    }
+
     fn list(
         &self,
         target: &Target<'_>,
@@ -128,6 +132,10 @@ impl FsNode for Link {
         let found = directory.find(&target.inode.name)?;
         lacks::note_link(target, &found.target)?;
         directory.text(&found.target)
+    }
+
+    fn why_nowhere(&self, target: &Target<'_>) -> Result<Option<String>> {
+        lacks::why_nowhere(target)
     }
 
     fn examine(&self, target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {

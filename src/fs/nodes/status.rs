@@ -1,14 +1,19 @@
 //! `.h5fs/status`, `.h5fs/metrics` and `.h5fs/errors`: what the mount is and does, and cannot do.
 
-use std::sync::atomic::Ordering;
+use std::path::Path;
 
 use crate::array::Statistics;
 use crate::error::Result;
+use crate::fs::metrics::{self, Figures};
 use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::options::Options;
 use crate::fs::stat::{Entry, Kind};
+use crate::fs::state::errors::Errors;
+use crate::fs::state::resident::Resident;
+use crate::fs::state::traffic::Traffic;
 use crate::source::remote::message::Counters;
 use crate::view::View;
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// A text that tells how the mount is now, as a regular file.
 pub(in crate::fs) struct Told(fn(&Target<'_>) -> Vec<u8>);
@@ -16,8 +21,9 @@ pub(in crate::fs) struct Told(fn(&Target<'_>) -> Vec<u8>);
 /// The status, one fact a line.
 pub(in crate::fs) const STATUS: Told = Told(status);
 
-/// The figures of the status in the text format of Prometheus.
-pub(in crate::fs) const METRICS: Told = Told(|target| metrics_of(&figures(target)));
+/// The figures of the status for Prometheus.
+pub(in crate::fs) const METRICS: Told =
+    Told(|target| metrics::text(&[figures(target)]).into_bytes());
 
 /// What could not be read.
 pub(in crate::fs) const ERRORS: Told = Told(|target| target.mount.errors.text());
@@ -39,63 +45,75 @@ impl FsNode for Told {
     }
 }
 
-/// A figure of the mount.
-pub(in crate::fs) struct Figure {
-    pub(in crate::fs) name: &'static str,
-    /// The same to Prometheus, whose names end in `_total` where the figure only grows.
-    metric: &'static str,
-    pub(in crate::fs) value: u64,
-}
-
-/// A figure called `name`, to Prometheus `metric`.
-pub(in crate::fs) fn figure(name: &'static str, metric: &'static str, value: u64) -> Figure {
-    Figure {
-        name,
-        metric,
-        value,
-    }
-}
-
-fn figures(target: &Target<'_>) -> Vec<Figure> {
+fn figures(target: &Target<'_>) -> Figures {
     let (mount, file) = (target.mount, target.file);
-    let engine = file.engine.statistics();
-    let mut figures = vec![
-        figure("source bytes", "source_bytes", mount.origin().size),
-        figure(
-            "source opened",
-            "source_opened_total",
-            u64::from(file.generation).saturating_add(1),
-        ),
-        figure(
-            "uptime seconds",
-            "uptime_seconds",
-            mount.started.elapsed().as_secs(),
-        ),
-        figure("inodes known", "inodes", to_u64(mount.inodes.len())),
-    ];
-    figures.extend(engine_figures(&engine));
-    let served = mount.served.load(Ordering::Relaxed);
-    figures.push(figure("bytes served", "bytes_served_total", served));
-    figures.push(figure("errors", "errors_total", mount.errors.count()));
-    figures.extend(network(target));
+    let source = &mount.origin().path;
+    let mut figures = of_mount(source, mount.state_text() == "serving", &mount.options);
+    figures.add("source_bytes", mount.origin().size);
+    let opened = u64::from(file.generation).one_more();
+    figures.add("source_opened_total", opened);
+    figures.add("uptime_seconds", mount.started.elapsed().as_secs());
+    figures.add("inodes", to_u64(mount.inodes.len()));
+    add_engine(&mut figures, &file.engine.statistics());
+    add_traffic(&mut figures, &mount.traffic);
+    add_errors(&mut figures, &mount.errors);
+    // What cannot be asked is left out.
+    let counters = mount.store().and_then(|store| store.counters().ok());
+    if let Some(counters) = counters {
+        add_network(&mut figures, counters);
+    }
+    figures
+}
+
+/// The figures of the mount of `source`, to begin with.
+pub(in crate::fs) fn of_mount(source: &Path, is_up: bool, options: &Options) -> Figures {
+    let mut figures = Figures {
+        source: source.display().to_string(),
+        mount: options
+            .guard
+            .as_ref()
+            .map(|guard| guard.point.display().to_string()),
+        samples: Vec::new(),
+    };
+    figures.add("up", u64::from(is_up));
+    if let Some(bytes) = options.resident.as_ref().and_then(Resident::bytes) {
+        figures.add("resident_memory_bytes", bytes);
+    }
     figures
 }
 
 /// What the cache of decoded chunks does.
-pub(in crate::fs) fn engine_figures(engine: &Statistics) -> Vec<Figure> {
-    let capacity = engine.cache_capacity;
-    vec![
-        figure("cache bytes", "cache_bytes", engine.cache_bytes),
-        figure("cache capacity", "cache_capacity_bytes", capacity),
-        figure("cache hits", "cache_hits_total", engine.hits),
-        figure("cache misses", "cache_misses_total", engine.misses),
-        figure("cache evictions", "cache_evictions_total", engine.evictions),
-        figure(
-            "chunks decoded",
-            "chunks_decoded_total",
-            engine.chunks_decoded,
-        ),
-    ]
+pub(in crate::fs) fn add_engine(figures: &mut Figures, engine: &Statistics) {
+    figures.add("cache_bytes", engine.cache_bytes);
+    figures.add("cache_capacity_bytes", engine.cache_capacity);
+    figures.add("cache_hits_total", engine.hits);
+    figures.add("cache_misses_total", engine.misses);
+    figures.add("cache_evictions_total", engine.evictions);
+    figures.add("chunks_decoded_total", engine.chunks_decoded);
+}
+
+/// What was asked for and given.
+pub(in crate::fs) fn add_traffic(figures: &mut Figures, traffic: &Traffic) {
+    figures.add("bytes_served_total", traffic.bytes());
+    for (call, count) in traffic.requests() {
+        figures.add_kind("requests_total", call.name(), count);
+    }
+}
+
+/// What could not be read.
+pub(in crate::fs) fn add_errors(figures: &mut Figures, errors: &Errors) {
+    for (kind, count) in errors.counts() {
+        figures.add_kind("errors_total", kind.name(), count);
+    }
+}
+
+/// What the network took.
+pub(in crate::fs) fn add_network(figures: &mut Figures, counters: Counters) {
+    figures.add("network_requests_total", counters.requests);
+    figures.add("network_bytes_total", counters.bytes);
+    figures.add("network_retries_total", counters.retries);
+    figures.add("network_waited_milliseconds_total", counters.waited);
+    figures.add("disk_cache_bytes", counters.disk_bytes);
 }
 
 /// The text as it is now.
@@ -109,8 +127,7 @@ fn status(target: &Target<'_>) -> Vec<u8> {
         ("source", source.to_string()),
         ("state", target.mount.state_text()),
     ];
-    let figures = figures(target).into_iter();
-    facts.extend(figures.map(|figure| (figure.name, figure.value.to_string())));
+    facts.extend(figures(target).facts());
     lines(&facts)
 }
 
@@ -120,40 +137,4 @@ pub(in crate::fs) fn lines(facts: &[(&str, String)]) -> Vec<u8> {
         .iter()
         .map(|(name, value)| format!("{name}: {value}\n"));
     lines.collect::<String>().into_bytes()
-}
-
-/// The figures in the text format of Prometheus.
-pub(in crate::fs) fn metrics_of(figures: &[Figure]) -> Vec<u8> {
-    let lines = figures.iter();
-    let lines = lines.map(|Figure { metric, value, .. }| {
-        let kind = if metric.ends_with("_total") {
-            "counter"
-        } else {
-            "gauge"
-        };
-        format!("# TYPE h5fs_{metric} {kind}\nh5fs_{metric} {value}\n")
-    });
-    lines.collect::<String>().into_bytes()
-}
-
-/// What the network took, of a source that is read over one. What cannot be asked is left out.
-fn network(target: &Target<'_>) -> Vec<Figure> {
-    let counters = target.mount.store().and_then(|store| store.counters().ok());
-    counters.map_or_else(Vec::new, network_figures)
-}
-
-/// What the network took.
-pub(in crate::fs) fn network_figures(counters: Counters) -> Vec<Figure> {
-    let waited = "network_waited_milliseconds_total";
-    vec![
-        figure(
-            "network requests",
-            "network_requests_total",
-            counters.requests,
-        ),
-        figure("network bytes", "network_bytes_total", counters.bytes),
-        figure("network retries", "network_retries_total", counters.retries),
-        figure("network milliseconds waited", waited, counters.waited),
-        figure("disk cache bytes", "disk_cache_bytes", counters.disk_bytes),
-    ]
 }

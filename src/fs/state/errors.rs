@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::error::Error;
 use crate::limits;
 use crate::memory::lock::lock;
+use crate::wire::Count;
 
 /// The last errors of a mounted file.
 #[derive(Debug, Default)]
@@ -19,7 +21,60 @@ pub(in crate::fs) struct Errors {
 #[derive(Debug, Default)]
 struct Last {
     lines: VecDeque<String>,
-    count: u64,
+    /// Of each kind, in the order of [`ErrorKind`].
+    counts: [u64; ErrorKind::ALL.len()],
+}
+
+/// Why something could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::fs) enum ErrorKind {
+    /// The file breaks its format.
+    Corrupt,
+    /// The file uses what is not built.
+    Unsupported,
+    /// The file asks for more than is granted.
+    Limit,
+    /// Another file that is needed is not there.
+    Missing,
+    /// The system, a device or a server failed, or the user may not.
+    Io,
+    /// It is refused, such as a file that a writer has marked.
+    Refused,
+}
+
+impl ErrorKind {
+    const ALL: [ErrorKind; 6] = [
+        ErrorKind::Corrupt,
+        ErrorKind::Unsupported,
+        ErrorKind::Limit,
+        ErrorKind::Missing,
+        ErrorKind::Io,
+        ErrorKind::Refused,
+    ];
+
+    /// The kind of an error.
+    pub(in crate::fs) fn of(error: &Error) -> Self {
+        match error {
+            Error::Corrupt { .. } => ErrorKind::Corrupt,
+            Error::Unsupported { .. } => ErrorKind::Unsupported,
+            Error::Limit { .. } | Error::Effort { .. } => ErrorKind::Limit,
+            Error::NotFound => ErrorKind::Missing,
+            Error::Io { .. } => ErrorKind::Io,
+            Error::Usage(_) => ErrorKind::Refused,
+        }
+    }
+
+    /// The name in small letters.
+    pub(in crate::fs) fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Corrupt => "corrupt",
+            ErrorKind::Unsupported => "unsupported",
+            ErrorKind::Limit => "limit",
+            ErrorKind::Missing => "missing",
+            ErrorKind::Io => "io",
+            ErrorKind::Refused => "refused",
+        }
+    }
 }
 
 impl Errors {
@@ -41,9 +96,9 @@ impl Errors {
     }
 
     /// Adds one, of an object whose name cannot forge lines.
-    pub(in crate::fs) fn add(&self, object: &str, reason: &str) {
+    pub(in crate::fs) fn add(&self, kind: ErrorKind, object: &str, reason: &str) {
         if let Some((all, _)) = &self.all {
-            all.add(&self.name(object), reason);
+            all.add(kind, &self.name(object), reason);
         }
         let time = timestamp_of(SystemTime::now());
         let mut line = format!("{time} {object}: {}", reason.escape_debug());
@@ -53,16 +108,18 @@ impl Errors {
         }
         line.push('\n');
         let mut last = lock(&self.last);
-        last.count = last.count.saturating_add(1);
+        let count = &mut last.counts[kind as usize];
+        *count = count.one_more();
         if last.lines.len() == limits::LAST_ERRORS {
             last.lines.pop_front();
         }
         last.lines.push_back(line);
     }
 
-    /// All errors so far, those too that are no more among the last.
-    pub(in crate::fs) fn count(&self) -> u64 {
-        lock(&self.last).count
+    /// The errors of each kind so far, those too that are no more among the last.
+    pub(in crate::fs) fn counts(&self) -> impl Iterator<Item = (ErrorKind, u64)> {
+        let counts = lock(&self.last).counts;
+        ErrorKind::ALL.into_iter().zip(counts)
     }
 
     /// The lines.
@@ -117,13 +174,15 @@ mod tests {
     fn the_last_ones_are_kept_and_all_are_counted() {
         let errors = Errors::default();
         for number in 0..limits::LAST_ERRORS + 3 {
-            errors.add("/x", &format!("reason {number}"));
+            errors.add(ErrorKind::Io, "/x", &format!("reason {number}"));
         }
-        errors.add("/long", &"ü".repeat(limits::ERROR_LINE));
+        errors.add(ErrorKind::Corrupt, "/long", &"ü".repeat(limits::ERROR_LINE));
         let text = String::from_utf8(errors.text()).unwrap();
         assert_eq!(text.lines().count(), limits::LAST_ERRORS);
         assert!(text.lines().next().unwrap().ends_with(" /x: reason 4"));
         assert!(text.lines().all(|line| line.len() <= limits::ERROR_LINE));
-        assert_eq!(errors.count(), 1004);
+        let counts = errors.counts().filter(|(_, count)| *count > 0);
+        let counts: Vec<_> = counts.collect();
+        assert_eq!(counts, [(ErrorKind::Corrupt, 1), (ErrorKind::Io, 1003)]);
     }
 }

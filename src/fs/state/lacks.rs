@@ -71,22 +71,52 @@ impl Sources<'_, '_> {
 /// # Errors
 /// Fails if the link itself cannot be read.
 pub(in crate::fs) fn examine_link(target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {
-    let directory = target.directory();
-    let link = directory.find(&target.inode.name)?.target;
-    let Some(file) = link.other_file() else {
-        return Ok(());
-    };
-    let name = name(target, &link, file)?;
-    match target.mount.others.unshown(target.file, file) {
-        Some(Unshown::Missing) => find(Finding::Missing(format!("{name}: no such file"))),
-        Some(Unshown::Refused(error)) => find(Finding::Part(name, error)),
-        None => match follow_to(target.mount, target.file, directory.group, &link) {
-            Ok(Some(_)) => {}
-            Ok(None) => find(Finding::Missing(format!("{name}: no such object"))),
-            Err(error) => find(Finding::Part(name, error)),
-        },
+    let link = target.directory().find(&target.inode.name)?.target;
+    if link.other_file().is_some()
+        && let Some(finding) = finding(target, &link)?
+    {
+        find(finding);
     }
     Ok(())
+}
+
+/// Why a link leads nowhere, in words.
+///
+/// # Errors
+/// Fails if the link itself cannot be read.
+pub(in crate::fs) fn why_nowhere(target: &Target<'_>) -> Result<Option<String>> {
+    let link = target.directory().find(&target.inode.name)?.target;
+    Ok(finding(target, &link)?.map(|finding| match finding {
+        Finding::Missing(text) => text,
+        Finding::Part(part, error) => format!("{part}: {error}"),
+        Finding::Attribute(name, error) => format!("{}: {error}", quoted(name)),
+    }))
+}
+
+/// Why a link leads nowhere.
+fn finding(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'static>>> {
+    match link {
+        LinkTarget::Hard(_) => return Ok(None),
+        LinkTarget::UserDefined(class) => {
+            let text = format!("user-defined link of class {class}: only its maker can follow it");
+            return Ok(Some(Finding::Missing(text)));
+        }
+        _ => {}
+    }
+    let name = name(target, link)?;
+    let others = &target.mount.others;
+    let unshown = link
+        .other_file()
+        .map(|file| others.unshown(target.file, file));
+    Ok(match unshown.flatten() {
+        Some(Unshown::Missing) => Some(Finding::Missing(format!("{name}: no such file"))),
+        Some(Unshown::Refused(error)) => Some(Finding::Part(name, error)),
+        None => match follow_to(target.mount, target.file, target.inode.node, link) {
+            Ok(Some(_)) => None,
+            Ok(None) => Some(Finding::Missing(format!("{name}: no such object"))),
+            Err(error) => Some(Finding::Part(name, error)),
+        },
+    })
 }
 
 /// Takes down, once, why a link into another file leads nowhere.
@@ -99,7 +129,7 @@ pub(in crate::fs) fn note_link(target: &Target<'_>, link: &LinkTarget) -> Result
         Some(Unshown::Refused(error)) => error.to_string(),
         None => return Ok(()),
     };
-    let reason = format!("{}: {reason}", name(target, link, file)?);
+    let reason = format!("{}: {reason}", name(target, link)?);
     let states = target.file.neighbours.states();
     states.lacks(
         &target.mount.object_name(target.file, target.inode),
@@ -108,8 +138,16 @@ pub(in crate::fs) fn note_link(target: &Target<'_>, link: &LinkTarget) -> Result
     Ok(())
 }
 
-/// What a link into another file is called in a message.
-fn name(target: &Target<'_>, link: &LinkTarget, file: &[u8]) -> Result<String> {
-    let path = target.directory().path_there(link)?;
-    Ok(format!("link to {}:{}", quoted(file), quoted(&path)))
+/// What a link is called in a message.
+fn name(target: &Target<'_>, link: &LinkTarget) -> Result<String> {
+    let path = match link {
+        LinkTarget::Soft(path) => path.clone(),
+        _ => target.directory().path_there(link)?,
+    };
+    let file = link.other_file().map(|file| format!("{}:", quoted(file)));
+    Ok(format!(
+        "link to {}{}",
+        file.unwrap_or_default(),
+        quoted(&path)
+    ))
 }

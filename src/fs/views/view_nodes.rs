@@ -74,6 +74,10 @@ impl FsNode for ViewDirectory {
         }
     }
 
+    fn why_absent(&self, target: &Target<'_>, name: &[u8]) -> Result<Option<String>> {
+        selection::why_absent(target, name)
+    }
+
     /// A store is asked for many names that it has not, and no link leads out of it.
     fn lacks_for_good(&self, target: &Target<'_>) -> bool {
         view_group(target).is_ok_and(|group| group.tree.store().is_some())

@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::net::{Shutdown, shutdown};
 
@@ -99,6 +99,9 @@ struct State {
     packets: VecDeque<Vec<u8>>,
     /// What whoever mounts has to know.
     warnings: Vec<String>,
+    /// When a request was given up first to which the server has not answered, if it has answered
+    /// none since.
+    unanswered: Option<SystemTime>,
     is_over: bool,
 }
 
@@ -135,6 +138,7 @@ impl Connection {
                 free: 0,
                 packets: VecDeque::new(),
                 warnings: Vec::new(),
+                unanswered: None,
                 is_over: false,
             }),
             answered: Condvar::new(),
@@ -277,6 +281,11 @@ impl Connection {
             Reply::Counted { counters, .. } => Ok(counters),
             _ => Err(unfitting()),
         }
+    }
+
+    /// Since when the server has not answered, as far as it was asked.
+    pub fn unanswered_since(&self) -> Option<SystemTime> {
+        self.shared.state().unanswered
     }
 
     /// Has the fetcher look whether the object is still in its state. Nobody waits for that.
@@ -590,6 +599,26 @@ impl State {
         let requests: Vec<Request> = self.pages.requests().collect();
         for request in requests {
             self.send(&request);
+        }
+    }
+
+    /// Notes whether a reply tells that the server answers, or that it does not.
+    fn note(&mut self, reply: &Reply) {
+        match reply {
+            Reply::Failed { failure, .. } => match failure {
+                Failure::TimedOut => {
+                    self.unanswered.get_or_insert_with(SystemTime::now);
+                }
+                Failure::NotFound | Failure::Denied | Failure::Changed | Failure::NoRanges => {
+                    self.unanswered = None;
+                }
+                Failure::NoRoom | Failure::Other => {}
+            },
+            Reply::Opened { .. } | Reply::Staged { .. } | Reply::Listed { .. } => {
+                self.unanswered = None;
+            }
+            // Of these, the fetcher knows without the server.
+            Reply::Kept { .. } | Reply::Counted { .. } | Reply::Warned { .. } => {}
         }
     }
 

@@ -205,6 +205,10 @@ impl Directory for RemoteDirectory {
     fn counters(&self) -> Option<Counters> {
         self.0.connection.counters().ok()
     }
+
+    fn unanswered_since(&self) -> Option<SystemTime> {
+        self.0.connection.unanswered_since()
+    }
 }
 
 impl Names for OpenDirectory {

@@ -9,6 +9,7 @@ use nix::errno::Errno;
 use crate::array::{Bytes, CancelToken};
 use crate::error::{Error, Result};
 use crate::fs::errno::{refusal, stale};
+use crate::fs::filesystem::Filesystem;
 use crate::fs::forest::archive::entries::{EntryKind, ORIGINAL, VIEWS, is_entry};
 use crate::fs::forest::archive::look::LIFETIME;
 use crate::fs::forest::archive::members::Member;
@@ -22,11 +23,16 @@ use crate::fs::requests::{Detail, Ino, Requests, TakeWithAttributes, Whence};
 use crate::fs::stat::Entry;
 use crate::fs::state::handle::{Caching, Handle, Opened};
 use crate::fs::state::inode::ROOT;
+use crate::fs::state::traffic::Traffic;
 use crate::view::View;
 
 impl Requests for Archive {
     fn options(&self) -> &Options {
         &self.options
+    }
+
+    fn traffic(&self) -> &Traffic {
+        &self.traffic
     }
 
     fn capacity(&self) -> (u64, u64) {
@@ -71,6 +77,33 @@ impl Requests for Archive {
             },
             Target::Inner(member, local) => self.lookup_inside((&member, local), name, cancel),
         }
+    }
+
+    fn why_absent(&self, parent: Ino, name: &[u8]) -> Option<String> {
+        let cancel = CancelToken::default();
+        let why = match self.target(parent).ok()? {
+            Target::Entry(place, path) if place.kind == EntryKind::DataFile => {
+                let member = self.members.get(parent, &path);
+                let ask = |file: &Filesystem| Ok(file.why_absent(ROOT, name));
+                self.members.ask(&member, &cancel, ask)
+            }
+            Target::Inner(member, local) => {
+                let ask = |file: &Filesystem| Ok(file.why_absent(local, name));
+                self.members.ask(&member, &cancel, ask)
+            }
+            _ => Ok(None),
+        };
+        why.unwrap_or_else(|error| Some(error.to_string()))
+    }
+
+    fn why_nowhere(&self, link: Ino) -> Option<String> {
+        let Target::Inner(member, local) = self.target(link).ok()? else {
+            return None;
+        };
+        let ask = |file: &Filesystem| Ok(file.why_nowhere(local));
+        self.members
+            .ask(&member, &CancelToken::default(), ask)
+            .ok()?
     }
 
     fn forget(&self, ino: Ino, count: u64) {

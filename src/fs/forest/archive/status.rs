@@ -6,8 +6,9 @@ use std::time::SystemTime;
 
 use crate::error::Result;
 use crate::fs::forest::archive::{Archive, Told};
-use crate::fs::forest::gone::stale_text;
-use crate::fs::nodes::status::{self, Figure, figure};
+use crate::fs::forest::gone::{stale_text, unanswered_text};
+use crate::fs::metrics::{self, Figures};
+use crate::fs::nodes::status;
 use crate::fs::stat::{Entry, Kind, Stat};
 use crate::memory::lock::lock;
 use crate::view::View;
@@ -42,8 +43,7 @@ impl Archive {
             ("source", source.to_string()),
             ("state", self.state_text()),
         ];
-        let figures = self.figures().into_iter();
-        facts.extend(figures.map(|figure| (figure.name, figure.value.to_string())));
+        facts.extend(self.figures().facts());
         status::lines(&facts)
     }
 
@@ -53,7 +53,8 @@ impl Archive {
         match self.root.refuse_removed() {
             Ok(()) => {
                 *gone = None;
-                "serving".to_owned()
+                let unanswered = self.root.unanswered_since();
+                unanswered.map_or_else(|| "serving".to_owned(), unanswered_text)
             }
             Err(why) => stale_text(&why, *gone.get_or_insert_with(SystemTime::now)),
         }
@@ -61,26 +62,24 @@ impl Archive {
 
     /// The text for Prometheus as it is now.
     pub(super) fn metrics_text(&self) -> Vec<u8> {
-        status::metrics_of(&self.figures())
+        metrics::text(&[self.figures()]).into_bytes()
     }
 
-    fn figures(&self) -> Vec<Figure> {
-        let engine = self.engine.statistics();
+    fn figures(&self) -> Figures {
+        let is_up = self.state_text() == "serving";
+        let mut figures = status::of_mount(self.root.path(), is_up, &self.options);
         let (open, bytes) = self.members.open_now();
-        let uptime = self.started.elapsed().as_secs();
-        let most = to_u64(self.options.open_files);
-        let handles = to_u64(self.handles.len());
-        let mut figures = vec![
-            figure("uptime seconds", "uptime_seconds", uptime),
-            figure("files open", "files_open", to_u64(open)),
-            figure("files open at most", "files_open_at_most", most),
-            figure("bytes of open files", "open_files_bytes", bytes),
-            figure("handles open", "handles_open", handles),
-        ];
-        figures.extend(status::engine_figures(&engine));
-        figures.push(figure("errors", "errors_total", self.errors.count()));
-        let counters = self.root.counters();
-        figures.extend(counters.map_or_else(Vec::new, status::network_figures));
+        figures.add("uptime_seconds", self.started.elapsed().as_secs());
+        figures.add("files_open", to_u64(open));
+        figures.add("files_open_at_most", to_u64(self.options.open_files));
+        figures.add("open_files_bytes", bytes);
+        figures.add("handles_open", to_u64(self.handles.len()));
+        status::add_engine(&mut figures, &self.engine.statistics());
+        status::add_traffic(&mut figures, &self.traffic);
+        status::add_errors(&mut figures, &self.errors);
+        if let Some(counters) = self.root.counters() {
+            status::add_network(&mut figures, counters);
+        }
         figures
     }
 }

@@ -58,6 +58,7 @@ impl Shared {
 
     fn take(&self, reply: Reply, files: Vec<OwnedFd>) -> Result<()> {
         let mut state = self.state();
+        state.note(&reply);
         if let Reply::Warned { text, .. } = reply {
             state.warnings.truncate(limits::EARLY_LINES.left_after(1));
             state.warnings.push(text.escape_debug().to_string());

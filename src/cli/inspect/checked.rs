@@ -1,0 +1,324 @@
+//! What a check tells of: faults, sources that cannot be opened, and the sum; for people, as JSON,
+//! and as the records of a process that checks one of several files.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+
+use crate::cli::words::printable::printable_bytes;
+use crate::cli::words::progress::Done;
+use crate::model::text::Object;
+
+/// How a source fared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::cli) enum Verdict {
+    /// All is there and can be read.
+    Sound,
+    /// A part cannot be read, or is missing.
+    Faulty,
+    /// A source cannot be opened, or not be read to its end.
+    Unread,
+}
+
+/// A part that cannot be read or is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli) struct Fault {
+    pub(in crate::cli) kind: Kind,
+    /// The path of the object, as shown.
+    pub(in crate::cli) path: Vec<u8>,
+    /// Which part of the object, and why; printable.
+    pub(in crate::cli) reason: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum Kind {
+    Unreadable,
+    Missing,
+}
+
+impl Kind {
+    const ALL: [Kind; 2] = [Kind::Unreadable, Kind::Missing];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Unreadable => "unreadable",
+            Kind::Missing => "missing",
+        }
+    }
+}
+
+impl Fault {
+    /// A line for people.
+    pub(in crate::cli) fn line(&self) -> String {
+        format!("{}: {}", printable_bytes(&self.path), self.reason)
+    }
+
+    /// A line of JSON.
+    pub(in crate::cli) fn object(&self, source: &[u8]) -> String {
+        let mut object = Object::default();
+        object.text("source", source);
+        object.text("path", &self.path);
+        object.text("kind", self.kind.name());
+        object.text("reason", &self.reason);
+        object.finish()
+    }
+}
+
+/// A line of JSON about a source that cannot be opened.
+pub(in crate::cli) fn unopened(source: &[u8], reason: &str) -> String {
+    let mut object = Object::default();
+    object.text("source", source);
+    object.text("kind", "unopened");
+    object.text("reason", reason);
+    object.finish()
+}
+
+/// What was looked at, and what was found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::cli) struct Checked {
+    pub(in crate::cli) done: Done,
+    /// Parts that cannot be read.
+    pub(in crate::cli) unreadable: u64,
+    /// Other files, or objects in them, that are missing.
+    pub(in crate::cli) missing: u64,
+}
+
+impl Checked {
+    pub(in crate::cli) fn add(&mut self, other: Checked) {
+        self.done.objects += other.done.objects;
+        self.done.bytes += other.done.bytes;
+        self.unreadable += other.unreadable;
+        self.missing += other.missing;
+    }
+
+    pub(in crate::cli) fn count(&mut self, kind: Kind) {
+        match kind {
+            Kind::Unreadable => self.unreadable += 1,
+            Kind::Missing => self.missing += 1,
+        }
+    }
+
+    pub(in crate::cli) fn verdict(self) -> Verdict {
+        match (self.unreadable, self.missing) {
+            (0, 0) => Verdict::Sound,
+            _ => Verdict::Faulty,
+        }
+    }
+
+    /// The last line; with `data`, the bytes were read.
+    pub(in crate::cli) fn line(self, data: bool) -> String {
+        let Done { objects, bytes } = self.done;
+        let s = if objects == 1 { "" } else { "s" };
+        let read = if data { "read" } else { "not read" };
+        let unreadable = self.unreadable;
+        let missing = counted(self.missing, "missing");
+        format!("{objects} object{s}, {bytes} bytes {read}, {unreadable} unreadable{missing}")
+    }
+}
+
+/// A number of things that there seldom are.
+fn counted(count: u64, what: &str) -> String {
+    match count {
+        0 => String::new(),
+        _ => format!(", {count} {what}"),
+    }
+}
+
+/// What was found in files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::cli) struct Sum {
+    pub(in crate::cli) files: u64,
+    /// How many of them could not be opened.
+    pub(in crate::cli) unopened: u64,
+    pub(in crate::cli) checked: Checked,
+}
+
+impl Sum {
+    pub(in crate::cli) fn verdict(self) -> Verdict {
+        match self.unopened {
+            0 => self.checked.verdict(),
+            _ => Verdict::Unread,
+        }
+    }
+
+    /// The last line; with `data`, the bytes were read.
+    pub(in crate::cli) fn line(self, data: bool) -> String {
+        let files = self.files;
+        let s = if files == 1 { "" } else { "s" };
+        let unopened = counted(self.unopened, "not opened");
+        format!("{files} file{s}, {}{unopened}", self.checked.line(data))
+    }
+
+    /// The same as a line of JSON.
+    pub(in crate::cli) fn object(self, data: bool) -> String {
+        let Checked {
+            done,
+            unreadable,
+            missing,
+        } = self.checked;
+        let mut object = Object::default();
+        object.text("kind", "sum");
+        object.json("files", self.files);
+        object.json("unopened", self.unopened);
+        object.json("objects", done.objects);
+        object.json("bytes", done.bytes);
+        object.json("read", data);
+        object.json("unreadable", unreadable);
+        object.json("missing", missing);
+        object.finish()
+    }
+}
+
+/// What a process that checks one file says to the one that checks several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli) enum Record {
+    Fault(Fault),
+    /// The end: why the file was not looked at, or not to its end.
+    Unopened(String),
+    /// The end: what was looked at.
+    Sum(Checked),
+}
+
+impl Record {
+    /// As a line.
+    pub(in crate::cli) fn line(&self) -> String {
+        match self {
+            Record::Fault(Fault { kind, path, reason }) => {
+                let path = BASE64_STANDARD.encode(path);
+                format!("{} {path} {reason}", kind.name())
+            }
+            Record::Unopened(reason) => format!("unopened {reason}"),
+            Record::Sum(Checked {
+                done: Done { objects, bytes },
+                unreadable,
+                missing,
+            }) => format!("sum {objects} {bytes} {unreadable} {missing}"),
+        }
+    }
+
+    /// The record that stands in a line. Any other line is a fault of the file, too: its process is
+    /// not what it should be.
+    pub(in crate::cli) fn of(line: &str) -> Self {
+        Self::parse(line).unwrap_or_else(|| {
+            Record::Fault(Fault {
+                kind: Kind::Unreadable,
+                path: b"/".to_vec(),
+                reason: line.to_owned(),
+            })
+        })
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let (word, rest) = line.split_once(' ')?;
+        if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == word) {
+            let (path, reason) = rest.split_once(' ')?;
+            return Some(Record::Fault(Fault {
+                kind,
+                path: BASE64_STANDARD.decode(path).ok()?,
+                reason: reason.to_owned(),
+            }));
+        }
+        match word {
+            "unopened" => Some(Record::Unopened(rest.to_owned())),
+            "sum" => sum(rest).map(Record::Sum),
+            _ => None,
+        }
+    }
+}
+
+/// The numbers of a record.
+fn sum(numbers: &str) -> Option<Checked> {
+    let mut numbers = numbers.split(' ').map(|number| number.parse().ok());
+    let mut next = || numbers.next()?;
+    let (objects, bytes) = (next()?, next()?);
+    Some(Checked {
+        done: Done { objects, bytes },
+        unreadable: next()?,
+        missing: next()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(objects: u64, bytes: u64, unreadable: u64, missing: u64) -> Checked {
+        Checked {
+            done: Done { objects, bytes },
+            unreadable,
+            missing,
+        }
+    }
+
+    #[test]
+    fn a_sum_reads_well() {
+        for (checked, data, line) in [
+            (
+                checked(1, 0, 0, 0),
+                true,
+                "1 object, 0 bytes read, 0 unreadable",
+            ),
+            (
+                checked(2, 80, 1, 0),
+                false,
+                "2 objects, 80 bytes not read, 1 unreadable",
+            ),
+            (
+                checked(2, 80, 1, 3),
+                true,
+                "2 objects, 80 bytes read, 1 unreadable, 3 missing",
+            ),
+        ] {
+            assert_eq!(checked.line(data), line);
+        }
+        let mut both = Sum {
+            files: 3,
+            unopened: 1,
+            checked: checked(5, 80, 1, 2),
+        };
+        both.checked.add(checked(5, 80, 1, 2));
+        let wanted = "3 files, 10 objects, 160 bytes read, 2 unreadable, 4 missing, 1 not opened";
+        assert_eq!(both.line(true), wanted);
+    }
+
+    #[test]
+    fn the_worst_verdict_counts() {
+        let sum = |unopened, unreadable, missing| Sum {
+            files: 2,
+            unopened,
+            checked: checked(1, 0, unreadable, missing),
+        };
+        assert_eq!(sum(0, 0, 0).verdict(), Verdict::Sound);
+        assert_eq!(sum(0, 1, 0).verdict(), Verdict::Faulty);
+        assert_eq!(sum(0, 0, 1).verdict(), Verdict::Faulty);
+        assert_eq!(sum(1, 1, 1).verdict(), Verdict::Unread);
+    }
+
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        let fault = |kind, path: &[u8], reason: &str| {
+            Record::Fault(Fault {
+                kind,
+                path: path.to_vec(),
+                reason: reason.to_owned(),
+            })
+        };
+        for record in [
+            fault(Kind::Unreadable, b"/a b\n\xff", "attribute x: sum 1 2 3 4"),
+            fault(Kind::Missing, b"", ""),
+            Record::Unopened("Permission denied".to_owned()),
+            Record::Sum(checked(1, 2, 3, 4)),
+        ] {
+            assert_eq!(Record::of(&record.line()), record);
+        }
+        for text in [
+            "h5fs: a.h5: damaged",
+            "sum 1 2",
+            "sum 1 2 3 x",
+            "missing *** x",
+            "unreadable",
+            "",
+        ] {
+            assert_eq!(Record::of(text), fault(Kind::Unreadable, b"/", text));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The file that the log goes to, which is opened anew once another one stands in its place.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+
+use crate::error::{Error, Result};
+use crate::memory::lock::lock;
+
+/// The log file of this process.
+#[derive(Debug, Clone)]
+pub(crate) struct LogFile {
+    file: Arc<Mutex<File>>,
+    /// Where it stands, without symbolic links.
+    path: PathBuf,
+}
+
+/// What stands where the log file stood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The log file.
+    Same,
+    /// Another file.
+    Other,
+    /// Nothing, or nobody can tell.
+    Nothing,
+}
+
+impl LogFile {
+    /// Opens the file whose end log lines go to. Of a named pipe, opening does not wait for a
+    /// reader, and lines that its reader does not keep up with are lost.
+    ///
+    /// # Errors
+    /// `Usage` if it is a pipe that nobody reads, else `Io` if it cannot be opened.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let failed = |error: io::Error| match error.raw_os_error() {
+            Some(errno) if Errno::from_raw(errno) == Errno::ENXIO => {
+                Error::Usage(format!("{}: nobody reads this pipe", path.display()))
+            }
+            _ => Error::io(&error, path.display().to_string()),
+        };
+        let file = open(path, OFlag::empty()).map_err(failed)?;
+        Ok(LogFile {
+            file: Arc::new(Mutex::new(file)),
+            path: path.canonicalize().map_err(failed)?,
+        })
+    }
+
+    /// What stands in its place now. A pipe or a device stays what it is.
+    pub(crate) fn place(&self) -> Place {
+        let identity = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
+        let own = lock(&self.file).metadata();
+        match (own, self.path.symlink_metadata()) {
+            (Ok(own), _) if !own.is_file() => Place::Same,
+            (Ok(own), Ok(now)) if identity(&own) == identity(&now) => Place::Same,
+            (Ok(_), Ok(_)) => Place::Other,
+            _ => Place::Nothing,
+        }
+    }
+
+    /// Opens the file that stands in its place now, or makes it; gives the open file back.
+    ///
+    /// # Errors
+    /// Fails if it cannot be opened, or is a symbolic link: whoever may write in its directory must
+    /// not lead the log elsewhere.
+    pub(crate) fn open_again(&self) -> io::Result<File> {
+        let file = open(&self.path, OFlag::O_NOFOLLOW)?;
+        let other = file.try_clone()?;
+        self.replace(file);
+        Ok(other)
+    }
+
+    /// Has the lines go to the end of `file` from now on.
+    pub(crate) fn replace(&self, file: File) {
+        *lock(&self.file) = file;
+    }
+}
+
+fn open(path: &Path, flags: OFlag) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    let flags = OFlag::O_NONBLOCK | flags;
+    options.custom_flags(flags.bits()).open(path)
+}
+
+impl Write for LogFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        lock(&self.file).write(line)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        lock(&self.file).flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn lines_go_to_the_file_that_stands_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, old) = (directory.path().join("log"), directory.path().join("old"));
+        let mut log = LogFile::open(&path).unwrap();
+        log.write_all(b"first\n").unwrap();
+        assert_eq!(log.place(), Place::Same);
+        fs::rename(&path, &old).unwrap();
+        assert_eq!(log.place(), Place::Nothing);
+        log.write_all(b"second\n").unwrap();
+        let mut other = log.open_again().unwrap();
+        assert_eq!(log.place(), Place::Same);
+        log.write_all(b"third\n").unwrap();
+        other.write_all(b"fourth\n").unwrap();
+        assert_eq!(fs::read(&old).unwrap(), b"first\nsecond\n");
+        assert_eq!(fs::read(&path).unwrap(), b"third\nfourth\n");
+    }
+
+    #[test]
+    fn a_link_in_its_place_is_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, victim) = (
+            directory.path().join("log"),
+            directory.path().join("victim"),
+        );
+        let log = LogFile::open(&path).unwrap();
+        fs::write(&victim, "").unwrap();
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        assert_eq!(log.place(), Place::Other);
+        let refused = log.open_again().unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(Errno::ELOOP as i32));
+    }
+
+    #[test]
+    fn a_device_stays_what_it_is() {
+        let log = LogFile::open(Path::new("/dev/null")).unwrap();
+        assert_eq!(log.place(), Place::Same);
+    }
+}

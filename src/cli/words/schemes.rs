@@ -1,0 +1,76 @@
+//! Sources that look like a URL and are none.
+
+use std::ffi::OsString;
+
+use crate::error::{Error, Result};
+use crate::source::location::Location;
+
+/// Schemes of URLs that sources have, and of some that they have not but that are written for them.
+const WORDS: [&str; 6] = ["s3", "http", "https", "gs", "ftp", "file"];
+
+/// The location that a user wrote.
+///
+/// # Errors
+/// `Usage` for a text that is meant as a URL and is none, and for an empty one.
+pub(in crate::cli) fn location(text: OsString) -> Result<Location> {
+    if text.is_empty() {
+        return Err(Error::Usage("the name of a source is empty".to_owned()));
+    }
+    let location = Location::parse(text)?;
+    let path = location.path().filter(|path| !path.exists());
+    let scheme = path.and_then(|path| scheme(path.to_str()?));
+    match scheme {
+        // What follows may be a secret.
+        Some(scheme) => Err(Error::Usage(format!(
+            "`{scheme}` begins neither a file's name here nor a URL of a source: \
+             these begin with s3://, http:// or https://"
+        ))),
+        None => Ok(location),
+    }
+}
+
+/// The scheme that a text begins with; RFC 3986, section 3.1.
+fn scheme(text: &str) -> Option<&str> {
+    let end = text.find(':')?;
+    let (scheme, rest) = text.split_at_checked(end)?;
+    let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    let is_scheme =
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(is_of_scheme);
+    let is_word = WORDS.iter().any(|word| scheme.eq_ignore_ascii_case(word));
+    let is_meant = rest.starts_with("://") || is_word;
+    let length = if rest.starts_with("://") {
+        end + 3
+    } else {
+        end + 1
+    };
+    text.get(..length).filter(|_| is_scheme && is_meant)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_meant_as_a_url_is_no_path() {
+        for (text, wanted) in [
+            ("gs://bucket/key", "gs://"),
+            ("ftp://joe:sesame@host/a.h5", "ftp://"),
+            ("http:/host/a.h5", "http:"),
+            ("S3:bucket/key", "S3:"),
+            ("file:///a.h5", "file://"),
+            ("abfs+x.y-1://a", "abfs+x.y-1://"),
+        ] {
+            let told = location(text.into()).unwrap_err().to_string();
+            assert!(told.starts_with(&format!("`{wanted}` ")), "{told}");
+            assert!(told.contains("s3://, http:// or https://"), "{told}");
+            assert!(!told.contains("sesame"), "{told}");
+        }
+        for text in [
+            "c:/a.h5", "run:1.h5", "./gs://a", "a b://c", "1://a", ":", "a.h5",
+        ] {
+            assert!(location(text.into()).unwrap().path().is_some(), "{text}");
+        }
+        assert!(location("s3://bucket/key".into()).unwrap().url().is_some());
+        assert!(location("".into()).is_err());
+    }
+}

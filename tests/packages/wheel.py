@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""wheel.py WHEEL ARCH: whether pip takes the wheel on the systems that it is for, and what is in it;
+if it is for this processor, installs it in an environment that has nothing else, and reads a file of
+h5py's by `h5fs ls`, by `h5fs cat`, by `python -m h5fs` and by a mount."""
+
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+
+import h5py
+import numpy
+
+SYSTEMS = ["manylinux2014", "manylinux_2_28", "manylinux_2_36", "musllinux_1_2"]
+
+
+def said(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=300).stdout
+
+
+def pip(*arguments):
+    said(sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments)
+
+
+def look_inside(wheel):
+    """The files that have to be there, and no path of the machine that built it."""
+    with zipfile.ZipFile(wheel) as archive:
+        files = {name.split("/", 1)[1]: archive.read(name) for name in archive.namelist()}
+    for name in ["licenses/LICENSE", "licenses/THIRD-PARTY.txt", "sboms/h5fs.cdx.json"]:
+        assert files[name], name
+    program = files["scripts/h5fs"]
+    homes = [os.getcwd(), os.path.expanduser("~"), os.environ.get("CARGO_HOME", "/.cargo/registry")]
+    for home in homes:
+        assert home.encode() not in program, f"{home} is in the program"
+    metadata = files["METADATA"].decode()
+    assert "\nLicense-Expression: MIT\n" in metadata, metadata[:2000]
+
+
+def use(wheel, directory):
+    venv.create(f"{directory}/venv", with_pip=False)
+    # As `pip install` in the environment, which would take a pip of its own.
+    pip("--python", f"{directory}/venv/bin/python", "install", "--quiet", "--no-index", wheel)
+    h5fs = f"{directory}/venv/bin/h5fs"
+    module = [f"{directory}/venv/bin/python", "-m", "h5fs"]
+    values = numpy.arange(1000, dtype="<i4") ** 2
+    source, point = f"{directory}/squares.h5", f"{directory}/mnt"
+    with h5py.File(source, "w") as file:
+        file.create_dataset("group/squares", data=values, chunks=(64,), compression="gzip")
+    assert said(h5fs, "ls", source) == b"group\n"
+    assert said(h5fs, "cat", source, "group/squares") == values.tobytes()
+    assert said(*module, "cat", source, "group/squares") == values.tobytes()
+    assert said(*module, "--version") == said(h5fs, "--version")
+    missing = subprocess.run([*module, "ls", f"{directory}/none.h5"], stderr=subprocess.PIPE)
+    assert missing.returncode == 3, missing
+    if not os.path.exists("/dev/fuse"):
+        print("wheel::a_mount: skipped, there is no /dev/fuse")
+        return
+    os.mkdir(point)
+    said(h5fs, source, point)
+    try:
+        with open(f"{point}/group/squares", "rb") as file:
+            assert file.read() == values.tobytes()
+    finally:
+        said(*(["umount"] if os.geteuid() == 0 else ["fusermount3", "-u"]), point)
+
+
+def main(wheel, processor):
+    look_inside(wheel)
+    with tempfile.TemporaryDirectory() as directory:
+        for system in SYSTEMS:
+            pip(
+                *"download --quiet --no-index --no-deps --only-binary :all: --implementation py".split(),
+                *["--find-links", os.path.dirname(wheel), "--dest", directory],
+                *["--platform", f"{system}_{processor}", "h5fs"],
+            )
+        if processor == platform.machine():
+            use(wheel, directory)
+    print(f"{os.path.basename(wheel)}: works")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
