@@ -5,6 +5,7 @@ pub(in crate::cli) mod browser;
 pub(in crate::cli) mod handover;
 pub(in crate::cli) mod heartbeat;
 pub(in crate::cli) mod launcher;
+pub(in crate::cli) mod mount_point;
 pub(in crate::cli) mod mounted;
 pub(in crate::cli) mod mounts;
 pub(in crate::cli) mod notify;

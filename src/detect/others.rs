@@ -129,6 +129,9 @@ fn marked(source: &dyn Source) -> Option<String> {
 
 /// What a file is that begins with this text.
 fn text(beginning: &[u8]) -> Option<&'static str> {
+    if !beginning.is_empty() && beginning.iter().all(|&byte| byte == 0) {
+        return Some("it begins with zeros, as what was never written or not brought here whole");
+    }
     let text = beginning.strip_prefix(b"\xef\xbb\xbf").unwrap_or(beginning);
     let text = text.trim_ascii_start();
     let begins = |mark: &[u8]| {
@@ -179,6 +182,7 @@ mod tests {
             ("{\n  \"a\": 1}", "a JSON document"),
             ("[1, 2]", "a JSON document"),
             ("{}", "a JSON document"),
+            ("\0\0\0", "it begins with zeros"),
         ] {
             let described = described(text).unwrap();
             assert!(described.starts_with(name), "{described}");

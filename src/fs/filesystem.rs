@@ -480,9 +480,9 @@ impl Requests for Filesystem {
         why.ok().flatten()
     }
 
-    fn why_nowhere(&self, link: Ino) -> Option<String> {
+    fn why_nowhere(&self, link: Ino, object: bool) -> Option<String> {
         let why = self.ask(link, &CancelToken::default(), |node, target| {
-            node.why_nowhere(target)
+            node.why_nowhere(target, object)
         });
         why.ok().flatten()
     }

@@ -72,8 +72,9 @@ pub trait Requests: Send + Sync {
         None
     }
 
-    /// Why a symbolic link leads nowhere, if it does and that is known.
-    fn why_nowhere(&self, _link: Ino) -> Option<String> {
+    /// Why a symbolic link leads nowhere, if it does and that is known: which other file is not shown
+    /// or, where the `object` is asked for, too, that this is not there.
+    fn why_nowhere(&self, _link: Ino, _object: bool) -> Option<String> {
         None
     }
 

@@ -6,14 +6,14 @@ use crate::{corpus, random};
 
 #[test]
 #[ignore = "takes minutes: scripts/test --long"]
-fn three_thousand_mutants() {
-    mutants::search(3000);
+fn fifteen_hundred_mutants() {
+    mutants::search(1500);
 }
 
 #[test]
 #[ignore = "takes half a minute: scripts/test --long"]
-fn four_hundred_random_files() {
-    random::are_served_as_h5py_reads_them(400);
+fn two_hundred_random_files() {
+    random::are_served_as_h5py_reads_them(200);
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod long;
 mod messages;
 mod metrics;
 mod missing;
+mod mistakes;
 mod neighbours;
 #[allow(dead_code, reason = "the fetcher's own tests need more of it")]
 #[path = "../objects/mod.rs"]
@@ -45,6 +46,7 @@ mod pictures;
 mod policy;
 mod prefix;
 mod random;
+mod reasons;
 mod references;
 mod remote;
 mod selectors;
@@ -52,6 +54,7 @@ mod serving;
 mod several;
 mod signals;
 mod soak;
+mod statuses;
 mod strings;
 mod supervision;
 mod swmr;

@@ -143,14 +143,30 @@ fn a_word_that_is_no_command_and_no_file() {
 fn files_of_other_formats_are_named() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let top = directory.path();
-    let write = "import gzip, tarfile, zipfile, numpy\n\
+    let write = "import gzip, sqlite3, tarfile, zipfile, numpy\n\
+                 sqlite3.connect('a.db').execute('CREATE TABLE t (c)')\n\
                  with gzip.open('a.gz', 'w') as f: f.write(b'text')\n\
                  with zipfile.ZipFile('a.zip', 'w') as f: f.writestr('name', 'text')\n\
                  with tarfile.open('a.tar', 'w') as f: f.add('a.gz')\n\
                  numpy.save('a.npy', numpy.arange(3))";
     let mut program = Command::new(python());
     run(program.args(["-c", write]).current_dir(top), SOON).success();
-    let begins: [(&str, &[u8]); 5] = [
+    let begins: [(&str, &[u8]); 11] = [
+        (
+            "a.h5",
+            b"\n<!DOCTYPE html>\n<html><body>404</body></html>\n",
+        ),
+        (
+            "lfs.h5",
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2\nsize 12345\n",
+        ),
+        ("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR"),
+        ("a.tif", b"II*\0\x08\0\0\0"),
+        ("a.json", b"{\n  \"a\": 1\n}\n"),
+        (
+            "error.nc",
+            b"<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code></Error>",
+        ),
         ("a.nc", b"CDF\x01\0\0\0\0\0\0\0\x0a"),
         ("a.mat", b"MATLAB 5.0 MAT-file, Platform: GLNXA64"),
         ("a.fits", b"SIMPLE  =                    T"),
@@ -161,6 +177,13 @@ fn files_of_other_formats_are_named() {
         fs::write(top.join(name), bytes).expect("write");
     }
     for (name, wanted) in [
+        ("a.h5", "an HTML page"),
+        ("lfs.h5", "a pointer of Git LFS: git lfs pull"),
+        ("a.json", "a JSON document: jq"),
+        ("error.nc", "an XML document"),
+        ("a.png", "a PNG picture"),
+        ("a.tif", "a TIFF picture: tifffile"),
+        ("a.db", "an SQLite database: sqlite3"),
         ("a.gz", "a gzip file: gunzip reads it"),
         ("a.zip", "a zip archive: unzip"),
         ("a.npy", "a NumPy file: numpy.load reads it"),
@@ -179,9 +202,17 @@ fn files_of_other_formats_are_named() {
             assert!(told.one_line().contains(&wanted), "{told:?}");
         }
     }
-    fs::write(top.join("zarr.json"), "{}").expect("write");
-    let (_mount, finished) = Mount::attempt(top, &[]);
+    let store = top.join("store");
+    fs::create_dir(&store).expect("a directory");
+    fs::write(store.join("zarr.json"), "{}").expect("write");
+    let (_mount, finished) = Mount::attempt(&store, &[]);
     assert!(finished.success().stderr.contains("is a Zarr store"));
+    for command in ["ls", "ndl", "check"] {
+        let told = run(h5fs([command]).arg(&store), SOON).success();
+        assert!(told.stderr.contains("is a Zarr store"), "{told:?}");
+        let quiet = run(h5fs([command, "-q"]).arg(&store), SOON).success();
+        assert!(!quiet.stderr.contains("Zarr"), "{quiet:?}");
+    }
 }
 
 /// What could not be read is listed with its time and reason, and counted.

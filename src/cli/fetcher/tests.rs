@@ -515,8 +515,9 @@ fn a_request_that_nobody_waits_for_ends() {
 fn nothing_is_read_but_what_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let [key, beside] = ["key", "beside"].map(|name| directory.path().join(name));
+    let profile = "[default]\naws_access_key_id = a\naws_secret_access_key = b\n";
     for file in [&key, &beside] {
-        std::fs::write(file, "").unwrap();
+        std::fs::write(file, profile).unwrap();
     }
     let settings = RemoteSettings {
         anonymous: false,

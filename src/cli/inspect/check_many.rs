@@ -88,7 +88,7 @@ impl Report {
                 complain(&of_text(&name, &reason));
                 self.unopened(&name, &reason)?;
             }
-            Record::Fault(fault) => self.fault(Fault {
+            Record::Fault(fault) => self.fault(&Fault {
                 reason: harmless(&fault.reason),
                 ..fault
             })?,
@@ -96,11 +96,12 @@ impl Report {
         Ok(())
     }
 
-    fn fault(&mut self, fault: Fault) -> Outcome<()> {
+    fn fault(&mut self, fault: &Fault) -> Outcome<()> {
         self.progress.clear();
-        let line = match self.json {
-            true => fault.object(&self.name),
-            false => format!("{}: {}", printable_bytes(&self.name), fault.line()),
+        let line = if self.json {
+            fault.object(&self.name)
+        } else {
+            format!("{}: {}", printable_bytes(&self.name), fault.line())
         };
         Ok(writeln!(self.output, "{line}")?)
     }

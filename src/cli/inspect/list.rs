@@ -179,8 +179,11 @@ impl Listing<'_> {
         let is_itself = self.format.long || self.format.directory;
         let follow = !is_itself || path.ends_with(b"/");
         if itself.attributes.kind == Kind::Symlink && follow {
-            let target = self.tree.find(path, true);
-            return Ok(target.unwrap_or(itself));
+            return Ok(self.tree.find(path, true).unwrap_or_else(|_| {
+                // That the link is read makes the log say why it leads nowhere.
+                let _ = self.tree.readlink(itself.ino);
+                itself
+            }));
         }
         Ok(itself)
     }

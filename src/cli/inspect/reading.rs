@@ -109,9 +109,11 @@ pub(in crate::cli) fn open_tree(source: Source<'_>) -> Result<Served> {
     Ok(Served::Archive(Box::new(archive)))
 }
 
-/// Says, unless that is not wanted, why only a part of the source can be shown.
+/// Says, unless that is not wanted or a log that was asked for says it, why only a part of the source
+/// can be shown.
 pub(in crate::cli) fn warn(source: Source<'_>, warning: Option<String>) {
-    if let Some(text) = warning.filter(|_| !source.how.quiet) {
+    let is_logged = log::log_enabled!(target: "h5fs::fs", log::Level::Warn);
+    if let Some(text) = warning.filter(|_| !source.how.quiet && !is_logged) {
         let name = source.file.name();
         complain(&of_text(
             name.as_os_str().as_bytes(),

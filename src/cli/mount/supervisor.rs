@@ -37,6 +37,7 @@ use crate::cli::mount::askers::Leash;
 use crate::cli::mount::browser;
 use crate::cli::mount::handover::{self, Ends};
 use crate::cli::mount::heartbeat::{self, Look, Unanswered};
+use crate::cli::mount::mount_point;
 use crate::cli::mount::mounts::{self, FreePlace, OwnMount, Removal};
 use crate::cli::mount::notify;
 use crate::cli::mount::report::{Garbled, Report, Reports};
@@ -205,7 +206,7 @@ impl Supervisor {
         let failure = |file: &Path, error: &Error| Report::failure(file, &error.to_string());
         let point_name = mount.mountpoint.clone();
         let of_point = |error: Error| failure(&point_name, &error);
-        let point = directory(&point_name).map_err(of_point)?;
+        let point = mount_point::directory(&point_name).map_err(of_point)?;
         let lock = mounts::lock(&point);
         let place = FreePlace::at(&point).map_err(of_point)?;
         let log = logging::start(&Destination::of(mount)).map_err(|error| of_log(mount, &error))?;
@@ -514,32 +515,6 @@ fn of_log(mount: &Mount, error: &Error) -> Report {
     let source = mount.source.name();
     let file = mount.settings.log_file.as_deref().unwrap_or(&source);
     Report::failure(file, &error.to_string())
-}
-
-/// The directory's absolute path without links.
-fn directory(path: &Path) -> Result<PathBuf> {
-    let io = |error: &io::Error| Error::io(error, path.display().to_string());
-    let point = path.canonicalize().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => missing(path),
-        _ => io(&error),
-    })?;
-    if !point.metadata().map_err(|error| io(&error))?.is_dir() {
-        return Err(io(&nix::errno::Errno::ENOTDIR.into()));
-    }
-    Ok(point)
-}
-
-/// What is said of a mount point that is not there.
-fn missing(point: &Path) -> Error {
-    let parent = point
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    let has_parent = parent.is_none_or(Path::is_dir);
-    let option = if has_parent { "" } else { " -p" };
-    let point = point.display();
-    Error::Usage(format!(
-        "{point}: no such directory; `mkdir{option} {point}` makes it"
-    ))
 }
 
 /// For the launcher: ends a mount that failed, as far as its supervisor has not done so already. A

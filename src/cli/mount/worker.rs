@@ -159,12 +159,11 @@ fn start(
     let served = source.served(shown, &mut reasons).map_err(of_content)?;
     reasons.extend(served.warning());
     let name = mount.source.name();
+    // The log says the same, and names the source in another way.
+    let is_told = |line: &String| reasons.iter().any(|it| line.ends_with(&printable(it)));
+    let early = early.take().into_iter().filter(|line| !is_told(line));
     let reasons = reasons.iter().map(|reason| Report::warning(&name, reason));
-    let early = early.take().into_iter();
-    let early = early.map(|line| Report::Warning(with_given_name(&line, &path, &name)));
-    let mut warnings: Vec<_> = early.chain(reasons).collect();
-    // The log says the last one, too.
-    warnings.dedup();
+    let mut warnings: Vec<_> = early.map(Report::Warning).chain(reasons).collect();
     warnings.truncate(limits::EARLY_LINES + 1);
     for warning in warnings {
         warning.send(&mut io::stdout()).map_err(|_| alone())?;
@@ -290,15 +289,6 @@ fn opened(mount: &Mount, source: &Path, error: &Error) -> Report {
         &mount.source.name(),
         text.strip_prefix(&absolute).unwrap_or(&text),
     )
-}
-
-/// A line of the log, with the source's name as the user wrote it.
-fn with_given_name(line: &str, source: &Path, name: &Path) -> String {
-    let logged = printable(&format!("warning: {}: ", source.display()));
-    match line.strip_prefix(&logged) {
-        Some(text) => printable(&format!("warning: {}: ", name.display())) + text,
-        None => line.to_owned(),
-    }
 }
 
 fn failure(file: &Path, error: &Error) -> Report {

@@ -7,7 +7,8 @@ use clap::error::{ContextKind, ContextValue};
 /// Clap's message without the usage, and with the word that may have been meant.
 pub(in crate::cli) fn line(error: &clap::Error) -> String {
     let line = match (error.source(), text_of(error, ContextKind::InvalidArg)) {
-        // A value that one of our own parsers refused.
+        // A value that one of our own parsers refused; which of the operands it is shows.
+        (Some(reason), Some(operand)) if operand.starts_with('<') => reason.to_string(),
         (Some(reason), Some(argument)) => format!("{argument}: {reason}"),
         _ => match text_of(error, ContextKind::InvalidSubcommand) {
             // To clap, a word too many after the mount point might have been a subcommand.

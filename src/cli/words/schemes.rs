@@ -22,7 +22,7 @@ pub(in crate::cli) fn location(text: OsString) -> Result<Location> {
     match scheme {
         // What follows may be a secret.
         Some(scheme) => Err(Error::Usage(format!(
-            "`{scheme}` begins neither a file's name here nor a URL of a source: \
+            "{scheme}…: no such file, and no URL of a source: \
              these begin with s3://, http:// or https://"
         ))),
         None => Ok(location),
@@ -61,7 +61,7 @@ mod tests {
             ("abfs+x.y-1://a", "abfs+x.y-1://"),
         ] {
             let told = location(text.into()).unwrap_err().to_string();
-            assert!(told.starts_with(&format!("`{wanted}` ")), "{told}");
+            assert!(told.starts_with(&format!("{wanted}…: ")), "{told}");
             assert!(told.contains("s3://, http:// or https://"), "{told}");
             assert!(!told.contains("sesame"), "{told}");
         }

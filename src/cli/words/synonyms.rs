@@ -47,13 +47,14 @@ pub(in crate::cli) fn unknown(
     is_unknown.then_some(word)
 }
 
-/// A name without a dot: that of a command, rather than that of a file.
+/// A name without a dot or a colon: that of a command, rather than that of a file.
 pub(in crate::cli) fn is_word(path: &Path) -> bool {
     let mut parts = path.components();
     let (first, rest) = (parts.next(), parts.next());
     let is_name = matches!(first, Some(Component::Normal(name)) if name == path.as_os_str());
     let bytes = path.as_os_str().as_encoded_bytes();
-    is_name && rest.is_none() && !bytes.contains(&b'.') && !bytes.starts_with(b"-")
+    let is_of_file = bytes.starts_with(b"-") || bytes.iter().any(|byte| b".:".contains(byte));
+    is_name && rest.is_none() && !is_of_file
 }
 
 /// What is said of such a word.
@@ -90,7 +91,7 @@ mod tests {
             assert!(is_word(Path::new(word)), "{word}");
         }
         for name in [
-            "a.h5", "./info", "/info", "sub/info", "info/", "..", "", "-o",
+            "a.h5", "./info", "/info", "sub/info", "info/", "..", "", "-o", "s3:x",
         ] {
             assert!(!is_word(Path::new(name)), "{name}");
         }

@@ -45,6 +45,7 @@ impl dyn Requests + '_ {
     /// more to say; fails after 40 symbolic links, and beneath a file.
     pub(crate) fn find(&self, path: &[u8], follow_last: bool) -> Result<Entry> {
         let mut way = Way::from_root(self)?;
+        way.is_explained = true;
         let found = way.go(path, follow_last);
         found.map_err(|error| {
             let explained = way.explained(error, path);
@@ -64,6 +65,10 @@ struct Way<'a> {
     links: Vec<Followed>,
     /// The name that was not found.
     absent: Option<Vec<u8>>,
+    /// Whether it is to be said why it leads nowhere.
+    is_explained: bool,
+    /// The path of the link that leads nowhere, and why.
+    astray: Option<(Vec<u8>, String)>,
 }
 
 /// A symbolic link on a way.
@@ -93,6 +98,8 @@ impl<'a> Way<'a> {
             names: Vec::new(),
             links: Vec::new(),
             absent: None,
+            is_explained: false,
+            astray: None,
         })
     }
 
@@ -122,7 +129,7 @@ impl<'a> Way<'a> {
             let follow = follow_last || !names.is_empty();
             if next.attributes.kind == Kind::Symlink && follow {
                 hops += 1;
-                let text = self.tree.readlink(next.ino);
+                let text = self.text_of(&next, &name);
                 self.tree.forget(next.ino, 1);
                 let text = text?;
                 if hops > limits::SYMLINK_HOPS {
@@ -149,6 +156,18 @@ impl<'a> Way<'a> {
             }
         }
         self.directories.pop().ok_or(Error::NotFound)
+    }
+
+    /// The text of a link. One into a file that is not shown is not read where that is explained: the
+    /// log would say the same.
+    fn text_of(&mut self, link: &Entry, name: &[u8]) -> Result<Vec<u8>> {
+        if self.is_explained
+            && let Some(reason) = self.tree.why_nowhere(link.ino, false)
+        {
+            self.astray = Some((self.path_of(name), reason));
+            return Err(Error::NotFound);
+        }
+        self.tree.readlink(link.ino)
     }
 
     /// The directory that the way has come to.
@@ -183,40 +202,46 @@ impl<'a> Way<'a> {
     /// The error, with the reason why `path` leads nowhere where that is known. A link that is not
     /// the path itself is named.
     fn explained(&self, error: Error, path: &[u8]) -> Error {
-        match (&error, &self.absent) {
-            (Error::NotFound, Some(name)) => match self.why(name) {
+        match &error {
+            Error::NotFound => match self.why() {
                 Some((place, reason)) if !is_same(&place, path) => {
-                    let place = String::from_utf8_lossy(&place).into_owned();
+                    let place = String::from_utf8_lossy(&place);
                     Error::Usage(format!("{place}: {reason}"))
                 }
                 Some((_, reason)) => Error::Usage(reason),
                 None => error,
             },
-            (Error::Io { cause, what }, _) if is_same(what.as_bytes(), path) => {
+            Error::Io { cause, what } if is_same(what.as_bytes(), path) => {
                 Error::Usage(cause.to_string())
             }
             _ => error,
         }
     }
 
-    /// Why nothing is called `name` where the way has come to, and the path of what is to blame.
-    fn why(&self, name: &[u8]) -> Option<(Vec<u8>, String)> {
-        let (here, path) = (self.here(), self.path_of(name));
-        if let Some(reason) = self.tree.why_absent(here, name) {
+    /// The path of what is to blame that the way ends, and why.
+    fn why(&self) -> Option<(Vec<u8>, String)> {
+        if self.astray.is_some() {
+            return self.astray.clone();
+        }
+        let name = self.absent.as_deref()?;
+        let path = self.path_of(name);
+        if let Some(reason) = self.tree.why_absent(self.here(), name) {
             return Some((path, reason));
         }
         if let Some(link) = self.links.last() {
             let found = Way::from_root(self.tree).and_then(|mut way| way.go(&link.path, false));
-            let reason = found.ok().and_then(|it| self.tree.why_nowhere(it.ino));
+            let reason = found
+                .ok()
+                .and_then(|it| self.tree.why_nowhere(it.ino, true));
             return Some((link.path.clone(), reason.unwrap_or_else(|| link.fault())));
         }
         // What stands before a selector may be a link that leads nowhere.
         let bracket = name.iter().position(|&byte| byte == b'[')?;
-        let before = path.len() - name.len() + bracket;
+        let before = path.get(..path.len() - name.len() + bracket)?;
         let mut way = Way::from_root(self.tree).ok()?;
-        way.go(path.get(..before).filter(|_| bracket > 0)?, true)
-            .err()?;
-        way.absent.as_ref().and_then(|absent| way.why(absent))
+        way.is_explained = true;
+        way.go(before, true).err()?;
+        way.why().filter(|_| bracket > 0)
     }
 }
 

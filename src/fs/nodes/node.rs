@@ -213,11 +213,12 @@ pub(in crate::fs) trait FsNode: Sync {
         Err(refusal(Errno::EINVAL, "readlink"))
     }
 
-    /// Why this symbolic link leads nowhere, if it does and that is known.
+    /// Why this symbolic link leads nowhere, if it does and that is known: which other file is not
+    /// shown or, where the `object` is asked for, too, that this is not there.
     ///
     /// # Errors
     /// Fails if the link cannot be read.
-    fn why_nowhere(&self, _target: &Target<'_>) -> Result<Option<String>> {
+    fn why_nowhere(&self, _target: &Target<'_>, _object: bool) -> Result<Option<String>> {
         Ok(None)
     }
 

@@ -134,8 +134,8 @@ impl FsNode for Link {
         directory.text(&found.target)
     }
 
-    fn why_nowhere(&self, target: &Target<'_>) -> Result<Option<String>> {
-        lacks::why_nowhere(target)
+    fn why_nowhere(&self, target: &Target<'_>, object: bool) -> Result<Option<String>> {
+        lacks::why_nowhere(target, object)
     }
 
     fn examine(&self, target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {

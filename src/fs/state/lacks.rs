@@ -72,51 +72,64 @@ impl Sources<'_, '_> {
 /// Fails if the link itself cannot be read.
 pub(in crate::fs) fn examine_link(target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {
     let link = target.directory().find(&target.inode.name)?.target;
-    if link.other_file().is_some()
-        && let Some(finding) = finding(target, &link)?
-    {
-        find(finding);
+    if link.other_file().is_none() {
+        return Ok(());
+    }
+    match unshown(target, &link)? {
+        Some(finding) => find(finding),
+        None => match absent(target, &link) {
+            Ok(Some(finding)) => find(finding),
+            Ok(None) => {}
+            Err(error) => find(Finding::Part(name(target, &link)?, error)),
+        },
     }
     Ok(())
 }
 
-/// Why a link leads nowhere, in words.
+/// Why a link leads nowhere, in words: which other file is not shown or, where the `object` is asked
+/// for, too, that this is not there.
 ///
 /// # Errors
-/// Fails if the link itself cannot be read.
-pub(in crate::fs) fn why_nowhere(target: &Target<'_>) -> Result<Option<String>> {
+/// Fails if the link itself, or what it leads to, cannot be read.
+pub(in crate::fs) fn why_nowhere(target: &Target<'_>, object: bool) -> Result<Option<String>> {
     let link = target.directory().find(&target.inode.name)?.target;
-    Ok(finding(target, &link)?.map(|finding| match finding {
+    let finding = match unshown(target, &link)? {
+        None if object => absent(target, &link)?,
+        unshown => unshown,
+    };
+    Ok(finding.map(|finding| match finding {
         Finding::Missing(text) => text,
-        Finding::Part(part, error) => format!("{part}: {error}"),
+        Finding::Part(name, error) => format!("{name}: {error}"),
         Finding::Attribute(name, error) => format!("{}: {error}", quoted(name)),
     }))
 }
 
-/// Why a link leads nowhere.
-fn finding(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'static>>> {
-    match link {
+/// Why the other file that a link leads into is not shown.
+fn unshown(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'static>>> {
+    let Some(file) = link.other_file() else {
+        return Ok(None);
+    };
+    let name = || name(target, link);
+    Ok(match target.mount.others.unshown(target.file, file) {
+        Some(Unshown::Missing) => Some(Finding::Missing(format!("{}: no such file", name()?))),
+        Some(Unshown::Refused(error)) => Some(Finding::Part(name()?, error)),
+        None => None,
+    })
+}
+
+/// That there is no object where a link leads.
+fn absent(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'static>>> {
+    let text = match link {
         LinkTarget::Hard(_) => return Ok(None),
         LinkTarget::UserDefined(class) => {
-            let text = format!("user-defined link of class {class}: only its maker can follow it");
-            return Ok(Some(Finding::Missing(text)));
+            format!("user-defined link of class {class}: only its maker can follow it")
         }
-        _ => {}
-    }
-    let name = name(target, link)?;
-    let others = &target.mount.others;
-    let unshown = link
-        .other_file()
-        .map(|file| others.unshown(target.file, file));
-    Ok(match unshown.flatten() {
-        Some(Unshown::Missing) => Some(Finding::Missing(format!("{name}: no such file"))),
-        Some(Unshown::Refused(error)) => Some(Finding::Part(name, error)),
-        None => match follow_to(target.mount, target.file, target.inode.node, link) {
-            Ok(Some(_)) => None,
-            Ok(None) => Some(Finding::Missing(format!("{name}: no such object"))),
-            Err(error) => Some(Finding::Part(name, error)),
+        _ => match follow_to(target.mount, target.file, target.inode.node, link)? {
+            Some(_) => return Ok(None),
+            None => format!("{}: no such object", name(target, link)?),
         },
-    })
+    };
+    Ok(Some(Finding::Missing(text)))
 }
 
 /// Takes down, once, why a link into another file leads nowhere.

@@ -13,7 +13,7 @@ use crate::fs::state::counts::{CountedText, count_units};
 use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::listing::{Listing, Visit};
 use crate::fs::views::store_chunks::ChunkNames;
-use crate::fs::views::store_object::{Store, document, find, has_stored_chunks, in_store};
+use crate::fs::views::store_object::{Store, document, find, in_store};
 use crate::fs::views::trees;
 use crate::fs::views::trees::view_tree::ViewTree;
 use crate::limits;
@@ -22,6 +22,7 @@ use crate::view::View;
 use crate::view::texts::counted::Counted;
 use crate::view::zarr::array::{Shown, ZarrArray};
 use crate::view::zarr::chunk::{Chunk, Stored, Texts, Unreadable};
+use crate::view::zarr::grid::Grid;
 use crate::view::zarr::place::{DOCUMENT, Name, Place};
 use crate::wire::to_usize;
 
@@ -72,8 +73,8 @@ impl FsNode for StoreFile {
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
         let node = target.file.variables().node(target.inode.node)?;
         let path = &*target.inode.name;
-        let length = match place(&node, path)? {
-            Some(Place::Chunk(array, place)) => chunk_length(target, &node, &array, &place)?,
+        let length = match place(target, &node, path)? {
+            Some(Place::Chunk(array, place)) => chunk_length(&array, &place)?,
             _ => None,
         };
         let length = match length {
@@ -88,7 +89,7 @@ impl FsNode for StoreFile {
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
         let node = target.file.variables().node(target.inode.node)?;
         let path = &*target.inode.name;
-        match place(&node, path)? {
+        match place(target, &node, path)? {
             Some(Place::Chunk(array, place)) => open_chunk(target, &node, array, &place),
             _ => {
                 let tell = |link: &Link, error: &Error| {
@@ -104,8 +105,11 @@ impl FsNode for StoreFile {
 }
 
 /// What stands at `path` in the directory of an array; `None` in that of a group.
-fn place(node: &Node, path: &[u8]) -> Result<Option<Place>> {
-    node.array().map(|array| find(array, path)).transpose()
+fn place(target: &Target<'_>, node: &Node, path: &[u8]) -> Result<Option<Place>> {
+    let store = store(target)?;
+    let found = node.array();
+    let found = found.map(|array| find(target.file, (node, array), path, store));
+    found.transpose()
 }
 
 /// The chunks that the store of the target has.
@@ -116,13 +120,8 @@ fn store(target: &Target<'_>) -> Result<Store> {
 }
 
 /// Bytes of a chunk; `None` where only its texts tell.
-fn chunk_length(
-    target: &Target<'_>,
-    node: &Node,
-    array: &ZarrArray,
-    place: &[u64],
-) -> Result<Option<u64>> {
-    if !has_stored_chunks(target.file, node, array, store(target)?)? {
+fn chunk_length(array: &ZarrArray, place: &[u64]) -> Result<Option<u64>> {
+    if array.grid == Grid::Decoded {
         return Ok(array.chunk_bytes());
     }
     let chunk = if_lasting(array.stored_chunk(place))?;
@@ -156,7 +155,7 @@ pub(in crate::fs) fn enter(directory: &Target<'_>, name: &[u8]) -> Result<Entry>
     let node = file.variables().node(directory.inode.node)?;
     let path = within(directory.inode, name);
     let node_type = match node.array() {
-        Some(array) => match find(array, &path)? {
+        Some(array) => match find(file, (&node, array), &path, store(directory)?)? {
             Place::Chunk(array, place) if !is_there(&array, &place)? => {
                 return Err(Error::NotFound);
             }
@@ -209,7 +208,7 @@ fn open_chunk(
     place: &[u64],
 ) -> Result<Box<dyn View>> {
     let file = target.file;
-    if has_stored_chunks(file, node, &array, store(target)?)? {
+    if array.grid == Grid::Stored {
         let opened = array
             .stored_chunk(place)
             .and_then(|chunk| file.open_extent(chunk));
@@ -276,7 +275,8 @@ pub(in crate::fs) fn list(
 ) -> Result<()> {
     let node = directory.file.variables().node(directory.inode.node)?;
     let array = node.array().ok_or(Error::NotFound)?;
-    let place = find(array, path(directory.inode))?;
+    let (file, store) = (directory.file, store(directory)?);
+    let place = find(file, (&node, array), path(directory.inode), store)?;
     if let Place::Chunks(array, above) = &place {
         return list_chunks(directory, listing, (array, above), first, visit);
     }

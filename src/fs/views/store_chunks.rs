@@ -1,6 +1,6 @@
 //! The names in a directory of chunks, in the order of their numbers.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
 use crate::error::Result;
@@ -12,6 +12,9 @@ use crate::view::zarr::array::ZarrArray;
 /// Chunks for each of which a listing of a Zarr store asks the index; it walks over the index
 /// where a directory may have more.
 const ASKED_CHUNKS: u64 = 65_536;
+
+/// Chunks that the index hands on at a time.
+const BATCH: usize = 1024;
 
 /// The names in a directory of chunks.
 pub(in crate::fs) struct ChunkNames<'a> {
@@ -31,6 +34,8 @@ enum Way<'a> {
     Ask,
     /// The index is walked over.
     Walk(&'a dyn ChunkIndex),
+    /// The same where the chunks are not the file's own.
+    WalkAround(&'a dyn ChunkIndex),
 }
 
 /// How far a listing has come in the index.
@@ -41,6 +46,8 @@ pub(in crate::fs) struct Walk {
     at: u64,
     /// Those that the index has handed on since.
     ahead: VecDeque<u64>,
+    /// Of chunks that are not the file's own: the first ones that a walk has met by now.
+    met: BTreeSet<u64>,
 }
 
 impl<'a> ChunkNames<'a> {
@@ -58,7 +65,8 @@ impl<'a> ChunkNames<'a> {
         };
         if names.are_chunks() && !array.has_all_chunks() {
             names.way = match array.index() {
-                Some(index) if width > ASKED_CHUNKS => Way::Walk(index),
+                Some(index) if width > ASKED_CHUNKS && array.has_stored_shape() => Way::Walk(index),
+                Some(index) if width > ASKED_CHUNKS => Way::WalkAround(index),
                 Some(_) => Way::Ask,
                 None => Way::All,
             };
@@ -87,6 +95,14 @@ impl<'a> ChunkNames<'a> {
             Way::All => true,
             Way::Ask => self.array.holds(&[self.above, &[at]].concat())?,
             Way::Walk(index) => return walk.find(index, (self.above, self.width), at, effort),
+            Way::WalkAround(index) => {
+                let around = |place: &[u64]| {
+                    let around = self.array.around(place);
+                    let number = around.strip_prefix(self.above)?.first().copied();
+                    number.filter(|number| *number < self.width)
+                };
+                return walk.find_around(index, &around, at, effort);
+            }
         };
         Ok(Some((is_there.then_some(at), at + 1)))
     }
@@ -96,7 +112,55 @@ impl Walk {
     /// Bytes of memory that it takes.
     pub(in crate::fs) fn own_bytes(&self) -> u64 {
         let ahead = memory::piece(self.ahead.capacity() * size_of::<u64>());
-        ahead.saturating_add(memory::piece(size_of_val(&*self.cursor.0)))
+        let met = memory::piece(self.met.len() * 2 * size_of::<u64>());
+        let cursor = memory::piece(size_of_val(&*self.cursor.0));
+        ahead.saturating_add(met).saturating_add(cursor)
+    }
+
+    /// Those known ahead from number `at` on.
+    fn known(&mut self, at: u64) -> Option<(Option<u64>, u64)> {
+        if at < self.at {
+            *self = Walk::default();
+        }
+        self.at = at;
+        let passed = self.ahead.iter().take_while(|number| **number < at).count();
+        self.ahead.drain(..passed);
+        let number = self.ahead.front()?;
+        Some((Some(*number), number + 1))
+    }
+
+    /// The first chunk from number `at` on, if it was come to, of those that the file's own ones are
+    /// `around`. The index has these in another order: each walk over all of it finds some more.
+    fn find_around(
+        &mut self,
+        index: &dyn ChunkIndex,
+        around: &dyn Fn(&[u64]) -> Option<u64>,
+        at: u64,
+        effort: &Effort,
+    ) -> Result<Option<(Option<u64>, u64)>> {
+        if let Some(known) = self.known(at) {
+            return Ok(Some(known));
+        }
+        let mut passed = 0;
+        let met = &mut self.met;
+        index.walk_from(&mut self.cursor, effort, &mut |place, _| {
+            passed += 1;
+            met.extend(around(place).filter(|number| *number >= at));
+            if met.len() > BATCH {
+                met.pop_last();
+            }
+            if passed < BATCH {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        })?;
+        if passed > 0 {
+            return Ok(Some((None, at)));
+        }
+        self.cursor = IndexCursor::default();
+        self.ahead = std::mem::take(&mut self.met).into_iter().collect();
+        Ok(self.known(at))
     }
 
     /// The first chunk below `above`, of which there may be `width`, from number `at` on, if it was
@@ -108,16 +172,8 @@ impl Walk {
         at: u64,
         effort: &Effort,
     ) -> Result<Option<(Option<u64>, u64)>> {
-        /// Chunks that the index hands on at a time.
-        const BATCH: usize = 1024;
-        if at < self.at {
-            *self = Walk::default();
-        }
-        self.at = at;
-        let passed = self.ahead.iter().take_while(|number| **number < at).count();
-        self.ahead.drain(..passed);
-        if let Some(number) = self.ahead.front() {
-            return Ok(Some((Some(*number), number + 1)));
+        if let Some(known) = self.known(at) {
+            return Ok(Some(known));
         }
         let mut passed = 0;
         let ahead = &mut self.ahead;

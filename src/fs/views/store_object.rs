@@ -13,6 +13,7 @@ use crate::view::texts::asdf_json::AsdfJson;
 use crate::view::texts::text::Text;
 use crate::view::zarr::array::{Record, Shown, ZarrArray};
 use crate::view::zarr::attributes::{self, Attributes};
+use crate::view::zarr::grid::Grid;
 use crate::view::zarr::place::{DOCUMENT, Place};
 use crate::view::zarr::{codecs, dimensions, document};
 use crate::wire::to_usize;
@@ -75,7 +76,7 @@ pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<Presence>
                 false
             }
         }
-        _ => Shown::of(array).is_some(),
+        _ => Shown::of(array, Grid::Decoded).is_some(),
     };
     Ok(if is_shown {
         Presence::Array
@@ -146,13 +147,19 @@ pub(in crate::fs) fn in_tree(name: &[u8]) -> Vec<u8> {
     shown
 }
 
-/// What stands at `path` in the directory of an array.
+/// What stands at `path` in the directory of the array of `node` in a store.
 ///
 /// # Errors
-/// `NotFound`.
-pub(in crate::fs) fn find(array: &Arc<Array>, path: &[u8]) -> Result<Place> {
+/// `NotFound`; fails if it cannot be found out now which chunks the array has there.
+pub(in crate::fs) fn find(
+    file: &FileState,
+    (node, array): (&Node, &Arc<Array>),
+    path: &[u8],
+    store: Store,
+) -> Result<Place> {
     let field = |name: &[u8]| name::unescape(&in_tree(name), false);
-    Place::find(array, path, field).ok_or(Error::NotFound)
+    let grid = grid(file, node, array, store)?;
+    Place::find(array, grid, path, field).ok_or(Error::NotFound)
 }
 
 /// Told of a link whose object is not in the store, and why.
@@ -177,8 +184,8 @@ pub(in crate::fs) fn document(
     let key = [kind, path].concat();
     file.kept_text(node.id, &key, || {
         let text = match node.array() {
-            Some(array) => match find(array, path)? {
-                Place::Document(shown) => of_array(file, node, (&shown, store), path == DOCUMENT)?,
+            Some(array) => match find(file, (node, array), path, store)? {
+                Place::Document(shown) => of_array(file, node, &shown, path == DOCUMENT)?,
                 _ => return Err(Error::NotFound),
             },
             None if path == DOCUMENT => of_group(file, node, tell)?,
@@ -232,12 +239,7 @@ fn add(file: &FileState, link: &Link, object: &Node, attributes: &mut Attributes
 }
 
 /// The document of an array of the file, or of a field of it, which has no attributes of its own.
-fn of_array(
-    file: &FileState,
-    node: &Node,
-    (shown, store): (&Shown, Store),
-    is_whole: bool,
-) -> Result<Vec<u8>> {
+fn of_array(file: &FileState, node: &Node, shown: &Shown, is_whole: bool) -> Result<Vec<u8>> {
     let container = &*file.container;
     let paths = |node| file.index().known_path(node);
     let data_type = match shown {
@@ -258,27 +260,28 @@ fn of_array(
             let names = dimension_names(file, node, shown)?;
             let most = to_usize(limits::TEXT_ELEMENT_BYTES)?;
             let context = Context::new(container, &paths, most);
-            let are_stored = has_stored_chunks(file, node, shown, store)?;
-            document::of_array(shown, &attributes.finish(), &names, &context, are_stored)
+            document::of_array(shown, &attributes.finish(), &names, &context)
         }
     }
 }
 
-/// Whether the chunks of an array are the stored ones in this store.
-///
-/// # Errors
-/// Fails if that cannot be found out now.
-pub(in crate::fs) fn has_stored_chunks(
-    file: &FileState,
-    node: &Node,
-    array: &ZarrArray,
-    store: Store,
-) -> Result<bool> {
-    if store == Store::Decoded || !codecs::are_known(array) {
-        return Ok(false);
+/// Which chunks the array of `node` has in a store.
+fn grid(file: &FileState, node: &Node, array: &Arc<Array>, store: Store) -> Result<Grid> {
+    if store == Store::Decoded {
+        return Ok(Grid::Decoded);
     }
-    let found = file.are_all_filtered(node.id, || codecs::are_all_filtered(array, &file.effort));
-    Ok(if_lasting(found)?.unwrap_or(false))
+    let Some(Shown::Array(array)) = Shown::of(array, Grid::Stored) else {
+        return Ok(Grid::Decoded);
+    };
+    if !codecs::are_known(&array) {
+        return Ok(Grid::Decoded);
+    }
+    let found = file.are_all_filtered(node.id, || codecs::are_all_filtered(&array, &file.effort));
+    Ok(if if_lasting(found)?.unwrap_or(false) {
+        Grid::Stored
+    } else {
+        Grid::Decoded
+    })
 }
 
 fn absent_fields(record: &Record, attributes: &mut Attributes) {

@@ -124,7 +124,9 @@ fn of_indices(indices: &[Index], dims: &[u64]) -> String {
     if named > dims.len() {
         return format!("too many indices ({named}): the shape is {dims:?}");
     }
-    let outside = outside(indices, dims);
+    // Of a number that 64 bits do not hold, another one stands there.
+    let is_exact = |at: &i64| !matches!(*at, i64::MIN | i64::MAX);
+    let outside = outside(indices, dims).filter(is_exact);
     let index = outside.map_or_else(String::new, |index| format!("{index} is "));
     format!("{index}out of range: the shape is {dims:?}")
 }
@@ -178,6 +180,10 @@ mod tests {
             (
                 "[0,0,0,0]",
                 "too many indices (4): the shape is [365, 36, 72]",
+            ),
+            (
+                "[99999999999999999999]",
+                "out of range: the shape is [365, 36, 72]",
             ),
             ("[x]", "`x` is no index, and the elements have no fields"),
             (

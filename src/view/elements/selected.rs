@@ -142,9 +142,10 @@ impl Selected {
         (offset, along): (u64, u64),
         count: u64,
         span: &Range<u64>,
+        cancel: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let bytes = self.fetch(span.start, span.end - span.start)?;
+        let bytes = self.fetch(span.start, span.end - span.start, cancel)?;
         let run = to_usize(self.run)?;
         let Some(axis) = self.axes.last() else {
             return Ok(());
@@ -158,12 +159,11 @@ impl Selected {
     }
 
     /// Exactly `length` bytes of the array.
-    fn fetch(&self, offset: u64, length: u64) -> Result<Bytes> {
+    fn fetch(&self, offset: u64, length: u64, cancel: &CancelToken) -> Result<Bytes> {
         let length = to_usize(length)?;
         let is_long = self.run > NEAR || length > usize::try_from(NEAR).unwrap_or(usize::MAX);
         let stream = is_long.then_some(&self.stream);
-        let cancel = CancelToken::default();
-        let bytes = self.reader.read_in(stream, offset, length, &cancel)?;
+        let bytes = self.reader.read_in(stream, offset, length, cancel)?;
         if bytes.len() == length {
             Ok(bytes)
         } else {
@@ -212,6 +212,10 @@ impl View for Selected {
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(offset, length, &CancelToken::default())
+    }
+
+    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let end = offset
             .saturating_add(crate::wire::to_u64(length))
             .min(self.length);
@@ -227,13 +231,13 @@ impl View for Selected {
             if within == 0 {
                 let (count, span) = self.together(place, along, wanted);
                 if count > 1 {
-                    self.gather((place, along), count, &span, &mut out)?;
+                    self.gather((place, along), count, &span, cancel, &mut out)?;
                     at += count * self.run;
                     continue;
                 }
             }
             let taken = (self.run - within).min(end - at);
-            let bytes = self.fetch(place + within, taken)?;
+            let bytes = self.fetch(place + within, taken, cancel)?;
             if out.is_empty() && at + taken == end {
                 return Ok(bytes);
             }

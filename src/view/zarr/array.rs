@@ -1,5 +1,6 @@
 //! An array of a store: an array of the file, or a field of its elements.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -12,10 +13,8 @@ use crate::model::value::Context;
 use crate::model::{Array, Datatype, Shape};
 use crate::source::check_range;
 use crate::view::zarr::datatype::DataType;
-use crate::wire::{to_u64, to_usize};
-
-/// Bytes of a chunk of an array that the file does not cut into chunks.
-const CHUNK: u64 = 4 << 20;
+use crate::view::zarr::grid::{self, Grid};
+use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// An array of a store.
 pub(crate) struct ZarrArray {
@@ -25,6 +24,8 @@ pub(crate) struct ZarrArray {
     /// The dimensions, slowest first. Behind those of the file's array stand those of elements
     /// that are arrays.
     pub(crate) dims: Vec<u64>,
+    /// Which chunks it has.
+    pub(crate) grid: Grid,
     /// Elements of a chunk along each dimension, none zero.
     pub(crate) chunk_shape: Vec<u64>,
     pub(super) field: Field,
@@ -51,6 +52,7 @@ pub(crate) struct Record {
     array: Arc<Array>,
     members: Vec<Member>,
     field: Field,
+    grid: Grid,
 }
 
 impl Field {
@@ -86,15 +88,15 @@ impl Field {
 }
 
 impl Shown {
-    /// What `array` is in a store; `None` where nothing of it has a type.
-    pub(crate) fn of(array: &Arc<Array>) -> Option<Self> {
+    /// What `array` is in a store with these chunks; `None` where nothing of it has a type.
+    pub(crate) fn of(array: &Arc<Array>, grid: Grid) -> Option<Self> {
         if array.shape == Shape::Null {
             return None;
         }
-        Self::part(array, &array.datatype, Field::default())
+        Self::part(array, &array.datatype, Field::default(), grid)
     }
 
-    fn part(array: &Arc<Array>, datatype: &Datatype, mut field: Field) -> Option<Self> {
+    fn part(array: &Arc<Array>, datatype: &Datatype, mut field: Field, grid: Grid) -> Option<Self> {
         let mut base = datatype;
         while let Class::Array { base: inner, dims } = &base.class {
             let size = to_usize(inner.size.into()).ok()?;
@@ -108,7 +110,7 @@ impl Shown {
             base = inner;
         }
         if let Some(data_type) = DataType::of(base) {
-            return ZarrArray::new(array, data_type, field).map(Shown::Array);
+            return ZarrArray::new(array, data_type, field, grid).map(Shown::Array);
         }
         let Class::Compound(members) = &base.class else {
             return None;
@@ -117,6 +119,7 @@ impl Shown {
             array: Arc::clone(array),
             members: members.clone(),
             field,
+            grid,
         };
         let has_fields = record
             .members
@@ -142,12 +145,12 @@ impl Record {
         let mut field = self.field.clone();
         let offset = to_usize(member.offset.into()).ok()?;
         field.offset = field.offset.checked_add(offset)?;
-        Shown::part(&self.array, &member.datatype, field)
+        Shown::part(&self.array, &member.datatype, field, self.grid)
     }
 }
 
 impl ZarrArray {
-    fn new(array: &Arc<Array>, data_type: DataType, field: Field) -> Option<Self> {
+    fn new(array: &Arc<Array>, data_type: DataType, field: Field, grid: Grid) -> Option<Self> {
         let is_large = data_type.stored_size() > limits::ZARR_ELEMENT;
         if is_large || array.datatype.size > limits::ZARR_RECORD {
             return None;
@@ -159,18 +162,24 @@ impl ZarrArray {
         }
         let size = data_type.size().unwrap_or(data_type.stored_size());
         let bytes = field.count().ok()?.checked_mul(to_u64(size))?;
-        let mut chunk_shape = match &array.chunk_shape {
-            Some(shape) if has_grid(array) => shape.clone(),
-            _ => rows(own, can_grow(&array.shape), bytes),
-        };
-        if chunk_shape.len() != own.len() || chunk_shape.contains(&0) {
+        let stored = array.chunk_shape.as_ref().filter(|_| has_grid(array));
+        if stored.is_some_and(|stored| stored.len() != own.len() || stored.contains(&0)) {
             return None;
         }
+        let mut chunk_shape = match (stored, grid) {
+            (Some(stored), Grid::Stored) => stored.clone(),
+            (Some(stored), Grid::Decoded) => {
+                let are_texts = data_type.size().is_none();
+                grid::decoded(&array.shape, stored, bytes, are_texts)
+            }
+            (None, _) => grid::rows(&array.shape, bytes),
+        };
         chunk_shape.extend_from_slice(inner);
         let array = ZarrArray {
             array: Arc::clone(array),
             data_type,
             dims: [own, inner].concat(),
+            grid,
             chunk_shape,
             field,
         };
@@ -274,10 +283,66 @@ impl ZarrArray {
         }
         match &self.array.storage {
             Ok(Storage::Empty | Storage::Fill) => Ok(false),
-            Ok(Storage::Chunked(chunked)) => Ok(chunked.index.find(self.own(place))?.is_some()),
+            Ok(Storage::Chunked(_)) => self.has_stored(place),
             // Reading it will tell why it cannot be read.
             Ok(_) | Err(_) => Ok(true),
         }
+    }
+
+    /// Whether one of the file's own chunks is stored that the chunk at `place` touches.
+    ///
+    /// # Errors
+    /// Fails if that cannot be found out.
+    pub(super) fn has_stored(&self, place: &[u64]) -> Result<bool> {
+        let Some(index) = self.index() else {
+            return Ok(false);
+        };
+        let parts = self.stored_places(place);
+        let mut at: Vec<u64> = parts.iter().map(|part| part.start).collect();
+        loop {
+            if index.find(&at)?.is_some() {
+                return Ok(true);
+            }
+            if !step(&mut at, &parts) {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The places, along each dimension, of the file's own chunks that the chunk at `place` touches.
+    fn stored_places(&self, place: &[u64]) -> Vec<Range<u64>> {
+        let stored = self.array.chunk_shape.as_deref().unwrap_or_default();
+        let block = self.block(place).into_iter().zip(stored);
+        let places = block.map(|(block, &stored)| {
+            let end = block.end().div_ceil(stored.max(1));
+            block.start() / stored.max(1)..end
+        });
+        places.collect()
+    }
+
+    /// The elements of the file's array, along each dimension, that stand in the chunk at `place`.
+    pub(super) fn block(&self, place: &[u64]) -> Vec<Extent> {
+        let axes = self.own(place).iter().zip(&self.chunk_shape);
+        let axes = axes.zip(self.array.shape.dims());
+        let block = axes.map(|((place, chunk), dim)| {
+            let start = place.times(*chunk);
+            Extent::cut(start, (*chunk).min(dim.left_after(start)))
+        });
+        block.collect()
+    }
+
+    /// The place of the chunk that the file's own one at `place` stands in, if it is whole there.
+    pub(crate) fn around(&self, place: &[u64]) -> Vec<u64> {
+        let stored = self.array.chunk_shape.as_deref().unwrap_or_default();
+        let axes = place.iter().zip(stored).zip(&self.chunk_shape);
+        axes.map(|((place, stored), chunk)| place.times(*stored) / chunk)
+            .collect()
+    }
+
+    /// Whether the chunks are those that the file has.
+    pub(crate) fn has_stored_shape(&self) -> bool {
+        let own = self.own(&self.chunk_shape);
+        self.array.chunk_shape.as_deref() == Some(own)
     }
 
     /// One element of the file's array that is not stored.
@@ -334,41 +399,24 @@ impl ZarrArray {
     }
 }
 
+/// Goes on to the next of these places in C order; `false` behind the last one.
+fn step(at: &mut [u64], places: &[Range<u64>]) -> bool {
+    for (at, places) in at.iter_mut().zip(places).rev() {
+        *at = at.one_more();
+        if *at < places.end {
+            return true;
+        }
+        *at = places.start;
+    }
+    false
+}
+
 /// Whether the file cuts the array into chunks of a grid.
 fn has_grid(array: &Array) -> bool {
     matches!(
         array.storage,
         Ok(Storage::Chunked(_) | Storage::Fill | Storage::Empty) | Err(_)
     )
-}
-
-/// Whether the first dimension may become longer.
-fn can_grow(shape: &Shape) -> bool {
-    match (shape.dims().first(), shape.max().first()) {
-        (Some(dim), Some(max)) => *max != Some(*dim),
-        _ => false,
-    }
-}
-
-/// The shape of the chunks of an array that is cut along its first dimensions: pieces of its bytes
-/// in C order, `bytes` for each element. A dimension that grows does not count, so that the chunks
-/// stay what they are.
-fn rows(dims: &[u64], grows: bool, bytes: u64) -> Vec<u64> {
-    let mut shape = vec![1; dims.len()];
-    let mut room = (CHUNK / bytes.max(1)).max(1);
-    for (axis, (&dim, chunk)) in dims.iter().zip(&mut shape).enumerate().rev() {
-        let length = if axis == 0 && grows {
-            u64::MAX
-        } else {
-            dim.max(1)
-        };
-        *chunk = length.min(room);
-        if length > room {
-            break;
-        }
-        room /= length;
-    }
-    shape
 }
 
 #[cfg(test)]
@@ -388,7 +436,7 @@ mod tests {
             pipeline: Pipeline::default(),
             storage: Ok(Storage::Fill),
         };
-        Shown::of(&Arc::new(array)).is_some()
+        Shown::of(&Arc::new(array), Grid::Decoded).is_some()
     }
 
     #[test]
@@ -399,19 +447,5 @@ mod tests {
         let record = |size| type_of(size, Class::Compound(vec![member("a", 0, int(2))]));
         let most = limits::ZARR_RECORD;
         assert!(is_shown(record(most)) && !is_shown(record(most + 1)));
-    }
-
-    #[test]
-    fn pieces_of_at_most_4_mib() {
-        assert_eq!(rows(&[], false, 8), [0; 0]);
-        assert_eq!(rows(&[3, 5], false, 8), [3, 5]);
-        // 512 rows of 1024 doubles are 4 MiB.
-        assert_eq!(rows(&[5000, 1024], false, 8), [512, 1024]);
-        assert_eq!(rows(&[7, 5000, 1000], false, 8), [1, 524, 1000]);
-        assert_eq!(rows(&[1 << 30], false, 4), [1 << 20]);
-        assert_eq!(rows(&[2, 1 << 30], false, 4), [1, 1 << 20]);
-        assert_eq!(rows(&[0, 4], false, 4), [1, 4]);
-        assert_eq!(rows(&[10, 4], true, 4), [1 << 18, 4]);
-        assert_eq!(rows(&[9], false, 5 << 20), [1]);
     }
 }

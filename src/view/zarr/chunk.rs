@@ -12,6 +12,7 @@ use crate::model::value::Context;
 use crate::view::View;
 use crate::view::texts::counted::Units;
 use crate::view::zarr::array::ZarrArray;
+use crate::view::zarr::block::Block;
 use crate::wire::{to_u64, to_usize};
 
 /// The elements of a chunk, as the file has them.
@@ -25,12 +26,8 @@ pub(crate) struct Stored {
 enum Content {
     /// In the chunk at this place of the file's grid.
     Chunk(Arc<Reader>, Vec<u64>),
-    /// In the array, from its byte `start` on as many as are left of it; behind them is nothing.
-    Rows {
-        reader: Arc<Reader>,
-        start: u64,
-        left: u64,
-    },
+    /// In a block of the array.
+    Block(Block),
     /// Nowhere: each is this.
     Fill(Vec<u8>),
 }
@@ -47,25 +44,17 @@ impl Stored {
     ) -> Result<Self> {
         let own = array.own(place);
         let size = u64::from(array.array.datatype.size);
-        let shape = array.chunk_shape.get(..own.len()).unwrap_or_default();
+        let shape = array.own(&array.chunk_shape);
         let elements = crate::model::shape::product(shape)?;
         let length = elements.checked_mul(size);
         let length = length.ok_or_else(|| Error::limit("size of a chunk", u64::MAX))?;
-        let content = match array.chunked() {
-            Some(chunked) => match chunked.index.find(own)? {
-                Some(_) => Content::Chunk(reader()?, own.to_vec()),
-                None => Content::Fill(array.array_fill()),
-            },
-            None => {
-                let reader = reader()?;
-                let start = start(array.array.shape.dims(), shape, own).saturating_mul(size);
-                let left = reader.length().saturating_sub(start).min(length);
-                Content::Rows {
-                    reader,
-                    start,
-                    left,
-                }
-            }
+        let is_stored = array.chunked().is_none() || array.has_stored(place)?;
+        let content = if !is_stored {
+            Content::Fill(array.array_fill())
+        } else if array.has_stored_shape() && array.chunked().is_some() {
+            Content::Chunk(reader()?, own.to_vec())
+        } else {
+            Content::Block(Block::new(reader()?, shape, &array.block(place))?)
         };
         Ok(Stored { content, length })
     }
@@ -78,24 +67,7 @@ impl Stored {
         }
         match &self.content {
             Content::Chunk(reader, place) => reader.read_chunk(place, offset, length, cancel),
-            Content::Rows {
-                reader,
-                start,
-                left,
-            } => {
-                let inside = to_usize(end.min(*left).saturating_sub(offset))?;
-                let bytes = reader.read_in(None, start + offset, inside, cancel)?;
-                if bytes.len() != inside {
-                    return Err(Error::corrupt("array: fewer elements than its shape", None));
-                }
-                let wanted = to_usize(end - offset)?;
-                if inside == wanted {
-                    return Ok(bytes);
-                }
-                let mut padded = bytes.into_vec();
-                padded.resize(wanted, 0);
-                Ok(padded.into())
-            }
+            Content::Block(block) => block.read(offset, end, cancel),
             Content::Fill(element) => {
                 let size = to_u64(element.len()).max(1);
                 let bytes = (offset..end).map(|at| {
@@ -111,25 +83,17 @@ impl Stored {
     fn ready(&self, offset: u64, length: usize) -> Option<Bytes> {
         match &self.content {
             Content::Chunk(reader, place) => reader.decoded_chunk(place, offset, length),
-            Content::Rows { .. } | Content::Fill(_) => None,
+            Content::Block(_) | Content::Fill(_) => None,
         }
     }
 
     fn is_encoded(&self) -> bool {
         match &self.content {
-            Content::Chunk(reader, _) | Content::Rows { reader, .. } => reader.is_encoded(),
+            Content::Chunk(reader, _) => reader.is_encoded(),
+            Content::Block(block) => block.is_encoded(),
             Content::Fill(_) => false,
         }
     }
-}
-
-/// The number, in C order of the array, of the first element of the chunk at `place`.
-fn start(dims: &[u64], chunk: &[u64], place: &[u64]) -> u64 {
-    let axes = dims.iter().zip(chunk).zip(place);
-    axes.fold(0, |number: u64, ((dim, chunk), place)| {
-        let along = place.saturating_mul(*chunk);
-        number.saturating_mul(*dim).saturating_add(along)
-    })
 }
 
 /// The file of a chunk of elements of one size.

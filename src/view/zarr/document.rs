@@ -8,10 +8,11 @@ use crate::model::value::Context;
 use crate::view::zarr::array::ZarrArray;
 use crate::view::zarr::codecs;
 use crate::view::zarr::datatype::{DataType, Kind};
+use crate::view::zarr::grid::Grid;
 use crate::view::zarr::json;
 
 /// The document of an array whose attributes and names of dimensions are these. `context` follows
-/// a fill value that is a text. The chunks are decoded, unless they `are_stored` ones.
+/// a fill value that is a text.
 ///
 /// # Errors
 /// Fails if the fill value cannot be read.
@@ -20,7 +21,6 @@ pub(crate) fn of_array(
     attributes: &[u8],
     names: &[Vec<u8>],
     context: &Context<'_>,
-    are_stored: bool,
 ) -> Result<Vec<u8>> {
     let mut document = begin("array");
     document.json("shape", format_args!("{:?}", array.dims));
@@ -33,10 +33,9 @@ pub(crate) fn of_array(
     document.json("chunk_key_encoding", json::named("default", encoding));
     let element = array.fill(context)?;
     fill(&array.data_type, &element, document.key("fill_value"))?;
-    let codecs = if are_stored {
-        codecs::stored(array).unwrap_or_default()
-    } else {
-        vec![codecs::decoded(&array.data_type)]
+    let codecs = match array.grid {
+        Grid::Stored => codecs::stored(array).unwrap_or_default(),
+        Grid::Decoded => vec![codecs::decoded(&array.data_type)],
     };
     document.json("codecs", format_args!("[{}]", codecs.join(", ")));
     document.key("attributes").extend_from_slice(attributes);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::model::Array;
 use crate::view::zarr::array::{Record, Shown, ZarrArray};
+use crate::view::zarr::grid::Grid;
 
 /// The name of each document.
 pub(crate) const DOCUMENT: &[u8] = b"zarr.json";
@@ -24,15 +25,16 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// What stands at `path`, names with `/` between them, in the directory of `array`; `None`
-    /// where there is nothing. `field` turns a name back to the one in the file. Whether a chunk is
+    /// What stands at `path`, names with `/` between them, in the directory of `array`, which has
+    /// the chunks of this `grid`; `None` where there is nothing. `field` turns a name back to the one in the file. Whether a chunk is
     /// stored is not looked at.
     pub(crate) fn find(
         array: &Arc<Array>,
+        grid: Grid,
         path: &[u8],
         field: impl Fn(&[u8]) -> Option<Vec<u8>>,
     ) -> Option<Self> {
-        let mut shown = Shown::of(array)?;
+        let mut shown = Shown::of(array, grid)?;
         let mut names = path
             .split(|&byte| byte == b'/')
             .filter(|name| !name.is_empty());

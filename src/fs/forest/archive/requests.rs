@@ -96,11 +96,11 @@ impl Requests for Archive {
         why.unwrap_or_else(|error| Some(error.to_string()))
     }
 
-    fn why_nowhere(&self, link: Ino) -> Option<String> {
+    fn why_nowhere(&self, link: Ino, object: bool) -> Option<String> {
         let Target::Inner(member, local) = self.target(link).ok()? else {
             return None;
         };
-        let ask = |file: &Filesystem| Ok(file.why_nowhere(local));
+        let ask = |file: &Filesystem| Ok(file.why_nowhere(local, object));
         self.members
             .ask(&member, &CancelToken::default(), ask)
             .ok()?

@@ -1,0 +1,37 @@
+//! The directory that a mount is made on.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// The directory's absolute path without links.
+///
+/// # Errors
+/// `Usage` with what makes it, where it is missing; `ENOTDIR` for anything but a directory.
+pub(in crate::cli) fn directory(path: &Path) -> Result<PathBuf> {
+    let io = |error: &io::Error| Error::io(error, path.display().to_string());
+    let point = path.canonicalize().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => missing(path),
+        _ => io(&error),
+    })?;
+    if !point.metadata().map_err(|error| io(&error))?.is_dir() {
+        return Err(io(&nix::errno::Errno::ENOTDIR.into()));
+    }
+    Ok(point)
+}
+
+/// What is said of a mount point that is not there.
+fn missing(point: &Path) -> Error {
+    let parent = point
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let has_parent = parent.is_none_or(Path::is_dir);
+    let option = if has_parent { "" } else { " -p" };
+    let point = point.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-".contains(c);
+    let quote = if point.chars().all(is_plain) { "" } else { "'" };
+    Error::Usage(format!(
+        "{point}: no such directory; `mkdir{option} {quote}{point}{quote}` makes it"
+    ))
+}

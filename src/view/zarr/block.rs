@@ -1,0 +1,233 @@
+//! A block of an array as a chunk has it: also elements that stick out of the array, which are zero.
+
+use std::sync::Arc;
+
+use crate::array::{Bytes, CancelToken, Reader};
+use crate::error::{Error, Result};
+use crate::model::Datatype;
+use crate::model::selection::{Axis, Places, Selection};
+use crate::view::View;
+use crate::view::elements::selected::Selected;
+use crate::wire::{Count, Extent, to_usize};
+
+/// The elements of a block.
+pub(super) struct Block {
+    /// Those that are in the array.
+    selected: Selected,
+    /// How many they are along each dimension, and how many the chunk has.
+    axes: Vec<(u64, u64)>,
+    /// Bytes of an element.
+    size: u64,
+    is_encoded: bool,
+}
+
+impl Block {
+    /// The elements of the array of `reader` that stand at `places` along each dimension, in a
+    /// chunk of this `shape`.
+    ///
+    /// # Errors
+    /// `Limit` for an array that no file can hold.
+    pub(super) fn new(reader: Arc<Reader>, shape: &[u64], places: &[Extent]) -> Result<Self> {
+        let array = reader.array();
+        let size = u64::from(array.datatype.size);
+        let selection = selection(&array.datatype, array.shape.dims(), places)?;
+        let counts = places.iter().map(|place| place.length());
+        Ok(Block {
+            axes: counts.zip(shape.iter().copied()).collect(),
+            size,
+            is_encoded: reader.is_encoded(),
+            selected: Selected::new(reader, &selection)?,
+        })
+    }
+
+    pub(super) fn is_encoded(&self) -> bool {
+        self.is_encoded
+    }
+
+    /// Bytes `offset..end` of the chunk.
+    pub(super) fn read(&self, offset: u64, end: u64, cancel: &CancelToken) -> Result<Bytes> {
+        let wanted = to_usize(end.left_after(offset))?;
+        let inner = self.axes.get(1..).unwrap_or_default();
+        if inner.iter().all(|(inside, all)| inside == all) {
+            // Nothing but rows behind the last one of the array sticks out.
+            let inside = end.min(self.selected.length()).left_after(offset);
+            let bytes = self.of_array(offset, inside, cancel)?;
+            return Ok(if bytes.len() == wanted {
+                bytes
+            } else {
+                let mut padded = bytes.into_vec();
+                padded.resize(wanted, 0);
+                padded.into()
+            });
+        }
+        let mut out = vec![0; wanted];
+        self.scatter(offset, end, cancel, &mut out)?;
+        Ok(out.into())
+    }
+
+    /// Puts what is in the array of bytes `offset..end` where it stands in the chunk.
+    fn scatter(&self, offset: u64, end: u64, cancel: &CancelToken, out: &mut [u8]) -> Result<()> {
+        let (inside, all) = self.axes.last().copied().unwrap_or((1, 1));
+        let (inside, all) = (inside.times(self.size), all.times(self.size));
+        let rows = offset / all.max(1)..end.div_ceil(all.max(1));
+        let known: Vec<_> = rows
+            .filter_map(|row| Some((row, self.row_of_array(row)?)))
+            .collect();
+        let (Some(&(_, first)), Some(&(_, last))) = (known.first(), known.last()) else {
+            return Ok(());
+        };
+        let start = first.times(inside);
+        let length = last.one_more().left_after(first).times(inside);
+        let bytes = self.of_array(start, length, cancel)?;
+        for (row, number) in known {
+            let from = to_usize(number.left_after(first).times(inside))?;
+            let from = bytes.get(from..from.with_more(to_usize(inside)?));
+            let place = Extent::cut(row.times(all), inside);
+            put(from.unwrap_or_default(), place, (offset, end), out)?;
+        }
+        Ok(())
+    }
+
+    /// The number that a row of the chunk, along its last dimension, has among those that are in
+    /// the array.
+    fn row_of_array(&self, row: u64) -> Option<u64> {
+        let mut rest = row;
+        let mut number = 0_u64;
+        let mut step = 1_u64;
+        for &(inside, all) in self.axes.iter().rev().skip(1) {
+            let place = rest % all.max(1);
+            rest /= all.max(1);
+            if place >= inside {
+                return None;
+            }
+            number = number.with_more(place.times(step));
+            step = step.times(inside);
+        }
+        Some(number)
+    }
+
+    /// So many bytes of those that are in the array.
+    fn of_array(&self, offset: u64, length: u64, cancel: &CancelToken) -> Result<Bytes> {
+        let length = to_usize(length)?;
+        if length == 0 {
+            return Ok(Bytes::from(Vec::new()));
+        }
+        let bytes = self.selected.read_for(offset, length, cancel)?;
+        if bytes.len() == length {
+            Ok(bytes)
+        } else {
+            Err(Error::corrupt("array: fewer elements than its shape", None))
+        }
+    }
+}
+
+/// Puts the bytes of a row, which stands at `place` of a chunk, into `out`, which has the chunk's
+/// bytes `offset..end`.
+fn put(row: &[u8], place: Extent, (offset, end): (u64, u64), out: &mut [u8]) -> Result<()> {
+    let (start, stop) = (place.start().max(offset), place.end().min(end));
+    if start >= stop {
+        return Ok(());
+    }
+    let length = to_usize(stop - start)?;
+    let from = to_usize(start.left_after(place.start()))?;
+    let to = to_usize(start.left_after(offset))?;
+    let source = row.get(from..from.with_more(length));
+    let target = out.get_mut(to..to.with_more(length));
+    let (Some(source), Some(target)) = (source, target) else {
+        return Err(Error::corrupt("array: fewer elements than its shape", None));
+    };
+    target.copy_from_slice(source);
+    Ok(())
+}
+
+/// The elements at `places` of an array of `dims`, each as it stands in the file.
+fn selection(datatype: &Datatype, dims: &[u64], places: &[Extent]) -> Result<Selection> {
+    let too_large = || Error::limit("size of an array", u64::MAX >> 1);
+    let mut stride = u64::from(datatype.size);
+    let mut offset = 0_u64;
+    let mut axes = Vec::new();
+    for (place, dim) in places.iter().zip(dims).rev() {
+        let along = place.start().checked_mul(stride).ok_or_else(too_large)?;
+        offset = offset.checked_add(along).ok_or_else(too_large)?;
+        let every = i64::try_from(stride).map_err(|_| too_large())?;
+        axes.push(Axis {
+            count: place.length(),
+            places: Places::Every(every),
+        });
+        stride = stride.checked_mul(*dim).ok_or_else(too_large)?;
+    }
+    axes.reverse();
+    Ok(Selection {
+        datatype: datatype.clone(),
+        axes,
+        offset,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::array::Engine;
+    use crate::model::array::{Array, Fill, Layout, Storage};
+    use crate::model::storage::Pipeline;
+    use crate::model::value::tests::int;
+    use crate::model::{Shape, shape::product};
+
+    /// An array of two-byte elements, each of which is its number.
+    fn reader(dims: &[u64]) -> Arc<Reader> {
+        let count = u16::try_from(product(dims).unwrap()).unwrap();
+        let bytes: Vec<u8> = (0..count).flat_map(u16::to_le_bytes).collect();
+        let array = Array {
+            datatype: int(2),
+            shape: Shape::fixed(dims.to_vec()),
+            fill: Fill::Zero,
+            layout: Layout::Compact,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage: Ok(Storage::Inline(bytes.into())),
+        };
+        Arc::new(Reader::new(&Engine::new(0, 1), Arc::new(array)).unwrap())
+    }
+
+    /// The elements of a chunk, one by one.
+    fn expected(dims: &[u64], shape: &[u64], first: &[u64]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for number in 0..product(shape).unwrap() {
+            let (mut rest, mut place, mut step) = (number, Some(0), 1);
+            for axis in (0..dims.len()).rev() {
+                let at = first[axis] + rest % shape[axis];
+                rest /= shape[axis];
+                place = place.filter(|_| at < dims[axis]).map(|sum| sum + at * step);
+                step *= dims[axis];
+            }
+            bytes.extend_from_slice(&(place.unwrap_or(0) as u16).to_le_bytes());
+        }
+        bytes
+    }
+
+    proptest! {
+        /// Every part of every chunk of every grid.
+        #[test]
+        fn a_chunk_has_the_elements_of_the_array(
+            axes in prop::collection::vec((1..9_u64, 1..6_u64, 0..9_u64), 1..4),
+            from in 0..400_usize,
+            length in 1..400_usize,
+        ) {
+            let dims: Vec<u64> = axes.iter().map(|axis| axis.0).collect();
+            let shape: Vec<u64> = axes.iter().map(|axis| axis.1).collect();
+            let place = axes.iter().map(|(dim, chunk, place)| place % dim.div_ceil(*chunk));
+            let first: Vec<u64> = place.zip(&shape).map(|(place, chunk)| place * chunk).collect();
+            let inside = first.iter().zip(&shape).zip(&dims);
+            let inside: Vec<Extent> = inside
+                .map(|((first, chunk), dim)| Extent::cut(*first, (*chunk).min(dim - first)))
+                .collect();
+            let block = Block::new(reader(&dims), &shape, &inside).unwrap();
+            let all = expected(&dims, &shape, &first);
+            let (start, end) = (from.min(all.len()), (from + length).min(all.len()));
+            let read = block.read(start as u64, end as u64, &CancelToken::default()).unwrap();
+            prop_assert_eq!(&read[..], &all[start..end]);
+        }
+    }
+}

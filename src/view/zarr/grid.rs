@@ -1,0 +1,164 @@
+//! The grid of chunks of an array in a store.
+
+use crate::model::Shape;
+use crate::wire::Count;
+
+/// Which chunks an array of the file has in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Grid {
+    /// The file's own ones.
+    Stored,
+    /// Of a size that suits readers.
+    Decoded,
+}
+
+/// Bytes of a chunk of an array that the file does not cut into chunks.
+const ROWS: u64 = 4 << 20;
+
+/// Bytes of a chunk, about, that is put together of the file's own ones.
+const TOGETHER: u64 = 1 << 20;
+
+/// The same where a dimension may grow. Readers take a chunk as a whole, also what is behind the
+/// end of the array.
+const GROWING: u64 = 256 << 10;
+
+/// The same of pointers to texts, which are counted before the length of the chunk is known.
+const TEXTS: u64 = 64 << 10;
+
+/// The file's own chunks that one is put together of at most: each may have to be looked for, to
+/// tell whether the chunk is a file.
+const PARTS: u64 = 4096;
+
+/// Bytes of a chunk beyond which the file's own one is cut.
+const LARGEST: u64 = 64 << 20;
+
+/// The shape of the chunks of an array of this `shape` that the file stores in chunks of the shape
+/// `stored`, with `bytes` for each element: whole multiples of `stored`, or parts of it. It depends
+/// on nothing else, and stays what it is when the array grows.
+pub(super) fn decoded(shape: &Shape, stored: &[u64], bytes: u64, are_texts: bool) -> Vec<u64> {
+    let own = stored.iter().fold(bytes.max(1), |own, &dim| own.times(dim));
+    if own > LARGEST {
+        return cut(stored, LARGEST / bytes.max(1));
+    }
+    let most = match (are_texts, may_grow(shape)) {
+        (true, _) => TEXTS,
+        (false, true) => GROWING,
+        (false, false) => TOGETHER,
+    };
+    let mut room = (most / own.max(1)).clamp(1, PARTS);
+    let mut together = stored.to_vec();
+    let axes = together.iter_mut().zip(shape.dims()).zip(shape.max());
+    for ((chunk, dim), max) in axes.rev() {
+        let length = max.map_or(u64::MAX, |max| max.max(*dim));
+        let parts = length.div_ceil((*chunk).max(1)).max(1);
+        *chunk = chunk.times(parts.min(room));
+        if parts > room {
+            break;
+        }
+        room /= parts;
+    }
+    together
+}
+
+fn may_grow(shape: &Shape) -> bool {
+    let mut axes = shape.dims().iter().zip(shape.max());
+    axes.any(|(dim, max)| *max != Some(*dim))
+}
+
+/// The shape of the chunks of an array that is cut along its first dimensions: pieces of its bytes
+/// in C order, `bytes` for each element. A first dimension that grows does not count, so that the
+/// chunks stay what they are.
+pub(super) fn rows(shape: &Shape, bytes: u64) -> Vec<u64> {
+    let mut dims = shape.dims().to_vec();
+    let grows = |(dim, max): (&u64, &Option<u64>)| *max != Some(*dim);
+    let first = shape.dims().first().zip(shape.max().first());
+    if let (Some(dim), true) = (dims.first_mut(), first.is_some_and(grows)) {
+        *dim = u64::MAX;
+    }
+    cut(&dims, ROWS / bytes.max(1))
+}
+
+/// The first dimensions of `dims` cut so that at most `room` elements are left, and at least one.
+fn cut(dims: &[u64], room: u64) -> Vec<u64> {
+    let mut room = room.max(1);
+    let mut shape = vec![1; dims.len()];
+    for (&dim, chunk) in dims.iter().zip(&mut shape).rev() {
+        let length = dim.max(1);
+        *chunk = length.min(room);
+        if length > room {
+            break;
+        }
+        room /= length;
+    }
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNLIMITED: Option<u64> = None;
+
+    fn shape(dims: &[u64], max: &[Option<u64>]) -> Shape {
+        Shape::Simple {
+            dims: dims.to_vec(),
+            max: max.to_vec(),
+        }
+    }
+
+    fn fixed(dims: &[u64]) -> Shape {
+        Shape::fixed(dims.to_vec())
+    }
+
+    #[test]
+    fn small_chunks_are_put_together() {
+        let of = |dims: &[u64], stored: &[u64], bytes| decoded(&fixed(dims), stored, bytes, false);
+        // 4096 of 8 bytes at most, however small they are together.
+        assert_eq!(of(&[7200], &[1], 8), [4096]);
+        assert_eq!(of(&[100], &[1], 8), [100]);
+        // A whole row of ten chunks of 800 bytes, and 131 rows of them: 1 048 000 of 1 048 576 bytes.
+        assert_eq!(of(&[5000, 100], &[10, 10], 8), [1310, 100]);
+        assert_eq!(of(&[5000, 100_000], &[10, 10], 8), [10, 13_100]);
+        assert_eq!(of(&[64, 64, 64], &[64, 64, 64], 4), [64, 64, 64]);
+        assert_eq!(of(&[1000, 1000], &[300, 300], 4), [300, 600]);
+        assert_eq!(of(&[], &[], 4), [0; 0]);
+        assert_eq!(decoded(&fixed(&[9000]), &[1], 16, true), [4096]);
+        assert_eq!(decoded(&fixed(&[90_000]), &[4], 16, true), [4096]);
+    }
+
+    #[test]
+    fn an_array_that_grows_keeps_its_chunks() {
+        for length in [1, 10, 100_000] {
+            let one = shape(&[length], &[UNLIMITED]);
+            assert_eq!(decoded(&one, &[100], 8, false), [32_700]);
+            let bounded = shape(&[length.min(5000)], &[Some(5000)]);
+            assert_eq!(decoded(&bounded, &[100], 8, false), [5000]);
+            let first = shape(&[length, 4], &[UNLIMITED, Some(4)]);
+            assert_eq!(decoded(&first, &[1, 4], 4, false), [4096, 4]);
+        }
+    }
+
+    #[test]
+    fn large_chunks_are_cut() {
+        let of = |stored: &[u64], bytes| decoded(&fixed(&[1 << 20, 1 << 20]), stored, bytes, false);
+        assert_eq!(of(&[4096, 4096], 4), [4096, 4096]);
+        assert_eq!(of(&[8192, 4096], 4), [4096, 4096]);
+        assert_eq!(of(&[2, 1 << 25], 4), [1, 1 << 24]);
+    }
+
+    #[test]
+    fn pieces_of_at_most_4_mib() {
+        let of = |dims: &[u64], bytes| rows(&fixed(dims), bytes);
+        assert_eq!(of(&[], 8), [0; 0]);
+        assert_eq!(of(&[3, 5], 8), [3, 5]);
+        // 512 rows of 1024 doubles are 4 MiB.
+        assert_eq!(of(&[5000, 1024], 8), [512, 1024]);
+        assert_eq!(of(&[7, 5000, 1000], 8), [1, 524, 1000]);
+        assert_eq!(of(&[1 << 30], 4), [1 << 20]);
+        assert_eq!(of(&[2, 1 << 30], 4), [1, 1 << 20]);
+        assert_eq!(of(&[0, 4], 4), [1, 4]);
+        let grows = shape(&[10, 4], &[UNLIMITED, Some(4)]);
+        assert_eq!(rows(&grows, 4), [1 << 18, 4]);
+        assert_eq!(of(&[9], 5 << 20), [1]);
+    }
+}
