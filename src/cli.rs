@@ -28,7 +28,7 @@ use words::complaint::complain;
 use words::printable::printable;
 
 use crate::cli::mount::{handover, launcher, mounted, opener, supervisor, view, worker};
-use crate::cli::words::{advice, secrets};
+use crate::cli::words::{advice, completions, secrets};
 use crate::error::{Error, Result};
 use crate::source::location::Location;
 
@@ -86,6 +86,8 @@ fn perform(call: &Call) -> Result<ExitCode> {
             let _ = io::stderr().write_all(help.as_bytes());
             Ok(ExitCode::from(USAGE))
         }
+        Task::Complete(words) => completions::complete(args::definition(), &words),
+        Task::Example(path) => words::example::write(&path).map(|()| ExitCode::SUCCESS),
         Task::Fake => Ok(ExitCode::SUCCESS),
         Task::Inspect(inspect) => match fetcher::inspected(&inspect) {
             Some((Location::Url(_), _)) if call.role == Role::Launcher => {

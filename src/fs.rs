@@ -51,3 +51,5 @@ pub use stat::{DirEntry, Entry, Kind, Origin, Stat};
 pub use state::handle::{Caching, Handle, Opened};
 pub use state::resident::Resident;
 pub use state::traffic::{Call, Traffic};
+/// Tells people what stands beneath `.h5fs`.
+pub use views::guide::{GUIDE, GuideRow};

@@ -51,11 +51,11 @@ struct Arguments {
         value_name = "SHELL",
         exclusive = true,
         hide_possible_values = true,
-        help_heading = "Printing"
+        help_heading = PRINTING
     )]
     completions: Option<Shell>,
 
-    /// Print a manual page (roff) and exit: h5fs, mount.h5fs
+    /// Print a manual page (roff) and exit: h5fs, mount.h5fs, h5fs-views
     #[arg(
         long,
         value_name = "PAGE",
@@ -63,7 +63,7 @@ struct Arguments {
         default_missing_value = "h5fs",
         exclusive = true,
         hide_possible_values = true,
-        help_heading = "Printing"
+        help_heading = PRINTING
     )]
     man: Option<Page>,
 }
@@ -75,10 +75,16 @@ enum Page {
     Program,
     #[value(name = "mount.h5fs")]
     MountHelper,
+    #[value(name = "h5fs-views")]
+    Views,
 }
+
+/// The heading of the options that print something and exit.
+pub(crate) const PRINTING: &str = "Printing";
 
 const EXAMPLES: &str = "\
 Examples:
+  h5fs example                  Write climate.h5, a file to try the others with
   h5fs run.h5 /mnt/run          Mount; `ls /mnt/run`, `cat /mnt/run/temp` …; `umount /mnt/run`
   h5fs view run.h5              Look at it in a browser
   h5fs ls -lR run.h5            See what is in it, without a mount
@@ -124,6 +130,15 @@ enum Subcommands {
     /// opens that with xdg-open, as far as that is installed. Ctrl-C ends it, and so does
     /// unmounting. Of a directory, the directory itself is opened.
     View(ViewArguments),
+    /// Write a small HDF5 file to try h5fs with
+    ///
+    /// The file of the examples in the manual and the documents: a year of temperatures on a grid,
+    /// and a table of stations. A file that is there already is not overwritten.
+    Example {
+        /// The file to write
+        #[arg(default_value = "climate.h5")]
+        file: PathBuf,
+    },
 }
 
 /// The commands that need no mount.
@@ -132,7 +147,7 @@ pub(crate) enum Inspect {
     /// List what a mount would show
     ///
     /// Of several sources, each is listed under its name, and the last line, on standard error, is
-    /// the sum. A PATH may be a pattern of the shell, in quotes: 'run*/data'.
+    /// the sum. A PATH may be a pattern of the shell, in quotes: `'run*/data'`.
     #[command(disable_help_flag = true)]
     Ls {
         #[command(flatten)]
@@ -142,7 +157,7 @@ pub(crate) enum Inspect {
     },
     /// Write the bytes of files that a mount would show
     ///
-    /// A PATH may be a pattern of the shell, in quotes: 'run*/title'.
+    /// A PATH may be a pattern of the shell, in quotes: `'run*/title'`.
     Cat {
         #[command(flatten)]
         operands: Operands,
@@ -228,6 +243,9 @@ pub(crate) struct Format {
     /// Name `.h5fs`, too; -R does not descend into it
     #[arg(short, long)]
     pub(crate) all: bool,
+    /// Write a slash behind the name of a directory
+    #[arg(short = 'p', long)]
+    pub(crate) slash: bool,
     /// One name a line, which is so anyway
     #[arg(short = '1')]
     pub(crate) one_a_line: bool,
@@ -255,6 +273,7 @@ impl Format {
             (self.directory, "--directory"),
             (self.all, "--all"),
             (self.human_readable, "--human-readable"),
+            (self.slash, "--slash"),
             (self.json, "--json"),
             (terminal, "--terminal"),
         ];
@@ -271,8 +290,10 @@ pub(crate) struct Operands {
 
     /// More sources, then paths as beneath the mount point of each
     ///
-    /// The word behind SOURCE is a path if SOURCE has such a path, else a source if such a file or
-    /// directory is there, and so are those behind it, up to the first for which none is there.
+    /// If SOURCE has a path of the name of the second word, or no file or directory has that name, the
+    /// second word and all behind it are paths in SOURCE. Otherwise it is another source, and so is
+    /// each word behind it, up to the first that names no file or directory: that and the rest are
+    /// paths in each source.
     #[arg(value_name = "SOURCE|PATH")]
     pub(crate) more: Vec<OsString>,
 
@@ -425,6 +446,10 @@ pub(crate) enum Task {
     Fake,
     /// List or read without a mount.
     Inspect(Inspect),
+    /// Write the example to this file.
+    Example(PathBuf),
+    /// Tell a shell what completes a line of these words, of which the first is the shell's name.
+    Complete(Vec<OsString>),
     /// Print this: help, version, the man page or a completion script.
     Print(Vec<u8>),
     /// Print this help and fail: there were no arguments.
@@ -470,11 +495,22 @@ fn is_command(name: &str) -> bool {
     Arguments::command().find_subcommand(name).is_some()
 }
 
+/// The definition of the command line.
+pub(crate) fn definition() -> clap::Command {
+    Arguments::command()
+}
+
 fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
+    if let [_, first, words @ ..] = &line[..]
+        && first == completions::FLAG
+    {
+        return Ok(Task::Complete(words.to_vec()));
+    }
     let arguments = Arguments::try_parse_from(line)?;
     match arguments.command {
         Some(Subcommands::Inspect(inspect)) => return Ok(Task::Inspect(inspect)),
         Some(Subcommands::View(view)) => return view_task(view),
+        Some(Subcommands::Example { file }) => return Ok(Task::Example(file)),
         None => {}
     }
     if let Some(shell) = arguments.completions {
@@ -485,8 +521,9 @@ fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
     }
     if let Some(page) = arguments.man {
         return Ok(Task::Print(match page {
-            Page::Program => manual::program(Arguments::command())?,
-            Page::MountHelper => manual::mount_helper()?,
+            Page::Program => manual::program(Arguments::command()),
+            Page::MountHelper => manual::mount_helper(),
+            Page::Views => manual::views(),
         }));
     }
     let mount = arguments.mount;

@@ -6,6 +6,8 @@
 mod option;
 mod remote;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use std::ffi::OsString;
@@ -19,6 +21,9 @@ use option::{MountOption, Takes};
 pub(crate) use settings::{RemoteSettings, Settings};
 use values::{external, group, needed, open_files, size, threads, umask, unneeded, user};
 pub(crate) use values::{jobs, switch};
+
+/// The heading of the options in [`remote`].
+pub(crate) const REMOTE: &str = "For a source by URL";
 
 /// The options of any source; those of a source by URL are in [`remote`].
 const OPTIONS: &[MountOption] = &[
@@ -91,7 +96,7 @@ const OPTIONS: &[MountOption] = &[
         word: "external",
         help: "Which other files the source may bring in: none, within (its own directory), any",
         default: Some("within"),
-        takes: Takes::Text("POLICY", |to, text| {
+        takes: Takes::Choice("POLICY", &["none", "within", "any"], |to, text| {
             external(text).map(|policy| to.external = policy)
         }),
     },
@@ -100,14 +105,16 @@ const OPTIONS: &[MountOption] = &[
         word: "verify",
         help: "Check the checksum of an ASDF block before its first byte is served: on, off",
         default: Some("off"),
-        takes: Takes::Text("SWITCH", |to, text| switch(text).map(|on| to.verify = on)),
+        takes: Takes::Choice("SWITCH", &["on", "off"], |to, text| {
+            switch(text).map(|on| to.verify = on)
+        }),
     },
     MountOption {
         flag: "sandbox",
         word: "sandbox",
         help: "Cage the serving process with Landlock and seccomp: on, off",
         default: Some("on"),
-        takes: Takes::Text("SWITCH", |to, text| {
+        takes: Takes::Choice("SWITCH", &["on", "off"], |to, text| {
             switch(text).map(|on| to.no_sandbox = !on)
         }),
     },
@@ -351,6 +358,15 @@ pub(crate) fn words_with_help() -> impl Iterator<Item = (String, String)> {
     all_options().map(|option| (option.synopsis(), option.explanation()))
 }
 
+/// The texts of which the option with this flag or word takes one; none where it takes any.
+pub(crate) fn choices(name: &str) -> &'static [&'static str] {
+    let option = all_options().find(|option| option.flag == name || option.word == name);
+    match option.map(|option| &option.takes) {
+        Some(Takes::Choice(_, choices, _)) => choices,
+        _ => &[],
+    }
+}
+
 /// The options that were given as flags.
 #[derive(Debug)]
 pub(crate) struct Flags(ArgMatches);
@@ -369,7 +385,7 @@ impl Args for Flags {
     fn augment_args(command: Command) -> Command {
         command
             .args(OPTIONS.iter().map(MountOption::argument))
-            .next_help_heading("For a source by URL")
+            .next_help_heading(REMOTE)
             .args(remote::OPTIONS.iter().map(MountOption::argument))
     }
 
@@ -400,7 +416,7 @@ pub(crate) struct RemoteFlags {
 impl Args for RemoteFlags {
     fn augment_args(command: Command) -> Command {
         command
-            .next_help_heading("For a source by URL")
+            .next_help_heading(REMOTE)
             .args(remote::OPTIONS.iter().map(MountOption::argument))
     }
 
@@ -464,129 +480,4 @@ pub(crate) fn default_threads() -> usize {
     std::thread::available_parallelism()
         .map_or(2, std::num::NonZero::get)
         .clamp(2, limits::THREADS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fs::External;
-
-    fn settings(text: &str) -> Settings {
-        let mut settings = Settings::default();
-        words(text).unwrap().set(&mut settings).unwrap();
-        settings
-    }
-
-    #[test]
-    fn the_defaults_of_the_help_are_those_of_the_settings() {
-        let told = OPTIONS.iter().filter_map(|option| {
-            let mut settings = Settings::default();
-            option.set(&mut settings, Some(option.default?)).ok()?;
-            Some((option.word, settings))
-        });
-        let same = |word| (word, Settings::default());
-        let wanted = ["external", "verify", "sandbox"].map(same);
-        assert_eq!(told.collect::<Vec<_>>(), wanted);
-    }
-
-    #[test]
-    fn a_line_of_fstab() {
-        let line =
-            "defaults,rw,noauto,nofail,user,x-systemd.automount,comment=a b,_netdev,uid=1000";
-        let expected = Settings {
-            uid: Some(1000),
-            asks_to_write: true,
-            ..Settings::default()
-        };
-        assert_eq!(settings(line), expected);
-    }
-
-    /// mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", as util-linux 2.40 has them.
-    #[test]
-    fn every_word_of_mount_is_accepted() {
-        let line = "async,atime,noatime,auto,noauto,defaults,dev,nodev,diratime,nodiratime,dirsync,\
-                    exec,noexec,group,iversion,noiversion,mand,nomand,_netdev,nofail,relatime,\
-                    norelatime,strictatime,nostrictatime,lazytime,nolazytime,suid,nosuid,silent,\
-                    loud,owner,ro,sync,user,nouser,users,nosymfollow,X-mount.mkdir=0755,\
-                    x-systemd.requires=/data,comment=a";
-        assert_eq!(settings(line), Settings::default());
-        assert!(settings("remount,ro").remount);
-    }
-
-    #[test]
-    fn every_word_of_our_own() {
-        let all = "allow_other,uid=1,gid=2,umask=027,cache_size=3M,threads=4,open_files=5,\
-                   direct_io,external=any,verify=on,sandbox=off,force,strict,noviews,noforget,run_as=7,log_file=/a\\,b,\
-                   fsname=data,context=\"s:c0,c1\"";
-        let expected = Settings {
-            allow_other: true,
-            uid: Some(1),
-            gid: Some(2),
-            umask: Some(0o027),
-            cache_size: Some(3 << 20),
-            threads: Some(4),
-            open_files: Some(5),
-            direct_io: true,
-            external: External::Any,
-            verify: true,
-            no_sandbox: true,
-            force: true,
-            strict: true,
-            no_views: true,
-            no_forget: true,
-            asks_to_write: false,
-            remount: false,
-            run_as: Some(7),
-            log_file: Some("/a,b".into()),
-            fsname: Some("data".to_owned()),
-            kernel: vec!["context=\"s:c0,c1\"".to_owned()],
-            remote: RemoteSettings::default(),
-        };
-        assert_eq!(settings(all), expected);
-    }
-
-    #[test]
-    fn lines_of_other_fuse_filesystems() {
-        let line = "rw,nosuid,nodev,default_permissions,kernel_cache,big_writes,max_read=131072";
-        assert_eq!(settings(line), Settings::default());
-        assert!(settings("rw").asks_to_write);
-        let named = settings("uid=root,gid=root");
-        assert_eq!((named.uid, named.gid), (Some(0), Some(0)));
-    }
-
-    #[test]
-    fn the_last_word_wins() {
-        assert_eq!(settings("uid=1,uid=2").uid, Some(2));
-    }
-
-    #[test]
-    fn what_is_wrong_is_named() {
-        for (text, named) in [
-            ("ro,bogus", "bogus"),
-            ("context", "context"),
-            ("uid=", "uid="),
-            ("uid=-1", "uid=-1"),
-            ("gid=no such group", "gid=no such group"),
-            ("max_read", "max_read"),
-            ("uid=4294967295", "uid=4294967295"),
-            ("umask=8", "umask=8"),
-            ("umask=1000", "umask=1000"),
-            ("threads=0", "threads=0"),
-            ("direct_io=yes", "direct_io=yes"),
-            ("cache_size=1T", "cache_size=1T"),
-            ("external=all", "external=all"),
-            ("verify=1", "verify=1"),
-            ("Ro", "Ro"),
-        ] {
-            let error = words(text).unwrap_err();
-            assert!(error.contains(&format!("`{named}`")), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn memory_of_the_machine() {
-        let text = "MemTotal:       16384 kB\nMemFree:  1 kB\n";
-        assert_eq!(total_memory(text), Some(16 << 20));
-        assert_eq!(total_memory("MemFree: 1 kB\n"), None);
-    }
 }

@@ -3,6 +3,7 @@
 pub(in crate::cli) mod advice;
 pub(in crate::cli) mod complaint;
 pub(in crate::cli) mod completions;
+pub(in crate::cli) mod example;
 pub(in crate::cli) mod fusermount;
 pub(in crate::cli) mod lines;
 pub(in crate::cli) mod log_file;

@@ -6,6 +6,7 @@
 
 pub(super) mod attribute_file;
 pub(super) mod frame;
+pub(super) mod guide;
 pub(super) mod reference_link;
 pub(super) mod site;
 pub(super) mod store;
@@ -95,6 +96,12 @@ static BELOW: &[Single] = &[
         is_there: |mount, file| mount.options.views && file.container.extras().is_some(),
     },
 ];
+
+/// The names of the entries that are no trees.
+#[cfg(test)]
+fn names_beside_trees() -> impl Iterator<Item = &'static [u8]> {
+    ABOVE.iter().chain(BELOW).map(|single| single.name)
+}
 
 /// An entry of the directory of views.
 struct Row {

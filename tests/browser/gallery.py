@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""gallery.py MOUNT DIRECTORY: the pictures of README's gallery, of the mounted example."""
+"""gallery.py MOUNT DIRECTORY: the pictures in README.md and docs/views.md, of the mounted example."""
 
 import os
-import shutil
 import sys
 import urllib.parse
 
@@ -14,7 +13,6 @@ PICTURES = (
     ("plot.png", "html/surface/north.html", 560, "figure"),
     ("stack.png", "html/surface/temperature.html", 900, ".strip"),
 )
-FRAME = "png/surface/temperature/000180.png"
 
 
 def main():
@@ -25,7 +23,6 @@ def main():
             page = browser.open(base + path, width, 700)
             page.screenshot(os.path.join(directory, name), part=part)
             page.close()
-    shutil.copyfile(os.path.join(mount, ".h5fs", FRAME), os.path.join(directory, "frame.png"))
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ def example(browser, mount):
         index = browser.open(html + "index.html")
         assert index.evaluate("document.title") == "climate.h5"
         text = index.evaluate("document.body.innerText").split("\n")
-        for words in ("temperature", "float32", "[365, 36, 72]", "shuffle, deflate(4)", "CF-1.10"):
+        for words in ("temperature", "float32", "[365, 36, 72]", "shuffle, deflate(9)", "CF-1.10"):
             assert words in text, (words, text)
         index.evaluate("document.querySelector('a[href=\"surface/temperature.html\"]').click()")
         land = browser.open(html + "surface/land.html")

@@ -498,6 +498,21 @@ fn help_version_manual_and_completions() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(said(&["--completions", shell]).contains("h5fs"), "{shell}");
     }
+    for width in [40, 72] {
+        let help = run(
+            h5fs(["--help"]).env("COLUMNS", width.to_string()),
+            MOUNT_LIMIT,
+        );
+        let help = help.success().text();
+        let prose = help
+            .lines()
+            .take_while(|line| !line.starts_with("Examples:"));
+        let widest = prose.map(|line| line.chars().count()).max();
+        assert!(
+            widest.is_some_and(|widest| widest <= width && widest > width - 8),
+            "{help}"
+        );
+    }
     let nothing = run(&mut h5fs::<_, &str>([]), MOUNT_LIMIT);
     assert!(!nothing.status.success() && !nothing.stderr.is_empty());
 }

@@ -1,82 +1,241 @@
-//! The examples of README.md and docs/views.md: `scripts/demo` prints what they say it prints.
+//! The commands of README.md and of the documents: `scripts/tour` runs them as they stand there, and
+//! compares what they print with what stands below them. And the example that they begin with.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::harness::{H5FS, LONG, python, run};
+use crate::harness::{H5FS, LONG, SOON, h5fs, python, run, script};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A command as one types it, and the lines that it prints.
-type Example = (String, Vec<String>);
+/// Documents whose commands `scripts/tour` does not run, with the reason.
+const ELSEWHERE: [(&str, &str); 2] = [
+    ("docs/recipes.md", "scripts/recipes runs them"),
+    (
+        "docs/install.md",
+        "they install: scripts/package and scripts/clean-root run most of them",
+    ),
+];
 
-/// The commands behind `$ `, each with the lines below it, up to the next command or a `None`.
-fn examples<'a>(lines: impl Iterator<Item = Option<&'a str>>) -> Vec<Example> {
-    let mut examples: Vec<Example> = Vec::new();
-    let mut is_output = false;
-    for line in lines {
-        if let Some(command) = line.and_then(|line| line.strip_prefix("$ ")) {
-            examples.push((command.to_owned(), Vec::new()));
-            is_output = true;
-        } else if let (Some(line), Some((_, output))) = (line, examples.last_mut()) {
-            output.extend(is_output.then(|| undated(line)));
-        } else {
-            is_output = false;
+/// Why a command of a document is not run.
+const REASONS: [&str; 7] = [
+    "builds or installs",
+    "needs a container",
+    "needs a desktop",
+    "needs a second user",
+    "needs a server",
+    "needs S3",
+    "needs SELinux",
+];
+
+/// The first words of commands that documents show.
+const PROGRAMS: [&str; 20] = [
+    "apt",
+    "apt-get",
+    "bwrap",
+    "cargo",
+    "cat",
+    "cp",
+    "docker",
+    "fusermount3",
+    "getfattr",
+    "h5fs",
+    "ls",
+    "mkdir",
+    "mount",
+    "pip",
+    "podman",
+    "python3",
+    "setpriv",
+    "sudo",
+    "systemctl",
+    "unshare",
+];
+
+/// README.md and docs/*.md.
+fn documents() -> Vec<String> {
+    let entries = fs::read_dir(Path::new(ROOT).join("docs")).expect("docs");
+    let names = entries.map(|entry| entry.expect("entry").file_name());
+    let names = names.map(|name| name.into_string().expect("a name"));
+    let mut documents: Vec<String> = names
+        .filter(|name| name.ends_with(".md"))
+        .map(|name| format!("docs/{name}"))
+        .collect();
+    documents.push("README.md".to_owned());
+    documents.sort();
+    documents
+}
+
+fn text(document: &str) -> String {
+    fs::read_to_string(Path::new(ROOT).join(document)).expect(document)
+}
+
+/// The documents that `scripts/tour` runs.
+fn toured() -> Vec<String> {
+    let mut documents = documents();
+    documents.retain(|document| ELSEWHERE.iter().all(|(other, _)| document != other));
+    documents
+}
+
+/// Commands of a document: lines behind `$ `, and blocks of Python.
+fn count(document: &str) -> usize {
+    let text = text(document);
+    let is_command = |line: &&str| line.starts_with("    $ ") || *line == "```python";
+    text.lines().filter(is_command).count()
+}
+
+/// The lines of indented blocks that look like commands, and do not say that they are.
+fn unmarked(document: &str) -> Vec<String> {
+    let mut unmarked = Vec::new();
+    let mut has_commands = false;
+    for line in text(document).lines() {
+        let Some(line) = line.strip_prefix("    ") else {
+            has_commands &= line.is_empty();
+            continue;
+        };
+        has_commands |= line.starts_with("$ ");
+        let first = line.split(' ').next().unwrap_or_default();
+        let is_one = PROGRAMS.contains(&first) || first.starts_with("scripts/");
+        if is_one && !has_commands {
+            unmarked.push(line.to_owned());
         }
     }
-    for (_, output) in &mut examples {
-        let length = output.iter().rposition(|line| !line.is_empty());
-        output.truncate(length.map_or(0, |last| last + 1));
-    }
-    examples
+    unmarked
 }
 
-/// A line of `ls -l` without owner, group and time; any other line as it is.
-fn undated(line: &str) -> String {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    match words[..] {
-        [mode, links, _, _, size, _, _, _, name] if mode.starts_with("-r") => {
-            format!("{mode} {links} {size} {name}")
-        }
-        _ => line.to_owned(),
-    }
-}
-
-/// The examples of a document: its indented blocks.
-fn documented(document: &str) -> Vec<Example> {
-    let text = fs::read_to_string(Path::new(ROOT).join(document)).expect(document);
-    let code = |line| str::strip_prefix(line, "    ").or_else(|| line.is_empty().then_some(line));
-    examples(text.lines().map(code))
-}
-
-/// The examples that the demo prints, with the program under test and the tests' Python.
-fn printed() -> Vec<Example> {
+/// The paths of the program under test and of the tests' Python, before those of the user.
+fn paths() -> std::ffi::OsString {
     let (program, python) = (PathBuf::from(H5FS), python());
     let directories = [&program, &python].map(|path| path.parent().expect("a directory"));
     let inherited = env::var_os("PATH").unwrap_or_default();
     let paths = directories.into_iter().map(Path::to_owned);
-    let paths = env::join_paths(paths.chain(env::split_paths(&inherited))).expect("PATH");
-    let mut tour = Command::new(Path::new(ROOT).join("scripts/tour"));
-    let text = run(tour.env("PATH", paths), LONG).success().text();
-    examples(text.lines().map(Some))
+    env::join_paths(paths.chain(env::split_paths(&inherited))).expect("PATH")
 }
 
 #[test]
-fn the_documents_show_what_the_demo_prints() {
-    let printed = printed();
-    let mut compared = 0;
-    for (document, is_complete) in [("README.md", true), ("docs/views.md", false)] {
-        for (command, output) in documented(document) {
-            let found = printed.iter().find(|(other, _)| *other == command);
-            // docs/views.md also has commands that need programs which the demo does not install.
-            assert!(found.is_some() || !is_complete, "{document}: {command}");
-            if let Some((_, expected)) = found {
-                assert_eq!(output, *expected, "{document}: {command}");
-                compared += 1;
-            }
+fn the_documents_show_what_their_commands_print() {
+    let documents = toured();
+    let mut tour = Command::new(Path::new(ROOT).join("scripts/tour"));
+    let told = run(tour.args(&documents).env("PATH", paths()), LONG).success();
+    let printed = told.text();
+    let run = printed
+        .lines()
+        .filter(|line| line.starts_with("$ "))
+        .count();
+    let mut left_out = 0;
+    for line in told.stderr.lines() {
+        let Some((reason, number)) = line
+            .strip_prefix("not run (")
+            .and_then(|rest| rest.split_once("): "))
+        else {
+            continue;
+        };
+        let is_lack = reason.starts_with("without ");
+        assert!(
+            is_lack || REASONS.contains(&reason),
+            "{reason} is no reason"
+        );
+        left_out += number.parse::<usize>().expect("a number");
+    }
+    let written: usize = documents.iter().map(|document| count(document)).sum();
+    assert_eq!(run + left_out, written, "{printed}{}", told.stderr);
+    assert!(run > 60, "{run} commands");
+    // A test's own output is not shown.
+    let _ = write!(std::io::stderr(), "{}", told.stderr);
+    for (document, reason) in ELSEWHERE {
+        let count = count(document).max(unmarked(document).len());
+        let _ = writeln!(
+            std::io::stderr(),
+            "not run ({reason}): {count} of {document}"
+        );
+    }
+}
+
+#[test]
+fn commands_of_documents_say_that_they_are() {
+    for document in toured() {
+        let unmarked = unmarked(&document);
+        assert!(unmarked.is_empty(), "{document}: {unmarked:?}");
+    }
+}
+
+/// Links between documents lead somewhere.
+#[test]
+fn links_of_documents_lead_to_headings() {
+    let all = documents();
+    let targets: BTreeSet<String> = all
+        .iter()
+        .flat_map(|document| {
+            let headings = anchors(&text(document))
+                .into_iter()
+                .map(move |anchor| format!("{document}#{anchor}"));
+            headings.chain([document.clone()]).collect::<Vec<_>>()
+        })
+        .collect();
+    let mut links = 0;
+    for document in &all {
+        let directory = Path::new(document).parent().expect("a directory");
+        for link in local_links(&text(document)) {
+            let target = match link.strip_prefix('#') {
+                Some(_) => format!("{document}{link}"),
+                None => directory.join(&link).display().to_string(),
+            };
+            let is_file = Path::new(ROOT).join(&target).exists();
+            assert!(is_file || targets.contains(&target), "{document}: {link}");
+            links += 1;
         }
     }
-    assert!(compared > 12, "{compared} examples");
+    assert!(links > 80, "{links} links");
+}
+
+/// The anchors that GitHub gives to headings.
+fn anchors(text: &str) -> Vec<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings
+        .map(|heading| {
+            let title = heading
+                .trim_start_matches('#')
+                .trim()
+                .to_lowercase()
+                .replace(' ', "-");
+            title
+                .chars()
+                .filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
+                .collect()
+        })
+        .collect()
+}
+
+/// The targets of links that are not URLs.
+fn local_links(text: &str) -> Vec<String> {
+    let parts = text.split("](").skip(1);
+    let targets = parts.filter_map(|part| part.split_once(')'));
+    let local = targets.map(|(target, _)| target.to_owned());
+    local
+        .filter(|target| !target.contains("://") && !target.contains(['\n', ' ']))
+        .collect()
+}
+
+/// The example is what its script writes, as h5py reads both.
+#[test]
+fn the_example_is_that_of_its_script() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (ours, fresh) = (
+        directory.path().join("climate.h5"),
+        directory.path().join("fresh.h5"),
+    );
+    run(h5fs(["example"]).current_dir(&directory), SOON).success();
+    let writer = Path::new(ROOT).join("scripts/example.py");
+    run(Command::new(python()).arg(writer).arg(&fresh), LONG).success();
+    run(script("same_file.py").arg(&ours).arg(&fresh), LONG).success();
+
+    // A file that is there stays as it is.
+    fs::write(&fresh, "mine").expect("a file");
+    let refused = run(h5fs(["example"]).arg(&fresh), SOON);
+    assert!(refused.one_line().contains("fresh.h5"), "{refused:?}");
+    assert_eq!(fs::read(&fresh).expect("a file"), b"mine");
 }

@@ -71,7 +71,7 @@ fn an_installation_leaves_nothing_behind() {
         let link = fs::read_link(top.join(helper).join("mount.h5fs")).expect("a link");
         assert_eq!(link, Path::new(prefix).join("bin/h5fs"));
         let files = tree(&top).into_iter().filter(|path| !path.is_dir());
-        assert_eq!(files.count(), 7, "{prefix}");
+        assert_eq!(files.count(), 8, "{prefix}");
 
         let mut uninstall = Command::new(in_repository("scripts/uninstall"));
         run(
@@ -192,50 +192,135 @@ fn manual_pages_are_well_formed() {
         .success()
         .text();
     for word in ["fstab", "allow_other", "run_as=USER", "h5fs(1)"] {
-        let plain = helper.replace('\\', "");
+        let plain = ["\\fB", "\\fI", "\\fR", "\\"]
+            .iter()
+            .fold(helper.clone(), |text, font| text.replace(font, ""));
         assert!(plain.contains(word), "{word} is not in {plain}");
     }
     if !is_there("mandoc") {
         return;
     }
     let (_kept, top) = installed("/usr");
-    for page in ["man1/h5fs.1", "man8/mount.h5fs.8"] {
+    for (page, words) in [
+        (
+            "man1/h5fs.1",
+            [
+                "EXIT STATUS",
+                "--disk-cache",
+                "h5fs check",
+                "user.h5fs.dtype",
+            ],
+        ),
+        (
+            "man7/h5fs-views.7",
+            ["csv/PATH.csv", "file.zarr/", "%2F", "original/PATH"],
+        ),
+        (
+            "man8/mount.h5fs.8",
+            ["umount(8)", "EXIT STATUS", "cache_size=SIZE", "/etc/fstab"],
+        ),
+    ] {
         let page = top.join("usr/share/man").join(page).display().to_string();
-        let told = said("mandoc", &["-Tlint", "-Wwarning", &page]);
+        let told = said("mandoc", &["-Tlint", &page]);
         assert_eq!(told.text(), "", "{told:?}");
         let shown = said("mandoc", &["-Tutf8", &page]).success().text();
-        assert!(shown.contains("umount(8)"), "{shown}");
+        // Bold and underlined letters are struck twice.
+        let struck: Vec<char> = shown.chars().collect();
+        let is_kept = |at: &usize| struck[*at] != '\u{8}' && struck.get(at + 1) != Some(&'\u{8}');
+        let plain: String = (0..struck.len())
+            .filter(is_kept)
+            .map(|at| struck[at])
+            .collect();
+        for word in words {
+            assert!(plain.contains(word), "{page}: {word} is not in {plain}");
+        }
     }
 }
 
-/// A line, its last word as far as a user has typed it, and the word that the shell makes of it.
-const COMPLETED: [(&str, &str, &str); 4] = [
-    ("h5fs ", "che", "check"),
-    ("h5fs check ", "--da", "--data"),
-    ("h5fs ", "--allow-o", "--allow-other"),
-    ("h5fs ", "Cargo.l", "Cargo.lock"),
+/// A line that ends where the user asks, what the shell has to make of its last word, and whether
+/// more can be typed behind it. `climate.h5` is the example.
+const COMPLETED: [(&[&str], &str); 11] = [
+    (&["che"], "check"),
+    (&["check", "--da"], "--data"),
+    (&["--allow-o"], "--allow-other"),
+    (&["clim"], "climate.h5"),
+    (&["climate.h5", "mnt", "--external", "w"], "within"),
+    (&["climate.h5", "mnt", "--verify", "of"], "off"),
+    (&["ls", "--sandbox", "of"], "off"),
+    (&["climate.h5", "mnt", "-o", "allow"], "allow_other"),
+    (
+        &["climate.h5", "mnt", "-o", "force,external=a"],
+        "force,external=any",
+    ),
+    (&["cat", "climate.h5", "stat"], "stations/"),
+    (&["cat", "climate.h5", "surface/la"], "surface/land"),
 ];
+
+/// A directory with the example, in which lines are completed.
+fn with_example() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    run(h5fs(["example"]).current_dir(&directory), SOON).success();
+    directory
+}
+
+/// A shell that finds the program under test by its name.
+fn shell(name: &str, directory: &Path) -> Command {
+    let mut shell = Command::new(name);
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let own = Path::new(H5FS).parent().expect("a directory").to_owned();
+    let paths = std::env::join_paths([own].into_iter().chain(std::env::split_paths(&inherited)));
+    shell
+        .env("PATH", paths.expect("PATH"))
+        .current_dir(directory);
+    shell
+}
 
 #[test]
 fn completions_work_in_bash() {
     let (_kept, top) = installed("/usr");
+    let directory = with_example();
     let script = top.join("usr/share/bash-completion/completions/h5fs");
     // as bash calls the function that the script names, and takes files (`-o default`) where it
     // finds nothing
     let asked = r#"
         source "$0"
         [[ $(complete -p h5fs) == *"-o default"* ]] || exit 1
-        read -ra COMP_WORDS <<< "$1"
-        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        COMP_WORDS=(h5fs "$@")
+        COMP_CWORD=$#
         word=${COMP_WORDS[COMP_CWORD]}
         _h5fs h5fs "$word" "${COMP_WORDS[COMP_CWORD - 1]}"
         echo "${COMPREPLY[@]:-$(compgen -f -- "$word")}"
     "#;
-    for (before, word, rest) in COMPLETED {
-        let line = format!("{before}{word}");
-        let script = script.display().to_string();
-        let told = said("bash", &["-c", asked, &script, &line]).success();
-        assert_eq!(told.text().trim_end(), rest, "{line}");
+    let completed = |words: &[&str]| {
+        let mut bash = shell("bash", directory.path());
+        bash.args(["-c", asked]).arg(&script).args(words);
+        run(&mut bash, SOON).success().text().trim_end().to_owned()
+    };
+    for (line, word) in COMPLETED {
+        // Where bash cuts a word at `=`, it replaces what is behind.
+        let pieces: Vec<&str> = line.iter().flat_map(|word| cut(word)).collect();
+        let replaced = match word.rsplit_once('=') {
+            Some((_, behind)) => behind,
+            None => word,
+        };
+        assert_eq!(completed(&pieces), replaced, "{line:?}");
+    }
+    assert_eq!(completed(&["check", "--rec"]), "");
+    assert_eq!(
+        completed(&["cat", "climate.h5", "axes/"]),
+        "axes/day axes/latitude axes/longitude"
+    );
+    assert_eq!(
+        completed(&["ls", "climate.h5", ".h5fs/csv/stat"]),
+        ".h5fs/csv/stations/ .h5fs/csv/stations.csv"
+    );
+}
+
+/// The pieces of a word that bash makes of it.
+fn cut(word: &str) -> Vec<&str> {
+    match word.rsplit_once('=') {
+        Some((before, behind)) => vec![before, "=", behind],
+        None => vec![word],
     }
 }
 
@@ -245,15 +330,24 @@ fn completions_work_in_fish() {
     if !is_there("fish") {
         return;
     }
+    let directory = with_example();
     let script = top.join("usr/share/fish/vendor_completions.d/h5fs.fish");
-    for (before, word, rest) in COMPLETED {
-        let line = format!("{before}{word}");
-        let asked = format!("source {}; complete -C '{line}'", script.display());
-        let told = said("fish", &["--no-config", "-c", &asked]).success();
-        let text = told.text();
-        let first = text.split(['\t', '\n']).next().unwrap_or_default();
-        assert!(first.ends_with(rest), "{line}: {text}");
+    let completed = |line: &str| {
+        let asked = format!("source {}; complete -C 'h5fs {line}'", script.display());
+        let mut fish = shell("fish", directory.path());
+        let told = run(fish.args(["--no-config", "-c", &asked]), SOON).success();
+        let words = told.text();
+        let words = words
+            .lines()
+            .map(|line| line.split('\t').next().unwrap_or_default().to_owned());
+        words.collect::<Vec<_>>()
+    };
+    for (line, word) in COMPLETED {
+        assert_eq!(completed(&line.join(" ")), [word], "{line:?}");
     }
+    assert!(completed("check --rec").is_empty());
+    let names = ["axes/day", "axes/latitude", "axes/longitude"];
+    assert_eq!(completed("cat climate.h5 axes/"), names);
 }
 
 #[test]
@@ -262,14 +356,17 @@ fn completions_work_in_zsh() {
     if !is_there("zsh") {
         return;
     }
-    let directory = top.join("usr/share/zsh/vendor-completions");
+    let directory = with_example();
+    let functions = top.join("usr/share/zsh/vendor-completions");
     let type_it = in_repository("tests/packages/complete.zsh");
-    for (before, word, rest) in COMPLETED {
-        let line = format!("{before}{word}");
-        let mut shell = Command::new("zsh");
-        shell.arg("-f").arg(&type_it).arg(&directory).arg(&line);
-        let told = run(&mut shell, SOON).success().text();
-        assert_eq!(told.trim_end(), format!("{before}{rest}"), "{line}");
+    for (line, word) in COMPLETED {
+        let typed = format!("h5fs {}", line.join(" "));
+        let mut zsh = shell("zsh", directory.path());
+        zsh.arg("-f").arg(&type_it).arg(&functions).arg(&typed);
+        let told = run(&mut zsh, SOON).success().text();
+        let before = &line[..line.len() - 1];
+        let expected = [&["h5fs"], before, &[word]].concat().join(" ");
+        assert_eq!(told.trim_end(), expected, "{line:?}");
     }
 }
 

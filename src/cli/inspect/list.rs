@@ -77,6 +77,7 @@ struct Line {
     /// The text of a symbolic link, in a long listing.
     target: Option<Vec<u8>>,
     style: Style,
+    is_directory: bool,
     /// The faults of what bears the name.
     faults: Vec<Error>,
 }
@@ -276,6 +277,7 @@ impl Listing<'_> {
             cells: None,
             target: None,
             style: Style::Plain,
+            is_directory: named.stat.kind == Kind::Directory,
             faults: Vec::new(),
         };
         if self.format.long || self.format.json {
@@ -343,6 +345,9 @@ impl Listing<'_> {
                 self.output.write_all(widths.aligned(cells).as_bytes())?;
             }
             self.name(&line.name, line.style)?;
+            if self.format.slash && line.is_directory {
+                self.output.write_all(b"/")?;
+            }
             if let Some(target) = &line.target {
                 self.output.write_all(b" -> ")?;
                 self.name(target, Style::Plain)?;

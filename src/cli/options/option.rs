@@ -27,6 +27,12 @@ pub(super) enum Takes {
     Nothing(fn(&mut Settings)),
     /// A text, which the help calls by this name.
     Text(&'static str, fn(&mut Settings, &str) -> Result<(), String>),
+    /// One of these texts, which the help calls by this name.
+    Choice(
+        &'static str,
+        &'static [&'static str],
+        fn(&mut Settings, &str) -> Result<(), String>,
+    ),
     /// A path, which the help calls by this name.
     Path(&'static str, fn(&mut Settings, &Path)),
 }
@@ -35,7 +41,7 @@ impl MountOption {
     pub(super) fn set(&self, to: &mut Settings, value: Option<&str>) -> Result<(), String> {
         match self.takes {
             Takes::Nothing(set) => unneeded(value).map(|()| set(to)),
-            Takes::Text(_, set) => set(to, needed(value)?),
+            Takes::Text(_, set) | Takes::Choice(_, _, set) => set(to, needed(value)?),
             Takes::Path(_, set) => {
                 set(to, Path::new(needed(value)?));
                 Ok(())
@@ -48,13 +54,12 @@ impl MountOption {
         let flag = Arg::new(self.flag).long(self.flag).help(self.explanation());
         match self.takes {
             Takes::Nothing(_) => flag.action(ArgAction::SetTrue),
-            Takes::Text(name, set) => {
-                flag.value_name(name)
-                    .value_parser(move |text: &str| -> Result<String, String> {
-                        set(&mut Settings::default(), text)?;
-                        Ok(text.to_owned())
-                    })
-            }
+            Takes::Text(name, set) | Takes::Choice(name, _, set) => flag
+                .value_name(name)
+                .value_parser(move |text: &str| -> Result<String, String> {
+                    set(&mut Settings::default(), text)?;
+                    Ok(text.to_owned())
+                }),
             Takes::Path(name, _) => flag.value_name(name).value_parser(value_parser!(PathBuf)),
         }
     }
@@ -72,7 +77,7 @@ impl MountOption {
         match self.takes {
             Takes::Nothing(set) if given.get_flag(self.flag) => set(to),
             Takes::Nothing(_) => {}
-            Takes::Text(_, set) => {
+            Takes::Text(_, set) | Takes::Choice(_, _, set) => {
                 if let Some(text) = given.get_one::<String>(self.flag) {
                     set(to, text)?;
                 }
@@ -106,7 +111,9 @@ impl MountOption {
     pub(super) fn synopsis(&self) -> String {
         match self.takes {
             Takes::Nothing(_) => self.word.to_owned(),
-            Takes::Text(name, _) | Takes::Path(name, _) => format!("{}={name}", self.word),
+            Takes::Text(name, _) | Takes::Choice(name, ..) | Takes::Path(name, _) => {
+                format!("{}={name}", self.word)
+            }
         }
     }
 }

@@ -1,34 +1,64 @@
-//! Scripts by which shells complete a command line.
+//! Completion of a command line by shells: the scripts that they load, and what these ask for.
+//!
+//! The scripts of bash, zsh and fish know nothing of the command line. They call `h5fs --complete
+//! SHELL WORD…` with the words up to the cursor, which prints the words that fit, each on a line
+//! with its help behind a tab, and ends with 0 if no name of a file fits beside them.
+
+mod candidates;
+mod inside;
+mod line;
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
 
 use clap::Command;
 use clap_complete::{Shell, generate};
 
+use crate::error::{Error, Result};
+use candidates::Candidate;
+
+/// The first word of a call by a script.
+pub(in crate::cli) const FLAG: &str = "--complete";
+
 /// The script for `shell`.
-pub fn script(shell: Shell, mut command: Command) -> Vec<u8> {
-    let mut script = Vec::new();
-    generate(shell, &mut command, "h5fs", &mut script);
-    match (shell, String::from_utf8(script)) {
-        (Shell::Zsh, Ok(script)) => of_zsh(&script).into_bytes(),
-        (_, Ok(script)) => script.into_bytes(),
-        (_, Err(error)) => error.into_bytes(),
+pub(in crate::cli) fn script(shell: Shell, mut command: Command) -> Vec<u8> {
+    match shell {
+        Shell::Bash => include_bytes!("completions/h5fs.bash").to_vec(),
+        Shell::Zsh => include_bytes!("completions/h5fs.zsh").to_vec(),
+        Shell::Fish => include_bytes!("completions/h5fs.fish").to_vec(),
+        _ => {
+            let mut script = Vec::new();
+            generate(shell, &mut command, "h5fs", &mut script);
+            script
+        }
     }
 }
 
-/// The first word is a command or a source. clap knows of no such choice: in its script for zsh, a
-/// command comes behind the source and the mount point.
-fn of_zsh(script: &str) -> String {
-    let no_place = |line: &&str| {
-        !line.starts_with("':source -- The HDF5") && !line.starts_with("':mountpoint -- The dir")
+/// Prints what fits at the end of a line: `words` are the shell's name and the words of the line.
+///
+/// # Errors
+/// Fails if standard output cannot be written.
+pub(in crate::cli) fn complete(command: Command, words: &[OsString]) -> Result<ExitCode> {
+    let Some((shell, words)) = words.split_first() else {
+        return Ok(ExitCode::FAILURE);
     };
-    let (before, after) = script
-        .split_once("\":: :_h5fs_commands\"")
-        .unwrap_or((script, ""));
-    let before: String = before.split_inclusive('\n').filter(no_place).collect();
-    let choice = "': : _alternative \"commands:command:_h5fs_commands\" \"files:source:_files\"'";
-    let after = after.replace("$line[3]", "$line[1]").replacen(
-        "        esac\n    ;;\nesac\n}\n",
-        "            (*)\n_files && ret=0\n;;\n        esac\n    ;;\nesac\n}\n",
-        1,
-    );
-    format!("{before}{choice}{after}")
+    let is_bash = shell == "bash";
+    let (words, left_out) = if is_bash {
+        line::joined(words)
+    } else {
+        (words.to_vec(), 0)
+    };
+    let found = candidates::of(command, &words);
+    let mut out = Vec::new();
+    for Candidate { word, help } in &found.candidates {
+        out.extend(word.get(left_out..).unwrap_or_default());
+        if !is_bash && !help.is_empty() {
+            out.extend([b"\t", help.as_bytes()].concat());
+        }
+        out.push(b'\n');
+    }
+    io::Write::write_all(&mut io::stdout(), &out)
+        .map_err(|error| Error::io(&error, "standard output"))?;
+    Ok(ExitCode::from(u8::from(found.with_files)))
 }

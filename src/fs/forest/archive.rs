@@ -113,6 +113,12 @@ const VIEW_NAMES: &[Fixed] = &[
     TOLD[2].fixed(),
 ];
 
+/// These names alone.
+#[cfg(test)]
+pub(in crate::fs) fn view_names() -> impl Iterator<Item = &'static [u8]> {
+    VIEW_NAMES.iter().map(|(name, ..)| *name)
+}
+
 /// The name under which a data file that cannot be read says why.
 const ERROR: &[u8] = b"user.h5fs.error";
 

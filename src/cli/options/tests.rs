@@ -1,0 +1,150 @@
+use super::*;
+use crate::fs::External;
+
+fn settings(text: &str) -> Settings {
+    let mut settings = Settings::default();
+    words(text).unwrap().set(&mut settings).unwrap();
+    settings
+}
+
+#[test]
+fn the_defaults_of_the_help_are_those_of_the_settings() {
+    let told = OPTIONS.iter().filter_map(|option| {
+        let mut settings = Settings::default();
+        option.set(&mut settings, Some(option.default?)).ok()?;
+        Some((option.word, settings))
+    });
+    let same = |word| (word, Settings::default());
+    let wanted = ["external", "verify", "sandbox"].map(same);
+    assert_eq!(told.collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn the_document_has_every_option() {
+    let document = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/options.md");
+    let text = std::fs::read_to_string(document).unwrap();
+    for option in all_options() {
+        let equals = if option.synopsis() == option.word {
+            ""
+        } else {
+            "="
+        };
+        let row = format!("\n| `--{}` | `{}{equals}` | ", option.flag, option.word);
+        assert_eq!(text.matches(&row).count(), 1, "{row}");
+    }
+}
+
+#[test]
+fn every_choice_is_taken() {
+    for name in ["external", "verify", "sandbox"] {
+        let choices = choices(name);
+        assert!(choices.len() > 1, "{name}");
+        for choice in choices {
+            assert!(
+                words(&format!("{name}={choice}")).is_ok(),
+                "{name}={choice}"
+            );
+        }
+    }
+    assert!(choices("cache_size").is_empty() && choices("no such").is_empty());
+}
+
+#[test]
+fn a_line_of_fstab() {
+    let line = "defaults,rw,noauto,nofail,user,x-systemd.automount,comment=a b,_netdev,uid=1000";
+    let expected = Settings {
+        uid: Some(1000),
+        asks_to_write: true,
+        ..Settings::default()
+    };
+    assert_eq!(settings(line), expected);
+}
+
+/// mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", as util-linux 2.40 has them.
+#[test]
+fn every_word_of_mount_is_accepted() {
+    let line = "async,atime,noatime,auto,noauto,defaults,dev,nodev,diratime,nodiratime,dirsync,\
+                exec,noexec,group,iversion,noiversion,mand,nomand,_netdev,nofail,relatime,\
+                norelatime,strictatime,nostrictatime,lazytime,nolazytime,suid,nosuid,silent,\
+                loud,owner,ro,sync,user,nouser,users,nosymfollow,X-mount.mkdir=0755,\
+                x-systemd.requires=/data,comment=a";
+    assert_eq!(settings(line), Settings::default());
+    assert!(settings("remount,ro").remount);
+}
+
+#[test]
+fn every_word_of_our_own() {
+    let all = "allow_other,uid=1,gid=2,umask=027,cache_size=3M,threads=4,open_files=5,\
+               direct_io,external=any,verify=on,sandbox=off,force,strict,noviews,noforget,run_as=7,log_file=/a\\,b,\
+               fsname=data,context=\"s:c0,c1\"";
+    let expected = Settings {
+        allow_other: true,
+        uid: Some(1),
+        gid: Some(2),
+        umask: Some(0o027),
+        cache_size: Some(3 << 20),
+        threads: Some(4),
+        open_files: Some(5),
+        direct_io: true,
+        external: External::Any,
+        verify: true,
+        no_sandbox: true,
+        force: true,
+        strict: true,
+        no_views: true,
+        no_forget: true,
+        asks_to_write: false,
+        remount: false,
+        run_as: Some(7),
+        log_file: Some("/a,b".into()),
+        fsname: Some("data".to_owned()),
+        kernel: vec!["context=\"s:c0,c1\"".to_owned()],
+        remote: RemoteSettings::default(),
+    };
+    assert_eq!(settings(all), expected);
+}
+
+#[test]
+fn lines_of_other_fuse_filesystems() {
+    let line = "rw,nosuid,nodev,default_permissions,kernel_cache,big_writes,max_read=131072";
+    assert_eq!(settings(line), Settings::default());
+    assert!(settings("rw").asks_to_write);
+    let named = settings("uid=root,gid=root");
+    assert_eq!((named.uid, named.gid), (Some(0), Some(0)));
+}
+
+#[test]
+fn the_last_word_wins() {
+    assert_eq!(settings("uid=1,uid=2").uid, Some(2));
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    for (text, named) in [
+        ("ro,bogus", "bogus"),
+        ("context", "context"),
+        ("uid=", "uid="),
+        ("uid=-1", "uid=-1"),
+        ("gid=no such group", "gid=no such group"),
+        ("max_read", "max_read"),
+        ("uid=4294967295", "uid=4294967295"),
+        ("umask=8", "umask=8"),
+        ("umask=1000", "umask=1000"),
+        ("threads=0", "threads=0"),
+        ("direct_io=yes", "direct_io=yes"),
+        ("cache_size=1T", "cache_size=1T"),
+        ("external=all", "external=all"),
+        ("verify=1", "verify=1"),
+        ("Ro", "Ro"),
+    ] {
+        let error = words(text).unwrap_err();
+        assert!(error.contains(&format!("`{named}`")), "{text}: {error}");
+    }
+}
+
+#[test]
+fn memory_of_the_machine() {
+    let text = "MemTotal:       16384 kB\nMemFree:  1 kB\n";
+    assert_eq!(total_memory(text), Some(16 << 20));
+    assert_eq!(total_memory("MemFree: 1 kB\n"), None);
+}

@@ -1,0 +1,314 @@
+//! What may stand at the end of a command line, by the definition of the command line.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use clap::{Arg, Command};
+
+use crate::cli::options;
+use crate::cli::words::completions::inside;
+
+/// A word that fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) word: Vec<u8>,
+    pub(super) help: String,
+}
+
+/// All words that fit.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) candidates: Vec<Candidate>,
+    /// Whether names of files fit, too.
+    pub(super) with_files: bool,
+}
+
+/// What fits in place of the last of `words`, as far as that has been typed.
+pub(super) fn of(mut command: Command, words: &[OsString]) -> Found {
+    command.build();
+    let Some((current, before)) = words.split_last() else {
+        return Found::default();
+    };
+    let named = before
+        .first()
+        .and_then(|word| command.find_subcommand(word));
+    let line = Line::read(
+        named.unwrap_or(&command),
+        &before[usize::from(named.is_some())..],
+    );
+    let mut found = line.end(current.as_bytes());
+    if before.is_empty() {
+        let commands = command
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set());
+        found
+            .candidates
+            .extend(commands.map(|command| candidate(command.get_name(), command.get_about())));
+    }
+    found
+        .candidates
+        .retain(|candidate| candidate.word.starts_with(current.as_bytes()));
+    found
+}
+
+fn candidate(word: impl Into<String>, help: Option<&impl ToString>) -> Candidate {
+    let help = help.map(ToString::to_string).unwrap_or_default();
+    Candidate {
+        word: word.into().into_bytes(),
+        help: help.lines().next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// A line up to the word that is to be completed.
+struct Line<'a> {
+    command: &'a Command,
+    operands: Vec<&'a OsString>,
+    /// The option whose value comes next.
+    awaits_value: Option<&'a Arg>,
+    /// Whether `--` has ended the options.
+    is_over: bool,
+}
+
+impl<'a> Line<'a> {
+    fn read(command: &'a Command, words: &'a [OsString]) -> Self {
+        let mut line = Line {
+            command,
+            operands: Vec::new(),
+            awaits_value: None,
+            is_over: false,
+        };
+        for word in words {
+            match word.as_bytes() {
+                _ if line.awaits_value.take().is_some() => {}
+                b"--" if !line.is_over => line.is_over = true,
+                [b'-', flags @ ..] if !flags.is_empty() && !line.is_over => {
+                    line.awaits_value = line.left_open(flags);
+                }
+                _ => line.operands.push(word),
+            }
+        }
+        line
+    }
+
+    /// The option whose value is the next word, if a word is `-` and `flags`.
+    fn left_open(&self, flags: &[u8]) -> Option<&'a Arg> {
+        if let Some(name) = flags.strip_prefix(b"-") {
+            return self.long(name).filter(|option| takes_value(option));
+        }
+        let text = str::from_utf8(flags).ok()?;
+        let mut letters = text.chars();
+        let option = letters.find_map(|letter| {
+            let mut options = self.command.get_arguments();
+            options.find(|option| option.get_short() == Some(letter) && takes_value(option))
+        });
+        // What stands behind the letter is the value.
+        option.filter(|_| letters.next().is_none())
+    }
+
+    fn long(&self, name: &[u8]) -> Option<&'a Arg> {
+        let mut options = self.command.get_arguments();
+        options.find(|option| {
+            option
+                .get_long()
+                .is_some_and(|long| long.as_bytes() == name)
+        })
+    }
+
+    /// What may stand at the end, which begins with `current`.
+    fn end(&self, current: &[u8]) -> Found {
+        if let Some(option) = self.awaits_value {
+            return values(option, b"", current);
+        }
+        match current {
+            [b'-', b'-', name @ ..] if !self.is_over && name.contains(&b'=') => {
+                let equals = current.iter().position(|&byte| byte == b'=').unwrap_or(0);
+                let (flag, value) = current.split_at(equals + 1);
+                let option = self.long(&flag[2..equals]);
+                option.map_or_else(Found::default, |option| values(option, flag, value))
+            }
+            [b'-', ..] if !self.is_over => self.options(),
+            _ => self.operand(current),
+        }
+    }
+
+    fn options(&self) -> Found {
+        let shown = self
+            .command
+            .get_arguments()
+            .filter(|option| !option.is_hide_set());
+        let names = shown.flat_map(|option| {
+            let short = option.get_short().map(|letter| format!("-{letter}"));
+            let long = option.get_long().map(|name| format!("--{name}"));
+            // The long name says more.
+            let name = long.or(short);
+            name.map(|name| candidate(name, option.get_help()))
+        });
+        Found {
+            candidates: names.collect(),
+            with_files: false,
+        }
+    }
+
+    fn operand(&self, current: &[u8]) -> Found {
+        let has_paths = self
+            .command
+            .get_positionals()
+            .any(|operand| operand.get_id() == "more");
+        let names = match self.operands.first() {
+            Some(source) if has_paths => inside::names(source, current),
+            _ => Vec::new(),
+        };
+        let candidates: Vec<_> = names
+            .into_iter()
+            .map(|word| Candidate {
+                word,
+                help: String::new(),
+            })
+            .collect();
+        Found {
+            with_files: candidates.is_empty() && self.takes_more(),
+            candidates,
+        }
+    }
+
+    /// Whether there is a place for another operand.
+    fn takes_more(&self) -> bool {
+        let ranges = self.command.get_positionals().filter_map(Arg::get_num_args);
+        let most = ranges.fold(0_usize, |sum, range| sum.saturating_add(range.max_values()));
+        self.operands.len() < most
+    }
+}
+
+fn takes_value(option: &Arg) -> bool {
+    option
+        .get_num_args()
+        .is_some_and(|range| range.min_values() > 0)
+}
+
+/// The values of an option that begin with `current`, each behind `flag`.
+fn values(option: &Arg, flag: &[u8], current: &[u8]) -> Found {
+    let name = option.get_value_names().and_then(|names| names.first());
+    if option.get_id() == "words" {
+        return Found {
+            candidates: words(flag, current),
+            with_files: false,
+        };
+    }
+    let listed = option.get_possible_values();
+    let listed = listed.iter().map(|value| value.get_name());
+    let choices = options::choices(option.get_id().as_str());
+    let all = listed.chain(choices.iter().copied());
+    Found {
+        candidates: all.map(|value| behind(flag, value)).collect(),
+        with_files: name.is_some_and(|name| name == "FILE" || name == "DIRECTORY"),
+    }
+}
+
+fn behind(before: &[u8], text: &str) -> Candidate {
+    Candidate {
+        word: [before, text.as_bytes()].concat(),
+        help: String::new(),
+    }
+}
+
+/// The words of `-o` behind those that `current` begins with, each behind `flag`.
+fn words(flag: &[u8], current: &[u8]) -> Vec<Candidate> {
+    let last = current
+        .iter()
+        .rposition(|&byte| byte == b',')
+        .map_or(0, |comma| comma + 1);
+    let (before, word) = current.split_at(last);
+    let before = [flag, before].concat();
+    if let Some(equals) = word.iter().position(|&byte| byte == b'=') {
+        let name = String::from_utf8_lossy(&word[..equals]);
+        let choices = options::choices(&name).iter();
+        return choices
+            .map(|choice| behind(&before, &format!("{name}={choice}")))
+            .collect();
+    }
+    let all = options::words_with_help().map(|(synopsis, help)| {
+        // What takes a value is not at its end.
+        let end = synopsis
+            .find('=')
+            .map_or(synopsis.len(), |equals| equals + 1);
+        Candidate {
+            help,
+            ..behind(&before, &synopsis[..end])
+        }
+    });
+    all.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args;
+
+    /// The words that fit, as texts, and whether files do.
+    fn fitting(line: &[&str]) -> (Vec<String>, bool) {
+        let words: Vec<OsString> = line.iter().map(Into::into).collect();
+        let found = of(args::definition(), &words);
+        let words = found
+            .candidates
+            .into_iter()
+            .map(|candidate| String::from_utf8(candidate.word).unwrap());
+        (words.collect(), found.with_files)
+    }
+
+    #[test]
+    fn the_first_word_is_a_command_or_a_file() {
+        assert_eq!(fitting(&["ch"]), (vec!["check".to_owned()], true));
+        let (all, _) = fitting(&[""]);
+        assert!(all.contains(&"ls".to_owned()) && all.contains(&"view".to_owned()));
+        assert_eq!(fitting(&["a.h5", "ch"]), (vec![], true));
+        assert_eq!(fitting(&["a.h5", "mnt", ""]), (vec![], false));
+    }
+
+    #[test]
+    fn no_hidden_flag_is_named() {
+        for (command, hidden) in [
+            ("check", "--records"),
+            ("ls", "--terminal"),
+            ("view", "--at"),
+        ] {
+            let (flags, with_files) = fitting(&[command, "a.h5", "--"]);
+            assert!(flags.contains(&"--force".to_owned()), "{flags:?}");
+            assert!(
+                !flags.contains(&hidden.to_owned()) && !with_files,
+                "{flags:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn values_of_options() {
+        let policies = ["none", "within", "any"].map(str::to_owned).to_vec();
+        assert_eq!(
+            fitting(&["a.h5", "mnt", "--external", ""]),
+            (policies, false)
+        );
+        let one = |word: &str| (vec![word.to_owned()], false);
+        assert_eq!(fitting(&["--external=w"]), one("--external=within"));
+        assert_eq!(fitting(&["ls", "--sandbox", "of"]), one("off"));
+        assert_eq!(fitting(&["ls", "-lj", ""]), (vec![], false));
+        assert_eq!(fitting(&["ls", "-lj4", "a"]), (vec![], true));
+        assert_eq!(fitting(&["--log-file", "a"]), (vec![], true));
+        assert_eq!(fitting(&["--completions", "ba"]), one("bash"));
+        assert_eq!(fitting(&["--", "--external", "--ex"]), (vec![], true));
+    }
+
+    #[test]
+    fn words_of_o() {
+        let one = |word: &str| (vec![word.to_owned()], false);
+        assert_eq!(fitting(&["a.h5", "mnt", "-o", "allow"]), one("allow_other"));
+        assert_eq!(fitting(&["-o", "force,exter"]), one("force,external="));
+        assert_eq!(
+            fitting(&["-o", "force,external=a"]),
+            one("force,external=any")
+        );
+        assert_eq!(
+            fitting(&["view", "-o", "disk_cache_"]),
+            one("disk_cache_size=")
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! Names inside a file, for the end of a command line.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::cli::call::{MOUNT_COMMAND, Role, executable};
+use crate::source::location::Location;
+
+/// How long a person may wait for names.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The bytes of names that a shell can show.
+const MOST: usize = 1 << 20;
+
+/// The paths inside of `source` that begin with `typed`, directories with a slash behind them. None
+/// where the source is not on this machine, cannot be listed, or is not listed in time.
+pub(super) fn names(source: &OsStr, typed: &[u8]) -> Vec<Vec<u8>> {
+    let Some(source) = local(source) else {
+        return Vec::new();
+    };
+    let end = typed
+        .iter()
+        .rposition(|&byte| byte == b'/')
+        .map_or(0, |slash| slash + 1);
+    let (directory, name) = typed.split_at(end);
+    let listed = listed(&source, directory, name.starts_with(b".")).unwrap_or_default();
+    let names = listed
+        .split(|&byte| byte == b'\n')
+        .filter(|found| !found.is_empty() && found.starts_with(name));
+    names.map(|name| [directory, name].concat()).collect()
+}
+
+/// The path of a source that is a file or directory of this machine.
+fn local(source: &OsStr) -> Option<PathBuf> {
+    let Ok(Location::Path(path)) = Location::parse(source.to_owned()) else {
+        return None;
+    };
+    let path = match (path.strip_prefix("~"), std::env::var_os("HOME")) {
+        (Ok(rest), Some(home)) => Path::new(&home).join(rest),
+        _ => path,
+    };
+    let kind = std::fs::metadata(&path).ok()?.file_type();
+    (kind.is_file() || kind.is_dir()).then_some(path)
+}
+
+/// What `h5fs ls` writes.
+fn listed(source: &Path, directory: &[u8], with_hidden: bool) -> Option<Vec<u8>> {
+    let mut command = executable(MOUNT_COMMAND, Role::Launcher).ok()?;
+    command.args(["ls", "--quiet", "--slash", "--one"]);
+    command.args(with_hidden.then_some("--all"));
+    command.arg("--").arg(source);
+    if !directory.is_empty() {
+        command.arg(OsString::from_vec(directory.to_vec()));
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let output = child.stdout.take();
+    let text = output.and_then(|output| read_in_time(output, Instant::now() + PATIENCE));
+    end(&mut child);
+    text
+}
+
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// All that is written, if that is soon over.
+fn read_in_time(mut output: ChildStdout, deadline: Instant) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    let mut piece = [0; 1 << 14];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let patience = PollTimeout::try_from(left).ok()?;
+        let mut readable = [PollFd::new(output.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut readable, patience).ok()? == 0 {
+            return None;
+        }
+        match output.read(&mut piece).ok()? {
+            0 => return Some(text),
+            length if text.len() + length <= MOST => text.extend(&piece[..length]),
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What stands beneath `.h5fs`, for people: the table of docs/views.md and of h5fs-views(7).
+
+/// A row: files or directories beneath `.h5fs`, and their content.
+pub struct GuideRow {
+    /// Their paths; `PATH`, `NAME` and the like stand for any name.
+    pub paths: &'static [&'static str],
+    /// The content, with backticks around what one types.
+    pub content: &'static str,
+    /// The part of docs/views.md that says more, or another document; empty where none does.
+    pub more: &'static str,
+}
+
+const fn row(
+    paths: &'static [&'static str],
+    content: &'static str,
+    more: &'static str,
+) -> GuideRow {
+    GuideRow {
+        paths,
+        content,
+        more,
+    }
+}
+
+/// Everything beneath `.h5fs`, what most people look for first.
+pub static GUIDE: &[GuideRow] = &[
+    row(
+        &["npy/PATH.npy"],
+        "NumPy's format, also for `numpy.load(…, mmap_mode='r')`; h5py's booleans and complex numbers \
+         have the corresponding NumPy types, and texts are padded with zeros, as h5py reads them",
+        "",
+    ),
+    row(
+        &["csv/PATH.csv"],
+        "the table of an array, or of a group of columns",
+        "#csv",
+    ),
+    row(
+        &["cf/PATH.npy", "cf/PATH.csv"],
+        "netCDF's variables by the CF conventions",
+        "#netcdf-variables-by-the-cf-conventions",
+    ),
+    row(&["json/PATH.json"], "every type, as JSON", "#json"),
+    row(
+        &["text/PATH.txt"],
+        "strings and characters, one per line",
+        "#text",
+    ),
+    row(
+        &["tiff/PATH.tif"],
+        "numbers as pictures with unchanged values",
+        "#tiff",
+    ),
+    row(
+        &["png/PATH.png", "png/PATH/000017.png"],
+        "a picture for any viewer; of a stack, one for each index",
+        "#png",
+    ),
+    row(
+        &["fits/PATH.fits"],
+        "numbers as an image, records and groups of columns as a table, for astronomers' tools",
+        "#fits",
+    ),
+    row(
+        &["html/index.html", "html/PATH.html"],
+        "a page about the file, and about each object",
+        "#pages",
+    ),
+    row(
+        &["refs/PATH/I"],
+        "the elements of an array of references, as links",
+        "#references",
+    ),
+    row(
+        &["ndl.yaml", "ndl/PATH.yaml"],
+        "Ndarray Data Language 0.6.1: types, shapes, storage, values of attributes and of coordinates",
+        "",
+    ),
+    row(
+        &["tree.json", "ndl/PATH.json"],
+        "the same documents as JSON",
+        "",
+    ),
+    row(&["asdf.json"], "ASDF: the whole tree as JSON", ""),
+    row(
+        &["attrs/PATH/@NAME"],
+        "the value of an attribute as text, one element per line; in the name of a child, `%40` \
+         stands for an `@` at the beginning",
+        "",
+    ),
+    row(
+        &["file.zarr/", "stored.zarr/"],
+        "the file as a Zarr v3 store, its chunks decoded or as they are stored",
+        "zarr.md",
+    ),
+    row(
+        &["chunks/PATH.tsv"],
+        "the stored chunks, one per line: first element, file offset, stored bytes, filter mask",
+        "",
+    ),
+    row(
+        &["offsets/PATH"],
+        "for a dataset of variable length: where each element begins in the dataset's file, and \
+         where the last one ends, as little-endian int64",
+        "",
+    ),
+    row(
+        &["mask/PATH"],
+        "ASDF: the mask of an array; for inline data with nulls, one byte per element, 1 for null",
+        "",
+    ),
+    row(&["blocks/N"], "ASDF: block N, decompressed", ""),
+    row(&["tree.yaml"], "ASDF: the YAML text of the file", ""),
+    row(
+        &["assembled/PATH"],
+        "ASDF: the array that the chunks of a `chunked-ndarray` form together; `npy`, `csv` and \
+         `json` have it too, and `PATH[0,:]` is a part of it",
+        "",
+    ),
+    row(
+        &["external/FILE"],
+        "another file that a link leads to: its path beneath the source's directory, with `%2F` for \
+         `/`",
+        "",
+    ),
+    row(
+        &["original/PATH"],
+        "in the mount of a directory: the unchanged bytes of each file",
+        "directories.md",
+    ),
+    row(&["status"], "version, cache, bytes served …", ""),
+    row(
+        &["errors"],
+        "the last 1000 things that could not be read: time, object, reason",
+        "",
+    ),
+    row(&["metrics"], "the figures of `status` for Prometheus", ""),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::fs::forest::archive;
+    use crate::fs::views;
+    use crate::fs::views::trees::{ROOT_FILES, TREES};
+
+    fn paths() -> impl Iterator<Item = &'static str> {
+        GUIDE.iter().flat_map(|row| row.paths).copied()
+    }
+
+    /// Every name that a directory `.h5fs` may list is in the guide, and no other.
+    #[test]
+    fn the_guide_names_what_there_is() {
+        let trees = TREES.iter().map(|tree| tree.name);
+        let files = ROOT_FILES.iter().map(|file| file.name);
+        let names = trees
+            .chain(files)
+            .chain(views::names_beside_trees())
+            .chain(archive::view_names())
+            .map(|name| str::from_utf8(name).unwrap());
+        let told = paths().map(|path| path.split('/').next().unwrap());
+        assert_eq!(told.collect::<BTreeSet<_>>(), names.collect());
+    }
+
+    #[test]
+    fn the_guide_has_each_suffix() {
+        for tree in TREES {
+            let name = str::from_utf8(tree.name).unwrap();
+            for form in tree.forms {
+                let suffix = str::from_utf8(form.suffix).unwrap();
+                let mut of_tree = paths().filter(|path| path.split('/').next() == Some(name));
+                assert!(
+                    of_tree.any(|path| path.ends_with(suffix)),
+                    "{name}: {suffix}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_document_has_the_table() {
+        let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/views.md");
+        let text = fs::read_to_string(document).unwrap();
+        let (_, table) = text.split_once("| path | content |\n|---|---|\n").unwrap();
+        let lines: Vec<&str> = table.lines().take_while(|line| !line.is_empty()).collect();
+        let rows: Vec<String> = GUIDE.iter().map(in_markdown).collect();
+        assert_eq!(lines, rows);
+    }
+
+    fn in_markdown(row: &GuideRow) -> String {
+        let paths: Vec<String> = row.paths.iter().map(|path| format!("`{path}`")).collect();
+        let more = match row.more {
+            "" => String::new(),
+            part if part.starts_with('#') => format!(" ([below]({part}))"),
+            document => format!(" ([{document}]({document}))"),
+        };
+        format!("| {} | {}{more} |", paths.join(", "), row.content)
+    }
+}
