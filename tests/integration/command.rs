@@ -498,7 +498,7 @@ fn help_version_manual_and_completions() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(said(&["--completions", shell]).contains("h5fs"), "{shell}");
     }
-    for width in [40, 72] {
+    for width in [50, 72] {
         let help = run(
             h5fs(["--help"]).env("COLUMNS", width.to_string()),
             MOUNT_LIMIT,

@@ -195,7 +195,7 @@ fn values(option: &Arg, flag: &[u8], current: &[u8]) -> Found {
         };
     }
     let listed = option.get_possible_values();
-    let listed = listed.iter().map(|value| value.get_name());
+    let listed = listed.iter().map(clap::builder::PossibleValue::get_name);
     let choices = options::choices(option.get_id().as_str());
     let all = listed.chain(choices.iter().copied());
     Found {

@@ -5,12 +5,11 @@ use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::cli::call::{MOUNT_COMMAND, Role, executable};
 use crate::source::location::Location;
 
 /// How long a person may wait for names.
@@ -52,7 +51,7 @@ fn local(source: &OsStr) -> Option<PathBuf> {
 
 /// What `h5fs ls` writes.
 fn listed(source: &Path, directory: &[u8], with_hidden: bool) -> Option<Vec<u8>> {
-    let mut command = executable(MOUNT_COMMAND, Role::Launcher).ok()?;
+    let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["ls", "--quiet", "--slash", "--one"]);
     command.args(with_hidden.then_some("--all"));
     command.arg("--").arg(source);
