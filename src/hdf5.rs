@@ -105,7 +105,7 @@ impl File {
         )
     }
 
-    /// As [`open`](Self::open), for a request with this `effort`, for the sake of what is
+    /// Like [`open`](Self::open), for a request with this `effort`, for the sake of what is
     /// `opening`.
     fn open_for(
         source: SharedSource,

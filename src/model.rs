@@ -141,7 +141,7 @@ pub trait Container: Send + Sync {
         visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
     ) -> Result<()>;
 
-    /// As [`attributes`](Self::attributes), from number `next` on, which is then behind the last
+    /// Like [`attributes`](Self::attributes), from number `next` on, which is then behind the last
     /// one that was handed on or could not be.
     ///
     /// # Errors

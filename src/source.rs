@@ -132,7 +132,7 @@ pub fn read_block(source: &dyn Source, at: u64, length: u64, what: &str) -> Resu
     Ok(block)
 }
 
-/// As [`read_block`], for a block that is kept: it is never in memory twice.
+/// Like [`read_block`], for a block that is kept: it is never in memory twice.
 pub fn read_shared_block(
     source: &dyn Source,
     at: u64,
@@ -145,7 +145,7 @@ pub fn read_shared_block(
     Ok(block)
 }
 
-/// As [`read_block`], into memory of `pool`.
+/// Like [`read_block`], into memory of `pool`.
 ///
 /// # Errors
 /// Fails as `read_block` does; `Io` (`ENOMEM`) where there is no memory for it.

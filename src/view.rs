@@ -46,7 +46,7 @@ pub(crate) trait View: Send + Sync {
     /// Fails if a part that the range touches cannot be read.
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes>;
 
-    /// As `read_at`, but views that can do so give the work up once it is cancelled.
+    /// Like `read_at`, but views that can do so give the work up once it is cancelled.
     ///
     /// # Errors
     /// Fails as `read_at` does.

@@ -58,7 +58,7 @@ struct Block {
 pub(super) enum Located {
     /// Nowhere: all of it is the fill value.
     Absent,
-    /// As it is, from this offset of the source.
+    /// Its stored bytes are its content, from this offset of the source on.
     Raw(SharedSource, u64),
     /// To be decoded.
     Encoded(Encoded),

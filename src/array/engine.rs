@@ -74,7 +74,7 @@ pub(super) struct Decoder {
 pub(super) enum ChunkContent {
     /// All of it is the fill value.
     Absent,
-    /// As it is, from this offset of the source.
+    /// Its stored bytes are its content, from this offset of the source on.
     Raw(SharedSource, u64),
     Decoded(Decoded),
 }

@@ -90,9 +90,9 @@ impl Reader {
         self.read_in(stream, offset, length, &CancelToken::default())
     }
 
-    /// As `read`, until `cancel` says that the reader has gone: a decode that no other reader waits
-    /// for is given up then. For reads that belong to `stream`, the chunks that a sequential reader
-    /// needs next are decoded ahead.
+    /// Like `read`, until `cancel` says that the reader has gone: a decode that no other reader
+    /// waits for is given up then. For reads that belong to `stream`, the chunks that a sequential
+    /// reader needs next are decoded ahead.
     ///
     /// # Errors
     /// Fails as `read` does; [`Error::unwanted`](crate::error::Error::unwanted) once it is
@@ -115,8 +115,8 @@ impl Reader {
         }
     }
 
-    /// As `read_in`, if the bytes are to be had without decoding, waiting or searching an index:
-    /// those of one chunk that is decoded already, or that stand in the file as they are.
+    /// Like `read_in`, but only if the bytes are to be had without decoding, waiting or searching
+    /// an index: those of one chunk that is decoded already, or that stand in the file as they are.
     ///
     /// # Errors
     /// Fails as `read` does.
@@ -155,7 +155,7 @@ impl Reader {
         }
     }
 
-    /// As `read_chunk`, if the chunk is decoded already.
+    /// Like `read_chunk`, but only if the chunk is decoded already.
     pub(crate) fn decoded_chunk(&self, place: &[u64], offset: u64, length: usize) -> Option<Bytes> {
         match &self.content {
             Content::Stored(stored) => stored.decoded_chunk(place, offset, length),

@@ -18,7 +18,7 @@ pub(crate) fn read(source: &dyn Source) -> Result<Option<Vec<u64>>> {
     read_in_last(source, limits::BLOCK_INDEX_SEARCH)
 }
 
-/// As [`read`], where the index is in the last `bytes` of the file.
+/// Like [`read`], where the index is in the last `bytes` of the file.
 ///
 /// # Errors
 /// Fails as [`read`] does.

@@ -268,7 +268,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// As the tree has it, for no more than may still be looked at.
+    /// The node that `node` stands for in the tree. Fails once no more nodes may be looked at.
     fn meant(&mut self, node: Index) -> Result<Option<Index>> {
         let meant = self.context.tree.meant(node, &mut self.entries_left);
         match (meant, self.entries_left) {

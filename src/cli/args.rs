@@ -290,10 +290,10 @@ pub(crate) struct Operands {
 
     /// More sources, then paths as beneath the mount point of each
     ///
-    /// If SOURCE has a path of the name of the second word, or no file or directory has that name, the
-    /// second word and all behind it are paths in SOURCE. Otherwise it is another source, and so is
-    /// each word behind it, up to the first that names no file or directory: that and the rest are
-    /// paths in each source.
+    /// If SOURCE has a path of the name of the second word, or no file or directory has that name,
+    /// the second word and all behind it are paths in SOURCE. Otherwise it is another source, and
+    /// so is each word behind it, up to the first that names no file or directory: that and the
+    /// rest are paths in each source.
     #[arg(value_name = "SOURCE|PATH")]
     pub(crate) more: Vec<OsString>,
 
@@ -459,9 +459,9 @@ pub(crate) enum Task {
 /// A mount: the source, the place and the options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// As the user wrote it.
+    /// The user's own words.
     pub(crate) source: Location,
-    /// As the user wrote it.
+    /// The user's own words.
     pub(crate) mountpoint: PathBuf,
     pub(crate) foreground: bool,
     pub(crate) settings: Settings,

@@ -64,7 +64,7 @@ pub(crate) struct Chunk<'a> {
 /// How a chunk's elements are stored.
 #[derive(Debug)]
 enum Content<'a> {
-    /// As they are.
+    /// The bytes are not compressed.
     Raw(&'a [u8]),
     /// All are equal.
     Repeated(Cow<'a, [u8]>),

@@ -24,7 +24,7 @@ pub enum Whence {
 /// Takes an entry of a listing; answers `true` and has not taken it once there is no room.
 pub type Take<'t> = dyn FnMut(DirEntry<'_>) -> bool + 't;
 
-/// As [`Take`], with the attributes of the entry where these are known.
+/// Like [`Take`], with the attributes of the entry where these are known.
 pub type TakeWithAttributes<'t> = dyn FnMut(DirEntry<'_>, Option<&Entry>) -> bool + 't;
 
 /// What a listing tells of each entry.
@@ -178,7 +178,7 @@ pub trait Requests: Send + Sync {
     /// Closes what is open.
     fn release(&self, handle: Handle);
 
-    /// As [`lookup_for`](Self::lookup_for).
+    /// Like [`lookup_for`](Self::lookup_for).
     ///
     /// # Errors
     /// Fails as that does.
@@ -186,7 +186,7 @@ pub trait Requests: Send + Sync {
         self.lookup_for(parent, name, &CancelToken::default())
     }
 
-    /// As [`getattr_for`](Self::getattr_for).
+    /// Like [`getattr_for`](Self::getattr_for).
     ///
     /// # Errors
     /// Fails as that does.
@@ -194,7 +194,7 @@ pub trait Requests: Send + Sync {
         self.getattr_for(ino, &CancelToken::default())
     }
 
-    /// As [`readlink_for`](Self::readlink_for).
+    /// Like [`readlink_for`](Self::readlink_for).
     ///
     /// # Errors
     /// Fails as that does.
@@ -202,7 +202,7 @@ pub trait Requests: Send + Sync {
         self.readlink_for(ino, &CancelToken::default())
     }
 
-    /// As [`listxattr_for`](Self::listxattr_for).
+    /// Like [`listxattr_for`](Self::listxattr_for).
     ///
     /// # Errors
     /// Fails as that does.
@@ -210,7 +210,7 @@ pub trait Requests: Send + Sync {
         self.listxattr_for(ino, &CancelToken::default())
     }
 
-    /// As [`getxattr_for`](Self::getxattr_for).
+    /// Like [`getxattr_for`](Self::getxattr_for).
     ///
     /// # Errors
     /// Fails as that does.
@@ -218,7 +218,7 @@ pub trait Requests: Send + Sync {
         self.getxattr_for(ino, name, &CancelToken::default())
     }
 
-    /// As [`open_file_for`](Self::open_file_for).
+    /// Like [`open_file_for`](Self::open_file_for).
     ///
     /// # Errors
     /// Fails as that does.
@@ -226,7 +226,7 @@ pub trait Requests: Send + Sync {
         self.open_file_for(ino, &CancelToken::default())
     }
 
-    /// As [`opendir_for`](Self::opendir_for).
+    /// Like [`opendir_for`](Self::opendir_for).
     ///
     /// # Errors
     /// Fails as that does.
@@ -234,7 +234,7 @@ pub trait Requests: Send + Sync {
         self.opendir_for(ino, &CancelToken::default())
     }
 
-    /// As [`list_for`](Self::list_for), of names alone.
+    /// Like [`list_for`](Self::list_for), of names alone.
     ///
     /// # Errors
     /// Fails as that does.
@@ -243,7 +243,7 @@ pub trait Requests: Send + Sync {
         self.list_for(handle, cookie, Detail::Names, take, &CancelToken::default())
     }
 
-    /// As [`list_for`](Self::list_for), with attributes.
+    /// Like [`list_for`](Self::list_for), with attributes.
     ///
     /// # Errors
     /// Fails as that does.
@@ -257,7 +257,7 @@ pub trait Requests: Send + Sync {
         self.list_for(handle, cookie, Detail::Attributes, take, &cancel)
     }
 
-    /// As [`read_for`](Self::read_for).
+    /// Like [`read_for`](Self::read_for).
     ///
     /// # Errors
     /// Fails as that does.
@@ -265,7 +265,7 @@ pub trait Requests: Send + Sync {
         self.read_for(handle, offset, length, &CancelToken::default())
     }
 
-    /// As [`lseek_for`](Self::lseek_for).
+    /// Like [`lseek_for`](Self::lseek_for).
     ///
     /// # Errors
     /// Fails as that does.

@@ -86,7 +86,7 @@ impl BtreeV1 {
         self.meta.address(&mut cursor)
     }
 
-    /// As [`child`](Self::child), which must be defined.
+    /// Like [`child`](Self::child), which must be defined.
     pub(crate) fn defined_child(&self, node: &Node, i: usize) -> Result<Address> {
         let child = self.child(node, i)?;
         child.ok_or_else(|| Error::corrupt(format!("{NODE}: a child is undefined"), node.at))
@@ -109,7 +109,7 @@ impl BtreeV1 {
         }
     }
 
-    /// As [`descend`](Self::descend), where the children behind are needed next.
+    /// Like [`descend`](Self::descend), where the children behind are needed next.
     pub(crate) fn descend_first(&self, node: &Node, i: usize) -> Result<Node> {
         self.expect_children(node, i)?;
         self.descend(node, i)

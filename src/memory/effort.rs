@@ -64,7 +64,7 @@ impl Effort {
         })))
     }
 
-    /// As much as of a request, for work that waits for no far source: where it would have to wait,
+    /// The effort of a request, for work that waits for no far source: where it would have to wait,
     /// it is over, and has asked for what it lacks.
     pub fn of_a_glance() -> Self {
         Effort(Some(Arc::new(Grant {

@@ -26,7 +26,7 @@ struct Kept<K: Hash + Eq, V> {
 }
 
 impl<K: Hash + Eq + Clone, V> Kept<K, V> {
-    /// As [`WeightedLru::put`], for a file.
+    /// Like [`WeightedLru::put`], for a file.
     fn put(&mut self, file: u64, key: K, value: V, weight: u64) -> Vec<V> {
         let whole = (file, key);
         let weight = weight.with_more(KEY);
@@ -38,7 +38,7 @@ impl<K: Hash + Eq + Clone, V> Kept<K, V> {
         gone
     }
 
-    /// As [`WeightedLru::make_room`].
+    /// Like [`WeightedLru::make_room`].
     fn make_room(&mut self, weight: u64) -> Vec<V> {
         let gone = self.values.make_room(weight.with_more(KEY));
         self.lose(gone)

@@ -40,7 +40,7 @@ pub trait Extras: Send + Sync {
     /// Fails if the ndarray cannot be described, or the block's header is damaged.
     fn compression_of(&self, id: NodeId) -> Result<Option<String>>;
 
-    /// As [`verify_block`](Self::verify_block), of the block, here or in another file, that holds
+    /// Like [`verify_block`](Self::verify_block), of the block, here or in another file, that holds
     /// the elements of the ndarray, if one does.
     ///
     /// # Errors

@@ -318,7 +318,7 @@ impl PathIndex {
         Some((group, self.names.get(place.name)))
     }
 
-    /// As [`path`](Self::path).
+    /// Like [`path`](Self::path).
     ///
     /// # Errors
     /// Fails if what could not be read may have the object's canonical name.
@@ -327,7 +327,7 @@ impl PathIndex {
         Ok(self.path(node))
     }
 
-    /// As [`place`](Self::place).
+    /// Like [`place`](Self::place).
     ///
     /// # Errors
     /// Fails as [`known_path`](Self::known_path) does.

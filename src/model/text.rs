@@ -34,7 +34,7 @@ pub fn write_json_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// As [`write_json_text`].
+/// Like [`write_json_text`].
 pub fn json_text(text: &[u8]) -> String {
     let mut out = Vec::new();
     write_json_text(text, &mut out);

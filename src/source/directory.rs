@@ -124,7 +124,7 @@ pub enum Standing {
 pub struct Opened {
     /// The file.
     pub content: Content,
-    /// As that of [`There`].
+    /// The number, with the meaning that it has in [`There`].
     pub number: u64,
 }
 
@@ -138,7 +138,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// As a source, which was opened by the absolute path `path`; `changes` watches it.
+    /// The file as a source, which was opened by the absolute path `path`; `changes` watches it.
     ///
     /// # Errors
     /// `Io` for what is no regular file.

@@ -267,7 +267,7 @@ impl fmt::Display for Url {
     }
 }
 
-/// As [`Display`](fmt::Display): an accident must not show a secret.
+/// Writes the same as [`Display`](fmt::Display): an accident must not show a secret.
 impl fmt::Debug for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Url({self})")

@@ -184,8 +184,8 @@ impl Neighbours {
         }
     }
 
-    /// As [`of_neighbour`](Self::of_neighbour), of a file whose elements are shown as those of the
-    /// source: readers of the source see these too, and a change is one of the source.
+    /// Like [`of_neighbour`](Self::of_neighbour), of a file whose elements are shown as those of
+    /// the source: readers of the source see these too, and a change is one of the source.
     fn of_part(&self, located: &Path, real: &Path) -> Self {
         let part = Neighbours {
             root: Arc::clone(&self.root),
@@ -226,7 +226,7 @@ impl Neighbours {
         Ok(opened.map(|(neighbour, _)| neighbour))
     }
 
-    /// As [`open`](Self::open), for a file that may name others in turn, together with its own
+    /// Like [`open`](Self::open), for a file that may name others in turn, together with its own
     /// neighbours.
     ///
     /// # Errors
@@ -242,7 +242,7 @@ impl Neighbours {
         Ok(Some((neighbour, part)))
     }
 
-    /// As [`open`](Self::open), with the path by which it was opened.
+    /// Like [`open`](Self::open), with the path by which it was opened.
     fn open_at(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, PathBuf)>> {
         let missed = |path: &Path| self.states.missed(path);
         let Some((file, path)) = self.find(name, &missed).map_err(Unopened::error)? else {
@@ -279,8 +279,8 @@ impl Neighbours {
         &self.states
     }
 
-    /// As [`open`](Self::open), for a file without structure, of which a dataset may have many, and
-    /// a file many datasets: those that were used last stay open.
+    /// Like [`open`](Self::open), for a file without structure, of which a dataset may have many,
+    /// and a file many datasets: those that were used last stay open.
     ///
     /// # Errors
     /// Fails as [`open`](Self::open) does, and `Corrupt` where there is none. A failure is not
@@ -300,7 +300,7 @@ impl Neighbours {
         Ok(file)
     }
 
-    /// As [`open`](Self::open), and says where the file is. Its readers are told, not checked.
+    /// Like [`open`](Self::open), and says where the file is. Its readers are told, not checked.
     ///
     /// # Errors
     /// Fails as [`open`](Self::open) does; `ESTALE` where the file is replaced or moved meanwhile.

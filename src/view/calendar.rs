@@ -98,7 +98,7 @@ impl Calendar {
         }
     }
 
-    /// As CF 1.9 and ISO 8601 have it.
+    /// Whether there is a year 0, by CF 1.9 and ISO 8601.
     fn has_year_zero(self) -> bool {
         !matches!(self, Calendar::Standard | Calendar::Julian)
     }

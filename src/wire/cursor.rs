@@ -147,7 +147,7 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(number))
     }
 
-    /// As [`uint`](Self::uint); `None` where all bits are one, which stands for no number.
+    /// Like [`uint`](Self::uint); `None` where all bits are one, which stands for no number.
     pub fn optional_uint(&mut self, width: usize) -> Result<Option<u64>> {
         let mut ahead = self.clone();
         if ahead.take(width)?.iter().all(|&byte| byte == 0xff) {

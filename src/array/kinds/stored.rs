@@ -66,7 +66,7 @@ impl Stored {
         })
     }
 
-    /// As `new`, but extents are read in pieces, which the cache keeps: elements that stand apart
+    /// Like `new`, but extents are read in pieces, which the cache keeps: elements that stand apart
     /// share them.
     ///
     /// # Errors
@@ -180,7 +180,7 @@ impl Stored {
         }
     }
 
-    /// As `read`, if nothing has to be decoded, waited for or sought in an index.
+    /// Like `read`, but only if nothing has to be decoded, waited for or sought in an index.
     pub(in crate::array) fn read_now(
         &self,
         offset: u64,
@@ -239,7 +239,7 @@ impl Stored {
         }
     }
 
-    /// As `read_chunk`, if the chunk is decoded already.
+    /// Like `read_chunk`, but only if the chunk is decoded already.
     pub(in crate::array) fn decoded_chunk(
         &self,
         place: &[u64],

@@ -127,7 +127,7 @@ impl Strided {
         Ok(reply.into())
     }
 
-    /// As `read`, if nothing has to be decoded, waited for or sought in an index.
+    /// Like `read`, but only if nothing has to be decoded, waited for or sought in an index.
     pub(in crate::array) fn read_now(
         &self,
         offset: u64,

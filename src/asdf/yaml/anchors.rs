@@ -6,7 +6,7 @@ use crate::wire::Count;
 /// How far a name goes, by either version.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Name {
-    /// As far in both, or no name of YAML 1.1.
+    /// It goes as far in both, or is no name of YAML 1.1.
     Whole,
     /// To the colon at this place, which in YAML 1.1 is the one between a key and its value.
     Colon(usize),

@@ -572,7 +572,7 @@ mod tests {
         assert!(compose(b"a: \xff", 0).is_err());
     }
 
-    /// As PyYAML reads them; of the last ones it reads some, with other blanks.
+    /// PyYAML reads the same; of the last ones it reads some, with other blanks.
     #[test]
     fn line_breaks_of_yaml_1_1() {
         let text = |yaml: &str| {

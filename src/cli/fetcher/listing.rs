@@ -252,7 +252,7 @@ mod tests {
     use super::*;
     use crate::source::remote::message::Reply;
 
-    /// As the documentation of Amazon S3 shows an answer of `ListObjectsV2`.
+    /// The documentation of Amazon S3 shows this answer of `ListObjectsV2`.
     const PAGE: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
   <Name>example-bucket</Name><Prefix>photos%2F2006%2F</Prefix><KeyCount>3</KeyCount>
@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(next("<NextContinuationToken/>").as_deref(), Ok(""));
     }
 
-    /// As a cache answers that does not look at the query, or a server that encodes keys and does
+    /// A cache that does not look at the query answers so, and a server that encodes keys and does
     /// not say so.
     #[test]
     fn a_page_of_other_names_is_refused() {

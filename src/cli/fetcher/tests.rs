@@ -836,8 +836,8 @@ fn what_is_encoded_is_refused_at_once() {
 const FIRST_DAY: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const NEXT_DAY: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
 
-/// As long as the old one, with the same tag or with none that tells: an open object has bytes of
-/// one of them, and a new one, with a cache on disk, those of the new one.
+/// The new state is as long as the old one, with the same tag or with none that tells: an open
+/// object has bytes of one of them, and a new one, with a cache on disk, those of the new one.
 #[test]
 fn a_state_is_its_tag_its_length_and_its_date() {
     let (old, new) = (content(4 * MIB), vec![7; 4 * MIB]);

@@ -203,7 +203,7 @@ impl FileState {
         FileState::new(self.generation, self.tree, opened, engine, index)
     }
 
-    /// As [`Effort::granted`], for work that ends when this state is over.
+    /// Like [`Effort::granted`], for work that ends when this state is over.
     pub(in crate::fs) fn granted(&self, cancel: &CancelToken) -> Granted {
         self.effort.granted(&self.until_over(cancel))
     }
@@ -557,7 +557,7 @@ impl FileState {
         self.real_name_within(group, shown, &mut { limits::CUT_NAME_LINKS })
     }
 
-    /// As [`real_name`](Self::real_name), looking through no more links than are `left`.
+    /// Like [`real_name`](Self::real_name), looking through no more links than are `left`.
     pub(in crate::fs) fn real_name_within(
         &self,
         group: NodeId,

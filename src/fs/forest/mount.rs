@@ -272,7 +272,7 @@ impl Mount {
         self.outdated_by(self.current().map(|file| file.generation))
     }
 
-    /// As [`outdated`](Self::outdated), where the state `generation` of the source is shown.
+    /// Like [`outdated`](Self::outdated), where the state `generation` of the source is shown.
     pub(in crate::fs) fn outdated_by(&self, generation: Option<u32>) -> Vec<u64> {
         let mut outdated = self.inodes.outdated(generation);
         outdated.push(inode::ROOT);

@@ -30,7 +30,7 @@ pub(in crate::fs) fn opener(options: &Options) -> Opener {
     opener_with(options, &detect::Caches::default())
 }
 
-/// As [`opener`], for files that keep what they read in `caches`.
+/// Like [`opener`], for files that keep what they read in `caches`.
 pub(in crate::fs) fn opener_with(options: &Options, caches: &detect::Caches) -> Opener {
     let (force, caches) = (options.force, caches.clone());
     Box::new(move |source, neighbours| detect::open(source, neighbours, &caches, force))

@@ -192,8 +192,8 @@ impl Watch {
         state.changed
     }
 
-    /// As [`is_changed`](Self::is_changed), or it may have changed without a trace right after it
-    /// was opened.
+    /// Whether it [`is_changed`](Self::is_changed), or may have changed without a trace right after
+    /// it was opened.
     pub(in crate::fs) fn may_have_grown(&self) -> bool {
         self.is_changed() || {
             let state = lock(&self.state);

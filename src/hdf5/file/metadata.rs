@@ -180,7 +180,7 @@ impl Metadata {
         Ok(block)
     }
 
-    /// As [`block`](Self::block), for a structure without a checksum.
+    /// Like [`block`](Self::block), for a structure without a checksum.
     pub(crate) fn plain_block(
         &self,
         at: Address,
@@ -242,7 +242,7 @@ impl Metadata {
         self.expect_at(structures.map(|(at, length)| (at.offset(), length)));
     }
 
-    /// As [`expect`](Self::expect), by absolute offsets.
+    /// Like [`expect`](Self::expect), by absolute offsets.
     pub(crate) fn expect_at(&self, structures: impl Iterator<Item = (u64, u64)>) {
         if !self.is_far() {
             return;

@@ -321,7 +321,7 @@ impl SymbolTableStream {
     /// Whether a search for `name` comes to this entry. Where names are out of order, it may come to
     /// another node.
     fn is_sought(&mut self, entry: &Entry, name: &[u8]) -> Result<bool> {
-        /// As many as the largest node counts for in a seek.
+        /// The largest node counts for so many in a seek.
         const OTHER_NODE: usize = 1024;
         self.pass(1)?;
         let branch = self.links.branch(&self.heap, name)?;

@@ -190,7 +190,7 @@ impl FractalHeap {
         }
     }
 
-    /// As [`object`](Self::object), one of several.
+    /// Like [`object`](Self::object), one of several.
     pub(crate) fn one_of(&self, allowance: &mut Allowance, id: &[u8]) -> Result<Vec<u8>> {
         let object = self.object(id)?;
         allowance.take(object.len());

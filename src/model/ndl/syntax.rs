@@ -52,7 +52,7 @@ impl Flow {
         self.text.push_str(text);
     }
 
-    /// As [`push`](Self::push).
+    /// Like [`push`](Self::push).
     pub fn append(&mut self, text: std::fmt::Arguments<'_>) {
         append(&mut self.text, text);
     }

@@ -24,7 +24,7 @@ pub enum Act {
 }
 
 impl Audience {
-    /// As the file has it that has this list, if any.
+    /// The audience of a file with these attributes and this list, if it has one.
     pub fn of(attributes: impl Into<Attributes>, acl: Option<Acl>) -> Self {
         let Attributes { gid, mode, .. } = attributes.into();
         Audience {

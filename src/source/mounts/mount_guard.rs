@@ -26,7 +26,7 @@ impl MountGuard {
     /// Whether the way along an absolute path, symbolic links followed, comes by this mount or by
     /// one that may wait for it. The look stops before such a mount, and where the way ends.
     pub fn is_on_the_way(&self, path: &Path) -> bool {
-        /// As many as Linux follows.
+        /// Linux follows no more.
         const LINKS: usize = 40;
         let parts = |path: &Path| -> Vec<OsString> {
             let parts = path.components().rev();

@@ -183,7 +183,7 @@ pub(crate) fn good() -> Pair {
     pair(64 * MIB, LONG, Box::new(Fetcher::serve))
 }
 
-/// As long as nothing should take.
+/// A time that nothing should take.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 impl Pair {

@@ -37,7 +37,7 @@ impl RemoteObject {
         Self::opened(connection, name, None)
     }
 
-    /// As [`find`](Self::find), of an object that is said to have `length` bytes.
+    /// Like [`find`](Self::find), of an object that is said to have `length` bytes.
     ///
     /// # Errors
     /// Fails as [`find`](Self::find) does.
@@ -70,7 +70,7 @@ impl RemoteObject {
         self.staging.state()
     }
 
-    /// As [`read_at`](Source::read_at), for a reader that may go away meanwhile.
+    /// Like [`read_at`](Source::read_at), for a reader that may go away meanwhile.
     ///
     /// # Errors
     /// Fails as [`read_at`](Source::read_at) does; [`Error::unwanted`] once it `is_wanted` no more.
@@ -124,7 +124,7 @@ impl OpenSource for RemoteObject {
         Arc::<Staging>::clone(&self.staging)
     }
 
-    /// As far as answers tell. Now and then, this has the object looked at.
+    /// Answers of the server tell whether it is. Now and then, this has the object looked at.
     fn is_changed(&self) -> bool {
         if self.staging.is_due(self.connection.valid()) {
             self.connection.look(&self.staging);

@@ -233,7 +233,7 @@ impl Pages {
         }
     }
 
-    /// As [`want`](Self::want), but for no more pages than are kept.
+    /// Like [`want`](Self::want), but for no more pages than are kept.
     pub(super) fn hint(&mut self, object: &Arc<Staging>, ranges: &[Range<u64>], urgency: Urgency) {
         let mut left = self.most;
         let within = ranges.iter().map_while(|range| {
@@ -268,7 +268,7 @@ impl Pages {
         self.queue(object, run, urgency);
     }
 
-    /// As [`want`](Self::want), for a structure within `block` that a request waits for: what
+    /// Like [`want`](Self::want), for a structure within `block` that a request waits for: what
     /// stands around it comes along, up to the ends of the block.
     pub(super) fn want_around(
         &mut self,

@@ -17,7 +17,7 @@ use crate::view::elements::Elements;
 pub(super) enum Decoding {
     Numbers(Packing),
     Times(Packing, TimeUnits),
-    /// As xarray marks them.
+    /// Numbers that xarray marks as booleans.
     Booleans(Packing),
     Texts(ValueWriter),
     /// Those along the last dimension are one text.

@@ -7,7 +7,7 @@
 /// A time of a calendar that is not named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReferenceTime {
-    /// As it is written.
+    /// The year that is written.
     pub(super) year: i64,
     pub(super) month: u8,
     pub(super) day: u8,

@@ -159,7 +159,7 @@ impl Part {
             .collect())
     }
 
-    /// As this one, but of another type of the same size.
+    /// Like this one, but of another type of the same size.
     pub(crate) fn taken_as(self, class: Class) -> Self {
         let size = self.datatype.size;
         Part {

@@ -44,9 +44,9 @@ struct Value {
 
 /// The text of a value.
 enum Text {
-    /// As in the tables of arrays.
+    /// A cell, as in the tables of arrays.
     Cell(Columns),
-    /// As JSON.
+    /// JSON.
     Json(ValueWriter),
 }
 

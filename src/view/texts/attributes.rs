@@ -196,7 +196,7 @@ pub(in crate::view) fn shape_text(shape: &Shape) -> String {
     }
 }
 
-/// As [`shape_text`], `null` for a dimension without a bound, as in NDL.
+/// Like [`shape_text`], `null` for a dimension without a bound, as in NDL.
 fn max_shape_text(shape: &Shape) -> String {
     let Shape::Simple { max, .. } = shape else {
         return "null".to_owned();

@@ -93,8 +93,8 @@ impl ResumableText for Description {
 }
 
 impl Description {
-    /// As [`write_on`](ResumableText::write_on). `damaged` is told what of which object (its path,
-    /// names as in the file) cannot be read, which a comment in the document says, too.
+    /// Like [`write_on`](ResumableText::write_on). `damaged` is told what of which object (its
+    /// path, names as in the file) cannot be read, which a comment in the document says, too.
     ///
     /// # Errors
     /// Fails as `write_on` does.

@@ -71,7 +71,7 @@ impl PartList {
         Some(())
     }
 
-    /// As `push`, for a part that may be decoded together with the one before it where it follows
+    /// Like `push`, for a part that may be decoded together with the one before it where it follows
     /// that.
     pub fn append(&mut self, stored: Extent, decoded: u64, head: &Arc<[u8]>) -> Option<()> {
         if let Some(last) = self.list.last_mut()

@@ -48,7 +48,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// As an entry of the directory `parent`.
+    /// The place of an entry of the directory `parent`.
     pub(super) fn place(&self, parent: u64, is_original: bool) -> Place {
         Place {
             parent,

@@ -89,7 +89,7 @@ impl File {
         self.attributes.insert((id, name.into()), content);
     }
 
-    /// As long as its dimensions; links lead to all but the nodes `deleted`.
+    /// The variable made as long as its dimensions; links lead to all but the nodes `deleted`.
     fn padded(self, deleted: &'static [u8]) -> (Arc<File>, Padded) {
         let file = Arc::new(self);
         let lengths = Arc::new(Mutex::new(WeightedLru::new(1 << 10)));

@@ -139,7 +139,7 @@ fn a_text_is_bounded() {
     assert!(at > limits::ASDF_JSON - (8 << 20) && at <= limits::ASDF_JSON);
 }
 
-/// As many levels as a tree has: the blanks before a line stop to grow.
+/// In a tree with the most levels, the blanks before a line stop growing.
 #[test]
 fn a_deep_tree_is_not_mostly_blanks() {
     let depth = limits::TREE_LEVELS - 10;
