@@ -12,7 +12,7 @@ use clap_complete::Shell;
 
 use crate::cli::options::{self, Flags, RemoteFlags, Settings, Words};
 use crate::cli::words::completions;
-use crate::cli::words::manual;
+use crate::cli::words::manual::{self, PRINTING};
 use crate::cli::words::refusal;
 use crate::cli::words::schemes;
 use crate::cli::words::synonyms;
@@ -78,9 +78,6 @@ enum Page {
     #[value(name = "h5fs-views")]
     Views,
 }
-
-/// The heading of the options that print something and exit.
-pub(crate) const PRINTING: &str = "Printing";
 
 const EXAMPLES: &str = "\
 Examples:

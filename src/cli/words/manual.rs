@@ -5,10 +5,12 @@ mod roff;
 
 use clap::{Arg, Command};
 
-use crate::cli::args::PRINTING;
 use crate::cli::options::{REMOTE, words_with_help};
 use crate::fs::GUIDE;
 use roff::Page;
+
+/// The heading of the options that print something and exit.
+pub(in crate::cli) const PRINTING: &str = "Printing";
 
 /// The day on which the texts of the pages were last looked at.
 const DATE: &str = "2026-11-26";
