@@ -178,7 +178,7 @@ fn a_check_of_a_directory_shows_how_far_it_is() {
     }
     let shown = on_a_terminal("check -j1", &top, &[]);
     assert!(
-        shown.contains(" files, ") && shown.contains("/s\x1b[K"),
+        shown.contains(" of 43 files, ") && shown.contains("/s\x1b[K"),
         "{shown:?}"
     );
     // The sum stands at the start of a line, which the progress may have been on until then.

@@ -21,7 +21,7 @@ use crate::cli::inspect::walk::{Visited, walk};
 use crate::cli::options;
 use crate::cli::words::complaint::reason_of;
 use crate::cli::words::printable::{printable, printable_bytes};
-use crate::cli::words::progress::{Done, Progress, TICK};
+use crate::cli::words::progress::{Done, Progress, Share, TICK};
 use crate::error::{Error, Result};
 use crate::fs::{Filesystem, Finding, Handle, Ino, Kind, Requests, Whence, errno};
 use crate::memory::lock::lock;
@@ -72,6 +72,7 @@ fn look(source: Source<'_>, (data, form): (bool, Form), checked: &mut Checked) -
         threads,
         objects: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
+        ahead: Ahead::default(),
         over: AtomicBool::new(false),
     };
     let mut output = BufWriter::new(reading::output()?);
@@ -122,8 +123,28 @@ struct Check<'a> {
     threads: usize,
     objects: AtomicU64,
     bytes: AtomicU64,
+    ahead: Ahead,
     /// Whether there is no sense in going on.
     over: AtomicBool,
+}
+
+/// The sizes of the files that the walk has met, and how far they have been read.
+#[derive(Default)]
+struct Ahead {
+    met: AtomicU64,
+    /// Holes are passed without being read.
+    passed: AtomicU64,
+    /// Whether the walk has ended.
+    is_whole: AtomicBool,
+}
+
+impl Ahead {
+    fn share(&self) -> Option<Share> {
+        self.is_whole.load(Ordering::Acquire).then(|| Share {
+            passed: self.passed.load(Ordering::Relaxed),
+            total: self.met.load(Ordering::Relaxed),
+        })
+    }
 }
 
 /// Something that is to be looked at, and to be given back after that.
@@ -131,6 +152,29 @@ struct Object {
     path: Vec<u8>,
     ino: Ino,
     kind: Kind,
+    /// Of a regular file.
+    size: u64,
+}
+
+/// What is left of one file; it is passed at the latest when this is dropped.
+struct Left<'a> {
+    ahead: &'a Ahead,
+    from: u64,
+    end: u64,
+}
+
+impl Left<'_> {
+    fn pass(&mut self, to: u64) {
+        let passed = to.min(self.end).saturating_sub(self.from);
+        self.ahead.passed.fetch_add(passed, Ordering::Relaxed);
+        self.from = self.from.max(to);
+    }
+}
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        self.pass(self.end);
+    }
 }
 
 impl Check<'_> {
@@ -177,7 +221,7 @@ impl Check<'_> {
                 Err(RecvTimeoutError::Timeout) => output.flush()?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(checked),
             }
-            progress.show(self.done());
+            progress.show(self.done(), self.ahead.share().filter(|_| self.data));
         }
     }
 
@@ -205,11 +249,15 @@ impl Check<'_> {
                 Visited::Entry(path, named) => {
                     let first = named.stat.links <= 1 || seen.insert(named.ino);
                     if named.stat.kind != Kind::Directory && first {
+                        let (kind, size) = (named.stat.kind, named.stat.size);
+                        let size = if kind == Kind::File { size } else { 0 };
+                        self.ahead.met.fetch_add(size, Ordering::Relaxed);
                         // The threads that would look at it are gone only if all is over.
                         let _ = met.send(Object {
                             path: path.to_vec(),
                             ino: named.ino,
-                            kind: named.stat.kind,
+                            kind,
+                            size,
                         });
                     } else {
                         self.filesystem.forget(named.ino, 1);
@@ -218,6 +266,7 @@ impl Check<'_> {
             }
             !self.is_over()
         });
+        self.ahead.is_whole.store(true, Ordering::Release);
     }
 
     /// Looks at one regular file or symbolic link.
@@ -226,7 +275,7 @@ impl Check<'_> {
             let described = self.described(&object.path, object.ino, found);
             if object.kind == Kind::File {
                 self.count_object();
-                match self.content(object.ino) {
+                match self.content(object) {
                     // An object that cannot be read at all has the same to say of its content.
                     Err(error) if described.as_ref() != Some(&error) => {
                         self.report(&object.path, &error, found);
@@ -268,14 +317,19 @@ impl Check<'_> {
     }
 
     /// Looks at the content: where it is and, if that is wanted, all of it.
-    fn content(&self, ino: Ino) -> Result<()> {
-        let handle = self.filesystem.open_file(ino)?.handle;
-        let outcome = self.opened(ino, handle);
+    fn content(&self, object: &Object) -> Result<()> {
+        let left = Left {
+            ahead: &self.ahead,
+            from: 0,
+            end: object.size,
+        };
+        let handle = self.filesystem.open_file(object.ino)?.handle;
+        let outcome = self.opened(object.ino, handle, left);
         self.filesystem.release(handle);
         outcome
     }
 
-    fn opened(&self, ino: Ino, handle: Handle) -> Result<()> {
+    fn opened(&self, ino: Ino, handle: Handle, mut left: Left<'_>) -> Result<()> {
         let size = self.filesystem.getattr(ino)?.attributes.size;
         // To tell holes from data, an array's index must be walked.
         let mut next = self.data_at(handle, 0)?;
@@ -293,7 +347,9 @@ impl Check<'_> {
             }
             let length = to_u64(piece.len());
             self.count_bytes(length);
-            next = self.data_at(handle, offset.saturating_add(length))?;
+            let end = offset.saturating_add(length);
+            left.pass(end);
+            next = self.data_at(handle, end)?;
         }
         Ok(())
     }
@@ -350,4 +406,32 @@ impl Check<'_> {
 /// The next object that is to be looked at; `None` when there are no more to come.
 fn next(objects: &Mutex<Receiver<Object>>) -> Option<Object> {
     lock(objects).recv().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_passed_once_however_its_reading_ends() {
+        let ahead = Ahead::default();
+        ahead.met.store(140, Ordering::Relaxed);
+        let left = |end| Left {
+            ahead: &ahead,
+            from: 0,
+            end,
+        };
+        let mut read = left(100);
+        read.pass(40);
+        assert_eq!(ahead.share(), None, "the walk goes on");
+        ahead.is_whole.store(true, Ordering::Release);
+        let share = |passed| Some(Share { passed, total: 140 });
+        assert_eq!(ahead.share(), share(40));
+        // The file has grown since the walk met it.
+        read.pass(130);
+        assert_eq!(ahead.share(), share(100));
+        drop(read);
+        drop(left(40));
+        assert_eq!(ahead.share(), share(140));
+    }
 }

@@ -152,9 +152,9 @@ impl Follow for Report {
         self.unopened(&name, reason)
     }
 
-    fn tick(&mut self, ended: u64) -> Outcome<()> {
+    fn tick(&mut self, ended: u64, all: Option<u64>) -> Outcome<()> {
         self.output.flush()?;
-        self.progress.show_of(ended, self.sum.checked.done);
+        self.progress.show_of(ended, all, self.sum.checked.done);
         Ok(())
     }
 }

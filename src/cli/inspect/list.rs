@@ -394,7 +394,7 @@ impl Listing<'_> {
         if let Some(progress) = self.progress.as_mut().filter(|progress| progress.is_due()) {
             // What is written until then stands before the line, which is on the same terminal.
             self.output.flush()?;
-            progress.show(self.done);
+            progress.show(self.done, None);
         }
         Ok(())
     }

@@ -9,9 +9,9 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use crate::cli::args::{Program, Reading};
@@ -25,6 +25,9 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::location::Location;
+
+/// Sources that are found before it is their turn, so that it is known how many there are.
+const FOUND: usize = 1 << 16;
 
 /// Sources whose output may wait for its turn.
 const AHEAD: usize = 64;
@@ -63,8 +66,9 @@ pub(in crate::cli) trait Follow {
     /// It has ended; whether with success.
     fn end(&mut self, is_whole: bool) -> Outcome<()>;
 
-    /// Is called before each of these, and every now and then; how many processes have ended.
-    fn tick(&mut self, _ended: u64) -> Outcome<()> {
+    /// Is called before each of these, and every now and then; how many processes have ended, of
+    /// `all` once that is known.
+    fn tick(&mut self, _ended: u64, _all: Option<u64>) -> Outcome<()> {
         Ok(())
     }
 }
@@ -128,6 +132,34 @@ impl Arguments {
     }
 }
 
+/// How many sources there are, and how many of them have been read.
+#[derive(Default)]
+struct Count {
+    found: AtomicU64,
+    ended: AtomicU64,
+    /// Whether all sources have been found.
+    is_whole: AtomicBool,
+}
+
+impl Count {
+    /// Finds the sources, until nobody wants them.
+    fn find(&self, sources: &mut Sources<'_>, find: SyncSender<Location>) {
+        for source in sources {
+            self.found.fetch_add(1, Ordering::Relaxed);
+            if find.send(source).is_err() {
+                return;
+            }
+        }
+        self.is_whole.store(true, Ordering::Release);
+    }
+
+    fn tell(&self, follow: &mut dyn Follow) -> Outcome<()> {
+        let is_whole = self.is_whole.load(Ordering::Acquire);
+        let all = is_whole.then(|| self.found.load(Ordering::Relaxed));
+        follow.tick(self.ended.load(Ordering::Relaxed), all)
+    }
+}
+
 /// The sources that are to be read.
 pub(in crate::cli) type Sources<'a> = dyn Iterator<Item = Location> + Send + 'a;
 
@@ -139,36 +171,38 @@ pub(in crate::cli) fn read(
     follow: &mut dyn Follow,
 ) -> Outcome<()> {
     let jobs = jobs.unwrap_or_else(options::default_threads);
-    let ended = AtomicU64::new(0);
-    let sources = Mutex::new(sources);
+    let count = Count::default();
     thread::scope(|scope| {
+        let (find, found) = sync_channel(FOUND);
+        scope.spawn(|| count.find(sources, find));
+        let found = Arc::new(Mutex::new(found));
         let (queue, turns) = sync_channel(AHEAD);
         for _ in 0..jobs {
-            let (queue, sources, ended) = (queue.clone(), &sources, &ended);
+            let (queue, found, count) = (queue.clone(), Arc::clone(&found), &count);
             scope.spawn(move || {
-                while let Some((source, tell)) = next(sources, &queue) {
+                while let Some((source, tell)) = next(&found, &queue) {
                     let is_whole = run(&source, arguments, &tell).unwrap_or_else(|error| {
                         let _ = tell.send(News::Complaint(printable(&error.to_string())));
                         false
                     });
-                    ended.fetch_add(1, Ordering::Relaxed);
+                    count.ended.fetch_add(1, Ordering::Relaxed);
                     let _ = tell.send(News::Ended(is_whole));
                 }
             });
         }
-        drop(queue);
+        drop((queue, found));
         // What is still in the queue afterwards goes with it, and the processes end.
-        deliver(&turns, &ended, follow)
+        deliver(&turns, &count, follow)
     })
 }
 
 /// The next source, which has its place in the queue from now on, and the way to tell of it.
 fn next(
-    sources: &Mutex<&mut Sources<'_>>,
+    found: &Mutex<Receiver<Location>>,
     queue: &SyncSender<Turn>,
 ) -> Option<(Location, SyncSender<News>)> {
-    let mut sources = lock(sources);
-    let source = sources.next()?;
+    let found = lock(found);
+    let source = found.recv().ok()?;
     let (tell, news) = sync_channel(PIECES);
     // Nobody waits for it if the output is closed.
     queue.send((source.clone(), news)).ok()?;
@@ -176,12 +210,12 @@ fn next(
 }
 
 /// Hands on what the processes say, in the order of their sources.
-fn deliver(turns: &Receiver<Turn>, ended: &AtomicU64, follow: &mut dyn Follow) -> Outcome<()> {
-    while let Some((source, news)) = waited(turns, ended, follow)? {
+fn deliver(turns: &Receiver<Turn>, count: &Count, follow: &mut dyn Follow) -> Outcome<()> {
+    while let Some((source, news)) = waited(turns, count, follow)? {
         let source = source.name();
         let name = source.as_os_str().as_bytes();
         follow.begin(name)?;
-        while let Some(said) = waited(&news, ended, follow)? {
+        while let Some(said) = waited(&news, count, follow)? {
             match said {
                 News::Output(bytes) => follow.output(&bytes)?,
                 News::Complaint(line) => {
@@ -196,10 +230,10 @@ fn deliver(turns: &Receiver<Turn>, ended: &AtomicU64, follow: &mut dyn Follow) -
 }
 
 /// The next thing that comes; `None` at the end.
-fn waited<T>(from: &Receiver<T>, ended: &AtomicU64, follow: &mut dyn Follow) -> Outcome<Option<T>> {
+fn waited<T>(from: &Receiver<T>, count: &Count, follow: &mut dyn Follow) -> Outcome<Option<T>> {
     loop {
         let came = from.recv_timeout(TICK);
-        follow.tick(ended.load(Ordering::Relaxed))?;
+        count.tell(follow)?;
         match came {
             Ok(said) => return Ok(Some(said)),
             Err(RecvTimeoutError::Disconnected) => return Ok(None),

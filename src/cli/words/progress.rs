@@ -15,6 +15,13 @@ pub(in crate::cli) struct Done {
     pub(in crate::cli) bytes: u64,
 }
 
+/// How far the work has come, in bytes or in files, where the whole of it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) struct Share {
+    pub(in crate::cli) passed: u64,
+    pub(in crate::cli) total: u64,
+}
+
 /// The line; it is gone when this is dropped.
 pub(in crate::cli) struct Progress {
     wanted: bool,
@@ -39,14 +46,14 @@ impl Progress {
         self.wanted && self.written.elapsed() >= TICK
     }
 
-    /// Writes the line, if it is time to.
-    pub(in crate::cli) fn show(&mut self, done: Done) {
-        self.write(|elapsed| line(done, elapsed));
+    /// Writes the line, if it is time to; `bytes` are those that are to be read.
+    pub(in crate::cli) fn show(&mut self, done: Done, bytes: Option<Share>) {
+        self.write(|elapsed| line(done, elapsed) + &bytes.map(of_bytes).unwrap_or_default());
     }
 
-    /// The same for several files, so many of which have been read.
-    pub(in crate::cli) fn show_of(&mut self, files: u64, done: Done) {
-        self.write(|elapsed| format!("{files} files, {}", line(done, elapsed)));
+    /// The same for several files, `ended` of which have been read, of `all` if that is known.
+    pub(in crate::cli) fn show_of(&mut self, ended: u64, all: Option<u64>, done: Done) {
+        self.write(|elapsed| format!("{}, {}", of_files(ended, all), line(done, elapsed)));
     }
 
     fn write(&mut self, line: impl FnOnce(Duration) -> String) {
@@ -85,6 +92,18 @@ fn line(done: Done, elapsed: Duration) -> String {
     }
 }
 
+fn of_bytes(Share { passed, total }: Share) -> String {
+    let percent = (passed as f64 / (total as f64).max(1.0) * 100.0).min(100.0);
+    format!(", {percent:.0}% of {}", amount(total as f64))
+}
+
+fn of_files(ended: u64, all: Option<u64>) -> String {
+    match all {
+        Some(all) => format!("{ended} of {all} files"),
+        None => format!("{ended} files"),
+    }
+}
+
 /// Bytes for people.
 fn amount(bytes: f64) -> String {
     let mut amount = bytes;
@@ -112,5 +131,11 @@ mod tests {
             "7 objects, 1.5 GiB, 768 MiB/s"
         );
         assert_eq!(line(done(1, 900), second), "1 objects, 900 B, 450 B/s");
+        let (passed, total) = (3 << 28, 3 << 29);
+        assert_eq!(of_bytes(Share { passed, total }), ", 50% of 1.5 GiB");
+        let (passed, total) = (0, 0);
+        assert_eq!(of_bytes(Share { passed, total }), ", 0% of 0 B");
+        assert_eq!(of_files(3, Some(12)), "3 of 12 files");
+        assert_eq!(of_files(3, None), "3 files");
     }
 }
