@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import random_reads
 import peers
+import queries
 import stores
 from mount import Mount
 from process import alone, cat, cat_again, forget, there, timed
@@ -26,6 +27,10 @@ def second(path, source):
 
 def random(path, source):
     return random_reads.replay(path, peers.places(source), readers=2)
+
+
+def query(path, source):
+    return alone(queries.seconds, path)
 
 
 def listing(path, source):
@@ -65,6 +70,10 @@ def h5dump(source, plain):
 
 def pandas_to_csv(source, plain):
     return ((peers.pandas_to_csv, source),)
+
+
+def csv_to_duckdb(source, plain):
+    return ((queries.converted, source),)
 
 
 def h5py_reading(source, plain):
@@ -294,6 +303,17 @@ PAIRS = [
         pandas_to_csv,
         share=13,
         needs="pandas",
+        entry=".h5fs/csv/d.csv",
+    ),
+    Pair(
+        "duckdb",
+        "a mean of 10 000 000 float64 by DuckDB, of their CSV",
+        "doubles.h5",
+        (2,),
+        csv_to_duckdb,
+        query,
+        share=13,
+        needs="duckdb",
         entry=".h5fs/csv/d.csv",
     ),
 ]
