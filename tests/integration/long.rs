@@ -1,14 +1,8 @@
 //! Searches and extremes that take minutes. `scripts/test --long` runs them, and so does CI; other
 //! runs pass over them.
 
-use crate::hostile::{listed, memory, mutants};
+use crate::hostile::{listed, memory};
 use crate::{corpus, random};
-
-#[test]
-#[ignore = "takes minutes: scripts/test --long"]
-fn fifteen_hundred_mutants() {
-    mutants::search(1500);
-}
 
 #[test]
 #[ignore = "takes half a minute: scripts/test --long"]

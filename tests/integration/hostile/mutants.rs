@@ -35,15 +35,11 @@ fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-#[test]
-fn a_thousand_mutants() {
-    search(1000);
-}
-
 /// Looks at so many mutants, unless the environment asks for another number. They are looked at in
 /// a process of its own, whose memory can be measured, and which can be ended.
-pub(crate) fn search(count: u64) {
-    let count: u64 = setting("H5FS_MUTANTS").map_or(count, |n| n.parse().expect("a number"));
+#[test]
+fn a_thousand_mutants() {
+    let count: u64 = setting("H5FS_MUTANTS").map_or(1000, |n| n.parse().expect("a number"));
     let directory = setting("H5FS_MUTANTS_OF").map_or_else(|| fixtures().into(), PathBuf::from);
     // One limit at a time: some shells take no more, and -e so that none goes missing unnoticed.
     let limited = format!("set -e; ulimit -c 0; ulimit -v {ADDRESS_SPACE}; exec \"$0\" \"$@\"");
