@@ -11,9 +11,10 @@
 //! | `queue` | the requests that wait |
 //! | `transfer` | a range, tried again and resumed; every answer is compared |
 //! | `exchange` | one request: signed, redirected, renewed |
-//! | `client`, `hosts` | HTTP, and which hosts are spoken to |
+//! | `client`, `tls`, `hosts` | HTTP, certificates of a file, and which hosts are spoken to |
 //! | `signer`, `profile` | credentials, and the files of the AWS tools |
-//! | `address` | URIs |
+//! | `login` | tokens, netrc and cookies for servers of HTTP |
+//! | `address`, `pelican` | URIs; the directors and caches of Pelican |
 //! | `listing` | names beneath a prefix |
 //! | `stage` | the file in memory |
 //! | `disk_cache`, `cached` | pages on disk |
@@ -25,7 +26,9 @@ mod disk_cache;
 mod exchange;
 mod hosts;
 mod listing;
+mod login;
 mod patience;
+mod pelican;
 mod profile;
 mod queue;
 mod service;
@@ -33,6 +36,7 @@ mod signer;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod transfer;
 mod trouble;
 
@@ -58,6 +62,7 @@ use client::Client;
 use disk_cache::DiskCache;
 use exchange::{Counted, Exchange};
 use hosts::Reach;
+use login::Login;
 use service::Service;
 use signer::{Files, Signer};
 use stage::Stage;
@@ -151,8 +156,8 @@ fn reach(
     settings: &RemoteSettings,
     cache: Option<&DiskCache>,
 ) -> NetworkReach {
-    let mut ports = vec![80, 443, 53];
-    ports.extend(exchange.ports());
+    let mut ports = vec![53];
+    ports.extend(exchange.all_ports());
     NetworkReach {
         readable: profile::files(settings, exchange.signer.is_some()),
         writable: cache.map(|cache| cache.directory().to_owned()),
@@ -258,12 +263,27 @@ fn exchange(
     let own = own.map_err(|trouble| Error::Usage(trouble.text))?;
     let home = Reach::from(&own.uri);
     let step = step(settings.deadline());
-    let client = Arc::new(Client::new(settings.connections(), step, home)?);
+    let client = Arc::new(Client::new(settings, step, home)?);
     let is_signed = address.is_s3() && !settings.anonymous;
+    let named = if is_signed {
+        profile::named(settings)
+    } else {
+        Login::named(settings)
+    };
     let files = match opening {
-        Some(user) if is_signed => Files::named(profile::named(settings), user)?,
+        Some(user) if !named.is_empty() => Files::named(named, user)?,
         _ => Files::default(),
     };
+    let login = if address.is_s3() || address.is_pelican() {
+        Login::none(settings)?
+    } else {
+        Login::new(settings, &own.uri, files.clone())?
+    };
+    let mut ports = vec![80, 443, hosts::port(&own.uri)];
+    ports.extend(&settings.redirect_ports);
+    if address.is_pelican() {
+        ports.extend(pelican::PORTS);
+    }
     let is_named = settings.credentials.is_some() || settings.profile.is_some();
     if is_signed
         && is_named
@@ -275,11 +295,14 @@ fn exchange(
     Ok(Exchange {
         client,
         signer,
+        login,
         address,
         region: Mutex::new(region),
         home,
         requester_pays: settings.requester_pays,
+        ports,
         ways: Mutex::default(),
+        duplicates: Mutex::default(),
         counted: Counted::default(),
     })
 }

@@ -18,7 +18,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use crate::array::CacheSize;
 use crate::limits;
 use option::{MountOption, Takes};
-pub(crate) use settings::{RemoteSettings, Settings};
+pub(crate) use settings::{Netrc, RemoteSettings, Settings};
 use values::{external, group, needed, open_files, size, threads, umask, unneeded, user};
 pub(crate) use values::{jobs, switch};
 

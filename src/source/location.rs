@@ -1,6 +1,7 @@
 //! The place of a source, as the user names it: a path, or a URL.
 //!
-//! A URL is `s3://BUCKET/KEY`, `http://…` or `https://…`; anything else is a path. A key of S3 is
+//! A URL is `s3://BUCKET/KEY`, `http://…`, `https://…`, `pelican://FEDERATION/PATH` or
+//! `osdf:///PATH`; anything else is a path. A key of S3 is
 //! taken as it stands, as the AWS tools take it. The path of another URL is already encoded
 //! (RFC 3986), as a browser shows it.
 //!
@@ -32,7 +33,12 @@ pub enum Scheme {
     Http,
     /// HTTP over TLS.
     Https,
+    /// HTTP over TLS of the caches of a Pelican federation.
+    Pelican,
 }
+
+/// The federation of `osdf://`.
+const OSDF: &str = "osg-htc.org";
 
 /// A URL of an object, or of the objects of a prefix.
 #[derive(Clone, PartialEq, Eq)]
@@ -89,21 +95,25 @@ impl Location {
 }
 
 impl Scheme {
-    const ALL: [Scheme; 3] = [Scheme::S3, Scheme::Http, Scheme::Https];
+    const ALL: [(Scheme, &str); 5] = [
+        (Scheme::S3, "s3://"),
+        (Scheme::Http, "http://"),
+        (Scheme::Https, "https://"),
+        (Scheme::Pelican, "pelican://"),
+        (Scheme::Pelican, "osdf://"),
+    ];
 
     /// The scheme with the `://` behind it.
     fn prefix(self) -> &'static str {
-        match self {
-            Scheme::S3 => "s3://",
-            Scheme::Http => "http://",
-            Scheme::Https => "https://",
-        }
+        let mut all = Self::ALL.iter();
+        all.find(|(scheme, _)| *scheme == self)
+            .map_or("", |(_, prefix)| prefix)
     }
 
     /// Whether a text is meant as a URL.
     fn begins(text: &[u8]) -> bool {
-        let starts = |scheme: &Scheme| {
-            let prefix = scheme.prefix().as_bytes();
+        let starts = |(_, prefix): &(Scheme, &str)| {
+            let prefix = prefix.as_bytes();
             let start = text.get(..prefix.len());
             start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
         };
@@ -114,17 +124,19 @@ impl Scheme {
 impl Url {
     /// The URL, where the text is meant as one.
     fn parse(text: &str) -> Option<Result<Self>> {
-        let starts = |scheme: &Scheme| {
-            let prefix = scheme.prefix();
+        let starts = |(scheme, prefix): &(Scheme, &'static str)| {
             let (start, rest) = text.split_at_checked(prefix.len())?;
             start
                 .eq_ignore_ascii_case(prefix)
-                .then_some((*scheme, rest))
+                .then_some((*scheme, *prefix, rest))
         };
-        let (scheme, rest) = Scheme::ALL.iter().find_map(starts)?;
+        let (scheme, prefix, rest) = Scheme::ALL.iter().find_map(starts)?;
         let parsed = match rest.len() > limits::URL_BYTES {
             true => Err(format!("a URL has at most {} bytes", limits::URL_BYTES)),
             false if scheme == Scheme::S3 => Self::of_object(rest),
+            false if prefix == "osdf://" => {
+                Self::of_page(scheme, &format!("{OSDF}/{}", rest.trim_start_matches('/')))
+            }
             false => Self::of_page(scheme, rest),
         };
         Some(parsed.map_err(Error::Usage))
@@ -216,7 +228,7 @@ impl Url {
 
     /// Whether it names a server, maybe with a path, and holds no secret.
     pub fn is_server(&self) -> bool {
-        self.scheme != Scheme::S3 && !self.has_secrets()
+        matches!(self.scheme, Scheme::Http | Scheme::Https) && !self.has_secrets()
     }
 
     /// Whether it names all objects whose keys begin with its own, and none.
@@ -316,6 +328,20 @@ mod tests {
         assert!(!object.is_prefix());
         for prefix in ["s3://bucket", "s3://bucket/", "s3://bucket/2026/"] {
             assert!(url(prefix).is_prefix(), "{prefix}");
+        }
+    }
+
+    #[test]
+    fn osdf_is_a_federation_of_pelican() {
+        for text in [
+            "osdf:///a/b.h5",
+            "osdf://a/b.h5",
+            "pelican://osg-htc.org/a/b.h5",
+        ] {
+            let object = url(text);
+            assert_eq!(object.scheme(), Scheme::Pelican);
+            assert_eq!(object.to_string(), "pelican://osg-htc.org/a/b.h5", "{text}");
+            assert!(!object.is_server() && !object.is_prefix());
         }
     }
 

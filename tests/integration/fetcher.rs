@@ -153,6 +153,55 @@ fn keys_and_tokens_are_nowhere_to_be_seen() {
 }
 
 #[test]
+fn logins_are_nowhere_to_be_seen() {
+    const WORDS: [&str; 4] = [
+        "token-that-nobody-sees",
+        "key-that-nobody-sees",
+        "word-that-nobody-sees",
+        "cookie-that-nobody-sees",
+    ];
+    let [token, key, word, cookie] = WORDS;
+    let server = server_of("groups.latest.h5");
+    let directory = tempfile::tempdir().expect("directory");
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).expect("a file with a secret");
+        path.display().to_string()
+    };
+    let headers = file("headers", &format!("X-Api-Key: {key}\n"));
+    let netrc = file(
+        "netrc",
+        &format!("machine 127.0.0.1 login joe password {word}\n"),
+    );
+    let jar = file(
+        "jar",
+        &format!("127.0.0.1\tFALSE\t/\tTRUE\t0\tid\t{cookie}\n"),
+    );
+    let tokens = file("token", token);
+    let options = ["--header-file", &headers, "--cookies", &jar];
+    let url = server.url("/data/groups.latest.h5");
+    let by_netrc = format!("--netrc={netrc}");
+    let by_file = ["--bearer-token-file", &tokens];
+    let basic = "Basic am9lOndvcmQtdGhhdC1ub2JvZHktc2Vlcw==";
+    let bearer = format!("Bearer {token}");
+    let ways: [(&[&str], &[(&str, &str)], &str); 3] = [
+        (&by_file, &[], &bearer),
+        (&[], &[("H5FS_BEARER_TOKEN", token)], &bearer),
+        (&[&by_netrc], &[], basic),
+    ];
+    for (way, variables, shown) in ways {
+        keeps(&WORDS, &[&options[..], way, &[&url]].concat(), variables);
+        let seen = server.seen();
+        let is_shown = |one: &Seen| {
+            let of = |name| one.header(name).unwrap_or_default().to_owned();
+            (of("authorization"), of("x-api-key"), of("cookie"))
+                == (shown.to_owned(), key.to_owned(), format!("id={cookie}"))
+        };
+        assert!(!seen.is_empty() && seen.iter().all(is_shown), "{seen:?}");
+    }
+}
+
+#[test]
 fn no_password_of_an_endpoint_is_printed() {
     let url = format!("http://joe:{SECRET}@127.0.0.1");
     let word = format!("endpoint={url}");

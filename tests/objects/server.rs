@@ -78,6 +78,8 @@ pub(crate) struct Faults {
     pub(crate) endless_list: bool,
     /// All GETs are answered with this status.
     pub(crate) status: Option<u16>,
+    /// What answers some GETs in place of the objects.
+    pub(crate) portal: Option<Portal>,
     /// All GETs are led here; `{path}` is that of the request.
     pub(crate) redirect: Option<String>,
     /// Names beneath a prefix that one page of a listing has; 0 for 1000.
@@ -89,6 +91,10 @@ pub(crate) struct Faults {
     /// What some requests get.
     pub(crate) raw: Option<Raw>,
 }
+
+/// Answers a request with a status and headers, or leaves it to the objects.
+pub(crate) type Portal =
+    Arc<dyn Fn(&Seen) -> Option<(u16, Vec<(&'static str, String)>)> + Send + Sync>;
 
 /// A request that came.
 #[derive(Clone, Debug)]
@@ -425,6 +431,12 @@ impl World {
         }
         if let Some(status) = faults.status {
             return Some(Answer::error(status, "Told"));
+        }
+        let portal = faults.portal.as_ref().and_then(|portal| portal(seen));
+        if let Some((status, headers)) = portal {
+            let mut answer = Answer::of(status, "");
+            answer.headers = headers;
+            return Some(answer);
         }
         if let Some(place) = &faults.redirect {
             let mut answer = Answer::of(307, "");

@@ -7,14 +7,19 @@
 //! | `s3://`, an endpoint | `ENDPOINT/BUCKET/KEY` |
 //! | `s3://`, an endpoint whose host begins with `BUCKET.` | `ENDPOINT/KEY` |
 //! | `http://`, `https://` | the URL itself |
+//! | `pelican://FEDERATION/PATH` | `DIRECTOR/PATH` |
 //!
 //! A name is relative to the prefix of the URL, that is to what stands before its last `/`. It
 //! never leaves that.
+
+use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::{HeaderValue, Uri};
 
+use crate::cli::fetcher::hosts;
+use crate::cli::fetcher::pelican;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::source::location::{Scheme, Url};
 use crate::source::remote::message::Failure;
@@ -25,6 +30,8 @@ pub(super) struct Address {
     url: Url,
     /// The server that speaks S3's protocol, where it is not Amazon's.
     endpoint: Option<Url>,
+    /// The director of a Pelican federation, once it is known.
+    director: OnceLock<Url>,
     /// Whether objects beside the one that the URL names can be had.
     has_neighbours: bool,
 }
@@ -49,8 +56,21 @@ impl Address {
         Address {
             url,
             endpoint,
+            director: OnceLock::new(),
             has_neighbours,
         }
+    }
+
+    /// Where the federation says what its director is, until that is known.
+    pub(super) fn configuration(&self) -> Option<Result<Target, Trouble>> {
+        let is_wanted = self.url.scheme() == Scheme::Pelican && self.director.get().is_none();
+        is_wanted.then(|| self.target(pelican::CONFIGURATION, None, ""))
+    }
+
+    /// Asks this director from now on.
+    pub(super) fn set_director(&self, director: Url) {
+        // Whoever was quicker has asked the same federation.
+        let _ = self.director.set(director);
     }
 
     pub(super) fn url(&self) -> &Url {
@@ -60,6 +80,11 @@ impl Address {
     /// Whether requests are signed for S3.
     pub(super) fn is_s3(&self) -> bool {
         self.url.scheme() == Scheme::S3
+    }
+
+    /// Whether a director leads to the objects.
+    pub(super) fn is_pelican(&self) -> bool {
+        self.url.scheme() == Scheme::Pelican
     }
 
     /// The object `name`; empty for the URL's own.
@@ -111,10 +136,10 @@ impl Address {
     }
 
     fn target(&self, path: &str, query: Option<&str>, region: &str) -> Result<Target, Trouble> {
-        let shown = if self.is_s3() {
-            format!("s3://{}/{path}", self.url.authority())
-        } else {
-            format!("{}{path}", self.server())
+        let shown = match self.url.scheme() {
+            Scheme::S3 => format!("s3://{}/{path}", self.url.authority()),
+            Scheme::Pelican => format!("pelican://{}/{path}", self.url.authority()),
+            Scheme::Http | Scheme::Https => format!("{}{path}", self.server()),
         };
         let text = if self.is_s3() {
             self.uri_of_key(path, region)
@@ -122,6 +147,8 @@ impl Address {
             format!("{}{}", self.server(), encoded(path, IN_PATH))
         };
         let place = match self.url.query() {
+            // Whichever director leads there.
+            _ if self.url.scheme() == Scheme::Pelican => shown.clone(),
             Some(query) => format!("{text}?{}", unsigned(query)),
             None => text.clone(),
         };
@@ -141,8 +168,12 @@ impl Address {
 
     /// The scheme and the host of a page, with a `/`.
     fn server(&self) -> String {
+        if let Some(director) = self.director.get() {
+            return format!("{}/", director.to_string().trim_end_matches('/'));
+        }
         let scheme = match self.url.scheme() {
-            Scheme::Https => "https",
+            Scheme::Pelican if is_this_machine(self.url.authority()) => "http",
+            Scheme::Https | Scheme::Pelican => "https",
             Scheme::Http | Scheme::S3 => "http",
         };
         format!("{scheme}://{}/", self.url.authority())
@@ -174,6 +205,12 @@ impl Address {
     }
 }
 
+/// Whether a host and maybe its port is this machine, where there may be a federation to try.
+fn is_this_machine(authority: &str) -> bool {
+    let uri = format!("http://{authority}/").parse();
+    uri.is_ok_and(|uri| hosts::is_this_machine(&uri))
+}
+
 /// A query without the parameters by which presigned URLs of one object differ.
 fn unsigned(query: &str) -> String {
     const SIGNATURE: &[&str] = &[
@@ -203,9 +240,12 @@ fn domain(region: &str) -> &'static str {
     }
 }
 
-/// `Basic`, RFC 7617.
 fn basic(user_info: &str) -> Option<HeaderValue> {
-    let plain = decoded(user_info);
+    authorization(decoded(user_info))
+}
+
+/// `Basic` of a name, a `:` and a password; RFC 7617.
+pub(super) fn authorization(plain: impl AsRef<[u8]>) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(plain)));
     if let Ok(value) = &mut value {
         value.set_sensitive(true);

@@ -6,20 +6,23 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
 use ureq::config::Config;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{RootCerts, TlsConfig};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Body, Proxy};
 
 use crate::cli::fetcher::hosts;
+use crate::cli::fetcher::tls::Trust;
 use crate::cli::fetcher::trouble::Trouble;
-use crate::error::{Error, Result, words_of};
+use crate::cli::options::RemoteSettings;
+use crate::error::{Result, words_of};
 use crate::limits;
 use crate::memory::lock::lock;
 
@@ -54,16 +57,15 @@ struct Proxies {
 }
 
 impl Client {
-    /// A client of at most `connections`, which waits so long for each `step` of an exchange.
+    /// A client with these settings, which waits so long for each `step` of an exchange.
     ///
     /// # Errors
     /// `Usage` for a file of certificates that holds none.
-    pub(super) fn new(connections: usize, step: Duration, home: Reach) -> Result<Self> {
-        let certificates = match std::env::var_os("AWS_CA_BUNDLE") {
-            Some(path) if !path.is_empty() => Some(certificates(path.as_ref())?),
-            _ => None,
-        };
-        let roots = certificates.unwrap_or(RootCerts::PlatformVerifier);
+    pub(super) fn new(settings: &RemoteSettings, step: Duration, home: Reach) -> Result<Self> {
+        let connections = settings.connections();
+        let trust = trust(settings)?;
+        let system = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
+        let system = system.build();
         let config = Config::builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -81,12 +83,15 @@ impl Client {
             .timeout_send_request(Some(step))
             .timeout_recv_response(Some(step))
             .timeout_per_read(Some(step))
-            .tls_config(TlsConfig::builder().root_certs(roots).build())
+            .tls_config(system)
             .build();
         let proxies = Proxies::of_environment();
         let agent = |reach| {
             let names = Names::new(reach, proxies.hosts());
-            Agent::with_parts(config.clone(), DefaultConnector::default(), names)
+            match &trust {
+                Some(trust) => Agent::with_parts(config.clone(), trust.connector(), names),
+                None => Agent::with_parts(config.clone(), DefaultConnector::default(), names),
+            }
         };
         Ok(Client {
             named: agent(Reach::Anywhere),
@@ -325,22 +330,16 @@ fn proxy(text: &str, except: &str) -> Option<Proxy> {
     builder.build().ok()
 }
 
-/// The certificates of a file of them.
-fn certificates(path: &std::path::Path) -> Result<RootCerts> {
-    let failed = |reason: String| Error::Usage(format!("AWS_CA_BUNDLE: {reason}"));
-    let unread = |error| failed(format!("{}: {}", path.display(), words_of(&error)));
-    let text = std::fs::read(path).map_err(unread)?;
-    let items: Vec<Certificate<'static>> = parse_pem(&text)
-        .filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    if items.is_empty() {
-        Err(failed("no certificate in it".to_owned()))
-    } else {
-        Ok(RootCerts::from(items))
-    }
+/// The certificates that count in place of the system's.
+fn trust(settings: &RemoteSettings) -> Result<Option<Trust>> {
+    let variable = std::env::var_os("AWS_CA_BUNDLE").filter(|path| !path.is_empty());
+    let named = match (&settings.ca_file, &variable) {
+        (Some(path), _) => Some(("ca_file", path.as_path())),
+        (None, Some(path)) => Some(("AWS_CA_BUNDLE", Path::new(path))),
+        (None, None) => None,
+    };
+    let read = named.map(|(word, path)| Trust::of_file(word, path));
+    read.transpose()
 }
 
 pub(super) use hosts::Reach;

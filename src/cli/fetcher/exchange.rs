@@ -15,6 +15,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri, header}
 use crate::cli::fetcher::address::{Address, IN_REFERENCE, Target, encoded};
 use crate::cli::fetcher::client::{Answer, Client, Reach};
 use crate::cli::fetcher::hosts;
+use crate::cli::fetcher::login::Login;
+use crate::cli::fetcher::pelican;
 use crate::cli::fetcher::signer::Signer;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::limits;
@@ -26,12 +28,17 @@ pub(super) struct Exchange {
     pub(super) client: Arc<Client>,
     /// None for requests that are not signed.
     pub(super) signer: Option<Signer>,
+    pub(super) login: Login,
     pub(super) address: Address,
     pub(super) region: Mutex<String>,
     pub(super) home: Reach,
     pub(super) requester_pays: bool,
+    /// Ports that redirects may lead to.
+    pub(super) ports: Vec<u16>,
     /// Where redirects led, so that the way is not asked for again.
     pub(super) ways: Mutex<HashMap<Uri, Uri>>,
+    /// Other places of the same, which the directors of Pelican name, the best last.
+    pub(super) duplicates: Mutex<HashMap<Uri, Vec<Uri>>>,
     pub(super) counted: Counted,
 }
 
@@ -63,6 +70,10 @@ impl Counted {
     }
 }
 
+/// What may help where a server of HTTP refuses a request that shows no login.
+const HINT: &str =
+    "; `netrc`, `bearer_token_file`, `header_file` and `cookies` say where a login is";
+
 /// A header of a request.
 pub(super) type Header = (HeaderName, HeaderValue);
 
@@ -70,13 +81,10 @@ pub(super) type Header = (HeaderName, HeaderValue);
 pub(super) type Wanted<'a> = dyn Fn(&Address, &str) -> Result<Target, Trouble> + 'a;
 
 impl Exchange {
-    /// The ports of the server and of the proxies.
-    pub(super) fn ports(&self) -> Vec<u16> {
-        let own = self
-            .address
-            .object(b"", "")
-            .map(|target| hosts::port(&target.uri));
-        own.into_iter().chain(self.client.proxy_ports()).collect()
+    /// The ports of the server, of redirects and of the proxies.
+    pub(super) fn all_ports(&self) -> Vec<u16> {
+        let all = self.ports.iter().copied();
+        all.chain(self.client.proxy_ports()).collect()
     }
 
     /// The place of an object, by which it is cached.
@@ -103,13 +111,19 @@ impl Exchange {
         let (mut is_renewed, mut has_moved, mut has_gone_back) = (false, false, false);
         loop {
             let region = lock(&self.region).clone();
+            self.find_director(end)?;
             let target = wanted(&self.address, &region)?;
             let way = lock(&self.ways).get(&target.uri).cloned();
             let way = way.filter(|_| !has_gone_back);
             let is_led = way.is_some();
             let uri = way.unwrap_or_else(|| target.uri.clone());
-            let answer = self.follow(&target, uri, headers, &region, end);
-            if is_led && !answer.as_ref().is_ok_and(|answer| is_had(answer.status)) {
+            let answer = self.follow(&target, uri.clone(), headers, &region, end);
+            let is_had = |answer: &Answer| is_had(answer.status);
+            let has_failed = !answer.as_ref().is_ok_and(is_had);
+            if has_failed && !has_gone_back && self.has_duplicate(&target.uri, &uri) {
+                continue;
+            }
+            if has_failed && is_led {
                 lock(&self.ways).remove(&target.uri);
                 has_gone_back = true;
                 continue;
@@ -119,7 +133,7 @@ impl Exchange {
                 has_moved = true;
                 continue;
             }
-            if is_had(answer.status) {
+            if is_had(&answer) {
                 return Ok(answer);
             }
             let body = answer.text(limits::ERROR_BODY, limits::ERROR_TIME);
@@ -128,7 +142,64 @@ impl Exchange {
                 is_renewed = true;
                 continue;
             }
-            return Err(meaning(&answer, &code, &target.shown));
+            let mut trouble = meaning(&answer, &code, &target.shown);
+            let may_log_in = !target.is_signed && !self.login.is_some();
+            if trouble.failure == Failure::Denied && may_log_in {
+                trouble.text += HINT;
+            }
+            return Err(trouble);
+        }
+    }
+
+    /// Asks a Pelican federation what its director is, once.
+    fn find_director(&self, end: Instant) -> Result<(), Trouble> {
+        let Some(target) = self.address.configuration() else {
+            return Ok(());
+        };
+        let target = target?;
+        let mut answer = self.follow(&target, target.uri.clone(), &[], "", end)?;
+        let body = answer.text(limits::ERROR_BODY, self.client.step)?;
+        if answer.status != StatusCode::OK {
+            return Err(meaning(&answer, "", &target.shown));
+        }
+        self.address.set_director(pelican::director(&body)?);
+        Ok(())
+    }
+
+    /// Has the next of the other places be asked where one has `failed`; whether there is one.
+    fn has_duplicate(&self, target: &Uri, failed: &Uri) -> bool {
+        if !self.address.is_pelican() {
+            return false;
+        }
+        let way = lock(&self.ways).get(target).cloned();
+        if way.is_some_and(|way| way != *failed) {
+            // Another connection was quicker.
+            return true;
+        }
+        let next = lock(&self.duplicates).get_mut(target).and_then(Vec::pop);
+        let may_be_asked = |next: &Uri| self.may_lead(target, next).is_ok();
+        match next {
+            Some(next) if may_be_asked(&next) => {
+                lock(&self.ways).insert(target.clone(), next);
+                true
+            }
+            Some(_) => self.has_duplicate(target, failed),
+            None => false,
+        }
+    }
+
+    /// Remembers the other places that a director names beside the one where it leads.
+    fn remember_duplicates(&self, target: &Uri, answer: &Answer) {
+        if self.address.is_pelican() {
+            let mut places = pelican::duplicates(&answer.headers);
+            let first = redirect(answer);
+            places.retain(|place| first.as_deref() != Some(&place.to_string()));
+            places.reverse();
+            let mut known = lock(&self.duplicates);
+            if known.len() >= limits::HOSTS {
+                known.clear();
+            }
+            known.insert(target.clone(), places);
         }
     }
 
@@ -158,7 +229,7 @@ impl Exchange {
     /// Forgets the credentials that the server refuses, where there are any.
     fn renew(&self, target: &Target) -> bool {
         let signer = self.signer.as_ref().filter(|_| target.is_signed);
-        signer.inspect(|signer| signer.renew()).is_some()
+        signer.inspect(|signer| signer.renew()).is_some() || self.login.renew()
     }
 
     fn follow(
@@ -174,10 +245,14 @@ impl Exchange {
             let headers = self.headers(target, &uri, headers, is_own.then_some(region))?;
             let left = end.saturating_duration_since(Instant::now());
             let mut answer = self.send(&uri, headers, !is_own, left)?;
+            self.login.keep(&uri, &answer.headers);
             let Some(next) = redirect(&answer) else {
                 self.remember(target, &uri, &answer);
                 return Ok(answer);
             };
+            if uri == target.uri {
+                self.remember_duplicates(&uri, &answer);
+            }
             let next = joined(&uri, &next)?;
             self.may_lead(&uri, &next)?;
             // What is read to its end leaves the connection for the next request.
@@ -198,12 +273,15 @@ impl Exchange {
         own: Option<&str>,
     ) -> Result<HeaderMap, Trouble> {
         let mut map: HeaderMap = headers.iter().cloned().collect();
+        if own.is_some()
+            && let Some(authorization) = &target.authorization
+        {
+            map.insert(header::AUTHORIZATION, authorization.clone());
+        }
+        self.login.add(uri, own.is_some(), &mut map);
         let Some(region) = own else {
             return Ok(map);
         };
-        if let Some(authorization) = &target.authorization {
-            map.insert(header::AUTHORIZATION, authorization.clone());
-        }
         if target.is_signed && self.requester_pays {
             let payer = HeaderName::from_static("x-amz-request-payer");
             map.insert(payer, HeaderValue::from_static("requester"));
@@ -237,6 +315,13 @@ impl Exchange {
         let refused = |why: &str| Err(Trouble::other(format!("a redirect {why} is not followed")));
         let literal = to.host().unwrap_or_default().trim_matches(['[', ']']);
         let is_out = |address: IpAddr| !self.home.allows(address);
+        let port = hosts::port(to);
+        if !self.ports.contains(&port) {
+            return refused(&format!(
+                "to port {port} of {} (`redirect_ports={port}` allows it)",
+                to.host().unwrap_or_default()
+            ));
+        }
         match (from.scheme_str(), to.scheme_str()) {
             (Some("https"), Some("http")) => refused("from https to http"),
             (_, Some("http" | "https")) => {

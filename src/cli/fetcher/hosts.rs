@@ -46,6 +46,14 @@ pub(super) fn port(uri: &Uri) -> u16 {
     uri.port_u16().unwrap_or(of_scheme)
 }
 
+/// Whether a URI is of this machine: what goes there is seen by no network.
+pub(super) fn is_this_machine(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    let address = host.parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost")
+        || address.is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
 /// Whether a machine speaks to itself or its host by this address: the metadata services of clouds
 /// are there.
 pub(super) fn is_link_local(address: IpAddr) -> bool {

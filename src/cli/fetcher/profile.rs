@@ -105,7 +105,7 @@ fn section(line: &str) -> Option<&str> {
 }
 
 /// The file that the environment names, or the usual one in the user's home.
-fn file(variable: &str, usual: &str) -> Option<PathBuf> {
+pub(super) fn file(variable: &str, usual: &str) -> Option<PathBuf> {
     match std::env::var_os(variable) {
         Some(path) => Some(expanded(path.into())),
         None => std::env::home_dir().map(|home| home.join(usual)),
@@ -136,7 +136,7 @@ pub(super) fn named(settings: &RemoteSettings) -> Vec<PathBuf> {
 }
 
 /// The path as the AWS tools take it: `~/` stands for the user's home.
-fn expanded(path: PathBuf) -> PathBuf {
+pub(super) fn expanded(path: PathBuf) -> PathBuf {
     match (path.strip_prefix("~"), std::env::home_dir()) {
         (Ok(rest), Some(home)) if !rest.as_os_str().is_empty() => home.join(rest),
         _ => path,

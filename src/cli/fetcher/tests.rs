@@ -19,6 +19,9 @@ use crate::source::remote::object::RemoteObject;
 use objects::server::{Raw, Server, Then};
 use objects::sigv4::{self, Keys};
 
+mod certificates;
+mod federation;
+mod logins;
 #[path = "../../../tests/objects/mod.rs"]
 mod objects;
 
@@ -37,6 +40,14 @@ fn quick() -> RemoteSettings {
         timeout: Some(Duration::from_secs(20)),
         anonymous: true,
         ..RemoteSettings::default()
+    }
+}
+
+/// The same, where redirects may lead to these servers.
+fn leading_to(servers: &[&Server]) -> RemoteSettings {
+    RemoteSettings {
+        redirect_ports: servers.iter().map(|server| server.port()).collect(),
+        ..quick()
     }
 }
 
@@ -377,7 +388,7 @@ fn a_redirect_is_followed_by_the_rules() {
     };
     lead(&other.url("{path}"));
     let source = server.url("/a.h5").replace("http://", "http://joe:secret@");
-    let connection = fetcher(&source, &quick());
+    let connection = fetcher(&source, &leading_to(&[&other]));
     let object = open(&connection, "").unwrap();
     assert_eq!(read(&object, 0, MIB).unwrap(), bytes);
     let basic = Some("Basic am9lOnNlY3JldA==");
@@ -617,20 +628,20 @@ fn whatever_drips_ends() {
     ];
     std::thread::scope(|scope| {
         for (name, (head, then)) in cases {
-            let bytes = &bytes;
-            scope.spawn(move || passes(name, bytes, head, then));
+            let (bytes, other) = (&bytes, &other);
+            scope.spawn(move || passes(name, (bytes, other), head, then));
         }
     });
 }
 
 /// One request gets this in place of its answer, and all is well.
-fn passes(name: &str, bytes: &[u8], head: Vec<u8>, then: Then) {
+fn passes(name: &str, (bytes, other): (&[u8], &Server), head: Vec<u8>, then: Then) {
     let server = Server::start();
     server.put_tagged("/b/d/a.h5", bytes.to_vec(), "\"1\"");
     let settings = RemoteSettings {
         connections: Some(1),
         timeout: Some(Duration::from_secs(16)),
-        ..quick()
+        ..leading_to(&[other])
     };
     let connection = fetcher(&server.url("/b/d/a.h5"), &settings);
     let object = open(&connection, "").unwrap();
@@ -981,7 +992,7 @@ fn a_redirect_that_died_goes_back_to_its_origin() {
             server.faults(|faults| faults.redirect = Some(to));
         };
         lead(&old);
-        let connection = fetcher(&server.url("/a.h5"), &quick());
+        let connection = fetcher(&server.url("/a.h5"), &leading_to(&[&old, &new]));
         let object = open(&connection, "").unwrap();
         assert_eq!(server.seen().len(), 1);
         lead(&new);
@@ -1010,7 +1021,7 @@ fn a_redirect_that_died_goes_back_to_its_origin() {
     }
     let to = old.url("/a.h5");
     server.faults(|faults| faults.redirect = Some(to));
-    let connection = fetcher(&server.url("/a.h5"), &quick());
+    let connection = fetcher(&server.url("/a.h5"), &leading_to(&[&old, &new]));
     let object = open(&connection, "").unwrap();
     let to = new.url("/a.h5");
     server.faults(|faults| faults.redirect = Some(to));

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::builder::ArgAction;
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, value_parser};
 
 use crate::cli::options::settings::Settings;
@@ -35,6 +36,8 @@ pub(super) enum Takes {
     ),
     /// A path, which the help calls by this name.
     Path(&'static str, fn(&mut Settings, &Path)),
+    /// A path, or none for the usual one.
+    MaybePath(&'static str, fn(&mut Settings, Option<&Path>)),
 }
 
 impl MountOption {
@@ -44,6 +47,11 @@ impl MountOption {
             Takes::Text(_, set) | Takes::Choice(_, _, set) => set(to, needed(value)?),
             Takes::Path(_, set) => {
                 set(to, Path::new(needed(value)?));
+                Ok(())
+            }
+            Takes::MaybePath(_, set) => {
+                let given = value.map(|text| needed(Some(text))).transpose()?;
+                set(to, given.map(Path::new));
                 Ok(())
             }
         }
@@ -61,6 +69,11 @@ impl MountOption {
                     Ok(text.to_owned())
                 }),
             Takes::Path(name, _) => flag.value_name(name).value_parser(value_parser!(PathBuf)),
+            Takes::MaybePath(name, _) => flag
+                .value_name(name)
+                .value_parser(value_parser!(PathBuf))
+                .num_args(0..=1)
+                .require_equals(true),
         }
     }
 
@@ -87,6 +100,13 @@ impl MountOption {
                     set(to, path);
                 }
             }
+            Takes::MaybePath(_, set) if self.was_given(given) => {
+                set(
+                    to,
+                    given.get_one::<PathBuf>(self.flag).map(PathBuf::as_path),
+                );
+            }
+            Takes::MaybePath(..) => {}
         }
         Ok(())
     }
@@ -97,6 +117,7 @@ impl MountOption {
         match (&self.takes, given.get_raw(self.flag)) {
             (Takes::Nothing(_), _) if given.get_flag(self.flag) => words.push(flag),
             (Takes::Nothing(_), _) => {}
+            (Takes::MaybePath(..), None) if self.was_given(given) => words.push(flag),
             (_, values) => {
                 for value in values.into_iter().flatten() {
                     flag.push("=");
@@ -107,6 +128,11 @@ impl MountOption {
         }
     }
 
+    /// Whether the flag was given, with a value or without.
+    fn was_given(&self, given: &ArgMatches) -> bool {
+        given.value_source(self.flag) == Some(ValueSource::CommandLine)
+    }
+
     /// The option as the help shows it under `-o`.
     pub(super) fn synopsis(&self) -> String {
         match self.takes {
@@ -114,6 +140,7 @@ impl MountOption {
             Takes::Text(name, _) | Takes::Choice(name, ..) | Takes::Path(name, _) => {
                 format!("{}={name}", self.word)
             }
+            Takes::MaybePath(name, _) => format!("{}[={name}]", self.word),
         }
     }
 }

@@ -5,10 +5,14 @@
 use std::time::Duration;
 
 use crate::cli::options::option::{MountOption, Takes};
+use crate::cli::options::settings::Netrc;
 use crate::cli::options::values::{count, size};
 use crate::limits;
 use crate::source::location::{Location, Url};
 use crate::wire::to_u64;
+
+/// Ports that redirects may lead to as well.
+const PORTS: usize = 64;
 
 pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
@@ -64,6 +68,61 @@ pub(super) const OPTIONS: &[MountOption] = &[
         takes: Takes::Nothing(|to| to.remote.requester_pays = true),
     },
     MountOption {
+        flag: "bearer-token-file",
+        word: "bearer_token_file",
+        help: "Send the token in this file to the server of an https:// URL",
+        default: Some("H5FS_BEARER_TOKEN; for hosts of NASA EARTHDATA_TOKEN"),
+        takes: Takes::Path("FILE", |to, path| {
+            to.remote.bearer_token_file = Some(path.to_owned());
+        }),
+    },
+    MountOption {
+        flag: "header-file",
+        word: "header_file",
+        help: "Send the lines `Name: value` of this file to the server of an https:// URL",
+        default: None,
+        takes: Takes::Path("FILE", |to, path| {
+            to.remote.header_file = Some(path.to_owned());
+        }),
+    },
+    MountOption {
+        flag: "netrc",
+        word: "netrc",
+        help: "Log in to each host with its name and password in this file",
+        default: Some("NETRC, or ~/.netrc"),
+        takes: Takes::MaybePath("FILE", |to, path| {
+            let file = path.map(|path| Netrc::File(path.to_owned()));
+            to.remote.netrc = Some(file.unwrap_or(Netrc::Usual));
+        }),
+    },
+    MountOption {
+        flag: "cookies",
+        word: "cookies",
+        help: "Send the cookies of this file, which curl or a browser has written",
+        default: None,
+        takes: Takes::Path("FILE", |to, path| {
+            to.remote.cookies = Some(path.to_owned());
+        }),
+    },
+    MountOption {
+        flag: "redirect-ports",
+        word: "redirect_ports",
+        help: "Ports that redirects may lead to as well; in -o with `:` between them",
+        default: None,
+        takes: Takes::Text("PORT[,PORT...]", |to, text| {
+            ports(text).map(|ports| to.remote.redirect_ports = ports)
+        }),
+    },
+    MountOption {
+        flag: "ca-file",
+        word: "ca_file",
+        help: "Trust the certificates of this file alone, a server's own among them",
+        default: Some("AWS_CA_BUNDLE, or the system's"),
+        takes: Takes::Path("FILE", |to, path| {
+            to.remote.ca_file = Some(path.to_owned());
+        }),
+    },
+    MountOption {
         flag: "connections",
         word: "connections",
         help: "HTTP connections at a time",
@@ -112,6 +171,15 @@ fn endpoint(text: &str) -> Result<Url, String> {
     }
 }
 
+/// Ports with `,` or `:` between them: words of `-o` hold no comma.
+fn ports(text: &str) -> Result<Vec<u16>, String> {
+    let port = |text: &str| text.trim().parse().ok().filter(|&port| port > 0);
+    let all: Option<Vec<u16>> = text.split([',', ':']).map(port).collect();
+    let is_bounded = |ports: &Vec<u16>| ports.len() <= PORTS;
+    all.filter(is_bounded)
+        .ok_or_else(|| format!("`{text}` is no list of at most {PORTS} ports from 1 to 65535"))
+}
+
 /// A time in whole seconds, up to an hour.
 fn seconds(text: &str) -> Result<Duration, String> {
     const HOUR: usize = 3600;
@@ -141,7 +209,9 @@ mod tests {
     fn a_line_of_fstab() {
         let line = "endpoint=http://127.0.0.1:9000,region=eu-west-1,profile=lab,\
                     anonymous,credentials=/etc/h5fs/key,requester_pays,connections=8,timeout=5,\
-                    disk_cache=/var/cache/h5fs,disk_cache_size=1G";
+                    disk_cache=/var/cache/h5fs,disk_cache_size=1G,redirect_ports=8443:8444,\
+                    ca_file=/etc/ca.pem,cookies=/etc/jar,bearer_token_file=/etc/token,\
+                    header_file=/etc/headers,netrc";
         let remote = settings(line);
         let endpoint = remote.endpoint.as_ref().map(ToString::to_string);
         assert_eq!(endpoint.as_deref(), Some("http://127.0.0.1:9000/"));
@@ -153,6 +223,23 @@ mod tests {
         assert_eq!(remote.deadline(), Duration::from_secs(5));
         assert_eq!(remote.disk_cache, Some("/var/cache/h5fs".into()));
         assert_eq!(remote.disk_cache_size(), 1 << 30);
+        assert_eq!(remote.redirect_ports, [8443, 8444]);
+        assert_eq!(remote.ca_file, Some("/etc/ca.pem".into()));
+        assert_eq!(remote.cookies, Some("/etc/jar".into()));
+        assert_eq!(remote.bearer_token_file, Some("/etc/token".into()));
+        assert_eq!(remote.header_file, Some("/etc/headers".into()));
+        assert_eq!(remote.netrc, Some(Netrc::Usual));
+        let named = settings("netrc=/etc/netrc").netrc;
+        assert_eq!(named, Some(Netrc::File("/etc/netrc".into())));
+    }
+
+    #[test]
+    fn ports_are_numbers_between_commas_or_colons() {
+        assert_eq!(ports("8443, 8444").as_deref(), Ok(&[8443, 8444][..]));
+        let many = vec!["1"; PORTS + 1].join(",");
+        for wrong in ["", "0", "65536", "a", "1,", "1-2", &many] {
+            assert!(ports(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

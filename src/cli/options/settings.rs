@@ -56,6 +56,18 @@ pub(crate) struct RemoteSettings {
     /// A file of credentials in the form of `~/.aws/credentials`.
     pub(crate) credentials: Option<PathBuf>,
     pub(crate) requester_pays: bool,
+    /// A file with a token for the URL's own server.
+    pub(crate) bearer_token_file: Option<PathBuf>,
+    /// A file with headers for the URL's own server.
+    pub(crate) header_file: Option<PathBuf>,
+    /// Names and passwords of hosts.
+    pub(crate) netrc: Option<Netrc>,
+    /// A file of cookies, in the form of Netscape's.
+    pub(crate) cookies: Option<PathBuf>,
+    /// Ports that redirects may lead to, beside 80, 443 and the URL's own.
+    pub(crate) redirect_ports: Vec<u16>,
+    /// A file of certificates that count in place of the system's.
+    pub(crate) ca_file: Option<PathBuf>,
     /// Absent: [`limits::CONNECTIONS`].
     pub(crate) connections: Option<usize>,
     /// Absent: [`DEADLINE`].
@@ -64,6 +76,14 @@ pub(crate) struct RemoteSettings {
     pub(crate) disk_cache: Option<PathBuf>,
     /// In bytes; absent: [`DISK_CACHE_SIZE`].
     pub(crate) disk_cache_size: Option<u64>,
+}
+
+/// A file of names and passwords.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Netrc {
+    /// The one that `NETRC` names, or `~/.netrc`.
+    Usual,
+    File(PathBuf),
 }
 
 /// How long a request is tried, unless the options say otherwise.

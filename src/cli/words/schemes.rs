@@ -6,7 +6,9 @@ use crate::error::{Error, Result};
 use crate::source::location::Location;
 
 /// Schemes of URLs that sources have, and of some that they have not but that are written for them.
-const WORDS: [&str; 6] = ["s3", "http", "https", "gs", "ftp", "file"];
+const WORDS: [&str; 8] = [
+    "s3", "http", "https", "pelican", "osdf", "gs", "ftp", "file",
+];
 
 /// The location that a user wrote.
 ///
@@ -23,7 +25,7 @@ pub(in crate::cli) fn location(text: OsString) -> Result<Location> {
         // What follows may be a secret.
         Some(scheme) => Err(Error::Usage(format!(
             "{scheme}…: no such file, and no URL of a source: \
-             these begin with s3://, http:// or https://"
+             these begin with s3://, http://, https://, pelican:// or osdf://"
         ))),
         None => Ok(location),
     }
@@ -62,7 +64,10 @@ mod tests {
         ] {
             let told = location(text.into()).unwrap_err().to_string();
             assert!(told.starts_with(&format!("{wanted}…: ")), "{told}");
-            assert!(told.contains("s3://, http:// or https://"), "{told}");
+            assert!(
+                told.contains("s3://, http://, https://, pelican:// or osdf://"),
+                "{told}"
+            );
             assert!(!told.contains("sesame"), "{told}");
         }
         for text in [

@@ -227,10 +227,12 @@ fn words(flag: &[u8], current: &[u8]) -> Vec<Candidate> {
             .collect();
     }
     let all = options::words_with_help().map(|(synopsis, help)| {
-        // What takes a value is not at its end.
-        let end = synopsis
-            .find('=')
-            .map_or(synopsis.len(), |equals| equals + 1);
+        // What takes a value is not at its end; what may take one is.
+        let end = match (synopsis.find("[="), synopsis.find('=')) {
+            (Some(bracket), _) => bracket,
+            (None, Some(equals)) => equals + 1,
+            (None, None) => synopsis.len(),
+        };
         Candidate {
             help,
             ..behind(&before, &synopsis[..end])
@@ -301,6 +303,7 @@ mod tests {
     fn words_of_o() {
         let one = |word: &str| (vec![word.to_owned()], false);
         assert_eq!(fitting(&["a.h5", "mnt", "-o", "allow"]), one("allow_other"));
+        assert_eq!(fitting(&["a.h5", "mnt", "-o", "net"]), one("netrc"));
         assert_eq!(fitting(&["-o", "force,exter"]), one("force,external="));
         assert_eq!(
             fitting(&["-o", "force,external=a"]),

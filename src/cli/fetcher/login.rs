@@ -1,0 +1,347 @@
+//! What a user shows to servers of HTTP: a token, headers, names and passwords, cookies.
+//!
+//! | what | who sees it |
+//! |---|---|
+//! | the token of `bearer_token_file` or `H5FS_BEARER_TOKEN`, the lines of `header_file` | the URL's scheme, host and port |
+//! | the token of `EARTHDATA_TOKEN` | the same, where the host is NASA's |
+//! | a name and a password of netrc | the host that stands there with them; those of `default`, the URL's own |
+//! | a cookie | the hosts that its line, or the server that set it, names |
+//!
+//! All of it goes over https alone, or to this machine. It is read before this process enters its
+//! cage, and again where a server refuses it: whoever renews a token writes the file anew.
+
+mod cookies;
+mod netrc;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+
+use crate::cli::fetcher::exchange::Header;
+use crate::cli::fetcher::hosts;
+use crate::cli::fetcher::profile;
+use crate::cli::fetcher::signer::Files;
+use crate::cli::options::{Netrc as Asked, RemoteSettings};
+use crate::error::{Error, Result, words_of};
+use crate::memory::lock::lock;
+use cookies::Cookies;
+use netrc::Netrc;
+
+/// The general token, and the one that NASA's Earthdata gives out.
+const TOKENS: [&str; 2] = ["H5FS_BEARER_TOKEN", "EARTHDATA_TOKEN"];
+
+/// Headers that a request has from its range, its connection and its object.
+const OWN: [HeaderName; 10] = [
+    header::HOST,
+    header::RANGE,
+    header::IF_MATCH,
+    header::IF_RANGE,
+    header::IF_NONE_MATCH,
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::ACCEPT_ENCODING,
+    header::EXPECT,
+];
+
+/// The logins of one mount.
+pub(super) struct Login {
+    settings: RemoteSettings,
+    files: Files,
+    /// The URL's scheme, host and port.
+    origin: Uri,
+    shown: Mutex<Shown>,
+}
+
+/// What is shown.
+#[derive(Default)]
+struct Shown {
+    headers: Vec<Header>,
+    netrc: Netrc,
+    cookies: Cookies,
+}
+
+impl Login {
+    /// The logins that the options and the environment name for the source at `origin`.
+    ///
+    /// # Errors
+    /// `Usage` for a file that cannot be read or holds nothing, and for a token or headers that
+    /// would go over http.
+    pub(super) fn new(settings: &RemoteSettings, origin: &Uri, files: Files) -> Result<Self> {
+        let login = Login {
+            settings: settings.clone(),
+            files,
+            origin: origin.clone(),
+            shown: Mutex::default(),
+        };
+        *lock(&login.shown) = login.read()?;
+        Ok(login)
+    }
+
+    /// No login, for the protocol of S3, which has signatures.
+    ///
+    /// # Errors
+    /// `Usage` where an option names one.
+    pub(super) fn none(settings: &RemoteSettings) -> Result<Self> {
+        if Self::named(settings).is_empty() && settings.netrc.is_none() {
+            return Ok(Login {
+                settings: settings.clone(),
+                files: Files::default(),
+                origin: Uri::default(),
+                shown: Mutex::default(),
+            });
+        }
+        Err(Error::Usage(
+            "tokens, headers, netrc and cookies are for http:// and https:// URLs".to_owned(),
+        ))
+    }
+
+    /// The files that the options name.
+    pub(super) fn named(settings: &RemoteSettings) -> Vec<PathBuf> {
+        let netrc = settings.netrc.as_ref().and_then(netrc_file);
+        [
+            settings.bearer_token_file.clone(),
+            settings.header_file.clone(),
+            settings.cookies.clone(),
+            netrc,
+        ]
+        .into_iter()
+        .flatten()
+        .map(profile::expanded)
+        .collect()
+    }
+
+    fn read(&self) -> Result<Shown> {
+        let settings = &self.settings;
+        let mut shown = Shown::default();
+        if let Some(path) = &settings.header_file {
+            shown.headers = self.of_file("header_file", path, headers)?;
+        }
+        if let Some(path) = &settings.bearer_token_file {
+            let token = self.of_file("bearer_token_file", path, bearer)?;
+            shown.headers.push((header::AUTHORIZATION, token));
+        } else if let Some(token) = self.token_of_environment()? {
+            shown.headers.push((header::AUTHORIZATION, token));
+        }
+        let is_named = settings.header_file.is_some() || settings.bearer_token_file.is_some();
+        if is_named && !may_see(&self.origin) {
+            return Err(Error::Usage(
+                "a token and headers are sent over https alone".to_owned(),
+            ));
+        }
+        if let Some(path) = settings.netrc.as_ref().and_then(netrc_file) {
+            shown.netrc = self.of_file("netrc", &path, Netrc::parse)?;
+        }
+        if let Some(path) = &settings.cookies {
+            shown.cookies = self.of_file("cookies", path, Cookies::parse)?;
+        }
+        Ok(shown)
+    }
+
+    fn of_file<T>(
+        &self,
+        option: &str,
+        path: &Path,
+        parse: impl Fn(&str) -> std::result::Result<T, String>,
+    ) -> Result<T> {
+        let path = profile::expanded(path.to_owned());
+        let read = self.files.open(&path).and_then(profile::bounded);
+        let parsed = read
+            .map_err(|error| words_of(&error))
+            .and_then(|text| parse(&text));
+        parsed.map_err(|reason| Error::Usage(format!("{option}: {}: {reason}", path.display())))
+    }
+
+    /// The token of the environment that the URL's host may see.
+    fn token_of_environment(&self) -> Result<Option<HeaderValue>> {
+        let host = self.origin.host().unwrap_or_default();
+        let may_see_token = |name: &str| name != "EARTHDATA_TOKEN" || is_of_nasa(host);
+        let given = TOKENS.iter().find_map(|name| {
+            let token = std::env::var(name).ok()?;
+            let is_shown = !token.trim().is_empty() && may_see_token(name) && may_see(&self.origin);
+            is_shown.then_some((name, token))
+        });
+        let parsed = given.map(|(name, token)| {
+            bearer(&token).map_err(|reason| Error::Usage(format!("{name}: {reason}")))
+        });
+        parsed.transpose()
+    }
+
+    /// Adds to the headers of a request what the server at `uri` may see.
+    pub(super) fn add(&self, uri: &Uri, is_own: bool, to: &mut HeaderMap) {
+        if !may_see(uri) {
+            return;
+        }
+        let shown = lock(&self.shown);
+        if is_own {
+            for (name, value) in &shown.headers {
+                to.entry(name).or_insert_with(|| value.clone());
+            }
+        }
+        let host = uri.host().unwrap_or_default();
+        if !to.contains_key(header::AUTHORIZATION)
+            && let Some(authorization) = shown.netrc.of(host, is_own)
+        {
+            to.insert(header::AUTHORIZATION, authorization);
+        }
+        if let Some(cookies) = shown.cookies.of(uri) {
+            to.insert(header::COOKIE, cookies);
+        }
+    }
+
+    /// Keeps the cookies that the server at `uri` sets, in memory, where a login was asked for.
+    pub(super) fn keep(&self, uri: &Uri, answer: &HeaderMap) {
+        if self.is_some() && may_see(uri) {
+            let mut shown = lock(&self.shown);
+            for cookie in answer.get_all(header::SET_COOKIE) {
+                shown.cookies.set(uri, cookie);
+            }
+        }
+    }
+
+    /// Reads the files anew, and forgets the cookies of servers; whether there is a login at all. A
+    /// file that cannot be read now leaves what it held.
+    pub(super) fn renew(&self) -> bool {
+        if let Ok(shown) = self.read() {
+            *lock(&self.shown) = shown;
+        }
+        self.is_some()
+    }
+
+    /// Whether anything is shown to any server.
+    pub(super) fn is_some(&self) -> bool {
+        let shown = lock(&self.shown);
+        let settings = &self.settings;
+        !shown.headers.is_empty() || settings.netrc.is_some() || settings.cookies.is_some()
+    }
+}
+
+/// The file of netrc: the one that was named, or that of the environment, or the usual one.
+fn netrc_file(asked: &Asked) -> Option<PathBuf> {
+    match asked {
+        Asked::File(path) => Some(path.clone()),
+        Asked::Usual => profile::file("NETRC", ".netrc"),
+    }
+}
+
+/// Whether what is sent to a server is seen by nobody else: over TLS, or on this machine.
+fn may_see(uri: &Uri) -> bool {
+    uri.scheme_str() == Some("https") || hosts::is_this_machine(uri)
+}
+
+fn is_of_nasa(host: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    host == "nasa.gov" || host.ends_with(".nasa.gov")
+}
+
+/// The header of a token; RFC 6750, section 2.1.
+fn bearer(text: &str) -> std::result::Result<HeaderValue, String> {
+    let token = text.trim();
+    let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
+    if token.is_empty() || !token.bytes().all(is_of_token) {
+        return Err("no bearer token in it".to_owned());
+    }
+    let value = HeaderValue::from_str(&format!("Bearer {token}"));
+    let value = value.map_err(|_| "no bearer token in it".to_owned())?;
+    Ok(sensitive(value))
+}
+
+/// Lines `Name: value`; those that are empty or begin with `#` are left out.
+fn headers(text: &str) -> std::result::Result<Vec<Header>, String> {
+    let lines = text.lines().map(str::trim).enumerate();
+    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let headers: Vec<_> = lines
+        .map(|(number, line)| header_of(line).ok_or_else(|| unusable(number)))
+        .collect::<std::result::Result<_, _>>()?;
+    if headers.is_empty() {
+        return Err("no header in it".to_owned());
+    }
+    match headers.iter().find(|(name, _)| OWN.contains(name)) {
+        Some((name, _)) => Err(format!("h5fs sends `{name}` itself")),
+        None => Ok(headers),
+    }
+}
+
+fn header_of(line: &str) -> Option<Header> {
+    let (name, value) = line.split_once(':')?;
+    let name = HeaderName::from_bytes(name.trim().as_bytes()).ok()?;
+    Some((name, sensitive(HeaderValue::from_str(value.trim()).ok()?)))
+}
+
+/// What a line is not; the line itself may be a secret.
+fn unusable(number: usize) -> String {
+    format!("line {}: no `Name: value`", number.saturating_add(1))
+}
+
+fn sensitive(mut value: HeaderValue) -> HeaderValue {
+    value.set_sensitive(true);
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uri(text: &str) -> Uri {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn secrets_go_over_tls_or_stay_on_the_machine() {
+        for (text, is_seen) in [
+            ("https://example.org/a", true),
+            ("http://127.0.0.1:8080/a", true),
+            ("http://[::1]/a", true),
+            ("http://localhost/a", true),
+            ("http://example.org/a", false),
+            ("http://127.0.0.1.example.org/a", false),
+            ("http://10.0.0.1/a", false),
+        ] {
+            assert_eq!(may_see(&uri(text)), is_seen, "{text}");
+        }
+    }
+
+    #[test]
+    fn nasas_token_is_nasas() {
+        for (host, is_theirs) in [
+            ("data.nsidc.earthdatacloud.nasa.gov", true),
+            ("URS.earthdata.NASA.gov", true),
+            ("evilnasa.gov", false),
+            ("nasa.gov.example.org", false),
+        ] {
+            assert_eq!(is_of_nasa(host), is_theirs, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_headers_has_a_name_and_a_value_in_each_line() {
+        let parsed =
+            headers("# of the portal\nX-Api-Key: a: b\n\nAuthorization:Token c\n").unwrap();
+        let told: Vec<_> = parsed
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        assert_eq!(told, [("x-api-key", "a: b"), ("authorization", "Token c")]);
+        assert!(parsed.iter().all(|(_, value)| value.is_sensitive()));
+        for (wrong, reason) in [
+            ("", "no header in it"),
+            ("a: b\nsesame", "line 2: no `Name: value`"),
+            ("a b: c", "line 1: no `Name: value`"),
+            ("Range: bytes=0-", "h5fs sends `range` itself"),
+        ] {
+            assert_eq!(headers(wrong).unwrap_err(), reason);
+        }
+    }
+
+    #[test]
+    fn a_token_is_one_word() {
+        assert_eq!(
+            bearer(" eyJ0.a-b_c~d+/== \n").unwrap(),
+            "Bearer eyJ0.a-b_c~d+/=="
+        );
+        for wrong in ["", "\n", "a b", "a\r\nHost: b", "ü"] {
+            assert!(bearer(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Cookies: those of a file in the form of Netscape's, which curl and browsers write, and those
+//! that servers set, which are kept in memory alone (RFC 6265).
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use http::{HeaderValue, Uri};
+use jiff::fmt::rfc2822::DateTimeParser;
+
+/// Cookies that servers set; the oldest goes.
+const SET: usize = 256;
+
+/// Bytes of a cookie that a server sets; a longer one is not kept.
+const COOKIE_BYTES: usize = 8192;
+
+/// The cookies, the oldest first.
+#[derive(Default)]
+pub(super) struct Cookies(Vec<Cookie>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Cookie {
+    /// In lower case, without a dot before it.
+    domain: String,
+    /// Whether hosts beneath the domain see it, too.
+    is_of_subdomains: bool,
+    path: String,
+    name: String,
+    value: String,
+    /// Seconds since 1970; none for a session's.
+    expires: Option<i64>,
+}
+
+impl Cookies {
+    /// The cookies of a file: seven fields between tabs in each line.
+    ///
+    /// # Errors
+    /// Why the text is none.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let mut cookies = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.strip_prefix("#HttpOnly_").unwrap_or(line);
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let wrong = || {
+                format!(
+                    "line {}: no cookie in seven fields",
+                    number.saturating_add(1)
+                )
+            };
+            cookies.push(Cookie::of_line(line).ok_or_else(wrong)?);
+        }
+        if cookies.is_empty() {
+            return Err("no cookie in it".to_owned());
+        }
+        Ok(Cookies(cookies))
+    }
+
+    /// Keeps what the server at `uri` sets, or forgets what it takes back.
+    pub(super) fn set(&mut self, uri: &Uri, header: &HeaderValue) {
+        let text = header
+            .to_str()
+            .ok()
+            .filter(|text| text.len() <= COOKIE_BYTES);
+        let Some(cookie) = text.and_then(|text| Cookie::of_header(text, uri)) else {
+            return;
+        };
+        self.0.retain(|old| !old.is_same(&cookie));
+        if !cookie.is_over(now()) {
+            self.0.push(cookie);
+        }
+        if self.0.len() > SET {
+            self.0.remove(0);
+        }
+    }
+
+    /// The header for a request.
+    pub(super) fn of(&self, uri: &Uri) -> Option<HeaderValue> {
+        let now = now();
+        let seen: Vec<_> = (self.0.iter())
+            .filter(|cookie| !cookie.is_over(now) && cookie.is_for(uri))
+            .map(|cookie| format!("{}={}", cookie.name, cookie.value))
+            .collect();
+        let mut value = HeaderValue::from_str(&seen.join("; ")).ok()?;
+        value.set_sensitive(true);
+        (!seen.is_empty()).then_some(value)
+    }
+}
+
+impl Cookie {
+    /// `domain, whether beneath it, path, whether over TLS, expires, name, value`.
+    fn of_line(line: &str) -> Option<Self> {
+        let fields: Vec<&str> = line.splitn(7, '\t').collect();
+        let &[domain, is_of_subdomains, path, _, expires, name, value] = fields.as_slice() else {
+            return None;
+        };
+        let expires: i64 = expires.trim().parse().ok()?;
+        Some(Cookie {
+            domain: domain.trim_start_matches('.').to_ascii_lowercase(),
+            is_of_subdomains: is_of_subdomains.eq_ignore_ascii_case("TRUE"),
+            path: path.to_owned(),
+            name: name.to_owned(),
+            value: value.trim_end().to_owned(),
+            expires: Some(expires).filter(|&seconds| seconds > 0),
+        })
+    }
+
+    /// RFC 6265, sections 5.2 and 5.3. `Secure` asks for what holds for every cookie here.
+    fn of_header(text: &str, uri: &Uri) -> Option<Self> {
+        let mut parts = text.split(';').map(str::trim);
+        let (name, value) = parts.next()?.split_once('=')?;
+        let host = uri.host()?.to_ascii_lowercase();
+        let directory = uri.path().rsplit_once('/').map_or("", |(before, _)| before);
+        let mut cookie = Cookie {
+            domain: host.clone(),
+            is_of_subdomains: false,
+            path: if directory.is_empty() { "/" } else { directory }.to_owned(),
+            name: name.trim().to_owned(),
+            value: value.trim().to_owned(),
+            expires: None,
+        };
+        let mut age = None;
+        for part in parts {
+            let (attribute, value) = part.split_once('=').unwrap_or((part, ""));
+            match attribute.trim().to_ascii_lowercase().as_str() {
+                "domain" if !value.is_empty() => {
+                    cookie.domain = value.trim().trim_start_matches('.').to_ascii_lowercase();
+                    cookie.is_of_subdomains = true;
+                }
+                "path" if value.starts_with('/') => value.clone_into(&mut cookie.path),
+                "max-age" => age = value.trim().parse::<i64>().ok().or(age),
+                "expires" => cookie.expires = date(value).or(cookie.expires),
+                _ => {}
+            }
+        }
+        if let Some(age) = age {
+            // An age beyond all times never ends.
+            cookie.expires = Some(now().saturating_add(age.max(-1)));
+        }
+        let is_named = !cookie.name.is_empty() && cookie.domain.contains('.');
+        let is_own = cookie.domain == host;
+        (is_own || is_named && cookie.is_beneath(&host)).then_some(cookie)
+    }
+
+    /// Whether a host is beneath the domain; an address has none above it.
+    fn is_beneath(&self, host: &str) -> bool {
+        let is_address = host
+            .trim_matches(['[', ']'])
+            .parse::<std::net::IpAddr>()
+            .is_ok();
+        let before = host.strip_suffix(&self.domain);
+        self.is_of_subdomains && !is_address && before.is_some_and(|before| before.ends_with('.'))
+    }
+
+    /// Sections 5.1.3 and 5.1.4.
+    fn is_for(&self, uri: &Uri) -> bool {
+        let host = uri.host().unwrap_or_default().to_ascii_lowercase();
+        let behind = uri.path().strip_prefix(&self.path);
+        let is_on_path =
+            |rest: &str| rest.is_empty() || rest.starts_with('/') || self.path.ends_with('/');
+        (host == self.domain || self.is_beneath(&host)) && behind.is_some_and(is_on_path)
+    }
+
+    /// Whether it takes the other's place.
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.domain, &self.path, &self.name) == (&other.domain, &other.path, &other.name)
+    }
+
+    fn is_over(&self, now: i64) -> bool {
+        self.expires.is_some_and(|end| end <= now)
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
+}
+
+/// `Wed, 21 Oct 2026 07:28:00 GMT`, or with `-` in the date, in seconds since 1970.
+fn date(text: &str) -> Option<i64> {
+    let text = text.trim().replace('-', " ");
+    let date = DateTimeParser::new()
+        .relaxed_weekday(true)
+        .parse_timestamp(&text);
+    date.ok().map(jiff::Timestamp::as_second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(cookies: &Cookies, uri: &str) -> Option<String> {
+        let value = cookies.of(&uri.parse().unwrap())?;
+        assert!(value.is_sensitive());
+        Some(value.to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn a_line_names_who_sees_the_cookie() {
+        let text = "# Netscape HTTP Cookie File\n\
+                    #HttpOnly_.nasa.gov\tTRUE\t/\tTRUE\t0\turs\ta=b\n\
+                    host.org\tFALSE\t/data\tFALSE\t4102444800\tone\t1\n\
+                    host.org\tFALSE\t/\tFALSE\t1\told\t2\n";
+        let cookies = Cookies::parse(text).unwrap();
+        for (uri, wanted) in [
+            ("https://nasa.gov/x", Some("urs=a=b")),
+            ("https://a.b.NASA.gov/x", Some("urs=a=b")),
+            ("https://evilnasa.gov/x", None),
+            ("https://host.org/data", Some("one=1")),
+            ("https://host.org/data/a.h5", Some("one=1")),
+            ("https://host.org/data2", None),
+            ("https://a.host.org/data", None),
+        ] {
+            assert_eq!(sent(&cookies, uri).as_deref(), wanted, "{uri}");
+        }
+        for wrong in ["", "# only\n", "a\tTRUE\t/\tTRUE\tsoon\tb\tc", "a b c"] {
+            assert!(Cookies::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_server_sets_cookies_for_itself_and_its_domain() {
+        let mut cookies = Cookies::default();
+        let mut set = |text: &str| {
+            let uri = "https://data.host.org/d/login?code=1".parse().unwrap();
+            cookies.set(&uri, &HeaderValue::from_str(text).unwrap());
+        };
+        set("own=1");
+        set("wide=2; Domain=.host.org; Path=/; HttpOnly; Secure; SameSite=Lax");
+        set("other=3; Domain=else.org; Path=/");
+        set("top=4; Domain=org; Path=/");
+        set("gone=5; Path=/");
+        set("gone=; Path=/; Expires=Thu, 01-Jan-1970 00:00:00 GMT");
+        set("short=6; Path=/; Max-Age=0; Expires=Fri, 01 Jan 2100 00:00:00 GMT");
+        set("long=7; Path=/; Expires=Fri, 01 Jan 2100 00:00:00 GMT");
+        set("own=8");
+        let own = sent(&cookies, "https://data.host.org/d/a.h5");
+        assert_eq!(own.as_deref(), Some("wide=2; long=7; own=8"));
+        assert_eq!(
+            sent(&cookies, "https://b.host.org/d/").as_deref(),
+            Some("wide=2")
+        );
+        assert_eq!(sent(&cookies, "https://else.org/"), None);
+        assert_eq!(sent(&cookies, "https://x.org/"), None);
+    }
+
+    #[test]
+    fn no_server_sets_as_many_as_it_likes() {
+        let mut cookies = Cookies::default();
+        let uri = "https://h.org/".parse().unwrap();
+        for number in 0..SET + 10 {
+            cookies.set(
+                &uri,
+                &HeaderValue::from_str(&format!("c{number}=1")).unwrap(),
+            );
+        }
+        let long = format!("long={}", "x".repeat(COOKIE_BYTES));
+        cookies.set(&uri, &HeaderValue::from_str(&long).unwrap());
+        assert_eq!(cookies.0.len(), SET);
+        assert_eq!(cookies.0[0].name, "c10");
+    }
+}

@@ -1,0 +1,161 @@
+//! The names and passwords of `~/.netrc`, in the form of ftp(1) and curl(1).
+//!
+//! `machine HOST login NAME password WORD`, in words between blanks and ends of lines; `default`
+//! stands for every other host. A word in quotes may hold blanks, `\"`, `\\`, `\n`, `\r` and `\t`.
+
+use http::HeaderValue;
+
+use crate::cli::fetcher::address::authorization;
+
+/// The entries, in their order.
+#[derive(Default)]
+pub(super) struct Netrc(Vec<Entry>);
+
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Entry {
+    /// None for `default`.
+    host: Option<String>,
+    login: String,
+    password: String,
+}
+
+impl Netrc {
+    /// # Errors
+    /// Why the text is none.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut words = Words(text);
+        while let Some(word) = words.next() {
+            let mut value = || {
+                words
+                    .next()
+                    .ok_or_else(|| "it ends within an entry".to_owned())
+            };
+            match (word.as_str(), entries.last_mut()) {
+                ("machine", _) => entries.push(Entry {
+                    host: Some(value()?),
+                    ..Entry::default()
+                }),
+                ("default", _) => entries.push(Entry::default()),
+                ("login", Some(entry)) => entry.login = value()?,
+                ("password", Some(entry)) => entry.password = value()?,
+                ("account", Some(_)) => drop(value()?),
+                ("macdef", _) => words.skip_macro(),
+                // The word may be a secret.
+                _ => {
+                    return Err(
+                        "no netrc: `machine`, `login` and `password` are its words".to_owned()
+                    );
+                }
+            }
+        }
+        if entries.is_empty() {
+            return Err("no `machine` in it".to_owned());
+        }
+        Ok(Netrc(entries))
+    }
+
+    /// What stands there for a host; that of `default` for the URL's own.
+    pub(super) fn of(&self, host: &str, is_own: bool) -> Option<HeaderValue> {
+        let is_of = |entry: &&Entry| match &entry.host {
+            Some(named) => named.eq_ignore_ascii_case(host),
+            None => is_own,
+        };
+        let entry = self.0.iter().find(is_of)?;
+        authorization(format!("{}:{}", entry.login, entry.password))
+    }
+}
+
+/// What is left of the text.
+struct Words<'a>(&'a str);
+
+impl Words<'_> {
+    /// Leaves out a macro: the lines up to an empty one.
+    fn skip_macro(&mut self) {
+        self.0 = self.0.split_once("\n\n").map_or("", |(_, rest)| rest);
+    }
+}
+
+impl Iterator for Words<'_> {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        loop {
+            self.0 = self.0.trim_start();
+            match self.0.chars().next()? {
+                '#' => self.0 = self.0.split_once('\n').map_or("", |(_, rest)| rest),
+                '"' => return self.quoted(),
+                _ => break,
+            }
+        }
+        let end = self.0.find(char::is_whitespace).unwrap_or(self.0.len());
+        let (word, rest) = self.0.split_at(end);
+        self.0 = rest;
+        Some(word.to_owned())
+    }
+}
+
+impl Words<'_> {
+    /// The word in quotes that comes next; `None` where they are not closed.
+    fn quoted(&mut self) -> Option<String> {
+        let (mut word, mut characters) = (String::new(), self.0.chars());
+        characters.next();
+        loop {
+            match characters.next()? {
+                '"' => break,
+                '\\' => word.push(match characters.next()? {
+                    'n' => '\n',
+                    'r' => '\r',
+                    't' => '\t',
+                    other => other,
+                }),
+                other => word.push(other),
+            }
+        }
+        self.0 = characters.as_str();
+        Some(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(netrc: &Netrc, host: &str, is_own: bool) -> Option<String> {
+        let value = netrc.of(host, is_own)?;
+        assert!(value.is_sensitive());
+        Some(value.to_str().unwrap().to_owned())
+    }
+
+    /// The words in Base64 are those of `printf 'joe:sesame' | base64`.
+    #[test]
+    fn a_host_has_the_login_of_its_entry() {
+        let text = "# NASA\nmachine urs.earthdata.nasa.gov login joe\n\tpassword sesame\n\
+                    macdef init\ncd /a\nmachine b login c\n\n\
+                    machine B.org\nlogin \"a b\" account x password \"q\\\"\\\\\"\ndefault login anonymous password me\n";
+        let netrc = Netrc::parse(text).unwrap();
+        let of_nasa = shown(&netrc, "URS.earthdata.nasa.gov", false);
+        assert_eq!(of_nasa.as_deref(), Some("Basic am9lOnNlc2FtZQ=="));
+        let quoted = shown(&netrc, "b.org", false);
+        assert_eq!(quoted.as_deref(), Some("Basic YSBiOnEiXA=="));
+        assert_eq!(shown(&netrc, "b", false), None);
+        let usual = shown(&netrc, "b", true);
+        assert_eq!(usual.as_deref(), Some("Basic YW5vbnltb3VzOm1l"));
+    }
+
+    #[test]
+    fn what_is_no_netrc_is_refused_without_its_words() {
+        for wrong in [
+            "",
+            "# nothing",
+            "sesame",
+            "login sesame",
+            "machine",
+            "machine a login",
+            "machine a login \"sesame",
+        ] {
+            let refused = Netrc::parse(wrong).map(|_| ()).unwrap_err();
+            assert!(!refused.contains("sesame"), "{wrong}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A Pelican federation on this machine: a director, and caches of which some fail.
+
+use super::objects::server::Seen;
+use super::*;
+
+type Headers = Vec<(&'static str, String)>;
+
+/// A federation that is its own director, and leads to these caches, the first one first.
+fn federation(caches: &[&Server]) -> Server {
+    let server = Server::start();
+    let places: Vec<_> = caches.iter().map(|cache| cache.url("/ns/a.h5")).collect();
+    let own = server.url("");
+    server.put(
+        "/.well-known/pelican-configuration",
+        format!("{{\"director_endpoint\": \"{own}\"}}").into(),
+    );
+    server.faults(|to| {
+        to.portal = Some(Arc::new(move |seen: &Seen| {
+            let links = places.iter().enumerate().rev();
+            let links = links.map(|(at, place)| {
+                format!("<{place}>; rel=\"duplicate\"; pri={}; depth=2", at + 1)
+            });
+            let links: Vec<_> = links.collect();
+            let headers: Headers =
+                vec![("location", places[0].clone()), ("link", links.join(", "))];
+            (seen.path == "/ns/a.h5").then_some((307, headers))
+        }));
+    });
+    server
+}
+
+fn url(federation: &Server) -> String {
+    federation.url("/ns/a.h5").replace("http://", "pelican://")
+}
+
+#[test]
+fn an_object_comes_from_the_cache_that_the_director_names() {
+    let (near, far) = (Server::start(), Server::start());
+    let bytes = content(MIB);
+    for cache in [&near, &far] {
+        cache.put_tagged("/ns/a.h5", bytes.clone(), "\"1\"");
+    }
+    let federation = federation(&[&near, &far]);
+    let connection = fetcher(&url(&federation), &leading_to(&[&near, &far]));
+    let object = open(&connection, "").unwrap();
+    assert_eq!(read(&object, MIB / 2, 10).unwrap(), bytes[MIB / 2..][..10]);
+    let asked: Vec<_> = federation.seen().into_iter().map(|one| one.path).collect();
+    assert_eq!(asked, ["/.well-known/pelican-configuration", "/ns/a.h5"]);
+    assert_eq!((near.seen().len(), far.seen().len()), (2, 0));
+    // The next cache is asked where one fails, also in the middle.
+    near.faults(|to| to.status = Some(502));
+    assert_eq!(read(&object, 0, MIB).unwrap(), bytes);
+    assert!(!far.seen().is_empty() && federation.seen().is_empty());
+}
+
+#[test]
+fn a_cache_that_is_not_there_is_passed_over() {
+    let (gone, broken, last) = (Server::start(), Server::start(), Server::start());
+    let bytes = content(MIB);
+    last.put("/ns/a.h5", bytes.clone());
+    broken.faults(|to| to.status = Some(500));
+    let federation = federation(&[&gone, &broken, &last]);
+    let settings = leading_to(&[&gone, &broken, &last]);
+    drop(gone);
+    let object = open(&fetcher(&url(&federation), &settings), "").unwrap();
+    assert_eq!(read(&object, 0, MIB).unwrap(), bytes);
+    assert_eq!(federation.seen().len(), 2);
+}
+
+#[test]
+fn where_all_caches_fail_nobody_is_asked_for_ever() {
+    let (first, second) = (Server::start(), Server::start());
+    for cache in [&first, &second] {
+        cache.faults(|to| to.status = Some(404));
+    }
+    let federation = federation(&[&first, &second]);
+    let connection = fetcher(&url(&federation), &leading_to(&[&first, &second]));
+    assert!(RemoteObject::find(&connection, b"").unwrap().is_none());
+    let asked = [&federation, &first, &second].map(|server| server.seen().len());
+    assert_eq!(asked, [3, 2, 1], "the director is asked once more");
+}
+
+#[test]
+fn what_is_no_federation_is_refused() {
+    let server = Server::start();
+    let find = || RemoteObject::find(&fetcher(&url(&server), &quick()), b"");
+    assert!(
+        find().unwrap().is_none(),
+        "as any server says that there is no such place"
+    );
+    server.put("/.well-known/pelican-configuration", b"{}".to_vec());
+    let error = find().map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("names no director"), "{error}");
+}

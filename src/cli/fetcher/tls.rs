@@ -1,0 +1,189 @@
+//! TLS with the certificates of one file: those of authorities, and those that servers have signed
+//! themselves; the only file that knows the implementation of TLS.
+//!
+//! A certificate that signs others is no server's to RFC 5280, and so to the verifier of
+//! certificates. But `openssl req -x509` makes such a one, and whoever names its file trusts it: a
+//! server with this very certificate is the one that its names say.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    StreamOwned,
+};
+use ureq::unversioned::transport::{
+    Buffers, ConnectProxyConnector, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout,
+    TcpConnector, Transport, TransportAdapter,
+};
+
+use crate::error::{Error, Result, words_of};
+
+/// The certificates of a file.
+#[derive(Clone, Debug)]
+pub(super) struct Trust(Arc<ClientConfig>);
+
+impl Trust {
+    /// Trusts the certificates of the file at `path`, which the option `word` names.
+    ///
+    /// # Errors
+    /// `Usage` for a file that cannot be read, or holds no certificate.
+    pub(super) fn of_file(word: &str, path: &Path) -> Result<Self> {
+        let failed = |reason: &str| Error::Usage(format!("{word}: {}: {reason}", path.display()));
+        let text = std::fs::read(path).map_err(|error| failed(&words_of(&error)))?;
+        let pinned: Vec<_> = CertificateDer::pem_slice_iter(&text).flatten().collect();
+        let mut roots = RootCertStore::empty();
+        if roots.add_parsable_certificates(pinned.iter().cloned()).0 == 0 {
+            return Err(failed("no certificate in it"));
+        }
+        let provider = Arc::new(ring::default_provider());
+        let signed = WebPkiServerVerifier::builder_with_provider(roots.into(), provider.clone());
+        let signed = signed.build().map_err(|error| failed(&error.to_string()))?;
+        let builder = ClientConfig::builder_with_provider(provider);
+        let builder = builder.with_safe_default_protocol_versions();
+        let builder = builder.map_err(|error| failed(&error.to_string()))?;
+        let verifier = Arc::new(Verifier { signed, pinned });
+        let config = builder
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        Ok(Trust(Arc::new(config.with_no_client_auth())))
+    }
+
+    /// What connects to servers.
+    pub(super) fn connector(&self) -> impl Connector {
+        let proxied = ().chain(ConnectProxyConnector::default());
+        proxied.chain(TcpConnector::default()).chain(self.clone())
+    }
+}
+
+/// Who is trusted: what an authority of the file has signed, and what stands in the file itself.
+#[derive(Debug)]
+struct Verifier {
+    signed: Arc<WebPkiServerVerifier>,
+    pinned: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
+        if self.pinned.iter().any(|pinned| pinned == own) {
+            rustls::client::verify_server_name(&ParsedCertificate::try_from(own)?, name)?;
+            return Ok(ServerCertVerified::assertion());
+        }
+        let signed = &self.signed;
+        signed.verify_server_cert(own, between, name, ocsp, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        own: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        self.signed.verify_tls12_signature(message, own, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        own: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        self.signed.verify_tls13_signature(message, own, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.signed.supported_verify_schemes()
+    }
+}
+
+impl<In: Transport> Connector<In> for Trust {
+    type Out = Either<In, Encrypted>;
+
+    fn connect(
+        &self,
+        details: &ConnectionDetails<'_>,
+        chained: Option<In>,
+    ) -> std::result::Result<Option<Self::Out>, ureq::Error> {
+        let Some(plain) = chained else {
+            return Ok(None);
+        };
+        if !details.needs_tls() || plain.is_tls() {
+            return Ok(Some(Either::A(plain)));
+        }
+        let host = details
+            .uri
+            .host()
+            .unwrap_or_default()
+            .trim_matches(['[', ']']);
+        let name = ServerName::try_from(host.to_owned());
+        let name = name.map_err(|_| ureq::Error::Tls("the host has no name for TLS"))?;
+        let mut session = ClientConnection::new(Arc::clone(&self.0), name)?;
+        let boxed: Box<dyn Transport> = Box::new(plain);
+        let mut stream = TransportAdapter::new(boxed, details.current_time.clone());
+        stream.set_timeout(details.timeout);
+        session.complete_io(&mut stream)?;
+        let config = &details.config;
+        Ok(Some(Either::B(Encrypted {
+            buffers: LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size()),
+            stream: StreamOwned::new(session, stream),
+        })))
+    }
+}
+
+/// A connection with TLS.
+pub(super) struct Encrypted {
+    buffers: LazyBuffers,
+    stream: StreamOwned<ClientConnection, TransportAdapter>,
+}
+
+impl fmt::Debug for Encrypted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Encrypted")
+    }
+}
+
+impl Transport for Encrypted {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(
+        &mut self,
+        amount: usize,
+        timeout: NextTimeout,
+    ) -> std::result::Result<(), ureq::Error> {
+        self.stream.get_mut().set_timeout(timeout);
+        let output = self.buffers.output().get(..amount).unwrap_or_default();
+        Ok(self.stream.write_all(output)?)
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> std::result::Result<bool, ureq::Error> {
+        self.stream.get_mut().set_timeout(timeout);
+        let read = self.stream.read(self.buffers.input_append_buf())?;
+        self.buffers.input_appended(read);
+        Ok(read > 0)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.stream.get_mut().get_mut().is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        true
+    }
+}
