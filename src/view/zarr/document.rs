@@ -2,6 +2,7 @@
 //! metadata").
 
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::model::number::{Integer, append};
 use crate::model::text::{Object, json_text, write_json_list};
 use crate::model::value::Context;
@@ -45,10 +46,24 @@ pub(crate) fn of_array(
     Ok(end(document))
 }
 
-/// The document of a group with these attributes.
-pub(crate) fn of_group(attributes: &[u8]) -> Vec<u8> {
+/// The document of a group with these attributes. `members` are the documents of all that is below
+/// it, by path, for readers that take them from here; it is left out where it makes the document
+/// too long.
+pub(crate) fn of_group(attributes: &[u8], members: Option<Object>) -> Vec<u8> {
     let mut document = begin("group");
     document.key("attributes").extend_from_slice(attributes);
+    let length = document.length();
+    let fits = |members: &Object| {
+        length.saturating_add(members.length()) <= limits::ZARR_CONSOLIDATED_BYTES
+    };
+    if let Some(members) = members.filter(fits) {
+        // As zarr-python writes it: the specification has no such key yet.
+        let mut consolidated = Object::default();
+        consolidated.text("kind", "inline");
+        consolidated.json("must_understand", false);
+        consolidated.json("metadata", members.finish());
+        document.json("consolidated_metadata", consolidated.finish());
+    }
     end(document)
 }
 
