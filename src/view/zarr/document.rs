@@ -163,3 +163,26 @@ fn float(element: &[u8]) -> Result<f64> {
         Some(Real::Beyond { .. }) | None => Err(Error::corrupt("fill value", None)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_has_so_many_bytes_of_others() {
+        for (rest, is_there) in [(0, true), (1, false)] {
+            let attributes = vec![b' '; limits::ZARR_CONSOLIDATED_BYTES / 2];
+            let before = {
+                let mut document = begin("group");
+                document.key("attributes").extend_from_slice(&attributes);
+                document.length()
+            };
+            let mut members = Object::default();
+            let length = limits::ZARR_CONSOLIDATED_BYTES - before + rest;
+            members.key("a").resize(length, b' ');
+            assert_eq!(members.length(), length);
+            let text = String::from_utf8(of_group(&attributes, Some(members))).unwrap();
+            assert_eq!(text.contains("consolidated_metadata"), is_there);
+        }
+    }
+}
