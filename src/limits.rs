@@ -581,6 +581,15 @@ pub const ZARR_LINKS: usize = 16_384;
 /// Names in a document of a Zarr store of what the store lacks.
 pub const ZARR_ABSENT: usize = 4096;
 
+/// Links below a group of a Zarr store, and fields, whose documents stand in that of the group.
+pub const ZARR_CONSOLIDATED_LINKS: usize = 4096;
+
+/// Bytes of the document of such a group: two of them are kept among the texts.
+pub const ZARR_CONSOLIDATED_BYTES: usize = 4 << 20;
+
+/// Groups within each other, below such a group.
+pub const ZARR_CONSOLIDATED_DEPTH: usize = 64;
+
 /// Columns of one element where an array is shown as csv.
 pub const CSV_COLUMNS: usize = 65_536;
 

@@ -11,6 +11,7 @@ pub(super) mod reference_link;
 pub(super) mod site;
 pub(super) mod store;
 pub(super) mod store_chunks;
+pub(super) mod store_document;
 pub(super) mod store_object;
 pub(super) mod trees;
 pub(super) mod view_group;

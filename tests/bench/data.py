@@ -123,6 +123,15 @@ def runs(path, count):
                 entry[f"column {column:02}"] = np.arange(column, column + 100, dtype="f8")
 
 
+def variables(path, count):
+    """Variables without scales: for h5netcdf, those would take four times as long."""
+    with h5py.File(path, "w") as f:
+        for number in range(count):
+            made = f.create_dataset(f"variable {number:04}", data=np.arange(number, number + 10.0))
+            made.attrs["units"] = "K"
+            made.attrs["long_name"] = f"the variable with the number {number}"
+
+
 def links(libver):
     """Names for a thousand datasets, in one group."""
 
@@ -152,6 +161,17 @@ def chunks(libver, growing=0):
             many = shape[0] // min(10, shape[0])
             for start in range(0, shape[0], many):
                 dataset[start : start + many] = 1
+
+    return write
+
+
+def small_chunks(length, **options):
+    """So many chunks of so many elements."""
+
+    def write(path, count):
+        with h5py.File(path, "w") as f:
+            shape, chunk = (count * length,), (length,)
+            f.create_dataset("d", shape, "<f4", values(0, count * length), chunks=chunk, **options)
 
     return write
 
@@ -195,6 +215,9 @@ WRITERS = {
     "raw.bin": raw,
     "datasets.h5": datasets,
     "runs": runs,
+    "variables.h5": variables,
+    "single.h5": small_chunks(1),
+    "small.h5": small_chunks(2048, compression="gzip"),
     "links-old.h5": links("earliest"),
     "links-new.h5": links("latest"),
     "chunks-btree1.h5": chunks("earliest"),

@@ -100,6 +100,10 @@ def h5py_array(source, plain):
     return ((stores.h5py_array, source),)
 
 
+def h5netcdf(source, plain):
+    return ((stores.h5netcdf, source),)
+
+
 @dataclass
 class Pair:
     """`peer`: the ways in which the other side can do it; the fastest counts. `floors`: what the
@@ -188,17 +192,18 @@ class Store(Pair):
     """A reader of Zarr, which opens the array and reads it whole, on a mount that nothing was read
     of."""
 
-    def __init__(self, name, reader, floor, needs):
+    def __init__(self, name, reader, floor, needs, **data):
+        what = data.pop("what", "shuffle and gzip")
+        data = data or {"source": "gzip-shuffle.h5", "share": 2}
         super().__init__(
             f"zarr-{name}",
-            f"`file.zarr` with {reader.__name__.replace('_', '-')}, shuffle and gzip",
-            "gzip-shuffle.h5",
-            (floor,),
-            h5py_array,
-            lambda path, source: alone(stores.seconds, reader, path),
-            share=2,
+            f"`file.zarr` with {reader.__name__.replace('_', '-')}, {what}",
+            floors=(floor,),
+            peer=h5py_array,
+            ours=lambda path, source: alone(stores.seconds, reader, path),
             needs=needs,
             entry=".h5fs/file.zarr/d",
+            **data,
         )
         self.reader = reader
 
@@ -210,6 +215,20 @@ class Store(Pair):
         (way,) = self.peer(source, plain)
         return way
 
+
+class Opening(Pair):
+    """Opening a store of many arrays, on a mount that nothing was read of."""
+
+    def warm(self, h5fs, source, plain):
+        with Mount(h5fs, source) as mount:
+            alone(stores.same_dataset, source, mount.at(self.entry))
+        (way,) = self.peer(source, plain)
+        return way
+
+
+# Arrays of small chunks, of which the store puts many together.
+SINGLE = dict(what="7200 chunks of one element", source="single.h5", count=7200)
+SMALL = dict(what="10 000 chunks of 8 KiB, gzip", source="small.h5", count=10_000)
 
 PAIRS = [
     Pair("gzip-shuffle", "`cat`, shuffle and gzip", "gzip-shuffle.h5", (3, 4.5)),
@@ -295,6 +314,21 @@ PAIRS = [
     Store("zarrs", stores.zarrs, 1.7, "zarrs"),
     Store("python", stores.zarr_python, 1.5, "zarr"),
     Store("xarray", stores.xarray, 1.4, "xarray"),
+    Store("single-python", stores.zarr_python, None, "zarr", **SINGLE),
+    Store("single-tensorstore", stores.tensorstore, None, "tensorstore", **SINGLE),
+    Store("small-python", stores.zarr_python, None, "zarr", **SMALL),
+    Store("small-tensorstore", stores.tensorstore, None, "tensorstore", **SMALL),
+    Opening(
+        "zarr-open",
+        "`xarray.open_zarr` of 2000 arrays",
+        "variables.h5",
+        (1.25,),
+        h5netcdf,
+        lambda path, source: alone(stores.opened_zarr, path),
+        count=2000,
+        needs="h5netcdf",
+        entry=".h5fs/file.zarr",
+    ),
     Pair(
         "csv",
         "`cat` of the CSV of 10 000 000 float64",

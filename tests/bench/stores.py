@@ -40,7 +40,7 @@ def xarray(path):
     store, name = path.rsplit("/", 1)
 
     def read():
-        return xarray.open_zarr(store, consolidated=False, chunks=None)[name].values
+        return xarray.open_zarr(store, chunks=None)[name].values
 
     return read
 
@@ -51,6 +51,37 @@ def seconds(reader, path):
     began = perf_counter()
     read()
     return perf_counter() - began
+
+
+def opened_zarr(path):
+    """The seconds in which xarray has opened a store."""
+    import xarray
+
+    began = perf_counter()
+    xarray.open_zarr(path, chunks=None).close()
+    return perf_counter() - began
+
+
+def h5netcdf(path):
+    """The seconds in which xarray has opened the file with h5netcdf."""
+    import h5netcdf  # noqa: F401: what xarray would import
+    import xarray
+
+    began = perf_counter()
+    xarray.open_dataset(path, engine="h5netcdf", phony_dims="access").close()
+    return perf_counter() - began
+
+
+def same_dataset(source, path):
+    """Raises where the store has other variables than the file."""
+    import xarray
+
+    found = xarray.load_dataset(path, engine="zarr")
+    with h5py.File(source) as f:
+        assert set(f) == set(found), set(f) ^ set(found)
+        for name, variable in found.items():
+            np.testing.assert_array_equal(variable.values, f[name][...], strict=True)
+            assert variable.attrs == dict(f[name].attrs), name
 
 
 def same(reader, source, path):

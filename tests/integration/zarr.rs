@@ -5,7 +5,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::harness::{LONG, Mount, run, script};
+use crate::harness::{LONG, Mount, fixtures, run, script};
 
 const STORE: &str = ".h5fs/file.zarr";
 
@@ -58,6 +58,48 @@ fn a_store_of_stored_chunks() {
     let mount = Mount::new(&file);
     let store = mount.at(".h5fs/stored.zarr");
     call("zarr_stores.py", "stored-check", &[&file, &store]);
+}
+
+/// As readers see it that take one document for all, and those that read document by document.
+#[test]
+fn the_document_of_a_group_says_what_those_below_it_say() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let files = [
+        ("zarr_arrays.py", "write", "arrays.h5"),
+        ("zarr_stores.py", "stored-write", "stored.h5"),
+        ("zarr_stores.py", "damaged-write", "damaged.h5"),
+        ("zarr_stores.py", "extreme-write", "extreme.h5"),
+        ("zarr_stores.py", "asdf-write", "tree.asdf"),
+        ("zarr_stores.py", "asdf-damaged-write", "damaged.asdf"),
+    ];
+    for (name, command, file) in files {
+        call(name, command, &[&directory.path().join(file)]);
+    }
+    let mount = Mount::new(directory.path());
+    for (_, _, file) in files {
+        for store in [STORE, ".h5fs/stored.zarr"] {
+            let store = mount.at(file).join(store);
+            call("zarr_stores.py", "consolidated-check", &[&store]);
+        }
+    }
+}
+
+#[test]
+fn the_documents_of_groups_of_all_fixtures() {
+    let mount = Mount::new(fixtures());
+    call("zarr_stores.py", "all-check", &[&mount.at("")]);
+}
+
+/// Expected: the elements are those that their places tell.
+#[test]
+fn chunks_of_arrays_of_random_shapes() {
+    for seed in ["1", "2"] {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let file = directory.path().join("random.h5");
+        call("zarr_random.py", "write", &[&file, Path::new(seed)]);
+        let mount = Mount::new(&file);
+        call("zarr_random.py", "check", &[&file, &mount.at(STORE)]);
+    }
 }
 
 /// A reader takes a chunk that is not there for the fill value.

@@ -196,6 +196,16 @@ impl FileState {
         })
     }
 
+    /// The same for a part of its request, which may look at `bytes` of what the request may.
+    pub(in crate::fs) fn for_a_part(&self, bytes: u64) -> Arc<Self> {
+        let effort = self.effort.part(bytes);
+        Arc::new(FileState {
+            container: Arc::clone(&self.container).for_request(&effort),
+            effort,
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
     /// The same file after a writer has appended to it, opened as `opened`. A writer that lets
     /// others read leaves links alone, so what was found of them stays.
     pub(in crate::fs) fn grown(&self, opened: OpenedFile) -> Self {

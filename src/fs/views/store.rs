@@ -13,11 +13,12 @@ use crate::fs::state::counts::{CountedText, count_units};
 use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::listing::{Listing, Visit};
 use crate::fs::views::store_chunks::ChunkNames;
-use crate::fs::views::store_object::{Store, document, find, in_store};
+use crate::fs::views::store_document::document;
+use crate::fs::views::store_object::{Store, find, in_store};
 use crate::fs::views::trees;
 use crate::fs::views::trees::view_tree::ViewTree;
 use crate::limits;
-use crate::model::{Link, Node};
+use crate::model::Node;
 use crate::view::View;
 use crate::view::texts::counted::Counted;
 use crate::view::zarr::array::{Shown, ZarrArray};
@@ -77,13 +78,16 @@ impl FsNode for StoreFile {
             Some(Place::Chunk(array, place)) => chunk_length(&array, &place)?,
             _ => None,
         };
-        let length = match length {
-            Some(length) => Some(length),
-            // Opening it will tell why it cannot be read.
-            None => if_lasting(self.open(target))?.map(|view| view.length()),
+        let (length, is_known) = match length {
+            Some(length) => (length, true),
+            None => match if_lasting(self.open(target))? {
+                Some(view) => (view.length(), !view.is_uncached()),
+                // Opening it will tell why it cannot be read.
+                None => (0, false),
+            },
         };
-        let entry = target.sized(length.unwrap_or(0)).modified_as(&node);
-        Ok(entry.kept_if(length.is_some() && !node.is_partial()))
+        let entry = target.sized(length).modified_as(&node);
+        Ok(entry.kept_if(is_known && !node.is_partial()))
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
@@ -91,15 +95,7 @@ impl FsNode for StoreFile {
         let path = &*target.inode.name;
         match place(target, &node, path)? {
             Some(Place::Chunk(array, place)) => open_chunk(target, &node, array, &place),
-            _ => {
-                let tell = |link: &Link, error: &Error| {
-                    let found = target.directory().show(link.clone());
-                    let (mount, file) = (target.mount, target.file);
-                    mount.note(file, found.ino, &found.inode, error);
-                };
-                let text = document(target.file, &node, path, store(target)?, &tell)?;
-                Ok(Box::new(text))
-            }
+            _ => Ok(Box::new(document(target, &node, path, store(target)?)?)),
         }
     }
 }

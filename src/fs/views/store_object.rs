@@ -6,11 +6,11 @@ use crate::error::{Error, Result, if_lasting};
 use crate::fs::forest::file_state::FileState;
 use crate::fs::name;
 use crate::limits;
+use crate::model::text::Object;
 use crate::model::value::Context;
 use crate::model::{Array, Container, Link, LinkTarget, Node, NodeId, NodeKind};
 use crate::view::elements::dimensions::{has_no_values, is_scale};
 use crate::view::texts::asdf_json::AsdfJson;
-use crate::view::texts::text::Text;
 use crate::view::zarr::array::{Record, Shown, ZarrArray};
 use crate::view::zarr::attributes::{self, Attributes};
 use crate::view::zarr::grid::Grid;
@@ -165,43 +165,23 @@ pub(in crate::fs) fn find(
 /// Told of a link whose object is not in the store, and why.
 pub(in crate::fs) type Tell<'a> = dyn Fn(&Link, &Error) + 'a;
 
-/// The document at `path` in the directory of `node`, a group or an array. That of a group tells of
-/// what of it is damaged.
+/// The document of a group, with the documents of its `members`. It tells of what of the group is
+/// damaged.
 ///
 /// # Errors
-/// `NotFound` where there is none; fails if a part of it cannot be read now.
-pub(in crate::fs) fn document(
+/// Fails if a part of it cannot be read now.
+pub(in crate::fs) fn of_group(
     file: &FileState,
     node: &Node,
-    path: &[u8],
-    store: Store,
     tell: &Tell<'_>,
-) -> Result<Text> {
-    let kind: &[u8] = match store {
-        Store::Decoded => b"file.zarr:",
-        Store::Stored => b"stored.zarr:",
-    };
-    let key = [kind, path].concat();
-    file.kept_text(node.id, &key, || {
-        let text = match node.array() {
-            Some(array) => match find(file, (node, array), path, store)? {
-                Place::Document(shown) => of_array(file, node, &shown, path == DOCUMENT)?,
-                _ => return Err(Error::NotFound),
-            },
-            None if path == DOCUMENT => of_group(file, node, tell)?,
-            None => return Err(Error::NotFound),
-        };
-        Ok(Text::new(text))
-    })
-}
-
-fn of_group(file: &FileState, node: &Node, tell: &Tell<'_>) -> Result<Vec<u8>> {
+    members: Option<Object>,
+) -> Result<Vec<u8>> {
     let container = &*file.container;
     let paths = |node| file.index().known_path(node);
     let mut attributes = Attributes::of(container, &paths, node.id, None)?;
     let at_root = node.id == container.root();
     let Some(mut links) = if_lasting(container.links(node.id))? else {
-        return Ok(document::of_group(&attributes.finish()));
+        return Ok(document::of_group(&attributes.finish(), members));
     };
     for _ in 0..limits::ZARR_LINKS {
         let Some(link) = if_lasting(links.next())?.flatten() else {
@@ -222,7 +202,7 @@ fn of_group(file: &FileState, node: &Node, tell: &Tell<'_>) -> Result<Vec<u8>> {
         }
         attributes.miss(name::escape(&link.name, at_root));
     }
-    Ok(document::of_group(&attributes.finish()))
+    Ok(document::of_group(&attributes.finish(), members))
 }
 
 /// Adds the attribute that a scalar of ASDF is, or a group of such. Whether the object is in the
@@ -238,8 +218,18 @@ fn add(file: &FileState, link: &Link, object: &Node, attributes: &mut Attributes
     }
 }
 
-/// The document of an array of the file, or of a field of it, which has no attributes of its own.
-fn of_array(file: &FileState, node: &Node, shown: &Shown, is_whole: bool) -> Result<Vec<u8>> {
+/// The document of an array of the file, or of a field of it, which has no attributes of its own;
+/// that of a group of fields has the documents of its `members`.
+///
+/// # Errors
+/// Fails if a part of it cannot be read.
+pub(in crate::fs) fn of_array(
+    file: &FileState,
+    node: &Node,
+    shown: &Shown,
+    is_whole: bool,
+    members: Option<Object>,
+) -> Result<Vec<u8>> {
     let container = &*file.container;
     let paths = |node| file.index().known_path(node);
     let data_type = match shown {
@@ -254,7 +244,7 @@ fn of_array(file: &FileState, node: &Node, shown: &Shown, is_whole: bool) -> Res
     match shown {
         Shown::Fields(record) => {
             absent_fields(record, &mut attributes);
-            Ok(document::of_group(&attributes.finish()))
+            Ok(document::of_group(&attributes.finish(), members))
         }
         Shown::Array(shown) => {
             let names = dimension_names(file, node, shown)?;
@@ -266,7 +256,15 @@ fn of_array(file: &FileState, node: &Node, shown: &Shown, is_whole: bool) -> Res
 }
 
 /// Which chunks the array of `node` has in a store.
-fn grid(file: &FileState, node: &Node, array: &Arc<Array>, store: Store) -> Result<Grid> {
+///
+/// # Errors
+/// Fails if that cannot be found out now.
+pub(in crate::fs) fn grid(
+    file: &FileState,
+    node: &Node,
+    array: &Arc<Array>,
+    store: Store,
+) -> Result<Grid> {
     if store == Store::Decoded {
         return Ok(Grid::Decoded);
     }

@@ -23,7 +23,7 @@ use crate::fs::views::store_object::{NO_COORDINATE, Presence, presence};
 use crate::fs::views::trees;
 use crate::fs::views::trees::view_tree::{Form, Shape, ViewTree};
 use crate::limits;
-use crate::model::{LinkTarget, Node, NodeId, NodeKind};
+use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use crate::view::elements::references::References;
 use crate::view::pictures::frames::Frames;
 use crate::view::zarr::place::DOCUMENT;
@@ -163,8 +163,8 @@ impl<'a> ViewGroup<'a> {
             return Err(Error::NotFound);
         }
         let entry = self.in_store(&self.source.find(&name)?)?;
-        let entry = entry.filter(|entry| *entry.inode.name == *shown);
-        entry.ok_or(Error::NotFound)
+        let entry = entry.filter(|(entry, _)| *entry.inode.name == *shown);
+        entry.map(|(entry, _)| entry).ok_or(Error::NotFound)
     }
 
     /// The name in a store of an array that the source's tree shows as `name`: that of the variable,
@@ -288,9 +288,8 @@ impl<'a> ViewGroup<'a> {
     /// Fails if the object cannot be read now.
     pub(in crate::fs) fn forms(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
         if self.tree.store().is_some() {
-            return self
-                .in_store(found)
-                .map(|entry| entry.into_iter().collect());
+            let shown = self.in_store(found)?;
+            return Ok(shown.into_iter().map(|(entry, _)| entry).collect());
         }
         let Some((file, node)) = self.target(found)? else {
             return self.damaged(found);
@@ -342,10 +341,18 @@ impl<'a> ViewGroup<'a> {
         Ok(forms)
     }
 
+    /// The entry of a link of this group in a store, and the object that it leads to.
+    ///
+    /// # Errors
+    /// Fails if the object cannot be read now.
+    pub(in crate::fs) fn stored(&self, link: Link) -> Result<Option<(ViewEntry, Arc<Node>)>> {
+        self.in_store(&self.source.show(link))
+    }
+
     /// The directory of a group or an array in a store, or the link to that of an array, which has
-    /// other names. A group has its one directory: readers follow links, and a circle would have no
-    /// end for them.
-    fn in_store(&self, found: &LinkEntry) -> Result<Option<ViewEntry>> {
+    /// other names; and the object. A group has its one directory: readers follow links, and a
+    /// circle would have no end for them.
+    fn in_store(&self, found: &LinkEntry) -> Result<Option<(ViewEntry, Arc<Node>)>> {
         if found.target.other_file().is_some() {
             return Ok(None);
         }
@@ -382,7 +389,7 @@ impl<'a> ViewGroup<'a> {
         };
         let entry = self.form(None, &node, shown, text)?;
         let is_shown = entry.text.is_some() || inode::is_object(self.number, node.id);
-        Ok(is_shown.then_some(entry))
+        Ok(is_shown.then_some((entry, node)))
     }
 
     /// The text of the link that leads from here to an object by the group and the name where it

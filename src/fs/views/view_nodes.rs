@@ -217,6 +217,10 @@ fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
         return Listable::Unknown(kind);
     }
     let (file, inode) = (directory.file, &shown.inode);
+    // The document of a group has those of all that is below it.
+    if inode.node_type == NodeType::StoreFile {
+        return Listable::Unknown(kind);
+    }
     if inode.node_type == NodeType::View && is_counted(mount, file, inode.node, inode.tree) {
         return Listable::Unknown(kind);
     }

@@ -2,6 +2,7 @@
 //! metadata").
 
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::model::number::{Integer, append};
 use crate::model::text::{Object, json_text, write_json_list};
 use crate::model::value::Context;
@@ -45,10 +46,24 @@ pub(crate) fn of_array(
     Ok(end(document))
 }
 
-/// The document of a group with these attributes.
-pub(crate) fn of_group(attributes: &[u8]) -> Vec<u8> {
+/// The document of a group with these attributes. `members` are the documents of all that is below
+/// it, by path, for readers that take them from here; it is left out where it makes the document
+/// too long.
+pub(crate) fn of_group(attributes: &[u8], members: Option<Object>) -> Vec<u8> {
     let mut document = begin("group");
     document.key("attributes").extend_from_slice(attributes);
+    let length = document.length();
+    let fits = |members: &Object| {
+        length.saturating_add(members.length()) <= limits::ZARR_CONSOLIDATED_BYTES
+    };
+    if let Some(members) = members.filter(fits) {
+        // As zarr-python writes it: the specification has no such key yet.
+        let mut consolidated = Object::default();
+        consolidated.text("kind", "inline");
+        consolidated.json("must_understand", false);
+        consolidated.json("metadata", members.finish());
+        document.json("consolidated_metadata", consolidated.finish());
+    }
     end(document)
 }
 
@@ -146,5 +161,28 @@ fn float(element: &[u8]) -> Result<f64> {
         Some(Real::Single(value)) => Ok(value.into()),
         Some(Real::Double(value) | Real::Narrow { value, .. }) => Ok(value),
         Some(Real::Beyond { .. }) | None => Err(Error::corrupt("fill value", None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_has_so_many_bytes_of_others() {
+        for (rest, is_there) in [(0, true), (1, false)] {
+            let attributes = vec![b' '; limits::ZARR_CONSOLIDATED_BYTES / 2];
+            let before = {
+                let mut document = begin("group");
+                document.key("attributes").extend_from_slice(&attributes);
+                document.length()
+            };
+            let mut members = Object::default();
+            let length = limits::ZARR_CONSOLIDATED_BYTES - before + rest;
+            members.key("a").resize(length, b' ');
+            assert_eq!(members.length(), length);
+            let text = String::from_utf8(of_group(&attributes, Some(members))).unwrap();
+            assert_eq!(text.contains("consolidated_metadata"), is_there);
+        }
     }
 }

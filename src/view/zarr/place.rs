@@ -93,8 +93,8 @@ impl Name<'_> {
     }
 }
 
-/// The fields that are shown, each name once.
-fn fields(record: &Record) -> Vec<&[u8]> {
+/// The names of the fields that are shown, as in the file, each once.
+pub(crate) fn fields(record: &Record) -> Vec<&[u8]> {
     let mut names: Vec<&[u8]> = record
         .names()
         .filter(|name| record.field(name).is_some())

@@ -1,7 +1,10 @@
-use crate::fs::Kind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::requests::Requests;
 use crate::fs::tests::{content, list, names};
+use crate::fs::{Filesystem, Kind};
 use crate::limits;
 
 const STORE: &str = "/.h5fs/file.zarr";
@@ -88,4 +91,143 @@ fn the_kernel_keeps_that_a_name_is_absent() {
         let directory = fs.resolve(path.as_bytes()).unwrap().ino;
         assert_eq!(fs.lacks_for_good(directory), is_kept, "{path}");
     }
+}
+
+const CONSOLIDATED: &str =
+    r#""consolidated_metadata": {"kind": "inline", "must_understand": false"#;
+
+/// The beginning of the document of the group at `path`.
+fn document(fs: &Filesystem, path: &str) -> String {
+    let document = content(fs, &at(&format!("{path}/zarr.json"))).unwrap();
+    String::from_utf8(document).unwrap()
+}
+
+/// An array under other names has its document there, too; a group in a circle is met once.
+#[test]
+fn the_document_of_a_group_has_those_below_it() {
+    let fs = sample().mounted();
+    let (root, group) = (document(&fs, ""), document(&fs, "/group"));
+    for name in ["array", "other", "soft", "zarr%2Ejson"] {
+        let own = document(&fs, &format!("/group/{name}"));
+        let own = own.trim_end();
+        assert!(
+            root.contains(&format!(r#""group/{name}": {own}"#)),
+            "{root}"
+        );
+        assert!(group.contains(&format!(r#""{name}": {own}"#)), "{group}");
+    }
+    assert_eq!(root.matches("node_type").count(), 6);
+    assert_eq!(root.matches(r#""_h5fs_absent": ["broken"]"#).count(), 1);
+    assert!(root.contains(CONSOLIDATED));
+}
+
+#[test]
+fn the_documents_of_so_many_links_stand_in_one() {
+    for (count, is_there) in [
+        (limits::ZARR_CONSOLIDATED_LINKS, true),
+        (limits::ZARR_CONSOLIDATED_LINKS + 1, false),
+    ] {
+        let mut fake = Fake::new();
+        fake.bytes(300, 1, b"abcd");
+        fake.group(200, 1);
+        fake.hard(ROOT, "group", 200);
+        for number in 1..count {
+            fake.hard(200, number.to_string(), 300);
+        }
+        let fs = fake.mounted();
+        assert_eq!(
+            document(&fs, "").contains(CONSOLIDATED),
+            is_there,
+            "{count}"
+        );
+        assert!(document(&fs, "/group").contains(CONSOLIDATED));
+    }
+}
+
+#[test]
+fn documents_of_groups_so_deep_stand_in_one() {
+    for (depth, is_there) in [
+        (limits::ZARR_CONSOLIDATED_DEPTH as u64, true),
+        (limits::ZARR_CONSOLIDATED_DEPTH as u64 + 1, false),
+    ] {
+        let mut fake = Fake::new();
+        let mut above = ROOT;
+        for group in 1000..1000 + depth - 1 {
+            fake.group(group, 1);
+            fake.hard(above, "g", group);
+            above = group;
+        }
+        let fs = fake.mounted();
+        assert_eq!(
+            document(&fs, "").contains(CONSOLIDATED),
+            is_there,
+            "{depth}"
+        );
+        assert!(document(&fs, "/g").contains(CONSOLIDATED));
+    }
+}
+
+/// A list without it would have readers believe that it is not there.
+#[test]
+fn a_group_of_what_cannot_be_read_has_no_documents_of_others() {
+    let mut torn = sample();
+    torn.tear(200, 1);
+    let fs = torn.mounted();
+    assert!(!document(&fs, "").contains(CONSOLIDATED));
+
+    let mut fake = sample();
+    fake.group(500, 1);
+    fake.bytes(600, 1, b"abcd");
+    fake.hard(200, "below", 500);
+    fake.hard(500, "array", 600);
+    fake.on_bad_disk(600);
+    let is_failing = Arc::clone(&fake.is_failing);
+    let fs = fake.mounted();
+    is_failing.store(true, Ordering::SeqCst);
+    assert!(!document(&fs, "").contains(CONSOLIDATED));
+    is_failing.store(false, Ordering::SeqCst);
+    assert!(document(&fs, "").contains(CONSOLIDATED));
+}
+
+/// Whoever looks for one array does not pay for the others, nor does whoever lists a group.
+#[test]
+fn only_the_document_of_a_group_costs_a_look_at_all_below() {
+    let costs = [1, 100].map(|others| {
+        let mut fake = Fake::new();
+        fake.group(200, 1);
+        fake.hard(ROOT, "group", 200);
+        fake.bytes(300, 1, b"abcd");
+        fake.hard(ROOT, "array", 300);
+        for number in 1000..1000 + others {
+            fake.bytes(number, 1, b"abcd");
+            fake.hard(200, number.to_string(), number);
+        }
+        let looks = Arc::clone(&fake.looks);
+        let fs = fake.mounted();
+        let cost = |of: &dyn Fn()| {
+            let before = looks.load(Ordering::SeqCst);
+            of();
+            looks.load(Ordering::SeqCst) - before
+        };
+        let one = cost(&|| drop(document(&fs, "/array")));
+        let listing = cost(&|| {
+            let handle = fs
+                .opendir(fs.resolve(STORE.as_bytes()).unwrap().ino)
+                .unwrap();
+            let handle = handle.handle;
+            let mut listed = Vec::new();
+            let taken = fs.readdir_plus(handle, 0, &mut |entry, _| {
+                listed.push(entry.name.to_vec());
+                false
+            });
+            taken.unwrap();
+            assert!(listed.contains(&b"zarr.json".to_vec()));
+            fs.release(handle);
+        });
+        let all = cost(&|| drop(document(&fs, "")));
+        let again = cost(&|| drop(document(&fs, "")));
+        assert!(all > others as usize && again < 20, "{all}, {again}");
+        (one, listing)
+    });
+    assert_eq!(costs[0], costs[1]);
 }

@@ -1,0 +1,216 @@
+//! The documents of a Zarr store. That of a group also has those of all that is below it, so that a
+//! reader takes one file for many.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::forest::mount::Mount;
+use crate::fs::name;
+use crate::fs::nodes::node::Target;
+use crate::fs::state::inode::Tree;
+use crate::fs::views::store_object::{Store, find, grid, in_store, of_array, of_group};
+use crate::fs::views::view_group::ViewGroup;
+use crate::limits;
+use crate::model::text::Object;
+use crate::model::{Container, Link, Node, NodeId};
+use crate::view::texts::text::Text;
+use crate::view::zarr::array::Shown;
+use crate::view::zarr::place::{DOCUMENT, Place, fields};
+
+/// Bytes of metadata that the documents below a group may look at: some are left for its own.
+const BELOW: u64 = limits::REQUEST_METADATA / 4 * 3;
+
+/// The document at `path` in the directory of `node`, a group or an array.
+///
+/// # Errors
+/// `NotFound` where there is none; fails if a part of it cannot be read now.
+pub(in crate::fs) fn document(
+    target: &Target<'_>,
+    node: &Node,
+    path: &[u8],
+    store: Store,
+) -> Result<Text> {
+    let kind: &[u8] = match store {
+        Store::Decoded => b"file.zarr:",
+        Store::Stored => b"stored.zarr:",
+    };
+    let key = [kind, path].concat();
+    let mut unkept = None;
+    let kept = target.file.kept_text(node.id, &key, || {
+        let (text, is_partial) = written(target, node, path, store)?;
+        if is_partial {
+            unkept = Some(Text::of_the_moment(text));
+            return Err(Error::NotFound);
+        }
+        Ok(Text::new(text))
+    });
+    unkept.map_or(kept, |text| text.opened(&target.file.engine))
+}
+
+/// The text of a document, and whether it lacks what could not be read this time.
+fn written(target: &Target<'_>, node: &Node, path: &[u8], store: Store) -> Result<(Vec<u8>, bool)> {
+    let file = target.file;
+    let Some(array) = node.array() else {
+        if path != DOCUMENT {
+            return Err(Error::NotFound);
+        }
+        let members = Members::collect(target, store, |members| {
+            members.add_group(node.id, b"", limits::ZARR_CONSOLIDATED_DEPTH)
+        })?;
+        let tell = |link: &Link, error: &Error| {
+            let found = target.directory().show(link.clone());
+            target.mount.note(file, found.ino, &found.inode, error);
+        };
+        let (members, is_partial) = members;
+        return Ok((of_group(file, node, &tell, members)?, is_partial));
+    };
+    let Place::Document(shown) = find(file, (node, array), path, store)? else {
+        return Err(Error::NotFound);
+    };
+    let (members, is_partial) = Members::collect(target, store, |members| {
+        members.add_fields(node, &shown, b"")
+    })?;
+    let text = of_array(file, node, &shown, path == DOCUMENT, members)?;
+    Ok((text, is_partial))
+}
+
+/// The documents of what is below a group, by path.
+struct Members<'a> {
+    mount: &'a Mount,
+    file: &'a Arc<FileState>,
+    tree: Tree,
+    store: Store,
+    variables: Arc<dyn Container>,
+    documents: Object,
+    paths: HashSet<Vec<u8>>,
+    /// Links and fields that may still be looked at.
+    left: usize,
+}
+
+impl Members<'_> {
+    /// Those that `add` adds; none where it fails: a list of some would have a reader believe that
+    /// there are no others. Also whether it may not fail the next time.
+    ///
+    /// # Errors
+    /// Fails if nobody wants them any more.
+    fn collect(
+        target: &Target<'_>,
+        store: Store,
+        add: impl FnOnce(&mut Members<'_>) -> Result<()>,
+    ) -> Result<(Option<Object>, bool)> {
+        let file = target.file.for_a_part(BELOW);
+        let mut members = Members {
+            mount: target.mount,
+            tree: target.inode.tree,
+            store,
+            variables: file.variables(),
+            file: &file,
+            documents: Object::default(),
+            paths: HashSet::new(),
+            left: limits::ZARR_CONSOLIDATED_LINKS,
+        };
+        match add(&mut members) {
+            Ok(()) => Ok((Some(members.documents), false)),
+            Err(error) if error.is_unwanted() => Err(error),
+            Err(error) => Ok((None, error.is_passing())),
+        }
+    }
+
+    /// Adds what is below a group at `path`, groups within groups `depth` times at most.
+    ///
+    /// # Errors
+    /// `Limit` for too much; fails if a part of it cannot be read.
+    fn add_group(&mut self, group: NodeId, path: &[u8], depth: usize) -> Result<()> {
+        let depth = depth.checked_sub(1).ok_or_else(too_many)?;
+        let directory = ViewGroup::new(self.mount, self.file, self.tree, group)?;
+        let mut links = self.file.container.links(group)?;
+        while let Some(link) = links.next()? {
+            self.look()?;
+            let Some((entry, node)) = directory.stored(link)? else {
+                continue;
+            };
+            let path = below(path, &entry.inode.name);
+            match self.variables.node(node.id)? {
+                array if array.array().is_some() => self.add_array(&array, &path)?,
+                group => {
+                    let empty = Some(Object::default());
+                    let document = of_group(self.file, &group, &|_, _| {}, empty)?;
+                    self.add(&path, &document)?;
+                    self.add_group(group.id, &path, depth)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_array(&mut self, node: &Node, path: &[u8]) -> Result<()> {
+        let array = node.array().ok_or(Error::NotFound)?;
+        let grid = grid(self.file, node, array, self.store)?;
+        let shown = Shown::of(array, grid).ok_or(Error::NotFound)?;
+        let document = of_array(self.file, node, &shown, true, Some(Object::default()))?;
+        self.add(path, &document)?;
+        self.add_fields(node, &shown, path)
+    }
+
+    /// Adds the fields of a group of such at `path`.
+    fn add_fields(&mut self, node: &Node, shown: &Shown, path: &[u8]) -> Result<()> {
+        let Shown::Fields(record) = shown else {
+            return Ok(());
+        };
+        if record.names().count() > self.left {
+            return Err(too_many());
+        }
+        for name in fields(record) {
+            self.look()?;
+            let path = below(path, &in_store(&name::escape(name, false)));
+            let field = record.field(name).ok_or(Error::NotFound)?;
+            let document = of_array(self.file, node, &field, false, Some(Object::default()))?;
+            self.add(&path, &document)?;
+            self.add_fields(node, &field, &path)?;
+        }
+        Ok(())
+    }
+
+    /// Counts a look at a link or a field.
+    fn look(&mut self) -> Result<()> {
+        self.left = self.left.checked_sub(1).ok_or_else(too_many)?;
+        Ok(())
+    }
+
+    /// Adds the document at `path`.
+    fn add(&mut self, path: &[u8], document: &[u8]) -> Result<()> {
+        let Ok(key) = std::str::from_utf8(path) else {
+            return Err(Error::unsupported(
+                "a name in a document that is no UTF-8",
+                None,
+            ));
+        };
+        let length = self.documents.length() + path.len() + document.len();
+        if length > limits::ZARR_CONSOLIDATED_BYTES {
+            return Err(too_many());
+        }
+        if !self.paths.insert(path.to_vec()) {
+            return Err(Error::corrupt("group: two links of one name", None));
+        }
+        let member = self.documents.key(key);
+        member.extend_from_slice(document.trim_ascii_end());
+        Ok(())
+    }
+}
+
+fn too_many() -> Error {
+    Error::limit(
+        "documents below a group",
+        limits::ZARR_CONSOLIDATED_LINKS as u64,
+    )
+}
+
+/// The path of what stands as `name` in the group at `path`.
+fn below(path: &[u8], name: &[u8]) -> Vec<u8> {
+    match path {
+        b"" => name.to_vec(),
+        path => [path, b"/", name].concat(),
+    }
+}
