@@ -2,7 +2,7 @@
 //!
 //! | code | framing | pieces |
 //! |---|---|---|
-//! | `zlib` | one zlib stream | 1 MiB, found again by checkpoints |
+//! | `zlib` | one zlib stream | 1 MiB, in order, or found again by checkpoints |
 //! | `bzp2` | one bzip2 stream | 1 MiB, of blocks that are decoded alone |
 //! | `zstd` | Zstandard frames | 1 MiB, decoded on from the last one, or from a frame |
 //! | `lz4f`, `lz4` | LZ4 frames | 1 MiB, decoded on from the last one, or from such a block |
@@ -20,22 +20,24 @@
 //! them, and lets one thread at a time decode a sequential block. [`Resumes`] keeps the state from
 //! which such a block is decoded on.
 //!
-//! A read decodes more than its pieces: of `zlib` the bytes from the checkpoint before it, of
-//! `bzp2` nothing, once the blocks before it were decoded to know their lengths, of the others the
-//! bytes from the beginning of its [part](stream::parts). If a stream is one part, a read that
-//! goes back decodes it from its beginning; the pieces on the way go into the cache of chunks, the
-//! last of them up to half of its size. So reading backwards, or at random, decodes a stream once
-//! if half of the cache holds it, and otherwise once for each half of the cache.
+//! A read decodes more than its pieces: of `zlib` the bytes from the checkpoint before it, unless it
+//! goes on from the beginning, of `bzp2` nothing, once the blocks before it were decoded to know
+//! their lengths, of the others the bytes from the beginning of its [part](stream::parts). If a
+//! stream is one part, a read that goes back decodes it from its beginning; the pieces on the way go
+//! into the cache of chunks, the last of them up to half of its size. So reading backwards, or at
+//! random, decodes a stream once if half of the cache holds it, and otherwise once for each half of
+//! the cache.
 //!
 //! Arithmetic: a block's range lies within its file, so that offsets in it are far from overflow,
 //! and headers' numbers of up to 32 bits are added to them. A product or a length that saturates is
 //! compared with a bound or an end, which the largest number is over.
 //!
 //! Memory: the states of [`limits::RESUMABLE_BLOCKS`] blocks of a file are kept. For `zlib` a state
-//! is at most [`limits::ZLIB_CHECKPOINTS`] positions and one more, 43 KiB each (5.5 MiB), for
-//! `bzp2` the places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder
-//! with its window, the four pieces decoded last and the places of at most [`limits::STREAM_PARTS`]
-//! parts, 56 bytes each. The places of chunks are kept for the blocks of all files together, within
+//! is at most [`limits::ZLIB_CHECKPOINTS`] positions and one more, 43 KiB each (5.5 MiB), and the
+//! decoder of a reader in order with a piece that such a reader gave up (1.1 MiB), for `bzp2` the
+//! places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder with its
+//! window, the four pieces decoded last and the places of at most [`limits::STREAM_PARTS`] parts, 56
+//! bytes each. The places of chunks are kept for the blocks of all files together, within
 //! `chunk_table::CHUNK_TABLES`.
 
 pub mod bzip2;

@@ -46,6 +46,14 @@ def contiguous(path, size):
         fill(dataset, (slice(start, start + CHUNK) for start in range(0, size // 4, CHUNK)))
 
 
+def stack(path, size):
+    """64 planes."""
+    width = 2 ** ((size // 4 // 64).bit_length() // 2)
+    with h5py.File(path, "w") as f:
+        whole = np.concatenate([values(block) for block in range(size // 4 // CHUNK)])
+        f["d"] = whole.reshape(64, -1, width)
+
+
 def doubles(path, size):
     """Numbers with all the digits that they can have."""
     with h5py.File(path, "w") as f:
@@ -205,6 +213,7 @@ WRITERS = {
     "szip.h5": line(compression="szip", compression_opts=("nn", 32)),
     "bzip2.h5": line(compression=hdf5plugin.BZip2(9)),
     "contiguous.h5": contiguous,
+    "stack.h5": stack,
     "unfiltered.h5": line(),
     "rows.h5": shaped(rows),
     "columns.h5": shaped(columns),

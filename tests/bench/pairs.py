@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import parts
 import random_reads
 import peers
 import queries
@@ -226,9 +227,45 @@ class Opening(Pair):
         return way
 
 
+class Part(Pair):
+    """A part of an array, which a reader finds on a mount that nothing was read of."""
+
+    def __init__(self, choose, kind, reader):
+        way = reader.__name__.replace("_", " ")
+        super().__init__(
+            f"{choose.__name__}-{kind}-{way.split()[-1]}",
+            f"{PARTS[choose]} {KINDS[kind]}, {way}",
+            f"{kind}.h5",
+            (None,),
+            lambda source, plain: ((parts.h5py_part, source, choose),),
+            lambda path, source: alone(parts.seconds, reader, path, parts.index(choose, source)),
+            share=4,
+            needs="numpy",
+            entry=".h5fs/npy",
+        )
+        self.choose, self.reader = choose, reader
+
+    def beside(self):
+        return "h5py"
+
+    def warm(self, h5fs, source, plain):
+        forget(source)
+        cat(source)
+        with Mount(h5fs, source) as mount:
+            alone(parts.same, self.reader, source, mount.at(self.entry), self.choose)
+        (way,) = self.peer(source, plain)
+        return way
+
+
 # Arrays of small chunks, of which the store puts many together.
 SINGLE = dict(what="7200 chunks of one element", source="single.h5", count=7200)
 SMALL = dict(what="10 000 chunks of 8 KiB, gzip", source="small.h5", count=10_000)
+
+PARTS = {
+    parts.pixel: "one pixel over time of",
+    parts.stride: "`[::8, ::4, ::4]` of",
+}
+KINDS = {"stack": "64 planes, contiguous", "cubes": "cubes, shuffle and gzip"}
 
 PAIRS = [
     Pair("gzip-shuffle", "`cat`, shuffle and gzip", "gzip-shuffle.h5", (3, 4.5)),
@@ -328,6 +365,12 @@ PAIRS = [
         count=2000,
         needs="h5netcdf",
         entry=".h5fs/file.zarr",
+    ),
+    *(
+        Part(choose, kind, reader)
+        for kind in KINDS
+        for choose in PARTS
+        for reader in (parts.by_memmap, parts.by_selector)
     ),
     Pair(
         "csv",

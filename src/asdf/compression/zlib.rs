@@ -1,7 +1,14 @@
-//! Blocks that are one zlib stream (RFC 1950). Checkpoints are copies of the decoder with its
-//! window; they are taken at even distances when the stream is decoded there for the first time.
+//! Blocks that are one zlib stream (RFC 1950), with two decoders.
 //!
-//! A read costs the way from the checkpoint before it, the first one the way from the beginning.
+//! A reader that goes on from the beginning is served by the faster one, zlib-rs, which cannot go
+//! back. For all others there are checkpoints: copies of the slower decoder with its window, taken
+//! at even distances when it comes there for the first time. A read of theirs costs the way from the
+//! checkpoint before it, the first one the way from the beginning.
+//!
+//! What the faster decoder refuses, the slower one decides on, so that damage is the same for all
+//! readers.
+
+mod in_order;
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -16,6 +23,7 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::compression::resumed::{Codec, Resumed};
 use crate::asdf::compression::resumes::Resumes;
+use crate::asdf::compression::zlib::in_order::{InOrder, Step};
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;
@@ -28,6 +36,9 @@ const EXPANSION: u64 = 1032;
 
 /// Pieces between two checkpoints at least.
 const LEAST_DISTANCE: u64 = 4;
+
+/// Pieces by which the requests of one sequential reader may be ahead of each other.
+const NEAR: u64 = 8;
 
 /// Stored bytes that are read at once.
 const INPUT: u64 = 128 << 10;
@@ -53,6 +64,9 @@ pub struct Zlib {
 /// How far the stream was decoded, and from where it can be decoded on.
 #[derive(Default)]
 pub struct Progress {
+    in_order: Option<InOrder>,
+    /// Whether the faster decoder met damage.
+    is_refused: bool,
     /// The position before every `distance`-th piece, as far as the stream was decoded.
     checkpoints: Vec<Position>,
     /// The position after the piece decoded last.
@@ -71,6 +85,15 @@ struct Position {
     piece: u64,
 }
 
+impl Progress {
+    /// The piece before which a checkpoint or the slower decoder stands, the nearest to `piece`.
+    fn known(&self, piece: u64) -> u64 {
+        let places = self.checkpoints.iter().chain(&self.last);
+        let before = places.map(|position| position.piece);
+        before.filter(|&known| known <= piece).max().unwrap_or(0)
+    }
+}
+
 impl ZlibBlock {
     /// The block in pieces of `piece` bytes.
     ///
@@ -85,6 +108,36 @@ impl ZlibBlock {
         let most = to_u64(limits::ZLIB_CHECKPOINTS);
         let distance = pieces.div_ceil(most).max(LEAST_DISTANCE);
         Ok(Resumed::of(Zlib { distance }, encoded, piece, resumes))
+    }
+
+    /// `piece` by the faster decoder, if it stands no further from it than the slower one and has
+    /// come as far as the way to `piece` is, or nearly.
+    fn in_order(
+        &self,
+        progress: &mut Progress,
+        piece: u64,
+        help: &mut Help<'_>,
+    ) -> Result<Option<Buffer>> {
+        let next = progress.in_order.as_ref().map_or(0, |way| way.piece);
+        let goes_on = next <= piece && piece < next.times(2).max(next.with_more(NEAR));
+        if progress.is_refused || !goes_on || progress.known(piece) > next {
+            return Ok(None);
+        }
+        let way = progress.in_order.get_or_insert_with(|| InOrder::new(self));
+        loop {
+            let number = way.piece;
+            let Step::Decoded(bytes) = way.step(self, help)? else {
+                progress.is_refused = true;
+                progress.in_order = None;
+                return Ok(None);
+            };
+            if number >= piece {
+                let is_last = self.encoded.piece(way.piece, self.piece).is_empty();
+                progress.in_order.take_if(|_| is_last);
+                return Ok(Some(bytes));
+            }
+            (help.pass)(number, bytes);
+        }
     }
 
     /// The nearest position at or before `piece`.
@@ -199,6 +252,9 @@ impl Codec for Zlib {
         piece: u64,
         help: &mut Help<'_>,
     ) -> Result<Buffer> {
+        if let Some(bytes) = block.in_order(progress, piece, help)? {
+            return Ok(bytes);
+        }
         let mut position = block.nearest(progress, piece);
         let bytes = block.forward(&mut position, piece, &mut progress.checkpoints, help);
         progress.last = Some(position);
@@ -279,6 +335,71 @@ mod tests {
         assert!((100..=limits::ZLIB_CHECKPOINTS).contains(&checkpoints));
     }
 
+    /// Numbers that compress, but not to nothing.
+    fn content(bytes: u64) -> Vec<u8> {
+        let number = |place: u64| (place / 5).wrapping_mul(0x9e37_79b9).to_le_bytes()[3];
+        (0..bytes).map(number).collect()
+    }
+
+    /// Pieces of 1000 bytes.
+    fn assert_piece(block: &ZlibBlock, content: &[u8], piece: u64) {
+        let start = to_usize(piece * 1000).unwrap();
+        let end = content.len().min(start + 1000);
+        let decoded = (block as &dyn Pieces).decode_alone(piece);
+        assert!(*decoded.unwrap() == content[start..end], "piece {piece}");
+    }
+
+    #[test]
+    fn a_reader_in_order_needs_no_checkpoint_and_one_that_goes_back_has_them() {
+        let content = content(99_500);
+        let (block, _) = block(zlib(&content), to_u64(content.len()), 1000);
+        let state = |progress: &mut Progress| {
+            let next = progress.in_order.as_ref().map(|way| way.piece);
+            (next, progress.checkpoints.len())
+        };
+        // Requests overtake each other, and one skips less than it came.
+        for piece in [0, 3, 10, 11, 20, 41, 42] {
+            assert_piece(&block, &content, piece);
+        }
+        assert_eq!(block.resumes.with(0, state), (Some(43), 0));
+        // Back, and on from there, beside the one that still reads in order.
+        for (back, on) in [(16, 43), (17, 44), (3, 45), (18, 46)] {
+            assert_piece(&block, &content, back);
+            assert_piece(&block, &content, on);
+        }
+        assert_eq!(block.resumes.with(0, state), (Some(47), 5));
+        // Far behind both of them, at the end, and at the beginning once more.
+        for piece in [99, 98, 60, 0] {
+            assert_piece(&block, &content, piece);
+        }
+        assert_eq!(block.resumes.with(0, state), (Some(47), 25));
+        for piece in 47..100 {
+            assert_piece(&block, &content, piece);
+        }
+    }
+
+    #[test]
+    fn what_stands_before_damage_is_read_in_any_order() {
+        let content = content(99_500);
+        let mut stored = zlib(&content);
+        let middle = stored.len() / 2;
+        stored[middle..middle + 64].fill(0xff);
+        let (block, _) = block(stored, to_u64(content.len()), 1000);
+        let pieces = &block as &dyn Pieces;
+        let broken = (0..100).find(|&piece| pieces.decode_alone(piece).is_err());
+        let broken = broken.unwrap();
+        assert!((20..80).contains(&broken), "{broken}");
+        for piece in (0..broken).rev().chain(0..broken) {
+            assert_piece(&block, &content, piece);
+        }
+        assert!(pieces.decode_alone(broken).is_err() && pieces.decode_alone(99).is_err());
+        assert!(
+            block
+                .resumes
+                .with(0, |progress: &mut Progress| progress.is_refused)
+        );
+    }
+
     /// A block of fixed codes that is empty takes ten bits (RFC 1951, 3.2.6: three of its header,
     /// seven of the end-of-block code), and a decoder makes its tables for each anew.
     #[test]
@@ -290,8 +411,8 @@ mod tests {
         let count = to_usize(4 * INPUT).unwrap() / EMPTY.len();
         let stored = [header, &EMPTY.repeat(count), rest].concat();
         let (block, source) = block(stored, to_u64(CONTENT.len()), 1 << 20);
-        for wanted in [0, 1, 3] {
-            source.read.store(0, Ordering::Relaxed);
+        let mut read = 0;
+        for wanted in [0, 1, 2] {
             let asked = AtomicU64::default();
             let mut help = Help {
                 threads: &|| 1,
@@ -300,9 +421,9 @@ mod tests {
                 pass: &mut |_, _| {},
             };
             assert_eq!(block.decode(0, &mut help), Err(Error::unwanted()));
-            assert_eq!(source.read.load(Ordering::Relaxed), wanted * INPUT);
+            read += wanted * INPUT;
+            assert_eq!(source.read.load(Ordering::Relaxed), read);
         }
-        source.read.store(0, Ordering::Relaxed);
         let decoded = (&block as &dyn Pieces).decode_alone(0);
         assert_eq!(decoded, Ok(CONTENT.to_vec().into()));
         assert_eq!(source.read.load(Ordering::Relaxed), source.length());

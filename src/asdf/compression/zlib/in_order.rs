@@ -1,0 +1,102 @@
+//! A zlib stream for a reader that reads it in order. The decoder is the fastest there is, and its
+//! state cannot be copied: it goes from the beginning to the end.
+
+use zlib_rs::{Inflate, InflateFlush, Status};
+
+use crate::asdf::compression::zlib::{INPUT, ZlibBlock};
+use crate::asdf::scan;
+use crate::error::Result;
+use crate::memory::buffer::Buffer;
+use crate::model::storage::{Help, still};
+use crate::wire::{Count, Extent, to_usize};
+
+/// Bits of the largest window (RFC 1950, 2.2).
+const WINDOW_BITS: u8 = 15;
+
+/// How far the stream was decoded in order.
+pub struct InOrder {
+    decoder: Inflate,
+    /// Offset of the next stored byte.
+    at: u64,
+    /// The piece that comes next.
+    pub piece: u64,
+    /// That piece, as far as a reader that then gave up had it decoded.
+    begun: Option<(Buffer, usize)>,
+}
+
+/// What becomes of a piece.
+pub enum Step {
+    Decoded(Buffer),
+    /// The stream is damaged, or not as long as its block says.
+    Refused,
+}
+
+impl InOrder {
+    /// The beginning of a block.
+    pub fn new(block: &ZlibBlock) -> Self {
+        InOrder {
+            decoder: Inflate::new(true, WINDOW_BITS),
+            at: block.encoded.stored.start(),
+            piece: 0,
+            begun: None,
+        }
+    }
+
+    /// Decodes the next piece. After an error the next call goes on; after a refusal none may
+    /// follow.
+    pub fn step(&mut self, block: &ZlibBlock, help: &Help<'_>) -> Result<Step> {
+        let wanted = block.encoded.piece(self.piece, block.piece);
+        let (mut bytes, mut filled) = match self.begun.take() {
+            Some(begun) => begun,
+            None => (help.pool.buffer(to_usize(wanted.length())?)?, 0),
+        };
+        let is_last = wanted.end() == block.encoded.decoded;
+        let filling = self.fill(block, &mut bytes, &mut filled, is_last, help);
+        match filling {
+            Ok(true) => {
+                self.piece = self.piece.one_more();
+                Ok(Step::Decoded(bytes))
+            }
+            Ok(false) => Ok(Step::Refused),
+            Err(error) => {
+                self.begun = Some((bytes, filled));
+                Err(error)
+            }
+        }
+    }
+
+    /// Fills `bytes` from byte `filled` on, and after the last piece looks whether the stream ends:
+    /// whether all is right.
+    fn fill(
+        &mut self,
+        block: &ZlibBlock,
+        bytes: &mut [u8],
+        filled: &mut usize,
+        is_last: bool,
+        help: &Help<'_>,
+    ) -> Result<bool> {
+        let end = block.encoded.stored.end();
+        loop {
+            still(help.is_wanted)?;
+            let rest = Extent::between(self.at, end);
+            let input = scan::piece(&*block.encoded.source, rest.first(INPUT))?;
+            let (used, written) = (self.decoder.total_in(), self.decoder.total_out());
+            let output = bytes.get_mut(*filled..).unwrap_or_default();
+            // Where there is no room, the decoder goes on to the next byte, and to the checksum.
+            let status = self
+                .decoder
+                .decompress(&input, output, InflateFlush::NoFlush);
+            let used = self.decoder.total_in().left_after(used);
+            let written = self.decoder.total_out().left_after(written);
+            self.at = rest.after(used).start();
+            *filled = filled.with_more(to_usize(written)?);
+            let is_full = *filled == bytes.len();
+            match status {
+                Ok(Status::StreamEnd) => return Ok(is_last && is_full),
+                Ok(_) if is_full && !is_last => return Ok(true),
+                Ok(_) if used > 0 || written > 0 => {}
+                _ => return Ok(false),
+            }
+        }
+    }
+}
