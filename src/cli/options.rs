@@ -408,7 +408,8 @@ impl FromArgMatches for Flags {
 /// The options of a source by URL that were given as flags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct RemoteFlags {
-    pub(crate) settings: RemoteSettings,
+    /// Boxed, as most calls name none.
+    pub(crate) settings: Box<RemoteSettings>,
     /// The same as they were given, for a process that is to have them, too.
     pub(crate) given: Vec<OsString>,
 }
@@ -438,7 +439,7 @@ impl FromArgMatches for RemoteFlags {
             option.repeat_flag(given, &mut words);
         }
         Ok(RemoteFlags {
-            settings: settings.remote,
+            settings: Box::new(settings.remote),
             given: words,
         })
     }

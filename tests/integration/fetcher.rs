@@ -184,7 +184,8 @@ fn logins_are_nowhere_to_be_seen() {
     let by_file = ["--bearer-token-file", &tokens];
     let basic = "Basic am9lOndvcmQtdGhhdC1ub2JvZHktc2Vlcw==";
     let bearer = format!("Bearer {token}");
-    let ways: [(&[&str], &[(&str, &str)], &str); 3] = [
+    type Way<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
+    let ways: [Way<'_>; 3] = [
         (&by_file, &[], &bearer),
         (&[], &[("H5FS_BEARER_TOKEN", token)], &bearer),
         (&[&by_netrc], &[], basic),

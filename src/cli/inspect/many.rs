@@ -143,7 +143,7 @@ struct Count {
 
 impl Count {
     /// Finds the sources, until nobody wants them.
-    fn find(&self, sources: &mut Sources<'_>, find: SyncSender<Location>) {
+    fn find(&self, sources: &mut Sources<'_>, find: &SyncSender<Location>) {
         for source in sources {
             self.found.fetch_add(1, Ordering::Relaxed);
             if find.send(source).is_err() {
@@ -171,14 +171,14 @@ pub(in crate::cli) fn read(
     follow: &mut dyn Follow,
 ) -> Outcome<()> {
     let jobs = jobs.unwrap_or_else(options::default_threads);
-    let count = Count::default();
+    let count = &Count::default();
     thread::scope(|scope| {
         let (find, found) = sync_channel(FOUND);
-        scope.spawn(|| count.find(sources, find));
+        scope.spawn(move || count.find(sources, &find));
         let found = Arc::new(Mutex::new(found));
         let (queue, turns) = sync_channel(AHEAD);
         for _ in 0..jobs {
-            let (queue, found, count) = (queue.clone(), Arc::clone(&found), &count);
+            let (queue, found) = (queue.clone(), Arc::clone(&found));
             scope.spawn(move || {
                 while let Some((source, tell)) = next(&found, &queue) {
                     let is_whole = run(&source, arguments, &tell).unwrap_or_else(|error| {
@@ -192,7 +192,7 @@ pub(in crate::cli) fn read(
         }
         drop((queue, found));
         // What is still in the queue afterwards goes with it, and the processes end.
-        deliver(&turns, &count, follow)
+        deliver(&turns, count, follow)
     })
 }
 
