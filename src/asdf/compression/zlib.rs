@@ -23,7 +23,7 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::compression::resumed::{Codec, Resumed};
 use crate::asdf::compression::resumes::Resumes;
-use crate::asdf::compression::zlib::in_order::{InOrder, Step};
+use crate::asdf::compression::zlib::in_order::{INPUT, InOrder, Step};
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;
@@ -39,9 +39,6 @@ const LEAST_DISTANCE: u64 = 4;
 
 /// Pieces by which the requests of one sequential reader may be ahead of each other.
 const NEAR: u64 = 8;
-
-/// Stored bytes that are read at once.
-const INPUT: u64 = 128 << 10;
 
 /// Bytes before the next one that it may refer to (RFC 1951, 2).
 const WINDOW: usize = 32 << 10;
@@ -123,10 +120,12 @@ impl ZlibBlock {
         if progress.is_refused || !goes_on || progress.known(piece) > next {
             return Ok(None);
         }
-        let way = progress.in_order.get_or_insert_with(|| InOrder::new(self));
+        let way = progress
+            .in_order
+            .get_or_insert_with(|| InOrder::new(&self.encoded));
         loop {
             let number = way.piece;
-            let Step::Decoded(bytes) = way.step(self, help)? else {
+            let Step::Decoded(bytes) = way.step(&self.encoded, self.piece, help)? else {
                 progress.is_refused = true;
                 progress.in_order = None;
                 return Ok(None);

@@ -3,12 +3,15 @@
 
 use zlib_rs::{Inflate, InflateFlush, Status};
 
-use crate::asdf::compression::zlib::{INPUT, ZlibBlock};
+use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, still};
 use crate::wire::{Count, Extent, to_usize};
+
+/// Stored bytes that are read at once.
+pub const INPUT: u64 = 128 << 10;
 
 /// Bits of the largest window (RFC 1950, 2.2).
 const WINDOW_BITS: u8 = 15;
@@ -33,24 +36,24 @@ pub enum Step {
 
 impl InOrder {
     /// The beginning of a block.
-    pub fn new(block: &ZlibBlock) -> Self {
+    pub fn new(block: &Encoded) -> Self {
         InOrder {
             decoder: Inflate::new(true, WINDOW_BITS),
-            at: block.encoded.stored.start(),
+            at: block.stored.start(),
             piece: 0,
             begun: None,
         }
     }
 
-    /// Decodes the next piece. After an error the next call goes on; after a refusal none may
-    /// follow.
-    pub fn step(&mut self, block: &ZlibBlock, help: &Help<'_>) -> Result<Step> {
-        let wanted = block.encoded.piece(self.piece, block.piece);
+    /// Decodes the next piece of a block that is decoded in pieces of `size` bytes. After an error
+    /// the next call goes on; after a refusal none may follow.
+    pub fn step(&mut self, block: &Encoded, size: u64, help: &Help<'_>) -> Result<Step> {
+        let wanted = block.piece(self.piece, size);
         let (mut bytes, mut filled) = match self.begun.take() {
             Some(begun) => begun,
             None => (help.pool.buffer(to_usize(wanted.length())?)?, 0),
         };
-        let is_last = wanted.end() == block.encoded.decoded;
+        let is_last = wanted.end() == block.decoded;
         let filling = self.fill(block, &mut bytes, &mut filled, is_last, help);
         match filling {
             Ok(true) => {
@@ -69,17 +72,17 @@ impl InOrder {
     /// whether all is right.
     fn fill(
         &mut self,
-        block: &ZlibBlock,
+        block: &Encoded,
         bytes: &mut [u8],
         filled: &mut usize,
         is_last: bool,
         help: &Help<'_>,
     ) -> Result<bool> {
-        let end = block.encoded.stored.end();
+        let end = block.stored.end();
         loop {
             still(help.is_wanted)?;
             let rest = Extent::between(self.at, end);
-            let input = scan::piece(&*block.encoded.source, rest.first(INPUT))?;
+            let input = scan::piece(&*block.source, rest.first(INPUT))?;
             let (used, written) = (self.decoder.total_in(), self.decoder.total_out());
             let output = bytes.get_mut(*filled..).unwrap_or_default();
             // Where there is no room, the decoder goes on to the next byte, and to the checksum.
