@@ -157,9 +157,17 @@ pub(in crate::fs) fn find(
     path: &[u8],
     store: Store,
 ) -> Result<Place> {
-    let field = |name: &[u8]| name::unescape(&in_tree(name), false);
     let grid = grid(file, node, array, store)?;
     Place::find(array, grid, path, field).ok_or(Error::NotFound)
+}
+
+/// The name in the file of the field that a store shows as `name`.
+fn field(record: &Record, name: &[u8]) -> Option<Vec<u8>> {
+    if !name::is_cut(name) {
+        return name::unescape(&in_tree(name), false);
+    }
+    let is_shown_so = |own: &&[u8]| in_store(&name::escape(own, false)) == name;
+    record.names().find(is_shown_so).map(<[u8]>::to_vec)
 }
 
 /// Told of a link whose object is not in the store, and why.

@@ -26,13 +26,13 @@ pub(crate) enum Place {
 
 impl Place {
     /// What stands at `path`, names with `/` between them, in the directory of `array`, which has
-    /// the chunks of this `grid`; `None` where there is nothing. `field` turns a name back to the one in the file. Whether a chunk is
-    /// stored is not looked at.
+    /// the chunks of this `grid`; `None` where there is nothing. `field` turns the name of a field of
+    /// this record back to the one in the file. Whether a chunk is stored is not looked at.
     pub(crate) fn find(
         array: &Arc<Array>,
         grid: Grid,
         path: &[u8],
-        field: impl Fn(&[u8]) -> Option<Vec<u8>>,
+        field: impl Fn(&Record, &[u8]) -> Option<Vec<u8>>,
     ) -> Option<Self> {
         let mut shown = Shown::of(array, grid)?;
         let mut names = path
@@ -46,7 +46,7 @@ impl Place {
                 return names.next().is_none().then_some(Place::Document(shown));
             }
             shown = match shown {
-                Shown::Fields(record) => record.field(&field(name)?)?,
+                Shown::Fields(record) => record.field(&field(&record, name)?)?,
                 Shown::Array(array) if name == CHUNKS => return chunk(array, names),
                 Shown::Array(_) => return None,
             };
