@@ -22,10 +22,11 @@ const ELSEWHERE: [(&str, &str); 2] = [
 ];
 
 /// Why a command of a document is not run.
-const REASONS: [&str; 7] = [
+const REASONS: [&str; 8] = [
     "builds or installs",
     "needs a container",
     "needs a desktop",
+    "needs a login",
     "needs a second user",
     "needs a server",
     "needs S3",

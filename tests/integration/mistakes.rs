@@ -101,7 +101,10 @@ fn other_schemes_are_no_files() {
         for words in [&["ls", source][..], &["check", source], &[source, "."]] {
             let told = tell(words, &top);
             let line = told.one_line();
-            assert!(line.contains("s3://, http:// or https://"), "{line}");
+            assert!(
+                line.contains("s3://, http://, https://, pelican:// or osdf://"),
+                "{line}"
+            );
             assert!(!line.contains("sesame"), "{line}");
             assert_eq!(told.status.code(), Some(2), "{words:?}");
         }

@@ -211,18 +211,32 @@ fn is_this_machine(authority: &str) -> bool {
     uri.is_ok_and(|uri| hosts::is_this_machine(&uri))
 }
 
-/// A query without the parameters by which presigned URLs of one object differ.
+/// A query without the parameters by which signed URLs of one object differ: those of Amazon,
+/// CloudFront and Google, and the shared access signatures of Azure.
 fn unsigned(query: &str) -> String {
     const SIGNATURE: &[&str] = &[
         "AWSAccessKeyId",
         "Expires",
+        "GoogleAccessId",
         "Key-Pair-Id",
         "Policy",
         "Signature",
     ];
+    const AZURE: &[&str] = &[
+        "rscc", "rscd", "rsce", "rscl", "rsct", "saoid", "scid", "sdd", "se", "sig", "sip", "ske",
+        "skoid", "sks", "skt", "sktid", "skv", "sp", "spr", "sr", "srt", "ss", "st", "suoid", "sv",
+    ];
+    let name = |parameter: &str| parameter.split('=').next().unwrap_or_default().to_owned();
+    let has = |wanted: &str| query.split('&').any(|parameter| name(parameter) == wanted);
+    // Short names that may mean anything elsewhere.
+    let is_of_azure = ["se", "sig", "sv"].into_iter().all(has);
     let is_signature = |parameter: &&str| {
-        let name = parameter.split('=').next().unwrap_or_default();
-        name.starts_with("X-Amz-") || SIGNATURE.contains(&name)
+        let name = name(parameter);
+        ["X-Amz-", "X-Goog-"]
+            .iter()
+            .any(|start| name.starts_with(start))
+            || SIGNATURE.contains(&&*name)
+            || is_of_azure && AZURE.contains(&&*name)
     };
     let kept: Vec<_> = query
         .split('&')
@@ -366,6 +380,13 @@ mod tests {
             place("v=1&X-Amz-Date=4")
         );
         assert_ne!(place("v=1"), place("v=2"));
+        assert_eq!(
+            place("v=1&X-Goog-Date=2&X-Goog-Signature=3"),
+            place("v=1&GoogleAccessId=a&Expires=4&Signature=5")
+        );
+        let sas = "sv=2024-11-04&se=2026-11-27T00%3A00%3A00Z&sr=b&sp=r&sig=";
+        assert_eq!(place(&format!("v=1&{sas}a")), place(&format!("v=1&{sas}b")));
+        assert_ne!(place("v=1&sv=1&sp=2"), place("v=1&sv=1&sp=3"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, header};
 use ureq::config::Config;
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
@@ -41,6 +41,9 @@ pub(super) struct Client {
     /// Whether any server has answered: until then, a host that is not there is a wrong name.
     has_answered: AtomicBool,
 }
+
+/// A header of a request.
+pub(super) type Header = (HeaderName, HeaderValue);
 
 /// The answer of a server, of which the body is still to come.
 pub(super) struct Answer {

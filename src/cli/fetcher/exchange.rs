@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri, header};
 
 use crate::cli::fetcher::address::{Address, IN_REFERENCE, Target, encoded};
-use crate::cli::fetcher::client::{Answer, Client, Reach};
+use crate::cli::fetcher::client::{Answer, Client, Header, Reach};
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::login::Login;
 use crate::cli::fetcher::pelican;
@@ -73,9 +73,6 @@ impl Counted {
 /// What may help where a server of HTTP refuses a request that shows no login.
 const HINT: &str =
     "; `netrc`, `bearer_token_file`, `header_file` and `cookies` say where a login is";
-
-/// A header of a request.
-pub(super) type Header = (HeaderName, HeaderValue);
 
 /// The object or the page of names that is asked for, in a region.
 pub(super) type Wanted<'a> = dyn Fn(&Address, &str) -> Result<Target, Trouble> + 'a;

@@ -18,7 +18,7 @@ use std::sync::Mutex;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
-use crate::cli::fetcher::exchange::Header;
+use crate::cli::fetcher::client::Header;
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::profile;
 use crate::cli::fetcher::signer::Files;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use http::{HeaderValue, header};
 use jiff::fmt::rfc2822;
 
-use crate::cli::fetcher::client::Answer;
-use crate::cli::fetcher::exchange::{Counted, Exchange, Header, Wanted};
+use crate::cli::fetcher::client::{Answer, Header};
+use crate::cli::fetcher::exchange::{Counted, Exchange, Wanted};
 use crate::cli::fetcher::patience::{End, Pace, Patience};
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::error::words_of;
