@@ -14,7 +14,10 @@ const COOKIE_BYTES: usize = 8192;
 
 /// The cookies, the oldest first.
 #[derive(Default)]
-pub(super) struct Cookies(Vec<Cookie>);
+pub(super) struct Cookies {
+    of_file: Vec<Cookie>,
+    set: Vec<Cookie>,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Cookie {
@@ -52,7 +55,10 @@ impl Cookies {
         if cookies.is_empty() {
             return Err("no cookie in it".to_owned());
         }
-        Ok(Cookies(cookies))
+        Ok(Cookies {
+            of_file: cookies,
+            set: Vec::new(),
+        })
     }
 
     /// Keeps what the server at `uri` sets, or forgets what it takes back.
@@ -64,19 +70,20 @@ impl Cookies {
         let Some(cookie) = text.and_then(|text| Cookie::of_header(text, uri)) else {
             return;
         };
-        self.0.retain(|old| !old.is_same(&cookie));
+        self.of_file.retain(|old| !old.is_same(&cookie));
+        self.set.retain(|old| !old.is_same(&cookie));
         if !cookie.is_over(now()) {
-            self.0.push(cookie);
+            self.set.push(cookie);
         }
-        if self.0.len() > SET {
-            self.0.remove(0);
+        if self.set.len() > SET {
+            self.set.remove(0);
         }
     }
 
     /// The header for a request.
     pub(super) fn of(&self, uri: &Uri) -> Option<HeaderValue> {
         let now = now();
-        let seen: Vec<_> = (self.0.iter())
+        let seen: Vec<_> = (self.of_file.iter().chain(&self.set))
             .filter(|cookie| !cookie.is_over(now) && cookie.is_for(uri))
             .map(|cookie| format!("{}={}", cookie.name, cookie.value))
             .collect();
@@ -248,7 +255,7 @@ mod tests {
 
     #[test]
     fn no_server_sets_as_many_as_it_likes() {
-        let mut cookies = Cookies::default();
+        let mut cookies = Cookies::parse("h.org\tFALSE\t/\tTRUE\t0\town\t1").unwrap();
         let uri = "https://h.org/".parse().unwrap();
         for number in 0..SET + 10 {
             cookies.set(
@@ -258,7 +265,11 @@ mod tests {
         }
         let long = format!("long={}", "x".repeat(COOKIE_BYTES));
         cookies.set(&uri, &HeaderValue::from_str(&long).unwrap());
-        assert_eq!(cookies.0.len(), SET);
-        assert_eq!(cookies.0[0].name, "c10");
+        assert_eq!(cookies.set.len(), SET);
+        assert_eq!(cookies.set[0].name, "c10");
+        assert_eq!(
+            cookies.of_file[0].name, "own",
+            "none takes the file's place"
+        );
     }
 }
