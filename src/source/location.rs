@@ -1,9 +1,8 @@
 //! The place of a source, as the user names it: a path, or a URL.
 //!
 //! A URL is `s3://BUCKET/KEY`, `http://…`, `https://…`, `pelican://FEDERATION/PATH` or
-//! `osdf:///PATH`; anything else is a path. A key of S3 is
-//! taken as it stands, as the AWS tools take it. The path of another URL is already encoded
-//! (RFC 3986), as a browser shows it.
+//! `osdf:///PATH`; anything else is a path. A key of S3 is taken as it stands, as the AWS tools take
+//! it. The path of another URL is already encoded (RFC 3986), as a browser shows it.
 //!
 //! User information and the query of a URL are secrets: a presigned URL has its signature there.
 //! They are never displayed.

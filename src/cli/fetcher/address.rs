@@ -67,6 +67,11 @@ impl Address {
         is_wanted.then(|| self.target(pelican::CONFIGURATION, None, ""))
     }
 
+    /// Whether the federation has named its director.
+    pub(super) fn has_director(&self) -> bool {
+        self.director.get().is_some()
+    }
+
     /// Asks this director from now on.
     pub(super) fn set_director(&self, director: Url) {
         // Whoever was quicker has asked the same federation.

@@ -159,7 +159,11 @@ impl Exchange {
         if answer.status != StatusCode::OK {
             return Err(meaning(&answer, "", &target.shown));
         }
-        self.address.set_director(pelican::director(&body)?);
+        let director = pelican::director(&body)?;
+        let uri = director.to_string().parse();
+        let uri = uri.map_err(|_| Trouble::other("the director has no URI"))?;
+        self.may_lead(&target.uri, &uri)?;
+        self.address.set_director(director);
         Ok(())
     }
 
@@ -241,7 +245,9 @@ impl Exchange {
             let is_own = has_same_origin(&uri, &target.uri);
             let headers = self.headers(target, &uri, headers, is_own.then_some(region))?;
             let left = end.saturating_duration_since(Instant::now());
-            let mut answer = self.send(&uri, headers, !is_own, left)?;
+            // The federation has named its director, as servers name where they lead.
+            let is_led = !is_own || self.address.has_director();
+            let mut answer = self.send(&uri, headers, is_led, left)?;
             self.login.keep(&uri, &answer.headers);
             let Some(next) = redirect(&answer) else {
                 self.remember(target, &uri, &answer);

@@ -91,4 +91,16 @@ fn what_is_no_federation_is_refused() {
     server.put("/.well-known/pelican-configuration", b"{}".to_vec());
     let error = find().map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("names no director"), "{error}");
+    for (director, reason) in [
+        (
+            "http://169.254.169.254",
+            "to an address of a private network",
+        ),
+        ("https://127.0.0.1:1", "to port 1 of 127.0.0.1"),
+    ] {
+        let text = format!("{{\"director_endpoint\": \"{director}\"}}");
+        server.put("/.well-known/pelican-configuration", text.into());
+        let error = find().map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
 }
