@@ -50,3 +50,8 @@ pub(super) fn is_fault(error: &Error) -> bool {
 pub(super) fn stale() -> Error {
     Error::caused(Cause::Stale, "the source has changed")
 }
+
+/// A text is too long for its size to be found out.
+pub(super) fn too_long() -> Error {
+    refusal(Errno::EOVERFLOW, "a text that is too long to be counted")
+}

@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use crate::array::{Bytes, CancelToken};
 use crate::detect;
 use crate::error::{Error, Result};
-use crate::fs::errno::{refusal, stale};
+use crate::fs::errno::{refusal, stale, too_long};
 use crate::fs::forest::file_state::{FileState, OpenedFile};
 use crate::fs::forest::gone;
 use crate::fs::forest::mount::{Mount, Seen, Shared};
@@ -499,9 +499,12 @@ impl Requests for Filesystem {
     }
 
     fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Entry> {
-        self.ask(ino, cancel, |node, target| match target.pinned()? {
-            Some(entry) => Ok(entry),
-            None => node.stat(target),
+        self.ask(ino, cancel, |node, target| {
+            let entry = match target.pinned()? {
+                Some(entry) => entry,
+                None => node.stat(target)?,
+            };
+            entry.is_sized.then_some(entry).ok_or_else(too_long)
         })
     }
 

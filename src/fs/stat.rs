@@ -121,6 +121,9 @@ pub struct Entry {
     pub attributes: Stat,
     /// Whether this stays true as long as the source is unchanged.
     pub cacheable: bool,
+    /// Whether it has the size of its content. Of a text that is too long to be counted it has not:
+    /// the name is there, and `stat` fails.
+    pub is_sized: bool,
 }
 
 impl Entry {
@@ -140,6 +143,15 @@ impl Entry {
             self.attributes.modified = (seconds, 0);
         }
         self
+    }
+
+    /// The same of a content whose size is not to be had.
+    pub(super) fn without_size(self) -> Self {
+        Entry {
+            is_sized: false,
+            cacheable: false,
+            ..self
+        }
     }
 
     /// The same, cacheable only if that is right: what could not be read may be read next time.

@@ -477,6 +477,7 @@ impl Mount {
             generation: file.generation,
             attributes: self.bare(file, ino, kind),
             cacheable: file.is_settled(),
+            is_sized: true,
         }
     }
 

@@ -88,6 +88,20 @@ impl<'a> Target<'a> {
         self.bare(Kind::File).sized(size, Some(size))
     }
 
+    /// Its entry as a file whose content, opened, has this length. One that cannot be opened has no
+    /// bytes; opening it tells why. One that is too long to be counted has no size.
+    ///
+    /// # Errors
+    /// Fails if the content cannot be opened now.
+    pub(in crate::fs) fn of_length(&self, length: Result<u64>) -> Result<Entry> {
+        match length {
+            Ok(length) => Ok(self.sized(length)),
+            Err(error) if error.is_passing() => Err(error),
+            Err(Error::Limit { .. }) => Ok(self.sized(0).without_size()),
+            Err(_) => Ok(self.sized(0).kept_if(false)),
+        }
+    }
+
     /// Its entry where it stands for an open document whose length is to stay.
     ///
     /// # Errors

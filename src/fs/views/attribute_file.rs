@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::error::{Error, Result, if_lasting};
+use crate::error::{Error, Result};
 use crate::fs::forest::file_state::FileState;
 use crate::fs::name;
 use crate::fs::nodes::node::{FsNode, Target};
@@ -23,8 +23,7 @@ impl FsNode for AttributeFile {
     }
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        // Opening it will tell why it cannot be read. If it may be read then, no size is made up.
-        Ok(described(target, if_lasting(text(target))?.as_ref()))
+        target.of_length(text(target).map(|text| text.length()))
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
@@ -48,14 +47,12 @@ pub(in crate::fs) fn enter(
         is_missing = found.is_err();
         render(file, found?)
     });
-    let text = if is_missing {
-        Some(text?)
-    } else {
-        if_lasting(text)?
-    };
+    if is_missing && let Err(error) = text {
+        return Err(error);
+    }
     let shown = shown(group, name);
     Target::enter(directory.mount, file, shown.ino, &shown.inode, |target| {
-        Ok(described(target, text.as_ref()))
+        target.of_length(text.map(|text| text.length()))
     })
 }
 
@@ -67,11 +64,6 @@ pub(in crate::fs) fn shown(group: &ViewGroup<'_>, name: &[u8]) -> ViewEntry {
         text: None,
         is_lasting: true,
     }
-}
-
-fn described(target: &Target<'_>, text: Option<&Text>) -> Entry {
-    let length = text.map(View::length);
-    target.sized(length.unwrap_or(0)).kept_if(text.is_some())
 }
 
 fn text(target: &Target<'_>) -> Result<Text> {

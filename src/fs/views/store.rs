@@ -78,15 +78,16 @@ impl FsNode for StoreFile {
             Some(Place::Chunk(array, place)) => chunk_length(&array, &place)?,
             _ => None,
         };
-        let (length, is_known) = match length {
-            Some(length) => (length, true),
-            None => match if_lasting(self.open(target))? {
-                Some(view) => (view.length(), !view.is_uncached()),
-                // Opening it will tell why it cannot be read.
-                None => (0, false),
+        let mut is_known = true;
+        let length = length.map_or_else(
+            || {
+                let view = self.open(target)?;
+                is_known = !view.is_uncached();
+                Ok(view.length())
             },
-        };
-        let entry = target.sized(length).modified_as(&node);
+            Ok,
+        );
+        let entry = target.of_length(length)?.modified_as(&node);
         Ok(entry.kept_if(is_known && !node.is_partial()))
     }
 

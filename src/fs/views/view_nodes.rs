@@ -103,17 +103,12 @@ impl FsNode for ViewFile {
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
         let form = form(target)?;
         let node = form.node(target.file, target.inode.node)?;
-        let (size, is_known) = match form.size(target.file, &node)? {
-            Some(Size::Exact(length)) => (length, true),
-            // Opening it will tell why it cannot be read.
-            Some(Size::Counted) => match if_lasting(self.open(target))? {
-                Some(view) => (view.length(), true),
-                None => (0, false),
-            },
-            None => (0, false),
+        let entry = match form.size(target.file, &node)? {
+            Some(Size::Exact(length)) => target.sized(length),
+            Some(Size::Counted) => target.of_length(self.open(target).map(|view| view.length()))?,
+            None => target.sized(0).kept_if(false),
         };
-        let entry = target.sized(size).modified_as(&node);
-        Ok(entry.kept_if(is_known && !node.is_partial()))
+        Ok(entry.modified_as(&node).kept_if(!node.is_partial()))
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {

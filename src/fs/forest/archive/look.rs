@@ -204,6 +204,7 @@ impl Look {
             generation: 0,
             attributes,
             cacheable: true,
+            is_sized: true,
         }
     }
 

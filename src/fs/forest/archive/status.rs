@@ -30,6 +30,7 @@ impl Archive {
         Ok(Entry {
             attributes,
             cacheable: false,
+            is_sized: true,
             ..entry
         })
     }
