@@ -66,6 +66,17 @@ impl Table {
         })
     }
 
+    /// The same; where it has more values than are counted and all are numbers, all rows have one
+    /// length.
+    pub(crate) fn padded_if_long(mut self) -> Self {
+        if self.values() > limits::COUNTED_VALUES {
+            let widths = self.fields.iter_mut().map(|fields| fields.pad());
+            let widths: Option<Vec<u64>> = widths.collect();
+            self.width = widths.map(|widths| widths.iter().sum());
+        }
+        self
+    }
+
     /// A table without a header, with the cells of `per_line` rows in each line.
     pub(crate) fn bare(
         fields: Vec<Box<dyn Fields>>,

@@ -4,6 +4,7 @@
 //! | convention | the group says | the columns |
 //! |---|---|---|
 //! | [AnnData](anndata) | `encoding-type` = `dataframe` | `_index`, then `column-order` |
+//! | [sparse matrix](sparse) | `encoding-type` = `csr_matrix`, `csc_matrix` | `row`, `col`, `value` |
 //! | [HDMF, NWB](dynamic_table) | `colnames` | `id`, then `colnames` |
 //! | [pandas](pandas) | `pandas_type` | the index, then the frame's order |
 //! | [astropy](astropy) | tag `table/table` | `columns` |
@@ -32,6 +33,8 @@ mod pandas_table;
 mod pickle;
 mod place;
 pub(crate) mod rows;
+pub(crate) mod runs;
+mod sparse;
 pub(crate) mod time;
 
 use crate::error::Result;
@@ -46,10 +49,14 @@ pub(crate) struct Convention {
 }
 
 /// The conventions that a group names.
-const CONVENTIONS: [Convention; 4] = [
+const CONVENTIONS: [Convention; 5] = [
     Convention {
         is_named: anndata::is_named,
         table: anndata::table,
+    },
+    Convention {
+        is_named: sparse::is_named,
+        table: sparse::table,
     },
     Convention {
         is_named: dynamic_table::is_named,

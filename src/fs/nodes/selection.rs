@@ -165,7 +165,8 @@ fn named(directory: &Target<'_>, shown: &[u8]) -> Result<(Vec<u8>, Option<&'stat
     match group {
         Ok(group) => {
             let mut names = group.object_names(shown);
-            let found = names.find(|(form, _)| form.view.is_some() || form.has_pages);
+            let found =
+                names.find(|(form, _)| form.view.is_some() || form.has_pages || form.has_rows);
             let (form, name) = found.ok_or(Error::NotFound)?;
             Ok((name, Some(form)))
         }
@@ -220,7 +221,8 @@ fn opened(
     form: Option<&Form>,
 ) -> Result<Box<dyn View>> {
     let (file, node) = (&place.file, &*place.node);
-    match form.filter(|form| form.has_pages) {
+    let is_of_group = node.array().is_none();
+    match form.filter(|form| form.has_pages || form.has_rows && is_of_group) {
         Some(form) => (form.open)(&Subject {
             site: Some(&PageSite::new(mount, file, node, None)),
             ..Subject::of_part(file, node, form, selector)

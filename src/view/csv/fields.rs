@@ -26,6 +26,12 @@ pub(crate) trait Fields: Send + Sync {
     /// Fails if they cannot be read.
     fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>>;
 
+    /// Has all cells of each column padded to one length, if all are numbers; gives the bytes of a
+    /// row, separators included.
+    fn pad(&mut self) -> Option<u64> {
+        None
+    }
+
     /// Whether the lengths of all cells are found without writing them.
     fn are_measured(&self) -> bool {
         false
@@ -33,6 +39,48 @@ pub(crate) trait Fields: Send + Sync {
 
     /// Bytes of memory that these take for themselves.
     fn own_bytes(&self) -> u64;
+}
+
+/// The columns of rows from one on.
+pub(crate) struct Shifted<F> {
+    pub(crate) fields: F,
+    /// The first row.
+    pub(crate) first: u64,
+}
+
+impl<F: Fields> Fields for Shifted<F> {
+    fn names(&self) -> &[Vec<u8>] {
+        self.fields.names()
+    }
+
+    fn row_bytes(&self) -> u64 {
+        self.fields.row_bytes()
+    }
+
+    fn row_values(&self) -> u64 {
+        self.fields.row_values()
+    }
+
+    fn chunk_values(&self) -> u64 {
+        self.fields.chunk_values()
+    }
+
+    fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
+        let row = |number: u64| self.first.saturating_add(number);
+        self.fields.read(row(rows.start)..row(rows.end))
+    }
+
+    fn pad(&mut self) -> Option<u64> {
+        self.fields.pad()
+    }
+
+    fn are_measured(&self) -> bool {
+        self.fields.are_measured()
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.fields.own_bytes()
+    }
 }
 
 /// The cells of some rows.

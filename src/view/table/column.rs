@@ -49,6 +49,9 @@ pub(crate) enum Source {
     Categories { codes: Part, names: Arc<Source> },
     /// Where the row's list ends in the elements that follow; the last of them are the values.
     Lists { ends: Vec<Part>, values: Part },
+    /// The number of the run that a row is in, counted from 0: an index has the beginning of each, and
+    /// the end of the last.
+    Runs { ends: Part, rows: u64 },
     /// Numbers that stand for times.
     Times { values: Part, time: Time },
     /// These texts.
@@ -189,8 +192,14 @@ impl Source {
     pub(crate) fn rows(&self) -> u64 {
         match self {
             Source::Texts(texts) => texts.rows(),
+            Source::Runs { rows, .. } => *rows,
             _ => self.of_rows().map_or(0, Part::rows),
         }
+    }
+
+    /// The array that has a value for each row of the table.
+    pub(crate) fn node(&self) -> Option<NodeId> {
+        self.of_rows().map(|part| part.node)
     }
 
     /// The part that has a value for each row of the table.
@@ -201,7 +210,7 @@ impl Source {
             | Source::Times { values, .. } => values,
             Source::Categories { codes, .. } => codes,
             Source::Lists { ends, values } => ends.first().unwrap_or(values),
-            Source::Texts(_) => return None,
+            Source::Texts(_) | Source::Runs { .. } => return None,
         })
     }
 
@@ -233,6 +242,7 @@ impl Source {
                 .map(Part::whole_weight)
                 .fold(values.whole_weight(), u64::saturating_add),
             Source::Texts(texts) => texts.weight(),
+            Source::Runs { ends, .. } => ends.whole_weight(),
             _ => 0,
         };
         rows.saturating_add(others)

@@ -121,6 +121,15 @@ impl Place {
         self.value.write(value, context, out)
     }
 
+    /// Has all texts padded to one length, if they are those of a number; gives their bytes and the
+    /// separator behind them.
+    pub(super) fn pad(&mut self) -> Option<u64> {
+        match &mut self.value.text {
+            Text::Cell(columns) => columns.pad(),
+            Text::Json(_) => None,
+        }
+    }
+
     /// How many values it consists of.
     pub(super) fn values(&self) -> u64 {
         values_of(&self.value.datatype)

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
+use crate::model::number::append;
 use crate::model::value::Context;
 use crate::model::{Array, Container, NodeId};
 use crate::view::csv::fields::{Cell, Cells, Fields};
@@ -16,6 +17,7 @@ use crate::view::table::column::{GroupTable, Missing, Part, Source};
 use crate::view::table::lists::Lists;
 use crate::view::table::objects::Texts;
 use crate::view::table::place::{Place, RowArray, Values};
+use crate::view::table::runs::Runs;
 use crate::view::table::time::Time;
 use crate::view::texts::json::SharedPaths;
 use crate::wire::{to_u64, to_usize};
@@ -89,6 +91,7 @@ enum Column {
     /// The name of the category with this number.
     Category(Place, Box<Names>),
     List(Box<Lists>),
+    Run(Box<Runs>),
     Time(Place, Time),
     Text(Texts),
 }
@@ -186,6 +189,14 @@ impl Fields for Rows {
 
     fn row_bytes(&self) -> u64 {
         self.row_bytes
+    }
+
+    fn pad(&mut self) -> Option<u64> {
+        let widths = self.columns.iter_mut().map(|column| match column {
+            Column::Value(place) => place.pad(),
+            _ => None,
+        });
+        widths.sum()
     }
 
     fn row_values(&self) -> u64 {
@@ -292,6 +303,10 @@ impl Batch<'_> {
                 lists.write(number, context, out)?;
                 Ok(Cell::Text)
             }
+            Column::Run(runs) => {
+                append(out, format_args!("{}", runs.of(number)?));
+                Ok(Cell::Plain)
+            }
             Column::Time(value, time) => {
                 let count = number_of(value, self.bytes(value, row)?)?;
                 Ok(count.map_or(Cell::Missing, |count| {
@@ -341,6 +356,7 @@ impl Opening<'_> {
                     values: Values::in_json(self.opened(values)?, values)?,
                 }))
             }
+            Source::Runs { ends, .. } => Column::Run(Box::new(Runs::new(self.values(ends)?))),
             Source::Times { values, time } => Column::Time(self.place(values)?, *time),
             Source::Texts(texts) => Column::Text(texts.clone()),
         })

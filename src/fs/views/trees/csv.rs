@@ -12,7 +12,7 @@ use crate::model::{Array, Container, Node, NodeKind};
 use crate::view::View;
 use crate::view::csv::Table;
 use crate::view::csv::array;
-use crate::view::csv::fields::Fields;
+use crate::view::csv::fields::{Fields, Shifted};
 use crate::view::elements::values_of;
 use crate::view::table::Convention;
 use crate::view::table::budget::Budget;
@@ -51,6 +51,7 @@ pub(super) const TREE: ViewTree = ViewTree {
                 Err(Error::NotFound)
             }
         },
+        has_rows: true,
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES
@@ -111,12 +112,17 @@ pub(super) fn opened_group(subject: &Subject<'_>, table: GroupTable) -> Result<R
 /// The file of the table that a group is.
 fn group_table(subject: &Subject<'_>) -> Result<Box<dyn View>> {
     let columns = group_columns(subject)?;
-    let count = columns.rows;
+    let shown_rows = subject.rows(columns.rows)?;
     let rows = opened_group(subject, columns)?;
     if rows.names().is_empty() {
         return shown(Some(Text::new(Vec::new())));
     }
     let engine = Arc::clone(&subject.file.engine);
-    let table = Table::named(vec![Box::new(rows)], count, engine)?;
-    subject.counted(table)
+    let count = shown_rows.end - shown_rows.start;
+    let fields = Shifted {
+        fields: rows,
+        first: shown_rows.start,
+    };
+    let table = Table::named(vec![Box::new(fields)], count, engine)?;
+    subject.counted(table.padded_if_long())
 }

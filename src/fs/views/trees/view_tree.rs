@@ -1,5 +1,6 @@
 //! One tree of views: a row of the table of trees.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,7 +11,10 @@ use crate::fs::state::counts::{self, CountedText};
 use crate::fs::state::inode::Tree;
 use crate::fs::views::store_object::{Store, in_store, in_tree};
 use crate::limits;
-use crate::model::{Array, Node, NodeId};
+use crate::model::datatype::ByteOrder;
+use crate::model::selection::{Axis, Places};
+use crate::model::selector::Selector;
+use crate::model::{Array, Datatype, Node, NodeId, shape};
 use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::table::anndata_codes;
@@ -67,6 +71,8 @@ pub(in crate::fs) struct Form {
     pub(in crate::fs) view: Option<ViewOfElements>,
     /// Whether `open` also opens parts of a group's file, which selectors name.
     pub(in crate::fs) has_pages: bool,
+    /// Whether `open` also opens rows of a group's table, which selectors name.
+    pub(in crate::fs) has_rows: bool,
     /// Whether it shows variables of netCDF as long as their dimensions.
     pub(in crate::fs) is_padded: bool,
 }
@@ -91,6 +97,7 @@ pub(super) const OF_NOTHING: Form = Form {
     open: |_| Err(Error::NotFound),
     view: None,
     has_pages: false,
+    has_rows: false,
     is_padded: false,
 };
 
@@ -339,6 +346,27 @@ impl<'a> Subject<'a> {
             path: Vec::new(),
             verify: &|_| Ok(()),
             site: None,
+        }
+    }
+
+    /// The rows of a group's table of so many that are shown: all, or those that the selector names,
+    /// which stand one after another.
+    ///
+    /// # Errors
+    /// `NotFound` where it names none.
+    pub(super) fn rows(&self, count: u64) -> Result<Range<u64>> {
+        if self.selected.is_empty() {
+            return Ok(0..count);
+        }
+        let selector = Selector::parse(self.selected).ok_or(Error::NotFound)?;
+        let row = Datatype::integer(1, false, ByteOrder::Little);
+        let selection = selector.select(&row, &shape::Shape::fixed(vec![count]))?;
+        let first = selection.offset;
+        let is_next = |axis: &Axis| axis.count < 2 || matches!(axis.places, Places::Every(1));
+        match &*selection.axes {
+            [] => Ok(first..first.saturating_add(1)),
+            [axis] if is_next(axis) => Ok(first..first.saturating_add(axis.count)),
+            _ => Err(Error::NotFound),
         }
     }
 

@@ -1,0 +1,85 @@
+//! The numbers of runs: which of the parts that an index cuts an array into an element is in.
+
+use std::ops::Range;
+use std::sync::Mutex;
+
+use crate::error::{Error, Result};
+use crate::memory::lock::lock;
+use crate::view::table::place::Values;
+
+/// The runs of elements, of which the index holds the beginning of each and the end of the last.
+pub(super) struct Runs {
+    ends: Values,
+    /// The run that was found last.
+    last: Mutex<(u64, Range<u64>)>,
+}
+
+impl Runs {
+    pub(super) fn new(ends: Values) -> Self {
+        Runs {
+            ends,
+            last: Mutex::new((0, 0..0)),
+        }
+    }
+
+    /// The number of the run that an element is in.
+    ///
+    /// # Errors
+    /// `Corrupt` where it is in none; fails if the index cannot be read.
+    pub(super) fn of(&self, element: u64) -> Result<u64> {
+        let last = lock(&self.last).clone();
+        if last.1.contains(&element) {
+            return Ok(last.0);
+        }
+        let place = |number: u64| self.place(number);
+        let number = find(element, self.ends.rows().saturating_sub(1), &place)?;
+        let run = place(number)?..place(number.saturating_add(1))?;
+        if !run.contains(&element) {
+            let what = "table: an index that does not ascend";
+            return Err(Error::corrupt(what, None));
+        }
+        *lock(&self.last) = (number, run);
+        Ok(number)
+    }
+
+    fn place(&self, number: u64) -> Result<u64> {
+        let rows = self.ends.read(number..number.saturating_add(1))?;
+        let value = self.ends.each(&rows).next();
+        let nothing = || Error::corrupt("table: an index that is too short", None);
+        let place = self.ends.integer(value.ok_or_else(nothing)??)?;
+        u64::try_from(place).map_err(|_| Error::corrupt("table: a place below 0", None))
+    }
+}
+
+/// The last of `count` runs that begins at or before an element.
+///
+/// # Errors
+/// `Corrupt` where all begin behind it; fails as `place` does, which tells where a run begins.
+pub(crate) fn find(element: u64, count: u64, place: &dyn Fn(u64) -> Result<u64>) -> Result<u64> {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if place(middle)? <= element {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    let nowhere = || Error::corrupt("table: an element that is in no run", None);
+    low.checked_sub(1).ok_or_else(nowhere)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs 1 and 3 are empty.
+    #[test]
+    fn an_element_is_in_the_last_run_that_begins_before_it() {
+        let begins = [0, 2, 2, 5, 5];
+        let place = |number: u64| Ok(begins[number as usize]);
+        let of = |element| find(element, 5, &place).unwrap();
+        assert_eq!([0, 1, 2, 4, 5, 9].map(of), [0, 0, 2, 2, 4, 4]);
+        assert!(find(0, 2, &|_| Ok(1)).is_err());
+    }
+}
