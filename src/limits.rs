@@ -565,6 +565,36 @@ pub const FITS_CARDS: usize = 4096;
 /// length.
 pub const FITS_TEXT: usize = 4096;
 
+/// Columns of a Parquet file: readers take seconds for the footer of more.
+pub const PARQUET_COLUMNS: u64 = 16_384;
+
+/// Bytes of the names of the columns of a Parquet file.
+pub const PARQUET_NAMES: u64 = 4 << 20;
+
+/// Groups of rows of a Parquet file: their number is one of 16 bits.
+pub const PARQUET_GROUPS: u64 = 32_767;
+
+/// Chunks of a Parquet file, of all columns in all groups: each takes some 40 bytes of the footer.
+pub const PARQUET_CHUNKS: u64 = 1 << 18;
+
+/// Bytes of a page of a Parquet file: its length is one of 32 bits with a sign.
+pub const PARQUET_PAGE: u64 = i32::MAX as u64;
+
+/// Bytes of a text in a Parquet file.
+pub const PARQUET_TEXT: usize = 16 << 20;
+
+/// Values of a dictionary of a Parquet file.
+pub const PARQUET_DICTIONARY: u64 = 16_384;
+
+/// Bytes of the texts of a dictionary of a Parquet file, which each group holds again.
+pub const PARQUET_DICTIONARY_BYTES: u64 = 256 << 10;
+
+/// Attributes of columns in the footer of a Parquet file, and columns that it says to have left out.
+pub const PARQUET_SAID: usize = 256;
+
+/// Bytes of one of those attributes.
+pub const PARQUET_SAID_TEXT: usize = 4096;
+
 /// Columns of a matrix of MATLAB's chars whose bytes are more than [`TEXT_ELEMENT_BYTES`]: of each
 /// column a part is read for a row.
 pub const CHAR_COLUMNS: u64 = 4096;

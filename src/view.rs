@@ -7,6 +7,7 @@ mod calendar;
 pub(crate) mod cf;
 pub(crate) mod csv;
 pub(crate) mod elements;
+pub(crate) mod parquet;
 pub(crate) mod pictures;
 pub(crate) mod table;
 pub(crate) mod texts;

@@ -2,14 +2,14 @@
 //! times, with the coordinates of each value.
 
 mod attributes;
-mod column;
+pub(super) mod column;
 mod coordinates;
 pub(crate) mod decoded;
-mod decoding;
+pub(super) mod decoding;
 mod packing;
-mod place;
+pub(super) mod place;
 mod reference_time;
 pub(super) mod stored;
 pub(crate) mod table;
-mod time;
+pub(super) mod time;
 pub(crate) mod variable;

@@ -15,7 +15,7 @@ pub(crate) mod variable_length;
 
 use std::sync::Arc;
 
-use crate::array::{Bytes, Reader};
+use crate::array::{Bytes, CancelToken, Reader};
 use crate::error::{Error, Result};
 use crate::model::datatype::{Class, Member};
 use crate::model::selection::Selection;
@@ -55,9 +55,18 @@ impl Elements {
     /// # Errors
     /// Fails if they cannot be read.
     pub(super) fn read(&self, first: u64, count: u64) -> Result<Bytes> {
+        self.read_for(first, count, &CancelToken::default())
+    }
+
+    /// Like [`read`](Self::read), for a reader that may go away meanwhile.
+    ///
+    /// # Errors
+    /// Fails as `read` does.
+    pub(super) fn read_for(&self, first: u64, count: u64, cancel: &CancelToken) -> Result<Bytes> {
         let size = u64::from(self.datatype.size);
         let length = to_usize(count.saturating_mul(size))?;
-        let bytes = self.content.read_at(first.saturating_mul(size), length)?;
+        let start = first.saturating_mul(size);
+        let bytes = self.content.read_for(start, length, cancel)?;
         if bytes.len() == length {
             Ok(bytes)
         } else {

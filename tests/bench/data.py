@@ -60,6 +60,21 @@ def doubles(path, size):
         f["d"] = np.random.default_rng(8).normal(0, 1000, size // 8)
 
 
+def records(path, size):
+    """The same numbers as records of eight, and as eight columns."""
+    chance = np.random.default_rng(9)
+    rows = size // 64
+    made = np.zeros(rows, [(name, "f8") for name in "xyzuvwab"])
+    for name in "xyzuvwab":
+        made[name] = np.round(chance.random(rows), 4)
+    packing = {"shuffle": True, "compression": "gzip", "compression_opts": 4}
+    with h5py.File(path, "w") as f:
+        f.create_dataset("rec", data=made, chunks=(min(rows, 16_384),), **packing)
+        for name in "xyzuvwab":
+            chunks = (min(rows, 131_072),)
+            f.create_dataset(f"cols/{name}", data=made[name], chunks=chunks, **packing)
+
+
 def nbit(path, size):
     """Integers of 20 bits in 32."""
     kind = h5t.STD_I32LE.copy()
@@ -208,6 +223,7 @@ WRITERS = {
     "blosc-lz4.h5": line(compression=hdf5plugin.Blosc("lz4", 5, hdf5plugin.Blosc.SHUFFLE)),
     "lzf.h5": line(compression="lzf", shuffle=True),
     "doubles.h5": doubles,
+    "records.h5": records,
     "nbit.h5": nbit,
     "scaleoffset.h5": line(scaleoffset=3),
     "szip.h5": line(compression="szip", compression_opts=("nn", 32)),

@@ -77,6 +77,10 @@ def csv_to_duckdb(source, plain):
     return ((queries.converted, source),)
 
 
+def pandas_of(name):
+    return lambda source, plain: ((queries.framed, source, name),)
+
+
 def h5py_reading(source, plain):
     return ((peers.h5py_random, source, peers.places(source)),)
 
@@ -392,5 +396,18 @@ PAIRS = [
         share=13,
         needs="duckdb",
         entry=".h5fs/csv/d.csv",
+    ),
+    *(
+        Pair(
+            f"parquet-{name}",
+            f"avg(x) where y > 0.5 by DuckDB, of {words}, as Parquet",
+            "records.h5",
+            (2,),
+            pandas_of(name),
+            lambda path, source: alone(queries.selected, path),
+            needs="duckdb",
+            entry=f".h5fs/parquet/{name}.parquet",
+        )
+        for name, words in (("rec", "records of 8 float64"), ("cols", "8 columns of float64"))
     ),
 ]

@@ -42,6 +42,7 @@ mod neighbours;
 mod objects;
 mod packages;
 mod pages;
+mod parquet;
 mod pictures;
 mod policy;
 mod prefix;

@@ -35,6 +35,7 @@ import netcdf  # noqa: E402,F401
 import skies  # noqa: E402,F401
 import mappings  # noqa: E402,F401
 import matlab  # noqa: E402,F401
+import parquet  # noqa: E402
 import values  # noqa: E402
 from kit import FIXTURES  # noqa: E402
 from mounted import Mount  # noqa: E402
@@ -103,6 +104,8 @@ def cells_of(fixture, h5fs, directory, pool):
     with Mount(h5fs, path) as mount:
         views = mount.at(".h5fs")
         yield from csv_cells(fixture, read, views, pool)
+        for view, tool, wrong in parquet.rows(read, views):
+            yield Cell(fixture.file, view, tool, wrong)
         if h5py.is_hdf5(path) and not fixture.is_large:
             yield from hdf5_cells(fixture, path, views, read)
             for view, tool, wrong in stores.rows(path, views):

@@ -71,6 +71,15 @@ def matlab(path):
         f.write(header)
 
 
+def run(path, energies):
+    """Event i has an energy and the channel i % 2."""
+    events = np.zeros(len(energies), [("energy", "f8"), ("channel", "u1")])
+    events["energy"] = energies
+    events["channel"] = np.arange(len(energies)) % 2
+    with h5py.File(path, "w") as f:
+        f["events"] = events
+
+
 def catalogue(path):
     """Star i has magnitude 10 + i / 2."""
     table = Table({"id": np.arange(4), "mag": 10 + np.arange(4) / 2})
@@ -86,6 +95,8 @@ def main(directory):
     weights("epoch2.weights.h5", [0.5, 0.75])
     matlab("run.mat")
     catalogue("stars.asdf")
+    run("run1.h5", [1.0, 6.0, 8.0])
+    run("run2.h5", [9.0, 2.0])
 
 
 if __name__ == "__main__":

@@ -36,7 +36,12 @@ pub static GUIDE: &[GuideRow] = &[
         "#csv",
     ),
     row(
-        &["cf/PATH.npy", "cf/PATH.csv"],
+        &["parquet/PATH.parquet"],
+        "the same tables for SQL engines and data frames",
+        "#parquet",
+    ),
+    row(
+        &["cf/PATH.npy", "cf/PATH.csv", "cf/PATH.parquet"],
         "netCDF's variables by the CF conventions",
         "#netcdf-variables-by-the-cf-conventions",
     ),

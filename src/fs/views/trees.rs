@@ -29,6 +29,7 @@ mod mask;
 mod ndl;
 mod npy;
 mod offsets;
+mod parquet;
 mod png;
 mod refs;
 mod stored_zarr;
@@ -54,6 +55,7 @@ pub(in crate::fs) static TREES: &[ViewTree] = &[
     ndl::TREE,
     npy::TREE,
     offsets::TREE,
+    parquet::TREE,
     png::TREE,
     refs::TREE,
     stored_zarr::TREE,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::Bytes;
+use crate::array::{Bytes, CancelToken};
 use crate::error::Result;
 use crate::model::Container;
 use crate::model::number::append;
@@ -17,7 +17,7 @@ use crate::view::texts::json::SharedPaths;
 use crate::wire::to_usize;
 
 /// A column of decoded elements.
-pub(super) struct Column {
+pub(crate) struct Column {
     name: [Vec<u8>; 1],
     elements: Elements,
     count: u64,
@@ -29,9 +29,9 @@ pub(super) struct Column {
 }
 
 /// A column of numbers of rows.
-pub(super) struct Numbers {
-    pub(super) name: [Vec<u8>; 1],
-    pub(super) place: Place,
+pub(crate) struct Numbers {
+    pub(in crate::view) name: [Vec<u8>; 1],
+    pub(in crate::view) place: Place,
 }
 
 /// The elements of some rows, one each.
@@ -84,6 +84,50 @@ impl Column {
         })
     }
 
+    /// Its name.
+    pub(in crate::view) fn name(&self) -> &[u8] {
+        &self.name[0]
+    }
+
+    /// How many elements it has.
+    pub(in crate::view) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Which element a row has; without it, each row has its own.
+    pub(in crate::view) fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
+    }
+
+    /// The stored elements, and what they mean.
+    pub(in crate::view) fn elements(&self) -> (&Elements, &Decoding) {
+        (&self.elements, &self.decoding)
+    }
+
+    /// Hands on the element of each row; nothing where a row has none.
+    ///
+    /// # Errors
+    /// Fails if an element cannot be read, and as `take` does.
+    pub(in crate::view) fn each(
+        &self,
+        rows: Range<u64>,
+        cancel: &CancelToken,
+        take: &mut dyn FnMut(Option<&[u8]>) -> Result<()>,
+    ) -> Result<()> {
+        let size = self.size()?;
+        if let Some(place) = &self.place {
+            let cells = self.slots(place, rows)?;
+            let slots = cells.slots.iter();
+            return slots
+                .map(|slot| slot.map(|slot| &cells.bytes[slot * size..][..size]))
+                .try_for_each(take);
+        }
+        let bytes = self
+            .elements
+            .read_for(rows.start, rows.end - rows.start, cancel)?;
+        bytes.chunks_exact(size.max(1)).map(Some).try_for_each(take)
+    }
+
     fn size(&self) -> Result<usize> {
         to_usize(self.elements.datatype.size.into())
     }
@@ -93,8 +137,17 @@ impl Column {
         self.decoding.write(element, &context, out)
     }
 
-    /// The elements that these rows have, each read once.
+    /// The elements that these rows have, each read once, and the texts of those that are short.
     fn shared(&self, place: &Place, rows: Range<u64>) -> Result<SharedCells<'_>> {
+        let mut cells = self.slots(place, rows)?;
+        if !matches!(self.decoding, Decoding::Texts(_) | Decoding::Characters) {
+            cells.write_all(self.size()?)?;
+        }
+        Ok(cells)
+    }
+
+    /// The elements that these rows have, each read once.
+    fn slots(&self, place: &Place, rows: Range<u64>) -> Result<SharedCells<'_>> {
         let of_rows: Vec<u64> = rows.map(|row| place.of(row)).collect();
         let mut wanted: Vec<u64> = of_rows.clone();
         wanted.dedup();
@@ -122,9 +175,6 @@ impl Column {
                 let start = to_usize(element - first)? * size;
                 cells.bytes.extend_from_slice(&bytes[start..start + size]);
             }
-        }
-        if !matches!(self.decoding, Decoding::Texts(_) | Decoding::Characters) {
-            cells.write_all(size)?;
         }
         Ok(cells)
     }

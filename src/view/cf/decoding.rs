@@ -14,7 +14,7 @@ use crate::view::elements::Elements;
 
 /// The meaning of the elements of a variable.
 #[derive(Debug)]
-pub(super) enum Decoding {
+pub(in crate::view) enum Decoding {
     Numbers(Packing),
     Times(Packing, TimeUnits),
     /// Numbers that xarray marks as booleans.
@@ -24,6 +24,23 @@ pub(super) enum Decoding {
     Characters,
 }
 
+/// The kind of the values that elements stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::view) enum Meaning {
+    /// They are the stored elements, and none is missing.
+    Stored,
+    /// IEEE 754 numbers of so many bytes.
+    Number(u32),
+    /// Times from 1970 on: nanoseconds, or microseconds.
+    Instant {
+        is_nanosecond: bool,
+    },
+    /// Times that have but a text, of so many bytes at most.
+    Time(usize),
+    Boolean,
+    Text,
+}
+
 /// `datetime64` has this for no time.
 const NO_TIME: Ticks = Ticks::MIN;
 
@@ -31,6 +48,22 @@ const NO_TIME: Ticks = Ticks::MIN;
 const TIME_TEXT: usize = 4 * TEXT_BYTES;
 
 impl Decoding {
+    /// The kind of the values.
+    pub(in crate::view) fn meaning(&self) -> Meaning {
+        match self {
+            Decoding::Numbers(packing) if packing.is_plain() => Meaning::Stored,
+            Decoding::Numbers(packing) => Meaning::Number(packing.datatype().size),
+            Decoding::Times(_, units) => match units.datetime64() {
+                Some(tick) => Meaning::Instant {
+                    is_nanosecond: tick == Tick::Nanosecond,
+                },
+                None => Meaning::Time(TEXT_BYTES),
+            },
+            Decoding::Booleans(_) => Meaning::Boolean,
+            Decoding::Texts(_) | Decoding::Characters => Meaning::Text,
+        }
+    }
+
     /// The dimensions that stored ones become.
     pub(super) fn dims(&self, stored: &[u64]) -> Vec<u64> {
         let taken = usize::from(matches!(self, Decoding::Characters));
@@ -90,6 +123,40 @@ impl Decoding {
             Decoding::Texts(..) | Decoding::Characters => joined.clone(),
         };
         Some((numpy_literal(&datatype)?, datatype.size))
+    }
+
+    /// Appends the bytes of a number or a time, or the text of anything else; says whether there is
+    /// one.
+    ///
+    /// # Errors
+    /// Fails as [`write`](Self::write) does.
+    pub(in crate::view) fn value(
+        &self,
+        element: &[u8],
+        context: &Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        match self {
+            Decoding::Numbers(packing) if !packing.is_plain() => {
+                let is_there = packing
+                    .number(element)
+                    .is_some_and(|number| !number.is_nan());
+                if is_there {
+                    packing.decode(element, out);
+                }
+                Ok(is_there)
+            }
+            Decoding::Times(packing, units) if units.datetime64().is_some() => {
+                let time = time(packing, units, element)?;
+                out.extend(time.into_iter().flat_map(Ticks::to_le_bytes));
+                Ok(time.is_some())
+            }
+            Decoding::Booleans(packing) => {
+                out.push(is_true(packing, element).into());
+                Ok(true)
+            }
+            _ => Ok(self.write(element, context, out)? != Cell::Missing),
+        }
     }
 
     /// Appends what an element stands for, in the type of [`numpy_type`](Self::numpy_type).

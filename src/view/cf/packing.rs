@@ -47,7 +47,7 @@ pub(super) struct Factor {
 
 /// Decodes the numbers of a variable.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Packing {
+pub(in crate::view) struct Packing {
     stored: Stored,
     missing: Vec<Number>,
     valid_min: Option<Number>,

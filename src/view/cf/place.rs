@@ -1,7 +1,7 @@
 //! The rows of a long table, and the element of a coordinate that belongs to each.
 
 use crate::error::{Error, Result};
-use crate::model::selection::Axis;
+use crate::model::selection::{Axis, Places};
 use crate::model::selector::Selector;
 use crate::model::shape::product;
 use crate::view::cf::decoding::Decoding;
@@ -19,12 +19,14 @@ pub(super) struct Rows {
 }
 
 /// Which element belongs to each row.
-pub(super) struct Place {
+#[derive(Clone)]
+pub(in crate::view) struct Place {
     start: u64,
     /// For each dimension of the rows, slowest first.
     steps: Vec<Step>,
 }
 
+#[derive(Clone)]
 struct Step {
     /// Rows along the dimension.
     count: u64,
@@ -127,8 +129,38 @@ impl Rows {
 }
 
 impl Place {
+    /// A number that no element's is greater than; the greatest one where places follow each other
+    /// at strides.
+    pub(in crate::view) fn most(&self) -> u64 {
+        let ends = self.steps.iter().filter(|step| step.count > 1);
+        let more = ends.map(|step| match &step.along {
+            Some((axis, bytes)) => {
+                let furthest = match &axis.places {
+                    Places::Every(_) => axis.distance(step.count - 1).max(0),
+                    Places::Listed(all) => all.iter().copied().max().unwrap_or(0).max(0),
+                };
+                let places = furthest.unsigned_abs() / (*bytes).max(1);
+                places.saturating_mul(step.stride)
+            }
+            None => (step.count - 1).saturating_mul(step.stride),
+        });
+        more.fold(self.start, u64::saturating_add)
+    }
+
+    /// Whether the element depends on the place along the slowest dimension alone, so that it is the
+    /// same, or a later one, in each following row.
+    pub(in crate::view) fn ascends(&self) -> bool {
+        let mut steps = self.steps.iter().filter(|step| step.count > 1);
+        let first = steps.next();
+        let is_along = |step: &Step| match &step.along {
+            Some((axis, _)) => matches!(axis.places, Places::Every(stride) if stride >= 0),
+            None => true,
+        };
+        first.is_none_or(is_along) && steps.all(|step| step.stride == 0)
+    }
+
     /// The number of the element.
-    pub(super) fn of(&self, row: u64) -> u64 {
+    pub(in crate::view) fn of(&self, row: u64) -> u64 {
         let mut rest = row;
         let mut element = self.start;
         for step in self.steps.iter().rev() {

@@ -40,6 +40,14 @@ impl Number {
         }
     }
 
+    /// The number, where it is of a type of integers.
+    pub(in crate::view) fn as_integer(self) -> Option<i128> {
+        match self {
+            Number::Integer(number) => Some(number),
+            Number::Real(_) => None,
+        }
+    }
+
     /// The number, rounded to 32 bits.
     pub(super) fn as_f32(self) -> f32 {
         match self {

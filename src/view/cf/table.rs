@@ -23,27 +23,39 @@ use crate::view::texts::json::SharedPaths;
 /// The file that a variable is in.
 pub(crate) struct Surroundings<'a> {
     pub(crate) container: Arc<dyn Container>,
-    pub(crate) engine: Arc<Engine>,
     pub(crate) paths: SharedPaths,
     /// Opens all elements of an array.
     pub(crate) open: &'a dyn Fn(NodeId, &Arc<Array>) -> Result<Elements>,
 }
 
-/// The table of the variable at `path`, or of a selection from it, the elements of which are
-/// `stored`.
+/// The columns of a long table, and how many rows they have.
+pub(crate) struct LongTable {
+    pub(crate) rows: u64,
+    pub(crate) columns: Vec<LongColumn>,
+}
+
+/// A column of a long table.
+pub(crate) enum LongColumn {
+    /// Of decoded elements.
+    Values(Box<Column>),
+    /// Of the numbers of rows along a dimension.
+    Numbers(Numbers),
+}
+
+/// The columns of the table of the variable at `path`, or of a selection from it, the elements of
+/// which are `stored`.
 ///
 /// # Errors
 /// `NotFound` where it has no such part; fails if a coordinate cannot be read now.
-pub(crate) fn table(
+pub(crate) fn columns(
     variable: Variable,
     path: &[u8],
     stored: Elements,
     selector: Option<&Selector>,
     around: &Surroundings<'_>,
-) -> Result<Table> {
+) -> Result<LongTable> {
     let rows = Rows::of(&variable, selector)?;
-    let count = rows.count()?;
-    let mut fields = coordinates(&variable, path, &rows, around)?;
+    let mut columns = coordinates(&variable, path, &rows, around)?;
     let name = last_name(path);
     // netCDF marks a variable that is named as a dimension that it is no coordinate of.
     let name = name.strip_prefix(b"_nc4_non_coord_").unwrap_or(name);
@@ -56,8 +68,23 @@ pub(crate) fn table(
         container,
         paths,
     )?;
-    fields.push(Box::new(values));
-    Table::named(fields, count, Arc::clone(&around.engine))
+    columns.push(LongColumn::Values(Box::new(values)));
+    Ok(LongTable {
+        rows: rows.count()?,
+        columns,
+    })
+}
+
+/// The table as text.
+///
+/// # Errors
+/// `Limit` for names that are too long.
+pub(crate) fn table(long: LongTable, engine: Arc<Engine>) -> Result<Table> {
+    let fields = long.columns.into_iter().map(|column| match column {
+        LongColumn::Values(column) => column as Box<dyn Fields>,
+        LongColumn::Numbers(numbers) => Box::new(numbers),
+    });
+    Table::named(fields.collect(), long.rows, engine)
 }
 
 /// The columns of the coordinates.
@@ -66,45 +93,46 @@ fn coordinates(
     path: &[u8],
     rows: &Rows,
     around: &Surroundings<'_>,
-) -> Result<Vec<Box<dyn Fields>>> {
+) -> Result<Vec<LongColumn>> {
     let finder = Finder {
         container: &*around.container,
         paths: &around.paths,
         variable,
         path,
     };
-    let mut fields: Vec<Box<dyn Fields>> = Vec::new();
+    let mut columns = Vec::new();
     for (number, &dimension) in rows.dimensions.iter().enumerate() {
         if variable.scales.get(dimension) == Some(&Some(variable.node)) {
             continue;
         }
-        match finder.of_dimension(dimension)? {
-            Some(coordinate) => fields.push(Box::new(column(coordinate, rows, around)?)),
-            None => fields.push(Box::new(Numbers {
+        columns.push(match finder.of_dimension(dimension)? {
+            Some(coordinate) => column(coordinate, rows, around)?,
+            None => LongColumn::Numbers(Numbers {
                 name: [finder.name(dimension)?],
                 place: rows.number(number),
-            })),
-        }
+            }),
+        });
     }
     let all = 0..variable.scales.len();
     let dropped: Vec<usize> = all.filter(|own| !rows.dimensions.contains(own)).collect();
     for coordinate in finder.others(&dropped)? {
-        fields.push(Box::new(column(coordinate, rows, around)?));
+        columns.push(column(coordinate, rows, around)?);
     }
-    Ok(fields)
+    Ok(columns)
 }
 
-fn column(coordinate: Coordinate, rows: &Rows, around: &Surroundings<'_>) -> Result<Column> {
+fn column(coordinate: Coordinate, rows: &Rows, around: &Surroundings<'_>) -> Result<LongColumn> {
     let variable = coordinate.variable;
     let stored = (around.open)(variable.node, &variable.array)?;
     let place = rows.place(&coordinate.dimensions, &variable.dims());
     let (container, paths) = (&around.container, &around.paths);
-    Column::new(
+    let column = Column::new(
         coordinate.name,
         stored,
         variable.decoding,
         Some(place),
         container,
         paths,
-    )
+    )?;
+    Ok(LongColumn::Values(Box::new(column)))
 }

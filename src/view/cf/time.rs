@@ -13,7 +13,7 @@ use crate::view::cf::stored::Number;
 
 /// The unit, the reference time and the calendar of numbers that are times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TimeUnits {
+pub(in crate::view) struct TimeUnits {
     calendar: Calendar,
     tick: Tick,
     /// Ticks of one unit.

@@ -1,9 +1,10 @@
-//! `.h5fs/cf`: variables by netCDF's conventions, as NumPy files and as long tables.
+//! `.h5fs/cf`: variables by netCDF's conventions, as NumPy files, and as long tables.
 
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::fs::forest::file_state::FileState;
+use crate::fs::views::trees::parquet;
 use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, viewed,
 };
@@ -11,9 +12,10 @@ use crate::model::selector::Selector;
 use crate::model::{Array, Node, NodeId};
 use crate::view::View;
 use crate::view::cf::decoded::{npy, npy_length};
-use crate::view::cf::table::{Surroundings, table};
+use crate::view::cf::table::{LongTable, Surroundings, columns, table};
 use crate::view::cf::variable::Variable;
 use crate::view::elements::Elements;
+use crate::view::parquet::long_table as long_parquet;
 use crate::view::pictures::framed::Framed;
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -36,6 +38,14 @@ pub(super) const TREE: ViewTree = ViewTree {
             suffix: b".csv",
             size: |file, node| Ok(variable(file, node)?.map(|_| Size::Counted)),
             view: Some(|subject, elements| open_csv(subject, elements).map(Some)),
+            is_padded: true,
+            ..OF_NOTHING
+        },
+        Form {
+            number: 45,
+            suffix: b".parquet",
+            size: |file, node| Ok(variable(file, node)?.map(|_| Size::Counted)),
+            view: Some(|subject, elements| open_parquet(subject, elements).map(Some)),
             is_padded: true,
             ..OF_NOTHING
         },
@@ -64,6 +74,29 @@ fn open_npy(subject: &Subject<'_>, elements: Elements) -> Result<Option<Framed>>
 }
 
 fn open_csv(subject: &Subject<'_>, elements: Elements) -> Result<Box<dyn View>> {
+    let long = long_table(subject, elements)?;
+    subject.counted(table(long, Arc::clone(&subject.file.engine))?)
+}
+
+fn open_parquet(subject: &Subject<'_>, elements: Elements) -> Result<Box<dyn View>> {
+    let long = long_table(subject, elements)?;
+    let description = parquet::description(subject, &subject.known_path()?)?;
+    // A chunk holds whole rows of the other dimensions, about.
+    let dims = subject
+        .node
+        .array()
+        .map_or(&[][..], |array| array.shape.dims());
+    let inner = dims
+        .iter()
+        .skip(1)
+        .fold(1, |all: u64, &dim| all.saturating_mul(dim));
+    let unit = parquet::rows_of_a_chunk(subject).saturating_mul(inner.max(1));
+    let pointers = parquet::pointers(subject);
+    parquet::file(subject, long_parquet(long, unit, pointers, description)?)
+}
+
+/// The table of a variable and its coordinates: a row for each value.
+fn long_table(subject: &Subject<'_>, elements: Elements) -> Result<LongTable> {
     let file = subject.file;
     let variable = variable(file, subject.node)?.ok_or(Error::NotFound)?;
     let open = |node: NodeId, array: &Arc<Array>| {
@@ -72,16 +105,15 @@ fn open_csv(subject: &Subject<'_>, elements: Elements) -> Result<Box<dyn View>> 
     };
     let around = Surroundings {
         container: file.variables(),
-        engine: Arc::clone(&file.engine),
         paths: subject.paths(),
         open: &open,
     };
     let selector = selector(subject)?;
-    subject.counted(table(
+    columns(
         variable,
         &subject.known_path()?,
         elements,
         selector.as_ref(),
         &around,
-    )?)
+    )
 }

@@ -1,0 +1,136 @@
+//! `.h5fs/parquet`: arrays, and the tables that groups are, as Parquet files.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fs::forest::file_state::FileState;
+use crate::fs::views::trees::csv::{convention, group_columns, is_plain_group};
+use crate::fs::views::trees::mask;
+use crate::fs::views::trees::view_tree::{
+    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, viewed,
+};
+use crate::model::Node;
+use crate::view::View;
+use crate::view::elements::dimensions::last_name;
+use crate::view::elements::{Elements, opened};
+use crate::view::parquet::{
+    Around, Description, Plan, Pointers, Table, array_table, group_table, has_columns,
+};
+use crate::view::texts::text::Text;
+
+pub(super) const TREE: ViewTree = ViewTree {
+    name: b"parquet",
+    number: 42,
+    root_name: Some(b"%"),
+    forms: &[Form {
+        number: 43,
+        suffix: b".parquet",
+        size,
+        view: Some(array),
+        open: |subject| {
+            if is_plain_group(subject.node) {
+                group(subject)
+            } else {
+                Err(Error::NotFound)
+            }
+        },
+        has_rows: true,
+        ..OF_NOTHING
+    }],
+    ..WITHOUT_FILES
+};
+
+/// Its footer holds attributes, which a listing does not read.
+fn size(file: &FileState, node: &Node) -> Result<Option<Size>> {
+    let has_file = match node.array() {
+        _ if is_plain_group(node) => convention(file, node)?.is_some(),
+        Some(array) => {
+            let (datatype, dims) = opened(&array.datatype, &array.shape)?;
+            has_columns(&datatype, dims.as_deref())
+        }
+        None => false,
+    };
+    Ok(has_file.then_some(Size::Counted))
+}
+
+fn array(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
+    let elements = subject.meant(elements)?;
+    let missing = mask::missing(subject, &elements)?;
+    let path = subject.known_path()?;
+    let name = last_name(&path);
+    let table = array_table(
+        elements,
+        missing,
+        name,
+        rows_of_a_chunk(subject),
+        pointers(subject),
+        description(subject, &path)?,
+    )?;
+    table.map(|table| file(subject, table)).transpose()
+}
+
+fn group(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+    let around = Around {
+        engine: Arc::clone(&subject.file.engine),
+        container: subject.file.variables(),
+        paths: subject.paths(),
+        verify: subject.verify,
+    };
+    let columns = group_columns(subject)?;
+    let mut description = Description::of(&subject.known_path()?);
+    for column in &columns.columns {
+        if let Some(node) = column.source.node() {
+            description.add(&*around.container, &column.name, node)?;
+        }
+    }
+    let rows = subject.rows(columns.rows)?;
+    let table = group_table(columns, &around, description)?;
+    file(subject, table.part(rows))
+}
+
+/// The file of a table, of which what has to be counted is counted once.
+///
+/// # Errors
+/// Fails if it cannot be counted, or no file can hold it.
+pub(super) fn file(subject: &Subject<'_>, table: Table) -> Result<Box<dyn View>> {
+    let plan = Plan::of(table)?;
+    let file = if plan.is_counted() {
+        let cancel = subject.file.effort.cancel();
+        let counted = || plan.counted(&cancel).map(Text::new);
+        let shown = [b".parquet", subject.selected].concat();
+        let counted = subject.file.kept_text(subject.node.id, &shown, counted)?;
+        plan.file(counted.bytes())?
+    } else {
+        plan.file(&[])?
+    };
+    viewed(Some(file)).ok_or(Error::NotFound)
+}
+
+pub(super) fn pointers(subject: &Subject<'_>) -> Pointers {
+    Pointers {
+        container: subject.file.variables(),
+        paths: subject.paths(),
+    }
+}
+
+/// Indices of the first dimension that a chunk has: what is decoded together. 1 for a selection.
+pub(super) fn rows_of_a_chunk(subject: &Subject<'_>) -> u64 {
+    let Some(array) = subject.node.array().filter(|_| subject.selected.is_empty()) else {
+        return 1;
+    };
+    let Some((first, _)) = array.chunk_shape.as_deref().and_then(<[u64]>::split_first) else {
+        return 1;
+    };
+    *first
+}
+
+/// What the footer says of an array.
+///
+/// # Errors
+/// Fails if an attribute cannot be read now.
+pub(super) fn description(subject: &Subject<'_>, path: &[u8]) -> Result<Description> {
+    let mut description = Description::of(path);
+    let container = &*subject.file.container;
+    description.add(container, last_name(path), subject.node.id)?;
+    Ok(description)
+}

@@ -1,0 +1,353 @@
+//! The fields of the elements of an array.
+//!
+//! | array | table |
+//! |---|---|
+//! | of compounds | a row for each element, a field for each member |
+//! | of other elements, scalar or of one dimension | a row for each element, one field |
+//! | of two dimensions | a row for each index of the first, a field for each of the second: `0`, `1` … |
+//! | of more | none |
+//!
+//! A compound in a compound is a group; so is a complex number, of `r` and `i`. An array in an
+//! element is a list.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::Datatype;
+use crate::model::datatype::{Class, Member};
+use crate::model::shape::product;
+use crate::view::elements::missing::Missing;
+use crate::view::elements::{Elements, as_numpy_has_it};
+use crate::view::parquet::encoding::Encoded;
+use crate::view::parquet::field::{Content, Field, shown};
+use crate::view::parquet::leaf::{Body, Leaf};
+use crate::view::parquet::ragged::{SequenceValues, Sequences};
+use crate::view::parquet::stored::{Absent, Place, Pointers, RowBytes, Stored};
+use crate::view::parquet::table::{Description, Fields, Table};
+use crate::wire::to_usize;
+
+/// The kind of table that an array is.
+enum Kind {
+    /// A row for each element.
+    Elements,
+    /// A row for so many elements.
+    Matrix(u64),
+}
+
+impl Kind {
+    fn of(datatype: &Datatype, dims: Option<&[u64]>) -> Option<Self> {
+        let is_record =
+            matches!(datatype.class, Class::Compound(_)) && datatype.complex_part().is_none();
+        match dims {
+            _ if is_record => Some(Kind::Elements),
+            None | Some([] | [_]) => Some(Kind::Elements),
+            Some(&[_, columns]) => {
+                let is_table = (1..=limits::PARQUET_COLUMNS).contains(&columns);
+                is_table.then_some(Kind::Matrix(columns))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether an array of such elements is a table.
+pub(crate) fn has_columns(datatype: &Datatype, dims: Option<&[u64]>) -> bool {
+    Kind::of(datatype, dims).is_some() && has_field(datatype)
+}
+
+/// Whether a type has a field.
+fn has_field(datatype: &Datatype) -> bool {
+    match &datatype.class {
+        Class::Compound(members) => members.iter().any(|member| has_field(&member.datatype)),
+        Class::Array { base, dims } => !dims.contains(&0) && has_field(base),
+        Class::Complex(part) => has_field(part),
+        Class::VariableLength(base) => Encoded::of_number(base).is_some(),
+        _ => Encoded::is_of(datatype),
+    }
+}
+
+/// The table of the elements of an array that is called `name`, some of which may be missing;
+/// `None` where they are none. Chunks have `unit` rows together.
+///
+/// # Errors
+/// `Limit` for too many fields.
+pub(crate) fn array_table(
+    elements: Elements,
+    missing: Option<Missing>,
+    name: &[u8],
+    unit: u64,
+    pointers: Pointers,
+    description: Description,
+) -> Result<Option<Table>> {
+    let datatype = as_numpy_has_it(&elements.datatype);
+    let dims = elements.dims.as_deref();
+    let Some(kind) = Kind::of(&datatype, dims) else {
+        return Ok(None);
+    };
+    let size = u64::from(datatype.size);
+    let (rows, of_row) = match (&kind, dims) {
+        (Kind::Matrix(columns), Some([rows, ..])) => (*rows, *columns),
+        _ => (dims.map_or(Ok(0), product)?, 1),
+    };
+    let mut builder = Builder::of(
+        RowBytes {
+            content: Arc::from(elements.content),
+            each: size.saturating_mul(of_row),
+        },
+        Arc::new(pointers),
+    );
+    let missing = missing.map(Arc::new);
+    let mut fields = Vec::new();
+    let is_record = matches!(datatype.class, Class::Compound(_));
+    for number in 0..of_row {
+        let name = match kind {
+            Kind::Matrix(_) => number.to_string(),
+            Kind::Elements => shown(name),
+        };
+        builder.absent = missing.as_ref().map(|missing| Masked {
+            missing: Arc::clone(missing),
+            datatype: datatype.clone(),
+            of_row,
+            at: number,
+        });
+        let offset = number.saturating_mul(size);
+        match builder.content(&name, &datatype, offset, &[])? {
+            Some(Content::Group(members)) if is_record => fields.extend(members),
+            Some(content) => fields.push(Field { name, content }),
+            None => {}
+        }
+    }
+    let fields = Fields {
+        fields,
+        absent: builder.without_field,
+    };
+    Ok((!fields.fields.is_empty()).then_some(Table {
+        rows: 0..rows,
+        unit,
+        fields,
+        description,
+    }))
+}
+
+/// The mask of an array.
+struct Masked {
+    missing: Arc<Missing>,
+    datatype: Datatype,
+    of_row: u64,
+    at: u64,
+}
+
+/// Makes fields of the parts of a datatype.
+pub(super) struct Builder {
+    rows: RowBytes,
+    pointers: Arc<Pointers>,
+    absent: Option<Masked>,
+    leaves: u64,
+    name_bytes: u64,
+    /// Parts that have no field, and why.
+    pub(super) without_field: Vec<(String, &'static str)>,
+}
+
+impl Builder {
+    pub(super) fn of(rows: RowBytes, pointers: Arc<Pointers>) -> Self {
+        Builder {
+            rows,
+            pointers,
+            absent: None,
+            leaves: 0,
+            name_bytes: 0,
+            without_field: Vec::new(),
+        }
+    }
+
+    /// The field of a value at `offset` in the row and in `lists`; `None` where it has none.
+    ///
+    /// # Errors
+    /// `Limit` for too many fields.
+    pub(super) fn content(
+        &mut self,
+        path: &str,
+        datatype: &Datatype,
+        offset: u64,
+        lists: &[(u32, u64)],
+    ) -> Result<Option<Content>> {
+        if let Some(part) = datatype.complex_part() {
+            let part = |name: &[u8], offset: u32| Member {
+                name: name.to_vec(),
+                offset,
+                datatype: part.clone(),
+            };
+            let parts = [part(b"r", 0), part(b"i", datatype.size / 2)];
+            return self.group(path, &parts, offset, lists);
+        }
+        match &datatype.class {
+            Class::Compound(members) => self.group(path, members, offset, lists),
+            Class::Array { base, dims } => self.list(path, base, dims, offset, lists),
+            _ => self.leaf(path, datatype, offset, lists),
+        }
+    }
+
+    fn group(
+        &mut self,
+        path: &str,
+        members: &[Member],
+        offset: u64,
+        lists: &[(u32, u64)],
+    ) -> Result<Option<Content>> {
+        let mut fields = Vec::new();
+        for member in members {
+            let name = shown(&member.name);
+            let path = if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}.{name}")
+            };
+            self.name_bytes = self.name_bytes.saturating_add(path.len() as u64);
+            if self.name_bytes > limits::PARQUET_NAMES {
+                let most = limits::PARQUET_NAMES;
+                return Err(Error::limit("names of the columns of a Parquet file", most));
+            }
+            let offset = offset.saturating_add(member.offset.into());
+            if let Some(content) = self.content(&path, &member.datatype, offset, lists)? {
+                fields.push(Field { name, content });
+            }
+        }
+        Ok((!fields.is_empty()).then_some(Content::Group(fields)))
+    }
+
+    fn list(
+        &mut self,
+        path: &str,
+        base: &Datatype,
+        dims: &[u32],
+        offset: u64,
+        lists: &[(u32, u64)],
+    ) -> Result<Option<Content>> {
+        if dims.contains(&0) {
+            self.without_field(path, "an array without elements");
+            return Ok(None);
+        }
+        let mut lists = lists.to_vec();
+        for (number, &dim) in dims.iter().enumerate() {
+            let inner = dims.get(number + 1..).unwrap_or_default();
+            let inner = inner.iter().map(|&dim| u64::from(dim));
+            let apart = inner.fold(base.size.into(), u64::saturating_mul);
+            lists.push((dim, apart));
+        }
+        let element = self.content(path, base, offset, &lists)?;
+        Ok(element.map(|element| {
+            let inner = dims.iter().rev();
+            inner.fold(element, |inner, &dim| Content::List(dim, Box::new(inner)))
+        }))
+    }
+
+    fn leaf(
+        &mut self,
+        path: &str,
+        datatype: &Datatype,
+        offset: u64,
+        lists: &[(u32, u64)],
+    ) -> Result<Option<Content>> {
+        if let Class::VariableLength(base) = &datatype.class
+            && lists.is_empty()
+            && self.absent.is_none()
+            && let Some(content) = self.sequences(datatype.size, base, offset)?
+        {
+            return Ok(Some(content));
+        }
+        let encoded = match Encoded::of(datatype)? {
+            Ok(encoded) => encoded,
+            Err(reason) => {
+                self.without_field(path, reason);
+                return Ok(None);
+            }
+        };
+        let absent = match &self.absent {
+            Some(_) if !lists.is_empty() => {
+                self.without_field(path, "lists of which elements may be missing");
+                return Ok(None);
+            }
+            Some(masked) => Some(Absent::Masked {
+                missing: Arc::clone(&masked.missing),
+                datatype: masked.datatype.clone(),
+                of_row: masked.of_row,
+                at: to_usize(masked.at)?,
+            }),
+            None => None,
+        };
+        self.of_encoded(encoded, datatype, offset, lists, absent)
+    }
+
+    /// The leaf of values that are encoded so.
+    ///
+    /// # Errors
+    /// `Limit` for too many.
+    pub(super) fn of_encoded(
+        &mut self,
+        encoded: Encoded,
+        datatype: &Datatype,
+        offset: u64,
+        lists: &[(u32, u64)],
+        absent: Option<Absent>,
+    ) -> Result<Option<Content>> {
+        self.leaves += 1;
+        if self.leaves > limits::PARQUET_COLUMNS {
+            let most = limits::PARQUET_COLUMNS;
+            return Err(Error::limit("columns of a Parquet file", most));
+        }
+        let is_optional = absent.is_some();
+        let stored = Stored {
+            place: Place {
+                rows: self.rows.clone(),
+                offset: to_usize(offset)?,
+                size: to_usize(datatype.size.into())?,
+            },
+            lists: lists.to_vec(),
+            encoding: encoded.encoding,
+            pointers: Arc::clone(&self.pointers),
+            absent,
+            weight: datatype.weight(),
+        };
+        Ok(Some(Content::Leaf(Box::new(Leaf {
+            kind: encoded.kind,
+            body: encoded.body,
+            is_optional,
+            values: Box::new(stored),
+            ragged: None,
+        }))))
+    }
+
+    /// The leaf of sequences of variable length; `None` where Parquet has no such elements.
+    fn sequences(&mut self, size: u32, base: &Datatype, offset: u64) -> Result<Option<Content>> {
+        let Some(encoded) = Encoded::of_number(base) else {
+            return Ok(None);
+        };
+        let sequences = Sequences {
+            place: Place {
+                rows: self.rows.clone(),
+                offset: to_usize(offset)?,
+                size: to_usize(size.into())?,
+            },
+            size: base.size.into(),
+            pointers: Arc::clone(&self.pointers),
+        };
+        Ok(Some(Content::Ragged(Box::new(Leaf {
+            kind: encoded.kind,
+            body: Body::Counted,
+            is_optional: false,
+            values: Box::new(SequenceValues {
+                sequences: sequences.clone(),
+                encoding: encoded.encoding,
+            }),
+            ragged: Some(Box::new(sequences)),
+        }))))
+    }
+
+    /// Notes that a part has no field.
+    pub(super) fn without_field(&mut self, path: &str, reason: &'static str) {
+        if self.without_field.len() < limits::PARQUET_SAID {
+            self.without_field.push((path.to_owned(), reason));
+        }
+    }
+}

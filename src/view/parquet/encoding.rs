@@ -1,0 +1,468 @@
+//! The types of the field that holds the values of a datatype, and the values.
+//!
+//! | datatype | field |
+//! |---|---|
+//! | integer of 8 bits | `INTEGER(8)`, as numbers in a dictionary of all 256 |
+//! | of 16, 32, 64 bits | `INTEGER(bits)`; signed ones of 32 and 64 bits are plain |
+//! | of another number of bits, up to 64 | that of the next width |
+//! | half float, and others that fit | `FLOAT` |
+//! | 64 bits, and others that fit | `DOUBLE` |
+//! | boolean, enumeration of FALSE and TRUE | `BOOLEAN` |
+//! | enumeration in a byte | `STRING`, as numbers in a dictionary of the names |
+//! | other enumeration | `STRING`: the name, the number where none fits |
+//! | text of fixed length | `STRING` |
+//! | opaque, bit field, time | `FIXED_LEN_BYTE_ARRAY` |
+//! | text of variable length, reference | `STRING`, counted |
+//!
+//! What has no such type, as numbers of more bits, has no field.
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::Datatype;
+use crate::model::datatype::{ByteOrder, Class, Float, StringPadding};
+use crate::model::number::{self, Integer, Real};
+use crate::model::text::without_padding;
+use crate::model::value::{Context, ValueWriter};
+use crate::view::cf::stored as numbers;
+use crate::view::parquet::leaf::{Body, Dictionary};
+use crate::view::parquet::schema::{Physical, Type};
+use crate::wire::{to_u64, to_usize};
+
+/// Makes values of a leaf from stored ones.
+#[derive(Debug)]
+pub(super) enum Encoding {
+    /// The bytes as they are.
+    Copy,
+    /// The bytes from the last to the first.
+    Swap,
+    /// An integer of 4 or 8 bytes.
+    Integer { class: Class, size: usize },
+    /// A floating-point number of 4 or 8 bytes.
+    Real { format: Float, size: usize },
+    /// A byte: 0 or 1.
+    Boolean,
+    /// A text of fixed length.
+    Text(StringPadding),
+    /// An integer, so many times as large.
+    Ticks(numbers::Stored, i128),
+    /// The number of one of so many entries of a dictionary, in so many bytes.
+    Index(numbers::Stored, u64, u64),
+    /// Any other text that is found in the stored bytes or behind them.
+    Written(ValueWriter),
+}
+
+/// A type's field: its type, how its values stand in a page, and how they are made.
+#[derive(Debug)]
+pub(super) struct Encoded {
+    pub(super) kind: Type,
+    pub(super) body: Body,
+    pub(super) encoding: Encoding,
+}
+
+/// Bytes before the text of a BYTE_ARRAY.
+const LENGTH: u64 = 4;
+
+impl Encoded {
+    /// That of a type without parts; the reason where it has none.
+    ///
+    /// # Errors
+    /// `Limit` for a datatype that is nested too deeply.
+    pub(super) fn of(datatype: &Datatype) -> Result<std::result::Result<Self, &'static str>> {
+        let size = datatype.size;
+        Ok(Ok(match &datatype.class {
+            _ if datatype.is_boolean() => boolean(),
+            Class::Bool => boolean(),
+            Class::Integer { .. } => match of_bytes(datatype).or_else(|| integer(datatype)) {
+                Some(integer) => integer,
+                None => return Ok(Err("integers of more than 64 bits")),
+            },
+            Class::Float(format) => match real(size, format) {
+                Some(real) => real,
+                None => return Ok(Err("floating-point numbers of more than 64 bits")),
+            },
+            Class::Enumeration { base, members } if size == 1 => Encoded {
+                kind: Type::STRING,
+                body: Body::Indices(dictionary(names(base, members)?)),
+                encoding: Encoding::Copy,
+            },
+            Class::Enumeration { base, members } => {
+                let longest = members.iter().map(|(name, _)| name.len()).max();
+                /// Digits of 64 bits, and a sign.
+                const DIGITS: usize = 20;
+                if base.size > 8 {
+                    return Ok(Err("an enumeration of integers of more than 64 bits"));
+                }
+                let width = to_u64(longest.unwrap_or(0).max(DIGITS));
+                texts(width, Encoding::Written(ValueWriter::new(datatype)?))
+            }
+            Class::String { padding, .. } => texts(size.into(), Encoding::Text(*padding)),
+            Class::Ucs4(_) => texts(size.into(), Encoding::Written(ValueWriter::new(datatype)?)),
+            Class::Opaque { .. } | Class::Bitfield { .. } | Class::Time { .. } if size > 0 => {
+                bytes(datatype)
+            }
+            Class::VariableString { .. } | Class::Reference(_) => Encoded {
+                kind: Type::STRING,
+                body: Body::Counted,
+                encoding: Encoding::Written(ValueWriter::new(datatype)?),
+            },
+            _ => return Ok(Err("values of a type that Parquet has not")),
+        }))
+    }
+}
+
+impl Encoded {
+    /// Whether a type without parts has one.
+    pub(super) fn is_of(datatype: &Datatype) -> bool {
+        match &datatype.class {
+            Class::Integer { .. } | Class::Float(_) => Self::of_number(datatype).is_some(),
+            Class::Enumeration { base, .. } => base.size <= 8,
+            Class::Opaque { .. } | Class::Bitfield { .. } | Class::Time { .. } => datatype.size > 0,
+            Class::Bool
+            | Class::String { .. }
+            | Class::Ucs4(_)
+            | Class::VariableString { .. }
+            | Class::Reference(_) => true,
+            _ => false,
+        }
+    }
+
+    /// That of a number, each with as many bytes as the others; `None` of what is no number.
+    pub(super) fn of_number(datatype: &Datatype) -> Option<Self> {
+        match &datatype.class {
+            Class::Integer { .. } => integer(datatype),
+            Class::Float(format) => real(datatype.size, format),
+            _ => None,
+        }
+    }
+}
+
+fn boolean() -> Encoded {
+    Encoded {
+        kind: Type::plain(Physical::Boolean),
+        body: Body::Bits,
+        encoding: Encoding::Boolean,
+    }
+}
+
+fn texts(width: u64, encoding: Encoding) -> Encoded {
+    Encoded {
+        kind: Type::STRING,
+        body: Body::Slots(width.saturating_add(LENGTH)),
+        encoding,
+    }
+}
+
+fn bytes(datatype: &Datatype) -> Encoded {
+    Encoded {
+        kind: Type {
+            length: i32::try_from(datatype.size).ok(),
+            ..Type::plain(Physical::FixedLenByteArray)
+        },
+        body: Body::Plain(datatype.size.into()),
+        encoding: Encoding::Copy,
+    }
+}
+
+/// Integers of a whole byte: the page's indices are the bytes of the source.
+fn of_bytes(datatype: &Datatype) -> Option<Encoded> {
+    let Class::Integer { signed, bits, .. } = datatype.class else {
+        return None;
+    };
+    let is_whole = datatype.size == 1 && (bits.offset, bits.precision) == (0, 8);
+    is_whole.then(|| Encoded {
+        kind: Type::integer(8, signed),
+        body: Body::Indices(dictionary(all_bytes(signed))),
+        encoding: Encoding::Copy,
+    })
+}
+
+/// Integers of up to 64 bits.
+fn integer(datatype: &Datatype) -> Option<Encoded> {
+    let Class::Integer {
+        order,
+        signed,
+        bits,
+    } = datatype.class
+    else {
+        return None;
+    };
+    let size = to_usize(datatype.size.into()).ok()?;
+    let wide = match bits.precision {
+        0..=8 => 8,
+        9..=16 => 16,
+        17..=32 => 32,
+        33..=64 => 64,
+        _ => return None,
+    };
+    let kind = Type::integer(wide, signed);
+    let is_whole = bits.offset == 0 && usize::from(bits.precision) == 8 * size;
+    let width: usize = if wide == 64 { 8 } else { 4 };
+    let encoding = match order {
+        ByteOrder::Little if is_whole && size == width => Encoding::Copy,
+        ByteOrder::Big if is_whole && size == width => Encoding::Swap,
+        _ => Encoding::Integer {
+            class: datatype.class.clone(),
+            size: width,
+        },
+    };
+    Some(Encoded {
+        kind,
+        body: Body::Plain(to_u64(width)),
+        encoding,
+    })
+}
+
+/// Floating-point numbers that one of 32 or 64 bits holds exactly.
+fn real(size: u32, format: &Float) -> Option<Encoded> {
+    let is_within = |exponent: u8, mantissa: u8| {
+        format.exponent_bits <= exponent && format.mantissa_bits <= mantissa
+    };
+    let ieee = number::ieee_bytes(size, format);
+    let width: usize = match ieee {
+        Some(2 | 4) => 4,
+        Some(_) => 8,
+        // One bit less of the exponent, as subnormal numbers of the other format may be many.
+        None if is_within(7, 22) => 4,
+        None if is_within(11, 51) && number::is_computable(format) => 8,
+        None => return None,
+    };
+    let encoding = match (ieee, format.order) {
+        (Some(4 | 8), ByteOrder::Little) => Encoding::Copy,
+        (Some(4 | 8), ByteOrder::Big) => Encoding::Swap,
+        _ => Encoding::Real {
+            format: *format,
+            size: width,
+        },
+    };
+    Some(Encoded {
+        kind: Type::plain(if width == 4 {
+            Physical::Float
+        } else {
+            Physical::Double
+        }),
+        body: Body::Plain(to_u64(width)),
+        encoding,
+    })
+}
+
+/// A dictionary of these values, each with its bytes in PLAIN.
+pub(super) fn dictionary(values: Vec<Vec<u8>>) -> Dictionary {
+    let count = to_u64(values.len());
+    Dictionary {
+        values: values.concat().into(),
+        count,
+        index_bytes: if count > 256 { 2 } else { 1 },
+    }
+}
+
+/// All numbers that a byte can be, in the order of the bytes.
+fn all_bytes(is_signed: bool) -> Vec<Vec<u8>> {
+    let numbers = (0..=u8::MAX).map(|byte| match is_signed {
+        true => i32::from(byte.cast_signed()),
+        false => i32::from(byte),
+    });
+    numbers
+        .map(|number| number.to_le_bytes().to_vec())
+        .collect()
+}
+
+/// The texts of all values of an enumeration in a byte.
+fn names(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Vec<u8>>> {
+    let datatype = Datatype {
+        size: base.size,
+        class: Class::Enumeration {
+            base: Box::new(base.clone()),
+            members: members.to_vec(),
+        },
+    };
+    let writer = ValueWriter::new(&datatype)?;
+    let context = Context::without_pointers(limits::PARQUET_TEXT);
+    let texts = (0..=u8::MAX).map(|byte| {
+        let mut text = Vec::new();
+        writer.text(&[byte], &context, &mut text)?;
+        let mut value = Vec::with_capacity(text.len() + 4);
+        push_text(&text, &mut value)?;
+        Ok(value)
+    });
+    texts.collect()
+}
+
+/// Appends a text as a BYTE_ARRAY.
+///
+/// # Errors
+/// `Unsupported` for one that is not UTF-8: readers refuse a whole file that holds one.
+pub(super) fn push_text(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    if str::from_utf8(text).is_err() {
+        let what = "a text that is not UTF-8 in a Parquet file (the npy view has its bytes)";
+        return Err(Error::unsupported(what, None));
+    }
+    let length = u32::try_from(text.len());
+    let length = length.map_err(|_| Error::limit("bytes of a text", u32::MAX.into()))?;
+    out.extend(length.to_le_bytes());
+    out.extend_from_slice(text);
+    Ok(())
+}
+
+impl Encoding {
+    /// Appends what a stored value becomes; a context is needed for what is [written](Self::Written).
+    ///
+    /// # Errors
+    /// Fails if the value has no such form, or leads nowhere.
+    pub(super) fn push(
+        &self,
+        value: &[u8],
+        context: &Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        match self {
+            Encoding::Copy => out.extend_from_slice(value),
+            Encoding::Swap => out.extend(value.iter().rev()),
+            Encoding::Integer { class, size } => {
+                let number = integer_of(value, class)?;
+                out.extend_from_slice(&number.to_le_bytes()[..*size]);
+            }
+            Encoding::Real { format, size } => {
+                let number = real_of(value, format)?;
+                if *size == 4 {
+                    out.extend((number as f32).to_le_bytes());
+                } else {
+                    out.extend(number.to_le_bytes());
+                }
+            }
+            Encoding::Boolean => out.push(value.iter().any(|&byte| byte != 0).into()),
+            Encoding::Ticks(stored, each) => {
+                let ticks = stored.read(value).as_integer();
+                let ticks = ticks.and_then(|ticks| ticks.checked_mul(*each));
+                let ticks = ticks.and_then(|ticks| i64::try_from(ticks).ok());
+                let what = "a time beyond 64 bits in a Parquet file";
+                let ticks = ticks.ok_or_else(|| Error::unsupported(what, None))?;
+                out.extend(ticks.to_le_bytes());
+            }
+            Encoding::Index(stored, size, count) => {
+                let index = stored.read(value).as_integer();
+                let index = index.and_then(|index| u64::try_from(index).ok());
+                let index = index.filter(|index| index < count);
+                let what = "table: a category that is not there";
+                let index = index.ok_or_else(|| Error::corrupt(what, None))?;
+                out.extend_from_slice(&index.to_le_bytes()[..to_usize(*size)?]);
+            }
+            Encoding::Text(padding) => push_text(without_padding(value, *padding), out)?,
+            Encoding::Written(writer) => {
+                let mut text = Vec::new();
+                writer.text(value, context, &mut text)?;
+                push_text(&text, out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The integer that a value is, in the low bits.
+pub(super) fn integer_of(value: &[u8], class: &Class) -> Result<i128> {
+    let Class::Integer {
+        order,
+        signed,
+        bits,
+    } = *class
+    else {
+        return Err(Error::corrupt("table: numbers that are no integers", None));
+    };
+    match number::integer(value, order, signed, bits) {
+        Some(Integer::Signed(number)) => Ok(number),
+        Some(Integer::Unsigned(number)) => Ok(number.cast_signed()),
+        None => Err(Error::corrupt("table: a number that is too large", None)),
+    }
+}
+
+/// The number that a value is, which 64 bits hold exactly.
+fn real_of(value: &[u8], format: &Float) -> Result<f64> {
+    match number::real(value, format) {
+        Some(Real::Single(number)) => Ok(number.into()),
+        Some(Real::Double(number) | Real::Narrow { value: number, .. }) => Ok(number),
+        _ => {
+            let what = "a floating-point number beyond 64 bits in a Parquet file";
+            Err(Error::unsupported(what, None))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::datatype::ReferenceKind;
+    use crate::model::value::tests::{int, type_of};
+
+    /// The listing and the file agree on what has a column.
+    #[test]
+    fn a_type_has_an_encoding_where_it_is_said_to() {
+        let enumeration = |size| {
+            type_of(
+                u32::from(size),
+                Class::Enumeration {
+                    base: Box::new(int(size)),
+                    members: vec![(b"A".to_vec(), vec![1; size.into()])],
+                },
+            )
+        };
+        let types = [
+            int(1),
+            int(3),
+            int(8),
+            int(16),
+            Datatype::ieee(2, ByteOrder::Big),
+            Datatype::ieee(8, ByteOrder::Little),
+            enumeration(1),
+            enumeration(4),
+            enumeration(16),
+            type_of(1, Class::Bool),
+            type_of(3, Class::Opaque { tag: Vec::new() }),
+            type_of(0, Class::Opaque { tag: Vec::new() }),
+            type_of(8, Class::Reference(ReferenceKind::Object)),
+            type_of(4, Class::Compound(Vec::new())),
+        ];
+        let said = types.each_ref().map(Encoded::is_of);
+        let made = types
+            .each_ref()
+            .map(|own| Encoded::of(own).unwrap().is_ok());
+        assert_eq!(said, made);
+        assert_eq!(said.iter().filter(|is| !**is).count(), 4);
+    }
+
+    fn encoded(datatype: &Datatype, value: &[u8]) -> (Type, Vec<u8>) {
+        let encoded = Encoded::of(datatype).unwrap().unwrap();
+        let mut out = Vec::new();
+        let context = Context::without_pointers(usize::MAX);
+        encoded.encoding.push(value, &context, &mut out).unwrap();
+        (encoded.kind, out)
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_file() {
+        let (kind, bytes) = encoded(&int(2), &(-2_i16).to_le_bytes());
+        assert_eq!(
+            (kind, bytes),
+            (Type::integer(16, true), (-2_i32).to_le_bytes().to_vec())
+        );
+        let big = Datatype::integer(8, false, ByteOrder::Big);
+        let (kind, bytes) = encoded(&big, &u64::MAX.wrapping_sub(1).to_be_bytes());
+        assert_eq!(kind, Type::integer(64, false));
+        assert_eq!(bytes, (u64::MAX - 1).to_le_bytes());
+        // 0x3E00 is 1.5.
+        let (kind, bytes) = encoded(&Datatype::ieee(2, ByteOrder::Little), &[0, 0x3E]);
+        assert_eq!(kind, Type::plain(Physical::Float));
+        assert_eq!(bytes, 1.5_f32.to_le_bytes());
+        let (_, bytes) = encoded(
+            &Datatype::ieee(8, ByteOrder::Big),
+            &(-0.0_f64).to_be_bytes(),
+        );
+        assert_eq!(bytes, (-0.0_f64).to_le_bytes());
+    }
+
+    #[test]
+    fn a_text_that_is_not_utf_8_is_refused() {
+        let mut out = Vec::new();
+        push_text("é".as_bytes(), &mut out).unwrap();
+        assert_eq!(out, [2, 0, 0, 0, 0xC3, 0xA9]);
+        assert!(push_text(b"\xB0C", &mut out).is_err());
+    }
+}

@@ -1,0 +1,150 @@
+//! The tree of the fields of a table.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::view::parquet::leaf::Leaf;
+use crate::view::parquet::schema::{self, Repetition};
+use crate::view::parquet::thrift::Struct;
+
+/// A field of a table or of another field.
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) content: Content,
+}
+
+/// What a field is.
+pub(super) enum Content {
+    Leaf(Box<Leaf>),
+    /// Of a compound: its members.
+    Group(Vec<Field>),
+    /// So many elements in each value.
+    List(u32, Box<Content>),
+    /// Any number of elements in each value.
+    Ragged(Box<Leaf>),
+}
+
+/// A leaf at its place in the tree.
+pub(super) struct Column {
+    pub(super) leaf: Leaf,
+    /// The names of the fields down to it.
+    pub(super) path: Vec<String>,
+    /// How many elements the lists have that it is in, the outermost first.
+    pub(super) lists: Vec<u32>,
+}
+
+/// The elements of the schema behind the root's, and the leaves, in their order.
+#[derive(Default)]
+pub(super) struct Flat {
+    pub(super) elements: Vec<Struct>,
+    pub(super) columns: Vec<Column>,
+}
+
+impl Flat {
+    /// Those of `fields`.
+    pub(super) fn of(fields: Vec<Field>) -> Self {
+        let mut flat = Flat::default();
+        flat.add_all(fields, &[], &[]);
+        flat
+    }
+
+    fn add_all(&mut self, fields: Vec<Field>, path: &[String], lists: &[u32]) {
+        let names = fields.iter().map(|field| field.name.as_str());
+        let names = distinct(names);
+        for (field, name) in fields.into_iter().zip(names) {
+            self.add(&name, field.content, path, lists);
+        }
+    }
+
+    fn add(&mut self, name: &str, content: Content, path: &[String], lists: &[u32]) {
+        let mut path = path.to_vec();
+        path.push(name.to_owned());
+        match content {
+            Content::Leaf(leaf) => {
+                let repetition = if leaf.is_optional {
+                    Repetition::Optional
+                } else {
+                    Repetition::Required
+                };
+                self.elements
+                    .push(schema::leaf(name, leaf.kind, repetition));
+                self.columns.push(Column {
+                    leaf: *leaf,
+                    path,
+                    lists: lists.to_vec(),
+                });
+            }
+            Content::Group(fields) => {
+                let group = schema::group(name, fields.len(), Repetition::Required);
+                self.elements.push(group);
+                self.add_all(fields, &path, lists);
+            }
+            Content::Ragged(leaf) => {
+                self.elements.extend(schema::list(name));
+                path.push("list".to_owned());
+                self.add("element", Content::Leaf(leaf), &path, lists);
+            }
+            Content::List(count, element) => {
+                self.elements.extend(schema::list(name));
+                path.push("list".to_owned());
+                let lists = [lists, &[count]].concat();
+                self.add("element", *element, &path, &lists);
+            }
+        }
+    }
+}
+
+impl Column {
+    /// Whether its values are elements of lists.
+    pub(super) fn is_in_lists(&self) -> bool {
+        !self.lists.is_empty() || self.leaf.ragged.is_some()
+    }
+
+    /// Values of a row, where all rows have as many.
+    pub(super) fn repeats(&self) -> u64 {
+        let counts = self.lists.iter().map(|&count| u64::from(count));
+        counts.fold(1, u64::saturating_mul)
+    }
+}
+
+/// The same names, none empty and none twice: readers refuse or rename those.
+fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let names: Vec<&str> = names.collect();
+    let mut taken: HashSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    // The last number that each name has got.
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    let mut given = Vec::with_capacity(names.len());
+    for name in names {
+        let number = numbers.entry(name).or_insert(usize::from(name.is_empty()));
+        *number += 1;
+        if *number == 1 {
+            given.push(name.to_owned());
+            continue;
+        }
+        let base = if name.is_empty() { "_" } else { name };
+        let mut own = format!("{base}_{number}");
+        while !taken.insert(own.clone()) {
+            *number += 1;
+            own = format!("{base}_{number}");
+        }
+        given.push(own);
+    }
+    given
+}
+
+/// A name of the file in the characters that a schema may have.
+pub(super) fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_not_empty() {
+        let given = distinct(["a", "", "a", "a_2", "", "A", "_"].into_iter());
+        assert_eq!(given, ["a", "__2", "a_3", "a_2", "__3", "A", "_"]);
+        let unique: HashSet<&String> = given.iter().collect();
+        assert_eq!(unique.len(), given.len());
+    }
+}

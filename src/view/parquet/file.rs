@@ -1,0 +1,424 @@
+//! The file.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use crate::array::{Bytes, CancelToken};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::view::View;
+use crate::view::parquet::field::{Column, Flat};
+use crate::view::parquet::footer::Footer;
+use crate::view::parquet::layout::{Counted, Layout, MAGIC};
+use crate::view::parquet::leaf::Written;
+use crate::view::parquet::pages::{ColumnChunk, Pages, Window, batch};
+use crate::view::parquet::ragged::Entries;
+use crate::view::parquet::row_groups::Demand;
+use crate::view::parquet::schema::Physical;
+use crate::view::parquet::table::Table;
+use crate::view::parquet::thrift::Struct;
+use crate::wire::to_u64;
+
+/// A table and the rows of its groups: all that the file depends on, but what has to be counted.
+pub(crate) struct Plan {
+    rows: Range<u64>,
+    group_rows: u64,
+    columns: Vec<Column>,
+    /// How many fields the table has, and the elements of the schema.
+    schema: (usize, Vec<Struct>),
+    pairs: Vec<(String, String)>,
+}
+
+/// The file of a table.
+struct File {
+    columns: Vec<Column>,
+    layout: Layout,
+    footer: Footer,
+    pages: Pages,
+}
+
+impl Plan {
+    /// That of `table`.
+    ///
+    /// # Errors
+    /// `Limit` where no file can hold it.
+    pub(crate) fn of(table: Table) -> Result<Self> {
+        let Table {
+            rows,
+            unit,
+            fields,
+            description,
+        } = table;
+        let mut pairs = description.pairs;
+        pairs.extend(fields.absent());
+        let count = fields.fields.len();
+        let flat = Flat::of(fields.fields);
+        let columns = flat.columns;
+        let row_bytes = columns.iter().map(|column| column.leaf.values.row_bytes());
+        let page_bytes = columns.iter().map(page_bytes);
+        let demand = Demand {
+            rows: rows.end.saturating_sub(rows.start),
+            unit,
+            row_bytes: row_bytes.max().unwrap_or(0),
+            page_bytes: page_bytes.max().unwrap_or(0),
+            columns: to_u64(columns.len()),
+        };
+        Ok(Plan {
+            rows,
+            group_rows: demand.rows_of_group()?,
+            columns,
+            schema: (count, flat.elements),
+            pairs,
+        })
+    }
+
+    /// Whether columns have to be [`counted`](Self::counted).
+    pub(crate) fn is_counted(&self) -> bool {
+        self.counted_columns().next().is_some()
+    }
+
+    fn counted_columns(&self) -> impl Iterator<Item = &Column> {
+        let columns = self.columns.iter();
+        columns.filter(|column| column.leaf.is_counted())
+    }
+
+    fn count(&self) -> u64 {
+        self.rows.end.saturating_sub(self.rows.start)
+    }
+
+    /// Bytes of the values of variable length in each group, for [`file`](Self::file): a look at
+    /// all of them.
+    ///
+    /// # Errors
+    /// Fails if a value cannot be read; `Limit` for more than are counted; [`Error::unwanted`] once
+    /// the request is to end.
+    pub(crate) fn counted(&self, cancel: &CancelToken) -> Result<Vec<u8>> {
+        let columns = to_u64(self.counted_columns().count());
+        if self.count().saturating_mul(columns) > limits::COUNTED_VALUES {
+            let what = "texts of a Parquet file (a selector behind the name takes fewer rows)";
+            return Err(Error::limit(what, limits::COUNTED_VALUES));
+        }
+        if self.count().saturating_mul(columns) > limits::QUICK_VALUES {
+            cancel.begin_heavy()?;
+        }
+        let started = Instant::now();
+        let in_time = || {
+            cancel.go_on()?;
+            if started.elapsed() > limits::COUNTED_TIME {
+                let most = limits::COUNTED_TIME.as_secs();
+                return Err(Error::limit("seconds that a Parquet file takes", most));
+            }
+            Ok(())
+        };
+        let mut counts = Vec::new();
+        for group in 0..self.count().div_ceil(self.group_rows) {
+            let first = group.saturating_mul(self.group_rows);
+            let first = self.rows.start.saturating_add(first);
+            let rows = first..self.rows.end.min(first.saturating_add(self.group_rows));
+            for column in self.counted_columns() {
+                let Counted { bytes, entries } = count(column, rows.clone(), &in_time)?;
+                counts.extend([bytes, entries].into_iter().flat_map(u64::to_le_bytes));
+            }
+        }
+        Ok(counts)
+    }
+
+    /// The file, of whose values of variable length these bytes were [`counted`](Self::counted).
+    ///
+    /// # Errors
+    /// `Limit` where it has more bytes than a file can.
+    pub(crate) fn file(self, counted: &[u8]) -> Result<impl View + use<>> {
+        let (numbers, _) = counted.as_chunks();
+        let (pairs, _) = numbers.as_chunks();
+        let pairs = pairs.iter().map(|&pair| {
+            let [bytes, entries] = pair.map(u64::from_le_bytes);
+            Counted { bytes, entries }
+        });
+        let counts: Vec<Counted> = pairs.collect();
+        let layout = Layout::of(&self.columns, self.rows, self.group_rows, counts)?;
+        let footer = Footer::of(self.schema, &self.columns, &layout, &self.pairs);
+        Ok(File {
+            columns: self.columns,
+            layout,
+            footer,
+            pages: Pages::new(),
+        })
+    }
+}
+
+/// Bytes that a row takes of a column's page, at most.
+fn page_bytes(column: &Column) -> u64 {
+    let values = match column.leaf.kind.physical {
+        Physical::Boolean => 1,
+        _ => column.leaf.body.bytes(8, column.repeats(), 0).div_ceil(8),
+    };
+    // Levels take some bits each.
+    values.saturating_add(column.repeats()).saturating_add(1)
+}
+
+/// What a column has in some rows.
+fn count(column: &Column, rows: Range<u64>, in_time: &dyn Fn() -> Result<()>) -> Result<Counted> {
+    let Some(lists) = &column.leaf.ragged else {
+        let bytes = bytes_of(column, rows, in_time)?;
+        return Ok(Counted { bytes, entries: 0 });
+    };
+    let found = Entries::of(&**lists, rows, in_time)?;
+    let width = column.leaf.kind.physical.bytes();
+    Ok(Counted {
+        bytes: found.elements.saturating_mul(width),
+        entries: found.count,
+    })
+}
+
+/// Bytes of the values that a column has in some rows.
+fn bytes_of(column: &Column, rows: Range<u64>, in_time: impl Fn() -> Result<()>) -> Result<u64> {
+    let cancel = CancelToken::default();
+    let at_a_time = batch(&column.leaf);
+    let (mut first, mut bytes) = (rows.start, 0);
+    let mut written = Written::default();
+    while first < rows.end {
+        in_time()?;
+        let end = rows.end.min(first.saturating_add(at_a_time));
+        written.bytes.clear();
+        written.present.clear();
+        let values = &column.leaf.values;
+        values.write(first..end, &cancel, &mut written)?;
+        bytes += to_u64(written.bytes.len());
+        first = end;
+    }
+    Ok(bytes)
+}
+
+impl File {
+    /// Writes the groups that the window reaches.
+    fn write_groups(&self, cancel: &CancelToken, window: &mut Window) -> Result<()> {
+        while window.next() < self.layout.end() && !window.is_full() {
+            let number = self.layout.group_at(window.next());
+            let start = self.layout.start(number);
+            let group = self.layout.group(&self.columns, number);
+            let first = self.layout.first_row(number);
+            let rows = first..first.saturating_add(group.rows);
+            let begin = group.chunk_at(window.next() - start);
+            window.begin_at(start.saturating_add(group.starts.get(begin).copied().unwrap_or(0)));
+            for (place, column) in self.columns.iter().enumerate().skip(begin) {
+                window.zeros_to(start.saturating_add(group.starts[place]))?;
+                if window.is_full() {
+                    return Ok(());
+                }
+                let own = ColumnChunk {
+                    column,
+                    chunk: group.chunks[place],
+                    rows: rows.clone(),
+                    number: (number, place),
+                };
+                self.pages.write(&own, cancel, window)?;
+            }
+            window.zeros_to(start.saturating_add(group.length))?;
+        }
+        Ok(())
+    }
+}
+
+impl View for File {
+    fn length(&self) -> u64 {
+        self.layout.footer().saturating_add(self.footer.length())
+    }
+
+    fn own_bytes(&self) -> u64 {
+        let columns = self.columns.iter().map(|column| {
+            let names: usize = column.path.iter().map(String::capacity).sum();
+            let own = to_u64(size_of::<Column>() + names);
+            own.saturating_add(column.leaf.values.own_bytes())
+        });
+        let columns = columns.fold(0, u64::saturating_add);
+        let others = [
+            self.layout.own_bytes(),
+            self.footer.own_bytes(),
+            self.pages.own_bytes(),
+        ];
+        others.into_iter().fold(columns, u64::saturating_add)
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(offset, length, &CancelToken::default())
+    }
+
+    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        let end = offset.saturating_add(to_u64(length)).min(self.length());
+        let mut window = Window::new(offset..end, 0);
+        window.bytes(MAGIC)?;
+        window.zeros_to(self.layout.start(0))?;
+        self.write_groups(cancel, &mut window)?;
+        window.begin_at(self.layout.end());
+        window.zeros_to(self.layout.footer())?;
+        window.part(self.footer.length(), |range| {
+            self.footer.read(range, &self.columns, &self.layout)
+        })?;
+        Ok(window.out.into())
+    }
+
+    fn is_given_up(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::view::parquet::encoding::{dictionary, push_text};
+    use crate::view::parquet::field::{Content, Field};
+    use crate::view::parquet::leaf::{Body, Leaf, Values};
+    use crate::view::parquet::ragged::Lists;
+    use crate::view::parquet::schema::Type;
+    use crate::view::parquet::table::{Description, Fields};
+
+    /// The value of a row follows from its number.
+    #[derive(Clone, Copy)]
+    enum Made {
+        Number,
+        Bit,
+        Index,
+        Text,
+        Some,
+    }
+
+    impl Values for Made {
+        fn row_bytes(&self) -> u64 {
+            8
+        }
+
+        fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut Written) -> Result<()> {
+            for row in rows {
+                match self {
+                    Made::Number => out.bytes.extend(row.to_le_bytes()),
+                    Made::Bit => out.bytes.push(u8::from(row % 3 == 0)),
+                    Made::Index => out.bytes.push((row % 2) as u8),
+                    Made::Text => push_text(row.to_string().as_bytes(), &mut out.bytes)?,
+                    Made::Some => {
+                        out.present.push(row % 5 > 0);
+                        if row % 5 > 0 {
+                            out.bytes.extend(row.to_le_bytes());
+                        }
+                    }
+                }
+            }
+            Ok(())
+        }
+
+        fn own_bytes(&self) -> u64 {
+            0
+        }
+    }
+
+    /// A list of as many elements as the last digit of the row's number.
+    struct Digits;
+
+    impl Lists for Digits {
+        fn lengths(&self, rows: Range<u64>, _: &CancelToken) -> Result<Vec<u64>> {
+            Ok(rows.map(|row| row % 10).collect())
+        }
+
+        fn elements(&self, rows: &Range<u64>, _: &CancelToken) -> Result<Option<Range<u64>>> {
+            let before = |row: u64| (0..row).map(|row| row % 10).sum();
+            Ok(Some(before(rows.start)..before(rows.end)))
+        }
+    }
+
+    fn field(name: &str, kind: Physical, body: Body, made: Made) -> Field {
+        let leaf = Leaf {
+            kind: Type::plain(kind),
+            body,
+            is_optional: matches!(made, Made::Some),
+            values: Box::new(made),
+            ragged: None,
+        };
+        Field {
+            name: name.to_owned(),
+            content: Content::Leaf(Box::new(leaf)),
+        }
+    }
+
+    fn fields() -> Vec<Field> {
+        let texts = [b"a", b"b"].map(|text| {
+            let mut value = Vec::new();
+            push_text(text, &mut value).unwrap();
+            value
+        });
+        let indices = Body::Indices(dictionary(texts.to_vec()));
+        let mut fields = vec![
+            field("number", Physical::Int64, Body::Plain(8), Made::Number),
+            field("bit", Physical::Boolean, Body::Bits, Made::Bit),
+            field("index", Physical::ByteArray, indices, Made::Index),
+            field("slot", Physical::ByteArray, Body::Slots(12), Made::Text),
+            field("text", Physical::ByteArray, Body::Counted, Made::Text),
+            field("some", Physical::Int64, Body::Slots(8), Made::Some),
+            field("list", Physical::Int64, Body::Counted, Made::Number),
+        ];
+        if let Some(Field { content, .. }) = fields.last_mut()
+            && let Content::Leaf(leaf) = std::mem::replace(content, Content::Group(Vec::new()))
+        {
+            *content = Content::Ragged(Box::new(Leaf {
+                ragged: Some(Box::new(Digits)),
+                ..*leaf
+            }));
+        }
+        let bits = field("bits", Physical::Boolean, Body::Bits, Made::Bit).content;
+        // Its values are read by rows, of which each has one here.
+        fields.push(Field {
+            name: "bits".to_owned(),
+            content: Content::List(1, Box::new(bits)),
+        });
+        fields
+    }
+
+    fn file(rows: Range<u64>) -> impl View {
+        let table = Table {
+            rows,
+            unit: 1,
+            fields: Fields {
+                fields: fields(),
+                absent: Vec::new(),
+            },
+            description: Description::default(),
+        };
+        let mut plan = Plan::of(table).unwrap();
+        plan.group_rows = 1000;
+        let counted = plan.counted(&CancelToken::default()).unwrap();
+        plan.file(&counted).unwrap()
+    }
+
+    #[test]
+    fn a_file_begins_and_ends_as_the_format_says() {
+        for rows in [0..0, 0..1, 5..2500] {
+            let file = file(rows);
+            let whole = file.read_at(0, usize::MAX >> 1).unwrap();
+            assert_eq!(to_u64(whole.len()), file.length());
+            assert!(whole.starts_with(b"PAR1") && whole.ends_with(b"PAR1"));
+            let footer = whole[whole.len() - 8..].first_chunk().unwrap();
+            let footer = u32::from_le_bytes(*footer) as usize;
+            // Field 1, an i32: version 2.
+            assert_eq!(whole[whole.len() - 8 - footer..][..2], [0x15, 4]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_range_of_it_is_that_of_the_whole(
+            rows in 0_u64..3000,
+            places in proptest::collection::vec((0.0..1.0_f64, 1_usize..9000), 20),
+        ) {
+            let file = file(0..rows);
+            let whole = file.read_at(0, usize::MAX >> 1).unwrap();
+            // Another file has no marks of what was read before.
+            let other = self::file(0..rows);
+            for (place, length) in places {
+                let at = (place * whole.len() as f64) as usize;
+                let end = whole.len().min(at + length);
+                let part = other.read_at(at as u64, length).unwrap();
+                prop_assert_eq!(&part[..], &whole[at..end]);
+            }
+        }
+    }
+}

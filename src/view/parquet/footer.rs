@@ -1,0 +1,179 @@
+//! The footer: what the columns are, and where their chunks stand (`FileMetaData` of
+//! parquet.thrift).
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::view::parquet::field::Column;
+use crate::view::parquet::layout::{Chunk, Group, Layout};
+use crate::view::parquet::leaf::Body;
+use crate::view::parquet::pages::{PLAIN, RLE, RLE_DICTIONARY, Window};
+use crate::view::parquet::schema;
+use crate::view::parquet::thrift::{Struct, Type};
+use crate::wire::to_u64;
+
+/// Groups from one place that is kept to the next.
+const APART: u64 = 16;
+
+/// The footer of a file: its groups are described when they are read.
+pub(super) struct Footer {
+    /// What stands before the groups, and behind them.
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    /// Where the description of every so manieth group begins behind the head.
+    places: Vec<u64>,
+    /// Bytes of those of all groups.
+    groups: u64,
+}
+
+impl Footer {
+    /// That of a file with these elements of the schema behind the root's, and these keys and
+    /// values.
+    pub(super) fn of(
+        (fields, elements): (usize, Vec<Struct>),
+        columns: &[Column],
+        layout: &Layout,
+        pairs: &[(String, String)],
+    ) -> Self {
+        let elements = [schema::root(fields)].into_iter().chain(elements);
+        let elements: Vec<Struct> = elements.collect();
+        let mut head = Struct::default()
+            .i32(1, 2)
+            .structs(2, elements.into_iter())
+            .i64(3, layout.count().cast_signed());
+        let groups = usize::try_from(layout.groups).unwrap_or(usize::MAX);
+        head.begin_list(4, Type::Struct, groups);
+        let mut footer = Footer {
+            head: head.open(),
+            tail: tail(columns.len(), pairs),
+            places: Vec::new(),
+            groups: 0,
+        };
+        for number in 0..layout.groups {
+            if number.is_multiple_of(APART) {
+                footer.places.push(footer.groups);
+            }
+            footer.groups += to_u64(described(columns, layout, number).len());
+        }
+        footer
+    }
+
+    /// Bytes of it, with its length and the letters behind it.
+    pub(super) fn length(&self) -> u64 {
+        self.metadata() + 8
+    }
+
+    fn metadata(&self) -> u64 {
+        to_u64(self.head.len()) + self.groups + to_u64(self.tail.len())
+    }
+
+    /// The bytes in `range`, counted from its beginning.
+    ///
+    /// # Errors
+    /// Never, as its parts have the lengths that they had.
+    pub(super) fn read(
+        &self,
+        range: Range<u64>,
+        columns: &[Column],
+        layout: &Layout,
+    ) -> Result<Vec<u8>> {
+        let mut window = Window::new(range.clone(), 0);
+        window.bytes(&self.head)?;
+        let inside = range.start.saturating_sub(to_u64(self.head.len()));
+        window.part(self.groups, |part| {
+            let behind = self.places.partition_point(|&place| place <= inside);
+            let kept = behind.saturating_sub(1);
+            let mut groups = Window::new(part, self.places.get(kept).copied().unwrap_or(0));
+            let mut number = to_u64(kept) * APART;
+            while !groups.is_full() && number < layout.groups {
+                groups.bytes(&described(columns, layout, number))?;
+                number += 1;
+            }
+            Ok(groups.out)
+        })?;
+        window.bytes(&self.tail)?;
+        let length = u32::try_from(self.metadata()).unwrap_or(u32::MAX);
+        window.bytes(&length.to_le_bytes())?;
+        window.bytes(super::layout::MAGIC)?;
+        Ok(window.out)
+    }
+
+    pub(super) fn own_bytes(&self) -> u64 {
+        let places = self.places.capacity() * size_of::<u64>();
+        to_u64(self.head.capacity() + self.tail.capacity() + places)
+    }
+}
+
+/// What stands behind the groups.
+fn tail(columns: usize, pairs: &[(String, String)]) -> Vec<u8> {
+    let pairs = pairs.iter().map(|(key, value)| {
+        Struct::default()
+            .binary(1, key.as_bytes())
+            .binary(2, value.as_bytes())
+    });
+    // Readers take the bounds of a column only where its order is said.
+    let orders = (0..columns).map(|_| Struct::default().inner(1, Struct::default()));
+    let writer = concat!("h5fs version ", env!("CARGO_PKG_VERSION"));
+    Struct::behind(4)
+        .structs(5, pairs)
+        .binary(6, writer.as_bytes())
+        .structs(7, orders)
+        .end()
+}
+
+/// The description of a group.
+fn described(columns: &[Column], layout: &Layout, number: u64) -> Vec<u8> {
+    let group = layout.group(columns, number);
+    let start = layout.start(number);
+    let first = layout.first_row(number);
+    let rows = first..first.saturating_add(group.rows);
+    let chunks = columns.iter().enumerate();
+    let chunks = chunks.map(|(at, column)| {
+        let metadata = chunk(column, &group, at, start, &rows);
+        Struct::default().i64(2, 0).inner(3, metadata)
+    });
+    let bytes = group.chunks.iter().map(Chunk::length);
+    let bytes = bytes.fold(0, u64::saturating_add).cast_signed();
+    Struct::default()
+        .structs(1, chunks)
+        .i64(2, bytes)
+        .i64(3, group.rows.cast_signed())
+        .i64(5, start.cast_signed())
+        .i64(6, bytes)
+        .i16(7, i16::try_from(number).unwrap_or(i16::MAX))
+        .end()
+}
+
+/// The description of a column's chunk.
+fn chunk(column: &Column, group: &Group, at: usize, start: u64, rows: &Range<u64>) -> Struct {
+    let chunk = &group.chunks[at];
+    let begin = start.saturating_add(group.starts[at]);
+    let has_dictionary = matches!(column.leaf.body, Body::Indices(_));
+    let encodings: &[i32] = if has_dictionary {
+        &[RLE_DICTIONARY, PLAIN, RLE]
+    } else {
+        &[PLAIN, RLE]
+    };
+    let bytes = chunk.length().cast_signed();
+    let page = begin.saturating_add(chunk.dictionary).cast_signed();
+    let mut metadata = Struct::default()
+        .i32(1, column.leaf.kind.physical as i32)
+        .i32s(2, encodings)
+        .binaries(3, &column.path)
+        .i32(4, 0)
+        .i64(5, chunk.entries.cast_signed())
+        .i64(6, bytes)
+        .i64(7, bytes)
+        .i64(9, page);
+    if has_dictionary {
+        metadata = metadata.i64(11, begin.cast_signed());
+    }
+    let mut statistics = Struct::default();
+    if !column.leaf.is_optional && !column.is_in_lists() {
+        statistics = statistics.i64(3, 0);
+    }
+    if let Some([least, greatest]) = column.leaf.values.bounds(rows.clone()) {
+        statistics = statistics.binary(5, &greatest).binary(6, &least);
+    }
+    metadata.inner(12, statistics)
+}

@@ -1,0 +1,412 @@
+//! The fields of the table that a group is.
+//!
+//! | column | field |
+//! |---|---|
+//! | values | those of their datatype, as of an array's elements |
+//! | values of which some are missing | the same, optional |
+//! | categories | their names or numbers, as places in a dictionary, optional |
+//! | numbers of runs, of a sparse matrix | `INT64`, from the index of its rows or columns |
+//! | lists of numbers | `LIST` |
+//! | instants | `TIMESTAMP`, optional |
+//! | durations, days, periods | `STRING`, as the group's CSV has them, optional |
+//! | others: lists, texts of a Python pickle | the same, counted |
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::array::{CancelToken, Engine, Reader};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::datatype::Class;
+use crate::model::{Array, Container, NodeId};
+use crate::view::cf::stored as numbers;
+use crate::view::csv::fields::Cells;
+use crate::view::elements::raw::Raw;
+use crate::view::parquet::columns::Builder;
+use crate::view::parquet::encoding::{Encoded, Encoding, dictionary, push_text};
+use crate::view::parquet::field::{Content, Field, shown};
+use crate::view::parquet::leaf::{Body, Dictionary, Leaf, Written};
+use crate::view::parquet::ragged::Indexed;
+use crate::view::parquet::runs::RunNumbers;
+use crate::view::parquet::schema::{Physical, Type, Unit};
+use crate::view::parquet::stored::{Absent, Place, Pointers, RowBytes};
+use crate::view::parquet::table::{Description, Fields, Table};
+use crate::view::parquet::texts::Texts;
+use crate::view::table::column::{Column, GroupTable, Missing, Part, Source};
+use crate::view::table::rows::{Rows, Surroundings};
+use crate::view::table::time::{Time, TimeUnit};
+use crate::view::texts::json::SharedPaths;
+use crate::wire::{to_u64, to_usize};
+
+/// Bytes of the text of a duration, a day or a period, at most.
+const TIME_TEXT: u64 = 64;
+
+/// The file that a group is in.
+pub(crate) struct Around<'a> {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) container: Arc<dyn Container>,
+    pub(crate) paths: SharedPaths,
+    /// Checks an array before it is read.
+    pub(crate) verify: &'a dyn Fn(NodeId) -> Result<()>,
+}
+
+/// The table of a group.
+///
+/// # Errors
+/// Fails if an array is known not to be readable; `Limit` for too many fields.
+pub(crate) fn group_table(
+    table: GroupTable,
+    around: &Around<'_>,
+    description: Description,
+) -> Result<Table> {
+    let mut opening = Opening {
+        around,
+        pointers: Arc::new(Pointers {
+            container: Arc::clone(&around.container),
+            paths: Arc::clone(&around.paths),
+        }),
+        readers: HashMap::new(),
+        unit: None,
+        absent: Vec::new(),
+    };
+    let rows = table.rows;
+    let mut fields = Vec::with_capacity(table.columns.len());
+    if to_u64(table.columns.len()) > limits::PARQUET_COLUMNS {
+        let most = limits::PARQUET_COLUMNS;
+        return Err(Error::limit("columns of a Parquet file", most));
+    }
+    let mut columns = &table.columns[..];
+    while let [column, others @ ..] = columns {
+        let whole = taken_apart(columns)?;
+        let (name, source, others) = match &whole {
+            Some((name, source, count)) => (name, source, &columns[*count..]),
+            None => (&column.name, &column.source, others),
+        };
+        let name = shown(name);
+        if let Some(content) = opening.content(&name, source.clone())? {
+            fields.push(Field { name, content });
+        }
+        columns = others;
+    }
+    Ok(Table {
+        rows: 0..rows,
+        unit: opening.unit.unwrap_or(1),
+        fields: Fields {
+            fields,
+            absent: opening.absent,
+        },
+        description,
+    })
+}
+
+/// The value that the first columns are all parts of, in their order: its name and how many columns
+/// it has. In text, each part has a column of its own; here a compound is a group, an array a list.
+fn taken_apart(columns: &[Column]) -> Result<Option<(Vec<u8>, Source, usize)>> {
+    let [first, ..] = columns else {
+        return Ok(None);
+    };
+    let Source::Values(part) = &first.source else {
+        return Ok(None);
+    };
+    if part.offset > 0 {
+        return Ok(None);
+    }
+    let Some(whole) = Part::of_array(part.node, &part.array)? else {
+        return Ok(None);
+    };
+    if !matches!(
+        whole.datatype.class,
+        Class::Compound(_) | Class::Array { .. } | Class::Complex(_)
+    ) {
+        return Ok(None);
+    }
+    let mut parts = GroupTable::of_rows(whole.rows());
+    parts.push_values(b"", &whole, None)?;
+    // Without a name around them, the parts of a compound begin with their own.
+    let inner = parts.columns.first().map_or(&b""[..], |part| &part.name);
+    let name = first.name.strip_suffix(inner).unwrap_or_default();
+    let dotted = if inner.starts_with(b"[") {
+        Some(name)
+    } else {
+        name.strip_suffix(b".")
+    };
+    let Some(name) = dotted.filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let prefix = first.name.len() - inner.len();
+    let prefix = &first.name[..prefix];
+    let are_parts = |(column, part): (&Column, &Column)| {
+        let is_of = matches!(&column.source, Source::Values(own) if own.is_of(&whole));
+        is_of && column.name.strip_prefix(prefix) == Some(&*part.name)
+    };
+    let count = parts.columns.len();
+    let is_whole = count > 1 && count <= columns.len();
+    let is_whole = is_whole && columns.iter().zip(&parts.columns).all(are_parts);
+    Ok(is_whole.then(|| (name.to_vec(), Source::Values(whole), count)))
+}
+
+/// The arrays that are open already, while fields are made.
+struct Opening<'a> {
+    around: &'a Around<'a>,
+    pointers: Arc<Pointers>,
+    readers: HashMap<*const Array, Arc<Reader>>,
+    /// The fewest rows that the chunks of an array have together.
+    unit: Option<u64>,
+    absent: Vec<(String, &'static str)>,
+}
+
+impl Opening<'_> {
+    fn content(&mut self, name: &str, source: Source) -> Result<Option<Content>> {
+        let content = match &source {
+            Source::Values(part) => return self.values(name, part),
+            Source::Masked { values, missing } => self.masked(values, missing)?,
+            Source::Times {
+                values,
+                time: Time::Instant { unit, is_utc },
+            } => self.instants(values, *unit, *is_utc)?,
+            Source::Times { .. } => {
+                let body = Body::Slots(TIME_TEXT + 4);
+                return self.texts(source, body).map(Some);
+            }
+            Source::Categories { codes, names } => self.categories(codes, names)?,
+            Source::Lists { ends, values } => self.lists(ends, values)?,
+            Source::Runs { ends, .. } => self.runs(ends)?,
+            Source::Texts(_) => None,
+        };
+        match content {
+            Some(content) => Ok(Some(content)),
+            None => self.texts(source, Body::Counted).map(Some),
+        }
+    }
+
+    fn values(&mut self, name: &str, part: &Part) -> Result<Option<Content>> {
+        let mut builder = self.builder(part)?;
+        let content = builder.content(name, &part.datatype, part.offset, &[])?;
+        self.absent.append(&mut builder.without_field);
+        self.absent.truncate(limits::PARQUET_SAID);
+        Ok(content)
+    }
+
+    /// Values of which some are missing; `None` where that is not found in their bytes.
+    fn masked(&mut self, values: &Part, missing: &Missing) -> Result<Option<Content>> {
+        let Ok(encoded) = Encoded::of(&values.datatype)? else {
+            return Ok(None);
+        };
+        let absent = match missing {
+            Missing::Where(mask) => Absent::Where(Place {
+                rows: self.rows(mask)?,
+                offset: to_usize(mask.offset)?,
+                size: to_usize(mask.datatype.size.into())?,
+            }),
+            Missing::Number(number) => match numbers::Stored::new(&values.datatype) {
+                Some(stored) if !matches!(values.datatype.class, Class::Enumeration { .. }) => {
+                    Absent::Number(stored, *number)
+                }
+                _ => return Ok(None),
+            },
+            Missing::Text(text) => match &values.datatype.class {
+                Class::String { padding, .. } => Absent::Text(*padding, Arc::clone(text)),
+                _ => return Ok(None),
+            },
+        };
+        self.optional(encoded, values, absent)
+    }
+
+    /// Instants, in microseconds or nanoseconds since 1970.
+    fn instants(&mut self, values: &Part, unit: TimeUnit, is_utc: bool) -> Result<Option<Content>> {
+        const MICROSECONDS: u32 = 1_000_000;
+        let Some(stored) = numbers::Stored::new(&values.datatype) else {
+            return Ok(None);
+        };
+        let (counted, each) = match unit.of_second {
+            0 => return Ok(None),
+            each if each <= MICROSECONDS => (Unit::Microsecond, MICROSECONDS / each),
+            each => (Unit::Nanosecond, 1000 * MICROSECONDS / each),
+        };
+        let encoded = Encoded {
+            kind: Type::timestamp(counted, is_utc),
+            body: Body::Plain(8),
+            encoding: Encoding::Ticks(stored, each.into()),
+        };
+        let absent = Absent::Integer(stored, i64::MIN.into());
+        self.optional(encoded, values, absent)
+    }
+
+    /// Names by their numbers; `None` where they are too many for a dictionary.
+    fn categories(&mut self, codes: &Part, names: &Arc<Source>) -> Result<Option<Content>> {
+        let Some(stored) = numbers::Stored::new(&codes.datatype) else {
+            return Ok(None);
+        };
+        let Some((kind, dictionary)) = self.dictionary(names)? else {
+            return Ok(None);
+        };
+        let encoded = Encoded {
+            kind,
+            encoding: Encoding::Index(stored, dictionary.index_bytes, dictionary.count),
+            body: Body::Indices(dictionary),
+        };
+        self.optional(encoded, codes, Absent::Negative(stored))
+    }
+
+    /// The names of categories; `None` where they are too many, or have one that is missing.
+    fn dictionary(&mut self, names: &Arc<Source>) -> Result<Option<(Type, Dictionary)>> {
+        let count = names.rows();
+        if count == 0 || count > limits::PARQUET_DICTIONARY {
+            return Ok(None);
+        }
+        if let Source::Values(part) = &**names
+            && let Some(encoded) = Encoded::of_number(&part.datatype)
+        {
+            return self.numbers(encoded, part, count).map(Some);
+        }
+        let rows = self.opened(Source::clone(names))?;
+        let mut values = Vec::new();
+        let mut bytes = 0;
+        let batch = rows.batch(0..count)?;
+        for row in 0..to_usize(count)? {
+            let mut text = Vec::new();
+            let cell = batch.write(row, 0, limits::PARQUET_TEXT, &mut text)?;
+            let mut value = Vec::with_capacity(text.len() + 4);
+            push_text(&text, &mut value)?;
+            bytes += to_u64(value.len());
+            let is_missing = cell == crate::view::csv::fields::Cell::Missing;
+            if is_missing || bytes > limits::PARQUET_DICTIONARY_BYTES {
+                return Ok(None);
+            }
+            values.push(value);
+        }
+        Ok(Some((Type::STRING, dictionary(values))))
+    }
+
+    /// Categories that are numbers.
+    fn numbers(&mut self, encoded: Encoded, part: &Part, count: u64) -> Result<(Type, Dictionary)> {
+        let kind = encoded.kind;
+        let mut builder = self.builder(part)?;
+        let content = builder.of_encoded(encoded, &part.datatype, part.offset, &[], None)?;
+        let mut written = Written::default();
+        if let Some(Content::Leaf(leaf)) = content {
+            let values = &leaf.values;
+            values.write(0..count, &CancelToken::default(), &mut written)?;
+        }
+        let width = to_usize(kind.physical.bytes())?;
+        let values = written.bytes.chunks_exact(width).map(<[u8]>::to_vec);
+        Ok((kind, dictionary(values.collect())))
+    }
+
+    /// The numbers of runs.
+    fn runs(&mut self, ends: &Part) -> Result<Option<Content>> {
+        let Some(stored) = numbers::Stored::new(&ends.datatype) else {
+            return Ok(None);
+        };
+        let values = RunNumbers {
+            place: Place {
+                rows: self.rows(ends)?,
+                offset: to_usize(ends.offset)?,
+                size: to_usize(ends.datatype.size.into())?,
+            },
+            stored,
+            count: ends.rows().saturating_sub(1),
+        };
+        Ok(Some(Content::Leaf(Box::new(Leaf {
+            kind: Type::plain(Physical::Int64),
+            body: Body::Plain(8),
+            is_optional: false,
+            values: Box::new(values),
+            ragged: None,
+        }))))
+    }
+
+    /// Lists of numbers; `None` of others, and of lists in lists.
+    fn lists(&mut self, ends: &[Part], values: &Part) -> Result<Option<Content>> {
+        let ([ends], Some(encoded)) = (ends, Encoded::of_number(&values.datatype)) else {
+            return Ok(None);
+        };
+        let Some(stored) = numbers::Stored::new(&ends.datatype) else {
+            return Ok(None);
+        };
+        let lists = Indexed {
+            place: Place {
+                rows: self.rows(ends)?,
+                offset: to_usize(ends.offset)?,
+                size: to_usize(ends.datatype.size.into())?,
+            },
+            stored,
+            elements: values.rows(),
+        };
+        let mut builder = self.builder(values)?;
+        let (datatype, offset) = (&values.datatype, values.offset);
+        let content = builder.of_encoded(encoded, datatype, offset, &[], None)?;
+        Ok(content.map(|content| match content {
+            Content::Leaf(leaf) => Content::Ragged(Box::new(Leaf {
+                body: Body::Counted,
+                ragged: Some(Box::new(lists)),
+                ..*leaf
+            })),
+            content => content,
+        }))
+    }
+
+    fn optional(
+        &mut self,
+        encoded: Encoded,
+        values: &Part,
+        absent: Absent,
+    ) -> Result<Option<Content>> {
+        let (datatype, offset) = (&values.datatype, values.offset);
+        let mut builder = self.builder(values)?;
+        builder.of_encoded(encoded, datatype, offset, &[], Some(absent))
+    }
+
+    /// The texts of the column in the group's CSV.
+    fn texts(&mut self, source: Source, body: Body) -> Result<Content> {
+        let rows = self.opened(source)?;
+        Ok(Content::Leaf(Box::new(Leaf {
+            kind: Type::STRING,
+            body,
+            is_optional: true,
+            values: Box::new(Texts { rows }),
+            ragged: None,
+        })))
+    }
+
+    /// The rows of a table of this column alone.
+    fn opened(&self, source: Source) -> Result<Rows> {
+        let mut table = GroupTable::of_rows(source.rows());
+        table.push(Vec::new(), source)?;
+        let surroundings = Surroundings {
+            engine: Arc::clone(&self.around.engine),
+            container: Arc::clone(&self.around.container),
+            paths: Arc::clone(&self.around.paths),
+        };
+        Rows::open(table, surroundings, self.around.verify)
+    }
+
+    fn builder(&mut self, part: &Part) -> Result<Builder> {
+        Ok(Builder::of(self.rows(part)?, Arc::clone(&self.pointers)))
+    }
+
+    /// The rows of an array, for one column: what reads ahead follows that column alone.
+    fn rows(&mut self, part: &Part) -> Result<RowBytes> {
+        let reader = self.reader(part)?;
+        Ok(RowBytes {
+            content: Arc::new(Raw::new(reader)),
+            each: part.row_bytes()?,
+        })
+    }
+
+    fn reader(&mut self, part: &Part) -> Result<Arc<Reader>> {
+        let description = Arc::as_ptr(&part.array);
+        if let Some(reader) = self.readers.get(&description) {
+            return Ok(Arc::clone(reader));
+        }
+        (self.around.verify)(part.node)?;
+        let reader = Reader::new(&self.around.engine, Arc::clone(&part.array))?;
+        let reader = Arc::new(reader);
+        let chunk = part.array.chunk_shape.as_deref();
+        if let Some(&rows) = chunk.and_then(|chunk| chunk.first()) {
+            self.unit = Some(self.unit.map_or(rows, |unit| unit.min(rows)));
+        }
+        self.readers.insert(description, Arc::clone(&reader));
+        Ok(reader)
+    }
+}

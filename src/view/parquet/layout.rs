@@ -1,0 +1,329 @@
+//! Where the parts of a file stand.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::view::parquet::field::Column;
+use crate::view::parquet::leaf::Body;
+use crate::view::parquet::levels::{ListLevels, packed_bytes, packed_head};
+use crate::view::parquet::pages::{dictionary_header, page_header};
+use crate::wire::{to_u64, to_usize};
+
+/// `PAR1`.
+pub(super) const MAGIC: &[u8; 4] = b"PAR1";
+
+/// Each chunk begins at a multiple of so many bytes, so that no page of the kernel holds bytes of two
+/// of them: what cannot be read in one leaves the others readable.
+const ALIGNED: u64 = 4096;
+
+/// Bytes that readers take of the end of a file to find the footer. Zeros stand before it, for such
+/// a read to decode nothing.
+const TAIL: u64 = 64 << 10;
+
+/// Files of fewer bytes have no such zeros.
+const SHORT: u64 = 1 << 20;
+
+/// The groups of a file.
+pub(super) struct Layout {
+    /// The rows of the source that the file has.
+    pub(super) rows: Range<u64>,
+    /// Rows of all groups but the last.
+    pub(super) group_rows: u64,
+    pub(super) groups: u64,
+    full: Arc<Group>,
+    last: Arc<Group>,
+    counts: Option<Counts>,
+}
+
+/// What was counted of a column in a group.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// Bytes of its values.
+    pub(super) bytes: u64,
+    /// Of a column of lists: elements, and lists that have none.
+    pub(super) entries: u64,
+}
+
+/// What was counted.
+struct Counts {
+    /// For each group, that of each counted column.
+    each: Vec<Counted>,
+    columns: usize,
+    /// Where each group begins, and where the last one ends.
+    starts: Vec<u64>,
+}
+
+/// A group: its columns' chunks.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) rows: u64,
+    /// Where each begins in the group.
+    pub(super) starts: Vec<u64>,
+    pub(super) chunks: Vec<Chunk>,
+    pub(super) length: u64,
+}
+
+/// Bytes of the parts of a column's chunk.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chunk {
+    /// Of the dictionary page.
+    pub(super) dictionary: u64,
+    /// Of the data page's header.
+    pub(super) header: u64,
+    /// Of its levels.
+    pub(super) levels: u64,
+    /// Before the indices: their width, and the beginning of their run.
+    pub(super) prefix: u64,
+    pub(super) values: u64,
+    /// How many values it has, missing ones included.
+    pub(super) entries: u64,
+}
+
+impl Chunk {
+    fn of(column: &Column, rows: u64, counted: Counted) -> Self {
+        let entries = match column.leaf.ragged {
+            Some(_) => counted.entries,
+            None => rows.saturating_mul(column.repeats()),
+        };
+        let levels = if column.leaf.ragged.is_some() {
+            2 * level_bytes(entries)
+        } else if !column.lists.is_empty() {
+            let levels = ListLevels {
+                lists: &column.lists,
+                count: entries,
+            };
+            levels.length()
+        } else if column.leaf.is_optional {
+            level_bytes(entries)
+        } else {
+            0
+        };
+        let (dictionary, prefix) = match &column.leaf.body {
+            Body::Indices(dictionary) => {
+                let header = to_u64(dictionary_header(dictionary).len());
+                let head = 1 + to_u64(packed_head(entries).len());
+                (header + to_u64(dictionary.values.len()), head)
+            }
+            _ => (0, 0),
+        };
+        let values = column
+            .leaf
+            .body
+            .bytes(rows, column.repeats(), counted.bytes);
+        let mut chunk = Chunk {
+            dictionary,
+            header: 0,
+            levels,
+            prefix,
+            values,
+            entries,
+        };
+        chunk.header = to_u64(page_header(column, &chunk).len());
+        chunk
+    }
+
+    /// Bytes of the data page behind its header.
+    pub(super) fn page(&self) -> u64 {
+        let parts = [self.levels, self.prefix, self.values];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        (self.dictionary + self.header).saturating_add(self.page())
+    }
+}
+
+impl Group {
+    fn of(columns: &[Column], rows: u64, counted: &[Counted]) -> Self {
+        let mut counted = counted.iter();
+        let mut group = Group {
+            rows,
+            starts: Vec::with_capacity(columns.len()),
+            chunks: Vec::with_capacity(columns.len()),
+            length: 0,
+        };
+        for column in columns {
+            let own = column.leaf.is_counted().then(|| counted.next().copied());
+            let counted = own.flatten().unwrap_or_default();
+            let chunk = Chunk::of(column, rows, counted);
+            group.starts.push(group.length);
+            let end = group.length.saturating_add(chunk.length());
+            group.length = end.checked_next_multiple_of(ALIGNED).unwrap_or(u64::MAX);
+            group.chunks.push(chunk);
+        }
+        group
+    }
+
+    /// The number of the chunk that holds the byte at `offset` of the group.
+    pub(super) fn chunk_at(&self, offset: u64) -> usize {
+        let behind = self.starts.partition_point(|&start| start <= offset);
+        behind.saturating_sub(1)
+    }
+
+    fn own_bytes(&self) -> u64 {
+        let each = size_of::<u64>() + size_of::<Chunk>();
+        to_u64(self.chunks.capacity().saturating_mul(each))
+    }
+}
+
+impl Layout {
+    /// The groups of `rows`; `counted` has what was counted of each column that is, group by
+    /// group.
+    ///
+    /// # Errors
+    /// `Limit` for a file of more bytes than one can have, or a page of more than Parquet has.
+    pub(super) fn of(
+        columns: &[Column],
+        rows: Range<u64>,
+        group_rows: u64,
+        counted: Vec<Counted>,
+    ) -> Result<Self> {
+        let count = rows.end.saturating_sub(rows.start);
+        let groups = count.div_ceil(group_rows);
+        let last_rows = count.saturating_sub(groups.saturating_sub(1).saturating_mul(group_rows));
+        let is_counted = |column: &&Column| column.leaf.is_counted();
+        let counted_columns = columns.iter().filter(is_counted).count();
+        let zeros = vec![Counted::default(); counted_columns];
+        let mut layout = Layout {
+            rows,
+            group_rows,
+            groups,
+            full: Arc::new(Group::of(columns, group_rows, &zeros)),
+            last: Arc::new(Group::of(columns, last_rows, &zeros)),
+            counts: None,
+        };
+        if counted_columns > 0 {
+            layout.counts = Some(Counts {
+                each: counted,
+                columns: counted_columns,
+                starts: Vec::new(),
+            });
+            layout.find_starts(columns)?;
+        }
+        layout.check()?;
+        Ok(layout)
+    }
+
+    fn find_starts(&mut self, columns: &[Column]) -> Result<()> {
+        let mut starts = vec![ALIGNED];
+        let mut end = ALIGNED;
+        for number in 0..self.groups {
+            let group = self.group(columns, number);
+            let pages = group.chunks.iter().map(Chunk::page);
+            check_page(pages.max().unwrap_or(0))?;
+            end = end.saturating_add(group.length);
+            starts.push(end);
+        }
+        if let Some(counts) = &mut self.counts {
+            counts.starts = starts;
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        const MOST: u64 = i64::MAX.unsigned_abs();
+        if self.groups > 1 {
+            let pages = self.full.chunks.iter().map(Chunk::page);
+            check_page(pages.max().unwrap_or(0))?;
+        }
+        let pages = self.last.chunks.iter().map(Chunk::page);
+        check_page(pages.max().unwrap_or(0))?;
+        if self.footer() > MOST {
+            return Err(Error::limit("size of a Parquet file", MOST));
+        }
+        Ok(())
+    }
+
+    /// Where group `number` begins.
+    pub(super) fn start(&self, number: u64) -> u64 {
+        match &self.counts {
+            Some(counts) => {
+                let number = usize::try_from(number).unwrap_or(usize::MAX);
+                counts.starts.get(number).copied().unwrap_or(u64::MAX)
+            }
+            None => number
+                .saturating_mul(self.full.length)
+                .saturating_add(ALIGNED),
+        }
+    }
+
+    /// Where the footer begins.
+    pub(super) fn footer(&self) -> u64 {
+        match self.end() {
+            end if end < SHORT => end,
+            end => end.saturating_add(TAIL),
+        }
+    }
+
+    /// Where the groups end.
+    pub(super) fn end(&self) -> u64 {
+        match self.groups.checked_sub(1) {
+            Some(last) if self.counts.is_none() => {
+                self.start(last).saturating_add(self.last.length)
+            }
+            _ => self.start(self.groups),
+        }
+    }
+
+    /// The number of the group that holds the byte at `offset`.
+    pub(super) fn group_at(&self, offset: u64) -> u64 {
+        match &self.counts {
+            Some(counts) => {
+                let behind = counts.starts.partition_point(|&start| start <= offset);
+                to_u64(behind.saturating_sub(1))
+            }
+            None => {
+                let inside = offset.saturating_sub(ALIGNED);
+                inside.checked_div(self.full.length).unwrap_or(0)
+            }
+        }
+    }
+
+    /// How many rows there are.
+    pub(super) fn count(&self) -> u64 {
+        self.rows.end.saturating_sub(self.rows.start)
+    }
+
+    /// The first row of a group, of the source.
+    pub(super) fn first_row(&self, number: u64) -> u64 {
+        let behind = number.saturating_mul(self.group_rows);
+        self.rows.start.saturating_add(behind)
+    }
+
+    pub(super) fn group(&self, columns: &[Column], number: u64) -> Arc<Group> {
+        let is_last = number.saturating_add(1) >= self.groups;
+        let like = if is_last { &self.last } else { &self.full };
+        match &self.counts {
+            None => Arc::clone(like),
+            Some(counts) => {
+                let first = to_usize(number).unwrap_or(usize::MAX);
+                let first = first.saturating_mul(counts.columns);
+                let end = first.saturating_add(counts.columns);
+                let counted = counts.each.get(first..end).unwrap_or_default();
+                Arc::new(Group::of(columns, like.rows, counted))
+            }
+        }
+    }
+
+    pub(super) fn own_bytes(&self) -> u64 {
+        let counts = self.counts.as_ref().map_or(0, |counts| {
+            8 * to_u64(2 * counts.each.capacity() + counts.starts.capacity())
+        });
+        counts + self.full.own_bytes() + self.last.own_bytes()
+    }
+}
+
+/// Bytes of the levels of so many entries, a bit each, with their length before them.
+fn level_bytes(entries: u64) -> u64 {
+    4 + to_u64(packed_head(entries).len()) + packed_bytes(entries, 1)
+}
+
+fn check_page(bytes: u64) -> Result<()> {
+    if bytes > limits::PARQUET_PAGE {
+        let most = limits::PARQUET_PAGE;
+        return Err(Error::limit("bytes of a page of a Parquet file", most));
+    }
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! A leaf: a column of values of one type, and how they stand in a page.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::array::CancelToken;
+use crate::error::Result;
+use crate::view::parquet::ragged::Lists;
+use crate::view::parquet::schema::Type;
+
+/// A column.
+pub(super) struct Leaf {
+    pub(super) kind: Type,
+    pub(super) body: Body,
+    /// Whether values may be missing. A column that is in lists has them all.
+    pub(super) is_optional: bool,
+    pub(super) values: Box<dyn Values>,
+    /// Of a column of lists: where they are. The values are then those of their elements.
+    pub(super) ragged: Option<Box<dyn Lists>>,
+}
+
+/// How the values of a page stand in it.
+#[derive(Debug, Clone)]
+pub(super) enum Body {
+    /// One after another, each of so many bytes.
+    Plain(u64),
+    /// A bit each, the lowest of a byte first.
+    Bits,
+    /// Numbers of entries of a dictionary.
+    Indices(Dictionary),
+    /// One after another, of any length, and zeros where they take fewer bytes than so many for
+    /// each.
+    Slots(u64),
+    /// One after another, of any length, as many bytes as were counted.
+    Counted,
+}
+
+/// The values that the values of a column are some of.
+#[derive(Debug, Clone)]
+pub(super) struct Dictionary {
+    /// PLAIN.
+    pub(super) values: Arc<[u8]>,
+    pub(super) count: u64,
+    /// Bytes of the number of a value: 1 or 2.
+    pub(super) index_bytes: u64,
+}
+
+/// The values of a leaf.
+pub(super) trait Values: Send + Sync {
+    /// Bytes of memory that a row takes while it is read.
+    fn row_bytes(&self) -> u64;
+
+    /// Appends the values that rows have. Booleans take a byte each, numbers of a dictionary's
+    /// entries their bytes, little-endian.
+    ///
+    /// # Errors
+    /// Fails if they cannot be read.
+    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()>;
+
+    /// The end of the first of these rows, one at least, that can be written together.
+    ///
+    /// # Errors
+    /// Fails if that cannot be found out.
+    fn together(&self, rows: Range<u64>, _cancel: &CancelToken) -> Result<u64> {
+        Ok(rows.end)
+    }
+
+    /// The least and the greatest of the values that these rows have, PLAIN, where that costs no
+    /// look at them.
+    fn bounds(&self, _rows: Range<u64>) -> Option<[Vec<u8>; 2]> {
+        None
+    }
+
+    /// Bytes of memory that it takes.
+    fn own_bytes(&self) -> u64;
+}
+
+/// The values of some rows.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// Of those that are there, one after another.
+    pub(super) bytes: Vec<u8>,
+    /// Of an optional leaf: whether each row has a value.
+    pub(super) present: Vec<bool>,
+}
+
+impl Leaf {
+    /// Whether the bytes of its values, and their number, have to be counted.
+    pub(super) fn is_counted(&self) -> bool {
+        matches!(self.body, Body::Counted)
+    }
+}
+
+impl Body {
+    /// Bytes of the values of so many rows, with `repeats` values each; `counted` are those that
+    /// were counted.
+    pub(super) fn bytes(&self, rows: u64, repeats: u64, counted: u64) -> u64 {
+        let values = rows.saturating_mul(repeats);
+        match self {
+            Body::Plain(width) | Body::Slots(width) => values.saturating_mul(*width),
+            Body::Bits => values.div_ceil(8),
+            Body::Indices(dictionary) => values
+                .div_ceil(8)
+                .saturating_mul(8)
+                .saturating_mul(dictionary.index_bytes),
+            Body::Counted => counted,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Levels and indices: numbers of a few bits, in runs ("Run Length Encoding / Bit-Packing Hybrid"
+//! of parquet-format).
+//!
+//! A run that is packed begins with the number of its groups of eight, shifted, and a one; a run of
+//! one number with how often it stands there, shifted, and the number.
+
+use std::ops::Range;
+
+use crate::view::parquet::thrift::varint;
+
+/// The beginning of one packed run of so many numbers.
+pub(super) fn packed_head(count: u64) -> Vec<u8> {
+    let mut head = Vec::new();
+    varint(count.div_ceil(8) << 1 | 1, &mut head);
+    head
+}
+
+/// Bytes of one packed run of so many numbers, without its beginning.
+pub(super) fn packed_bytes(count: u64, bits: u32) -> u64 {
+    count.div_ceil(8).saturating_mul(bits.into())
+}
+
+/// The bits of each byte in a range of a run that is packed, a bit a number: `is_set` of a number.
+pub(super) fn bits(range: Range<u64>, is_set: impl Fn(u64) -> bool) -> Vec<u8> {
+    let byte = |at: u64| {
+        let bits = (0..8_u8).map(|bit| u8::from(is_set(8 * at + u64::from(bit))) << bit);
+        bits.fold(0, |all, bit| all | bit)
+    };
+    range.map(byte).collect()
+}
+
+/// The levels of lists of so many elements each, the outermost first.
+pub(super) struct ListLevels<'a> {
+    pub(super) lists: &'a [u32],
+    /// The number of values.
+    pub(super) count: u64,
+}
+
+impl ListLevels<'_> {
+    /// Bits of a level: enough for the number of lists around a value.
+    fn bits(&self) -> u32 {
+        usize::BITS - self.lists.len().leading_zeros()
+    }
+
+    /// Bytes of all levels of a page.
+    pub(super) fn length(&self) -> u64 {
+        let repetition =
+            packed_head(self.count).len() as u64 + packed_bytes(self.count, self.bits());
+        4 + repetition + self.definition().len() as u64
+    }
+
+    /// The first bytes: how long the repetition levels are, and the beginning of their run.
+    pub(super) fn head(&self) -> Vec<u8> {
+        let head = packed_head(self.count);
+        let length = head.len() as u64 + packed_bytes(self.count, self.bits());
+        let mut out = (length as u32).to_le_bytes().to_vec();
+        out.extend(head);
+        out
+    }
+
+    /// Bytes of the run of repetition levels.
+    pub(super) fn run_bytes(&self) -> u64 {
+        packed_bytes(self.count, self.bits())
+    }
+
+    /// The bytes in a range of the run of repetition levels.
+    pub(super) fn run(&self, range: Range<u64>) -> Vec<u8> {
+        let bits = u64::from(self.bits());
+        // Eight levels take as many bytes as one takes bits.
+        let (first, last) = (range.start / bits, range.end.div_ceil(bits));
+        let mut out = Vec::new();
+        for group in first..last {
+            let levels = (0..8).map(|place| 8 * group + place);
+            let word = levels.enumerate().fold(0_u64, |word, (place, number)| {
+                let level = if number < self.count {
+                    self.level(number)
+                } else {
+                    0
+                };
+                word | level << (place as u64 * bits)
+            });
+            out.extend_from_slice(&word.to_le_bytes()[..bits as usize]);
+        }
+        let before = (range.start - first * bits) as usize;
+        out.drain(..before);
+        out.truncate((range.end - range.start) as usize);
+        out
+    }
+
+    /// The lists that go on with a value: none with the first of a row.
+    fn level(&self, number: u64) -> u64 {
+        let mut rest = number;
+        for (depth, &count) in self.lists.iter().enumerate().rev() {
+            let count = u64::from(count.max(1));
+            if rest % count != 0 {
+                return depth as u64 + 1;
+            }
+            rest /= count;
+        }
+        0
+    }
+
+    /// The definition levels: all values are there.
+    pub(super) fn definition(&self) -> Vec<u8> {
+        let mut run = Vec::new();
+        varint(self.count << 1, &mut run);
+        run.push(self.lists.len() as u8);
+        let mut out = (run.len() as u32).to_le_bytes().to_vec();
+        out.extend(run);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_begin_a_list_and_go_on_with_it() {
+        let levels = ListLevels {
+            lists: &[2, 3],
+            count: 12,
+        };
+        let of_each: Vec<u64> = (0..12).map(|number| levels.level(number)).collect();
+        assert_eq!(of_each, [0, 2, 2, 1, 2, 2, 0, 2, 2, 1, 2, 2]);
+        let whole = levels.run(0..levels.run_bytes());
+        // Two bits each, the first in the lowest bits: 2 + 2 bytes.
+        assert_eq!(whole, [0b0110_1000, 0b1000_1010, 0b1010_0110, 0]);
+        for start in 0..4 {
+            for end in start..4 {
+                let part = &whole[start as usize..end as usize];
+                assert_eq!(levels.run(start..end), part);
+            }
+        }
+        assert_eq!(levels.definition(), [2, 0, 0, 0, 24, 2]);
+        assert_eq!(levels.head(), [5, 0, 0, 0, 2 << 1 | 1]);
+        assert_eq!(levels.length(), 4 + 1 + 4 + 6);
+    }
+}

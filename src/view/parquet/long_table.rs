@@ -1,0 +1,395 @@
+//! The fields of a variable of netCDF with its coordinates: a row for each value, as `cf` has it as
+//! text.
+//!
+//! | values | field |
+//! |---|---|
+//! | numbers as they are stored | those of their datatype |
+//! | numbers that are scaled, or of which some stand for missing ones | `FLOAT` or `DOUBLE`, optional |
+//! | times | `TIMESTAMP`, optional; of a calendar that is not the world's, `STRING` |
+//! | texts | `STRING` |
+//!
+//! The values of a short coordinate stand in a dictionary: a row has the number of its value, which
+//! follows from the row's own. Their bounds in a group are known without a look at the data.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::array::CancelToken;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::datatype::Class;
+use crate::model::value::Context;
+use crate::view::cf::column::{Column, Numbers};
+use crate::view::cf::decoding::{Decoding, Meaning};
+use crate::view::cf::place::Place;
+use crate::view::cf::table::{LongColumn, LongTable};
+use crate::view::parquet::encoding::{Encoded, Encoding, dictionary};
+use crate::view::parquet::field::{Content, Field, shown};
+use crate::view::parquet::leaf::{Body, Leaf, Values, Written};
+use crate::view::parquet::schema::{Logical, Physical, Type, Unit};
+use crate::view::parquet::stored::Pointers;
+use crate::view::parquet::table::{Description, Fields, Table};
+use crate::wire::{to_u64, to_usize};
+
+/// Elements that are read at a time.
+const BATCH: u64 = 16 << 10;
+
+/// The table of a variable, chunks of which have `unit` values together.
+///
+/// # Errors
+/// Fails if a short coordinate cannot be read.
+pub(crate) fn long_table(
+    long: LongTable,
+    unit: u64,
+    pointers: Pointers,
+    description: Description,
+) -> Result<Table> {
+    let pointers = Arc::new(pointers);
+    let mut fields = Vec::with_capacity(long.columns.len());
+    let mut absent = Vec::new();
+    for column in long.columns {
+        let (name, leaf) = match column {
+            LongColumn::Numbers(numbers) => (shown(&numbers.name[0]), Ok(of_numbers(numbers))),
+            LongColumn::Values(column) => (shown(column.name()), of_column(*column, &pointers)?),
+        };
+        match leaf {
+            Ok(leaf) => {
+                let content = Content::Leaf(Box::new(leaf));
+                fields.push(Field { name, content });
+            }
+            Err(reason) => absent.push((name, reason)),
+        }
+    }
+    Ok(Table {
+        rows: 0..long.rows,
+        unit,
+        fields: Fields { fields, absent },
+        description,
+    })
+}
+
+/// The leaf of the numbers of rows along a dimension.
+fn of_numbers(numbers: Numbers) -> Leaf {
+    Leaf {
+        kind: Type::plain(Physical::Int64),
+        body: Body::Plain(8),
+        is_optional: false,
+        values: Box::new(RowNumbers(numbers.place)),
+        ragged: None,
+    }
+}
+
+/// The leaf of decoded elements; the reason where they have none.
+fn of_column(
+    column: Column,
+    pointers: &Arc<Pointers>,
+) -> Result<std::result::Result<Leaf, &'static str>> {
+    let (elements, decoding) = column.elements();
+    let encoded = match decoding.meaning() {
+        Meaning::Stored => match Encoded::of(&elements.datatype)? {
+            Ok(encoded) => encoded,
+            Err(reason) => return Ok(Err(reason)),
+        },
+        Meaning::Number(size) => Encoded {
+            kind: Type::plain(if size == 4 {
+                Physical::Float
+            } else {
+                Physical::Double
+            }),
+            body: Body::Plain(size.into()),
+            encoding: Encoding::Copy,
+        },
+        Meaning::Instant { is_nanosecond } => {
+            let unit = if is_nanosecond {
+                Unit::Nanosecond
+            } else {
+                Unit::Microsecond
+            };
+            Encoded {
+                kind: Type::timestamp(unit, false),
+                body: Body::Plain(8),
+                encoding: Encoding::Copy,
+            }
+        }
+        Meaning::Time(bytes) => of_text(Body::Slots(to_u64(bytes) + 4)),
+        Meaning::Boolean => Encoded {
+            kind: Type::plain(Physical::Boolean),
+            body: Body::Bits,
+            encoding: Encoding::Copy,
+        },
+        Meaning::Text => of_text(match elements.datatype.class {
+            Class::String { .. } => Body::Slots(u64::from(elements.datatype.size) + 4),
+            Class::Ucs4(_) => Body::Slots(u64::from(elements.datatype.size) + 4),
+            _ => Body::Counted,
+        }),
+    };
+    let is_stored = matches!(decoding.meaning(), Meaning::Stored);
+    let may_miss = matches!(
+        decoding.meaning(),
+        Meaning::Number(_) | Meaning::Instant { .. } | Meaning::Time(_)
+    );
+    let is_shared = column.place().is_some();
+    let count = column.count();
+    let (kind, body) = (encoded.kind, encoded.body);
+    let values = LongValues {
+        column,
+        encoding: is_stored.then_some(encoded.encoding),
+        is_text: kind.logical == Logical::String && !is_stored,
+        pointers: Arc::clone(pointers),
+    };
+    if is_shared && count <= limits::PARQUET_DICTIONARY && !matches!(body, Body::Bits) {
+        if let Some(leaf) = of_short(&values, kind, count)? {
+            return Ok(Ok(leaf));
+        }
+    }
+    Ok(Ok(Leaf {
+        kind,
+        body,
+        // A coordinate need not have grown as far as the variable.
+        is_optional: may_miss || is_shared,
+        values: Box::new(values),
+        ragged: None,
+    }))
+}
+
+fn of_text(body: Body) -> Encoded {
+    Encoded {
+        kind: Type::STRING,
+        body,
+        encoding: Encoding::Copy,
+    }
+}
+
+/// The leaf of a coordinate whose values stand in a dictionary; `None` where one is missing.
+fn of_short(values: &LongValues, kind: Type, count: u64) -> Result<Option<Leaf>> {
+    let Some(place) = values.column.place() else {
+        return Ok(None);
+    };
+    if count == 0 || place.most() >= count {
+        return Ok(None);
+    }
+    let Some(all) = values.all(count)? else {
+        return Ok(None);
+    };
+    let bytes: usize = all.iter().map(Vec::len).sum();
+    if to_u64(bytes) > limits::PARQUET_DICTIONARY_BYTES {
+        return Ok(None);
+    }
+    let dictionary = dictionary(all.clone());
+    let indices = Indices {
+        place: place.clone(),
+        bytes: to_usize(dictionary.index_bytes)?,
+        values: all,
+        kind,
+    };
+    Ok(Some(Leaf {
+        kind,
+        body: Body::Indices(dictionary),
+        is_optional: false,
+        values: Box::new(indices),
+        ragged: None,
+    }))
+}
+
+/// Decoded elements.
+struct LongValues {
+    column: Column,
+    /// Of elements whose values are the stored ones.
+    encoding: Option<Encoding>,
+    is_text: bool,
+    pointers: Arc<Pointers>,
+}
+
+impl LongValues {
+    /// Appends the value of an element; says whether there is one.
+    fn push(&self, element: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        let Pointers { container, paths } = &*self.pointers;
+        let most = out.len().saturating_add(limits::PARQUET_TEXT);
+        let context = Context::new(&**container, &**paths, most);
+        if let Some(encoding) = &self.encoding {
+            encoding.push(element, &context, out)?;
+            return Ok(true);
+        }
+        let decoding: &Decoding = self.column.elements().1;
+        if !self.is_text {
+            return decoding.value(element, &context, out);
+        }
+        let mut text = Vec::new();
+        let is_there = decoding.value(element, &context, &mut text)?;
+        if is_there {
+            super::encoding::push_text(&text, out)?;
+        }
+        Ok(is_there)
+    }
+
+    /// The values of all elements of a coordinate; `None` where one is missing.
+    fn all(&self, count: u64) -> Result<Option<Vec<Vec<u8>>>> {
+        let (elements, _) = self.column.elements();
+        let size = to_usize(elements.datatype.size.into())?.max(1);
+        let bytes = elements
+            .content
+            .read_at(0, to_usize(count)?.saturating_mul(size))?;
+        let mut all = Vec::with_capacity(to_usize(count)?);
+        for element in bytes.chunks_exact(size) {
+            let mut value = Vec::new();
+            if !self.push(element, &mut value)? {
+                return Ok(None);
+            }
+            all.push(value);
+        }
+        if to_u64(all.len()) != count {
+            return Err(Error::corrupt("array: fewer elements than its shape", None));
+        }
+        Ok(Some(all))
+    }
+}
+
+impl Values for LongValues {
+    fn row_bytes(&self) -> u64 {
+        /// Of a shared element: its slot, and what finding it takes.
+        const SHARED: u64 = 32;
+        let shared = if self.column.place().is_some() {
+            SHARED
+        } else {
+            0
+        };
+        u64::from(self.column.elements().0.datatype.size) + shared
+    }
+
+    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
+        let mut first = rows.start;
+        while first < rows.end {
+            cancel.go_on()?;
+            let end = rows.end.min(first.saturating_add(BATCH));
+            self.column.each(first..end, cancel, &mut |element| {
+                let is_there = match element {
+                    Some(element) => self.push(element, &mut out.bytes)?,
+                    None => false,
+                };
+                out.present.push(is_there);
+                Ok(())
+            })?;
+            first = end;
+        }
+        Ok(())
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.column.elements().0.datatype.weight()
+    }
+}
+
+/// The numbers of the values of a coordinate.
+struct Indices {
+    place: Place,
+    /// Bytes of a number.
+    bytes: usize,
+    /// PLAIN.
+    values: Vec<Vec<u8>>,
+    kind: Type,
+}
+
+impl Values for Indices {
+    fn row_bytes(&self) -> u64 {
+        to_u64(self.bytes)
+    }
+
+    fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut Written) -> Result<()> {
+        for row in rows {
+            let index = self.place.of(row).to_le_bytes();
+            out.bytes.extend_from_slice(&index[..self.bytes]);
+        }
+        Ok(())
+    }
+
+    fn bounds(&self, rows: Range<u64>) -> Option<[Vec<u8>; 2]> {
+        let last = rows.end.checked_sub(1).filter(|last| *last >= rows.start)?;
+        let values = if self.place.ascends() {
+            let [first, last] = [rows.start, last].map(|row| self.place.of(row));
+            self.values
+                .get(usize::try_from(first).ok()?..=usize::try_from(last).ok()?)?
+        } else {
+            &self.values
+        };
+        bounds(values, self.kind)
+    }
+
+    fn own_bytes(&self) -> u64 {
+        let values = self.values.iter().map(|value| to_u64(value.capacity()));
+        let values = values.fold(0, u64::saturating_add);
+        values.saturating_add(to_u64(self.values.capacity() * size_of::<Vec<u8>>()))
+    }
+}
+
+/// The least and the greatest of numbers; `None` of other values, and where one is no number.
+fn bounds(values: &[Vec<u8>], kind: Type) -> Option<[Vec<u8>; 2]> {
+    let is_plain = !matches!(
+        kind.logical,
+        Logical::String
+            | Logical::Integer {
+                is_signed: false,
+                ..
+            }
+    );
+    if !is_plain {
+        return None;
+    }
+    let number = |value: &Vec<u8>| -> Option<f64> {
+        Some(match kind.physical {
+            Physical::Int32 => i32::from_le_bytes(value.as_slice().try_into().ok()?).into(),
+            Physical::Int64 => {
+                let number = i64::from_le_bytes(value.as_slice().try_into().ok()?);
+                // Exact, or no bound.
+                let real = number as f64;
+                (real as i64 == number).then_some(real)?
+            }
+            Physical::Float => f32::from_le_bytes(value.as_slice().try_into().ok()?).into(),
+            Physical::Double => f64::from_le_bytes(value.as_slice().try_into().ok()?),
+            _ => return None,
+        })
+    };
+    let mut ends: Option<[(f64, &Vec<u8>); 2]> = None;
+    for value in values {
+        let own = number(value).filter(|number| !number.is_nan())?;
+        let [least, greatest] = ends.unwrap_or([(own, value); 2]);
+        ends = Some([
+            if own < least.0 { (own, value) } else { least },
+            if own > greatest.0 {
+                (own, value)
+            } else {
+                greatest
+            },
+        ]);
+    }
+    // The two zeros are equal, and only one of them is a bound.
+    let is_zero = |(number, _): &(f64, &Vec<u8>)| *number == 0.0;
+    let is_real = matches!(kind.physical, Physical::Float | Physical::Double);
+    let ends = ends.filter(|ends| !(is_real && ends.iter().any(is_zero)));
+    ends.map(|ends| ends.map(|(_, value)| value.clone()))
+}
+
+/// The numbers of rows along a dimension.
+struct RowNumbers(Place);
+
+impl Values for RowNumbers {
+    fn row_bytes(&self) -> u64 {
+        8
+    }
+
+    fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut Written) -> Result<()> {
+        for row in rows {
+            out.bytes.extend(self.0.of(row).to_le_bytes());
+        }
+        Ok(())
+    }
+
+    fn bounds(&self, rows: Range<u64>) -> Option<[Vec<u8>; 2]> {
+        let last = rows.end.checked_sub(1).filter(|last| *last >= rows.start)?;
+        let ends = [rows.start, last].map(|row| self.0.of(row).to_le_bytes().to_vec());
+        self.0.ascends().then_some(ends)
+    }
+
+    fn own_bytes(&self) -> u64 {
+        0
+    }
+}

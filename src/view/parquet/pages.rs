@@ -1,0 +1,394 @@
+//! The bytes of the chunks: a page of a dictionary, and one of data.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use crate::array::CancelToken;
+use crate::error::{Error, Result};
+use crate::memory::lock::lock;
+use crate::memory::marks::Marks;
+use crate::memory::weighted_lru::WeightedLru;
+use crate::view::parquet::field::Column;
+use crate::view::parquet::layout::Chunk;
+use crate::view::parquet::leaf::{Body, Dictionary, Leaf, Written};
+use crate::view::parquet::levels::{ListLevels, bits, packed_bytes, packed_head};
+use crate::view::parquet::ragged;
+use crate::view::parquet::thrift::Struct;
+use crate::wire::{to_u64, to_usize};
+
+/// The encodings by their numbers.
+pub(super) const PLAIN: i32 = 0;
+pub(super) const RLE: i32 = 3;
+pub(super) const RLE_DICTIONARY: i32 = 8;
+
+/// Bytes of memory that the marks of all pages take.
+const MARKS: u64 = 1 << 20;
+
+/// Marks of a page, fewer than so many, and bytes between two.
+const PAGE_MARKS: (usize, u64) = (256, 64 << 10);
+
+/// Bytes of values that are written at a time where their places are not known.
+const BATCH: u64 = 64 << 10;
+
+/// The header of a dictionary's page.
+pub(super) fn dictionary_header(dictionary: &Dictionary) -> Vec<u8> {
+    let bytes = as_i32(to_u64(dictionary.values.len()));
+    let page = Struct::default()
+        .i32(1, as_i32(dictionary.count))
+        .i32(2, PLAIN);
+    Struct::default()
+        .i32(1, 2)
+        .i32(2, bytes)
+        .i32(3, bytes)
+        .inner(7, page)
+        .end()
+}
+
+/// The header of a data page.
+pub(super) fn page_header(column: &Column, chunk: &Chunk) -> Vec<u8> {
+    let encoding = match column.leaf.body {
+        Body::Indices(_) => RLE_DICTIONARY,
+        _ => PLAIN,
+    };
+    let page = Struct::default()
+        .i32(1, as_i32(chunk.entries))
+        .i32(2, encoding)
+        .i32(3, RLE)
+        .i32(4, RLE);
+    let bytes = as_i32(chunk.page());
+    Struct::default()
+        .i32(1, 0)
+        .i32(2, bytes)
+        .i32(3, bytes)
+        .inner(5, page)
+        .end()
+}
+
+fn as_i32(number: u64) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// The bytes of a range that is written from front to back, part by part.
+pub(super) struct Window {
+    range: Range<u64>,
+    /// Where the next part begins.
+    at: u64,
+    pub(super) out: Vec<u8>,
+}
+
+impl Window {
+    /// The bytes of `range`, of parts of which the first begins at `at`.
+    pub(super) fn new(range: Range<u64>, at: u64) -> Self {
+        Window {
+            range,
+            at,
+            out: Vec::new(),
+        }
+    }
+
+    /// The first byte of the range that was not written yet.
+    pub(super) fn next(&self) -> u64 {
+        self.range.start.saturating_add(to_u64(self.out.len()))
+    }
+
+    /// Goes on with a part that begins at `at`: what is before it in the range has been written.
+    pub(super) fn begin_at(&mut self, at: u64) {
+        self.at = at;
+    }
+
+    /// Whether no part that follows is in the range.
+    pub(super) fn is_full(&self) -> bool {
+        self.at >= self.range.end
+    }
+
+    /// A part of so many bytes; `make` gives those of a range of it.
+    pub(super) fn part(
+        &mut self,
+        length: u64,
+        make: impl FnOnce(Range<u64>) -> Result<Vec<u8>>,
+    ) -> Result<()> {
+        let (begin, end) = (self.at, self.at.saturating_add(length));
+        self.at = end;
+        let range = self.range.start.max(begin)..self.range.end.min(end);
+        if range.is_empty() {
+            return Ok(());
+        }
+        let bytes = make(range.start - begin..range.end - begin)?;
+        if to_u64(bytes.len()) != range.end - range.start {
+            return Err(Error::corrupt("parquet: a page of another length", None));
+        }
+        self.out.extend(bytes);
+        Ok(())
+    }
+
+    /// Zeros up to a place.
+    pub(super) fn zeros_to(&mut self, place: u64) -> Result<()> {
+        self.part(place.saturating_sub(self.at), |range| {
+            Ok(vec![0; to_usize(range.end - range.start)?])
+        })
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.part(to_u64(bytes.len()), |range| slice(bytes, range))
+    }
+}
+
+fn slice(bytes: &[u8], range: Range<u64>) -> Result<Vec<u8>> {
+    let (start, end) = (to_usize(range.start)?, to_usize(range.end)?);
+    Ok(bytes.get(start..end).unwrap_or_default().to_vec())
+}
+
+/// A column's chunk, to be written.
+pub(super) struct ColumnChunk<'a> {
+    pub(super) column: &'a Column,
+    pub(super) chunk: Chunk,
+    pub(super) rows: Range<u64>,
+    /// The numbers of its group and of its column.
+    pub(super) number: (u64, usize),
+}
+
+/// Where rows begin in pages whose values have many lengths.
+type PageMarks = Arc<Mutex<Marks<u64>>>;
+
+/// Writes chunks, and keeps marks of the places that were passed.
+pub(super) struct Pages {
+    marks: Mutex<WeightedLru<(u64, usize), PageMarks>>,
+}
+
+impl Pages {
+    pub(super) fn new() -> Self {
+        Pages {
+            marks: Mutex::new(WeightedLru::new(MARKS)),
+        }
+    }
+
+    /// Bytes of memory that the marks take, at most.
+    pub(super) fn own_bytes(&self) -> u64 {
+        lock(&self.marks).weight()
+    }
+
+    /// Writes a chunk, as far as the window reaches.
+    ///
+    /// # Errors
+    /// Fails if its values cannot be read.
+    pub(super) fn write(
+        &self,
+        own: &ColumnChunk<'_>,
+        cancel: &CancelToken,
+        window: &mut Window,
+    ) -> Result<()> {
+        let (column, chunk) = (own.column, &own.chunk);
+        if let Body::Indices(dictionary) = &column.leaf.body {
+            window.bytes(&dictionary_header(dictionary))?;
+            window.bytes(&dictionary.values)?;
+        }
+        window.bytes(&page_header(column, chunk))?;
+        write_levels(own, cancel, window)?;
+        if let Body::Indices(dictionary) = &column.leaf.body {
+            window.bytes(&[8 * dictionary.index_bytes as u8])?;
+            window.bytes(&packed_head(chunk.entries))?;
+        }
+        window.part(chunk.values, |range| self.values(own, range, cancel))
+    }
+
+    /// The bytes of a range of the values.
+    fn values(
+        &self,
+        own: &ColumnChunk<'_>,
+        range: Range<u64>,
+        cancel: &CancelToken,
+    ) -> Result<Vec<u8>> {
+        let repeats = own.column.repeats();
+        let leaf = &own.column.leaf;
+        if let Some(elements) = elements(own, cancel)? {
+            let width = (own.chunk.values / (elements.end - elements.start).max(1)).max(1);
+            return even(leaf, elements, width, range, cancel);
+        }
+        match &leaf.body {
+            Body::Bits if leaf.is_optional => present_bits(own, range, cancel),
+            Body::Bits => bits_of(own, range, cancel),
+            Body::Plain(width) if !leaf.is_optional => {
+                let width = width.saturating_mul(repeats);
+                even(leaf, own.rows.clone(), width, range, cancel)
+            }
+            Body::Indices(dictionary) if !leaf.is_optional => {
+                let width = dictionary.index_bytes.saturating_mul(repeats);
+                even(leaf, own.rows.clone(), width, range, cancel)
+            }
+            _ => self.dense(own, range, cancel),
+        }
+    }
+
+    /// Those of values that stand one after another from the page's beginning, and zeros.
+    fn dense(
+        &self,
+        own: &ColumnChunk<'_>,
+        range: Range<u64>,
+        cancel: &CancelToken,
+    ) -> Result<Vec<u8>> {
+        let marks = self.marks_of(own.number);
+        let (mut at, mut row) = match lock(&marks).before(range.start) {
+            Some((at, &row)) => (at, row),
+            None => (0, own.rows.start),
+        };
+        let leaf = &own.column.leaf;
+        let at_a_time = batch(leaf);
+        let mut window = Window::new(range.clone(), at);
+        while !window.is_full() && row < own.rows.end {
+            let end = own.rows.end.min(row.saturating_add(at_a_time));
+            let end = leaf.values.together(row..end, cancel)?;
+            let mut written = Written::default();
+            leaf.values.write(row..end, cancel, &mut written)?;
+            lock(&marks).pass(at, || row);
+            window.bytes(&written.bytes)?;
+            at = at.saturating_add(to_u64(written.bytes.len()));
+            row = end;
+        }
+        let is_short = row == own.rows.end && at < own.chunk.values;
+        let is_counted = matches!(leaf.body, Body::Counted);
+        if at > own.chunk.values && row == own.rows.end || is_short && is_counted {
+            let what = "parquet: values of another length than were counted";
+            return Err(Error::corrupt(what, None));
+        }
+        let left = (range.end - range.start).saturating_sub(to_u64(window.out.len()));
+        let all = window.out.len() + to_usize(left)?;
+        window.out.resize(all, 0);
+        Ok(window.out)
+    }
+
+    fn marks_of(&self, number: (u64, usize)) -> PageMarks {
+        let mut all = lock(&self.marks);
+        if let Some(marks) = all.get(&number) {
+            return Arc::clone(marks);
+        }
+        let (most, apart) = PAGE_MARKS;
+        let marks = Arc::new(Mutex::new(Marks::new(most, apart)));
+        let weight = to_u64(most * size_of::<(u64, u64)>());
+        let gone = all.put(number, Arc::clone(&marks), weight);
+        drop(all);
+        drop(gone);
+        marks
+    }
+}
+
+/// Rows that are written at a time where their places are not known.
+pub(super) fn batch(leaf: &Leaf) -> u64 {
+    let width = match leaf.body {
+        Body::Slots(width) | Body::Plain(width) => width,
+        _ => 64,
+    };
+    (BATCH / width.max(leaf.values.row_bytes()).max(16)).max(1)
+}
+
+fn write_levels(own: &ColumnChunk<'_>, cancel: &CancelToken, window: &mut Window) -> Result<()> {
+    let entries = own.chunk.entries;
+    if let Some(lists) = &own.column.leaf.ragged {
+        for are_definitions in [false, true] {
+            write_bits(entries, window, |range| {
+                ragged::levels(&**lists, &own.rows, &range, are_definitions, cancel)
+            })?;
+        }
+        return Ok(());
+    }
+    if !own.column.lists.is_empty() {
+        let levels = ListLevels {
+            lists: &own.column.lists,
+            count: entries,
+        };
+        window.bytes(&levels.head())?;
+        window.part(levels.run_bytes(), |range| Ok(levels.run(range)))?;
+        return window.bytes(&levels.definition());
+    }
+    let leaf = &own.column.leaf;
+    if !leaf.is_optional {
+        return Ok(());
+    }
+    write_bits(entries, window, |range| {
+        let present = written(leaf, &own.rows, 8 * range.start..8 * range.end, cancel)?.present;
+        let first = 8 * range.start;
+        Ok(bits(range, |number| {
+            let place = usize::try_from(number - first).ok();
+            place.and_then(|place| present.get(place)) == Some(&true)
+        }))
+    })
+}
+
+/// Writes levels of a bit each; `make` gives the bytes of a range of them.
+fn write_bits(
+    entries: u64,
+    window: &mut Window,
+    make: impl FnOnce(Range<u64>) -> Result<Vec<u8>>,
+) -> Result<()> {
+    let head = packed_head(entries);
+    let length = to_u64(head.len()) + packed_bytes(entries, 1);
+    window.bytes(&(length as u32).to_le_bytes())?;
+    window.bytes(&head)?;
+    window.part(packed_bytes(entries, 1), make)
+}
+
+/// The values of some rows of a chunk, counted from its first; fewer at its end.
+fn written(
+    leaf: &Leaf,
+    all: &Range<u64>,
+    rows: Range<u64>,
+    cancel: &CancelToken,
+) -> Result<Written> {
+    let row = |number: u64| all.start.saturating_add(number).min(all.end);
+    let mut written = Written::default();
+    let rows = row(rows.start)..row(rows.end);
+    leaf.values.write(rows, cancel, &mut written)?;
+    Ok(written)
+}
+
+/// The elements of the lists of a chunk, where they stand one after another.
+fn elements(own: &ColumnChunk<'_>, cancel: &CancelToken) -> Result<Option<Range<u64>>> {
+    match &own.column.leaf.ragged {
+        Some(lists) => lists.elements(&own.rows, cancel),
+        None => Ok(None),
+    }
+}
+
+/// The bytes of a range of values that take `width` bytes a row.
+fn even(
+    leaf: &Leaf,
+    rows: Range<u64>,
+    width: u64,
+    range: Range<u64>,
+    cancel: &CancelToken,
+) -> Result<Vec<u8>> {
+    let width = width.max(1);
+    let (first, end) = (range.start / width, range.end.div_ceil(width));
+    let mut bytes = written(leaf, &rows, first..end, cancel)?.bytes;
+    let before = to_usize(range.start - first * width)?;
+    let wanted = to_usize(range.end - range.start)?;
+    // Indices are filled up to eight.
+    bytes.resize(bytes.len().max(before + wanted), 0);
+    bytes.truncate(before + wanted);
+    bytes.drain(..before);
+    Ok(bytes)
+}
+
+/// The bytes of a range of booleans.
+fn bits_of(own: &ColumnChunk<'_>, range: Range<u64>, cancel: &CancelToken) -> Result<Vec<u8>> {
+    let repeats = own.column.repeats().max(1);
+    let first = 8 * range.start / repeats;
+    let rows = first..(8 * range.end).div_ceil(repeats);
+    let values = written(&own.column.leaf, &own.rows, rows, cancel)?.bytes;
+    Ok(pack(&values, range, first * repeats))
+}
+
+/// The bytes of a range of the booleans that are there: all of the page are looked at.
+fn present_bits(own: &ColumnChunk<'_>, range: Range<u64>, cancel: &CancelToken) -> Result<Vec<u8>> {
+    let all = own.rows.end - own.rows.start;
+    let values = written(&own.column.leaf, &own.rows, 0..all, cancel)?.bytes;
+    Ok(pack(&values, range, 0))
+}
+
+/// The bytes of a range of bits, of `values`, the first of which has the number `first`.
+fn pack(values: &[u8], range: Range<u64>, first: u64) -> Vec<u8> {
+    bits(range, |number| {
+        let place = number.checked_sub(first);
+        let place = place.and_then(|place| usize::try_from(place).ok());
+        place.and_then(|place| values.get(place)) == Some(&1)
+    })
+}

@@ -1,0 +1,239 @@
+//! Lists of as many elements as each row has of its own.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::array::CancelToken;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::value::Context;
+use crate::view::cf::stored as numbers;
+use crate::view::parquet::encoding::Encoding;
+use crate::view::parquet::leaf::{Values, Written};
+use crate::view::parquet::stored::{Place, Pointers};
+use crate::wire::{Count, to_u64, to_usize};
+
+/// Rows whose lists are looked at together.
+const ROWS: u64 = 16 << 10;
+
+/// Bytes of lists that are written together.
+const BATCH: u64 = 256 << 10;
+
+/// Where the lists of rows are.
+pub(super) trait Lists: Send + Sync {
+    /// How many elements the list of each row has.
+    ///
+    /// # Errors
+    /// Fails if that cannot be found out.
+    fn lengths(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>>;
+
+    /// The elements of the lists of these rows, where all of them stand one after another, so that
+    /// the leaf's values are those of elements and not of rows.
+    ///
+    /// # Errors
+    /// Fails if that cannot be found out.
+    fn elements(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Option<Range<u64>>>;
+}
+
+/// The entries of a page and the bytes of its values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Entries {
+    /// An element each, and one for each list that is empty.
+    pub(super) count: u64,
+    pub(super) elements: u64,
+}
+
+impl Entries {
+    /// Those of the lists of some rows.
+    ///
+    /// # Errors
+    /// Fails if they cannot be read.
+    pub(super) fn of(
+        lists: &dyn Lists,
+        rows: Range<u64>,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<Self> {
+        let cancel = CancelToken::default();
+        let mut entries = Entries::default();
+        let mut first = rows.start;
+        while first < rows.end {
+            go_on()?;
+            let end = rows.end.min(first.saturating_add(ROWS));
+            for length in lists.lengths(first..end, &cancel)? {
+                entries.elements = entries.elements.saturating_add(length);
+                entries.count = entries.count.saturating_add(length.max(1));
+            }
+            first = end;
+        }
+        Ok(entries)
+    }
+}
+
+/// The bytes in a range of the levels of a page, a bit each. A repetition level says that an entry
+/// goes on with a list, a definition level that it is an element.
+///
+/// # Errors
+/// Fails if the lists cannot be read.
+pub(super) fn levels(
+    lists: &dyn Lists,
+    rows: &Range<u64>,
+    range: &Range<u64>,
+    are_definitions: bool,
+    cancel: &CancelToken,
+) -> Result<Vec<u8>> {
+    let bits = range.start.saturating_mul(8)..range.end.saturating_mul(8);
+    let mut out = vec![0; to_usize(range.end - range.start)?];
+    let (mut first, mut entry) = (rows.start, 0_u64);
+    while first < rows.end && entry < bits.end {
+        let end = rows.end.min(first.saturating_add(ROWS));
+        for length in lists.lengths(first..end, cancel)? {
+            let next = entry.saturating_add(length.max(1));
+            let set = if are_definitions {
+                entry..entry.saturating_add(length)
+            } else {
+                entry.saturating_add(1)..next
+            };
+            for bit in set.start.max(bits.start)..set.end.min(bits.end) {
+                let place = bit - bits.start;
+                out[to_usize(place / 8)?] |= 1 << (place % 8);
+            }
+            entry = next;
+        }
+        first = end;
+    }
+    Ok(out)
+}
+
+/// Lists in one array, of which an index says where each ends.
+pub(super) struct Indexed {
+    /// The ends.
+    pub(super) place: Place,
+    pub(super) stored: numbers::Stored,
+    /// How many elements there are.
+    pub(super) elements: u64,
+}
+
+impl Indexed {
+    /// Where the lists of some rows begin, and where the last one ends.
+    fn ends(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
+        let before = rows.start.saturating_sub(1);
+        let mut ends = Vec::with_capacity(to_usize(rows.end - before)?.one_more());
+        if rows.start == 0 {
+            ends.push(0);
+        }
+        self.place.each(before..rows.end, cancel, &mut |value| {
+            let end = self.stored.read(value).as_integer();
+            let end = end.and_then(|end| u64::try_from(end).ok());
+            let end = end.filter(|&end| end <= self.elements);
+            let nowhere = || Error::corrupt("table: a list that ends nowhere", None);
+            ends.push(end.ok_or_else(nowhere)?);
+            Ok(())
+        })?;
+        if ends.is_sorted() {
+            Ok(ends)
+        } else {
+            let what = "table: a list that ends before it begins";
+            Err(Error::corrupt(what, None))
+        }
+    }
+}
+
+impl Lists for Indexed {
+    fn lengths(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
+        let ends = self.ends(&rows, cancel)?;
+        Ok(ends.windows(2).map(|ends| ends[1] - ends[0]).collect())
+    }
+
+    fn elements(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Option<Range<u64>>> {
+        if rows.is_empty() {
+            return Ok(Some(0..0));
+        }
+        let end = |row: u64| -> Result<u64> {
+            let ends = self.ends(&(row..row.saturating_add(1)), cancel)?;
+            Ok(ends.first().copied().unwrap_or(0))
+        };
+        let last = self.ends(&(rows.end - 1..rows.end), cancel)?;
+        Ok(Some(end(rows.start)?..last.last().copied().unwrap_or(0)))
+    }
+}
+
+/// Sequences of variable length.
+#[derive(Clone)]
+pub(super) struct Sequences {
+    /// The pointers to them.
+    pub(super) place: Place,
+    /// Bytes of an element.
+    pub(super) size: u64,
+    pub(super) pointers: Arc<Pointers>,
+}
+
+impl Lists for Sequences {
+    fn lengths(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
+        let mut lengths = Vec::with_capacity(to_usize(rows.end - rows.start)?);
+        self.place.each(rows, cancel, &mut |pointer| {
+            let bytes = self
+                .pointers
+                .container
+                .variable_length_bytes(pointer, self.size)?;
+            lengths.push(bytes.unwrap_or(0) / self.size.max(1));
+            Ok(())
+        })?;
+        Ok(lengths)
+    }
+
+    fn elements(&self, _: &Range<u64>, _: &CancelToken) -> Result<Option<Range<u64>>> {
+        Ok(None)
+    }
+}
+
+/// The elements of sequences of variable length.
+pub(super) struct SequenceValues {
+    pub(super) sequences: Sequences,
+    pub(super) encoding: Encoding,
+}
+
+impl Values for SequenceValues {
+    fn row_bytes(&self) -> u64 {
+        self.sequences.place.rows.each
+    }
+
+    fn together(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<u64> {
+        let mut bytes = 0_u64;
+        let lengths = self.sequences.lengths(rows.clone(), cancel)?;
+        let fits = lengths.iter().take_while(|&&length| {
+            bytes = bytes.saturating_add(length.saturating_mul(self.sequences.size));
+            bytes <= BATCH
+        });
+        let count = to_u64(fits.count()).max(1);
+        Ok(rows.end.min(rows.start.saturating_add(count)))
+    }
+
+    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
+        let Sequences {
+            place,
+            size,
+            pointers,
+        } = &self.sequences;
+        let Pointers { container, paths } = &**pointers;
+        let context = Context::new(&**container, &**paths, limits::PARQUET_TEXT);
+        let each = to_usize(*size)?.max(1);
+        place.each(rows, cancel, &mut |pointer| {
+            let length = container
+                .variable_length_bytes(pointer, *size)?
+                .unwrap_or(0);
+            if length > limits::TEXT_ELEMENT_BYTES {
+                let most = limits::TEXT_ELEMENT_BYTES;
+                return Err(Error::limit("bytes of a list of a Parquet file", most));
+            }
+            let bytes = container.variable_length(pointer, *size, 0..length)?;
+            for element in bytes.unwrap_or_default().chunks_exact(each) {
+                self.encoding.push(element, &context, &mut out.bytes)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn own_bytes(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,185 @@
+//! The types of the columns as the footer has them (`SchemaElement` of parquet.thrift;
+//! "LogicalTypes" of parquet-format).
+
+use crate::view::parquet::thrift::Struct;
+
+/// How a leaf's values are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Physical {
+    Boolean = 0,
+    Int32 = 1,
+    Int64 = 2,
+    Float = 4,
+    Double = 5,
+    ByteArray = 6,
+    FixedLenByteArray = 7,
+}
+
+impl Physical {
+    /// Bytes of a number.
+    pub(super) fn bytes(self) -> u64 {
+        match self {
+            Physical::Int32 | Physical::Float => 4,
+            _ => 8,
+        }
+    }
+}
+
+/// What the stored values mean, where that is not their type alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Logical {
+    None,
+    String,
+    Integer { bits: i8, is_signed: bool },
+    Timestamp { unit: Unit, is_utc: bool },
+}
+
+/// What a timestamp counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    Microsecond,
+    Nanosecond,
+}
+
+/// The type of a leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Type {
+    pub(super) physical: Physical,
+    /// Bytes of a value of `FIXED_LEN_BYTE_ARRAY`.
+    pub(super) length: Option<i32>,
+    pub(super) logical: Logical,
+}
+
+/// How often a field has a value in what is around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repetition {
+    Required = 0,
+    Optional = 1,
+    Repeated = 2,
+}
+
+impl Type {
+    pub(super) const fn plain(physical: Physical) -> Self {
+        Type {
+            physical,
+            length: None,
+            logical: Logical::None,
+        }
+    }
+
+    pub(super) const STRING: Type = Type {
+        logical: Logical::String,
+        ..Type::plain(Physical::ByteArray)
+    };
+
+    /// Integers of so many bits, in the narrowest type that holds them.
+    pub(super) fn integer(bits: i8, is_signed: bool) -> Self {
+        let physical = if bits > 32 {
+            Physical::Int64
+        } else {
+            Physical::Int32
+        };
+        let logical = match (bits, is_signed) {
+            (32 | 64, true) => Logical::None,
+            _ => Logical::Integer { bits, is_signed },
+        };
+        Type {
+            logical,
+            ..Type::plain(physical)
+        }
+    }
+
+    pub(super) const fn timestamp(unit: Unit, is_utc: bool) -> Self {
+        Type {
+            logical: Logical::Timestamp { unit, is_utc },
+            ..Type::plain(Physical::Int64)
+        }
+    }
+}
+
+impl Logical {
+    /// The older spelling of the same (`ConvertedType`), which some readers know alone.
+    fn converted(self) -> Option<i32> {
+        match self {
+            Logical::None => None,
+            Logical::String => Some(0),
+            Logical::Integer { bits, is_signed } => {
+                let width = match bits {
+                    8 => 0,
+                    16 => 1,
+                    32 => 2,
+                    _ => 3,
+                };
+                Some(if is_signed { 15 } else { 11 } + width)
+            }
+            // It is of an instant in UTC; of local times there is no older spelling.
+            Logical::Timestamp {
+                unit: Unit::Microsecond,
+                is_utc: true,
+            } => Some(10),
+            Logical::Timestamp { .. } => None,
+        }
+    }
+
+    fn written(self) -> Option<Struct> {
+        let union = Struct::default();
+        match self {
+            Logical::None => None,
+            Logical::String => Some(union.inner(1, Struct::default())),
+            Logical::Timestamp { unit, is_utc } => {
+                let number = match unit {
+                    Unit::Microsecond => 2,
+                    Unit::Nanosecond => 3,
+                };
+                let unit = Struct::default().inner(number, Struct::default());
+                let timestamp = Struct::default().boolean(1, is_utc).inner(2, unit);
+                Some(union.inner(8, timestamp))
+            }
+            Logical::Integer { bits, is_signed } => {
+                let integer = Struct::default().i8(1, bits).boolean(2, is_signed);
+                Some(union.inner(10, integer))
+            }
+        }
+    }
+}
+
+/// The schema's element of a leaf.
+pub(super) fn leaf(name: &str, kind: Type, repetition: Repetition) -> Struct {
+    let mut element = Struct::default().i32(1, kind.physical as i32);
+    if let Some(length) = kind.length {
+        element = element.i32(2, length);
+    }
+    element = element.i32(3, repetition as i32).binary(4, name.as_bytes());
+    if let Some(converted) = kind.logical.converted() {
+        element = element.i32(6, converted);
+    }
+    match kind.logical.written() {
+        Some(logical) => element.inner(10, logical),
+        None => element,
+    }
+}
+
+/// The element of a group of so many fields.
+pub(super) fn group(name: &str, fields: usize, repetition: Repetition) -> Struct {
+    Struct::default()
+        .i32(3, repetition as i32)
+        .binary(4, name.as_bytes())
+        .i32(5, fields.try_into().unwrap_or(i32::MAX))
+}
+
+/// The two elements around those of a list's element.
+pub(super) fn list(name: &str) -> [Struct; 2] {
+    const LIST: i32 = 3;
+    let kind = Struct::default().inner(LIST as i16, Struct::default());
+    let outer = group(name, 1, Repetition::Required)
+        .i32(6, LIST)
+        .inner(10, kind);
+    [outer, group("list", 1, Repetition::Repeated)]
+}
+
+/// The element of the root.
+pub(super) fn root(fields: usize) -> Struct {
+    Struct::default()
+        .binary(4, b"schema")
+        .i32(5, fields.try_into().unwrap_or(i32::MAX))
+}

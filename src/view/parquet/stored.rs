@@ -1,0 +1,295 @@
+//! Values that stand at a place of each row of an array.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::array::{Bytes, CancelToken};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::Container;
+use crate::model::Datatype;
+use crate::model::datatype::StringPadding;
+use crate::model::text::without_padding;
+use crate::model::value::Context;
+use crate::view::View;
+use crate::view::cf::stored as numbers;
+use crate::view::elements::missing::Missing;
+use crate::view::parquet::encoding::Encoding;
+use crate::view::parquet::leaf::{Values, Written};
+use crate::view::texts::json::SharedPaths;
+use crate::wire::{to_u64, to_usize};
+
+/// Bytes of rows that are read at a time.
+const BATCH: u64 = 256 << 10;
+
+/// What values that are pointers need.
+pub(crate) struct Pointers {
+    /// Follows them.
+    pub(crate) container: Arc<dyn Container>,
+    /// Names the targets of references.
+    pub(crate) paths: SharedPaths,
+}
+
+/// The rows of an array, one after another.
+#[derive(Clone)]
+pub(super) struct RowBytes {
+    pub(super) content: Arc<dyn View>,
+    /// Bytes of a row.
+    pub(super) each: u64,
+}
+
+/// A place in each row.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) rows: RowBytes,
+    /// Where the value begins in the row.
+    pub(super) offset: usize,
+    /// Bytes of the value.
+    pub(super) size: usize,
+}
+
+/// The values of a leaf.
+pub(super) struct Stored {
+    pub(super) place: Place,
+    /// How many elements the lists around the value have, and bytes from one to the next, the
+    /// outermost first.
+    pub(super) lists: Vec<(u32, u64)>,
+    pub(super) encoding: Encoding,
+    pub(super) pointers: Arc<Pointers>,
+    pub(super) absent: Option<Absent>,
+    /// Bytes of memory that its type takes.
+    pub(super) weight: u64,
+}
+
+/// How a missing value is known.
+pub(super) enum Absent {
+    /// The mask's value in the same row is not zero.
+    Where(Place),
+    /// It is equal to this number.
+    Number(numbers::Stored, f64),
+    /// It is this integer.
+    Integer(numbers::Stored, i128),
+    /// It is below zero.
+    Negative(numbers::Stored),
+    /// It has this text.
+    Text(StringPadding, Arc<[u8]>),
+    /// What a mask of the array says of the element at a place of each row.
+    Masked {
+        missing: Arc<Missing>,
+        datatype: Datatype,
+        /// Elements of a row.
+        of_row: u64,
+        at: usize,
+    },
+}
+
+impl RowBytes {
+    /// The bytes of some rows, exactly.
+    fn read(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Bytes> {
+        let length = to_usize((rows.end - rows.start).saturating_mul(self.each))?;
+        let start = rows.start.saturating_mul(self.each);
+        let bytes = self.content.read_for(start, length, cancel)?;
+        if bytes.len() == length {
+            Ok(bytes)
+        } else {
+            Err(Error::corrupt("array: fewer elements than its shape", None))
+        }
+    }
+}
+
+impl Place {
+    /// Hands on the value of each row.
+    ///
+    /// # Errors
+    /// Fails if a row cannot be read, and as `take` does.
+    pub(super) fn each(
+        &self,
+        rows: Range<u64>,
+        cancel: &CancelToken,
+        take: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let at_a_time = (BATCH / self.rows.each.max(1)).max(1);
+        let mut first = rows.start;
+        while first < rows.end {
+            let end = rows.end.min(first.saturating_add(at_a_time));
+            let bytes = self.rows.read(&(first..end), cancel)?;
+            for row in bytes.chunks_exact(to_usize(self.rows.each)?.max(1)) {
+                take(self.of(row, 0)?)?;
+            }
+            first = end;
+        }
+        Ok(())
+    }
+
+    /// The bytes of the value, `distance` behind its place in the row.
+    fn of<'a>(&self, row: &'a [u8], distance: usize) -> Result<&'a [u8]> {
+        let start = self.offset.saturating_add(distance);
+        let value = row.get(start..start.saturating_add(self.size));
+        value.ok_or_else(|| Error::corrupt("table: a row that is too short", None))
+    }
+}
+
+impl Absent {
+    /// Whether the values in some rows are missing.
+    fn among(
+        &self,
+        values: &[&[u8]],
+        rows: &Range<u64>,
+        bytes: &[u8],
+        cancel: &CancelToken,
+    ) -> Result<Vec<bool>> {
+        let each = values.iter();
+        Ok(match self {
+            Absent::Where(place) => {
+                let bytes = place.rows.read(rows, cancel)?;
+                let rows = bytes.chunks_exact(to_usize(place.rows.each)?.max(1));
+                let values = rows.map(|row| place.of(row, 0));
+                let is_set = |value: &[u8]| value.iter().any(|&byte| byte != 0);
+                values
+                    .map(|value| value.map(is_set))
+                    .collect::<Result<_>>()?
+            }
+            Absent::Number(stored, absent) => {
+                let is_absent = |value: f64| value == *absent || value.is_nan() && absent.is_nan();
+                each.map(|value| is_absent(stored.read(value).as_f64()))
+                    .collect()
+            }
+            Absent::Integer(stored, absent) => each
+                .map(|value| stored.read(value).as_integer() == Some(*absent))
+                .collect(),
+            Absent::Negative(stored) => each
+                .map(|value| {
+                    stored
+                        .read(value)
+                        .as_integer()
+                        .is_some_and(i128::is_negative)
+                })
+                .collect(),
+            Absent::Text(padding, text) => each
+                .map(|value| without_padding(value, *padding) == &**text)
+                .collect(),
+            Absent::Masked {
+                missing,
+                datatype,
+                of_row,
+                at,
+            } => {
+                let first = rows.start.saturating_mul(*of_row);
+                let count = (rows.end - rows.start).saturating_mul(*of_row);
+                let all = missing.among(datatype, first, count, bytes)?;
+                let of_row = to_usize(*of_row)?.max(1);
+                all.chunks(of_row)
+                    .map(|row| row.get(*at).copied().unwrap_or(false))
+                    .collect()
+            }
+        })
+    }
+}
+
+impl Stored {
+    /// Appends the values of rows that are read together.
+    fn write_batch(
+        &self,
+        rows: &Range<u64>,
+        cancel: &CancelToken,
+        out: &mut Written,
+    ) -> Result<()> {
+        let bytes = self.place.rows.read(rows, cancel)?;
+        let is_all =
+            self.place.size == bytes.len() || self.place.rows.each == to_u64(self.place.size);
+        if is_all && matches!(self.encoding, Encoding::Copy) && self.absent.is_none() {
+            out.bytes.extend_from_slice(&bytes);
+            return Ok(());
+        }
+        let each = bytes.chunks_exact(to_usize(self.place.rows.each)?.max(1));
+        let Some(absent) = &self.absent else {
+            return self.write_all(each, out);
+        };
+        let values: Vec<&[u8]> = each
+            .map(|row| self.place.of(row, 0))
+            .collect::<Result<_>>()?;
+        let missing = absent.among(&values, rows, &bytes, cancel)?;
+        for (value, is_missing) in values.iter().zip(missing) {
+            out.present.push(!is_missing);
+            if !is_missing {
+                self.push(value, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the values of rows, none of which is missing.
+    fn write_all<'a>(&self, rows: impl Iterator<Item = &'a [u8]>, out: &mut Written) -> Result<()> {
+        match (&self.encoding, &*self.lists, self.place.size) {
+            // The copy of a few bytes whose number is known is fast.
+            (Encoding::Copy, [], 4) => self.copy::<4>(rows, out),
+            (Encoding::Copy, [], 8) => self.copy::<8>(rows, out),
+            _ => {
+                for row in rows {
+                    self.write_lists(row, 0, &self.lists, out)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn copy<'a, const SIZE: usize>(
+        &self,
+        rows: impl Iterator<Item = &'a [u8]>,
+        out: &mut Written,
+    ) -> Result<()> {
+        for row in rows {
+            let value = row.get(self.place.offset..).and_then(<[u8]>::first_chunk);
+            let value: &[u8; SIZE] =
+                value.ok_or_else(|| Error::corrupt("table: a row that is too short", None))?;
+            out.bytes.extend_from_slice(value);
+        }
+        Ok(())
+    }
+
+    /// Appends the values in the lists of a row.
+    fn write_lists(
+        &self,
+        row: &[u8],
+        distance: usize,
+        lists: &[(u32, u64)],
+        out: &mut Written,
+    ) -> Result<()> {
+        let Some((&(count, apart), inner)) = lists.split_first() else {
+            return self.push(self.place.of(row, distance)?, out);
+        };
+        let apart = to_usize(apart)?;
+        for number in 0..to_usize(count.into())? {
+            let further = number.saturating_mul(apart);
+            self.write_lists(row, distance.saturating_add(further), inner, out)?;
+        }
+        Ok(())
+    }
+
+    fn push(&self, value: &[u8], out: &mut Written) -> Result<()> {
+        let Pointers { container, paths } = &*self.pointers;
+        let context = Context::new(&**container, &**paths, limits::PARQUET_TEXT);
+        self.encoding.push(value, &context, &mut out.bytes)
+    }
+}
+
+impl Values for Stored {
+    fn row_bytes(&self) -> u64 {
+        self.place.rows.each
+    }
+
+    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
+        let at_a_time = (BATCH / self.place.rows.each.max(1)).max(1);
+        let mut first = rows.start;
+        while first < rows.end {
+            let end = rows.end.min(first.saturating_add(at_a_time));
+            self.write_batch(&(first..end), cancel, out)?;
+            first = end;
+        }
+        Ok(())
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.weight
+    }
+}

@@ -1,0 +1,51 @@
+//! Columns that have the texts that the group's CSV has.
+
+use std::ops::Range;
+
+use crate::array::CancelToken;
+use crate::error::Result;
+use crate::limits;
+use crate::view::csv::fields::{Cell, Cells, Fields};
+use crate::view::parquet::encoding::push_text;
+use crate::view::parquet::leaf::{Values, Written};
+use crate::view::table::rows::Rows;
+use crate::wire::to_usize;
+
+/// Bytes of rows that are read at a time.
+const BATCH: u64 = 64 << 10;
+
+/// The texts of the only column of some rows.
+pub(super) struct Texts {
+    pub(super) rows: Rows,
+}
+
+impl Values for Texts {
+    fn row_bytes(&self) -> u64 {
+        self.rows.row_bytes()
+    }
+
+    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
+        let at_a_time = (BATCH / self.rows.row_bytes().max(64)).max(1);
+        let mut text = Vec::new();
+        let mut first = rows.start;
+        while first < rows.end {
+            cancel.go_on()?;
+            let end = rows.end.min(first.saturating_add(at_a_time));
+            let batch = self.rows.batch(first..end)?;
+            for row in 0..to_usize(end - first)? {
+                text.clear();
+                let cell = batch.write(row, 0, limits::PARQUET_TEXT, &mut text)?;
+                out.present.push(cell != Cell::Missing);
+                if cell != Cell::Missing {
+                    push_text(&text, &mut out.bytes)?;
+                }
+            }
+            first = end;
+        }
+        Ok(())
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.rows.own_bytes()
+    }
+}
