@@ -478,6 +478,14 @@ pub const PAGED_BLOCK: u64 = 512 << 10;
 /// Bytes of the first file-space page that are brought when the URL of a paged file is mounted.
 pub const FIRST_PAGE: u64 = 8 << 20;
 
+/// Bytes of the object of a URL that comes as a whole once bytes behind its first ones are read: as
+/// long as it takes, many requests for its parts would take.
+pub const SMALL_OBJECT: u64 = 8 << 20;
+
+/// The same, of an object beneath a prefix, and of one beside the URL's: of thousands, one value of
+/// each may be read.
+pub const SMALL_MEMBER: u64 = 1 << 20;
+
 /// Runs of pages that failed a moment ago, and are not asked for again at once.
 pub const FAILED_RUNS: usize = 64;
 

@@ -27,6 +27,9 @@ mod objects;
 
 const MIB: usize = 1 << 20;
 
+/// Bytes of an object that comes in parts: a change is met while some of them are lacking.
+const LARGE: usize = 12 * MIB;
+
 /// Bytes that repeat nowhere near.
 fn content(length: usize) -> Vec<u8> {
     (0..length as u32)
@@ -205,16 +208,16 @@ fn faults_that_stay_are_errors_in_time() {
 fn an_object_that_changes_is_never_mixed() {
     for no_conditions in [false, true] {
         let server = Server::start();
-        let (old, new) = (content(4 * MIB), vec![0; 4 * MIB]);
+        let (old, new) = (content(LARGE), vec![0; LARGE]);
         server.put("/a.h5", old.clone());
         let connection = fetcher(&server.url("/a.h5"), &quick());
         let object = open(&connection, "").unwrap();
         assert_eq!(read(&object, 0, MIB).unwrap(), old[..MIB]);
         server.faults(|to| to.no_conditions = no_conditions);
         server.put("/a.h5", new.clone());
-        assert_eq!(cause(read(&object, 3 * MIB, 100)), Some(Cause::Stale));
+        assert_eq!(cause(read(&object, LARGE - MIB, 100)), Some(Cause::Stale));
         let again = open(&connection, "").unwrap();
-        assert_eq!(read(&again, 3 * MIB, 100).unwrap(), new[..100]);
+        assert_eq!(read(&again, LARGE - MIB, 100).unwrap(), new[..100]);
     }
 }
 
@@ -499,7 +502,7 @@ fn what_is_cached_in_part_comes_from_both() {
 #[test]
 fn a_request_that_nobody_waits_for_ends() {
     let server = Server::start();
-    server.put("/a.h5", content(8 * MIB));
+    server.put("/a.h5", content(LARGE));
     let settings = RemoteSettings {
         connections: Some(1),
         timeout: Some(Duration::from_secs(120)),
@@ -516,7 +519,7 @@ fn a_request_that_nobody_waits_for_ends() {
     assert!(began.elapsed() < Duration::from_secs(10));
     assert_eq!(
         read(&object, 6 * MIB, 10).unwrap(),
-        content(8 * MIB)[6 * MIB..][..10]
+        content(LARGE)[6 * MIB..][..10]
     );
 }
 
@@ -851,7 +854,7 @@ const NEXT_DAY: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
 /// object has bytes of one of them, and a new one, with a cache on disk, those of the new one.
 #[test]
 fn a_state_is_its_tag_its_length_and_its_date() {
-    let (old, new) = (content(4 * MIB), vec![7; 4 * MIB]);
+    let (old, new) = (content(LARGE), vec![7; LARGE]);
     for tag in ["\"1\"", "\"\"", "W/\"1\"", "W/\"\"", ""] {
         let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
         server.put_dated("/a.h5", old.clone(), tag, FIRST_DAY);
@@ -864,15 +867,15 @@ fn a_state_is_its_tag_its_length_and_its_date() {
         assert_eq!(read(&object, 0, MIB).unwrap(), old[..MIB], "{tag}");
         server.put_dated("/a.h5", new.clone(), tag, NEXT_DAY);
         assert_eq!(
-            cause(read(&object, 3 * MIB, MIB)),
+            cause(read(&object, LARGE - MIB, MIB)),
             Some(Cause::Stale),
             "{tag}"
         );
         let again = open(&connection, "").unwrap();
-        assert_eq!(read(&again, 0, 4 * MIB).unwrap(), new, "{tag}");
+        assert_eq!(read(&again, 0, LARGE).unwrap(), new, "{tag}");
         server.put_dated("/a.h5", old.clone(), tag, FIRST_DAY);
         let mounted = open(&fetcher(&server.url("/a.h5"), &settings), "").unwrap();
-        assert_eq!(read(&mounted, 0, 4 * MIB).unwrap(), old, "{tag}");
+        assert_eq!(read(&mounted, 0, LARGE).unwrap(), old, "{tag}");
         assert!(connection.warnings().is_empty());
     }
 }

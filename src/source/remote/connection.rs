@@ -174,6 +174,11 @@ impl Connection {
         self.terms.owner
     }
 
+    /// Bytes of staged pages that are kept.
+    pub(super) fn kept(&self) -> u64 {
+        self.terms.kept
+    }
+
     /// Whether a mount reads what the URL names.
     pub(super) fn is_mounted(&self) -> bool {
         self.terms.is_mounted

@@ -60,6 +60,57 @@ fn metadata_brings_what_stands_around_it() {
     }
 }
 
+/// One of 8 MiB takes two requests, as a run has 4 MiB at most; a longer one comes in parts.
+#[test]
+fn a_small_object_comes_as_a_whole() {
+    let pair = good();
+    let small = pair.open(limits::SMALL_OBJECT);
+    for at in (0..limits::SMALL_OBJECT - 1000).step_by(100 * KIB as usize) {
+        assert_eq!(read(&small, at, 1000).unwrap(), bytes(at, 1000));
+    }
+    let halves = [(0, 4 * MIB, false), (4 * MIB, 4 * MIB, false)];
+    assert_eq!(pair.fetched(), halves);
+    let large = pair.open(limits::SMALL_OBJECT + 1);
+    read(&large, MIB, 1000).unwrap();
+    assert_eq!(pair.fetched()[2..], [(MIB, 256 * KIB, true)]);
+    let of_name = |name: &str, length| {
+        pair.put(name, length, "\"1\"");
+        let found = RemoteObject::find(&pair.connection, name.as_bytes());
+        found.unwrap().unwrap()
+    };
+    let member = of_name("small", limits::SMALL_MEMBER);
+    member.prefetch(&[(MIB / 2, 10)], Urgency::Needed);
+    read(&member, 0, 10).unwrap();
+    assert_eq!(pair.fetched()[3..], [(0, MIB, false)]);
+    read(&of_name("large", limits::SMALL_MEMBER + 1), MIB / 2, 10).unwrap();
+    assert_eq!(pair.fetched()[4..], [(MIB / 2, 256 * KIB, true)]);
+}
+
+/// The bytes of a small object push out no more than a quarter of what is kept.
+#[test]
+fn a_small_object_that_is_much_of_the_cache_comes_in_parts() {
+    let pair = pair(16 * MIB, LONG, Box::new(Fetcher::serve));
+    read(&pair.open(4 * MIB), MIB, 10).unwrap();
+    assert_eq!(pair.fetched(), [(0, 4 * MIB, false)]);
+    read(&pair.open(4 * MIB + 1), MIB, 10).unwrap();
+    assert_eq!(pair.fetched()[1..], [(MIB, 256 * KIB, true)]);
+}
+
+/// What has given way comes back as it is read.
+#[test]
+fn a_small_object_comes_as_a_whole_once() {
+    let pair = pair(8 * MIB, LONG, Box::new(Fetcher::serve));
+    pair.put("other", 100 * MIB, "\"1\"");
+    let other = RemoteObject::find(&pair.connection, b"other").unwrap();
+    let small = pair.open(2 * MIB);
+    read(&small, MIB, 10).unwrap();
+    read(&other.unwrap(), 0, 30 * MIB).unwrap();
+    let before = pair.fetched().len();
+    assert_eq!(read(&small, MIB, 10).unwrap(), bytes(MIB, 10));
+    assert_eq!(pair.fetched()[before..], [(MIB, 256 * KIB, true)]);
+    assert!(pair.connection.taken() <= 8 * MIB);
+}
+
 #[test]
 fn a_paged_file_is_read_by_its_pages() {
     let pair = good();
