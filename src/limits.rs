@@ -774,6 +774,13 @@ pub const LISTED_PAGES: usize = 1 << 14;
 /// Names of a mounted prefix that were asked for alone and are remembered; up to 2 KiB each.
 pub const LOOKED_NAMES: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
 
+/// Objects of a mounted prefix that stay open after they were read; up to 6 KiB each.
+pub const KEPT_OBJECTS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(1024).unwrap();
+
+/// Objects among them that were opened to find out that they are there, and that nobody has read:
+/// beyond, a listing tells.
+pub const UNREAD_OBJECTS: usize = 64;
+
 /// Bytes at the beginning of an object that tell whether it is a data file.
 pub const OBJECT_BEGINNING: u64 = 256 << 10;
 

@@ -110,7 +110,7 @@ fn bounds() -> Vec<(&'static str, String)> {
             KNOWN_KINDS SEARCHED_FILES URL_BYTES CONNECTIONS MOST_CONNECTIONS NEEDED_RUNS_ASKED
             EXPECTED_RUNS_ASKED EXPECTED_RUNS FAILED_RUNS HINTED_RANGES OPEN_SEGMENTS FETCHES
             FETCHED_OBJECTS ETAG_BYTES LISTING_NAMES KEY_BYTES XML_DEPTH REDIRECTS HOSTS
-            LISTED_DIRECTORIES LISTED_PAGES;
+            LISTED_DIRECTORIES LISTED_PAGES UNREAD_OBJECTS;
         bytes: LISTED_BYTES OBJECT_BEGINNING;
         bytes: SLOWEST RESPONSE_HEADERS ERROR_BODY LISTING_BYTES AWS_FILE CONNECTION_STACK FETCHING_BYTES
             CONNECTION_BYTES;
@@ -123,6 +123,7 @@ fn bounds() -> Vec<(&'static str, String)> {
     bounds.push(("CACHE_MOST", share));
     bounds.push(("LOCATED_CHUNKS", count(LOCATED_CHUNKS.get() as u64)));
     bounds.push(("LOOKED_NAMES", count(LOOKED_NAMES.get() as u64)));
+    bounds.push(("KEPT_OBJECTS", count(KEPT_OBJECTS.get() as u64)));
     bounds.push(("XZ_KIB", bytes(u64::from(XZ_KIB) << 10)));
     bounds.push(("ZSTD_WINDOW_LOG", bytes(1 << ZSTD_WINDOW_LOG)));
     bounds

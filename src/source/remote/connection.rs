@@ -305,6 +305,27 @@ impl Connection {
         self.shared.settle(state);
     }
 
+    /// Whether the object is in its state: if it was not seen in it lately, the fetcher looks, and
+    /// this waits for what that tells. False where nothing does.
+    pub(super) fn is_unchanged(&self, object: &Arc<Staging>) -> bool {
+        if object.is_due(self.valid()) {
+            self.look(object);
+        }
+        let deadline = Instant::now().checked_add(self.terms.patience);
+        let mut state = self.shared.state();
+        while object.is_looked_at() && !state.is_over {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return false;
+            }
+            let step = left.unwrap_or(LOOK);
+            let waited = self.shared.answered.wait_timeout(state, step);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(state);
+        object.is_fresh(self.valid())
+    }
+
     /// Has these bytes of the object staged, offset and length of each.
     pub(super) fn prefetch(&self, object: &Arc<Staging>, ranges: &[(u64, u64)], urgency: Urgency) {
         let mut pages: Vec<Range<u64>> = Vec::new();

@@ -74,6 +74,12 @@ impl RemoteObject {
         self.staging.state()
     }
 
+    /// Whether it is in the state in which it was opened, as was seen lately, or else is now. False
+    /// where no answer tells.
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.connection.is_unchanged(&self.staging)
+    }
+
     /// Like [`read_at`](Source::read_at), for a reader that may go away meanwhile.
     ///
     /// # Errors

@@ -35,6 +35,8 @@ struct Seen {
     look: Option<Instant>,
     /// How long the last look took that told something.
     took: Duration,
+    /// Whether the last look told nothing.
+    is_missed: bool,
 }
 
 /// How long an object is taken to be in its state of which no answer tells that.
@@ -57,6 +59,7 @@ impl Staging {
                 last: Instant::now(),
                 look: None,
                 took: Duration::ZERO,
+                is_missed: false,
             }),
         }
     }
@@ -100,7 +103,9 @@ impl Staging {
     /// An answer has brought bytes of it, and so has shown it in that state, if answers tell.
     pub(super) fn confirm(&self) {
         if !self.state().is_sampled() {
-            lock(&self.seen).last = Instant::now();
+            let mut seen = lock(&self.seen);
+            seen.last = Instant::now();
+            seen.is_missed = false;
         }
     }
 
@@ -114,6 +119,19 @@ impl Staging {
             Some(false) => self.end(),
             None => {}
         }
+    }
+
+    /// Whether it was seen in that state for as short a time ago as what was seen is `valid`. Of one
+    /// that no answer tells apart, that is never known.
+    pub(super) fn is_fresh(&self, valid: Duration) -> bool {
+        let seen = lock(&self.seen);
+        let is_told = !self.state().is_sampled() && !seen.is_missed;
+        is_told && !OpenedState::is_over(self) && seen.last.elapsed() < valid
+    }
+
+    /// Whether a look is under way.
+    pub(super) fn is_looked_at(&self) -> bool {
+        lock(&self.seen).look.is_some()
     }
 
     /// Whether a look is to be begun now: it was seen longer ago than what was seen is `valid`, and

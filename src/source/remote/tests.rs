@@ -16,7 +16,7 @@ use crate::memory::lock::lock;
 use crate::source::directory::{Directory, Standing};
 use crate::source::open::OpenSource;
 use crate::source::remote::directory::RemoteDirectory;
-use crate::source::remote::fake::{Fetcher, LONG, bytes, good, pair, watched};
+use crate::source::remote::fake::{Fetcher, LONG, Pair, bytes, good, pair, start, watched};
 use crate::source::remote::message::{Counters, Failure, ListedName, PACKET, Reply, Request};
 use crate::source::remote::object::RemoteObject;
 use crate::source::remote::pages::FAILURE;
@@ -614,6 +614,76 @@ fn objects_have_regions_of_their_own_and_leave_nothing() {
             .filter(|request| matches!(request, Request::Close { .. }));
         closed.count() == 2
     });
+}
+
+/// A fetcher that lists one page, in which none of the `count` objects stands, and says that there
+/// are more.
+fn many(count: usize) -> Pair {
+    let list = |fetcher: &Fetcher, request: &Request| match request {
+        Request::List { id, .. } => fetcher.say(&Reply::Listed {
+            id: *id,
+            is_last: true,
+            entries: vec![ListedName {
+                name: b"a".to_vec(),
+                state: None,
+            }],
+            next: b"more".to_vec(),
+        }),
+        _ => fetcher.serve(request),
+    };
+    let pair = start(64 * MIB, LONG, Duration::from_secs(1), Box::new(list));
+    for number in 0..count {
+        pair.put(&format!("o{number}"), MIB, "\"1\"");
+    }
+    pair
+}
+
+/// How many requests of a kind there were.
+fn count(pair: &Pair, is_one: fn(&Request) -> bool) -> usize {
+    lock(&pair.fetcher.asked)
+        .iter()
+        .filter(|request| is_one(request))
+        .count()
+}
+
+#[test]
+fn objects_of_a_prefix_stay_open_within_the_limit() {
+    let most = limits::KEPT_OBJECTS.get();
+    let pair = many(most + 10);
+    let directory = RemoteDirectory::open(&pair.connection).unwrap();
+    for number in 0..most + 10 {
+        directory.open(Path::new(&format!("o{number}"))).unwrap();
+    }
+    pair.connection.counters().unwrap();
+    let closed = count(&pair, |request| matches!(request, Request::Close { .. }));
+    assert_eq!(closed, 10);
+}
+
+#[test]
+fn an_object_that_is_opened_again_is_compared_once_it_is_due() {
+    let pair = many(1);
+    let directory = RemoteDirectory::open(&pair.connection).unwrap();
+    let path = Path::new("o0");
+    let first = |directory: &RemoteDirectory| {
+        let opened = directory.open(path).unwrap();
+        let source = opened.content.source(path, None).unwrap();
+        let mut byte = [0];
+        source.read_at(MIB / 2, &mut byte).unwrap();
+        (opened.number, byte)
+    };
+    let opens = |request: &Request| matches!(request, Request::Open { .. });
+    let checks = |request: &Request| matches!(request, Request::Check { .. });
+    let before = first(&directory);
+    assert_eq!(first(&directory), before);
+    thread::sleep(Duration::from_millis(1100));
+    assert_eq!(first(&directory), before);
+    assert_eq!((count(&pair, opens), count(&pair, checks)), (1, 1));
+    assert_eq!(pair.fetched().len(), 1, "its bytes have stayed");
+    pair.put("o0", MIB, "\"2\"");
+    thread::sleep(Duration::from_millis(1100));
+    let after = first(&directory);
+    assert_ne!(after.0, before.0);
+    assert_eq!((count(&pair, opens), count(&pair, checks)), (2, 2));
 }
 
 /// A listing may tell of a state that is over: the object is longer by now.
