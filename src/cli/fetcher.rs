@@ -300,6 +300,7 @@ fn exchange(
         region: Mutex::new(region),
         home,
         requester_pays: settings.requester_pays,
+        has_weak_tags: settings.has_weak_tags,
         ports,
         ways: Mutex::default(),
         duplicates: Mutex::default(),

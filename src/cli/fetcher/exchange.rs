@@ -22,6 +22,7 @@ use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::remote::message::{Counters, Failure};
+use crate::source::remote::state::ObjectState;
 
 /// The way to one server.
 pub(super) struct Exchange {
@@ -33,6 +34,8 @@ pub(super) struct Exchange {
     pub(super) region: Mutex<String>,
     pub(super) home: Reach,
     pub(super) requester_pays: bool,
+    /// Whether entity tags are left out where there is a date.
+    pub(super) has_weak_tags: bool,
     /// Ports that redirects may lead to.
     pub(super) ports: Vec<u16>,
     /// Where redirects led, so that the way is not asked for again.
@@ -82,6 +85,15 @@ impl Exchange {
     pub(super) fn all_ports(&self) -> Vec<u16> {
         let all = self.ports.iter().copied();
         all.chain(self.client.proxy_ports()).collect()
+    }
+
+    /// The state of an object as it is compared with others.
+    pub(super) fn compared(&self, state: ObjectState) -> ObjectState {
+        if self.has_weak_tags {
+            state.without_tag()
+        } else {
+            state
+        }
     }
 
     /// The place of an object, by which it is cached.
@@ -455,7 +467,7 @@ fn meaning(answer: &Answer, code: &str, shown: &str) -> Trouble {
     match status {
         _ if is_refusal(answer.status, code) => Trouble::new(Failure::Denied, text),
         404 | 410 => Trouble::new(Failure::NotFound, text),
-        412 => Trouble::changed(),
+        412 => Trouble::retagged(),
         408 | 425 | 429 | 500 | 502..=504 | 509 => Trouble {
             remedy: Remedy::Again(wish(answer)),
             ..Trouble::passing(text)

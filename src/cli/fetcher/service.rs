@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -43,6 +43,8 @@ pub(super) struct Service {
     queue: Queue,
     objects: Mutex<HashMap<u32, Arc<Object>>>,
     last_object: AtomicU32,
+    /// Whether it was told that tags differ.
+    is_retagged: AtomicBool,
 }
 
 /// An object that is open.
@@ -72,6 +74,7 @@ impl Service {
             queue: Queue::default(),
             objects: Mutex::default(),
             last_object: AtomicU32::new(0),
+            is_retagged: AtomicBool::new(false),
         }
     }
 
@@ -338,6 +341,9 @@ impl Service {
         if object.state.is_sampled() && !state.is_told_apart() {
             self.sample(job, &object.name, &mut state, &[])?;
         }
+        if state.is_retagged(&object.state) {
+            return Err(Trouble::retagged().into());
+        }
         Ok(Reply::Opened {
             id: job.id,
             object: number,
@@ -375,7 +381,13 @@ impl Service {
         loop {
             let body = transfer.whole(limits::LISTING_BYTES);
             match body.and_then(|body| Page::parse(&body, &whole)) {
-                Ok(page) => return Ok(page),
+                Ok(mut page) => {
+                    for name in &mut page.names {
+                        let state = name.state.take();
+                        name.state = state.map(|state| self.exchange.compared(state));
+                    }
+                    return Ok(page);
+                }
                 Err(trouble) => transfer.again(Stop::Failed(trouble))?,
             }
         }
@@ -412,6 +424,10 @@ impl Service {
 
     fn fail(&self, id: u64, trouble: &Trouble) {
         log::debug!("{}", trouble.text);
+        if trouble.is_retagged() && !self.is_retagged.swap(true, Ordering::Relaxed) {
+            let shown = self.exchange.address.url();
+            log::warn!("{shown}: {}", trouble.text);
+        }
         self.reply(&failed(id, trouble));
     }
 

@@ -56,6 +56,11 @@ fn leading_to(servers: &[&Server]) -> RemoteSettings {
 
 /// A fetcher of `source`, and the connection to it.
 fn fetcher(source: &str, settings: &RemoteSettings) -> Arc<Connection> {
+    fetcher_for(source, settings, Duration::from_secs(60))
+}
+
+/// The same; what an answer shows of an object is `valid` for so long.
+fn fetcher_for(source: &str, settings: &RemoteSettings, valid: Duration) -> Arc<Connection> {
     let Ok(Location::Url(url)) = Location::parse(source.into()) else {
         panic!("{source} is no URL");
     };
@@ -65,7 +70,7 @@ fn fetcher(source: &str, settings: &RemoteSettings) -> Arc<Connection> {
         url: url.to_string().into(),
         kept: 64 << 20,
         patience: settings.deadline() + Duration::from_secs(2),
-        valid: Duration::from_secs(60),
+        valid,
         owner: (0, 0),
         is_mounted: false,
     };
@@ -877,6 +882,80 @@ fn a_state_is_its_tag_its_length_and_its_date() {
         let mounted = open(&fetcher(&server.url("/a.h5"), &settings), "").unwrap();
         assert_eq!(read(&mounted, 0, LARGE).unwrap(), old, "{tag}");
         assert!(connection.warnings().is_empty());
+    }
+}
+
+/// Two servers behind one name: the bytes and the date are the same, the tags are not.
+#[test]
+fn tags_that_differ_tell_no_states_apart_where_they_are_weak() {
+    let bytes = content(LARGE);
+    for no_conditions in [false, true] {
+        for has_weak_tags in [false, true] {
+            let server = Server::start();
+            server.faults(|to| to.no_conditions = no_conditions);
+            server.put_dated("/a.h5", bytes.clone(), "\"1\"", FIRST_DAY);
+            let settings = RemoteSettings {
+                has_weak_tags,
+                ..quick()
+            };
+            let connection = fetcher(&server.url("/a.h5"), &settings);
+            let object = open(&connection, "").unwrap();
+            server.put_dated("/a.h5", bytes.clone(), "\"2\"", FIRST_DAY);
+            let rest = read(&object, LARGE - MIB, MIB);
+            if !has_weak_tags {
+                let text = rest.unwrap_err().to_string();
+                assert!(text.contains("`etag=weak`"), "{text}");
+                // Whoever reads on is told it, too.
+                let text = read(&object, MIB, MIB).unwrap_err().to_string();
+                assert!(text.contains("`etag=weak`"), "{text}");
+                continue;
+            }
+            assert_eq!(rest.unwrap(), bytes[LARGE - MIB..]);
+            let seen = server.seen();
+            assert!(seen.iter().all(|one| one.header("if-match").is_none()));
+            // What differs in its date is another state all the same.
+            server.put_dated("/a.h5", bytes.clone(), "\"2\"", NEXT_DAY);
+            let other = read(&object, MIB, MIB);
+            assert!(!other.clone().unwrap_err().to_string().contains("etag"));
+            assert_eq!(cause(other), Some(Cause::Stale));
+        }
+    }
+}
+
+/// A look finds the other tag, and the option's name is in what it tells.
+#[test]
+fn a_look_at_another_tag_names_the_option() {
+    use crate::source::open::OpenSource;
+    let server = Server::start();
+    server.put_dated("/a.h5", content(LARGE), "\"1\"", FIRST_DAY);
+    let url = server.url("/a.h5");
+    let connection = fetcher_for(&url, &quick(), Duration::from_millis(100));
+    let object = open(&connection, "").unwrap();
+    assert!(!object.is_changed());
+    server.put_dated("/a.h5", content(LARGE), "\"2\"", FIRST_DAY);
+    eventually("the other tag", || object.is_changed());
+    let text = read(&object, MIB, MIB).unwrap_err().to_string();
+    assert!(text.contains("`etag=weak`"), "{text}");
+}
+
+/// A listing has tags as well.
+#[test]
+fn the_tags_of_a_listing_are_left_out_where_they_are_weak() {
+    let server = Server::start();
+    server.put_dated("/bucket/d/a.h5", vec![1; 9], "\"1\"", FIRST_DAY);
+    let Ok(Location::Url(endpoint)) = Location::parse(server.url("").into()) else {
+        panic!("no URL");
+    };
+    for has_weak_tags in [false, true] {
+        let settings = RemoteSettings {
+            endpoint: Some(endpoint.clone()),
+            has_weak_tags,
+            ..quick()
+        };
+        let (names, _) = fetcher("s3://bucket/d/", &settings).list(b"", b"").unwrap();
+        let state = names[0].state.as_ref().unwrap();
+        assert_eq!(state.etag.is_empty(), has_weak_tags);
+        assert_eq!((state.length, state.modified), (9, 784_111_777));
     }
 }
 

@@ -123,6 +123,15 @@ pub(super) const OPTIONS: &[MountOption] = &[
         }),
     },
     MountOption {
+        flag: "etag",
+        word: "etag",
+        help: "How entity tags are compared: strong, weak (not at all where there is a date)",
+        default: Some("strong"),
+        takes: Takes::Choice("KIND", &["strong", "weak"], |to, text| {
+            is_weak(text).map(|is_weak| to.remote.has_weak_tags = is_weak)
+        }),
+    },
+    MountOption {
         flag: "connections",
         word: "connections",
         help: "HTTP connections at a time",
@@ -178,6 +187,15 @@ fn ports(text: &str) -> Result<Vec<u16>, String> {
     let is_bounded = |ports: &Vec<u16>| ports.len() <= PORTS;
     all.filter(is_bounded)
         .ok_or_else(|| format!("`{text}` is no list of at most {PORTS} ports from 1 to 65535"))
+}
+
+/// Whether entity tags are left out.
+fn is_weak(text: &str) -> Result<bool, String> {
+    match text {
+        "strong" => Ok(false),
+        "weak" => Ok(true),
+        _ => Err(format!("`{text}` is neither `strong` nor `weak`")),
+    }
 }
 
 /// A time in whole seconds, up to an hour.

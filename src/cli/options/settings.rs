@@ -56,6 +56,8 @@ pub(crate) struct RemoteSettings {
     /// A file of credentials in the form of `~/.aws/credentials`.
     pub(crate) credentials: Option<PathBuf>,
     pub(crate) requester_pays: bool,
+    /// Entity tags are compared only where there is no date.
+    pub(crate) has_weak_tags: bool,
     /// A file with a token for the URL's own server.
     pub(crate) bearer_token_file: Option<PathBuf>,
     /// A file with headers for the URL's own server.

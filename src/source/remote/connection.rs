@@ -24,7 +24,7 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::Urgency;
 use crate::source::open::OpenedState;
-use crate::source::remote::failure::{changed, ended, failed, silent, unfitting};
+use crate::source::remote::failure::{ended, failed, silent, unfitting};
 use crate::source::remote::message::{
     Counters, FIRST, Failure, ListedName, PACKET, Reply, Request,
 };
@@ -554,9 +554,9 @@ impl Shared {
         if state.pages.outcome(&pages) != Ok(false) {
             return Ok(pinned);
         }
-        if object.is_over() {
+        if let Some(why) = object.over() {
             drop(state);
-            return Err(changed());
+            return Err(why.clone());
         }
         if length(around) <= limits::PAGED_BLOCK.times(2) {
             let around = object.pages_of(around.start, length(around));

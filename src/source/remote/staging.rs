@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use crate::error::{Error, Result};
 use crate::memory::lock::lock;
 use crate::source::identity::{Identity, ObjectIdentity};
 use crate::source::open::OpenedState;
@@ -22,7 +22,8 @@ pub(super) struct Staging {
     pub(super) region: u64,
     object: Arc<ObjectIdentity>,
     identity: Identity,
-    over: AtomicBool,
+    /// Why it is no longer in that state.
+    over: OnceLock<Error>,
     seen: Mutex<Seen>,
 }
 
@@ -54,7 +55,7 @@ impl Staging {
             region,
             identity: Identity::Object(Arc::clone(&object)),
             object,
-            over: AtomicBool::new(false),
+            over: OnceLock::new(),
             seen: Mutex::new(Seen {
                 last: Instant::now(),
                 look: None,
@@ -95,9 +96,14 @@ impl Staging {
         self.object.name.is_empty()
     }
 
-    /// The object is no longer in that state, for good.
-    pub(super) fn end(&self) {
-        self.over.store(true, Ordering::Relaxed);
+    /// The object is no longer in that state, for good, as `why` tells.
+    pub(super) fn end(&self, why: Error) {
+        let _known = self.over.set(why);
+    }
+
+    /// Why the object is no longer in that state, if it is not.
+    pub(super) fn over(&self) -> Option<&Error> {
+        self.over.get()
     }
 
     /// An answer has brought bytes of it, and so has shown it in that state, if answers tell.
@@ -109,14 +115,16 @@ impl Staging {
         }
     }
 
-    /// A look has ended: whether it has shown it in that state, if it has told that.
-    pub(super) fn looked(&self, is_same: Option<bool>) {
+    /// A look has ended: whether it has shown it in that state, or why it is not, if it has told
+    /// that.
+    pub(super) fn looked(&self, told: Option<Result<()>>) {
         let mut seen = lock(&self.seen);
         seen.last = Instant::now();
         let took = seen.look.take().map(|began| began.elapsed());
-        match is_same {
-            Some(true) => seen.took = took.unwrap_or_default(),
-            Some(false) => self.end(),
+        seen.is_missed = told.is_none();
+        match told {
+            Some(Ok(())) => seen.took = took.unwrap_or_default(),
+            Some(Err(why)) => self.end(why),
             None => {}
         }
     }
@@ -163,7 +171,7 @@ impl OpenedState for Staging {
     }
 
     fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
+        self.over.get().is_some()
     }
 }
 
@@ -175,6 +183,7 @@ pub(super) fn length(range: &Range<u64>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::remote::failure::changed;
     use std::thread::sleep;
 
     #[test]
@@ -191,12 +200,12 @@ mod tests {
         await_look();
         sleep(Duration::from_millis(100));
         assert!(!object.is_due(Duration::ZERO), "one is under way");
-        object.looked(Some(true));
+        object.looked(Some(Ok(())));
         let ended = Instant::now();
         await_look();
         assert!(ended.elapsed() >= Duration::from_millis(900));
         assert!(!OpenedState::is_over(&object));
-        object.looked(Some(false));
+        object.looked(Some(Err(changed())));
         assert!(OpenedState::is_over(&object));
     }
 }
