@@ -731,6 +731,9 @@ pub const CONNECTIONS: usize = 64;
 /// HTTP connections that the options of a mount may ask for.
 pub const MOST_CONNECTIONS: usize = 256;
 
+/// Requests a second to one server that the options of a mount may ask for.
+pub const MOST_REQUESTS: usize = 100_000;
+
 /// Requests that the fetcher has taken and not answered.
 pub const FETCHES: usize = 16_384;
 

@@ -11,6 +11,7 @@
 //! | `queue` | the requests that wait |
 //! | `transfer` | a range, tried again and resumed; every answer is compared |
 //! | `exchange` | one request: signed, redirected, renewed |
+//! | `turns` | how many requests a second a host is sent |
 //! | `client`, `tls`, `hosts` | HTTP, certificates of a file, and which hosts are spoken to |
 //! | `signer`, `profile` | credentials, and the files of the AWS tools |
 //! | `login` | tokens, netrc and cookies for servers of HTTP |
@@ -39,6 +40,7 @@ mod tests;
 mod tls;
 mod transfer;
 mod trouble;
+mod turns;
 
 use std::fs::File;
 use std::io;
@@ -66,6 +68,7 @@ use login::Login;
 use service::Service;
 use signer::{Files, Signer};
 use stage::Stage;
+use turns::Turns;
 
 /// The region of a bucket whose own is not known yet.
 const REGION: &str = "us-east-1";
@@ -299,6 +302,7 @@ fn exchange(
         address,
         region: Mutex::new(region),
         home,
+        turns: Turns::new(settings.max_requests),
         requester_pays: settings.requester_pays,
         has_weak_tags: settings.has_weak_tags,
         ports,

@@ -375,7 +375,7 @@ impl Service {
         let mut transfer = Transfer {
             exchange: &self.exchange,
             wanted: &|address, region| address.listing(prefix, token, region),
-            patience: Patience::new(self.deadline, &job.is_cancelled),
+            patience: self.patience(job),
             has_gone_back: false,
         };
         loop {
@@ -391,6 +391,10 @@ impl Service {
                 Err(trouble) => transfer.again(Stop::Failed(trouble))?,
             }
         }
+    }
+
+    fn patience<'a>(&self, job: &'a Job) -> Patience<'a> {
+        Patience::new(self.deadline, &job.is_cancelled).of_guess(job.is_expected())
     }
 
     /// The state that the object called `name` is in.
@@ -412,7 +416,7 @@ impl Service {
         act(&mut Transfer {
             exchange: &self.exchange,
             wanted: &|address, region| address.object(name, region),
-            patience: Patience::new(self.deadline, &job.is_cancelled),
+            patience: self.patience(job),
             has_gone_back: false,
         })
     }

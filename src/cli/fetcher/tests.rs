@@ -24,6 +24,7 @@ mod federation;
 mod logins;
 #[path = "../../../tests/objects/mod.rs"]
 mod objects;
+mod pace;
 
 const MIB: usize = 1 << 20;
 

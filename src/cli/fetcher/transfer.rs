@@ -135,8 +135,8 @@ impl Transfer<'_> {
     /// The answer to a request with these headers, which comes as a whole `within` this time,
     /// whatever it is that drips.
     fn get(&self, headers: &[Header], within: Duration) -> Result<Answer, Trouble> {
-        let left = self.patience.left().min(within);
-        self.exchange.get(self.wanted, headers, left)
+        let allowed = self.patience.within(within);
+        self.exchange.get(self.wanted, headers, &allowed)
     }
 
     /// Waits before another attempt, where one may help.

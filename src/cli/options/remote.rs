@@ -141,6 +141,15 @@ pub(super) const OPTIONS: &[MountOption] = &[
         }),
     },
     MountOption {
+        flag: "max-requests",
+        word: "max_requests",
+        help: "Requests a second to one server; fewer as soon as it refuses some",
+        default: Some("as many as it takes"),
+        takes: Takes::Text("N", |to, text| {
+            count(text, limits::MOST_REQUESTS).map(|most| to.remote.max_requests = Some(most))
+        }),
+    },
+    MountOption {
         flag: "timeout",
         word: "timeout",
         help: "Seconds for which a request is tried before it is an I/O error",
@@ -229,16 +238,20 @@ mod tests {
                     anonymous,credentials=/etc/h5fs/key,requester_pays,connections=8,timeout=5,\
                     disk_cache=/var/cache/h5fs,disk_cache_size=1G,redirect_ports=8443:8444,\
                     ca_file=/etc/ca.pem,cookies=/etc/jar,bearer_token_file=/etc/token,\
-                    header_file=/etc/headers,netrc";
+                    header_file=/etc/headers,netrc,etag=weak,max_requests=64";
         let remote = settings(line);
         let endpoint = remote.endpoint.as_ref().map(ToString::to_string);
         assert_eq!(endpoint.as_deref(), Some("http://127.0.0.1:9000/"));
         assert_eq!(remote.region.as_deref(), Some("eu-west-1"));
         assert_eq!(remote.profile.as_deref(), Some("lab"));
         assert!(remote.anonymous && remote.requester_pays);
+        assert!(remote.has_weak_tags && !settings("etag=strong").has_weak_tags);
+        assert!(is_weak("Weak").is_err() && is_weak("").is_err());
         assert_eq!(remote.credentials, Some("/etc/h5fs/key".into()));
         assert_eq!(remote.connections(), 8);
-        assert_eq!(remote.deadline(), Duration::from_secs(5));
+        assert_eq!(remote.max_requests, Some(64));
+        // Five, and the turns of 128 requests.
+        assert_eq!(remote.deadline(), Duration::from_secs(5 + 2));
         assert_eq!(remote.disk_cache, Some("/var/cache/h5fs".into()));
         assert_eq!(remote.disk_cache_size(), 1 << 30);
         assert_eq!(remote.redirect_ports, [8443, 8444]);
