@@ -799,6 +799,9 @@ pub const HOSTS: usize = 1024;
 /// Bytes of a file of the AWS tools, or of what a service of credentials answers.
 pub const AWS_FILE: usize = 1 << 20;
 
+/// Bytes of what people call an object, which is kept beside its pages in the cache on disk.
+pub const CACHED_NAME: usize = 4096;
+
 /// Bytes of the stack of a thread with a connection.
 pub const CONNECTION_STACK: usize = 512 << 10;
 

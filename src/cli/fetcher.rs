@@ -61,7 +61,8 @@ use crate::fs::External;
 use crate::source::location::{Location, Url};
 use address::Address;
 use client::Client;
-use disk_cache::DiskCache;
+pub(in crate::cli) use disk_cache::DiskCache;
+pub(in crate::cli) use disk_cache::contents::Share;
 use exchange::{Counted, Exchange};
 use hosts::Reach;
 use login::Login;
@@ -178,6 +179,7 @@ fn has_sandbox(task: &Task) -> bool {
             | Inspect::Cat { operands, .. }
             | Inspect::Ndl { operands, .. },
         ) => operands.how.sandbox,
+        Task::Inspect(Inspect::Prefetch { how, .. }) => how.sandbox,
         _ => true,
     }
 }
@@ -222,7 +224,11 @@ pub(super) fn inspected(inspect: &Inspect) -> Option<(&Location, &RemoteSettings
             [file] => (file, how, true),
             _ => return None,
         },
-        Inspect::Status { .. } | Inspect::List { .. } | Inspect::Metrics { .. } => return None,
+        Inspect::Prefetch { source, how, .. } => (source, how, false),
+        Inspect::Status { .. }
+        | Inspect::List { .. }
+        | Inspect::Metrics { .. }
+        | Inspect::Cache { .. } => return None,
     };
     let is_prefix = source.url().is_some_and(Url::is_prefix);
     (!is_of_files || !is_prefix).then_some((source, &how.remote.settings))

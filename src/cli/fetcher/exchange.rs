@@ -99,13 +99,14 @@ impl Exchange {
         }
     }
 
-    /// The place of an object, by which it is cached.
+    /// The place of an object, by which it is cached, and the object as people may see it.
     ///
     /// # Errors
     /// Fails as [`Address::object`] does.
-    pub(super) fn place(&self, name: &[u8]) -> Result<String, Trouble> {
+    pub(super) fn place(&self, name: &[u8]) -> Result<(String, String), Trouble> {
         let region = lock(&self.region).clone();
-        Ok(self.address.object(name, &region)?.place)
+        let target = self.address.object(name, &region)?;
+        Ok((target.place, target.shown))
     }
 
     /// The answer to a GET with these `headers`: with one of the statuses 200, 206, 304 and 416.

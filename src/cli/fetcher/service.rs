@@ -153,10 +153,10 @@ impl Service {
     }
 
     fn open(&self, job: &Job, name: &[u8], region: u64) -> Result<Reply, Stop> {
-        let place = self.exchange.place(name)?;
+        let (place, shown) = self.exchange.place(name)?;
         let (state, staged) = match self.open_cached(job, name, &place, region)? {
             Some(known) => known,
-            None => self.open_fetched(job, name, &place, region)?,
+            None => self.open_fetched(job, name, (&place, &shown), region)?,
         };
         let number = self.last_object.fetch_add(1, Ordering::Relaxed);
         let opened = Object {
@@ -206,7 +206,7 @@ impl Service {
         &self,
         job: &Job,
         name: &[u8],
-        place: &str,
+        (place, shown): (&str, &str),
         region: u64,
     ) -> Result<(ObjectState, u64), Stop> {
         let mut first = Vec::new();
@@ -220,7 +220,8 @@ impl Service {
             self.warn(format!("{shown}: the server gives neither an entity tag nor a date: a change is seen by the length, the first and the last 64 KiB alone"));
             self.sample(job, name, &mut state, &first)?;
         }
-        self.cached(place, &state).begin(place, &state, &first);
+        self.cached(place, &state)
+            .begin((place, shown), &state, &first);
         Ok((state, to_u64(first.len())))
     }
 
