@@ -48,6 +48,7 @@ pub use nodes::node::Finding;
 pub use options::Options;
 pub use requests::{Detail, Ino, Requests, Take, TakeWithAttributes, Whence};
 pub use stat::{DirEntry, Entry, Kind, Origin, Stat};
+pub(crate) use state::errors::timestamp_of;
 pub use state::handle::{Caching, Handle, Opened};
 pub use state::resident::Resident;
 pub use state::traffic::{Call, Traffic};

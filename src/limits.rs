@@ -478,6 +478,14 @@ pub const PAGED_BLOCK: u64 = 512 << 10;
 /// Bytes of the first file-space page that are brought when the URL of a paged file is mounted.
 pub const FIRST_PAGE: u64 = 8 << 20;
 
+/// Bytes of the object of a URL that comes as a whole once bytes behind its first ones are read: as
+/// long as it takes, many requests for its parts would take.
+pub const SMALL_OBJECT: u64 = 8 << 20;
+
+/// The same, of an object beneath a prefix, and of one beside the URL's: of thousands, one value of
+/// each may be read.
+pub const SMALL_MEMBER: u64 = 1 << 20;
+
 /// Runs of pages that failed a moment ago, and are not asked for again at once.
 pub const FAILED_RUNS: usize = 64;
 
@@ -753,6 +761,9 @@ pub const CONNECTIONS: usize = 64;
 /// HTTP connections that the options of a mount may ask for.
 pub const MOST_CONNECTIONS: usize = 256;
 
+/// Requests a second to one server that the options of a mount may ask for.
+pub const MOST_REQUESTS: usize = 100_000;
+
 /// Requests that the fetcher has taken and not answered.
 pub const FETCHES: usize = 16_384;
 
@@ -796,6 +807,13 @@ pub const LISTED_PAGES: usize = 1 << 14;
 /// Names of a mounted prefix that were asked for alone and are remembered; up to 2 KiB each.
 pub const LOOKED_NAMES: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
 
+/// Objects of a mounted prefix that stay open after they were read; up to 6 KiB each.
+pub const KEPT_OBJECTS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(1024).unwrap();
+
+/// Objects among them that were opened to find out that they are there, and that nobody has read:
+/// beyond, a listing tells.
+pub const UNREAD_OBJECTS: usize = 64;
+
 /// Bytes at the beginning of an object that tell whether it is a data file.
 pub const OBJECT_BEGINNING: u64 = 256 << 10;
 
@@ -810,6 +828,9 @@ pub const HOSTS: usize = 1024;
 
 /// Bytes of a file of the AWS tools, or of what a service of credentials answers.
 pub const AWS_FILE: usize = 1 << 20;
+
+/// Bytes of what people call an object, which is kept beside its pages in the cache on disk.
+pub const CACHED_NAME: usize = 4096;
 
 /// Bytes of the stack of a thread with a connection.
 pub const CONNECTION_STACK: usize = 512 << 10;

@@ -197,6 +197,39 @@ pub(crate) enum Inspect {
         #[command(flatten)]
         how: Reading,
     },
+    /// Fill the cache on disk with what a job will read
+    ///
+    /// Reads files, and all files in directories, of a source by URL, so that they are in the
+    /// directory of --disk-cache; their bytes go nowhere else. A PATH may be a pattern of the shell,
+    /// in quotes, or `/` for all of it.
+    Prefetch {
+        /// The URL of an HDF5 or ASDF file, or of a prefix with such files
+        #[arg(value_name = "SOURCE", value_parser = location())]
+        source: Location,
+        /// Paths as beneath the mount point
+        #[arg(value_name = "PATH", required = true)]
+        paths: Vec<OsString>,
+        #[command(flatten)]
+        how: Reading,
+    },
+    /// List what the cache on disk holds, or make it smaller
+    ///
+    /// `list` prints the bytes of each source, when it was last used, and the sum; `trim` deletes what
+    /// was used longest ago until no more than --size is left; `clear` deletes all. Mounts may use the
+    /// cache meanwhile.
+    Cache {
+        /// Write JSON
+        #[arg(long)]
+        json: bool,
+        /// What `trim` leaves: bytes, or a number and K, M, G
+        #[arg(long, value_name = "SIZE", value_parser = options::size)]
+        size: Option<u64>,
+        /// What to do: list, trim, clear
+        #[arg(value_name = "list|trim|clear", hide_possible_values = true)]
+        act: CacheAct,
+        /// The directory of --disk-cache
+        directory: PathBuf,
+    },
     /// Tell what a mount is and does
     ///
     /// The exit status is 1 if it is dead, does not answer, or has lost its source.
@@ -223,6 +256,14 @@ pub(crate) enum Inspect {
         /// Where they are mounted; all mounts of this machine without it
         mountpoints: Vec<PathBuf>,
     },
+}
+
+/// What is done with a cache on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CacheAct {
+    List,
+    Trim,
+    Clear,
 }
 
 /// How a listing is shown.

@@ -11,6 +11,7 @@
 //! | `queue` | the requests that wait |
 //! | `transfer` | a range, tried again and resumed; every answer is compared |
 //! | `exchange` | one request: signed, redirected, renewed |
+//! | `turns` | how many requests a second a host is sent |
 //! | `client`, `tls`, `hosts` | HTTP, certificates of a file, and which hosts are spoken to |
 //! | `signer`, `profile` | credentials, and the files of the AWS tools |
 //! | `login` | tokens, netrc and cookies for servers of HTTP |
@@ -39,6 +40,7 @@ mod tests;
 mod tls;
 mod transfer;
 mod trouble;
+mod turns;
 
 use std::fs::File;
 use std::io;
@@ -59,13 +61,15 @@ use crate::fs::External;
 use crate::source::location::{Location, Url};
 use address::Address;
 use client::Client;
-use disk_cache::DiskCache;
+pub(in crate::cli) use disk_cache::DiskCache;
+pub(in crate::cli) use disk_cache::contents::Share;
 use exchange::{Counted, Exchange};
 use hosts::Reach;
 use login::Login;
 use service::Service;
 use signer::{Files, Signer};
 use stage::Stage;
+use turns::Turns;
 
 /// The region of a bucket whose own is not known yet.
 const REGION: &str = "us-east-1";
@@ -175,6 +179,7 @@ fn has_sandbox(task: &Task) -> bool {
             | Inspect::Cat { operands, .. }
             | Inspect::Ndl { operands, .. },
         ) => operands.how.sandbox,
+        Task::Inspect(Inspect::Prefetch { how, .. }) => how.sandbox,
         _ => true,
     }
 }
@@ -219,7 +224,11 @@ pub(super) fn inspected(inspect: &Inspect) -> Option<(&Location, &RemoteSettings
             [file] => (file, how, true),
             _ => return None,
         },
-        Inspect::Status { .. } | Inspect::List { .. } | Inspect::Metrics { .. } => return None,
+        Inspect::Prefetch { source, how, .. } => (source, how, false),
+        Inspect::Status { .. }
+        | Inspect::List { .. }
+        | Inspect::Metrics { .. }
+        | Inspect::Cache { .. } => return None,
     };
     let is_prefix = source.url().is_some_and(Url::is_prefix);
     (!is_of_files || !is_prefix).then_some((source, &how.remote.settings))
@@ -299,7 +308,9 @@ fn exchange(
         address,
         region: Mutex::new(region),
         home,
+        turns: Turns::new(settings.max_requests),
         requester_pays: settings.requester_pays,
+        has_weak_tags: settings.has_weak_tags,
         ports,
         ways: Mutex::default(),
         duplicates: Mutex::default(),

@@ -6,6 +6,7 @@
 //! An error is told on standard error and remembered for the exit status; the rest is done. A
 //! closed pipe is no error.
 
+pub(in crate::cli) mod cache;
 pub(in crate::cli) mod check;
 pub(in crate::cli) mod check_many;
 pub(in crate::cli) mod checked;
@@ -15,6 +16,7 @@ pub(in crate::cli) mod glob;
 pub(in crate::cli) mod list;
 pub(in crate::cli) mod listed_json;
 pub(in crate::cli) mod many;
+pub(in crate::cli) mod prefetch;
 pub(in crate::cli) mod prefix_files;
 pub(in crate::cli) mod reading;
 pub(in crate::cli) mod several;
@@ -59,6 +61,24 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
             MountTable::PATH.into(),
             mounted::metrics(mountpoints).map(|()| true),
         ),
+        Inspect::Cache {
+            json,
+            size,
+            act,
+            directory,
+        } => {
+            cache::refuse(*act, *size)?;
+            let done = cache::run(*act, directory, *size, *json);
+            (directory.clone(), done.map(|()| true))
+        }
+        Inspect::Prefetch {
+            source: file,
+            paths,
+            how,
+        } => {
+            let done = prefetch::prefetch(source(file, how), paths)?;
+            (file.name(), done)
+        }
         Inspect::Ls { format, operands } => (operands.source.name(), list_all(*format, operands)?),
         Inspect::Cat { operands } => (operands.source.name(), copy_all(operands)?),
         Inspect::Ndl {
@@ -121,6 +141,7 @@ fn start_log(inspect: &Inspect) -> Result<()> {
         Inspect::Ls { operands, .. }
         | Inspect::Cat { operands }
         | Inspect::Ndl { operands, .. } => (operands.source.name(), &operands.how),
+        Inspect::Prefetch { source, how, .. } => (source.name(), how),
         _ => return Ok(()),
     };
     if how.quiet {

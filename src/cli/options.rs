@@ -19,8 +19,8 @@ use crate::array::CacheSize;
 use crate::limits;
 use option::{MountOption, Takes};
 pub(crate) use settings::{Netrc, RemoteSettings, Settings};
-use values::{external, group, needed, open_files, size, threads, umask, unneeded, user};
-pub(crate) use values::{jobs, switch};
+use values::{external, group, needed, open_files, threads, umask, unneeded, user};
+pub(crate) use values::{jobs, size, switch};
 
 /// The heading of the options in [`remote`].
 pub(crate) const REMOTE: &str = "For a source by URL";

@@ -54,6 +54,15 @@ pub trait Directory: Send + Sync + fmt::Debug {
     /// Fails with the error of the system or the server.
     fn look(&self, path: &Path, for_others: bool) -> Result<There>;
 
+    /// Like [`look`](Self::look), of what is likely to be read next: where both take a request, one
+    /// for its first bytes may tell what stands there.
+    ///
+    /// # Errors
+    /// Fails as [`look`](Self::look) does.
+    fn look_before_reading(&self, path: &Path, for_others: bool) -> Result<There> {
+        self.look(path, for_others)
+    }
+
     /// The text of the symbolic link at `path`.
     ///
     /// # Errors

@@ -271,7 +271,8 @@ fn a_mount_outlives_its_supervisor() {
 #[test]
 fn whoever_is_interrupted_waits_no_longer() {
     let server = Server::start();
-    server.put("/data/run.asdf", array_file(b'x', 4 << 20));
+    // Too long to come as a whole with the mount.
+    server.put("/data/run.asdf", array_file(b'x', 12 << 20));
     let url = server.url("/data/run.asdf");
     let mount = Mount::new(Path::new(&url));
     server.faults(|to| to.hang = u32::MAX);

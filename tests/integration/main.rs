@@ -9,6 +9,7 @@ mod archive;
 mod archive_policy;
 mod asdf;
 mod bench;
+mod cached;
 mod cage;
 mod cf;
 mod changes;

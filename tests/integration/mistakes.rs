@@ -53,7 +53,9 @@ fn words_of_other_programs_are_answered() {
     let said = |words: &[&str]| tell(words, &top).success().text();
     assert_eq!(said(&["help"]), said(&["--help"]));
     assert_eq!(said(&["version"]), said(&["--version"]));
-    for command in ["ls", "cat", "ndl", "check", "view", "status", "list"] {
+    for command in [
+        "ls", "cat", "ndl", "check", "prefetch", "cache", "view", "status", "list",
+    ] {
         assert_eq!(said(&["help", command]), said(&[command, "--help"]));
     }
 }

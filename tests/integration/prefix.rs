@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
@@ -141,7 +142,99 @@ fn a_name_of_a_large_directory_is_asked_for_alone() {
     assert_eq!(errno(size("none")), Errno::ENOENT);
     assert_eq!(requests(&server), (2, 0));
     assert_eq!(fs::read(mount.at("sub/0001.txt")).expect("a file"), b"deep");
-    assert_eq!(requests(&server), (2, 2), "`sub`, and what is in it");
+    // It is open since its content told that it is no data file.
+    assert_eq!(requests(&server), (2, 1), "`sub`, and what is in it");
+}
+
+/// A server with so many small data files beneath `runs/`.
+fn runs(count: usize) -> Server {
+    let server = Server::start();
+    let bytes = fs::read(fixture("tiny.latest.h5")).expect("the fixture");
+    for number in 0..count {
+        server.put(&format!("/data/runs/run_{number:05}.h5"), bytes.clone());
+    }
+    server
+}
+
+/// The mount holds five of a hundred open at a time, and the kernel keeps none of their bytes.
+#[test]
+fn files_that_are_read_again_ask_for_nothing() {
+    const COUNT: usize = 100;
+    let server = runs(COUNT);
+    let near = Mount::new(&fixture("tiny.latest.h5"));
+    let content = fs::read(near.at("grid")).expect("a dataset");
+    let endpoint = server.url("");
+    let options = [
+        "-o",
+        "direct_io,open_files=5,anonymous",
+        "--endpoint",
+        &endpoint,
+    ];
+    let mount = Mount::with(Path::new("s3://data/runs/"), &options);
+    let read_all = || {
+        for number in 0..COUNT {
+            let path = mount.at(&format!("run_{number:05}.h5/grid"));
+            assert!(fs::read(path).expect("a dataset") == content);
+        }
+    };
+    let begun = Instant::now();
+    assert_eq!(requests(&server), (1, 0));
+    read_all();
+    assert_eq!(requests(&server), (0, COUNT));
+    read_all();
+    let again = requests(&server);
+    // What was seen half a minute ago is looked at again.
+    let is_over = begun.elapsed() > Duration::from_secs(29);
+    assert!(again == (0, 0) || is_over, "{again:?}");
+}
+
+/// In a directory of many pages, a file that is read by its name takes one request.
+#[test]
+fn no_listing_goes_before_a_file_that_is_read() {
+    const COUNT: usize = 30;
+    let server = runs(10 * COUNT);
+    server.faults(|faults| faults.page = 50);
+    let mount = mounted(&server, "runs/");
+    assert_eq!(requests(&server), (1, 0));
+    let begun = Instant::now();
+    for number in 0..COUNT {
+        let path = mount.at(&format!("run_{:05}.h5/grid", number * 10));
+        assert!(!fs::read(path).expect("a dataset").is_empty());
+    }
+    let (lists, others) = requests(&server);
+    let is_over = begun.elapsed() > Duration::from_secs(29);
+    assert!(
+        is_over || (lists, others) == (0, COUNT),
+        "{lists}, {others}"
+    );
+    // A name that is not there is sought by a listing, too: it may be a prefix.
+    assert_eq!(errno(fs::metadata(mount.at("run_x.h5"))), Errno::ENOENT);
+    server.put("/data/runs/store.h5/0", b"deep".to_vec());
+    assert_eq!(fs::read(mount.at("store.h5/0")).expect("a file"), b"deep");
+}
+
+/// Of files that are looked at alone, no more are opened than may be unread.
+#[test]
+fn who_looks_at_many_files_brings_the_bytes_of_few() {
+    const COUNT: usize = 200;
+    let server = runs(10 * COUNT + 1);
+    server.faults(|faults| faults.page = 50);
+    let mount = mounted(&server, "runs/");
+    let path = |number: usize| mount.at(&format!("run_{:05}.h5", number * 10));
+    server.seen();
+    for number in 0..COUNT {
+        assert!(fs::metadata(path(number)).expect("its attributes").is_dir());
+    }
+    let (lists, others) = requests(&server);
+    assert_eq!(lists + others, COUNT);
+    assert!((1..=64).contains(&others), "{others} of them were opened");
+    // Those that are read make room for others.
+    for number in 0..others {
+        fs::read(path(number).join("grid")).expect("a dataset");
+    }
+    server.seen();
+    fs::metadata(path(COUNT)).expect("its attributes");
+    assert_eq!(requests(&server), (0, 1));
 }
 
 #[test]

@@ -226,6 +226,29 @@ fn few_requests_bring_what_is_asked_for() {
     );
 }
 
+/// Its mount, the listing and every dataset.
+#[test]
+fn a_small_object_of_many_datasets_takes_three_requests() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    run(script("remote.py").arg(directory.path()), LONG).success();
+    let server = Server::start();
+    let bytes = fs::read(directory.path().join("small.h5")).expect("the file");
+    assert!(bytes.len() > 3_980_000, "it has 3.8 MiB: {}", bytes.len());
+    server.put("/data/small.h5", bytes);
+    server.faults(|faults| faults.latency = Duration::from_millis(30));
+    let mount = Mount::new(Path::new(&server.url("/data/small.h5")));
+    let written = directory.path().join("small");
+    let names = |path: &Path| fs::read_dir(path).expect("a directory").count();
+    assert_eq!((names(&mount.path), names(&written)), (50, 50));
+    for path in tree(&written) {
+        let name = path.file_name().expect("a name");
+        let seen = fs::read(mount.path.join(name)).expect("a dataset");
+        assert!(seen == fs::read(&path).expect("its bytes"), "{name:?}");
+    }
+    let seen = server.seen();
+    assert!(seen.len() <= 3, "{} requests: {seen:?}", seen.len());
+}
+
 /// What a server does not answer is an error in time; names that are known stay.
 #[test]
 fn a_server_that_hangs_is_an_error_within_the_timeout() {
@@ -267,8 +290,10 @@ fn a_reader_waits_no_longer_than_the_timeout() {
 #[test]
 fn a_server_that_does_not_answer_shows_in_the_status() {
     let server = Server::start();
+    // Too long to come as a whole when the first bytes are read.
+    const LENGTH: usize = 12 << 20;
     for name in ["/data/a.asdf", "/data/b.asdf"] {
-        server.put(name, array_file(b'o', 4 << 20));
+        server.put(name, array_file(b'o', LENGTH));
     }
     let endpoint = server.url("");
     let options = ["--timeout", "1", "--anonymous", "--endpoint", &endpoint];
@@ -289,7 +314,7 @@ fn a_server_that_does_not_answer_shows_in_the_status() {
         read(mount, path, 0).expect("bytes");
         assert_eq!(state(mount), (Some(0), "serving".to_owned()));
         server.faults(|faults| faults.status = Some(503));
-        read(mount, path, 3 << 20).expect_err("no bytes");
+        read(mount, path, LENGTH as u64 / 2).expect_err("no bytes");
         let (code, text) = state(mount);
         assert_eq!(code, Some(1));
         assert!(
@@ -298,7 +323,7 @@ fn a_server_that_does_not_answer_shows_in_the_status() {
         );
         server.faults(|faults| faults.status = None);
         eventually(SOON, "it serves again", || {
-            let _ = read(mount, path, 3 << 20);
+            let _ = read(mount, path, LENGTH as u64 / 2);
             state(mount).0 == Some(0)
         });
     }

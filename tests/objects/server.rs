@@ -9,7 +9,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::sigv4::{self, Keys};
 
@@ -56,6 +56,8 @@ pub(crate) struct Faults {
     pub(crate) fail: u32,
     /// One in so many GETs is answered 503; 0 for none.
     pub(crate) fail_one_in: u64,
+    /// So many GETs are answered in each second, and others with 503; 0 for all.
+    pub(crate) per_second: u32,
     /// So many of the next GETs are never answered.
     pub(crate) hang: u32,
     /// So many of the next bodies end after half of their bytes.
@@ -122,6 +124,8 @@ struct World {
     objects: BTreeMap<String, Object>,
     faults: Faults,
     seen: Vec<Seen>,
+    /// When the second began that is counted, and the GETs in it.
+    second: Option<(Instant, u32)>,
     open: Vec<TcpStream>,
     /// Bytes that were sent because nobody hung up.
     endless: usize,
@@ -426,6 +430,10 @@ impl World {
             faults.fail = faults.fail.saturating_sub(1);
             return Some(Answer::error(503, "SlowDown"));
         }
+        if self.is_beyond() {
+            return Some(Answer::error(503, "SlowDown"));
+        }
+        let faults = &mut self.faults;
         if seen.method != "GET" {
             return Some(Answer::of(403, ""));
         }
@@ -457,6 +465,19 @@ impl World {
             Some((bucket, query)) if query.contains("list-type=2") => self.list(bucket, query),
             _ => self.object(seen),
         })
+    }
+
+    /// Counts a request; whether it is beyond those of its second.
+    fn is_beyond(&mut self) -> bool {
+        let now = Instant::now();
+        let is_new = |begun: &Instant| now.duration_since(*begun) >= Duration::from_secs(1);
+        let (_, count) = match &mut self.second {
+            Some((begun, _)) if is_new(begun) => self.second.insert((now, 0)),
+            Some(second) => second,
+            none => none.insert((now, 0)),
+        };
+        *count += 1;
+        self.faults.per_second > 0 && *count > self.faults.per_second
     }
 
     fn object(&self, seen: &Seen) -> Answer {

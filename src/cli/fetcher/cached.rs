@@ -103,11 +103,17 @@ impl<'a> Cached<'a> {
         next.map_or(range.end, |number| number * PAGE)
     }
 
-    /// Keeps the state of an object that was opened, and its first bytes.
-    pub(super) fn begin(&mut self, place: &str, state: &ObjectState, first: &[u8]) {
+    /// Keeps the state of an object that was opened, what people call it, and its first bytes.
+    pub(super) fn begin(
+        &mut self,
+        (place, shown): (&str, &str),
+        state: &ObjectState,
+        first: &[u8],
+    ) {
         self.keep(0, first);
-        if let Some((cache, _)) = self.cache {
+        if let Some((cache, key)) = &self.cache {
             cache.remember(place, state);
+            cache.set_name(key, shown);
         }
     }
 

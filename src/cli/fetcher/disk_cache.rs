@@ -2,13 +2,15 @@
 //!
 //! An object in one state is a key: the server, the path, the entity tag, the length and the date,
 //! hashed. Its
-//! pages are in [segments](Segment). A file holds no name and no secret, and may be deleted at any
-//! time.
+//! pages are in [segments](Segment). What people call the object stands in a file of its own. No file
+//! holds a secret, and each may be deleted at any time.
 //!
 //! Segments that were used longest ago go first. Where the disk is full, nothing is cached any
 //! more.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+pub(in crate::cli) mod contents;
+
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -21,6 +23,7 @@ use nix::fcntl::{Flock, FlockArg, OFlag};
 use sha2::{Digest, Sha256};
 
 use crate::error::words_of;
+use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::remote::segment::{Key, PAGE, PAGES, Segment, checksum};
 use crate::source::remote::state::ObjectState;
@@ -35,12 +38,16 @@ const LOOK: u64 = 64 << 20;
 /// How exactly it is known when a segment was used.
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// The ends of the names of files.
+const STATE: &str = ".state";
+const NAME: &str = ".name";
+
 /// Bytes of a file with the state of an object, at most.
-const STATE: u64 = 4096;
+const STATE_BYTES: u64 = 4096;
 
 /// A directory of segments.
 #[derive(Debug)]
-pub(super) struct DiskCache {
+pub(in crate::cli) struct DiskCache {
     directory: PathBuf,
     /// Bytes that the files may take.
     most: u64,
@@ -63,6 +70,18 @@ impl DiskCache {
             .recursive(true)
             .mode(0o700)
             .create(&directory)?;
+        Self::at(directory, most)
+    }
+
+    /// The cache that is in a directory, to be looked into or made smaller.
+    ///
+    /// # Errors
+    /// Fails as [`open`](Self::open) does; `NotFound` if there is none.
+    pub(in crate::cli) fn existing(directory: &Path) -> io::Result<Self> {
+        Self::at(std::path::absolute(directory)?.join(FORM), 0)
+    }
+
+    fn at(directory: PathBuf, most: u64) -> io::Result<Self> {
         let metadata = directory.symlink_metadata()?;
         let is_own = metadata.uid() == nix::unistd::geteuid().as_raw();
         if !metadata.is_dir() || !is_own || metadata.mode() & 0o077 != 0 {
@@ -111,7 +130,7 @@ impl DiskCache {
     pub(super) fn state(&self, place: &str) -> Option<ObjectState> {
         let mut record = Vec::new();
         let file = opened(&self.state_path(place), OpenOptions::new().read(true)).ok()?;
-        file.take(STATE).read_to_end(&mut record).ok()?;
+        file.take(STATE_BYTES).read_to_end(&mut record).ok()?;
         let (stated, facts) = record.split_first_chunk()?;
         let is_right = checksum(&Key(Sha256::digest(place).into()), 0, facts) == *stated;
         let (length, facts) = facts.split_first_chunk().filter(|_| is_right)?;
@@ -134,6 +153,19 @@ impl DiskCache {
             let mut file = create(&path)?;
             file.set_len(0)?;
             file.write_all(&[&stated[..], &facts].concat())
+        });
+    }
+
+    /// Writes down what people call the object with a key.
+    pub(super) fn set_name(&self, key: &Key, name: &str) {
+        let mut ends = (0..=name.len().min(limits::CACHED_NAME)).rev();
+        let end = ends.find(|end| name.is_char_boundary(*end));
+        let name = end.and_then(|end| name.get(..end)).unwrap_or_default();
+        let path = self.directory.join(format!("{}{NAME}", hex(&key.0)));
+        self.attempt(|| {
+            let mut file = create(&path)?;
+            file.set_len(0)?;
+            file.write_all(name.as_bytes())
         });
     }
 
@@ -206,7 +238,7 @@ impl DiskCache {
     }
 
     fn state_path(&self, place: &str) -> PathBuf {
-        let name = format!("{}.state", hex(&Sha256::digest(place)));
+        let name = format!("{}{STATE}", hex(&Sha256::digest(place)));
         self.directory.join(name)
     }
 
@@ -228,42 +260,24 @@ impl DiskCache {
 
     /// Deletes what was used longest ago where there is too much. One process at a time does so.
     fn look(&self) {
-        let there = self.with_lock(|| self.shrink());
-        let there = there.unwrap_or(self.most);
+        let left = self.most / 8 * 7;
+        let there = self.with_lock(false, || self.delete_beyond(self.most, left));
+        let there = there.map_or(self.most, |(_, there)| there);
         let step = LOOK.min(self.most / 16);
         *lock(&self.left) = self.most.saturating_sub(there).min(step);
     }
 
-    fn with_lock<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    /// Acts while no other process deletes; if one does, fails, or waits.
+    fn with_lock<T>(&self, waits: bool, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let file = create(&self.directory.join("lock"))?;
-        let held = Flock::lock(file, FlockArg::LockExclusiveNonblock);
+        let how = if waits {
+            FlockArg::LockExclusive
+        } else {
+            FlockArg::LockExclusiveNonblock
+        };
+        let held = Flock::lock(file, how);
         let _held = held.map_err(|(_, errno)| io::Error::from(errno))?;
         act()
-    }
-
-    /// Deletes down to seven eighths if there is too much; the bytes that are there afterwards.
-    fn shrink(&self) -> io::Result<u64> {
-        let mut files = Vec::new();
-        for entry in fs::read_dir(&self.directory)? {
-            let entry = entry?;
-            // Another mount may have deleted it.
-            if let Ok(metadata) = entry.metadata() {
-                let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-                files.push((used, metadata.blocks().saturating_mul(512), entry.path()));
-            }
-        }
-        let mut there: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
-        if there > self.most {
-            files.sort();
-            for (_, bytes, path) in files {
-                if there <= self.most / 8 * 7 {
-                    break;
-                }
-                fs::remove_file(path)?;
-                there -= bytes;
-            }
-        }
-        Ok(there)
     }
 }
 
@@ -306,6 +320,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::FileExt;
 
     use super::*;

@@ -16,12 +16,15 @@ use crate::cli::fetcher::address::{Address, IN_REFERENCE, Target, encoded};
 use crate::cli::fetcher::client::{Answer, Client, Header, Reach};
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::login::Login;
+use crate::cli::fetcher::patience::Allowed;
 use crate::cli::fetcher::pelican;
 use crate::cli::fetcher::signer::Signer;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
+use crate::cli::fetcher::turns::Turns;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::remote::message::{Counters, Failure};
+use crate::source::remote::state::ObjectState;
 
 /// The way to one server.
 pub(super) struct Exchange {
@@ -32,7 +35,10 @@ pub(super) struct Exchange {
     pub(super) address: Address,
     pub(super) region: Mutex<String>,
     pub(super) home: Reach,
+    pub(super) turns: Turns,
     pub(super) requester_pays: bool,
+    /// Whether entity tags are left out where there is a date.
+    pub(super) has_weak_tags: bool,
     /// Ports that redirects may lead to.
     pub(super) ports: Vec<u16>,
     /// Where redirects led, so that the way is not asked for again.
@@ -84,37 +90,46 @@ impl Exchange {
         all.chain(self.client.proxy_ports()).collect()
     }
 
-    /// The place of an object, by which it is cached.
+    /// The state of an object as it is compared with others.
+    pub(super) fn compared(&self, state: ObjectState) -> ObjectState {
+        if self.has_weak_tags {
+            state.without_tag()
+        } else {
+            state
+        }
+    }
+
+    /// The place of an object, by which it is cached, and the object as people may see it.
     ///
     /// # Errors
     /// Fails as [`Address::object`] does.
-    pub(super) fn place(&self, name: &[u8]) -> Result<String, Trouble> {
+    pub(super) fn place(&self, name: &[u8]) -> Result<(String, String), Trouble> {
         let region = lock(&self.region).clone();
-        Ok(self.address.object(name, &region)?.place)
+        let target = self.address.object(name, &region)?;
+        Ok((target.place, target.shown))
     }
 
     /// The answer to a GET with these `headers`: with one of the statuses 200, 206, 304 and 416.
     /// Where the place fails to which a redirect led before, its origin is asked for the way anew.
     ///
     /// # Errors
-    /// What any other status means, and why there is no answer in the time that is `left`.
+    /// What any other status means, and why there is no answer in the time that is `allowed`.
     pub(super) fn get(
         &self,
         wanted: &Wanted<'_>,
         headers: &[Header],
-        left: Duration,
+        allowed: &Allowed<'_>,
     ) -> Result<Answer, Trouble> {
-        let end = Instant::now() + left;
         let (mut is_renewed, mut has_moved, mut has_gone_back) = (false, false, false);
         loop {
             let region = lock(&self.region).clone();
-            self.find_director(end)?;
+            self.find_director(allowed)?;
             let target = wanted(&self.address, &region)?;
             let way = lock(&self.ways).get(&target.uri).cloned();
             let way = way.filter(|_| !has_gone_back);
             let is_led = way.is_some();
             let uri = way.unwrap_or_else(|| target.uri.clone());
-            let answer = self.follow(&target, uri.clone(), headers, &region, end);
+            let answer = self.follow(&target, uri.clone(), headers, &region, allowed);
             let is_had = |answer: &Answer| is_had(answer.status);
             let has_failed = !answer.as_ref().is_ok_and(is_had);
             if has_failed && !has_gone_back && self.has_duplicate(&target.uri, &uri) {
@@ -149,12 +164,12 @@ impl Exchange {
     }
 
     /// Asks a Pelican federation what its director is, once.
-    fn find_director(&self, end: Instant) -> Result<(), Trouble> {
+    fn find_director(&self, allowed: &Allowed<'_>) -> Result<(), Trouble> {
         let Some(target) = self.address.configuration() else {
             return Ok(());
         };
         let target = target?;
-        let mut answer = self.follow(&target, target.uri.clone(), &[], "", end)?;
+        let mut answer = self.follow(&target, target.uri.clone(), &[], "", allowed)?;
         let body = answer.text(limits::ERROR_BODY, self.client.step)?;
         if answer.status != StatusCode::OK {
             return Err(meaning(&answer, "", &target.shown));
@@ -239,15 +254,14 @@ impl Exchange {
         mut uri: Uri,
         headers: &[Header],
         region: &str,
-        end: Instant,
+        allowed: &Allowed<'_>,
     ) -> Result<Answer, Trouble> {
         for _ in 0..=limits::REDIRECTS {
             let is_own = has_same_origin(&uri, &target.uri);
             let headers = self.headers(target, &uri, headers, is_own.then_some(region))?;
-            let left = end.saturating_duration_since(Instant::now());
             // The federation has named its director, as servers name where they lead.
             let is_led = !is_own || self.address.has_director();
-            let mut answer = self.send(&uri, headers, is_led, left)?;
+            let mut answer = self.send(&uri, headers, is_led, allowed)?;
             self.login.keep(&uri, &answer.headers);
             let Some(next) = redirect(&answer) else {
                 self.remember(target, &uri, &answer);
@@ -300,16 +314,23 @@ impl Exchange {
         uri: &Uri,
         headers: HeaderMap,
         is_led: bool,
-        left: Duration,
+        allowed: &Allowed<'_>,
     ) -> Result<Answer, Trouble> {
         let mut request = Request::new(Vec::new());
         request.uri_mut().clone_from(uri);
         *request.headers_mut() = headers;
+        let turn = self.turns.take(uri, allowed);
+        let turn = turn.map_err(|_| Trouble::passing("the server takes no more requests"))?;
         Counted::add(&self.counted.requests, 1);
         let began = Instant::now();
-        let answer = self.client.send(request, is_led, left);
+        let answer = self.client.send(request, is_led, allowed.left());
         let waited = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         Counted::add(&self.counted.waited, waited);
+        match &answer {
+            Ok(answer) if asks_for_fewer(answer) => turn.is_refused(wish(answer)),
+            Ok(_) => turn.is_taken(),
+            Err(_) => {}
+        }
         answer
     }
 
@@ -455,12 +476,20 @@ fn meaning(answer: &Answer, code: &str, shown: &str) -> Trouble {
     match status {
         _ if is_refusal(answer.status, code) => Trouble::new(Failure::Denied, text),
         404 | 410 => Trouble::new(Failure::NotFound, text),
-        412 => Trouble::changed(),
+        412 => Trouble::retagged(),
         408 | 425 | 429 | 500 | 502..=504 | 509 => Trouble {
             remedy: Remedy::Again(wish(answer)),
             ..Trouble::passing(text)
         },
         _ => Trouble::other(text),
+    }
+}
+
+/// Whether a server takes no more requests for now; RFC 9110, section 15.6.4, and RFC 6585, section 4.
+fn asks_for_fewer(answer: &Answer) -> bool {
+    match answer.status.as_u16() {
+        429 | 503 | 509 => true,
+        status => status >= 500 && wish(answer).is_some(),
     }
 }
 

@@ -23,6 +23,16 @@ pub(super) struct Patience<'a> {
     /// Bytes that came since the end was put off.
     brought: usize,
     is_cancelled: &'a AtomicBool,
+    /// Nobody waits for the request yet.
+    is_expected: bool,
+}
+
+/// The time that one exchange may take.
+pub(super) struct Allowed<'a> {
+    end: Instant,
+    is_cancelled: &'a AtomicBool,
+    /// Nobody waits for the request yet.
+    pub(super) is_expected: bool,
 }
 
 /// How fast the body of one answer comes.
@@ -76,6 +86,24 @@ impl<'a> Patience<'a> {
             attempts: 0,
             brought: 0,
             is_cancelled,
+            is_expected: false,
+        }
+    }
+
+    /// The same, for a request that may be only expected.
+    pub(super) fn of_guess(self, is_expected: bool) -> Self {
+        Patience {
+            is_expected,
+            ..self
+        }
+    }
+
+    /// The time of an exchange that is to end `within` this time.
+    pub(super) fn within(&self, time: Duration) -> Allowed<'a> {
+        Allowed {
+            end: self.end.min(Instant::now() + time),
+            is_cancelled: self.is_cancelled,
+            is_expected: self.is_expected,
         }
     }
 
@@ -86,13 +114,7 @@ impl<'a> Patience<'a> {
 
     /// Whether to go on.
     pub(super) fn goes_on(&self) -> Result<(), End> {
-        if self.is_cancelled.load(Ordering::Relaxed) {
-            Err(End::Cancelled)
-        } else if Instant::now() >= self.end {
-            Err(End::TimedOut)
-        } else {
-            Ok(())
-        }
+        self.within(self.deadline).goes_on()
     }
 
     /// Puts the end off where a server brings enough: at least [`limits::SLOWEST`] bytes in the
@@ -124,6 +146,24 @@ impl<'a> Patience<'a> {
                 return Ok(());
             }
             std::thread::sleep(left.min(LOOK));
+        }
+    }
+}
+
+impl Allowed<'_> {
+    /// The time that is left.
+    pub(super) fn left(&self) -> Duration {
+        self.end.saturating_duration_since(Instant::now())
+    }
+
+    /// Whether to go on.
+    pub(super) fn goes_on(&self) -> Result<(), End> {
+        if self.is_cancelled.load(Ordering::Relaxed) {
+            Err(End::Cancelled)
+        } else if Instant::now() >= self.end {
+            Err(End::TimedOut)
+        } else {
+            Ok(())
         }
     }
 }

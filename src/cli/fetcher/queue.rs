@@ -18,6 +18,19 @@ pub(super) struct Job {
     pub(super) is_cancelled: Arc<AtomicBool>,
 }
 
+impl Job {
+    /// Whether nobody waits for it yet.
+    pub(super) fn is_expected(&self) -> bool {
+        matches!(
+            self.request,
+            Request::Fetch {
+                is_needed: false,
+                ..
+            }
+        )
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -47,19 +60,12 @@ impl Queue {
         }
         let is_cancelled = Arc::new(AtomicBool::new(false));
         state.known.insert(id, Arc::clone(&is_cancelled));
-        let is_expected = matches!(
-            request,
-            Request::Fetch {
-                is_needed: false,
-                ..
-            }
-        );
         let job = Job {
             id,
             request,
             is_cancelled,
         };
-        if is_expected {
+        if job.is_expected() {
             state.expected.push_back(job);
         } else {
             state.needed.push_back(job);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -43,6 +43,8 @@ pub(super) struct Service {
     queue: Queue,
     objects: Mutex<HashMap<u32, Arc<Object>>>,
     last_object: AtomicU32,
+    /// Whether it was told that tags differ.
+    is_retagged: AtomicBool,
 }
 
 /// An object that is open.
@@ -72,6 +74,7 @@ impl Service {
             queue: Queue::default(),
             objects: Mutex::default(),
             last_object: AtomicU32::new(0),
+            is_retagged: AtomicBool::new(false),
         }
     }
 
@@ -150,10 +153,10 @@ impl Service {
     }
 
     fn open(&self, job: &Job, name: &[u8], region: u64) -> Result<Reply, Stop> {
-        let place = self.exchange.place(name)?;
+        let (place, shown) = self.exchange.place(name)?;
         let (state, staged) = match self.open_cached(job, name, &place, region)? {
             Some(known) => known,
-            None => self.open_fetched(job, name, &place, region)?,
+            None => self.open_fetched(job, name, (&place, &shown), region)?,
         };
         let number = self.last_object.fetch_add(1, Ordering::Relaxed);
         let opened = Object {
@@ -203,7 +206,7 @@ impl Service {
         &self,
         job: &Job,
         name: &[u8],
-        place: &str,
+        (place, shown): (&str, &str),
         region: u64,
     ) -> Result<(ObjectState, u64), Stop> {
         let mut first = Vec::new();
@@ -217,7 +220,8 @@ impl Service {
             self.warn(format!("{shown}: the server gives neither an entity tag nor a date: a change is seen by the length, the first and the last 64 KiB alone"));
             self.sample(job, name, &mut state, &first)?;
         }
-        self.cached(place, &state).begin(place, &state, &first);
+        self.cached(place, &state)
+            .begin((place, shown), &state, &first);
         Ok((state, to_u64(first.len())))
     }
 
@@ -338,6 +342,9 @@ impl Service {
         if object.state.is_sampled() && !state.is_told_apart() {
             self.sample(job, &object.name, &mut state, &[])?;
         }
+        if state.is_retagged(&object.state) {
+            return Err(Trouble::retagged().into());
+        }
         Ok(Reply::Opened {
             id: job.id,
             object: number,
@@ -369,16 +376,26 @@ impl Service {
         let mut transfer = Transfer {
             exchange: &self.exchange,
             wanted: &|address, region| address.listing(prefix, token, region),
-            patience: Patience::new(self.deadline, &job.is_cancelled),
+            patience: self.patience(job),
             has_gone_back: false,
         };
         loop {
             let body = transfer.whole(limits::LISTING_BYTES);
             match body.and_then(|body| Page::parse(&body, &whole)) {
-                Ok(page) => return Ok(page),
+                Ok(mut page) => {
+                    for name in &mut page.names {
+                        let state = name.state.take();
+                        name.state = state.map(|state| self.exchange.compared(state));
+                    }
+                    return Ok(page);
+                }
                 Err(trouble) => transfer.again(Stop::Failed(trouble))?,
             }
         }
+    }
+
+    fn patience<'a>(&self, job: &'a Job) -> Patience<'a> {
+        Patience::new(self.deadline, &job.is_cancelled).of_guess(job.is_expected())
     }
 
     /// The state that the object called `name` is in.
@@ -400,7 +417,7 @@ impl Service {
         act(&mut Transfer {
             exchange: &self.exchange,
             wanted: &|address, region| address.object(name, region),
-            patience: Patience::new(self.deadline, &job.is_cancelled),
+            patience: self.patience(job),
             has_gone_back: false,
         })
     }
@@ -412,6 +429,10 @@ impl Service {
 
     fn fail(&self, id: u64, trouble: &Trouble) {
         log::debug!("{}", trouble.text);
+        if trouble.is_retagged() && !self.is_retagged.swap(true, Ordering::Relaxed) {
+            let shown = self.exchange.address.url();
+            log::warn!("{shown}: {}", trouble.text);
+        }
         self.reply(&failed(id, trouble));
     }
 

@@ -24,8 +24,12 @@ mod federation;
 mod logins;
 #[path = "../../../tests/objects/mod.rs"]
 mod objects;
+mod pace;
 
 const MIB: usize = 1 << 20;
+
+/// Bytes of an object that comes in parts: a change is met while some of them are lacking.
+const LARGE: usize = 12 * MIB;
 
 /// Bytes that repeat nowhere near.
 fn content(length: usize) -> Vec<u8> {
@@ -53,6 +57,11 @@ fn leading_to(servers: &[&Server]) -> RemoteSettings {
 
 /// A fetcher of `source`, and the connection to it.
 fn fetcher(source: &str, settings: &RemoteSettings) -> Arc<Connection> {
+    fetcher_for(source, settings, Duration::from_secs(60))
+}
+
+/// The same; what an answer shows of an object is `valid` for so long.
+fn fetcher_for(source: &str, settings: &RemoteSettings, valid: Duration) -> Arc<Connection> {
     let Ok(Location::Url(url)) = Location::parse(source.into()) else {
         panic!("{source} is no URL");
     };
@@ -62,7 +71,7 @@ fn fetcher(source: &str, settings: &RemoteSettings) -> Arc<Connection> {
         url: url.to_string().into(),
         kept: 64 << 20,
         patience: settings.deadline() + Duration::from_secs(2),
-        valid: Duration::from_secs(60),
+        valid,
         owner: (0, 0),
         is_mounted: false,
     };
@@ -205,16 +214,16 @@ fn faults_that_stay_are_errors_in_time() {
 fn an_object_that_changes_is_never_mixed() {
     for no_conditions in [false, true] {
         let server = Server::start();
-        let (old, new) = (content(4 * MIB), vec![0; 4 * MIB]);
+        let (old, new) = (content(LARGE), vec![0; LARGE]);
         server.put("/a.h5", old.clone());
         let connection = fetcher(&server.url("/a.h5"), &quick());
         let object = open(&connection, "").unwrap();
         assert_eq!(read(&object, 0, MIB).unwrap(), old[..MIB]);
         server.faults(|to| to.no_conditions = no_conditions);
         server.put("/a.h5", new.clone());
-        assert_eq!(cause(read(&object, 3 * MIB, 100)), Some(Cause::Stale));
+        assert_eq!(cause(read(&object, LARGE - MIB, 100)), Some(Cause::Stale));
         let again = open(&connection, "").unwrap();
-        assert_eq!(read(&again, 3 * MIB, 100).unwrap(), new[..100]);
+        assert_eq!(read(&again, LARGE - MIB, 100).unwrap(), new[..100]);
     }
 }
 
@@ -454,7 +463,10 @@ fn the_cache_on_disk_spares_the_network() {
             .step_by(5000)
             .for_each(|byte| *byte ^= 16);
         let text = String::from_utf8_lossy(&content);
-        assert!(!text.contains("secret") && !text.contains("127.0.0.1"));
+        assert!(!text.contains("secret"));
+        // What `h5fs cache list` shows is the URL without its query.
+        let is_name = path.extension().is_some_and(|end| end == "name");
+        assert_eq!(text.contains("127.0.0.1"), is_name, "{path:?}");
         std::fs::write(&path, &content).unwrap();
     }
     assert_eq!(read(&second, 0, bytes.len()).unwrap(), bytes);
@@ -499,7 +511,7 @@ fn what_is_cached_in_part_comes_from_both() {
 #[test]
 fn a_request_that_nobody_waits_for_ends() {
     let server = Server::start();
-    server.put("/a.h5", content(8 * MIB));
+    server.put("/a.h5", content(LARGE));
     let settings = RemoteSettings {
         connections: Some(1),
         timeout: Some(Duration::from_secs(120)),
@@ -516,7 +528,7 @@ fn a_request_that_nobody_waits_for_ends() {
     assert!(began.elapsed() < Duration::from_secs(10));
     assert_eq!(
         read(&object, 6 * MIB, 10).unwrap(),
-        content(8 * MIB)[6 * MIB..][..10]
+        content(LARGE)[6 * MIB..][..10]
     );
 }
 
@@ -851,7 +863,7 @@ const NEXT_DAY: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
 /// object has bytes of one of them, and a new one, with a cache on disk, those of the new one.
 #[test]
 fn a_state_is_its_tag_its_length_and_its_date() {
-    let (old, new) = (content(4 * MIB), vec![7; 4 * MIB]);
+    let (old, new) = (content(LARGE), vec![7; LARGE]);
     for tag in ["\"1\"", "\"\"", "W/\"1\"", "W/\"\"", ""] {
         let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
         server.put_dated("/a.h5", old.clone(), tag, FIRST_DAY);
@@ -864,16 +876,90 @@ fn a_state_is_its_tag_its_length_and_its_date() {
         assert_eq!(read(&object, 0, MIB).unwrap(), old[..MIB], "{tag}");
         server.put_dated("/a.h5", new.clone(), tag, NEXT_DAY);
         assert_eq!(
-            cause(read(&object, 3 * MIB, MIB)),
+            cause(read(&object, LARGE - MIB, MIB)),
             Some(Cause::Stale),
             "{tag}"
         );
         let again = open(&connection, "").unwrap();
-        assert_eq!(read(&again, 0, 4 * MIB).unwrap(), new, "{tag}");
+        assert_eq!(read(&again, 0, LARGE).unwrap(), new, "{tag}");
         server.put_dated("/a.h5", old.clone(), tag, FIRST_DAY);
         let mounted = open(&fetcher(&server.url("/a.h5"), &settings), "").unwrap();
-        assert_eq!(read(&mounted, 0, 4 * MIB).unwrap(), old, "{tag}");
+        assert_eq!(read(&mounted, 0, LARGE).unwrap(), old, "{tag}");
         assert!(connection.warnings().is_empty());
+    }
+}
+
+/// Two servers behind one name: the bytes and the date are the same, the tags are not.
+#[test]
+fn tags_that_differ_tell_no_states_apart_where_they_are_weak() {
+    let bytes = content(LARGE);
+    for no_conditions in [false, true] {
+        for has_weak_tags in [false, true] {
+            let server = Server::start();
+            server.faults(|to| to.no_conditions = no_conditions);
+            server.put_dated("/a.h5", bytes.clone(), "\"1\"", FIRST_DAY);
+            let settings = RemoteSettings {
+                has_weak_tags,
+                ..quick()
+            };
+            let connection = fetcher(&server.url("/a.h5"), &settings);
+            let object = open(&connection, "").unwrap();
+            server.put_dated("/a.h5", bytes.clone(), "\"2\"", FIRST_DAY);
+            let rest = read(&object, LARGE - MIB, MIB);
+            if !has_weak_tags {
+                let text = rest.unwrap_err().to_string();
+                assert!(text.contains("`etag=weak`"), "{text}");
+                // Whoever reads on is told it, too.
+                let text = read(&object, MIB, MIB).unwrap_err().to_string();
+                assert!(text.contains("`etag=weak`"), "{text}");
+                continue;
+            }
+            assert_eq!(rest.unwrap(), bytes[LARGE - MIB..]);
+            let seen = server.seen();
+            assert!(seen.iter().all(|one| one.header("if-match").is_none()));
+            // What differs in its date is another state all the same.
+            server.put_dated("/a.h5", bytes.clone(), "\"2\"", NEXT_DAY);
+            let other = read(&object, MIB, MIB);
+            assert!(!other.clone().unwrap_err().to_string().contains("etag"));
+            assert_eq!(cause(other), Some(Cause::Stale));
+        }
+    }
+}
+
+/// A look finds the other tag, and the option's name is in what it tells.
+#[test]
+fn a_look_at_another_tag_names_the_option() {
+    use crate::source::open::OpenSource;
+    let server = Server::start();
+    server.put_dated("/a.h5", content(LARGE), "\"1\"", FIRST_DAY);
+    let url = server.url("/a.h5");
+    let connection = fetcher_for(&url, &quick(), Duration::from_millis(100));
+    let object = open(&connection, "").unwrap();
+    assert!(!object.is_changed());
+    server.put_dated("/a.h5", content(LARGE), "\"2\"", FIRST_DAY);
+    eventually("the other tag", || object.is_changed());
+    let text = read(&object, MIB, MIB).unwrap_err().to_string();
+    assert!(text.contains("`etag=weak`"), "{text}");
+}
+
+/// A listing has tags as well.
+#[test]
+fn the_tags_of_a_listing_are_left_out_where_they_are_weak() {
+    let server = Server::start();
+    server.put_dated("/bucket/d/a.h5", vec![1; 9], "\"1\"", FIRST_DAY);
+    let Ok(Location::Url(endpoint)) = Location::parse(server.url("").into()) else {
+        panic!("no URL");
+    };
+    for has_weak_tags in [false, true] {
+        let settings = RemoteSettings {
+            endpoint: Some(endpoint.clone()),
+            has_weak_tags,
+            ..quick()
+        };
+        let (names, _) = fetcher("s3://bucket/d/", &settings).list(b"", b"").unwrap();
+        let state = names[0].state.as_ref().unwrap();
+        assert_eq!(state.etag.is_empty(), has_weak_tags);
+        assert_eq!((state.length, state.modified), (9, 784_111_777));
     }
 }
 

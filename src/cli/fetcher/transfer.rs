@@ -115,7 +115,7 @@ impl Transfer<'_> {
             _ => part(&answer, &(0..1)).map(|part| part.state),
         };
         let _ = answer.text(PIECE, limits::ERROR_TIME);
-        now
+        now.map(|state| self.exchange.compared(state))
     }
 
     /// The body of at most `most` bytes of what is asked for as a whole: none of it is kept if it
@@ -135,8 +135,8 @@ impl Transfer<'_> {
     /// The answer to a request with these headers, which comes as a whole `within` this time,
     /// whatever it is that drips.
     fn get(&self, headers: &[Header], within: Duration) -> Result<Answer, Trouble> {
-        let left = self.patience.left().min(within);
-        self.exchange.get(self.wanted, headers, left)
+        let allowed = self.patience.within(within);
+        self.exchange.get(self.wanted, headers, &allowed)
     }
 
     /// Waits before another attempt, where one may help.
@@ -179,12 +179,13 @@ impl Transfer<'_> {
         // Of a range that is long, what has not come by then is asked for anew.
         let mut answer = self.get(&headers, self.exchange.client.step * 2)?;
         if answer.status == 416 {
-            let state = nothing(&answer, range.start)?;
+            let state = self.exchange.compared(nothing(&answer, range.start)?);
             compare(expected.get_or_insert(state.clone()), &state)?;
             return Ok(());
         }
         let part = part(&answer, range)?;
-        compare(expected.get_or_insert(part.state.clone()), &part.state)?;
+        let state = self.exchange.compared(part.state);
+        compare(expected.get_or_insert(state.clone()), &state)?;
         self.body(&mut answer, part.end, at, sink)?;
         answer.end();
         Ok(())
@@ -319,6 +320,8 @@ fn compare(expected: &ObjectState, now: &ObjectState) -> Result<(), Trouble> {
     };
     if is_same {
         Ok(())
+    } else if expected.is_retagged(now) {
+        Err(Trouble::retagged())
     } else {
         Err(Trouble::changed())
     }

@@ -22,6 +22,10 @@ pub(super) enum Remedy {
     Again(Option<Duration>),
 }
 
+/// Servers behind one name may tag the same bytes differently.
+const RETAGGED: &str = "the object has another entity tag; if its servers give differing tags, \
+    `etag=weak` compares its length and its date alone";
+
 impl Trouble {
     /// A failure that another attempt does not help.
     pub(super) fn new(failure: Failure, text: impl Into<String>) -> Self {
@@ -48,6 +52,16 @@ impl Trouble {
 
     /// The object is no longer in the state in which it was opened.
     pub(super) fn changed() -> Self {
-        Self::new(Failure::Changed, "has changed")
+        Self::new(Failure::Changed, "the object has changed")
+    }
+
+    /// The same, where nothing but another entity tag tells that.
+    pub(super) fn retagged() -> Self {
+        Self::new(Failure::Changed, RETAGGED)
+    }
+
+    /// Whether nothing but another entity tag tells of a change.
+    pub(super) fn is_retagged(&self) -> bool {
+        self.text == RETAGGED
     }
 }

@@ -123,12 +123,30 @@ pub(super) const OPTIONS: &[MountOption] = &[
         }),
     },
     MountOption {
+        flag: "etag",
+        word: "etag",
+        help: "How entity tags are compared: strong, weak (not at all where there is a date)",
+        default: Some("strong"),
+        takes: Takes::Choice("KIND", &["strong", "weak"], |to, text| {
+            is_weak(text).map(|is_weak| to.remote.has_weak_tags = is_weak)
+        }),
+    },
+    MountOption {
         flag: "connections",
         word: "connections",
         help: "HTTP connections at a time",
         default: Some("64"),
         takes: Takes::Text("N", |to, text| {
             count(text, limits::MOST_CONNECTIONS).map(|most| to.remote.connections = Some(most))
+        }),
+    },
+    MountOption {
+        flag: "max-requests",
+        word: "max_requests",
+        help: "Requests a second to one server; fewer as soon as it refuses some",
+        default: Some("as many as it takes"),
+        takes: Takes::Text("N", |to, text| {
+            count(text, limits::MOST_REQUESTS).map(|most| to.remote.max_requests = Some(most))
         }),
     },
     MountOption {
@@ -180,6 +198,15 @@ fn ports(text: &str) -> Result<Vec<u16>, String> {
         .ok_or_else(|| format!("`{text}` is no list of at most {PORTS} ports from 1 to 65535"))
 }
 
+/// Whether entity tags are left out.
+fn is_weak(text: &str) -> Result<bool, String> {
+    match text {
+        "strong" => Ok(false),
+        "weak" => Ok(true),
+        _ => Err(format!("`{text}` is neither `strong` nor `weak`")),
+    }
+}
+
 /// A time in whole seconds, up to an hour.
 fn seconds(text: &str) -> Result<Duration, String> {
     const HOUR: usize = 3600;
@@ -211,16 +238,20 @@ mod tests {
                     anonymous,credentials=/etc/h5fs/key,requester_pays,connections=8,timeout=5,\
                     disk_cache=/var/cache/h5fs,disk_cache_size=1G,redirect_ports=8443:8444,\
                     ca_file=/etc/ca.pem,cookies=/etc/jar,bearer_token_file=/etc/token,\
-                    header_file=/etc/headers,netrc";
+                    header_file=/etc/headers,netrc,etag=weak,max_requests=64";
         let remote = settings(line);
         let endpoint = remote.endpoint.as_ref().map(ToString::to_string);
         assert_eq!(endpoint.as_deref(), Some("http://127.0.0.1:9000/"));
         assert_eq!(remote.region.as_deref(), Some("eu-west-1"));
         assert_eq!(remote.profile.as_deref(), Some("lab"));
         assert!(remote.anonymous && remote.requester_pays);
+        assert!(remote.has_weak_tags && !settings("etag=strong").has_weak_tags);
+        assert!(is_weak("Weak").is_err() && is_weak("").is_err());
         assert_eq!(remote.credentials, Some("/etc/h5fs/key".into()));
         assert_eq!(remote.connections(), 8);
-        assert_eq!(remote.deadline(), Duration::from_secs(5));
+        assert_eq!(remote.max_requests, Some(64));
+        // Five, and the turns of 128 requests.
+        assert_eq!(remote.deadline(), Duration::from_secs(5 + 2));
         assert_eq!(remote.disk_cache, Some("/var/cache/h5fs".into()));
         assert_eq!(remote.disk_cache_size(), 1 << 30);
         assert_eq!(remote.redirect_ports, [8443, 8444]);

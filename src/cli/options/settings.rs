@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::fs::External;
 use crate::limits;
 use crate::source::location::Url;
+use crate::wire::to_u64;
 
 /// The settings that all options together make.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -56,6 +57,8 @@ pub(crate) struct RemoteSettings {
     /// A file of credentials in the form of `~/.aws/credentials`.
     pub(crate) credentials: Option<PathBuf>,
     pub(crate) requester_pays: bool,
+    /// Entity tags are compared only where there is no date.
+    pub(crate) has_weak_tags: bool,
     /// A file with a token for the URL's own server.
     pub(crate) bearer_token_file: Option<PathBuf>,
     /// A file with headers for the URL's own server.
@@ -70,6 +73,8 @@ pub(crate) struct RemoteSettings {
     pub(crate) ca_file: Option<PathBuf>,
     /// Absent: [`limits::CONNECTIONS`].
     pub(crate) connections: Option<usize>,
+    /// Requests a second to one host.
+    pub(crate) max_requests: Option<usize>,
     /// Absent: [`DEADLINE`].
     pub(crate) timeout: Option<Duration>,
     /// The directory of the cache on disk.
@@ -93,9 +98,15 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const DISK_CACHE_SIZE: u64 = 10 << 30;
 
 impl RemoteSettings {
-    /// How long a request is tried.
+    /// How long a request is tried. Where requests take turns by the user's wish, the time that the
+    /// turns of all that are under way take comes on top.
     pub(crate) fn deadline(&self) -> Duration {
-        self.timeout.unwrap_or(DEADLINE)
+        let all = limits::NEEDED_RUNS_ASKED.saturating_add(limits::EXPECTED_RUNS_ASKED);
+        let turns = self
+            .max_requests
+            .map_or(0, |most| all.div_ceil(most.max(1)));
+        let turns = Duration::from_secs(to_u64(turns));
+        self.timeout.unwrap_or(DEADLINE).saturating_add(turns)
     }
 
     /// HTTP connections at a time.

@@ -51,7 +51,7 @@ pub(super) fn umask(text: &str) -> Result<u32, String> {
 }
 
 /// A number of bytes, with K, M or G for the powers of 1024.
-pub(super) fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 1 << 10),
         Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),

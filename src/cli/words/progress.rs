@@ -105,7 +105,7 @@ fn of_files(ended: u64, all: Option<u64>) -> String {
 }
 
 /// Bytes for people.
-fn amount(bytes: f64) -> String {
+pub(in crate::cli) fn amount(bytes: f64) -> String {
     let mut amount = bytes;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
         if amount < 1024.0 {

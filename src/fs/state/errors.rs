@@ -131,7 +131,7 @@ impl Errors {
 }
 
 /// The time as RFC 3339 writes it.
-pub(in crate::fs) fn timestamp_of(time: SystemTime) -> String {
+pub(crate) fn timestamp_of(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH);
     timestamp(since.map_or(0, |since| since.as_secs()))
 }

@@ -24,7 +24,7 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::Urgency;
 use crate::source::open::OpenedState;
-use crate::source::remote::failure::{changed, ended, failed, silent, unfitting};
+use crate::source::remote::failure::{ended, failed, silent, unfitting};
 use crate::source::remote::message::{
     Counters, FIRST, Failure, ListedName, PACKET, Reply, Request,
 };
@@ -174,6 +174,11 @@ impl Connection {
         self.terms.owner
     }
 
+    /// Bytes of staged pages that are kept.
+    pub(super) fn kept(&self) -> u64 {
+        self.terms.kept
+    }
+
     /// Whether a mount reads what the URL names.
     pub(super) fn is_mounted(&self) -> bool {
         self.terms.is_mounted
@@ -298,6 +303,27 @@ impl Connection {
             object: object.number,
         });
         self.shared.settle(state);
+    }
+
+    /// Whether the object is in its state: if it was not seen in it lately, the fetcher looks, and
+    /// this waits for what that tells. False where nothing does.
+    pub(super) fn is_unchanged(&self, object: &Arc<Staging>) -> bool {
+        if object.is_due(self.valid()) {
+            self.look(object);
+        }
+        let deadline = Instant::now().checked_add(self.terms.patience);
+        let mut state = self.shared.state();
+        while object.is_looked_at() && !state.is_over {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return false;
+            }
+            let step = left.unwrap_or(LOOK);
+            let waited = self.shared.answered.wait_timeout(state, step);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(state);
+        object.is_fresh(self.valid())
     }
 
     /// Has these bytes of the object staged, offset and length of each.
@@ -528,9 +554,9 @@ impl Shared {
         if state.pages.outcome(&pages) != Ok(false) {
             return Ok(pinned);
         }
-        if object.is_over() {
+        if let Some(why) = object.over() {
             drop(state);
-            return Err(changed());
+            return Err(why.clone());
         }
         if length(around) <= limits::PAGED_BLOCK.times(2) {
             let around = object.pages_of(around.start, length(around));

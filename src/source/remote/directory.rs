@@ -1,6 +1,9 @@
 //! The prefix of a URL as a directory of files.
 //!
-//! What stands there is known from listings alone: an object is asked for when it is opened.
+//! What stands there is known from listings; an object is asked for when it is opened. It stays open
+//! when it is closed: as long as it counts as unchanged, whoever opens it again asks nothing.
+
+mod kept_objects;
 
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,6 +23,7 @@ use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::policy::Policy;
 use crate::source::remote::connection::Connection;
+use crate::source::remote::directory::kept_objects::KeptObjects;
 use crate::source::remote::failure::is_missing;
 use crate::source::remote::listings::{Listing, Listings, Named, NamedEntry, entry_bytes};
 use crate::source::remote::message::Counters;
@@ -41,6 +45,7 @@ pub struct RemoteDirectory(Arc<Prefix>);
 struct Prefix {
     connection: Arc<Connection>,
     listings: Listings,
+    objects: KeptObjects,
     path: PathBuf,
     /// The time of directories, which have none: seconds since 1970.
     began: i64,
@@ -75,6 +80,7 @@ impl RemoteDirectory {
         let prefix = Prefix {
             connection: Arc::clone(connection),
             listings: Listings::new(connection),
+            objects: KeptObjects::new(),
             path: connection.prefix(),
             began: i64::try_from(seconds).unwrap_or(0),
         };
@@ -124,6 +130,48 @@ impl RemoteDirectory {
         }
     }
 
+    /// What stands at `path`. In a directory of many, an object that is open tells of itself, or one
+    /// that is opened now, if it may be: that spares a listing of its name.
+    fn named(&self, path: &[u8], may_be_opened: bool) -> Result<Option<Named>> {
+        let is_object = || {
+            let object = match self.0.objects.unchanged(path) {
+                None if may_be_opened => self.found(path, None, false)?,
+                kept => kept,
+            };
+            Ok(object.map(|object| Named::Object(object.object_state().clone())))
+        };
+        self.0.listings.at(path, is_object).map_err(absent)
+    }
+
+    /// The object at `path`, which is said to have `length` bytes, from the server; `None` where
+    /// there is none. It is kept.
+    fn found(
+        &self,
+        path: &[u8],
+        length: Option<u64>,
+        is_read: bool,
+    ) -> Result<Option<Arc<RemoteObject>>> {
+        let connection = &self.0.connection;
+        let found = match length {
+            Some(length) => RemoteObject::find_of(connection, path, length)?,
+            None => RemoteObject::find(connection, path)?,
+        };
+        let found = found.map(Arc::new);
+        if let Some(object) = &found {
+            self.0.objects.keep(path, object, is_read);
+        }
+        Ok(found)
+    }
+
+    fn standing(&self, path: &Path, may_be_opened: bool) -> Result<There> {
+        let path = path.as_os_str().as_bytes();
+        if path.is_empty() {
+            return Ok(self.directory());
+        }
+        let found = self.named(path, may_be_opened)?.ok_or(Error::NotFound)?;
+        Ok(self.at(path, &found))
+    }
+
     fn at(&self, path: &[u8], named: &Named) -> There {
         match named {
             Named::Prefix => self.directory(),
@@ -143,13 +191,13 @@ impl Directory for RemoteDirectory {
 
     /// Whoever may use the mount may read it.
     fn look(&self, path: &Path, _for_others: bool) -> Result<There> {
-        let path = path.as_os_str().as_bytes();
-        if path.is_empty() {
-            return Ok(self.directory());
-        }
-        let found = self.0.listings.at(path).map_err(absent)?;
-        let found = found.ok_or(Error::NotFound)?;
-        Ok(self.at(path, &found))
+        self.standing(path, false)
+    }
+
+    /// A command opens the file in another process.
+    fn look_before_reading(&self, path: &Path, _for_others: bool) -> Result<There> {
+        let is_mounted = self.0.connection.is_mounted();
+        self.standing(path, is_mounted && self.0.objects.may_open_unread())
     }
 
     /// No server has symbolic links.
@@ -160,8 +208,7 @@ impl Directory for RemoteDirectory {
 
     fn open(&self, path: &Path) -> Result<Opened> {
         let name = path.as_os_str().as_bytes();
-        let listings = &self.0.listings;
-        let known = match listings.at(name).map_err(absent)? {
+        let known = match self.named(name, true)? {
             Some(Named::Object(state)) => state,
             Some(Named::Prefix) => {
                 let name = path.display().to_string();
@@ -169,17 +216,27 @@ impl Directory for RemoteDirectory {
             }
             None => return Err(Error::NotFound),
         };
-        let object = RemoteObject::find_of(&self.0.connection, name, known.length)?;
+        let (listings, objects) = (&self.0.listings, &self.0.objects);
+        let is_known =
+            |object: &RemoteObject| comparable(object.object_state()) == comparable(&known);
+        let kept = objects.unchanged(name).filter(|object| is_known(object));
+        let object = match kept {
+            Some(object) => {
+                objects.keep(name, &object, true);
+                Some(object)
+            }
+            None => self.found(name, Some(known.length), true)?,
+        };
         let Some(object) = object else {
             listings.remember(name, None);
             return Err(Error::NotFound);
         };
-        let state = object.object_state();
-        if comparable(state) != comparable(&known) {
-            listings.remember(name, Some(Named::Object(state.clone())));
+        if !is_known(&object) {
+            let state = object.object_state().clone();
+            listings.remember(name, Some(Named::Object(state)));
         }
-        let number = number(&comparable(state));
-        let content = Content::Object(Arc::new(object));
+        let number = number(&comparable(object.object_state()));
+        let content = Content::Object(object);
         Ok(Opened { content, number })
     }
 

@@ -144,7 +144,8 @@ pub(crate) fn watched() -> Pair {
 
 const SOON: Duration = Duration::from_secs(5);
 
-fn start(kept: u64, patience: Duration, valid: Duration, habit: Box<Habit>) -> Pair {
+/// The same; what an answer shows of an object is `valid` for so long.
+pub(crate) fn start(kept: u64, patience: Duration, valid: Duration, habit: Box<Habit>) -> Pair {
     let (own, other) = packets::pair().unwrap();
     let stage = tempfile::tempfile().unwrap();
     let fetcher = Arc::new(Fetcher {

@@ -160,11 +160,16 @@ impl Listings {
         }
     }
 
-    /// What stands at `path`.
+    /// What stands at `path`. Of a directory of many names it is asked for alone, unless what
+    /// `is_object` finds there tells.
     ///
     /// # Errors
     /// Fails with the server's error.
-    pub(super) fn at(&self, path: &[u8]) -> Result<Option<Named>> {
+    pub(super) fn at(
+        &self,
+        path: &[u8],
+        is_object: impl FnOnce() -> Result<Option<Named>>,
+    ) -> Result<Option<Named>> {
         let (prefix, name) = split(path);
         if !is_file_name(name) || path.len() > limits::KEY_BYTES {
             return Ok(None);
@@ -183,7 +188,10 @@ impl Listings {
         if first.is_whole() {
             return Ok(first.get(name).cloned());
         }
-        let named = self.alone(path, name)?;
+        let named = match is_object()? {
+            Some(object) => Some(object),
+            None => self.alone(path, name)?,
+        };
         self.remember(path, named.clone());
         Ok(named)
     }

@@ -1,6 +1,7 @@
 //! An object as a source.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result};
@@ -25,6 +26,8 @@ pub struct RemoteObject {
     staging: Arc<Staging>,
     /// Where the first of the pages begins that structures stand together in, and their bytes.
     pages: OnceLock<(u64, u64)>,
+    /// Whether all of it was asked for, as it is small.
+    is_asked_for: AtomicBool,
 }
 
 impl RemoteObject {
@@ -59,6 +62,7 @@ impl RemoteObject {
                 connection: Arc::clone(connection),
                 staging: Arc::new(staging),
                 pages: OnceLock::new(),
+                is_asked_for: AtomicBool::new(false),
             })),
             Err(error) if is_missing(&error) => Ok(None),
             Err(error) => Err(error),
@@ -68,6 +72,12 @@ impl RemoteObject {
     /// What the server said of it when it was opened.
     pub(super) fn object_state(&self) -> &ObjectState {
         self.staging.state()
+    }
+
+    /// Whether it is in the state in which it was opened, as was seen lately, or else is now. False
+    /// where no answer tells.
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.connection.is_unchanged(&self.staging)
     }
 
     /// Like [`read_at`](Source::read_at), for a reader that may go away meanwhile.
@@ -84,9 +94,31 @@ impl RemoteObject {
         let wanted = Extent::checked(at, length).filter(|wanted| wanted.is_within(self.length()));
         let past_end = || format!("{length} bytes reach past the end of the object");
         let wanted = wanted.ok_or_else(|| Error::corrupt(past_end(), at))?;
+        self.ask_for_all(|| self.has(at, length));
         let around = self.around(wanted);
         self.connection
             .read(&self.staging, at, buffer, around, is_wanted)
+    }
+
+    /// Has all of an object that is small asked for when bytes of it are first lacking: one request
+    /// brings what many would. It does so once: what has given way comes back in parts.
+    fn ask_for_all(&self, is_there: impl FnOnce() -> bool) {
+        let small = if self.staging.is_the_urls() {
+            limits::SMALL_OBJECT
+        } else {
+            limits::SMALL_MEMBER
+        };
+        // Of what is kept, it pushes out no more than a quarter.
+        let most = small.min(self.connection.kept() / 4);
+        if self.length() <= most
+            && !self.is_asked_for.load(Ordering::Relaxed)
+            && !is_there()
+            && !self.is_asked_for.swap(true, Ordering::Relaxed)
+        {
+            let all = [(0, self.length())];
+            self.connection
+                .prefetch(&self.staging, &all, Urgency::Expected);
+        }
     }
 
     /// The bytes that are brought with these: if they are few, all of the blocks that they are in.
@@ -156,6 +188,7 @@ impl Source for RemoteObject {
     }
 
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
+        self.ask_for_all(|| ranges.iter().all(|(at, length)| self.has(*at, *length)));
         if urgency == Urgency::Expected && self.pages.get().is_some() {
             let blocks = self.blocks_of(ranges);
             return self.connection.prefetch(&self.staging, &blocks, urgency);

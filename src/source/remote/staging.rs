@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use crate::error::{Error, Result};
 use crate::memory::lock::lock;
 use crate::source::identity::{Identity, ObjectIdentity};
 use crate::source::open::OpenedState;
@@ -22,7 +22,8 @@ pub(super) struct Staging {
     pub(super) region: u64,
     object: Arc<ObjectIdentity>,
     identity: Identity,
-    over: AtomicBool,
+    /// Why it is no longer in that state.
+    over: OnceLock<Error>,
     seen: Mutex<Seen>,
 }
 
@@ -35,6 +36,8 @@ struct Seen {
     look: Option<Instant>,
     /// How long the last look took that told something.
     took: Duration,
+    /// Whether the last look told nothing.
+    is_missed: bool,
 }
 
 /// How long an object is taken to be in its state of which no answer tells that.
@@ -52,11 +55,12 @@ impl Staging {
             region,
             identity: Identity::Object(Arc::clone(&object)),
             object,
-            over: AtomicBool::new(false),
+            over: OnceLock::new(),
             seen: Mutex::new(Seen {
                 last: Instant::now(),
                 look: None,
                 took: Duration::ZERO,
+                is_missed: false,
             }),
         }
     }
@@ -92,28 +96,50 @@ impl Staging {
         self.object.name.is_empty()
     }
 
-    /// The object is no longer in that state, for good.
-    pub(super) fn end(&self) {
-        self.over.store(true, Ordering::Relaxed);
+    /// The object is no longer in that state, for good, as `why` tells.
+    pub(super) fn end(&self, why: Error) {
+        let _known = self.over.set(why);
+    }
+
+    /// Why the object is no longer in that state, if it is not.
+    pub(super) fn over(&self) -> Option<&Error> {
+        self.over.get()
     }
 
     /// An answer has brought bytes of it, and so has shown it in that state, if answers tell.
     pub(super) fn confirm(&self) {
         if !self.state().is_sampled() {
-            lock(&self.seen).last = Instant::now();
+            let mut seen = lock(&self.seen);
+            seen.last = Instant::now();
+            seen.is_missed = false;
         }
     }
 
-    /// A look has ended: whether it has shown it in that state, if it has told that.
-    pub(super) fn looked(&self, is_same: Option<bool>) {
+    /// A look has ended: whether it has shown it in that state, or why it is not, if it has told
+    /// that.
+    pub(super) fn looked(&self, told: Option<Result<()>>) {
         let mut seen = lock(&self.seen);
         seen.last = Instant::now();
         let took = seen.look.take().map(|began| began.elapsed());
-        match is_same {
-            Some(true) => seen.took = took.unwrap_or_default(),
-            Some(false) => self.end(),
+        seen.is_missed = told.is_none();
+        match told {
+            Some(Ok(())) => seen.took = took.unwrap_or_default(),
+            Some(Err(why)) => self.end(why),
             None => {}
         }
+    }
+
+    /// Whether it was seen in that state for as short a time ago as what was seen is `valid`. Of one
+    /// that no answer tells apart, that is never known.
+    pub(super) fn is_fresh(&self, valid: Duration) -> bool {
+        let seen = lock(&self.seen);
+        let is_told = !self.state().is_sampled() && !seen.is_missed;
+        is_told && !OpenedState::is_over(self) && seen.last.elapsed() < valid
+    }
+
+    /// Whether a look is under way.
+    pub(super) fn is_looked_at(&self) -> bool {
+        lock(&self.seen).look.is_some()
     }
 
     /// Whether a look is to be begun now: it was seen longer ago than what was seen is `valid`, and
@@ -145,7 +171,7 @@ impl OpenedState for Staging {
     }
 
     fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
+        self.over.get().is_some()
     }
 }
 
@@ -157,6 +183,7 @@ pub(super) fn length(range: &Range<u64>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::remote::failure::changed;
     use std::thread::sleep;
 
     #[test]
@@ -173,12 +200,12 @@ mod tests {
         await_look();
         sleep(Duration::from_millis(100));
         assert!(!object.is_due(Duration::ZERO), "one is under way");
-        object.looked(Some(true));
+        object.looked(Some(Ok(())));
         let ended = Instant::now();
         await_look();
         assert!(ended.elapsed() >= Duration::from_millis(900));
         assert!(!OpenedState::is_over(&object));
-        object.looked(Some(false));
+        object.looked(Some(Err(changed())));
         assert!(OpenedState::is_over(&object));
     }
 }

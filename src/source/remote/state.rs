@@ -35,6 +35,21 @@ impl ObjectState {
         self.etag = [&[Self::SAMPLE], hash].concat();
     }
 
+    /// Leaves the tag out where a date tells states apart as well.
+    #[must_use]
+    pub fn without_tag(mut self) -> Self {
+        if self.modified != 0 {
+            self.etag.clear();
+        }
+        self
+    }
+
+    /// Whether another tag is all by which both differ, as far as their dates tell.
+    pub fn is_retagged(&self, other: &Self) -> bool {
+        let is_dated = self.modified != 0 && self.modified == other.modified;
+        is_dated && self.length == other.length && self.etag != other.etag
+    }
+
     /// Whether a sample of the content stands for the tag.
     pub fn is_sampled(&self) -> bool {
         self.etag.first() == Some(&Self::SAMPLE)
@@ -81,6 +96,10 @@ mod tests {
             length: 6,
             ..one.clone()
         }));
+        assert!(one.is_retagged(&state(b"\"2\"", 7)) && !one.is_retagged(&one));
+        assert!(!one.is_retagged(&state(b"\"2\"", 8)) && !one.is_retagged(&state(b"\"2\"", 0)));
+        assert_eq!(one.clone().without_tag(), state(b"", 7));
+        assert_eq!(state(b"\"1\"", 0).without_tag(), state(b"\"1\"", 0));
         let mut sampled = state(b"", 0);
         assert!(!sampled.is_told_apart() && !sampled.is_sampled());
         sampled.set_sample(b"hash");

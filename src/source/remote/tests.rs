@@ -16,7 +16,7 @@ use crate::memory::lock::lock;
 use crate::source::directory::{Directory, Standing};
 use crate::source::open::OpenSource;
 use crate::source::remote::directory::RemoteDirectory;
-use crate::source::remote::fake::{Fetcher, LONG, bytes, good, pair, watched};
+use crate::source::remote::fake::{Fetcher, LONG, Pair, bytes, good, pair, start, watched};
 use crate::source::remote::message::{Counters, Failure, ListedName, PACKET, Reply, Request};
 use crate::source::remote::object::RemoteObject;
 use crate::source::remote::pages::FAILURE;
@@ -58,6 +58,57 @@ fn metadata_brings_what_stands_around_it() {
         let past = read(&object, at, length).unwrap_err();
         assert!(matches!(past, Error::Corrupt { .. }), "{past}");
     }
+}
+
+/// One of 8 MiB takes two requests, as a run has 4 MiB at most; a longer one comes in parts.
+#[test]
+fn a_small_object_comes_as_a_whole() {
+    let pair = good();
+    let small = pair.open(limits::SMALL_OBJECT);
+    for at in (0..limits::SMALL_OBJECT - 1000).step_by(100 * KIB as usize) {
+        assert_eq!(read(&small, at, 1000).unwrap(), bytes(at, 1000));
+    }
+    let halves = [(0, 4 * MIB, false), (4 * MIB, 4 * MIB, false)];
+    assert_eq!(pair.fetched(), halves);
+    let large = pair.open(limits::SMALL_OBJECT + 1);
+    read(&large, MIB, 1000).unwrap();
+    assert_eq!(pair.fetched()[2..], [(MIB, 256 * KIB, true)]);
+    let of_name = |name: &str, length| {
+        pair.put(name, length, "\"1\"");
+        let found = RemoteObject::find(&pair.connection, name.as_bytes());
+        found.unwrap().unwrap()
+    };
+    let member = of_name("small", limits::SMALL_MEMBER);
+    member.prefetch(&[(MIB / 2, 10)], Urgency::Needed);
+    read(&member, 0, 10).unwrap();
+    assert_eq!(pair.fetched()[3..], [(0, MIB, false)]);
+    read(&of_name("large", limits::SMALL_MEMBER + 1), MIB / 2, 10).unwrap();
+    assert_eq!(pair.fetched()[4..], [(MIB / 2, 256 * KIB, true)]);
+}
+
+/// The bytes of a small object push out no more than a quarter of what is kept.
+#[test]
+fn a_small_object_that_is_much_of_the_cache_comes_in_parts() {
+    let pair = pair(16 * MIB, LONG, Box::new(Fetcher::serve));
+    read(&pair.open(4 * MIB), MIB, 10).unwrap();
+    assert_eq!(pair.fetched(), [(0, 4 * MIB, false)]);
+    read(&pair.open(4 * MIB + 1), MIB, 10).unwrap();
+    assert_eq!(pair.fetched()[1..], [(MIB, 256 * KIB, true)]);
+}
+
+/// What has given way comes back as it is read.
+#[test]
+fn a_small_object_comes_as_a_whole_once() {
+    let pair = pair(8 * MIB, LONG, Box::new(Fetcher::serve));
+    pair.put("other", 100 * MIB, "\"1\"");
+    let other = RemoteObject::find(&pair.connection, b"other").unwrap();
+    let small = pair.open(2 * MIB);
+    read(&small, MIB, 10).unwrap();
+    read(&other.unwrap(), 0, 30 * MIB).unwrap();
+    let before = pair.fetched().len();
+    assert_eq!(read(&small, MIB, 10).unwrap(), bytes(MIB, 10));
+    assert_eq!(pair.fetched()[before..], [(MIB, 256 * KIB, true)]);
+    assert!(pair.connection.taken() <= 8 * MIB);
 }
 
 #[test]
@@ -563,6 +614,76 @@ fn objects_have_regions_of_their_own_and_leave_nothing() {
             .filter(|request| matches!(request, Request::Close { .. }));
         closed.count() == 2
     });
+}
+
+/// A fetcher that lists one page, in which none of the `count` objects stands, and says that there
+/// are more.
+fn many(count: usize) -> Pair {
+    let list = |fetcher: &Fetcher, request: &Request| match request {
+        Request::List { id, .. } => fetcher.say(&Reply::Listed {
+            id: *id,
+            is_last: true,
+            entries: vec![ListedName {
+                name: b"a".to_vec(),
+                state: None,
+            }],
+            next: b"more".to_vec(),
+        }),
+        _ => fetcher.serve(request),
+    };
+    let pair = start(64 * MIB, LONG, Duration::from_secs(1), Box::new(list));
+    for number in 0..count {
+        pair.put(&format!("o{number}"), MIB, "\"1\"");
+    }
+    pair
+}
+
+/// How many requests of a kind there were.
+fn count(pair: &Pair, is_one: fn(&Request) -> bool) -> usize {
+    lock(&pair.fetcher.asked)
+        .iter()
+        .filter(|request| is_one(request))
+        .count()
+}
+
+#[test]
+fn objects_of_a_prefix_stay_open_within_the_limit() {
+    let most = limits::KEPT_OBJECTS.get();
+    let pair = many(most + 10);
+    let directory = RemoteDirectory::open(&pair.connection).unwrap();
+    for number in 0..most + 10 {
+        directory.open(Path::new(&format!("o{number}"))).unwrap();
+    }
+    pair.connection.counters().unwrap();
+    let closed = count(&pair, |request| matches!(request, Request::Close { .. }));
+    assert_eq!(closed, 10);
+}
+
+#[test]
+fn an_object_that_is_opened_again_is_compared_once_it_is_due() {
+    let pair = many(1);
+    let directory = RemoteDirectory::open(&pair.connection).unwrap();
+    let path = Path::new("o0");
+    let first = |directory: &RemoteDirectory| {
+        let opened = directory.open(path).unwrap();
+        let source = opened.content.source(path, None).unwrap();
+        let mut byte = [0];
+        source.read_at(MIB / 2, &mut byte).unwrap();
+        (opened.number, byte)
+    };
+    let opens = |request: &Request| matches!(request, Request::Open { .. });
+    let checks = |request: &Request| matches!(request, Request::Check { .. });
+    let before = first(&directory);
+    assert_eq!(first(&directory), before);
+    thread::sleep(Duration::from_millis(1100));
+    assert_eq!(first(&directory), before);
+    assert_eq!((count(&pair, opens), count(&pair, checks)), (1, 1));
+    assert_eq!(pair.fetched().len(), 1, "its bytes have stayed");
+    pair.put("o0", MIB, "\"2\"");
+    thread::sleep(Duration::from_millis(1100));
+    let after = first(&directory);
+    assert_ne!(after.0, before.0);
+    assert_eq!((count(&pair, opens), count(&pair, checks)), (2, 2));
 }
 
 /// A listing may tell of a state that is over: the object is longer by now.

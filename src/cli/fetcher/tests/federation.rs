@@ -36,7 +36,7 @@ fn url(federation: &Server) -> String {
 #[test]
 fn an_object_comes_from_the_cache_that_the_director_names() {
     let (near, far) = (Server::start(), Server::start());
-    let bytes = content(MIB);
+    let bytes = content(LARGE);
     for cache in [&near, &far] {
         cache.put_tagged("/ns/a.h5", bytes.clone(), "\"1\"");
     }
@@ -49,7 +49,7 @@ fn an_object_comes_from_the_cache_that_the_director_names() {
     assert_eq!((near.seen().len(), far.seen().len()), (2, 0));
     // The next cache is asked where one fails, also in the middle.
     near.faults(|to| to.status = Some(502));
-    assert_eq!(read(&object, 0, MIB).unwrap(), bytes);
+    assert_eq!(read(&object, 0, LARGE).unwrap(), bytes);
     assert!(!far.seen().is_empty() && federation.seen().is_empty());
 }
 

@@ -217,7 +217,7 @@ fn a_token_and_headers_are_shown_to_the_urls_server_alone() {
 #[test]
 fn a_token_that_is_refused_is_read_again() {
     let server = Server::start();
-    let bytes = content(4 * MIB);
+    let bytes = content(LARGE);
     server.put("/a.h5", bytes.clone());
     let wanted = Arc::new(Mutex::new("Bearer first"));
     let current = Arc::clone(&wanted);
@@ -236,7 +236,10 @@ fn a_token_that_is_refused_is_read_again() {
     let object = open(&connection, "").unwrap();
     *wanted.lock().unwrap() = "Bearer second";
     std::fs::write(&token, "second").unwrap();
-    assert_eq!(read(&object, 3 * MIB, 10).unwrap(), bytes[3 * MIB..][..10]);
+    assert_eq!(
+        read(&object, LARGE - MIB, 10).unwrap(),
+        bytes[LARGE - MIB..][..10]
+    );
     *wanted.lock().unwrap() = "Bearer third";
     assert_eq!(
         cause(read(&object, MIB, 10)),

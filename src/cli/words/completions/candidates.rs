@@ -153,18 +153,20 @@ impl<'a> Line<'a> {
         let has_paths = self
             .command
             .get_positionals()
-            .any(|operand| operand.get_id() == "more");
+            .any(|operand| operand.get_id() == "more" || operand.get_id() == "paths");
         let names = match self.operands.first() {
             Some(source) if has_paths => inside::names(source, current),
             _ => Vec::new(),
         };
-        let candidates: Vec<_> = names
-            .into_iter()
-            .map(|word| Candidate {
-                word,
-                help: String::new(),
-            })
-            .collect();
+        let names = names.into_iter().map(|word| Candidate {
+            word,
+            help: String::new(),
+        });
+        let place = self.operands.len();
+        let listed = self.command.get_positionals().nth(place);
+        let listed = listed.map(Arg::get_possible_values).unwrap_or_default();
+        let listed = listed.iter().map(|value| behind(b"", value.get_name()));
+        let candidates: Vec<_> = names.chain(listed).collect();
         Found {
             with_files: candidates.is_empty() && self.takes_more(),
             candidates,
@@ -297,6 +299,16 @@ mod tests {
         assert_eq!(fitting(&["--log-file", "a"]), (vec![], true));
         assert_eq!(fitting(&["--completions", "ba"]), one("bash"));
         assert_eq!(fitting(&["--", "--external", "--ex"]), (vec![], true));
+    }
+
+    #[test]
+    fn what_is_done_with_a_cache_is_named_before_its_directory() {
+        let acts = ["list", "trim", "clear"].map(str::to_owned).to_vec();
+        assert_eq!(fitting(&["cache", ""]), (acts, false));
+        assert_eq!(fitting(&["cache", "t"]), (vec!["trim".to_owned()], false));
+        assert_eq!(fitting(&["cache", "trim", ""]), (vec![], true));
+        assert_eq!(fitting(&["cache", "trim", "a", ""]), (vec![], false));
+        assert_eq!(fitting(&["prefetch", "--disk-cache", ""]), (vec![], true));
     }
 
     #[test]

@@ -76,7 +76,12 @@ impl Look {
     /// # Errors
     /// `NotFound` where nothing stands there that can be shown; else as the system says.
     pub(super) fn at(&self, path: &Path, is_original: bool, known: Option<Place>) -> Result<Found> {
-        let there = self.root.look(path, self.options.allow_other)?;
+        let for_others = self.options.allow_other;
+        let there = if detect::is_named(path.as_os_str().as_bytes()) {
+            self.root.look_before_reading(path, for_others)?
+        } else {
+            self.root.look(path, for_others)?
+        };
         let state = hash(&there.state);
         let kind = match there.kind {
             Standing::Directory => {

@@ -80,16 +80,10 @@ impl Shared {
                 }
             }
         } else if let Reply::Failed { failure, text, .. } = reply {
-            let is_over = matches!(failure, Failure::Changed | Failure::NotFound);
-            let error = if is_over {
-                changed()
-            } else {
-                failed(failure, &text)
-            };
-            if let Some(object) = state.pages.failed(id, &error)
-                && is_over
-            {
-                object.end();
+            let over = over(failure, &text);
+            let error = over.clone().unwrap_or_else(|| failed(failure, &text));
+            if let (Some(object), Some(over)) = (state.pages.failed(id, &error), over) {
+                object.end(over);
             }
         } else if let Reply::Opened { object, .. } = reply {
             // Whoever asked for it has given up meanwhile.
@@ -152,14 +146,22 @@ fn behind(before: Option<Reply>, mut reply: Reply) -> Result<Reply> {
     Ok(reply)
 }
 
-/// Whether the answer to a look shows the object in its state; `None` where it does not tell.
-fn shows(object: &Staging, reply: &Reply) -> Option<bool> {
+/// Whether the answer to a look shows the object in its state, or why it is not; `None` where it
+/// does not tell.
+fn shows(object: &Staging, reply: &Reply) -> Option<Result<()>> {
     match reply {
-        Reply::Opened { state, .. } => Some(state.is_same(object.state())),
-        Reply::Failed {
-            failure: Failure::Changed | Failure::NotFound,
-            ..
-        } => Some(false),
+        Reply::Opened { state, .. } if state.is_same(object.state()) => Some(Ok(())),
+        Reply::Opened { .. } => Some(Err(changed())),
+        Reply::Failed { failure, text, .. } => over(*failure, text).map(Err),
+        _ => None,
+    }
+}
+
+/// The error of a failure by which the object's state is over.
+fn over(failure: Failure, text: &str) -> Option<Error> {
+    match failure {
+        Failure::Changed => Some(failed(failure, text)),
+        Failure::NotFound => Some(changed()),
         _ => None,
     }
 }

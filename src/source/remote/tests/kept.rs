@@ -10,7 +10,6 @@ use std::sync::Arc;
 use super::*;
 use crate::source::local::descriptors::share_of;
 use crate::source::local::rights;
-use crate::source::remote::fake::Pair;
 use crate::source::remote::segment::{Key, PAGE, PAGES, Segment};
 
 const KEY: Key = Key([7; 32]);

@@ -1,0 +1,157 @@
+//! `h5fs cache`: what the directory of `disk_cache` holds, and how it is made smaller.
+
+use std::io::Write;
+use std::path::Path;
+
+use crate::cli::args::CacheAct;
+use crate::cli::fetcher::{DiskCache, Share};
+use crate::cli::inspect::reading::{self, Outcome};
+use crate::cli::words::printable::printable;
+use crate::cli::words::progress::amount;
+use crate::error::{Error, Result};
+use crate::fs::timestamp_of;
+use crate::model::text::Object;
+
+/// What the sources are called that nothing tells.
+const UNKNOWN: &str = "(unknown)";
+
+/// Refuses a size where none is meant, and a `trim` without one.
+///
+/// # Errors
+/// `Usage` for both.
+pub(in crate::cli) fn refuse(act: CacheAct, size: Option<u64>) -> Result<()> {
+    let text = match (act, size) {
+        (CacheAct::Trim, None) => "cache: trim: --size is missing: how much is to be left",
+        (CacheAct::List | CacheAct::Clear, Some(_)) => "cache: --size is for `trim` alone",
+        _ => return Ok(()),
+    };
+    Err(Error::Usage(text.to_owned()))
+}
+
+/// Performs the command on the cache in a directory.
+///
+/// # Errors
+/// Fails if there is no cache in the directory, or if it cannot be read or made smaller.
+pub(in crate::cli) fn run(
+    act: CacheAct,
+    directory: &Path,
+    size: Option<u64>,
+    json: bool,
+) -> Outcome<()> {
+    let failed = |error| Error::io(&error, directory.display().to_string());
+    let cache = DiskCache::existing(directory).map_err(failed)?;
+    let text = match act {
+        CacheAct::List => {
+            let shares = cache.shares().map_err(failed)?;
+            if json {
+                as_json(&shares)
+            } else {
+                as_table(&shares)
+            }
+        }
+        CacheAct::Trim | CacheAct::Clear => {
+            let most = size.filter(|_| act == CacheAct::Trim).unwrap_or(0);
+            let (before, left) = cache.trim(most).map_err(failed)?;
+            deleted(before.saturating_sub(left), left, json)
+        }
+    };
+    reading::output()?.write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// A line for each source: bytes, when it was last used, its name; the last line is the sum.
+fn as_table(shares: &[Share]) -> String {
+    let mut text = String::new();
+    for share in shares {
+        let source = share.source.as_deref().map(printable);
+        let source = source.unwrap_or_else(|| UNKNOWN.to_owned());
+        text += &line(share.bytes, &used(share), &source);
+    }
+    text + &line(sum(shares), "", &format!("{} sources", shares.len()))
+}
+
+fn line(bytes: u64, used: &str, source: &str) -> String {
+    format!("{:>10}  {used:20}  {source}\n", amount(bytes as f64))
+}
+
+fn as_json(shares: &[Share]) -> String {
+    let object = |share: &Share| {
+        let mut object = Object::default();
+        match &share.source {
+            Some(source) => object.text("source", source),
+            None => object.json("source", "null"),
+        }
+        object.json("bytes", share.bytes);
+        object.text("used", used(share));
+        object.finish()
+    };
+    let sources: Vec<String> = shares.iter().map(object).collect();
+    let mut all = Object::default();
+    all.json("bytes", sum(shares));
+    all.json("sources", format!("[{}]", sources.join(",\n ")));
+    all.finish() + "\n"
+}
+
+fn deleted(bytes: u64, left: u64, json: bool) -> String {
+    if json {
+        let mut object = Object::default();
+        object.json("deleted", bytes);
+        object.json("left", left);
+        object.finish() + "\n"
+    } else {
+        let (bytes, left) = (amount(bytes as f64), amount(left as f64));
+        format!("{bytes} deleted, {left} left\n")
+    }
+}
+
+fn sum(shares: &[Share]) -> u64 {
+    shares.iter().map(|share| share.bytes).sum()
+}
+
+/// When it was last used, to the second, in UTC.
+fn used(share: &Share) -> String {
+    timestamp_of(share.used)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    fn shares() -> [Share; 2] {
+        // `date -u -d @784111777`.
+        let used = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let share = |source: Option<&str>, bytes| Share {
+            source: source.map(str::to_owned),
+            bytes,
+            used,
+        };
+        [share(Some("s3://b/\u{1b}a.h5"), 3 << 29), share(None, 4096)]
+    }
+
+    #[test]
+    fn a_table_reads_well() {
+        let expected = "   1.5 GiB  1994-11-06T08:49:37Z  s3://b/\\u{1b}a.h5\n\
+                        \u{20}  4.0 KiB  1994-11-06T08:49:37Z  (unknown)\n\
+                        \u{20}  1.5 GiB                        2 sources\n";
+        assert_eq!(as_table(&shares()), expected);
+        assert_eq!(deleted(4096, 0, false), "4.0 KiB deleted, 0 B left\n");
+    }
+
+    #[test]
+    fn json_has_bytes_and_times() {
+        let text = as_json(&shares());
+        assert!(
+            text.starts_with("{\"bytes\": 1610616832, \"sources\": [{"),
+            "{text}"
+        );
+        assert!(text.contains("\"source\": null, \"bytes\": 4096"), "{text}");
+        assert!(
+            text.contains("\"used\": \"1994-11-06T08:49:37Z\""),
+            "{text}"
+        );
+        assert!(text.contains("s3://b/\\u001ba.h5"), "{text}");
+        assert_eq!(deleted(4096, 7, true), "{\"deleted\": 4096, \"left\": 7}\n");
+    }
+}

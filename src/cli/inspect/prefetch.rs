@@ -1,0 +1,150 @@
+//! `h5fs prefetch`: reads what a job will read, so that the cache on disk has it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::array::CancelToken;
+use crate::cli::inspect::glob::expand;
+use crate::cli::inspect::reading::{self, Outcome, PIECE, Source};
+use crate::cli::inspect::walk::Names;
+use crate::cli::words::complaint::complain_of;
+use crate::cli::words::progress::{Done, Progress};
+use crate::error::{Error, Result};
+use crate::fs::{Handle, Ino, Kind, Requests};
+use crate::source::location::Location;
+use crate::wire::to_u64;
+
+/// Reads files, and all that is in directories, and forgets their bytes.
+struct Reader<'a> {
+    tree: &'a dyn Requests,
+    progress: Progress,
+    done: Done,
+    is_whole: bool,
+}
+
+/// A directory whose names are being read, and its path.
+struct Level<'a> {
+    path: Vec<u8>,
+    ino: Ino,
+    names: Names<'a>,
+}
+
+/// Reads what stands at these paths of a source by URL; whether all went well.
+///
+/// # Errors
+/// `Usage` for a source that is no URL, or without a cache on disk; else fails if the source cannot
+/// be opened.
+pub(in crate::cli) fn prefetch(source: Source<'_>, paths: &[OsString]) -> Result<Outcome<bool>> {
+    if let Location::Path(path) = source.file {
+        let path = path.display();
+        return Err(Error::Usage(format!("prefetch: {path}: no URL")));
+    }
+    if source.how.remote.settings.disk_cache.is_none() {
+        let text = "prefetch: --disk-cache is missing: the directory to fill";
+        return Err(Error::Usage(text.to_owned()));
+    }
+    Ok(read_all(source, paths))
+}
+
+fn read_all(source: Source<'_>, paths: &[OsString]) -> Outcome<bool> {
+    let tree = reading::open_tree(source)?;
+    reading::warn(source, tree.warning());
+    let mut reader = Reader {
+        tree: tree.requests(),
+        progress: Progress::new(),
+        done: Done::default(),
+        is_whole: true,
+    };
+    for path in paths {
+        match expand(reader.tree, path.as_bytes()) {
+            Ok(found) => found.iter().for_each(|path| reader.read_at(path)),
+            Err(error) => reader.fail(path.as_bytes(), &error),
+        }
+    }
+    Ok(reader.is_whole)
+}
+
+impl Reader<'_> {
+    fn read_at(&mut self, path: &[u8]) {
+        let found = self.tree.find(path, true);
+        let read = found.and_then(|found| match found.attributes.kind {
+            Kind::Directory => self.read_beneath(path, found.ino),
+            _ => self.read_file(found.ino),
+        });
+        if let Err(error) = read {
+            self.fail(path, &error);
+        }
+    }
+
+    /// Reads all files in a directory, and in those in it; symbolic links lead to what stands
+    /// elsewhere.
+    fn read_beneath(&mut self, path: &[u8], ino: Ino) -> Result<()> {
+        let tree = self.tree;
+        let level = |path: Vec<u8>, ino| -> Result<Level<'_>> {
+            let names = Names::open(tree, ino)?;
+            Ok(Level { path, ino, names })
+        };
+        let mut levels = vec![level(path.to_vec(), ino)?];
+        while let Some(last) = levels.last_mut() {
+            let named = match last.names.next() {
+                Ok(Some(named)) => named,
+                ended => {
+                    if let Err(error) = ended {
+                        let path = last.path.clone();
+                        self.fail(&path, &error);
+                    }
+                    if let Some(over) = levels.pop().filter(|_| !levels.is_empty()) {
+                        drop(over.names);
+                        tree.forget(over.ino, 1);
+                    }
+                    continue;
+                }
+            };
+            let path = [&last.path[..], b"/", &named.name].concat();
+            let read = match named.stat.kind {
+                Kind::Directory => level(path.clone(), named.ino).map(|level| {
+                    levels.push(level);
+                    false
+                }),
+                Kind::File => self.read_file(named.ino).map(|()| true),
+                _ => Ok(true),
+            };
+            if read.as_ref().is_ok_and(|is_over| !is_over) {
+                continue;
+            }
+            tree.forget(named.ino, 1);
+            if let Err(error) = read {
+                self.fail(&path, &error);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_file(&mut self, ino: Ino) -> Result<()> {
+        let handle = self.tree.open_file(ino)?.handle;
+        let read = self.read_open(handle);
+        self.tree.release(handle);
+        self.done.objects += 1;
+        read
+    }
+
+    fn read_open(&mut self, handle: Handle) -> Result<()> {
+        let mut offset = 0;
+        loop {
+            let tree = self.tree;
+            let piece = tree.read_for(handle, offset, PIECE, &CancelToken::default())?;
+            if piece.is_empty() {
+                return Ok(());
+            }
+            offset += to_u64(piece.len());
+            self.done.bytes += to_u64(piece.len());
+            self.progress.show(self.done, None);
+        }
+    }
+
+    fn fail(&mut self, path: &[u8], error: &Error) {
+        self.is_whole = false;
+        self.progress.clear();
+        complain_of(path, error);
+    }
+}

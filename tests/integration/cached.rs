@@ -1,0 +1,115 @@
+//! The cache on disk as a tool: filled before a mount needs it, listed, made smaller.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::harness::{Finished, LONG, Mount, h5fs, run, script, tree};
+use crate::objects::server::Server;
+
+/// The file of `remote.py` with 50 datasets, whose bytes stand in the directory `small`, on a server.
+fn served(top: &Path) -> Server {
+    run(script("remote.py").arg(top), LONG).success();
+    let server = Server::start();
+    let bytes = fs::read(top.join("small.h5")).expect("the file");
+    server.put("/data/small.h5", bytes);
+    server
+}
+
+fn cache(words: &[&str]) -> Finished {
+    run(h5fs(["cache"]).args(words), LONG)
+}
+
+#[test]
+fn a_cache_is_filled_listed_and_made_smaller() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let top = directory.path();
+    let server = served(top);
+    let url = format!("{}?token=sesame", server.url("/data/small.h5"));
+    let kept = top.join("cache").display().to_string();
+    let filled = run(
+        h5fs(["prefetch", "--disk-cache", &kept, &url, "/"]).stdin(Stdio::null()),
+        LONG,
+    );
+    let filled = filled.success();
+    assert_eq!((filled.text().as_str(), filled.stderr.as_str()), ("", ""));
+    // All of it is there: a mount asks once whether the object is still the same.
+    server.seen();
+    let mount = Mount::with(Path::new(&url), &["--disk-cache", &kept]);
+    for path in tree(&top.join("small")) {
+        let seen = fs::read(mount.path.join(path.file_name().expect("a name")));
+        assert!(seen.expect("a dataset") == fs::read(&path).expect("its bytes"));
+    }
+    let seen = server.seen();
+    let sent: usize = seen.iter().map(|one| one.sent).sum();
+    assert_eq!((seen.len(), sent), (1, 1), "{seen:?}");
+    drop(mount);
+    let listed = cache(&["list", &kept]).success().text();
+    let lines: Vec<&str> = listed.lines().collect();
+    assert_eq!(lines.len(), 2, "{listed}");
+    assert!(
+        lines[0].ends_with(&server.url("/data/small.h5")),
+        "{listed}"
+    );
+    assert!(lines[1].ends_with("1 sources") && !listed.contains("sesame"));
+    let json = cache(&["list", "--json", &kept]).success().text();
+    assert!(json.contains(&server.url("/data/small.h5")), "{json}");
+    let bytes = |text: &str| {
+        let start = text.find("\"bytes\": ").expect("a member") + "\"bytes\": ".len();
+        let digits = text[start..].bytes().take_while(u8::is_ascii_digit).count();
+        text[start..start + digits]
+            .parse::<u64>()
+            .expect("a number")
+    };
+    let length = fs::metadata(top.join("small.h5")).expect("the file").len();
+    assert!(
+        (length..length + (1 << 20)).contains(&bytes(&json)),
+        "{json}"
+    );
+    // What is small enough stays.
+    cache(&["trim", "--size", "1G", &kept]).success();
+    assert_eq!(cache(&["list", "--json", &kept]).text(), json);
+    cache(&["clear", &kept]).success();
+    let empty = cache(&["list", "--json", &kept]).success().text();
+    assert_eq!(empty, "{\"bytes\": 0, \"sources\": []}\n");
+}
+
+#[test]
+fn what_is_no_cache_and_no_size_is_refused_in_one_line() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let top = directory.path().display().to_string();
+    let told = |words: &[&str]| {
+        let told = cache(words);
+        (told.status.code(), told.one_line().to_owned())
+    };
+    let (code, line) = told(&["list", &top]);
+    assert!(code == Some(1) && line.contains(&top), "{line}");
+    let (code, line) = told(&["trim", &top]);
+    assert!(code == Some(2) && line.contains("--size"), "{line}");
+    let (code, line) = told(&["clear", "--size", "1G", &top]);
+    assert!(code == Some(2) && line.contains("trim"), "{line}");
+    assert!(!directory.path().join("h5fs-1").exists(), "nothing is made");
+    let told = run(
+        &mut h5fs(["prefetch", "http://127.0.0.1:9/a.h5", "/"]),
+        LONG,
+    );
+    assert!(told.one_line().contains("--disk-cache"), "{told:?}");
+    let options = ["prefetch", "--disk-cache", &top, "a.h5", "/"];
+    let told = run(&mut h5fs(options), LONG);
+    assert!(told.one_line().contains("no URL"), "{told:?}");
+}
+
+/// The rest is read.
+#[test]
+fn what_is_not_there_is_told_by_name() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let server = served(directory.path());
+    let kept = directory.path().join("cache").display().to_string();
+    let url = server.url("/data/small.h5");
+    let words = ["prefetch", "--disk-cache", &kept, &url, "none", "d0*"];
+    let told = run(&mut h5fs(words), LONG);
+    assert_eq!(told.status.code(), Some(1));
+    assert!(told.one_line().contains("none"), "{told:?}");
+    let listed = cache(&["list", &kept]).success().text();
+    assert!(listed.contains(&url), "{listed}");
+}
