@@ -7,16 +7,14 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `service` | requests and their replies |
-//! | `queue` | the requests that wait |
+//! | `service` | requests that wait, their replies, and the file in memory |
 //! | `transfer` | a range, tried again and resumed; every answer is compared |
 //! | `exchange` | one request: signed, redirected, renewed |
-//! | `client`, `tls`, `hosts` | HTTP, certificates of a file, and which hosts are spoken to |
-//! | `signer`, `profile` | credentials, and the files of the AWS tools |
+//! | `client`, `hosts` | HTTP, certificates of a file, and which hosts are spoken to |
+//! | `signer` | credentials, and the files of the AWS tools |
 //! | `login` | tokens, netrc and cookies for servers of HTTP |
 //! | `address`, `pelican` | URIs; the directors and caches of Pelican |
-//! | `listing` | names beneath a prefix |
-//! | `stage` | the file in memory |
+//! | `names` | names beneath a prefix |
 //! | `disk_cache`, `cached` | pages on disk |
 
 mod address;
@@ -25,18 +23,14 @@ mod client;
 mod disk_cache;
 mod exchange;
 mod hosts;
-mod listing;
 mod login;
+mod names;
 mod patience;
 mod pelican;
-mod profile;
-mod queue;
 mod service;
 mod signer;
-mod stage;
 #[cfg(test)]
 mod tests;
-mod tls;
 mod transfer;
 mod trouble;
 
@@ -64,8 +58,8 @@ use exchange::{Counted, Exchange};
 use hosts::Reach;
 use login::Login;
 use service::Service;
-use signer::{Files, Signer};
-use stage::Stage;
+use service::stage::Stage;
+use signer::{Files, Signer, profile};
 
 /// The region of a bucket whose own is not known yet.
 const REGION: &str = "us-east-1";

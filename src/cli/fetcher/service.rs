@@ -1,5 +1,8 @@
 //! Requests and their replies.
 
+mod queue;
+pub(super) mod stage;
+
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,10 +16,10 @@ use sha2::{Digest, Sha256};
 use crate::cli::fetcher::cached::{Cached, Next};
 use crate::cli::fetcher::disk_cache::DiskCache;
 use crate::cli::fetcher::exchange::{Counted, Exchange};
-use crate::cli::fetcher::listing::Page;
+use crate::cli::fetcher::names::Page;
 use crate::cli::fetcher::patience::Patience;
-use crate::cli::fetcher::queue::{Job, Queue};
-use crate::cli::fetcher::stage::Stage;
+use crate::cli::fetcher::service::queue::{Job, Queue};
+use crate::cli::fetcher::service::stage::Stage;
 use crate::cli::fetcher::transfer::{Stop, Transfer};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;

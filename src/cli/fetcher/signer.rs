@@ -4,6 +4,8 @@
 //! sign-on, a web identity, a process, a container's service, and the machine's. They are renewed
 //! before they expire.
 
+pub(super) mod profile;
+
 use std::fs::File;
 use std::future::Future;
 use std::io;
@@ -22,7 +24,7 @@ use reqsign_aws_v4::{
 use reqsign_core::{FileRead, HttpSend, OsEnv};
 
 use crate::cli::fetcher::client::Client;
-use crate::cli::fetcher::profile;
+use crate::cli::fetcher::signer::profile;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::cli::mount::opener;
 use crate::cli::options::RemoteSettings;

@@ -1,36 +1,16 @@
 //! A page of names of S3's protocol: the answer of `ListObjectsV2`.
 
-use quick_xml::Reader;
-use quick_xml::events::{BytesRef, Event};
-
 use crate::cli::fetcher::address::decoded;
+use crate::cli::fetcher::names::xml::{self, Elements};
+use crate::cli::fetcher::names::{Page, wrong};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
-use crate::source::remote::message::{ListedName, PACKET};
+use crate::source::remote::message::ListedName;
 use crate::source::remote::state::ObjectState;
-
-/// Names that fit in a packet with the place of the next page, however long they and their tags
-/// are.
-const NAMES: usize =
-    (PACKET - 2 * limits::KEY_BYTES) / (limits::KEY_BYTES + limits::ETAG_BYTES + 32);
-
-/// The names directly beneath a prefix, as far as a page goes.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Page {
-    /// Sorted by their bytes.
-    pub(super) names: Vec<ListedName>,
-    /// Asks for the next page; empty at the end.
-    pub(super) next: String,
-}
 
 /// What has been read of a document.
 #[derive(Default)]
 struct Document {
-    /// The names of the elements around the place that is read.
-    path: Vec<String>,
-    /// Whether its root was closed; nothing follows that.
-    is_closed: bool,
-    text: String,
     entries: Vec<Entry>,
     /// What the server says that keys begin with; empty where it does not.
     prefix: String,
@@ -51,79 +31,22 @@ struct Entry {
     state: Option<ObjectState>,
 }
 
-impl Page {
-    /// Reads the page of the keys that begin with `prefix`. Their names are what follows its last
-    /// `/`; a key that ends there has none.
-    ///
-    /// # Errors
-    /// Fails if it has more than its bounds. What is no whole page, or one of other keys, may be
-    /// right the next time: a proxy may have cut it off, or have sent a page of its own in its
-    /// place.
-    pub(super) fn parse(body: &[u8], prefix: &[u8]) -> Result<Self, Trouble> {
-        let text = std::str::from_utf8(body).map_err(|_| wrong())?;
-        let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
-        let mut document = Document::default();
-        loop {
-            match reader.read_event().map_err(|_| wrong())? {
-                Event::Start(element) => document.begin(element.local_name().as_ref())?,
-                Event::End(_) => document.end()?,
-                Event::Empty(element) => {
-                    document.begin(element.local_name().as_ref())?;
-                    document.end()?;
-                }
-                Event::Text(text) => document.say(&text.xml10_content())?,
-                Event::CData(text) => document.say(&text.xml10_content())?,
-                Event::GeneralRef(name) => {
-                    let character = character(&name).ok_or_else(wrong)?;
-                    document.say(character.encode_utf8(&mut [0; 4]))?;
-                }
-                Event::DocType(_) => return Err(wrong()),
-                Event::Eof => break,
-                Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
-            }
-        }
-        document.page(prefix)
-    }
-
-    /// Takes the first names, as many as fit in a packet, where more follow them.
-    pub(super) fn part(&mut self) -> Option<Vec<ListedName>> {
-        (self.names.len() > NAMES).then(|| self.names.drain(..NAMES).collect())
-    }
+/// Reads the page of the keys that begin with `prefix`.
+///
+/// # Errors
+/// Fails as [`Page::parse`] does.
+pub(super) fn page(body: &[u8], prefix: &[u8]) -> Result<Page, Trouble> {
+    let mut document = Document::default();
+    xml::read(body, "ListBucketResult", &mut document)?;
+    document.page(prefix)
 }
 
-/// An answer that is no whole page of names.
-fn wrong() -> Trouble {
-    Trouble::passing("the server's listing cannot be read")
-}
-
-impl Document {
-    fn begin(&mut self, name: &str) -> Result<(), Trouble> {
-        if self.path.len() >= limits::XML_DEPTH {
-            return Err(Trouble::other("the server's listing is nested too deeply"));
-        }
-        if self.is_closed || self.path.is_empty() && name != "ListBucketResult" {
-            return Err(wrong());
-        }
-        self.path.push(name.to_owned());
-        self.text.clear();
-        Ok(())
-    }
-
-    /// Takes text; around the root there is none.
-    fn say(&mut self, text: &str) -> Result<(), Trouble> {
-        if self.path.is_empty() && !text.trim().is_empty() {
-            return Err(wrong());
-        }
-        self.text += text;
-        Ok(())
-    }
-
-    fn end(&mut self) -> Result<(), Trouble> {
-        let path: Vec<&str> = self.path.iter().skip(1).map(String::as_str).collect();
-        let text = self.text.trim();
-        match path[..] {
+impl Elements for Document {
+    fn end(&mut self, path: &[&str], whole: &str) -> Result<(), Trouble> {
+        let text = whole.trim();
+        match path {
             ["EncodingType"] => self.is_encoded = text == "url",
-            ["Prefix"] => self.prefix.clone_from(&self.text),
+            ["Prefix"] => whole.clone_into(&mut self.prefix),
             ["KeyCount"] => self.count = text.parse().map_err(|_| wrong())?,
             ["IsTruncated"] => self.is_truncated = truth(text).ok_or_else(wrong)?,
             ["NextContinuationToken"] if text.len() > limits::KEY_BYTES => {
@@ -133,7 +56,7 @@ impl Document {
             }
             ["NextContinuationToken"] => text.clone_into(&mut self.next),
             // Spaces are part of a key.
-            ["Contents", "Key"] | ["CommonPrefixes", "Prefix"] => self.key.clone_from(&self.text),
+            ["Contents", "Key"] | ["CommonPrefixes", "Prefix"] => whole.clone_into(&mut self.key),
             ["Contents", "Size"] => {
                 self.state.length = text.parse().map_err(|_| wrong())?;
                 self.has_length = true;
@@ -153,12 +76,11 @@ impl Document {
             ["CommonPrefixes"] => self.add(None)?,
             _ => {}
         }
-        self.path.pop();
-        self.is_closed = self.path.is_empty();
-        self.text.clear();
         Ok(())
     }
+}
 
+impl Document {
     fn add(&mut self, state: Option<ObjectState>) -> Result<(), Trouble> {
         let is_long = state
             .as_ref()
@@ -176,7 +98,7 @@ impl Document {
 
     fn page(self, prefix: &[u8]) -> Result<Page, Trouble> {
         // Some servers count the keys alone: more than they say is no sign of names that are gone.
-        if !self.is_closed || self.count > self.entries.len() {
+        if self.count > self.entries.len() {
             return Err(wrong());
         }
         let plain = |text: &str| {
@@ -235,22 +157,9 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// The character of a reference: `&amp;`, `&#38;`.
-fn character(reference: &BytesRef<'_>) -> Option<char> {
-    match &**reference {
-        "amp" => Some('&'),
-        "lt" => Some('<'),
-        "gt" => Some('>'),
-        "quot" => Some('"'),
-        "apos" => Some('\''),
-        _ => reference.resolve_char_ref().ok().flatten(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::remote::message::Reply;
 
     /// The documentation of Amazon S3 shows this answer of `ListObjectsV2`.
     const PAGE: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -287,36 +196,6 @@ mod tests {
 
     fn list(content: &str) -> String {
         format!("<ListBucketResult>{content}</ListBucketResult>")
-    }
-
-    #[test]
-    fn a_page_comes_in_packets() {
-        let names = (0..1000).map(|number| ListedName {
-            name: format!("{number:01024}").into_bytes(),
-            state: Some(ObjectState {
-                etag: vec![b'x'; limits::ETAG_BYTES],
-                ..ObjectState::default()
-            }),
-        });
-        let names: Vec<_> = names.collect();
-        let mut page = Page {
-            names: names.clone(),
-            next: String::new(),
-        };
-        let mut come = Vec::new();
-        while let Some(entries) = page.part() {
-            come.extend(entries.clone());
-            let reply = Reply::Listed {
-                id: 1,
-                is_last: true,
-                entries,
-                next: vec![b'x'; limits::KEY_BYTES],
-            };
-            assert!(reply.encode().len() <= PACKET);
-        }
-        assert!((1..=NAMES).contains(&page.names.len()));
-        come.extend(page.names);
-        assert_eq!(come, names);
     }
 
     #[test]

@@ -13,14 +13,14 @@ use crate::limits;
 
 /// The facts of one profile.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Profile {
-    pub(super) region: Option<String>,
-    pub(super) endpoint: Option<String>,
+pub(in crate::cli::fetcher) struct Profile {
+    pub(in crate::cli::fetcher) region: Option<String>,
+    pub(in crate::cli::fetcher) endpoint: Option<String>,
 }
 
 /// The region and the server for S3, from the options, the environment and the profile, in this
 /// order.
-pub(super) fn found(settings: &RemoteSettings) -> Profile {
+pub(in crate::cli::fetcher) fn found(settings: &RemoteSettings) -> Profile {
     let profile = of_file(settings);
     let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let region = ["AWS_REGION", "AWS_DEFAULT_REGION"]
@@ -36,7 +36,7 @@ pub(super) fn found(settings: &RemoteSettings) -> Profile {
 }
 
 /// The profile's name.
-pub(super) fn name(settings: &RemoteSettings) -> String {
+pub(in crate::cli::fetcher) fn name(settings: &RemoteSettings) -> String {
     let variable = || {
         std::env::var("AWS_PROFILE")
             .ok()
@@ -48,7 +48,7 @@ pub(super) fn name(settings: &RemoteSettings) -> String {
 
 /// Why there can be no credentials: what is missing of the files, or the profile in them, that an
 /// option or the environment names. `open` opens such a file.
-pub(super) fn missing(
+pub(in crate::cli::fetcher) fn missing(
     settings: &RemoteSettings,
     open: impl Fn(&Path) -> io::Result<File>,
 ) -> Option<String> {
@@ -105,7 +105,7 @@ fn section(line: &str) -> Option<&str> {
 }
 
 /// The file that the environment names, or the usual one in the user's home.
-pub(super) fn file(variable: &str, usual: &str) -> Option<PathBuf> {
+pub(in crate::cli::fetcher) fn file(variable: &str, usual: &str) -> Option<PathBuf> {
     match std::env::var_os(variable) {
         Some(path) => Some(expanded(path.into())),
         None => std::env::home_dir().map(|home| home.join(usual)),
@@ -122,7 +122,7 @@ fn of_file(settings: &RemoteSettings) -> Profile {
 
 /// The files of credentials that the options or the environment name. Each is looked for whenever
 /// credentials are: whoever renews them may put another file in its place.
-pub(super) fn named(settings: &RemoteSettings) -> Vec<PathBuf> {
+pub(in crate::cli::fetcher) fn named(settings: &RemoteSettings) -> Vec<PathBuf> {
     const VARIABLES: &[&str] = &[
         "AWS_CONFIG_FILE",
         "AWS_SHARED_CREDENTIALS_FILE",
@@ -136,7 +136,7 @@ pub(super) fn named(settings: &RemoteSettings) -> Vec<PathBuf> {
 }
 
 /// The path as the AWS tools take it: `~/` stands for the user's home.
-pub(super) fn expanded(path: PathBuf) -> PathBuf {
+pub(in crate::cli::fetcher) fn expanded(path: PathBuf) -> PathBuf {
     match (path.strip_prefix("~"), std::env::home_dir()) {
         (Ok(rest), Some(home)) if !rest.as_os_str().is_empty() => home.join(rest),
         _ => path,
@@ -146,7 +146,7 @@ pub(super) fn expanded(path: PathBuf) -> PathBuf {
 /// The files that the fetcher opens itself once it is in its cage: names of hosts, certificates,
 /// and, where its requests are signed and no other file was named, all of `~/.aws`. The rule for a
 /// file ends when another one takes its name.
-pub(super) fn files(settings: &RemoteSettings, is_signed: bool) -> Vec<PathBuf> {
+pub(in crate::cli::fetcher) fn files(settings: &RemoteSettings, is_signed: bool) -> Vec<PathBuf> {
     const OF_THE_SYSTEM: &[&str] = &[
         RESOLVER,
         "/etc/hosts",
@@ -203,7 +203,7 @@ fn variables(names: &[&str]) -> impl Iterator<Item = PathBuf> {
 }
 
 /// The text of a small file.
-pub(super) fn bounded(file: File) -> io::Result<String> {
+pub(in crate::cli::fetcher) fn bounded(file: File) -> io::Result<String> {
     let mut text = Vec::new();
     let most = crate::wire::to_u64(limits::AWS_FILE);
     file.take(most).read_to_end(&mut text)?;
