@@ -7,6 +7,8 @@
 //! User information and the query of a URL are secrets: a presigned URL has its signature there.
 //! They are never displayed.
 
+pub mod percent;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -230,9 +232,29 @@ impl Url {
         matches!(self.scheme, Scheme::Http | Scheme::Https) && !self.has_secrets()
     }
 
-    /// Whether it names all objects whose keys begin with its own, and none.
+    /// Whether it names all objects whose keys begin with its own, and none; of the web, a
+    /// directory. With a query it names a page.
     pub fn is_prefix(&self) -> bool {
-        self.scheme == Scheme::S3 && (self.path.is_empty() || self.path.ends_with('/'))
+        let is_open = self.path.is_empty() || self.path.ends_with('/');
+        match self.scheme {
+            Scheme::S3 => is_open,
+            Scheme::Http | Scheme::Https => is_open && self.query.is_none(),
+            Scheme::Pelican => false,
+        }
+    }
+
+    /// Whether its path is encoded, and a server of HTTP alone leads on from it.
+    pub fn is_of_web(&self) -> bool {
+        matches!(self.scheme, Scheme::Http | Scheme::Https)
+    }
+
+    /// The same with the user of the `directory`, if it is in there.
+    pub fn with_user_of(&self, directory: &Url) -> Option<Self> {
+        let is_beneath = self.to_string().starts_with(&directory.to_string());
+        (directory.is_prefix() && is_beneath).then(|| Url {
+            user_info: directory.user_info.clone(),
+            ..self.clone()
+        })
     }
 
     /// The part of the path up to its last `/`, which neighbours have in common.

@@ -62,4 +62,5 @@ mod tables;
 mod truncated;
 mod unread;
 mod views;
+mod web;
 mod zarr;

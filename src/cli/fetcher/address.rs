@@ -16,11 +16,15 @@ use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use http::{HeaderValue, Uri};
+use http::{HeaderName, HeaderValue, Method, Uri, header};
 
+use crate::cli::fetcher::client::Header;
 use crate::cli::fetcher::hosts;
+use crate::cli::fetcher::names::{Protocol, thredds};
 use crate::cli::fetcher::pelican;
 use crate::cli::fetcher::trouble::Trouble;
+use crate::source::location::percent::{IN_NAME, IN_PATH, IN_QUERY};
+pub(super) use crate::source::location::percent::{IN_REFERENCE, decoded, encoded};
 use crate::source::location::{Scheme, Url};
 use crate::source::remote::message::Failure;
 
@@ -41,6 +45,9 @@ pub(super) struct Address {
 pub(super) struct Target {
     /// Its query may be a secret.
     pub(super) uri: Uri,
+    pub(super) method: Method,
+    /// Headers beside those of every request.
+    pub(super) headers: Vec<Header>,
     /// Whether the request is signed for S3.
     pub(super) is_signed: bool,
     /// The user and the password of the URL.
@@ -99,7 +106,8 @@ impl Address {
     pub(super) fn object(&self, name: &[u8], region: &str) -> Result<Target, Trouble> {
         let absent = || Trouble::new(Failure::NotFound, "there is no such object");
         if name.is_empty() {
-            return self.target(self.url.path(), None, region);
+            let own = format!("{}{}", self.home(), self.url.file_name());
+            return self.target(&own, None, region);
         }
         let name = std::str::from_utf8(name).map_err(|_| absent())?;
         let leads_out = |part: &str| matches!(part, "" | "." | "..");
@@ -111,7 +119,58 @@ impl Address {
         } else {
             encoded(name, IN_NAME)
         };
-        self.target(&format!("{}{name}", self.url.directory()), None, region)
+        self.target(&format!("{}{name}", self.home()), None, region)
+    }
+
+    /// The directory of the objects: that of the URL, or the one that a catalog stands for.
+    fn home(&self) -> String {
+        let directory = self.url.directory();
+        let of_catalog = thredds::files(directory).filter(|_| self.url.is_of_web());
+        of_catalog.unwrap_or_else(|| directory.to_owned())
+    }
+
+    /// The object `name` of the web, of which nothing but the headers is asked for.
+    ///
+    /// # Errors
+    /// Fails as [`object`](Self::object) does.
+    pub(super) fn head(&self, name: &[u8]) -> Result<Target, Trouble> {
+        let object = self.object(name, "")?;
+        Ok(Target {
+            method: Method::HEAD,
+            ..object
+        })
+    }
+
+    /// The page of the names in a directory of the web; `prefix` is relative to the URL's.
+    ///
+    /// # Errors
+    /// `NotFound` for a name that nothing beneath the prefix has.
+    pub(super) fn directory(&self, prefix: &[u8], protocol: Protocol) -> Result<Target, Trouble> {
+        let name = prefix.strip_suffix(b"/").unwrap_or(prefix);
+        // The rules of names are those of objects.
+        self.object(name, "")?;
+        let path = format!("{}{}", self.url.directory(), encoded(prefix, IN_NAME));
+        let header = |name, value| (name, HeaderValue::from_static(value));
+        let depth = HeaderName::from_static("depth");
+        let (path, method, header) = match protocol {
+            Protocol::Index => (path, Method::GET, header(header::ACCEPT, ACCEPTED)),
+            Protocol::Catalog => (
+                path + thredds::CATALOG,
+                Method::GET,
+                header(header::ACCEPT, "application/xml"),
+            ),
+            // RFC 4918, section 9.1: without a body, all properties are asked for.
+            Protocol::WebDav if prefix.is_empty() || prefix.ends_with(b"/") => {
+                (path, propfind(), header(depth, "1"))
+            }
+            Protocol::WebDav => (path, propfind(), header(depth, "0")),
+        };
+        let target = self.target(&path, None, "")?;
+        Ok(Target {
+            method,
+            headers: vec![header],
+            ..target
+        })
     }
 
     /// A page of the names that begin with `prefix`, relative to the URL's own.
@@ -125,7 +184,7 @@ impl Address {
         region: &str,
     ) -> Result<Target, Trouble> {
         if !self.is_s3() {
-            return Err(Trouble::other("only prefixes of s3:// are listed"));
+            return Err(Trouble::other("only prefixes of stores are listed"));
         }
         let prefix = std::str::from_utf8(prefix);
         let prefix = prefix.map_err(|_| Trouble::new(Failure::NotFound, "no such prefix"))?;
@@ -164,6 +223,8 @@ impl Address {
         let no_uri = |_| Trouble::other("no URI can be made of this name");
         Ok(Target {
             uri: text.parse().map_err(no_uri)?,
+            method: Method::GET,
+            headers: Vec::new(),
             is_signed: self.is_s3(),
             authorization: self.url.user_info().and_then(basic),
             shown,
@@ -208,6 +269,14 @@ impl Address {
             }
         }
     }
+}
+
+/// What is taken for an index page: of names alone, if the server can write that.
+const ACCEPTED: &str = "application/json, text/html;q=0.9, */*;q=0.1";
+
+/// The method of WebDAV that asks for names.
+fn propfind() -> Method {
+    Method::from_bytes(b"PROPFIND").unwrap_or(Method::GET)
 }
 
 /// Whether a host and maybe its port is this machine, where there may be a federation to try.
@@ -270,52 +339,6 @@ pub(super) fn authorization(plain: impl AsRef<[u8]>) -> Option<HeaderValue> {
         value.set_sensitive(true);
     }
     value.ok()
-}
-
-/// Bytes beside letters and digits that stay as they are: in a name, which is not encoded yet.
-const IN_NAME: &[u8] = b"-._~/";
-
-/// In the value of a query.
-const IN_QUERY: &[u8] = b"-._~";
-
-/// In a path or query that is encoded already.
-const IN_PATH: &[u8] = b"-._~/%:@!$&'()*+,;=?[]";
-
-/// In a reference that is encoded already: its query and its fragment are told apart.
-pub(super) const IN_REFERENCE: &[u8] = b"-._~/%:@!$&'()*+,;=?[]#";
-
-/// RFC 3986, section 2.1.
-pub(super) fn encoded(text: impl AsRef<[u8]>, kept: &[u8]) -> String {
-    let mut out = String::new();
-    for byte in text.as_ref() {
-        if byte.is_ascii_alphanumeric() || kept.contains(byte) {
-            out.push(char::from(*byte));
-        } else {
-            out += &format!("%{byte:02X}");
-        }
-    }
-    out
-}
-
-/// The text without its percent encoding; what is no encoding stays.
-pub(super) fn decoded(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, more @ ..] = rest {
-        let digits = more.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        rest = match (first, byte) {
-            (b'%', Some(byte)) => {
-                out.push(byte);
-                &more[2..]
-            }
-            _ => {
-                out.push(*first);
-                more
-            }
-        };
-    }
-    out
 }
 
 #[cfg(test)]
@@ -431,11 +454,5 @@ mod tests {
                 .listing(b"", "", "")
                 .is_err()
         );
-    }
-
-    #[test]
-    fn what_is_encoded_is_decoded() {
-        assert_eq!(decoded("a%20b%2Fc%"), b"a b/c%");
-        assert_eq!(decoded("%zz%C3%BC"), "%zzü".as_bytes());
     }
 }

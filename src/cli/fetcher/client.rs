@@ -73,6 +73,8 @@ impl Client {
         let system = system.build();
         let config = Config::builder()
             .http_status_as_error(false)
+            // That of WebDAV which asks for names.
+            .allow_non_standard_methods(true)
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None)

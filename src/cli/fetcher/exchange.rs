@@ -93,7 +93,7 @@ impl Exchange {
         Ok(self.address.object(name, &region)?.place)
     }
 
-    /// The answer to a GET with these `headers`: with one of the statuses 200, 206, 304 and 416.
+    /// The answer to a GET with these `headers`: with one of the statuses 200, 206, 207, 304 and 416.
     /// Where the place fails to which a redirect led before, its origin is asked for the way anew.
     ///
     /// # Errors
@@ -247,7 +247,7 @@ impl Exchange {
             let left = end.saturating_duration_since(Instant::now());
             // The federation has named its director, as servers name where they lead.
             let is_led = !is_own || self.address.has_director();
-            let mut answer = self.send(&uri, headers, is_led, left)?;
+            let mut answer = self.send(target, &uri, headers, is_led, left)?;
             self.login.keep(&uri, &answer.headers);
             let Some(next) = redirect(&answer) else {
                 self.remember(target, &uri, &answer);
@@ -275,7 +275,7 @@ impl Exchange {
         headers: &[Header],
         own: Option<&str>,
     ) -> Result<HeaderMap, Trouble> {
-        let mut map: HeaderMap = headers.iter().cloned().collect();
+        let mut map: HeaderMap = headers.iter().chain(&target.headers).cloned().collect();
         if own.is_some()
             && let Some(authorization) = &target.authorization
         {
@@ -297,12 +297,14 @@ impl Exchange {
 
     fn send(
         &self,
+        target: &Target,
         uri: &Uri,
         headers: HeaderMap,
         is_led: bool,
         left: Duration,
     ) -> Result<Answer, Trouble> {
         let mut request = Request::new(Vec::new());
+        request.method_mut().clone_from(&target.method);
         request.uri_mut().clone_from(uri);
         *request.headers_mut() = headers;
         Counted::add(&self.counted.requests, 1);
@@ -349,9 +351,9 @@ impl Exchange {
     }
 }
 
-/// Whether a status brings what is asked for, or says that there is nothing of it.
+/// Whether a status brings what is asked for, or says that there is nothing of it; 207 is of WebDAV.
 fn is_had(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 200 | 206 | 304 | 416)
+    matches!(status.as_u16(), 200 | 206 | 207 | 304 | 416)
 }
 
 /// Where a redirect leads: what of it no URI may hold is encoded, byte by byte.

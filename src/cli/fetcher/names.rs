@@ -3,19 +3,42 @@
 //! | file | what is read |
 //! |---|---|
 //! | `s3` | the answer of `ListObjectsV2` |
+//! | `index`, `json` | index pages of web servers, in HTML or JSON |
+//! | `thredds` | catalogs of THREDDS |
+//! | `webdav` | properties of WebDAV |
+//! | `web` | which of these a server of the web speaks, and names that are looked up |
+//! | `keys`, `href` | keys of stores; references of pages |
 //! | `xml` | documents of XML, bounded and whole |
 
+mod href;
+mod index;
+mod json;
+mod keys;
 mod s3;
+pub(super) mod thredds;
+pub(super) mod web;
+mod webdav;
 mod xml;
 
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
-use crate::source::remote::message::{ListedName, PACKET};
+use crate::source::remote::message::{ListedName, Named, PACKET};
 
 /// Names that fit in a packet with the place of the next page, however long they and their tags
 /// are.
 const NAMES: usize =
     (PACKET - 2 * limits::KEY_BYTES) / (limits::KEY_BYTES + limits::ETAG_BYTES + 32);
+
+/// In which way a server of the web lists names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// Pages for people, with a link for each name.
+    Index,
+    /// A catalog of THREDDS.
+    Catalog,
+    /// RFC 4918.
+    WebDav,
+}
 
 /// The names directly beneath a prefix, as far as a page goes.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -38,10 +61,26 @@ impl Page {
         s3::page(body, prefix)
     }
 
+    /// The page of these names.
+    fn sorted(mut names: Vec<ListedName>, next: String) -> Self {
+        names.sort_by(|a, b| a.name.cmp(&b.name));
+        Page { names, next }
+    }
+
     /// Takes the first names, as many as fit in a packet, where more follow them.
     pub(super) fn part(&mut self) -> Option<Vec<ListedName>> {
         (self.names.len() > NAMES).then(|| self.names.drain(..NAMES).collect())
     }
+}
+
+/// A name as it is listed; `None` where no file has such a name.
+fn listed(name: &[u8], named: Named) -> Option<ListedName> {
+    let has_room = (1..=limits::KEY_BYTES).contains(&name.len());
+    let is_plain = has_room && !name.contains(&b'/') && !name.contains(&0);
+    is_plain.then(|| ListedName {
+        name: name.to_vec(),
+        named,
+    })
 }
 
 /// An answer that is no whole page of names.
@@ -59,7 +98,7 @@ mod tests {
     fn a_page_comes_in_packets() {
         let names = (0..1000).map(|number| ListedName {
             name: format!("{number:01024}").into_bytes(),
-            state: Some(ObjectState {
+            named: Named::Object(ObjectState {
                 etag: vec![b'x'; limits::ETAG_BYTES],
                 ..ObjectState::default()
             }),

@@ -17,6 +17,7 @@ use crate::cli::fetcher::cached::{Cached, Next};
 use crate::cli::fetcher::disk_cache::DiskCache;
 use crate::cli::fetcher::exchange::{Counted, Exchange};
 use crate::cli::fetcher::names::Page;
+use crate::cli::fetcher::names::web::{Question, Web};
 use crate::cli::fetcher::patience::Patience;
 use crate::cli::fetcher::service::queue::{Job, Queue};
 use crate::cli::fetcher::service::stage::Stage;
@@ -41,6 +42,7 @@ pub(super) struct Service {
     stage: Stage,
     exchange: Exchange,
     cache: Option<DiskCache>,
+    web: Web,
     deadline: Duration,
     connections: usize,
     queue: Queue,
@@ -70,6 +72,7 @@ impl Service {
             stage,
             exchange,
             cache,
+            web: Web::default(),
             deadline: settings.deadline(),
             connections: settings.connections(),
             queue: Queue::default(),
@@ -367,6 +370,14 @@ impl Service {
 
     /// A page of the names that begin with `prefix`, from the server.
     fn listed(&self, job: &Job, prefix: &[u8], token: &str) -> Result<Page, Stop> {
+        if self.exchange.address.url().is_of_web() {
+            let question = Question {
+                web: &self.web,
+                exchange: &self.exchange,
+                prefix,
+            };
+            return question.answer(Patience::new(self.deadline, &job.is_cancelled));
+        }
         let directory = self.exchange.address.url().directory().as_bytes();
         let whole = [directory, prefix].concat();
         let mut transfer = Transfer {

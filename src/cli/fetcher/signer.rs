@@ -24,7 +24,6 @@ use reqsign_aws_v4::{
 use reqsign_core::{FileRead, HttpSend, OsEnv};
 
 use crate::cli::fetcher::client::Client;
-use crate::cli::fetcher::signer::profile;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::cli::mount::opener;
 use crate::cli::options::RemoteSettings;

@@ -10,11 +10,12 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::*;
 use crate::cli::options::RemoteSettings;
 use crate::error::Cause;
+use crate::limits;
 use crate::limits::tests::eventually;
 use crate::source::Source;
 use crate::source::packets;
 use crate::source::remote::connection::{Connection, Terms};
-use crate::source::remote::message::FIRST;
+use crate::source::remote::message::{FIRST, Named};
 use crate::source::remote::object::RemoteObject;
 use objects::server::{Raw, Server, Then};
 use objects::sigv4::{self, Keys};
@@ -26,6 +27,7 @@ mod logins;
 #[path = "../../../tests/objects/mod.rs"]
 mod objects;
 mod states;
+mod web;
 
 const MIB: usize = 1 << 20;
 
@@ -370,8 +372,8 @@ fn a_listing_has_pages_and_bounds() {
         }
     }
     assert_eq!(names.len(), 26);
-    assert!(names[25].name == b"sub" && names[25].state.is_none());
-    assert_eq!(names[7].state.as_ref().map(|state| state.length), Some(7));
+    assert!(names[25].name == b"sub" && names[25].named == Named::Prefix);
+    assert!(matches!(&names[7].named, Named::Object(state) if state.length == 7));
     let seen = server.seen();
     assert_eq!(seen.len(), 3);
     assert!(seen.iter().all(|one| one.path.contains("list-type=2")));
@@ -417,7 +419,7 @@ fn a_redirect_is_followed_by_the_rules() {
         );
         let asked = server.seen().len();
         let most = if refused == circle {
-            crate::limits::REDIRECTS + 1
+            limits::REDIRECTS + 1
         } else {
             1
         };

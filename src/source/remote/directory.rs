@@ -1,6 +1,8 @@
 //! The prefix of a URL as a directory of files.
 //!
-//! What stands there is known from listings alone: an object is asked for when it is opened.
+//! What stands there is known from listings alone: an object is asked for when it is opened. A
+//! directory of the web tells of names what its server likes: those that it does not describe are
+//! looked at one by one.
 
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,9 +22,9 @@ use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::policy::Policy;
 use crate::source::remote::connection::Connection;
-use crate::source::remote::failure::is_missing;
-use crate::source::remote::listings::{Listing, Listings, Named, NamedEntry, entry_bytes};
-use crate::source::remote::message::Counters;
+use crate::source::remote::failure::{is_missing, unfitting};
+use crate::source::remote::listings::{Listing, Listings, NamedEntry, entry_bytes};
+use crate::source::remote::message::{Counters, Named};
 use crate::source::remote::object::RemoteObject;
 use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, to_u64, to_usize};
@@ -68,7 +70,8 @@ impl RemoteDirectory {
     /// The prefix of the URL that `connection` was started for.
     ///
     /// # Errors
-    /// `ENOENT` where no key begins with it; else fails with the server's error.
+    /// `ENOENT` where no key begins with it; else fails with the server's error. A directory of the
+    /// web may be empty.
     pub fn open(connection: &Arc<Connection>) -> Result<Self> {
         let now = SystemTime::UNIX_EPOCH.elapsed();
         let seconds = now.map_or(0, |now| now.as_secs());
@@ -78,7 +81,8 @@ impl RemoteDirectory {
             path: connection.prefix(),
             began: i64::try_from(seconds).unwrap_or(0),
         };
-        if prefix.listings.first(b"")?.names().is_empty() {
+        let is_empty = prefix.listings.first(b"")?.names().is_empty();
+        if is_empty && !prefix.listings.has_others() {
             let name = connection.url().display().to_string();
             return Err(Error::io(&Errno::ENOENT.into(), name));
         }
@@ -124,10 +128,12 @@ impl RemoteDirectory {
         }
     }
 
-    fn at(&self, path: &[u8], named: &Named) -> There {
+    /// What stands at a path, unless only a look tells.
+    fn at(&self, path: &[u8], named: &Named) -> Option<There> {
         match named {
-            Named::Prefix => self.directory(),
-            Named::Object(state) => self.object(path, state),
+            Named::Prefix => Some(self.directory()),
+            Named::Object(state) => Some(self.object(path, state)),
+            Named::Unseen => None,
         }
     }
 }
@@ -149,7 +155,7 @@ impl Directory for RemoteDirectory {
         }
         let found = self.0.listings.at(path).map_err(absent)?;
         let found = found.ok_or(Error::NotFound)?;
-        Ok(self.at(path, &found))
+        self.at(path, &found).ok_or_else(unfitting)
     }
 
     /// No server has symbolic links.
@@ -167,6 +173,7 @@ impl Directory for RemoteDirectory {
                 let name = path.display().to_string();
                 return Err(Error::io(&Errno::EISDIR.into(), name));
             }
+            Some(Named::Unseen) => return Err(unfitting()),
             None => return Err(Error::NotFound),
         };
         let object = RemoteObject::find_of(&self.0.connection, name, known.length)?;
@@ -234,7 +241,7 @@ impl Names for OpenDirectory {
                 let listed = Listed {
                     name,
                     is_directory: *named == Named::Prefix,
-                    there: Some(self.directory.at(&path, named)),
+                    there: self.directory.at(&path, named),
                     next: DOTS.with_more(number << PLACE_BITS | to_u64(from)),
                 };
                 if visit(&listed) {

@@ -17,7 +17,9 @@ use crate::source::directory::{Directory, Standing};
 use crate::source::open::OpenSource;
 use crate::source::remote::directory::RemoteDirectory;
 use crate::source::remote::fake::{Fetcher, LONG, bytes, good, pair, watched};
-use crate::source::remote::message::{Counters, Failure, ListedName, PACKET, Reply, Request};
+use crate::source::remote::message::{
+    Counters, Failure, ListedName, Named, PACKET, Reply, Request,
+};
 use crate::source::remote::object::RemoteObject;
 use crate::source::remote::pages::FAILURE;
 use crate::source::remote::state::ObjectState;
@@ -603,7 +605,7 @@ fn a_listing_without_end_is_an_error_and_keeps_little() {
                     .fold(0, |sum, byte| sum * 256 + u64::from(*byte));
                 let name = |i: u64| ListedName {
                     name: format!("{number} {i} {}", "n".repeat(200)).into_bytes(),
-                    state: Some(ObjectState::default()),
+                    named: Named::Object(ObjectState::default()),
                 };
                 fetcher.say(&Reply::Listed {
                     id: *id,
@@ -643,7 +645,7 @@ fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
             for part in 1..=parts {
                 let name = |number: usize| ListedName {
                     name: format!("{:010}", part * names + number).into_bytes(),
-                    state: None,
+                    named: Named::Prefix,
                 };
                 fetcher.say(&Reply::Listed {
                     id: *id,

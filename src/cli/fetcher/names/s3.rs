@@ -1,17 +1,17 @@
 //! A page of names of S3's protocol: the answer of `ListObjectsV2`.
 
 use crate::cli::fetcher::address::decoded;
+use crate::cli::fetcher::names::keys::Keys;
 use crate::cli::fetcher::names::xml::{self, Elements};
 use crate::cli::fetcher::names::{Page, wrong};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
-use crate::source::remote::message::ListedName;
 use crate::source::remote::state::ObjectState;
 
 /// What has been read of a document.
 #[derive(Default)]
 struct Document {
-    entries: Vec<Entry>,
+    keys: Keys,
     /// What the server says that keys begin with; empty where it does not.
     prefix: String,
     /// How many keys and prefixes the server says that there are.
@@ -23,12 +23,6 @@ struct Document {
     next: String,
     is_encoded: bool,
     is_truncated: bool,
-}
-
-/// A key or a common prefix as it stands in the document, and the state of an object.
-struct Entry {
-    key: String,
-    state: Option<ObjectState>,
 }
 
 /// Reads the page of the keys that begin with `prefix`.
@@ -71,9 +65,9 @@ impl Elements for Document {
                     return Err(wrong());
                 }
                 let state = std::mem::take(&mut self.state);
-                self.add(Some(state))?;
+                self.keys.add(std::mem::take(&mut self.key), Some(state))?;
             }
-            ["CommonPrefixes"] => self.add(None)?,
+            ["CommonPrefixes"] => self.keys.add(std::mem::take(&mut self.key), None)?,
             _ => {}
         }
         Ok(())
@@ -81,24 +75,9 @@ impl Elements for Document {
 }
 
 impl Document {
-    fn add(&mut self, state: Option<ObjectState>) -> Result<(), Trouble> {
-        let is_long = state
-            .as_ref()
-            .is_some_and(|state| state.etag.len() > limits::ETAG_BYTES);
-        if is_long || self.entries.len() >= limits::LISTING_NAMES {
-            return Err(Trouble::other("the server's listing is too long"));
-        }
-        let key = std::mem::take(&mut self.key);
-        if key.is_empty() {
-            return Err(wrong());
-        }
-        self.entries.push(Entry { key, state });
-        Ok(())
-    }
-
     fn page(self, prefix: &[u8]) -> Result<Page, Trouble> {
         // Some servers count the keys alone: more than they say is no sign of names that are gone.
-        if self.count > self.entries.len() {
+        if self.count > self.keys.len() {
             return Err(wrong());
         }
         let plain = |text: &str| {
@@ -113,39 +92,12 @@ impl Document {
         if !said.is_empty() && said.as_bytes() != prefix && plain(said) != prefix {
             return Err(wrong());
         }
-        let directory = prefix.iter().rposition(|byte| *byte == b'/');
-        let directory = directory.map_or(0, |slash| slash + 1);
-        let mut names = Vec::new();
-        for entry in self.entries {
-            let key = plain(&entry.key);
-            if !key.starts_with(prefix) {
-                return Err(wrong());
-            }
-            names.extend(named(&key[directory..], entry.state));
-        }
-        names.sort_by(|a, b| a.name.cmp(&b.name));
         // Some servers send an empty place at the end.
         if self.is_truncated == self.next.is_empty() {
             return Err(wrong());
         }
-        let next = self.next;
-        Ok(Page { names, next })
+        self.keys.page(prefix, plain, self.next)
     }
-}
-
-/// The name of what is listed beneath a directory as `key`, with a `/` at its end unless it is an
-/// object; `None` where no file has such a name.
-fn named(key: &[u8], state: Option<ObjectState>) -> Option<ListedName> {
-    let name = match state {
-        None => key.strip_suffix(b"/")?,
-        Some(_) => key,
-    };
-    let has_room = (1..=limits::KEY_BYTES).contains(&name.len());
-    let is_plain = has_room && !name.contains(&b'/') && !name.contains(&0);
-    is_plain.then(|| ListedName {
-        name: name.to_vec(),
-        state,
-    })
 }
 
 /// A boolean of XML Schema; some servers write it with a capital.
@@ -160,6 +112,7 @@ fn truth(text: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::remote::message::{ListedName, Named};
 
     /// The documentation of Amazon S3 shows this answer of `ListObjectsV2`.
     const PAGE: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -185,11 +138,14 @@ mod tests {
             // `date -u -d 2009-10-12T17:50:30Z +%s`
             modified: 1_255_369_830,
         };
-        let name = |name: &[u8], state| ListedName {
+        let name = |name: &[u8], named| ListedName {
             name: name.to_vec(),
-            state,
+            named,
         };
-        let names = vec![name(b"February", None), name(b"a b&c.h5", Some(object))];
+        let names = vec![
+            name(b"February", Named::Prefix),
+            name(b"a b&c.h5", Named::Object(object)),
+        ];
         let next = "1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=".to_owned();
         assert_eq!(page, Page { names, next });
     }

@@ -139,6 +139,9 @@ impl Archive {
     fn enter_listed(&self, directory: &Directory, listed: &Listed<'_>) -> Option<Entry> {
         let (ino, is_original) = (directory.ino, directory.place.is_original);
         let Some(there) = &listed.there else {
+            if self.look.is_far() {
+                return None;
+            }
             let name = shown_name(ino == ROOT, listed.name);
             return self.enter(ino, (&directory.path, is_original), &name).ok();
         };
@@ -170,6 +173,9 @@ impl Archive {
         if let Some(there) = &listed.there {
             let found = self.look.listed(&path, directory.place.is_original, there);
             return Some(found.map_or(Kind::File, |found| found.kind.shown()));
+        }
+        if self.look.is_far() {
+            return Some(self.look.kind_by_name(&path).shown());
         }
         let known = self.entries.known(directory.ino, listed.name);
         let found = self.found(&path, directory.place.is_original, known);
