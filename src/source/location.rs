@@ -1,8 +1,9 @@
 //! The place of a source, as the user names it: a path, or a URL.
 //!
-//! A URL is `s3://BUCKET/KEY`, `http://…`, `https://…`, `pelican://FEDERATION/PATH` or
-//! `osdf:///PATH`; anything else is a path. A key of S3 is taken as it stands, as the AWS tools take
-//! it. The path of another URL is already encoded (RFC 3986), as a browser shows it.
+//! A URL is `s3://BUCKET/KEY`, `gs://BUCKET/KEY`, `az://ACCOUNT/CONTAINER/KEY`,
+//! `abfs[s]://CONTAINER@ACCOUNT.dfs.core.windows.net/KEY`, `http://…`, `https://…`,
+//! `pelican://FEDERATION/PATH` or `osdf:///PATH`; anything else is a path. A key of a store is taken
+//! as it stands, as its tools take it. The path of another URL is already encoded (RFC 3986), as a browser shows it.
 //!
 //! User information and the query of a URL are secrets: a presigned URL has its signature there.
 //! They are never displayed.
@@ -30,6 +31,10 @@ pub enum Location {
 pub enum Scheme {
     /// The protocol of Amazon's object storage.
     S3,
+    /// The XML protocol of Google's cloud storage.
+    Google,
+    /// The protocol of blobs in Azure's storage.
+    Azure,
     /// HTTP without encryption.
     Http,
     /// HTTP over TLS.
@@ -38,6 +43,12 @@ pub enum Scheme {
     Pelican,
 }
 
+/// The schemes of Azure's Data Lake: the same storage, seen as a filesystem.
+const ABFS: [&str; 2] = ["abfs://", "abfss://"];
+
+/// The hosts of accounts in Azure's storage, behind the account's name.
+const ACCOUNTS: [&str; 2] = [".dfs.core.windows.net", ".blob.core.windows.net"];
+
 /// The federation of `osdf://`.
 const OSDF: &str = "osg-htc.org";
 
@@ -45,7 +56,8 @@ const OSDF: &str = "osg-htc.org";
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     scheme: Scheme,
-    /// The bucket, or a host and maybe its port.
+    /// The bucket, an account and its container with a `/` between them, or a host and maybe its
+    /// port.
     authority: String,
     /// The key, without a `/` before it; of HTTP the encoded path, without the `/` before it.
     path: String,
@@ -96,16 +108,25 @@ impl Location {
 }
 
 impl Scheme {
-    const ALL: [(Scheme, &str); 5] = [
+    const ALL: [(Scheme, &str); 9] = [
         (Scheme::S3, "s3://"),
+        (Scheme::Google, "gs://"),
+        (Scheme::Azure, "az://"),
+        (Scheme::Azure, ABFS[0]),
+        (Scheme::Azure, ABFS[1]),
         (Scheme::Http, "http://"),
         (Scheme::Https, "https://"),
         (Scheme::Pelican, "pelican://"),
         (Scheme::Pelican, "osdf://"),
     ];
 
+    /// Whether its objects have keys, which the store lists.
+    pub fn has_keys(self) -> bool {
+        matches!(self, Scheme::S3 | Scheme::Google | Scheme::Azure)
+    }
+
     /// The scheme with the `://` behind it.
-    fn prefix(self) -> &'static str {
+    pub fn prefix(self) -> &'static str {
         let mut all = Self::ALL.iter();
         all.find(|(scheme, _)| *scheme == self)
             .map_or("", |(_, prefix)| prefix)
@@ -134,7 +155,9 @@ impl Url {
         let (scheme, prefix, rest) = Scheme::ALL.iter().find_map(starts)?;
         let parsed = match rest.len() > limits::URL_BYTES {
             true => Err(format!("a URL has at most {} bytes", limits::URL_BYTES)),
-            false if scheme == Scheme::S3 => Self::of_object(rest),
+            false if ABFS.contains(&prefix) => Self::of_data_lake(rest),
+            false if scheme == Scheme::Azure => Self::of_blob(rest),
+            false if scheme.has_keys() => Self::of_object(scheme, rest),
             false if prefix == "osdf://" => {
                 Self::of_page(scheme, &format!("{OSDF}/{}", rest.trim_start_matches('/')))
             }
@@ -144,7 +167,7 @@ impl Url {
     }
 
     /// `BUCKET/KEY`.
-    fn of_object(rest: &str) -> std::result::Result<Self, String> {
+    fn of_object(scheme: Scheme, rest: &str) -> std::result::Result<Self, String> {
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
         let is_of_bucket = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         match bucket {
@@ -152,13 +175,47 @@ impl Url {
             _ if bucket.contains(['@', ':']) => Err("a bucket has no user".to_owned()),
             _ if !bucket.bytes().all(is_of_bucket) => Err(format!("`{bucket}` is no bucket")),
             _ => Ok(Url {
-                scheme: Scheme::S3,
+                scheme,
                 authority: bucket.to_owned(),
                 path: key.to_owned(),
                 user_info: None,
                 query: None,
             }),
         }
+    }
+
+    /// `ACCOUNT/CONTAINER/KEY`.
+    fn of_blob(rest: &str) -> std::result::Result<Self, String> {
+        let (account, behind) = rest.split_once('/').unwrap_or((rest, ""));
+        let (container, key) = behind.split_once('/').unwrap_or((behind, ""));
+        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-$".contains(&byte);
+        let is_name = |name: &str| !name.is_empty() && name.bytes().all(is_of_name);
+        if !is_name(account) || !is_name(container) {
+            return Err(
+                "an account and a container are needed: az://ACCOUNT/CONTAINER/".to_owned(),
+            );
+        }
+        Ok(Url {
+            scheme: Scheme::Azure,
+            authority: format!("{account}/{container}"),
+            path: key.to_owned(),
+            user_info: None,
+            query: None,
+        })
+    }
+
+    /// `CONTAINER@ACCOUNT.dfs.core.windows.net/KEY`.
+    fn of_data_lake(rest: &str) -> std::result::Result<Self, String> {
+        let (authority, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let account = |host: &str| {
+            let mut ends = ACCOUNTS.iter();
+            ends.find_map(|end| host.strip_suffix(end).map(str::to_owned))
+        };
+        let (container, host) = authority.split_once('@').unwrap_or_default();
+        let needed = "a container and an account are needed: \
+                      abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/";
+        let account = account(host).ok_or(needed)?;
+        Self::of_blob(&format!("{account}/{container}/{key}")).map_err(|_| needed.to_owned())
     }
 
     /// `HOST/PATH`; RFC 3986, section 3.
@@ -202,7 +259,7 @@ impl Url {
         self.scheme
     }
 
-    /// The bucket, or a host and maybe its port.
+    /// The bucket, an account and its container, or a host and maybe its port.
     pub fn authority(&self) -> &str {
         &self.authority
     }
@@ -237,7 +294,7 @@ impl Url {
     pub fn is_prefix(&self) -> bool {
         let is_open = self.path.is_empty() || self.path.ends_with('/');
         match self.scheme {
-            Scheme::S3 => is_open,
+            Scheme::S3 | Scheme::Google | Scheme::Azure => is_open,
             Scheme::Http | Scheme::Https => is_open && self.query.is_none(),
             Scheme::Pelican => false,
         }
@@ -349,6 +406,49 @@ mod tests {
         assert!(!object.is_prefix());
         for prefix in ["s3://bucket", "s3://bucket/", "s3://bucket/2026/"] {
             assert!(url(prefix).is_prefix(), "{prefix}");
+        }
+    }
+
+    #[test]
+    fn a_container_is_in_an_account() {
+        for (text, shown) in [
+            ("az://acct/data/a b/c%20d.h5", "az://acct/data/a b/c%20d.h5"),
+            ("AZ://acct/data", "az://acct/data/"),
+            ("az://acct/$root/", "az://acct/$root/"),
+            (
+                "abfs://data@acct.dfs.core.windows.net/a/b.h5",
+                "az://acct/data/a/b.h5",
+            ),
+            ("abfss://data@acct.dfs.core.windows.net", "az://acct/data/"),
+            (
+                "abfss://data@acct.blob.core.windows.net/d/",
+                "az://acct/data/d/",
+            ),
+            ("gs://a.b_c/d e.h5", "gs://a.b_c/d e.h5"),
+            ("gs://bucket", "gs://bucket/"),
+        ] {
+            let object = url(text);
+            assert_eq!(object.to_string(), shown, "{text}");
+            assert_eq!(object.is_prefix(), shown.ends_with('/'), "{text}");
+            assert!(object.scheme().has_keys() && !object.is_of_web());
+            assert_eq!(url(shown), object);
+        }
+        for wrong in [
+            "az://",
+            "az://acct",
+            "az:///data/a",
+            "az://joe:sesame@acct/data/a",
+            "abfs://data/a",
+            "abfss://data@acct.example.org/a",
+            "abfss://@acct.dfs.core.windows.net/a",
+            "abfss://sesame:x@acct.dfs.core.windows.net.evil.org/a",
+            "gs://",
+            "gs://joe:sesame@b/a",
+        ] {
+            match Location::parse(wrong.into()) {
+                Err(Error::Usage(text)) => assert!(!text.contains("sesame"), "{text}"),
+                other => panic!("{wrong}: {other:?}"),
+            }
         }
     }
 

@@ -13,6 +13,7 @@ mod cage;
 mod cf;
 mod changes;
 mod circles;
+mod clouds;
 mod command;
 mod corpus;
 mod counted;

@@ -13,7 +13,7 @@ use crate::objects::server::Server;
 use crate::prefix::{content, directory, errno, names};
 
 /// A server of another make, which ends with its value.
-struct Web {
+pub(crate) struct Web {
     process: Child,
     port: u16,
 }
@@ -28,7 +28,12 @@ impl Drop for Web {
 impl Web {
     /// A server by Python of what is in `directory`, with index pages or WebDAV.
     fn python(directory: &Path, kind: &[&str]) -> Self {
-        let mut command = script("web_server.py");
+        Self::by("web_server.py", directory, kind)
+    }
+
+    /// A server by a script, which prints its port.
+    pub(crate) fn by(name: &str, directory: &Path, kind: &[&str]) -> Self {
+        let mut command = script(name);
         command.arg(directory).args(kind).stdout(Stdio::piped());
         let mut process = command.spawn().expect("Python");
         let output = process.stdout.take().expect("its output");
@@ -39,7 +44,7 @@ impl Web {
     }
 
     /// Starts a program that is to listen on the port.
-    fn listening(mut command: Command, port: u16) -> Option<Self> {
+    pub(crate) fn listening(mut command: Command, port: u16) -> Option<Self> {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().ok()?;
         let web = Web { process, port };
@@ -98,12 +103,12 @@ impl Web {
         Self::listening(command, port)
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its address").port()
 }
@@ -121,8 +126,8 @@ fn archive() -> (tempfile::TempDir, tempfile::TempDir) {
 }
 
 /// The mounted URL is the tree that the directory is.
-fn is_the_directory(url: &str, directory: &Path) {
-    let (near, far) = (Mount::new(directory), Mount::new(Path::new(url)));
+pub(crate) fn is_the_directory(url: &str, options: &[&str], directory: &Path) {
+    let (near, far) = (Mount::new(directory), Mount::with(Path::new(url), options));
     // A look tells that it is a data file: its name does not.
     assert!(far.at("2026/a b+c/ü%2F&.dat").is_dir());
     assert_eq!(errno(fs::metadata(far.at("none"))), Errno::ENOENT);
@@ -141,7 +146,7 @@ fn is_the_directory(url: &str, directory: &Path) {
 fn pages_of_python_are_a_directory() {
     let (own, archive) = archive();
     let web = Web::python(own.path(), &[]);
-    is_the_directory(&web.url("/archive/"), archive.path());
+    is_the_directory(&web.url("/archive/"), &[], archive.path());
     // What the page hides, and what is beside the URL's directory.
     fs::write(own.path().join("beside.h5"), "x").expect("a file");
     let mount = Mount::new(Path::new(&web.url("/archive/2026/")));
@@ -175,7 +180,7 @@ fn pages_of_nginx_are_a_directory() {
         let Some(web) = Web::nginx(own.path(), own.path(), format) else {
             return skip("nginx is not installed");
         };
-        is_the_directory(&web.url("/archive/"), archive.path());
+        is_the_directory(&web.url("/archive/"), &[], archive.path());
     }
 }
 
@@ -185,14 +190,14 @@ fn pages_of_caddy_are_a_directory() {
     let Some(web) = Web::caddy(own.path(), settings.path()) else {
         return skip("Caddy is not installed");
     };
-    is_the_directory(&web.url("/archive/"), archive.path());
+    is_the_directory(&web.url("/archive/"), &[], archive.path());
 }
 
 #[test]
 fn collections_of_webdav_are_directories() {
     let (own, archive) = archive();
     let web = Web::python(own.path(), &["webdav"]);
-    is_the_directory(&web.url("/archive/"), archive.path());
+    is_the_directory(&web.url("/archive/"), &[], archive.path());
 }
 
 #[test]
@@ -202,7 +207,7 @@ fn collections_of_wsgidav_are_directories() {
         return skip("WsgiDAV is not installed");
     };
     drop(own);
-    is_the_directory(&web.url("/"), archive.path());
+    is_the_directory(&web.url("/"), &[], archive.path());
 }
 
 /// A THREDDS data server has the catalogs in one place, and the files in another.

@@ -6,6 +6,9 @@
 //! | the same, where the bucket's name has a dot | `https://s3.REGION.amazonaws.com/BUCKET/KEY` |
 //! | `s3://`, an endpoint | `ENDPOINT/BUCKET/KEY` |
 //! | `s3://`, an endpoint whose host begins with `BUCKET.` | `ENDPOINT/KEY` |
+//! | `gs://` | `https://storage.googleapis.com/BUCKET/KEY`, or `ENDPOINT/BUCKET/KEY` |
+//! | `az://` | `https://ACCOUNT.blob.core.windows.net/CONTAINER/KEY`, or `ENDPOINT/CONTAINER/KEY` |
+//! | `az://`, an endpoint without a path whose host does not begin with `ACCOUNT.` | `ENDPOINT/ACCOUNT/CONTAINER/KEY` |
 //! | `http://`, `https://` | the URL itself |
 //! | `pelican://FEDERATION/PATH` | `DIRECTOR/PATH` |
 //!
@@ -22,6 +25,7 @@ use crate::cli::fetcher::client::Header;
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::names::{Protocol, thredds};
 use crate::cli::fetcher::pelican;
+use crate::cli::fetcher::signer::azure;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::source::location::percent::{IN_NAME, IN_PATH, IN_QUERY};
 pub(super) use crate::source::location::percent::{IN_REFERENCE, decoded, encoded};
@@ -32,8 +36,10 @@ use crate::source::remote::message::Failure;
 #[derive(Debug)]
 pub(super) struct Address {
     url: Url,
-    /// The server that speaks S3's protocol, where it is not Amazon's.
+    /// The server of a store, where it is not its maker's own.
     endpoint: Option<Url>,
+    /// A part of each query that lets its bearer in: a secret.
+    signature: Option<String>,
     /// The director of a Pelican federation, once it is known.
     director: OnceLock<Url>,
     /// Whether objects beside the one that the URL names can be had.
@@ -63,9 +69,15 @@ impl Address {
         Address {
             url,
             endpoint,
+            signature: None,
             director: OnceLock::new(),
             has_neighbours,
         }
+    }
+
+    /// The same, with a part of each query that lets its bearer in.
+    pub(super) fn with_signature(self, signature: Option<String>) -> Self {
+        Address { signature, ..self }
     }
 
     /// Where the federation says what its director is, until that is known.
@@ -114,7 +126,7 @@ impl Address {
         if !self.has_neighbours || name.split('/').any(leads_out) || name.contains('\0') {
             return Err(absent());
         }
-        let name = if self.is_s3() {
+        let name = if self.url.scheme().has_keys() {
             name.to_owned()
         } else {
             encoded(name, IN_NAME)
@@ -183,12 +195,20 @@ impl Address {
         token: &str,
         region: &str,
     ) -> Result<Target, Trouble> {
-        if !self.is_s3() {
+        if !self.url.scheme().has_keys() {
             return Err(Trouble::other("only prefixes of stores are listed"));
         }
         let prefix = std::str::from_utf8(prefix);
         let prefix = prefix.map_err(|_| Trouble::new(Failure::NotFound, "no such prefix"))?;
         let prefix = format!("{}{prefix}", self.url.directory());
+        if self.url.scheme() == Scheme::Azure {
+            let mut query = "comp=list&delimiter=%2F".to_owned();
+            if !token.is_empty() {
+                query += &format!("&marker={}", encoded(token, IN_QUERY));
+            }
+            query += &format!("&prefix={}&restype=container", encoded(&prefix, IN_QUERY));
+            return self.target("", Some(&query), region);
+        }
         // In the order of their names, as a signature has them.
         let mut query = String::new();
         if !token.is_empty() {
@@ -200,15 +220,20 @@ impl Address {
     }
 
     fn target(&self, path: &str, query: Option<&str>, region: &str) -> Result<Target, Trouble> {
-        let shown = match self.url.scheme() {
-            Scheme::S3 => format!("s3://{}/{path}", self.url.authority()),
-            Scheme::Pelican => format!("pelican://{}/{path}", self.url.authority()),
+        let scheme = self.url.scheme();
+        let shown = match scheme {
             Scheme::Http | Scheme::Https => format!("{}{path}", self.server()),
+            _ => format!("{}{}/{path}", scheme.prefix(), self.url.authority()),
         };
-        let text = if self.is_s3() {
-            self.uri_of_key(path, region)
-        } else {
-            format!("{}{}", self.server(), encoded(path, IN_PATH))
+        let text = match scheme {
+            Scheme::S3 => self.uri_of_key(path, region),
+            Scheme::Google | Scheme::Azure if path.is_empty() => self.container(),
+            Scheme::Google | Scheme::Azure => {
+                format!("{}/{}", self.container(), encoded(path, IN_NAME))
+            }
+            Scheme::Http | Scheme::Https | Scheme::Pelican => {
+                format!("{}{}", self.server(), encoded(path, IN_PATH))
+            }
         };
         let place = match self.url.query() {
             // Whichever director leads there.
@@ -216,16 +241,21 @@ impl Address {
             Some(query) => format!("{text}?{}", unsigned(query)),
             None => text.clone(),
         };
-        let text = match query.or_else(|| self.url.query()) {
-            Some(query) => format!("{text}?{}", encoded(query, IN_PATH)),
-            None => text,
+        let query = query.or_else(|| self.url.query()).into_iter();
+        let query: Vec<&str> = query.chain(self.signature.as_deref()).collect();
+        let text = match &query[..] {
+            [] => text,
+            parts => format!("{text}?{}", encoded(parts.join("&"), IN_PATH)),
         };
         let no_uri = |_| Trouble::other("no URI can be made of this name");
         Ok(Target {
             uri: text.parse().map_err(no_uri)?,
             method: Method::GET,
-            headers: Vec::new(),
-            is_signed: self.is_s3(),
+            headers: match scheme {
+                Scheme::Azure => vec![version()],
+                _ => Vec::new(),
+            },
+            is_signed: scheme.has_keys(),
             authorization: self.url.user_info().and_then(basic),
             shown,
             place,
@@ -240,9 +270,29 @@ impl Address {
         let scheme = match self.url.scheme() {
             Scheme::Pelican if is_this_machine(self.url.authority()) => "http",
             Scheme::Https | Scheme::Pelican => "https",
-            Scheme::Http | Scheme::S3 => "http",
+            _ => "http",
         };
         format!("{scheme}://{}/", self.url.authority())
+    }
+
+    /// The URI of a bucket of Google's, or of a container.
+    fn container(&self) -> String {
+        let authority = self.url.authority();
+        let (account, container) = authority.split_once('/').unwrap_or(("", authority));
+        let endpoint = self.endpoint.as_ref();
+        let base = endpoint.map(|server| server.to_string().trim_end_matches('/').to_owned());
+        let is_of_account = |server: &Url| {
+            server.authority().starts_with(&format!("{account}.")) || !server.path().is_empty()
+        };
+        match (base, account) {
+            (None, "") => format!("https://storage.googleapis.com/{container}"),
+            (None, _) => format!("https://{account}.blob.core.windows.net/{container}"),
+            (Some(base), "") => format!("{base}/{container}"),
+            (Some(base), _) if endpoint.is_some_and(is_of_account) => {
+                format!("{base}/{container}")
+            }
+            (Some(base), _) => format!("{base}/{account}/{container}"),
+        }
     }
 
     fn uri_of_key(&self, key: &str, region: &str) -> String {
@@ -269,6 +319,12 @@ impl Address {
             }
         }
     }
+}
+
+/// The version of Azure's storage services that answers are read by.
+fn version() -> Header {
+    let value = HeaderValue::from_static(azure::VERSION);
+    (HeaderName::from_static("x-ms-version"), value)
 }
 
 /// What is taken for an index page: of names alone, if the server can write that.
@@ -381,6 +437,77 @@ mod tests {
             uri("s3://b/50%/ü", own, ""),
             "http://127.0.0.1:9000/b/50%25/%C3%BC"
         );
+    }
+
+    #[test]
+    fn a_container_is_in_the_host_or_in_the_path() {
+        let own = Some::<&str>;
+        for (source, endpoint, wanted) in [
+            (
+                "gs://b/d/a 1.h5",
+                None,
+                "https://storage.googleapis.com/b/d/a%201.h5",
+            ),
+            (
+                "gs://b/a.h5",
+                own("http://127.0.0.1:1"),
+                "http://127.0.0.1:1/b/a.h5",
+            ),
+            ("gs://b", None, "https://storage.googleapis.com/b"),
+            (
+                "az://a/c/d/x.h5",
+                None,
+                "https://a.blob.core.windows.net/c/d/x.h5",
+            ),
+            ("az://a/c", None, "https://a.blob.core.windows.net/c"),
+            (
+                "az://a/c/x",
+                own("http://127.0.0.1:1"),
+                "http://127.0.0.1:1/a/c/x",
+            ),
+            (
+                "az://a/c/x",
+                own("http://127.0.0.1:1/a"),
+                "http://127.0.0.1:1/a/c/x",
+            ),
+            (
+                "az://a/c/x",
+                own("https://a.blob.core.chinacloudapi.cn"),
+                "https://a.blob.core.chinacloudapi.cn/c/x",
+            ),
+        ] {
+            assert_eq!(uri(source, endpoint, ""), wanted, "{source}");
+        }
+        let address = Address::new(url("az://a/c/d/"), None, true);
+        let address = address.with_signature(Some("sv=1&sig=s%2B".to_owned()));
+        let page = address
+            .listing(b"sub/", "2!1", "")
+            .unwrap_or_else(|_| panic!("no page"));
+        let wanted = "https://a.blob.core.windows.net/c?comp=list&delimiter=%2F&marker=2%211\
+                      &prefix=d%2Fsub%2F&restype=container&sv=1&sig=s%2B";
+        assert_eq!(page.uri.to_string(), wanted);
+        let object = address
+            .object(b"x.h5", "")
+            .unwrap_or_else(|_| panic!("no object"));
+        assert!(object.uri.query() == Some("sv=1&sig=s%2B"));
+        assert!(!object.place.contains("sig") && !object.shown.contains("sig"));
+        assert_eq!(object.headers[0].0, "x-ms-version");
+    }
+
+    #[test]
+    fn catalogs_and_files_of_thredds_are_in_two_places() {
+        let source = "https://h/thredds/catalog/runs/";
+        assert_eq!(
+            uri(source, None, "a b.nc"),
+            "https://h/thredds/fileServer/runs/a%20b.nc"
+        );
+        let address = Address::new(url(source), None, true);
+        let page = address.directory(b"sub/", Protocol::Catalog);
+        let page = page.map(|target| target.uri.to_string());
+        let wanted = "https://h/thredds/catalog/runs/sub/catalog.xml";
+        assert_eq!(page.as_deref().unwrap_or_default(), wanted);
+        let own = "https://h/thredds/catalog/runs/a.nc";
+        assert_eq!(uri(own, None, ""), "https://h/thredds/fileServer/runs/a.nc");
     }
 
     #[test]

@@ -428,7 +428,7 @@ fn has_same_origin(a: &Uri, b: &Uri) -> bool {
 fn is_refusal(status: StatusCode, code: &str) -> bool {
     let is_expired = matches!(
         code,
-        "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired"
+        "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" | "PublicAccessNotPermitted"
     );
     matches!(status.as_u16(), 401 | 403) || is_expired
 }

@@ -2,7 +2,8 @@
 //!
 //! | file | what is read |
 //! |---|---|
-//! | `s3` | the answer of `ListObjectsV2` |
+//! | `s3` | the answer of `ListObjectsV2`, of Google's servers, too |
+//! | `azure` | the answer of `List Blobs` |
 //! | `index`, `json` | index pages of web servers, in HTML or JSON |
 //! | `thredds` | catalogs of THREDDS |
 //! | `webdav` | properties of WebDAV |
@@ -10,6 +11,7 @@
 //! | `keys`, `href` | keys of stores; references of pages |
 //! | `xml` | documents of XML, bounded and whole |
 
+mod azure;
 mod href;
 mod index;
 mod json;
@@ -22,6 +24,7 @@ mod xml;
 
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
+use crate::source::location::Scheme;
 use crate::source::remote::message::{ListedName, Named, PACKET};
 
 /// Names that fit in a packet with the place of the next page, however long they and their tags
@@ -57,8 +60,11 @@ impl Page {
     /// Fails if it has more than its bounds. What is no whole page, or one of other keys, may be
     /// right the next time: a proxy may have cut it off, or have sent a page of its own in its
     /// place.
-    pub(super) fn parse(body: &[u8], prefix: &[u8]) -> Result<Self, Trouble> {
-        s3::page(body, prefix)
+    pub(super) fn parse(scheme: Scheme, body: &[u8], prefix: &[u8]) -> Result<Self, Trouble> {
+        match scheme {
+            Scheme::Azure => azure::page(body, prefix),
+            _ => s3::page(body, prefix),
+        }
     }
 
     /// The page of these names.

@@ -378,7 +378,8 @@ impl Service {
             };
             return question.answer(Patience::new(self.deadline, &job.is_cancelled));
         }
-        let directory = self.exchange.address.url().directory().as_bytes();
+        let url = self.exchange.address.url();
+        let directory = url.directory().as_bytes();
         let whole = [directory, prefix].concat();
         let mut transfer = Transfer {
             exchange: &self.exchange,
@@ -388,7 +389,7 @@ impl Service {
         };
         loop {
             let body = transfer.whole(limits::LISTING_BYTES);
-            match body.and_then(|body| Page::parse(&body, &whole)) {
+            match body.and_then(|body| Page::parse(url.scheme(), &body, &whole)) {
                 Ok(page) => return Ok(page),
                 Err(trouble) => transfer.again(Stop::Failed(trouble))?,
             }

@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_page_has_names_and_prefixes() {
-        let page = Page::parse(PAGE.as_bytes(), b"photos/2006/").unwrap();
+        let page = page(PAGE.as_bytes(), b"photos/2006/").unwrap();
         let object = ObjectState {
             length: 434_234,
             etag: b"\"fba9dede5f27731c9771645a39863328\"".to_vec(),
@@ -188,15 +188,15 @@ mod tests {
         ];
         let others = others.map(str::to_owned);
         for wrong in [&lists[..], &others, &[deep, long]].concat() {
-            let page = Page::parse(wrong.as_bytes(), b"");
+            let page = page(wrong.as_bytes(), b"");
             assert!(page.is_err(), "{}", &wrong[..wrong.len().min(60)]);
         }
-        assert!(Page::parse(b"\xff", b"").is_err());
+        assert!(page(b"\xff", b"").is_err());
     }
 
     #[test]
     fn a_page_that_is_cut_anywhere_is_refused() {
-        let cut = |end: &usize| Page::parse(&PAGE.as_bytes()[..*end], b"photos/2006/").is_ok();
+        let cut = |end: &usize| page(&PAGE.as_bytes()[..*end], b"photos/2006/").is_ok();
         let accepted: Vec<_> = (0..PAGE.len()).filter(cut).collect();
         assert!(accepted.is_empty(), "{} of {}", accepted.len(), PAGE.len());
     }
@@ -208,17 +208,13 @@ mod tests {
             &list("<KeyCount>0</KeyCount>"),
             &list("\n"),
         ] {
-            assert_eq!(
-                Page::parse(empty.as_bytes(), b""),
-                Ok(Page::default()),
-                "{empty}"
-            );
+            assert_eq!(page(empty.as_bytes(), b""), Ok(Page::default()), "{empty}");
         }
     }
 
     #[test]
     fn a_page_is_the_last_if_it_says_so() {
-        let next = |text: &str| Page::parse(list(text).as_bytes(), b"").map(|page| page.next);
+        let next = |text: &str| page(list(text).as_bytes(), b"").map(|page| page.next);
         let token = "<NextContinuationToken>t</NextContinuationToken>";
         let cut = |text: &str| format!("<IsTruncated>{text}</IsTruncated>");
         for word in ["true", "True", "TRUE", "1"] {
@@ -244,7 +240,7 @@ mod tests {
     fn a_page_of_other_names_is_refused() {
         let key = |key: &str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
         let prefix = |prefix: &str| format!("<Prefix>{prefix}</Prefix>");
-        let of = |text: &str| Page::parse(list(text).as_bytes(), b"d/ru");
+        let of = |text: &str| page(list(text).as_bytes(), b"d/ru");
         for wrong in [
             key("e/run.h5"),
             key("d%2Frun.h5"),
@@ -276,7 +272,7 @@ mod tests {
         let of = |keys: &[&str]| {
             let one = |key: &&str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
             let text: String = keys.iter().map(one).collect();
-            let page = Page::parse(list(&text).as_bytes(), b"d/").unwrap();
+            let page = page(list(&text).as_bytes(), b"d/").unwrap();
             page.names
                 .into_iter()
                 .map(|name| name.name)
