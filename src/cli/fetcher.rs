@@ -261,14 +261,24 @@ fn exchange(
         Scheme::S3 => profile::found(settings),
         _ => Profile::default(),
     };
-    let region = found.region.unwrap_or_else(|| REGION.to_owned());
+    let point = url.access_point();
+    let region = point.map(|point| point.region.to_owned()).or(found.region);
+    let region = region.unwrap_or_else(|| match scheme {
+        // Google's servers look at no region.
+        Scheme::Google => "auto".to_owned(),
+        _ => REGION.to_owned(),
+    });
     let endpoint = match settings.endpoint.as_ref().or(azure.endpoint.as_ref()) {
         Some(url) => Some(url.clone()),
         None => server(found.endpoint.or_else(|| emulator(scheme)))?,
     };
+    if endpoint.is_some() && point.is_some() {
+        return Err(Error::Usage("an access point has no endpoint".to_owned()));
+    }
     let has_others = url.is_prefix() || external != External::None;
     let address = Address::new(url.clone(), endpoint, has_others);
     let address = address.with_signature(azure.signature.clone());
+    let address = address.with_stacks(found.is_dual);
     let own = address.object(b"", &region);
     let own = own.map_err(|trouble| Error::Usage(trouble.text))?;
     let home = Reach::from(&own.uri);

@@ -1,6 +1,6 @@
 //! The place of a source, as the user names it: a path, or a URL.
 //!
-//! A URL is `s3://BUCKET/KEY`, `gs://BUCKET/KEY`, `az://ACCOUNT/CONTAINER/KEY`,
+//! A URL is `s3://BUCKET/KEY`, `s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/KEY`, `gs://BUCKET/KEY`, `az://ACCOUNT/CONTAINER/KEY`,
 //! `abfs[s]://CONTAINER@ACCOUNT.dfs.core.windows.net/KEY`, `http://…`, `https://…`,
 //! `pelican://FEDERATION/PATH` or `osdf:///PATH`; anything else is a path. A key of a store is taken
 //! as it stands, as its tools take it. The path of another URL is already encoded (RFC 3986), as a browser shows it.
@@ -65,6 +65,40 @@ pub struct Url {
     user_info: Option<String>,
     /// What follows the `?` of HTTP.
     query: Option<String>,
+}
+
+/// An access point of S3: a name for a bucket, in a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccessPoint<'a> {
+    /// Its region.
+    pub region: &'a str,
+    /// The number of the account that it belongs to.
+    pub account: &'a str,
+    /// Its name.
+    pub name: &'a str,
+}
+
+impl<'a> AccessPoint<'a> {
+    /// `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME`. One of several regions, which has none, takes
+    /// signatures of another kind.
+    fn parse(resource: &'a str) -> Option<Self> {
+        let (start, name) = resource.split_once('/')?;
+        let mut parts = start.split(':');
+        let mut next = || parts.next().unwrap_or_default();
+        let (arn, partition, service) = (next(), next(), next());
+        let (region, account, kind) = (next(), next(), next());
+        let is_name = |text: &str| {
+            let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            !text.is_empty() && text.bytes().all(is_of_name)
+        };
+        let is_right = arn == "arn" && service == "s3" && kind == "accesspoint";
+        let is_whole = [partition, region, account, name].into_iter().all(is_name);
+        (is_right && is_whole && parts.next().is_none()).then_some(AccessPoint {
+            region,
+            account,
+            name,
+        })
+    }
 }
 
 impl Location {
@@ -168,6 +202,9 @@ impl Url {
 
     /// `BUCKET/KEY`.
     fn of_object(scheme: Scheme, rest: &str) -> std::result::Result<Self, String> {
+        if scheme == Scheme::S3 && rest.starts_with("arn:") {
+            return Self::of_access_point(rest);
+        }
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
         let is_of_bucket = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         match bucket {
@@ -182,6 +219,22 @@ impl Url {
                 query: None,
             }),
         }
+    }
+
+    /// `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/KEY`.
+    fn of_access_point(rest: &str) -> std::result::Result<Self, String> {
+        let (resource, behind) = rest.split_once('/').unwrap_or((rest, ""));
+        let (name, key) = behind.split_once('/').unwrap_or((behind, ""));
+        let authority = format!("{resource}/{name}");
+        let wrong = "an access point is written s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/";
+        AccessPoint::parse(&authority).ok_or(wrong)?;
+        Ok(Url {
+            scheme: Scheme::S3,
+            authority,
+            path: key.to_owned(),
+            user_info: None,
+            query: None,
+        })
     }
 
     /// `ACCOUNT/CONTAINER/KEY`.
@@ -252,6 +305,12 @@ impl Url {
                 query,
             }),
         }
+    }
+
+    /// The access point of S3 that stands in place of a bucket.
+    pub fn access_point(&self) -> Option<AccessPoint<'_>> {
+        let authority = Some(&*self.authority).filter(|_| self.scheme == Scheme::S3);
+        authority.and_then(AccessPoint::parse)
     }
 
     /// The protocol that serves it.
@@ -406,6 +465,33 @@ mod tests {
         assert!(!object.is_prefix());
         for prefix in ["s3://bucket", "s3://bucket/", "s3://bucket/2026/"] {
             assert!(url(prefix).is_prefix(), "{prefix}");
+        }
+    }
+
+    #[test]
+    fn an_access_point_stands_for_a_bucket() {
+        let text = "s3://arn:aws:s3:us-west-2:123456789012:accesspoint/lab/a b/c.h5";
+        let object = url(text);
+        assert_eq!(object.to_string(), text);
+        assert_eq!(object.path(), "a b/c.h5");
+        let point = AccessPoint {
+            region: "us-west-2",
+            account: "123456789012",
+            name: "lab",
+        };
+        assert_eq!(object.access_point(), Some(point));
+        assert!(url("s3://arn:aws:s3:us-west-2:1:accesspoint/lab").is_prefix());
+        assert_eq!(url("s3://bucket/a").access_point(), None);
+        for wrong in [
+            "s3://arn:aws:s3:us-west-2:123456789012:accesspoint",
+            "s3://arn:aws:s3::123456789012:accesspoint/m.mrap/a",
+            "s3://arn:aws:s3:us-west-2:123456789012:bucket/lab/a",
+            "s3://arn:aws:ec2:us-west-2:1:accesspoint/lab/a",
+            "s3://arn:aws:s3:evil.org/x:1:accesspoint/lab/a",
+            "s3://arn:aws:s3:us-west-2:1:accesspoint/lab@evil.org/a",
+            "s3://arn:aws:s3:us-west-2:1:accesspoint:x/lab/a",
+        ] {
+            assert!(Location::parse(wrong.into()).is_err(), "{wrong}");
         }
     }
 

@@ -3,6 +3,8 @@
 //! | source | URI |
 //! |---|---|
 //! | `s3://`, without an endpoint | `https://BUCKET.s3.REGION.amazonaws.com/KEY` |
+//! | the same, with `AWS_USE_DUALSTACK_ENDPOINT` | `https://BUCKET.s3.dualstack.REGION.amazonaws.com/KEY` |
+//! | the same, an access point | `https://NAME-ACCOUNT.s3-accesspoint.REGION.amazonaws.com/KEY` |
 //! | the same, where the bucket's name has a dot | `https://s3.REGION.amazonaws.com/BUCKET/KEY` |
 //! | `s3://`, an endpoint | `ENDPOINT/BUCKET/KEY` |
 //! | `s3://`, an endpoint whose host begins with `BUCKET.` | `ENDPOINT/KEY` |
@@ -38,6 +40,8 @@ pub(super) struct Address {
     url: Url,
     /// The server of a store, where it is not its maker's own.
     endpoint: Option<Url>,
+    /// Whether Amazon's servers are asked by IPv6 as well.
+    is_dual: bool,
     /// A part of each query that lets its bearer in: a secret.
     signature: Option<String>,
     /// The director of a Pelican federation, once it is known.
@@ -69,6 +73,7 @@ impl Address {
         Address {
             url,
             endpoint,
+            is_dual: false,
             signature: None,
             director: OnceLock::new(),
             has_neighbours,
@@ -78,6 +83,11 @@ impl Address {
     /// The same, with a part of each query that lets its bearer in.
     pub(super) fn with_signature(self, signature: Option<String>) -> Self {
         Address { signature, ..self }
+    }
+
+    /// The same, with servers of Amazon's that have addresses of IPv6, too, if `is_dual`.
+    pub(super) fn with_stacks(self, is_dual: bool) -> Self {
+        Address { is_dual, ..self }
     }
 
     /// Where the federation says what its director is, until that is known.
@@ -309,7 +319,13 @@ impl Address {
                 }
             }
             None => {
-                let host = format!("s3.{region}.{}", domain(region));
+                let stack = if self.is_dual { "dualstack." } else { "" };
+                if let Some(point) = self.url.access_point() {
+                    let (name, account) = (point.name, point.account);
+                    let host = format!("s3-accesspoint.{stack}{region}.{}", domain(region));
+                    return format!("https://{name}-{account}.{host}/{key}");
+                }
+                let host = format!("s3.{stack}{region}.{}", domain(region));
                 // A certificate with a wildcard holds for one label.
                 if bucket.contains('.') {
                     format!("https://{host}/{bucket}/{key}")
@@ -437,6 +453,33 @@ mod tests {
             uri("s3://b/50%/ü", own, ""),
             "http://127.0.0.1:9000/b/50%25/%C3%BC"
         );
+    }
+
+    #[test]
+    fn amazon_has_other_hosts() {
+        let dual = |source: &str| {
+            let address = Address::new(url(source), None, true).with_stacks(true);
+            let object = address.object(b"", "eu-west-1");
+            object
+                .map(|target| target.uri.to_string())
+                .unwrap_or_default()
+        };
+        let point = "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint/lab/d/a.h5";
+        let host = "https://lab-123456789012.s3-accesspoint";
+        assert_eq!(
+            uri(point, None, ""),
+            format!("{host}.eu-west-1.amazonaws.com/d/a.h5")
+        );
+        assert_eq!(
+            dual(point),
+            format!("{host}.dualstack.eu-west-1.amazonaws.com/d/a.h5")
+        );
+        assert_eq!(
+            dual("s3://b/a.h5"),
+            "https://b.s3.dualstack.eu-west-1.amazonaws.com/a.h5"
+        );
+        let dotted = "https://s3.dualstack.eu-west-1.amazonaws.com/b.org/a.h5";
+        assert_eq!(dual("s3://b.org/a.h5"), dotted);
     }
 
     #[test]

@@ -532,6 +532,19 @@ mod tests {
     fn an_error_of_s3_has_a_code() {
         let body = b"<?xml version=\"1.0\"?><Error><Code>NoSuchKey</Code><Key>a</Key></Error>";
         assert_eq!(code(body), "NoSuchKey");
+        // MinIO, Ceph, Google's cloud and Azure's.
+        for body in [
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>X</Code><Message>The specified \
+             key does not exist.</Message><Key>a</Key><BucketName>b</BucketName></Error>",
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>X</Code><Message></Message>\
+             <BucketName>b</BucketName><RequestId>tx1</RequestId><HostId>h</HostId></Error>",
+            "<?xml version='1.0' encoding='UTF-8'?><Error><Code>X</Code><Message>Access denied.\
+             </Message><Details>Anonymous caller does not have access.</Details></Error>",
+            "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>X</Code><Message>No\n\
+             RequestId:1</Message></Error>",
+        ] {
+            assert_eq!(code(body.as_bytes()), "X");
+        }
         assert_eq!(code(b"<Code>\x1b[31m</Code>"), "");
         assert_eq!(code(b"<html>"), "");
     }

@@ -150,6 +150,63 @@ mod tests {
         assert_eq!(page, Page { names, next });
     }
 
+    /// What other servers write, from their sources and documentation.
+    #[test]
+    fn pages_of_other_servers_are_read() {
+        let root = "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+        let minio = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{root}<Name>b</Name><Prefix>d/</Prefix>\
+             <KeyCount>2</KeyCount><MaxKeys>1000</MaxKeys><Delimiter>/</Delimiter><IsTruncated>false\
+             </IsTruncated><Contents><Key>d/a+b.h5</Key><LastModified>2009-10-12T17:50:30.123Z\
+             </LastModified><ETag>&#34;1-2&#34;</ETag><Size>7</Size><StorageClass>STANDARD\
+             </StorageClass></Contents><CommonPrefixes><Prefix>d/sub/</Prefix></CommonPrefixes>\
+             <EncodingType>url</EncodingType></ListBucketResult>"
+        );
+        let ceph = format!(
+            "{root}<Name>b</Name><Prefix>d/</Prefix><MaxKeys>1000</MaxKeys><Delimiter>/</Delimiter>\
+             <IsTruncated>false</IsTruncated><EncodingType>url</EncodingType><Contents><Key>d/a%20b.h5\
+             </Key><LastModified>2009-10-12T17:50:30.123Z</LastModified><ETag>&quot;1-2&quot;</ETag>\
+             <Size>7</Size><StorageClass>STANDARD</StorageClass><Owner><ID>u</ID><DisplayName>U\
+             </DisplayName></Owner><Type>Normal</Type></Contents><CommonPrefixes><Prefix>d/sub/\
+             </Prefix></CommonPrefixes><KeyCount>2</KeyCount></ListBucketResult>"
+        );
+        let r2 = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>{root}<Name>b</Name><Contents><Key>d%2Fa%20b.h5\
+             </Key><Size>7</Size><LastModified>2009-10-12T17:50:30.123Z</LastModified><ETag>&quot;1-2\
+             &quot;</ETag><StorageClass>STANDARD</StorageClass></Contents><CommonPrefixes><Prefix>\
+             d%2Fsub%2F</Prefix></CommonPrefixes><IsTruncated>false</IsTruncated><Prefix>d%2F</Prefix>\
+             <Delimiter>%2F</Delimiter><MaxKeys>1000</MaxKeys><EncodingType>url</EncodingType><KeyCount>2\
+             </KeyCount></ListBucketResult>"
+        );
+        let google = "<?xml version='1.0' encoding='UTF-8'?><ListBucketResult \
+             xmlns='http://doc.s3.amazonaws.com/2006-03-01'><Name>b</Name><Prefix>d/</Prefix>\
+             <KeyCount>2</KeyCount><Delimiter>/</Delimiter><IsTruncated>false</IsTruncated><Contents>\
+             <Key>d/a b.h5</Key><Generation>1360887697105000</Generation><MetaGeneration>1\
+             </MetaGeneration><LastModified>2009-10-12T17:50:30.123Z</LastModified><ETag>\"1-2\"</ETag>\
+             <Size>7</Size></Contents><CommonPrefixes><Prefix>d/sub/</Prefix></CommonPrefixes>\
+             </ListBucketResult>";
+        let object = Named::Object(ObjectState {
+            length: 7,
+            etag: b"\"1-2\"".to_vec(),
+            modified: 1_255_369_830,
+        });
+        for text in [&minio, &ceph, &r2, google] {
+            let names = page(text.as_bytes(), b"d/").unwrap().names;
+            let [file, directory] = &names[..] else {
+                panic!("{names:?}");
+            };
+            assert_eq!(
+                (&file.name[..], &file.named),
+                (&b"a b.h5"[..], &object),
+                "{text}"
+            );
+            assert_eq!(
+                (&directory.name[..], &directory.named),
+                (&b"sub"[..], &Named::Prefix)
+            );
+        }
+    }
+
     fn list(content: &str) -> String {
         format!("<ListBucketResult>{content}</ListBucketResult>")
     }

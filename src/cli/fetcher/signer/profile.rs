@@ -16,6 +16,8 @@ use crate::limits;
 pub(in crate::cli::fetcher) struct Profile {
     pub(in crate::cli::fetcher) region: Option<String>,
     pub(in crate::cli::fetcher) endpoint: Option<String>,
+    /// Whether servers with addresses of IPv6 are asked.
+    pub(in crate::cli::fetcher) is_dual: bool,
 }
 
 /// The region and the server for S3, from the options, the environment and the profile, in this
@@ -32,6 +34,8 @@ pub(in crate::cli::fetcher) fn found(settings: &RemoteSettings) -> Profile {
     Profile {
         region: settings.region.clone().or(region).or(profile.region),
         endpoint: server.or(profile.endpoint),
+        is_dual: variable(&"AWS_USE_DUALSTACK_ENDPOINT")
+            .map_or(profile.is_dual, |text| is_true(&text)),
     }
 }
 
@@ -225,11 +229,18 @@ fn parse(text: &str, wanted: &str) -> Profile {
             match key.trim() {
                 "region" => profile.region = value,
                 "endpoint_url" => profile.endpoint = value,
+                "use_dualstack_endpoint" => {
+                    profile.is_dual = value.is_some_and(|value| is_true(&value));
+                }
                 _ => {}
             }
         }
     }
     profile
+}
+
+fn is_true(text: &str) -> bool {
+    text.trim().eq_ignore_ascii_case("true")
 }
 
 #[cfg(test)]
@@ -272,10 +283,12 @@ mod tests {
     #[test]
     fn a_profile_names_its_region_and_server() {
         let text = "[default]\nregion = us-west-2\n\n# lab\n[profile lab]\nregion=eu-west-1\n\
-                    s3 =\n  region = no\nendpoint_url = http://127.0.0.1:9000\n[profile other]\n";
+                    s3 =\n  region = no\nendpoint_url = http://127.0.0.1:9000\n\
+                    use_dualstack_endpoint = True\n[profile other]\n";
         let lab = Profile {
             region: Some("eu-west-1".to_owned()),
             endpoint: Some("http://127.0.0.1:9000".to_owned()),
+            is_dual: true,
         };
         assert_eq!(parse(text, "lab"), lab);
         assert_eq!(parse(text, "default").region.as_deref(), Some("us-west-2"));
