@@ -59,9 +59,10 @@ use hosts::Reach;
 use login::Login;
 use service::Service;
 use service::stage::Stage;
+use signer::Signer;
 use signer::azure::Account;
+use signer::files::Files;
 use signer::profile::{self, Profile};
-use signer::{Files, Signer};
 
 /// The region of a bucket whose own is not known yet.
 const REGION: &str = "us-east-1";

@@ -25,9 +25,8 @@ use http::{HeaderName, HeaderValue, Method, Uri, header};
 
 use crate::cli::fetcher::client::Header;
 use crate::cli::fetcher::hosts;
-use crate::cli::fetcher::names::{Protocol, thredds};
+use crate::cli::fetcher::names::{json, thredds};
 use crate::cli::fetcher::pelican;
-use crate::cli::fetcher::signer::azure;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::source::location::percent::{IN_NAME, IN_PATH, IN_QUERY};
 pub(super) use crate::source::location::percent::{IN_REFERENCE, decoded, encoded};
@@ -48,6 +47,17 @@ pub(super) struct Address {
     director: OnceLock<Url>,
     /// Whether objects beside the one that the URL names can be had.
     has_neighbours: bool,
+}
+
+/// In which way a server of the web lists names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// Pages for people, with a link for each name.
+    Index,
+    /// A catalog of THREDDS.
+    Catalog,
+    /// RFC 4918.
+    WebDav,
 }
 
 /// Where a request goes.
@@ -174,6 +184,8 @@ impl Address {
         let path = format!("{}{}", self.url.directory(), encoded(prefix, IN_NAME));
         let header = |name, value| (name, HeaderValue::from_static(value));
         let depth = HeaderName::from_static("depth");
+        let of_record = json::listing(&path).filter(|_| protocol == Protocol::Index);
+        let path = of_record.unwrap_or(path);
         let (path, method, header) = match protocol {
             Protocol::Index => (path, Method::GET, header(header::ACCEPT, ACCEPTED)),
             Protocol::Catalog => (
@@ -339,7 +351,7 @@ impl Address {
 
 /// The version of Azure's storage services that answers are read by.
 fn version() -> Header {
-    let value = HeaderValue::from_static(azure::VERSION);
+    let value = HeaderValue::from_static("2021-12-02");
     (HeaderName::from_static("x-ms-version"), value)
 }
 
@@ -549,6 +561,14 @@ mod tests {
         let page = page.map(|target| target.uri.to_string());
         let wanted = "https://h/thredds/catalog/runs/sub/catalog.xml";
         assert_eq!(page.as_deref().unwrap_or_default(), wanted);
+        let record = Address::new(url("https://zenodo.org/records/1/files/"), None, true);
+        let page = record
+            .directory(b"", Protocol::Index)
+            .map(|target| target.uri.to_string());
+        assert_eq!(
+            page.as_deref().unwrap_or_default(),
+            "https://zenodo.org/api/records/1/files"
+        );
         let own = "https://h/thredds/catalog/runs/a.nc";
         assert_eq!(uri(own, None, ""), "https://h/thredds/fileServer/runs/a.nc");
     }

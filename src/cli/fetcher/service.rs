@@ -16,7 +16,8 @@ use sha2::{Digest, Sha256};
 use crate::cli::fetcher::cached::{Cached, Next};
 use crate::cli::fetcher::disk_cache::DiskCache;
 use crate::cli::fetcher::exchange::{Counted, Exchange};
-use crate::cli::fetcher::names::Page;
+use crate::cli::fetcher::names;
+use crate::cli::fetcher::names::page::Page;
 use crate::cli::fetcher::names::web::{Question, Web};
 use crate::cli::fetcher::patience::Patience;
 use crate::cli::fetcher::service::queue::{Job, Queue};
@@ -389,7 +390,7 @@ impl Service {
         };
         loop {
             let body = transfer.whole(limits::LISTING_BYTES);
-            match body.and_then(|body| Page::parse(url.scheme(), &body, &whole)) {
+            match body.and_then(|body| names::parse(url.scheme(), &body, &whole)) {
                 Ok(page) => return Ok(page),
                 Err(trouble) => transfer.again(Stop::Failed(trouble))?,
             }

@@ -233,6 +233,12 @@ struct Part {
 /// What the answer to a request for `range` brings.
 fn part(answer: &Answer, range: &Range<u64>) -> Result<Part, Trouble> {
     let Some(content) = answer.header("content-range") else {
+        // Of an object without a byte, some servers send no part, but all of it.
+        if range.start == 0 && answer.status == 200 && answer.header("content-length") == Some("0")
+        {
+            let state = state(answer, 0)?;
+            return Ok(Part { end: 0, state });
+        }
         let text = "the server serves no ranges";
         return Err(Trouble::new(Failure::NoRanges, text));
     };

@@ -1,12 +1,12 @@
 //! A page of names of Azure's storage: the answer of `List Blobs`.
 
-use crate::cli::fetcher::address::decoded;
 use crate::cli::fetcher::names::keys::Keys;
+use crate::cli::fetcher::names::page::{Page, wrong};
 use crate::cli::fetcher::names::xml::{self, Attributes, Elements};
-use crate::cli::fetcher::names::{Page, wrong};
 use crate::cli::fetcher::transfer::seconds;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
+use crate::source::location::percent::decoded;
 use crate::source::remote::state::ObjectState;
 
 /// What has been read of a document.
@@ -29,7 +29,7 @@ struct Document {
 /// Reads the page of the names that begin with `prefix`.
 ///
 /// # Errors
-/// Fails as [`Page::parse`] does.
+/// Fails as [`parse`](crate::cli::fetcher::names::parse) does.
 pub(super) fn page(body: &[u8], prefix: &[u8]) -> Result<Page, Trouble> {
     let mut document = Document::default();
     xml::read(body, "EnumerationResults", &mut document)?;

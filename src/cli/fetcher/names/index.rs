@@ -6,49 +6,13 @@
 //! index, or names the directory, or if it links to the directory above. The sizes in them are for
 //! people, and not read.
 
-use std::collections::BTreeMap;
-
 use crate::cli::fetcher::names::href::{Base, Reference};
-use crate::cli::fetcher::names::{Page, json, listed, wrong};
+use crate::cli::fetcher::names::json;
+use crate::cli::fetcher::names::page::{Names, Page, wrong};
 use crate::cli::fetcher::trouble::Trouble;
-use crate::limits;
-use crate::source::remote::message::Named;
 
 /// How titles and headings of index pages begin.
 const TITLES: [&str; 4] = ["index of", "directory listing", "directory:", "listing of"];
-
-/// Names, and whether they are of directories.
-#[derive(Default)]
-pub(super) struct Names(BTreeMap<Vec<u8>, bool>);
-
-impl Names {
-    /// Adds a name; one that is listed twice may be a directory.
-    ///
-    /// # Errors
-    /// `Other` for too many.
-    pub(super) fn add(&mut self, name: Vec<u8>, is_directory: bool) -> Result<(), Trouble> {
-        *self.0.entry(name).or_default() |= is_directory;
-        if self.0.len() > limits::LISTING_NAMES {
-            return Err(Trouble::other("the server's listing is too long"));
-        }
-        Ok(())
-    }
-
-    pub(super) fn page(self) -> Page {
-        let named = |(name, is_directory): (Vec<u8>, bool)| {
-            let named = if is_directory {
-                Named::Prefix
-            } else {
-                Named::Unseen
-            };
-            listed(&name, named)
-        };
-        Page::sorted(
-            self.0.into_iter().filter_map(named).collect(),
-            String::new(),
-        )
-    }
-}
 
 /// Reads the index page of the directory `base`; `None` for a page that is none.
 ///
@@ -241,6 +205,8 @@ fn character(name: &str) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits;
+    use crate::source::remote::message::Named;
 
     fn read(text: &str, uri: &str) -> Result<Option<Vec<String>>, Trouble> {
         let base = Base::of(&uri.parse().unwrap());

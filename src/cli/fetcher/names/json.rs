@@ -9,25 +9,43 @@
 
 use serde_json::Value;
 
-use crate::cli::fetcher::names::{Page, index::Names, wrong};
+use crate::cli::fetcher::names::page::{Names, Page, wrong};
 use crate::cli::fetcher::trouble::Trouble;
+use crate::limits;
+
+/// Where the files of a record of InvenioRDM are listed, whose `directory` has them; both without a
+/// `/` at the beginning.
+pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
+    let number = directory
+        .strip_prefix("records/")?
+        .strip_suffix("/files/")?;
+    let is_number = !number.is_empty()
+        && number
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    is_number.then(|| format!("api/records/{number}/files"))
+}
 
 /// Reads a list of names; `None` for anything else.
 ///
 /// # Errors
 /// Fails for a text that is not whole, and for one with too many names.
 pub(super) fn page(text: &str) -> Result<Option<Page>, Trouble> {
-    let parsed: Value = serde_json::from_str(text).map_err(|_| wrong())?;
-    let entries = match &parsed {
-        Value::Array(entries) => entries,
-        Value::Object(record) => match record.get("entries") {
-            Some(Value::Array(entries)) => entries,
-            _ => return Ok(None),
-        },
-        _ => return Ok(None),
+    let list = match text.starts_with('{') {
+        true => {
+            let members = parts(text, ('{', '}'))?.into_iter();
+            let mut pairs = members.filter_map(|member| member.split_once(':'));
+            let entries = pairs.find(|(name, _)| name.trim() == "\"entries\"");
+            entries.map_or("", |(_, list)| list.trim())
+        }
+        false => text,
     };
+    if !list.starts_with('[') {
+        return Ok(None);
+    }
     let mut names = Names::default();
-    for entry in entries {
+    for entry in parts(list, ('[', ']'))? {
+        let entry: Value = serde_json::from_str(entry).map_err(|_| wrong())?;
         let text = |name: &str| entry.get(name).and_then(Value::as_str);
         let Some(name) = text("name").or_else(|| text("key")) else {
             return Ok(None);
@@ -40,6 +58,48 @@ pub(super) fn page(text: &str) -> Result<Option<Page>, Trouble> {
         }
     }
     Ok(Some(names.page()))
+}
+
+/// The texts between the commas of a list or an object: each is read by itself, so that no more than
+/// one is in memory in any other form.
+fn parts(text: &str, (open, close): (char, char)) -> Result<Vec<&str>, Trouble> {
+    let inner = text.trim().strip_prefix(open);
+    let inner = inner
+        .and_then(|inner| inner.strip_suffix(close))
+        .ok_or_else(wrong)?;
+    let (mut parts, mut start) = (Vec::new(), 0);
+    let (mut depth, mut is_quoted, mut is_escaped) = (0_usize, false, false);
+    for (at, byte) in inner.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_quoted => is_escaped = true,
+            b'"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.checked_sub(1).ok_or_else(wrong)?,
+            b',' if depth == 0 => {
+                parts.push(inner.get(start..at).unwrap_or_default());
+                start = at + 1;
+            }
+            _ => {}
+        }
+        if parts.len() > limits::LISTING_NAMES {
+            return Err(Trouble::other("the server's listing is too long"));
+        }
+    }
+    if is_quoted || depth > 0 {
+        return Err(wrong());
+    }
+    let last = inner.get(start..).unwrap_or_default();
+    if !parts.is_empty() || !last.trim().is_empty() {
+        parts.push(last);
+    }
+    match parts.iter().any(|part| part.len() > limits::ERROR_BODY) && open == '[' {
+        true => Err(Trouble::other(
+            "an entry of the server's listing is too long",
+        )),
+        false => Ok(parts),
+    }
 }
 
 #[cfg(test)]
@@ -74,6 +134,20 @@ mod tests {
     }
 
     #[test]
+    fn a_record_is_listed_elsewhere() {
+        let found = listing("records/123456/files/");
+        assert_eq!(found.as_deref(), Some("api/records/123456/files"));
+        for other in [
+            "records/files/",
+            "records//files/",
+            "records/1/files/a/",
+            "a/records/1/files/",
+        ] {
+            assert_eq!(listing(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn what_is_no_name_is_left_out_and_what_is_no_list_refused() {
         let hostile = r#"[{"name":"../x"},{"name":".."},{"name":"."},{"name":""},{"name":"a/b"},
             {"name":"a\u0000"},{"name":"/"},{"name":"b.h5"}]"#;
@@ -86,10 +160,27 @@ mod tests {
         ] {
             assert_eq!(page(other), Ok(None), "{other}");
         }
-        for cut in 0..CADDY.len() {
+        for cut in 1..CADDY.len() {
             assert!(page(&CADDY[..cut]).is_err(), "{cut}");
         }
         let deep = "[".repeat(100_000);
         assert!(page(&deep).is_err());
+        let many = |count: usize| {
+            let entries: Vec<_> = (0..count)
+                .map(|n| format!("{{\"name\":\"{n}\"}}"))
+                .collect();
+            page(&format!("[{}]", entries.join(",")))
+        };
+        let all = many(limits::LISTING_NAMES).unwrap().unwrap();
+        assert_eq!(all.names.len(), limits::LISTING_NAMES);
+        assert!(many(limits::LISTING_NAMES + 1).is_err());
+        let wide = format!("[[{}0]]", "0,".repeat(limits::ERROR_BODY));
+        assert!(page(&wide).is_err());
+        let odd = r#"[{"name":"a,]}\\\"b","x":["},{"]}, {"name":"c"}]"#;
+        let wanted = [
+            (b"a,]}\\\"b".to_vec(), Named::Unseen),
+            (b"c".to_vec(), Named::Unseen),
+        ];
+        assert_eq!(names(odd), wanted);
     }
 }

@@ -1,6 +1,6 @@
 //! Keys and common prefixes, as the listings of stores have them.
 
-use crate::cli::fetcher::names::{Page, listed, wrong};
+use crate::cli::fetcher::names::page::{Page, listed, wrong};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
 use crate::source::remote::message::Named;

@@ -5,9 +5,8 @@
 //! of that form is a file, a `catalogRef` whose `href` is `DIRECTORY/catalog.xml` a directory.
 //! Catalogs lead anywhere they like; what is not beneath the directory is left out.
 
-use crate::cli::fetcher::names::Page;
 use crate::cli::fetcher::names::href::{Base, Reference};
-use crate::cli::fetcher::names::index::Names;
+use crate::cli::fetcher::names::page::{Names, Page};
 use crate::cli::fetcher::names::xml::{self, Attributes, Elements};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::source::location::percent::decoded;

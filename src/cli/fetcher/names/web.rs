@@ -8,11 +8,12 @@ use std::sync::OnceLock;
 
 use http::Uri;
 
-use crate::cli::fetcher::address::Address;
+use crate::cli::fetcher::address::{Address, Protocol, decoded};
 use crate::cli::fetcher::client::Answer;
 use crate::cli::fetcher::exchange::{Exchange, Wanted};
 use crate::cli::fetcher::names::href::Base;
-use crate::cli::fetcher::names::{Page, Protocol, index, listed, thredds, webdav};
+use crate::cli::fetcher::names::page::{Page, listed};
+use crate::cli::fetcher::names::{index, thredds, webdav};
 use crate::cli::fetcher::patience::Patience;
 use crate::cli::fetcher::transfer::{Stop, Transfer, is_encoded, state};
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
@@ -198,8 +199,10 @@ impl Question<'_> {
     /// Whether the server has led from the name to the same with a `/`.
     fn leads_to_directory(&self) -> Result<bool, Trouble> {
         let target = self.exchange.address.head(self.prefix)?;
-        let way = self.way(&target.uri);
-        Ok(way.is_some_and(|way| way.path().strip_suffix('/') == Some(target.uri.path())))
+        // Servers do not agree on what they encode.
+        let path = |uri: &Uri| decoded(uri.path());
+        let own = [path(&target.uri), b"/".to_vec()].concat();
+        Ok(self.way(&target.uri).is_some_and(|way| path(&way) == own))
     }
 }
 

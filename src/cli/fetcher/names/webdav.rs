@@ -1,8 +1,8 @@
 //! Properties of WebDAV: the answer to `PROPFIND`, a `multistatus`; RFC 4918, sections 9.1 and 13.
 
 use crate::cli::fetcher::names::href::{Base, Reference};
+use crate::cli::fetcher::names::page::{Page, listed, wrong};
 use crate::cli::fetcher::names::xml::{self, Elements};
-use crate::cli::fetcher::names::{Page, listed};
 use crate::cli::fetcher::transfer::seconds;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
@@ -74,7 +74,7 @@ pub(super) fn page(body: &[u8], base: &Base) -> Result<Page, Trouble> {
     xml::read(body, "multistatus", &mut answer)?;
     if answer.count == 0 {
         // It tells at least of what was asked for.
-        return Err(super::wrong());
+        return Err(wrong());
     }
     Ok(Page::sorted(answer.names, String::new()))
 }

@@ -3,7 +3,7 @@
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
-use crate::cli::fetcher::names::wrong;
+use crate::cli::fetcher::names::page::wrong;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
 

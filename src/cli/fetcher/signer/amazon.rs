@@ -18,7 +18,8 @@ use reqsign_aws_v4::{
 use reqsign_core::OsEnv;
 
 use crate::cli::fetcher::client::Client;
-use crate::cli::fetcher::signer::{Files, Services, no_credentials, profile};
+use crate::cli::fetcher::signer::files::{Files, Services, no_credentials};
+use crate::cli::fetcher::signer::profile;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::cli::options::RemoteSettings;
 use crate::memory::lock::lock;

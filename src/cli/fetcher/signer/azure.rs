@@ -16,16 +16,14 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use ring::hmac;
 
-use crate::cli::fetcher::address::decoded;
-use crate::cli::fetcher::signer::{Files, no_credentials, profile};
+use crate::cli::fetcher::signer::files::{Files, no_credentials};
+use crate::cli::fetcher::signer::profile;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
 use crate::error::{Error, Result, words_of};
+use crate::source::location::percent::decoded;
 use crate::source::location::{Location, Url};
 use crate::source::remote::message::Failure;
-
-/// The version of the services that requests are written for.
-pub(in crate::cli::fetcher) const VERSION: &str = "2021-12-02";
 
 /// What the options and the environment say of an account.
 #[derive(Default)]

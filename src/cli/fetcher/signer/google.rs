@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 
 use crate::cli::fetcher::client::Client;
 use crate::cli::fetcher::hosts;
-use crate::cli::fetcher::signer::{Files, no_credentials, profile};
+use crate::cli::fetcher::signer::files::{Files, no_credentials};
+use crate::cli::fetcher::signer::profile;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::cli::options::RemoteSettings;
 use crate::error::{Error, Result, words_of};

@@ -68,17 +68,40 @@ fn a_name_is_looked_up_where_it_is() {
 #[test]
 fn a_redirect_tells_of_a_directory() {
     let server = serving(PAGE);
-    server.put("/d/sub/", PAGE.as_bytes().to_vec());
+    server.put("/d/s+b/", PAGE.as_bytes().to_vec());
     server.faults(|to| {
+        // Servers do not agree on what they encode.
         to.portal = Some(Arc::new(|seen: &objects::server::Seen| {
-            let place = "/d/sub/".to_owned();
-            (seen.path == "/d/sub").then(|| (301, vec![("location", place)]))
+            let place = "/d/s+b/".to_owned();
+            (seen.path == "/d/s%2Bb").then(|| (301, vec![("location", place)]))
         }));
     });
     let connection = fetcher(&server.url("/d/"), &quick());
-    assert_eq!(
-        names(&connection, "sub"),
-        [("sub".to_owned(), Named::Prefix)]
+    let found = names(&connection, "s+b");
+    assert_eq!(found, [("s+b".to_owned(), Named::Prefix)]);
+}
+
+/// Of an object without a byte, some servers send no part, but all of it.
+#[test]
+fn an_empty_object_needs_no_ranges() {
+    let server = Server::start();
+    server.put_tagged("/empty", Vec::new(), "\"1\"");
+    server.faults(|to| to.no_ranges = true);
+    let connection = fetcher(&server.url("/empty"), &quick());
+    assert_eq!(open(&connection, "").unwrap().length(), 0);
+}
+
+/// Zenodo lists the files of a record in one place, and has them in another.
+#[test]
+fn a_record_has_files() {
+    let server = Server::start();
+    let text = br#"{"enabled": true, "entries": [{"key": "a.h5", "size": 300}]}"#;
+    server.put("/api/records/1/files", text.to_vec());
+    server.put("/records/1/files/a.h5", vec![7; 300]);
+    let connection = fetcher(&server.url("/records/1/files/"), &quick());
+    assert_eq!(names(&connection, ""), [("a.h5".to_owned(), Named::Unseen)]);
+    assert!(
+        matches!(&names(&connection, "a.h5")[..], [(_, Named::Object(state))] if state.length == 300)
     );
 }
 

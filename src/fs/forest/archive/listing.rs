@@ -174,10 +174,12 @@ impl Archive {
             let found = self.look.listed(&path, directory.place.is_original, there);
             return Some(found.map_or(Kind::File, |found| found.kind.shown()));
         }
-        if self.look.is_far() {
-            return Some(self.look.kind_by_name(&path).shown());
-        }
         let known = self.entries.known(directory.ino, listed.name);
+        if self.look.is_far() {
+            let seen = known.map(|known| known.kind);
+            let kind = seen.unwrap_or_else(|| self.look.kind_by_name(&path));
+            return Some(kind.shown());
+        }
         let found = self.found(&path, directory.place.is_original, known);
         found.ok().map(|found| found.kind.shown())
     }
