@@ -21,6 +21,7 @@ use objects::server::{Raw, Server, Then};
 use objects::sigv4::{self, Keys};
 
 mod certificates;
+mod clouds;
 mod drips;
 mod federation;
 mod logins;

@@ -9,6 +9,7 @@
 //! section 6). A token is kept until shortly before it expires.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -58,6 +59,9 @@ pub(in crate::cli::fetcher) struct Tokens {
     file: Option<PathBuf>,
     found: Found,
     kept: Mutex<Option<Token>>,
+    /// Whether a token was given out before: until then, a machine without the service is another
+    /// cloud's, or none.
+    has_begun: AtomicBool,
 }
 
 /// What was found in a file, or without one.
@@ -113,6 +117,7 @@ impl Tokens {
             file,
             found,
             kept: Mutex::default(),
+            has_begun: AtomicBool::new(false),
         })
     }
 
@@ -121,7 +126,7 @@ impl Tokens {
         hosts::port(&self.found.server)
     }
 
-    /// Adds a token to the headers of a request; `pays` has the project of the credentials pay.
+    /// Adds a token to the headers of a request.
     ///
     /// # Errors
     /// `Denied` where no token is given out.
@@ -167,10 +172,18 @@ impl Tokens {
         let found = found.as_ref().unwrap_or(&self.found);
         let request = found.request().ok_or_else(|| self.none(Remedy::None))?;
         let answer = self.client.send(request, false, self.client.step);
-        let mut answer = answer.map_err(|trouble| self.none(trouble.remedy))?;
+        let is_vain =
+            matches!(found.origin, Origin::Machine) && !self.has_begun.load(Ordering::Relaxed);
+        let mut answer = answer.map_err(|trouble| match is_vain {
+            true => self.none(Remedy::None),
+            false => self.none(trouble.remedy),
+        })?;
         let body = answer.text(limits::AWS_FILE, self.client.step)?;
         let remedy = match answer.status.as_u16() {
-            200 => return token(&body).ok_or_else(|| self.none(Remedy::None)),
+            200 => {
+                self.has_begun.store(true, Ordering::Relaxed);
+                return token(&body).ok_or_else(|| self.none(Remedy::None));
+            }
             429 | 500..=599 => Remedy::Again(None),
             _ => Remedy::None,
         };
