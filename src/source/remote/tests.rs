@@ -659,9 +659,9 @@ fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
         pair.connection.list(b"", b"").map(|(names, _)| names)
     };
     let most = limits::LISTING_NAMES;
-    let all = listed(10, most / 10).unwrap();
+    let all = listed(100, most / 100).unwrap();
     assert!(all.len() == most && all.is_sorted_by_key(|entry| &entry.name));
-    assert!(listed(11, most / 10).is_err());
+    assert!(listed(101, most / 100).is_err());
 }
 
 /// Each ends the connection; those who wait are told at once.

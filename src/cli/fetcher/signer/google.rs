@@ -248,7 +248,11 @@ impl Found {
         let server = text("token_uri").unwrap_or("https://oauth2.googleapis.com/token");
         let server: Uri = server.parse().ok()?;
         // A secret goes over https alone, or to this machine.
-        let may_see = server.scheme_str() == Some("https") || hosts::is_this_machine(&server);
+        let may_see = match server.scheme_str() {
+            Some("https") => true,
+            Some("http") => hosts::is_this_machine(&server),
+            _ => false,
+        };
         let project = text("quota_project_id").or_else(|| text("project_id"));
         may_see.then_some(Found {
             origin,
