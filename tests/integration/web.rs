@@ -63,7 +63,7 @@ impl Web {
             .map(|name| format!("{name}_temp_path {own}/{name};"))
             .concat();
         let text = format!(
-            "daemon off; pid {own}/pid; error_log {own}/error.log; events {{}}
+            "daemon off; master_process off; pid {own}/pid; error_log {own}/error.log; events {{}}
              http {{ access_log off; {temporary} server {{ listen 127.0.0.1:{port};
              root {directory}; autoindex on; autoindex_format {format}; }} }}"
         );
