@@ -789,7 +789,7 @@ pub const ERROR_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 pub const LISTING_BYTES: usize = 8 << 20;
 
 /// Names in such a page.
-pub const LISTING_NAMES: usize = 10_000;
+pub const LISTING_NAMES: usize = 50_000;
 
 /// Bytes of a key of S3, and of a server's place in a listing.
 pub const KEY_BYTES: usize = 1024;

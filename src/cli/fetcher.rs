@@ -7,17 +7,15 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `service` | requests and their replies |
-//! | `queue` | the requests that wait |
+//! | `service` | requests that wait, their replies, and the file in memory |
 //! | `transfer` | a range, tried again and resumed; every answer is compared |
 //! | `exchange` | one request: signed, redirected, renewed |
 //! | `turns` | how many requests a second a host is sent |
-//! | `client`, `tls`, `hosts` | HTTP, certificates of a file, and which hosts are spoken to |
-//! | `signer`, `profile` | credentials, and the files of the AWS tools |
+//! | `client`, `hosts` | HTTP, certificates of a file, and which hosts are spoken to |
+//! | `signer` | credentials of stores, and the files of their tools |
 //! | `login` | tokens, netrc and cookies for servers of HTTP |
 //! | `address`, `pelican` | URIs; the directors and caches of Pelican |
-//! | `listing` | names beneath a prefix |
-//! | `stage` | the file in memory |
+//! | `names` | names beneath a prefix |
 //! | `disk_cache`, `cached` | pages on disk |
 
 mod address;
@@ -26,18 +24,14 @@ mod client;
 mod disk_cache;
 mod exchange;
 mod hosts;
-mod listing;
 mod login;
+mod names;
 mod patience;
 mod pelican;
-mod profile;
-mod queue;
 mod service;
 mod signer;
-mod stage;
 #[cfg(test)]
 mod tests;
-mod tls;
 mod transfer;
 mod trouble;
 mod turns;
@@ -58,7 +52,7 @@ use crate::cli::words::logging::{self, Destination};
 use crate::cli::words::secrets;
 use crate::error::{Error, Result, words_of};
 use crate::fs::External;
-use crate::source::location::{Location, Url};
+use crate::source::location::{Location, Scheme, Url};
 use address::Address;
 use client::Client;
 pub(in crate::cli) use disk_cache::DiskCache;
@@ -67,8 +61,11 @@ use exchange::{Counted, Exchange};
 use hosts::Reach;
 use login::Login;
 use service::Service;
-use signer::{Files, Signer};
-use stage::Stage;
+use service::stage::Stage;
+use signer::Signer;
+use signer::azure::Account;
+use signer::files::Files;
+use signer::profile::{self, Profile};
 use turns::Turns;
 
 /// The region of a bucket whose own is not known yet.
@@ -162,8 +159,10 @@ fn reach(
 ) -> NetworkReach {
     let mut ports = vec![53];
     ports.extend(exchange.all_ports());
+    ports.extend(exchange.signer.as_ref().and_then(Signer::port));
+    let has_tools = matches!(exchange.signer, Some(Signer::Amazon(_)));
     NetworkReach {
-        readable: profile::files(settings, exchange.signer.is_some()),
+        readable: profile::files(settings, has_tools),
         writable: cache.map(|cache| cache.directory().to_owned()),
         ports,
         connections: settings.connections(),
@@ -252,55 +251,77 @@ fn exchange(
     external: External,
     opening: Option<u32>,
 ) -> Result<Exchange> {
-    let found = profile::found(settings);
-    let region = found.region.unwrap_or_else(|| REGION.to_owned());
-    let endpoint = match (&settings.endpoint, found.endpoint) {
-        (Some(url), _) => Some(url.clone()),
-        (None, Some(text)) => match Location::parse(text.into())? {
-            Location::Url(url) if url.is_server() => Some(url),
-            _ => {
-                return Err(Error::Usage(
-                    "the endpoint is no URL of a server".to_owned(),
-                ));
-            }
-        },
-        (None, None) => None,
-    };
-    let has_others = url.is_prefix() || external != External::None;
-    let address = Address::new(url.clone(), endpoint, has_others);
-    let own = address.object(b"", &region);
-    let own = own.map_err(|trouble| Error::Usage(trouble.text))?;
-    let home = Reach::from(&own.uri);
-    let step = step(settings.deadline());
-    let client = Arc::new(Client::new(settings, step, home)?);
-    let is_signed = address.is_s3() && !settings.anonymous;
-    let named = if is_signed {
-        profile::named(settings)
-    } else {
-        Login::named(settings)
+    let scheme = url.scheme();
+    let is_signed = scheme.has_keys() && !settings.anonymous && !is_emulated(scheme, settings);
+    let named = match scheme.has_keys() {
+        true if is_signed => signer::named(scheme, settings),
+        true => Vec::new(),
+        false => Login::named(settings),
     };
     let files = match opening {
         Some(user) if !named.is_empty() => Files::named(named, user)?,
         _ => Files::default(),
     };
-    let login = if address.is_s3() || address.is_pelican() {
-        Login::none(settings)?
-    } else {
-        Login::new(settings, &own.uri, files.clone())?
+    let (account, _) = url.authority().split_once('/').unwrap_or_default();
+    let azure = match scheme {
+        Scheme::Azure if is_signed => Account::found(settings, &files, account)?,
+        _ => Account::default(),
     };
+    let found = match scheme {
+        Scheme::S3 => profile::found(settings),
+        _ => Profile::default(),
+    };
+    let point = url.access_point();
+    let region = point.map(|point| point.region.to_owned()).or(found.region);
+    let region = region.unwrap_or_else(|| match scheme {
+        // Google's servers look at no region.
+        Scheme::Google => "auto".to_owned(),
+        _ => REGION.to_owned(),
+    });
+    let endpoint = match settings.endpoint.as_ref().or(azure.endpoint.as_ref()) {
+        Some(url) => Some(url.clone()),
+        None => server(found.endpoint.or_else(|| emulator(scheme)))?,
+    };
+    if endpoint.is_some() && point.is_some() {
+        return Err(Error::Usage("an access point has no endpoint".to_owned()));
+    }
+    let has_others = url.is_prefix() || external != External::None;
+    let address = Address::new(url.clone(), endpoint, has_others);
+    let address = address.with_signature(azure.signature.clone());
+    let address = address.with_stacks(found.is_dual);
+    let own = address.object(b"", &region);
+    let own = own.map_err(|trouble| Error::Usage(trouble.text))?;
+    let home = Reach::from(&own.uri);
+    let step = step(settings.deadline());
+    let client = Arc::new(Client::new(settings, step, home)?);
+    let login = if url.is_of_web() {
+        Login::new(settings, &own.uri, files.clone())?
+    } else {
+        Login::none(settings)?
+    };
+    let signer = match scheme {
+        _ if !is_signed => None,
+        Scheme::Google => Some(Signer::google(settings, Arc::clone(&client), files)?),
+        Scheme::Azure => Some(Signer::Azure(azure.signer(account))),
+        _ => Some(Signer::amazon(
+            settings,
+            Arc::clone(&client),
+            &region,
+            files,
+        )?),
+    };
+    let lets_bearer_in = azure.signature.is_some() || matches!(signer, Some(Signer::Google(_)));
+    let is_hidden = own.uri.scheme_str() == Some("https") || hosts::is_this_machine(&own.uri);
+    if lets_bearer_in && !is_hidden {
+        return Err(Error::Usage(
+            "a token and a shared access signature are sent over https alone".to_owned(),
+        ));
+    }
     let mut ports = vec![80, 443, hosts::port(&own.uri)];
     ports.extend(&settings.redirect_ports);
     if address.is_pelican() {
         ports.extend(pelican::PORTS);
     }
-    let is_named = settings.credentials.is_some() || settings.profile.is_some();
-    if is_signed
-        && is_named
-        && let Some(reason) = profile::missing(settings, |path| files.open(path))
-    {
-        return Err(Error::Usage(reason));
-    }
-    let signer = is_signed.then(|| Signer::new(settings, Arc::clone(&client), &region, files));
     Ok(Exchange {
         client,
         signer,
@@ -316,6 +337,35 @@ fn exchange(
         duplicates: Mutex::default(),
         counted: Counted::default(),
     })
+}
+
+/// The server of a store that a text names.
+fn server(text: Option<String>) -> Result<Option<Url>> {
+    let named = text.map(|text| match Location::parse(text.into())? {
+        Location::Url(url) if url.is_server() => Ok(url),
+        _ => Err(Error::Usage(
+            "the endpoint is no URL of a server".to_owned(),
+        )),
+    });
+    named.transpose()
+}
+
+/// The server that imitates Google's cloud, as Google's own libraries find it: maybe without its
+/// scheme.
+fn emulator(scheme: Scheme) -> Option<String> {
+    let named = std::env::var("STORAGE_EMULATOR_HOST").ok();
+    let named = named.filter(|text| scheme == Scheme::Google && !text.is_empty())?;
+    let has_scheme = named.contains("://");
+    Some(if has_scheme {
+        named
+    } else {
+        format!("http://{named}")
+    })
+}
+
+/// Whether the server of a source is such a one, which lets everybody in.
+fn is_emulated(scheme: Scheme, settings: &RemoteSettings) -> bool {
+    settings.endpoint.is_none() && emulator(scheme).is_some()
 }
 
 /// How long one step of a request is waited for, so that there is time for another attempt.

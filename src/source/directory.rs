@@ -34,7 +34,8 @@ pub trait Directory: Send + Sync + fmt::Debug {
         }
     }
 
-    /// Whether a look is answered from a listing, while opening a file takes a request to a server.
+    /// Whether opening a file takes a request to a server, while a look is answered from a listing, or
+    /// by a small request.
     fn is_far(&self) -> bool {
         false
     }

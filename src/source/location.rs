@@ -1,11 +1,14 @@
 //! The place of a source, as the user names it: a path, or a URL.
 //!
-//! A URL is `s3://BUCKET/KEY`, `http://…`, `https://…`, `pelican://FEDERATION/PATH` or
-//! `osdf:///PATH`; anything else is a path. A key of S3 is taken as it stands, as the AWS tools take
-//! it. The path of another URL is already encoded (RFC 3986), as a browser shows it.
+//! A URL is `s3://BUCKET/KEY`, `s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/KEY`, `gs://BUCKET/KEY`, `az://ACCOUNT/CONTAINER/KEY`,
+//! `abfs[s]://CONTAINER@ACCOUNT.dfs.core.windows.net/KEY`, `http://…`, `https://…`,
+//! `pelican://FEDERATION/PATH` or `osdf:///PATH`; anything else is a path. A key of a store is taken
+//! as it stands, as its tools take it. The path of another URL is already encoded (RFC 3986), as a browser shows it.
 //!
 //! User information and the query of a URL are secrets: a presigned URL has its signature there.
 //! They are never displayed.
+
+pub mod percent;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -28,6 +31,10 @@ pub enum Location {
 pub enum Scheme {
     /// The protocol of Amazon's object storage.
     S3,
+    /// The XML protocol of Google's cloud storage.
+    Google,
+    /// The protocol of blobs in Azure's storage.
+    Azure,
     /// HTTP without encryption.
     Http,
     /// HTTP over TLS.
@@ -36,6 +43,12 @@ pub enum Scheme {
     Pelican,
 }
 
+/// The schemes of Azure's Data Lake: the same storage, seen as a filesystem.
+const ABFS: [&str; 2] = ["abfs://", "abfss://"];
+
+/// The hosts of accounts in Azure's storage, behind the account's name.
+const ACCOUNTS: [&str; 2] = [".dfs.core.windows.net", ".blob.core.windows.net"];
+
 /// The federation of `osdf://`.
 const OSDF: &str = "osg-htc.org";
 
@@ -43,7 +56,8 @@ const OSDF: &str = "osg-htc.org";
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     scheme: Scheme,
-    /// The bucket, or a host and maybe its port.
+    /// The bucket, an account and its container with a `/` between them, or a host and maybe its
+    /// port.
     authority: String,
     /// The key, without a `/` before it; of HTTP the encoded path, without the `/` before it.
     path: String,
@@ -51,6 +65,40 @@ pub struct Url {
     user_info: Option<String>,
     /// What follows the `?` of HTTP.
     query: Option<String>,
+}
+
+/// An access point of S3: a name for a bucket, in a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccessPoint<'a> {
+    /// Its region.
+    pub region: &'a str,
+    /// The number of the account that it belongs to.
+    pub account: &'a str,
+    /// Its name.
+    pub name: &'a str,
+}
+
+impl<'a> AccessPoint<'a> {
+    /// `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME`. One of several regions, which has none, takes
+    /// signatures of another kind.
+    fn parse(resource: &'a str) -> Option<Self> {
+        let (start, name) = resource.split_once('/')?;
+        let mut parts = start.split(':');
+        let mut next = || parts.next().unwrap_or_default();
+        let (arn, partition, service) = (next(), next(), next());
+        let (region, account, kind) = (next(), next(), next());
+        let is_name = |text: &str| {
+            let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            !text.is_empty() && text.bytes().all(is_of_name)
+        };
+        let is_right = arn == "arn" && service == "s3" && kind == "accesspoint";
+        let is_whole = [partition, region, account, name].into_iter().all(is_name);
+        (is_right && is_whole && parts.next().is_none()).then_some(AccessPoint {
+            region,
+            account,
+            name,
+        })
+    }
 }
 
 impl Location {
@@ -94,16 +142,25 @@ impl Location {
 }
 
 impl Scheme {
-    const ALL: [(Scheme, &str); 5] = [
+    const ALL: [(Scheme, &str); 9] = [
         (Scheme::S3, "s3://"),
+        (Scheme::Google, "gs://"),
+        (Scheme::Azure, "az://"),
+        (Scheme::Azure, ABFS[0]),
+        (Scheme::Azure, ABFS[1]),
         (Scheme::Http, "http://"),
         (Scheme::Https, "https://"),
         (Scheme::Pelican, "pelican://"),
         (Scheme::Pelican, "osdf://"),
     ];
 
+    /// Whether its objects have keys, which the store lists.
+    pub fn has_keys(self) -> bool {
+        matches!(self, Scheme::S3 | Scheme::Google | Scheme::Azure)
+    }
+
     /// The scheme with the `://` behind it.
-    fn prefix(self) -> &'static str {
+    pub fn prefix(self) -> &'static str {
         let mut all = Self::ALL.iter();
         all.find(|(scheme, _)| *scheme == self)
             .map_or("", |(_, prefix)| prefix)
@@ -132,7 +189,9 @@ impl Url {
         let (scheme, prefix, rest) = Scheme::ALL.iter().find_map(starts)?;
         let parsed = match rest.len() > limits::URL_BYTES {
             true => Err(format!("a URL has at most {} bytes", limits::URL_BYTES)),
-            false if scheme == Scheme::S3 => Self::of_object(rest),
+            false if ABFS.contains(&prefix) => Self::of_data_lake(rest),
+            false if scheme == Scheme::Azure => Self::of_blob(rest),
+            false if scheme.has_keys() => Self::of_object(scheme, rest),
             false if prefix == "osdf://" => {
                 Self::of_page(scheme, &format!("{OSDF}/{}", rest.trim_start_matches('/')))
             }
@@ -142,7 +201,10 @@ impl Url {
     }
 
     /// `BUCKET/KEY`.
-    fn of_object(rest: &str) -> std::result::Result<Self, String> {
+    fn of_object(scheme: Scheme, rest: &str) -> std::result::Result<Self, String> {
+        if scheme == Scheme::S3 && rest.starts_with("arn:") {
+            return Self::of_access_point(rest);
+        }
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
         let is_of_bucket = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         match bucket {
@@ -150,13 +212,63 @@ impl Url {
             _ if bucket.contains(['@', ':']) => Err("a bucket has no user".to_owned()),
             _ if !bucket.bytes().all(is_of_bucket) => Err(format!("`{bucket}` is no bucket")),
             _ => Ok(Url {
-                scheme: Scheme::S3,
+                scheme,
                 authority: bucket.to_owned(),
                 path: key.to_owned(),
                 user_info: None,
                 query: None,
             }),
         }
+    }
+
+    /// `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/KEY`.
+    fn of_access_point(rest: &str) -> std::result::Result<Self, String> {
+        let (resource, behind) = rest.split_once('/').unwrap_or((rest, ""));
+        let (name, key) = behind.split_once('/').unwrap_or((behind, ""));
+        let authority = format!("{resource}/{name}");
+        let wrong = "an access point is written s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/";
+        AccessPoint::parse(&authority).ok_or(wrong)?;
+        Ok(Url {
+            scheme: Scheme::S3,
+            authority,
+            path: key.to_owned(),
+            user_info: None,
+            query: None,
+        })
+    }
+
+    /// `ACCOUNT/CONTAINER/KEY`.
+    fn of_blob(rest: &str) -> std::result::Result<Self, String> {
+        let (account, behind) = rest.split_once('/').unwrap_or((rest, ""));
+        let (container, key) = behind.split_once('/').unwrap_or((behind, ""));
+        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-$".contains(&byte);
+        let is_name = |name: &str| !name.is_empty() && name.bytes().all(is_of_name);
+        if !is_name(account) || !is_name(container) {
+            return Err(
+                "an account and a container are needed: az://ACCOUNT/CONTAINER/".to_owned(),
+            );
+        }
+        Ok(Url {
+            scheme: Scheme::Azure,
+            authority: format!("{account}/{container}"),
+            path: key.to_owned(),
+            user_info: None,
+            query: None,
+        })
+    }
+
+    /// `CONTAINER@ACCOUNT.dfs.core.windows.net/KEY`.
+    fn of_data_lake(rest: &str) -> std::result::Result<Self, String> {
+        let (authority, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let account = |host: &str| {
+            let mut ends = ACCOUNTS.iter();
+            ends.find_map(|end| host.strip_suffix(end).map(str::to_owned))
+        };
+        let (container, host) = authority.split_once('@').unwrap_or_default();
+        let needed = "a container and an account are needed: \
+                      abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/";
+        let account = account(host).ok_or(needed)?;
+        Self::of_blob(&format!("{account}/{container}/{key}")).map_err(|_| needed.to_owned())
     }
 
     /// `HOST/PATH`; RFC 3986, section 3.
@@ -195,12 +307,18 @@ impl Url {
         }
     }
 
+    /// The access point of S3 that stands in place of a bucket.
+    pub fn access_point(&self) -> Option<AccessPoint<'_>> {
+        let authority = Some(&*self.authority).filter(|_| self.scheme == Scheme::S3);
+        authority.and_then(AccessPoint::parse)
+    }
+
     /// The protocol that serves it.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// The bucket, or a host and maybe its port.
+    /// The bucket, an account and its container, or a host and maybe its port.
     pub fn authority(&self) -> &str {
         &self.authority
     }
@@ -230,9 +348,29 @@ impl Url {
         matches!(self.scheme, Scheme::Http | Scheme::Https) && !self.has_secrets()
     }
 
-    /// Whether it names all objects whose keys begin with its own, and none.
+    /// Whether it names all objects whose keys begin with its own, and none; of the web, a
+    /// directory. With a query it names a page.
     pub fn is_prefix(&self) -> bool {
-        self.scheme == Scheme::S3 && (self.path.is_empty() || self.path.ends_with('/'))
+        let is_open = self.path.is_empty() || self.path.ends_with('/');
+        match self.scheme {
+            Scheme::S3 | Scheme::Google | Scheme::Azure => is_open,
+            Scheme::Http | Scheme::Https => is_open && self.query.is_none(),
+            Scheme::Pelican => false,
+        }
+    }
+
+    /// Whether its path is encoded, and a server of HTTP alone leads on from it.
+    pub fn is_of_web(&self) -> bool {
+        matches!(self.scheme, Scheme::Http | Scheme::Https)
+    }
+
+    /// The same with the user of the `directory`, if it is in there.
+    pub fn with_user_of(&self, directory: &Url) -> Option<Self> {
+        let is_beneath = self.to_string().starts_with(&directory.to_string());
+        (directory.is_prefix() && is_beneath).then(|| Url {
+            user_info: directory.user_info.clone(),
+            ..self.clone()
+        })
     }
 
     /// The part of the path up to its last `/`, which neighbours have in common.
@@ -327,6 +465,76 @@ mod tests {
         assert!(!object.is_prefix());
         for prefix in ["s3://bucket", "s3://bucket/", "s3://bucket/2026/"] {
             assert!(url(prefix).is_prefix(), "{prefix}");
+        }
+    }
+
+    #[test]
+    fn an_access_point_stands_for_a_bucket() {
+        let text = "s3://arn:aws:s3:us-west-2:123456789012:accesspoint/lab/a b/c.h5";
+        let object = url(text);
+        assert_eq!(object.to_string(), text);
+        assert_eq!(object.path(), "a b/c.h5");
+        let point = AccessPoint {
+            region: "us-west-2",
+            account: "123456789012",
+            name: "lab",
+        };
+        assert_eq!(object.access_point(), Some(point));
+        assert!(url("s3://arn:aws:s3:us-west-2:1:accesspoint/lab").is_prefix());
+        assert_eq!(url("s3://bucket/a").access_point(), None);
+        for wrong in [
+            "s3://arn:aws:s3:us-west-2:123456789012:accesspoint",
+            "s3://arn:aws:s3::123456789012:accesspoint/m.mrap/a",
+            "s3://arn:aws:s3:us-west-2:123456789012:bucket/lab/a",
+            "s3://arn:aws:ec2:us-west-2:1:accesspoint/lab/a",
+            "s3://arn:aws:s3:evil.org/x:1:accesspoint/lab/a",
+            "s3://arn:aws:s3:us-west-2:1:accesspoint/lab@evil.org/a",
+            "s3://arn:aws:s3:us-west-2:1:accesspoint:x/lab/a",
+        ] {
+            assert!(Location::parse(wrong.into()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_container_is_in_an_account() {
+        for (text, shown) in [
+            ("az://acct/data/a b/c%20d.h5", "az://acct/data/a b/c%20d.h5"),
+            ("AZ://acct/data", "az://acct/data/"),
+            ("az://acct/$root/", "az://acct/$root/"),
+            (
+                "abfs://data@acct.dfs.core.windows.net/a/b.h5",
+                "az://acct/data/a/b.h5",
+            ),
+            ("abfss://data@acct.dfs.core.windows.net", "az://acct/data/"),
+            (
+                "abfss://data@acct.blob.core.windows.net/d/",
+                "az://acct/data/d/",
+            ),
+            ("gs://a.b_c/d e.h5", "gs://a.b_c/d e.h5"),
+            ("gs://bucket", "gs://bucket/"),
+        ] {
+            let object = url(text);
+            assert_eq!(object.to_string(), shown, "{text}");
+            assert_eq!(object.is_prefix(), shown.ends_with('/'), "{text}");
+            assert!(object.scheme().has_keys() && !object.is_of_web());
+            assert_eq!(url(shown), object);
+        }
+        for wrong in [
+            "az://",
+            "az://acct",
+            "az:///data/a",
+            "az://joe:sesame@acct/data/a",
+            "abfs://data/a",
+            "abfss://data@acct.example.org/a",
+            "abfss://@acct.dfs.core.windows.net/a",
+            "abfss://sesame:x@acct.dfs.core.windows.net.evil.org/a",
+            "gs://",
+            "gs://joe:sesame@b/a",
+        ] {
+            match Location::parse(wrong.into()) {
+                Err(Error::Usage(text)) => assert!(!text.contains("sesame"), "{text}"),
+                other => panic!("{wrong}: {other:?}"),
+            }
         }
     }
 

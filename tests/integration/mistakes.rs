@@ -94,7 +94,7 @@ fn the_option_that_was_meant_is_told() {
 fn other_schemes_are_no_files() {
     let (_kept, top) = place();
     for source in [
-        "gs://b/k",
+        "gcs://b/k",
         "ftp://joe:sesame@h/a.h5",
         "http:/x",
         "s3:b/k",
@@ -104,16 +104,16 @@ fn other_schemes_are_no_files() {
             let told = tell(words, &top);
             let line = told.one_line();
             assert!(
-                line.contains("s3://, http://, https://, pelican:// or osdf://"),
+                line.contains("s3://, gs://, az://, http://, https://, pelican:// or osdf://"),
                 "{line}"
             );
             assert!(!line.contains("sesame"), "{line}");
             assert_eq!(told.status.code(), Some(2), "{words:?}");
         }
     }
-    fs::create_dir(top.join("gs:")).expect("a directory");
-    fs::copy(top.join("a.h5"), top.join("gs:/a.h5")).expect("copy");
-    tell(&["ls", "gs://a.h5"], &top).success();
+    fs::create_dir(top.join("gcs:")).expect("a directory");
+    fs::copy(top.join("a.h5"), top.join("gcs:/a.h5")).expect("copy");
+    tell(&["ls", "gcs://a.h5"], &top).success();
 }
 
 #[test]

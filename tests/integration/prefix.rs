@@ -35,20 +35,20 @@ fn put_all(server: &Server, directory: &Path, prefix: &str) {
     }
 }
 
-fn names(path: &Path) -> BTreeSet<String> {
+pub(crate) fn names(path: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(path).expect("a directory");
     let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
     let names = entries.map(|entry| name(entry).to_string_lossy().into_owned());
     names.collect()
 }
 
-fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> Errno {
+pub(crate) fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> Errno {
     let error = result.expect_err("an error");
     Errno::from_raw(error.raw_os_error().expect("an errno"))
 }
 
 /// What is beneath a mount, without its views: the paths, and what each file holds.
-fn content(mount: &Mount) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+pub(crate) fn content(mount: &Mount) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let all = tree(&mount.path).into_iter();
     let all = all.filter(|path| !path.components().any(|part| part.as_os_str() == ".h5fs"));
     let read = |path: PathBuf| {
@@ -61,7 +61,7 @@ fn content(mount: &Mount) -> Vec<(PathBuf, Option<Vec<u8>>)> {
 }
 
 /// A directory with data files and others, deep and in names that need an encoding.
-fn directory() -> tempfile::TempDir {
+pub(crate) fn directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("temporary directory");
     let top = directory.path();
     fs::create_dir_all(top.join("2026/a b+c")).expect("directories");

@@ -3,9 +3,14 @@
 //! | source | URI |
 //! |---|---|
 //! | `s3://`, without an endpoint | `https://BUCKET.s3.REGION.amazonaws.com/KEY` |
+//! | the same, with `AWS_USE_DUALSTACK_ENDPOINT` | `https://BUCKET.s3.dualstack.REGION.amazonaws.com/KEY` |
+//! | the same, an access point | `https://NAME-ACCOUNT.s3-accesspoint.REGION.amazonaws.com/KEY` |
 //! | the same, where the bucket's name has a dot | `https://s3.REGION.amazonaws.com/BUCKET/KEY` |
 //! | `s3://`, an endpoint | `ENDPOINT/BUCKET/KEY` |
 //! | `s3://`, an endpoint whose host begins with `BUCKET.` | `ENDPOINT/KEY` |
+//! | `gs://` | `https://storage.googleapis.com/BUCKET/KEY`, or `ENDPOINT/BUCKET/KEY` |
+//! | `az://` | `https://ACCOUNT.blob.core.windows.net/CONTAINER/KEY`, or `ENDPOINT/CONTAINER/KEY` |
+//! | `az://`, an endpoint without a path whose host does not begin with `ACCOUNT.` | `ENDPOINT/ACCOUNT/CONTAINER/KEY` |
 //! | `http://`, `https://` | the URL itself |
 //! | `pelican://FEDERATION/PATH` | `DIRECTOR/PATH` |
 //!
@@ -16,11 +21,15 @@ use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use http::{HeaderValue, Uri};
+use http::{HeaderName, HeaderValue, Method, Uri, header};
 
+use crate::cli::fetcher::client::Header;
 use crate::cli::fetcher::hosts;
+use crate::cli::fetcher::names::{json, thredds};
 use crate::cli::fetcher::pelican;
 use crate::cli::fetcher::trouble::Trouble;
+use crate::source::location::percent::{IN_NAME, IN_PATH, IN_QUERY};
+pub(super) use crate::source::location::percent::{IN_REFERENCE, decoded, encoded};
 use crate::source::location::{Scheme, Url};
 use crate::source::remote::message::Failure;
 
@@ -28,12 +37,27 @@ use crate::source::remote::message::Failure;
 #[derive(Debug)]
 pub(super) struct Address {
     url: Url,
-    /// The server that speaks S3's protocol, where it is not Amazon's.
+    /// The server of a store, where it is not its maker's own.
     endpoint: Option<Url>,
+    /// Whether Amazon's servers are asked by IPv6 as well.
+    is_dual: bool,
+    /// A part of each query that lets its bearer in: a secret.
+    signature: Option<String>,
     /// The director of a Pelican federation, once it is known.
     director: OnceLock<Url>,
     /// Whether objects beside the one that the URL names can be had.
     has_neighbours: bool,
+}
+
+/// In which way a server of the web lists names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// Pages for people, with a link for each name.
+    Index,
+    /// A catalog of THREDDS.
+    Catalog,
+    /// RFC 4918.
+    WebDav,
 }
 
 /// Where a request goes.
@@ -41,6 +65,9 @@ pub(super) struct Address {
 pub(super) struct Target {
     /// Its query may be a secret.
     pub(super) uri: Uri,
+    pub(super) method: Method,
+    /// Headers beside those of every request.
+    pub(super) headers: Vec<Header>,
     /// Whether the request is signed for S3.
     pub(super) is_signed: bool,
     /// The user and the password of the URL.
@@ -56,9 +83,21 @@ impl Address {
         Address {
             url,
             endpoint,
+            is_dual: false,
+            signature: None,
             director: OnceLock::new(),
             has_neighbours,
         }
+    }
+
+    /// The same, with a part of each query that lets its bearer in.
+    pub(super) fn with_signature(self, signature: Option<String>) -> Self {
+        Address { signature, ..self }
+    }
+
+    /// The same, with servers of Amazon's that have addresses of IPv6, too, if `is_dual`.
+    pub(super) fn with_stacks(self, is_dual: bool) -> Self {
+        Address { is_dual, ..self }
     }
 
     /// Where the federation says what its director is, until that is known.
@@ -99,19 +138,73 @@ impl Address {
     pub(super) fn object(&self, name: &[u8], region: &str) -> Result<Target, Trouble> {
         let absent = || Trouble::new(Failure::NotFound, "there is no such object");
         if name.is_empty() {
-            return self.target(self.url.path(), None, region);
+            let own = format!("{}{}", self.home(), self.url.file_name());
+            return self.target(&own, None, region);
         }
         let name = std::str::from_utf8(name).map_err(|_| absent())?;
         let leads_out = |part: &str| matches!(part, "" | "." | "..");
         if !self.has_neighbours || name.split('/').any(leads_out) || name.contains('\0') {
             return Err(absent());
         }
-        let name = if self.is_s3() {
+        let name = if self.url.scheme().has_keys() {
             name.to_owned()
         } else {
             encoded(name, IN_NAME)
         };
-        self.target(&format!("{}{name}", self.url.directory()), None, region)
+        self.target(&format!("{}{name}", self.home()), None, region)
+    }
+
+    /// The directory of the objects: that of the URL, or the one that a catalog stands for.
+    fn home(&self) -> String {
+        let directory = self.url.directory();
+        let of_catalog = thredds::files(directory).filter(|_| self.url.is_of_web());
+        of_catalog.unwrap_or_else(|| directory.to_owned())
+    }
+
+    /// The object `name` of the web, of which nothing but the headers is asked for.
+    ///
+    /// # Errors
+    /// Fails as [`object`](Self::object) does.
+    pub(super) fn head(&self, name: &[u8]) -> Result<Target, Trouble> {
+        let object = self.object(name, "")?;
+        Ok(Target {
+            method: Method::HEAD,
+            ..object
+        })
+    }
+
+    /// The page of the names in a directory of the web; `prefix` is relative to the URL's.
+    ///
+    /// # Errors
+    /// `NotFound` for a name that nothing beneath the prefix has.
+    pub(super) fn directory(&self, prefix: &[u8], protocol: Protocol) -> Result<Target, Trouble> {
+        let name = prefix.strip_suffix(b"/").unwrap_or(prefix);
+        // The rules of names are those of objects.
+        self.object(name, "")?;
+        let path = format!("{}{}", self.url.directory(), encoded(prefix, IN_NAME));
+        let header = |name, value| (name, HeaderValue::from_static(value));
+        let depth = HeaderName::from_static("depth");
+        let of_record = json::listing(&path).filter(|_| protocol == Protocol::Index);
+        let path = of_record.unwrap_or(path);
+        let (path, method, header) = match protocol {
+            Protocol::Index => (path, Method::GET, header(header::ACCEPT, ACCEPTED)),
+            Protocol::Catalog => (
+                path + thredds::CATALOG,
+                Method::GET,
+                header(header::ACCEPT, "application/xml"),
+            ),
+            // RFC 4918, section 9.1: without a body, all properties are asked for.
+            Protocol::WebDav if prefix.is_empty() || prefix.ends_with(b"/") => {
+                (path, propfind(), header(depth, "1"))
+            }
+            Protocol::WebDav => (path, propfind(), header(depth, "0")),
+        };
+        let target = self.target(&path, None, "")?;
+        Ok(Target {
+            method,
+            headers: vec![header],
+            ..target
+        })
     }
 
     /// A page of the names that begin with `prefix`, relative to the URL's own.
@@ -124,12 +217,20 @@ impl Address {
         token: &str,
         region: &str,
     ) -> Result<Target, Trouble> {
-        if !self.is_s3() {
-            return Err(Trouble::other("only prefixes of s3:// are listed"));
+        if !self.url.scheme().has_keys() {
+            return Err(Trouble::other("only prefixes of stores are listed"));
         }
         let prefix = std::str::from_utf8(prefix);
         let prefix = prefix.map_err(|_| Trouble::new(Failure::NotFound, "no such prefix"))?;
         let prefix = format!("{}{prefix}", self.url.directory());
+        if self.url.scheme() == Scheme::Azure {
+            let mut query = "comp=list&delimiter=%2F".to_owned();
+            if !token.is_empty() {
+                query += &format!("&marker={}", encoded(token, IN_QUERY));
+            }
+            query += &format!("&prefix={}&restype=container", encoded(&prefix, IN_QUERY));
+            return self.target("", Some(&query), region);
+        }
         // In the order of their names, as a signature has them.
         let mut query = String::new();
         if !token.is_empty() {
@@ -141,15 +242,20 @@ impl Address {
     }
 
     fn target(&self, path: &str, query: Option<&str>, region: &str) -> Result<Target, Trouble> {
-        let shown = match self.url.scheme() {
-            Scheme::S3 => format!("s3://{}/{path}", self.url.authority()),
-            Scheme::Pelican => format!("pelican://{}/{path}", self.url.authority()),
+        let scheme = self.url.scheme();
+        let shown = match scheme {
             Scheme::Http | Scheme::Https => format!("{}{path}", self.server()),
+            _ => format!("{}{}/{path}", scheme.prefix(), self.url.authority()),
         };
-        let text = if self.is_s3() {
-            self.uri_of_key(path, region)
-        } else {
-            format!("{}{}", self.server(), encoded(path, IN_PATH))
+        let text = match scheme {
+            Scheme::S3 => self.uri_of_key(path, region),
+            Scheme::Google | Scheme::Azure if path.is_empty() => self.container(),
+            Scheme::Google | Scheme::Azure => {
+                format!("{}/{}", self.container(), encoded(path, IN_NAME))
+            }
+            Scheme::Http | Scheme::Https | Scheme::Pelican => {
+                format!("{}{}", self.server(), encoded(path, IN_PATH))
+            }
         };
         let place = match self.url.query() {
             // Whichever director leads there.
@@ -157,14 +263,21 @@ impl Address {
             Some(query) => format!("{text}?{}", unsigned(query)),
             None => text.clone(),
         };
-        let text = match query.or_else(|| self.url.query()) {
-            Some(query) => format!("{text}?{}", encoded(query, IN_PATH)),
-            None => text,
+        let query = query.or_else(|| self.url.query()).into_iter();
+        let query: Vec<&str> = query.chain(self.signature.as_deref()).collect();
+        let text = match &query[..] {
+            [] => text,
+            parts => format!("{text}?{}", encoded(parts.join("&"), IN_PATH)),
         };
         let no_uri = |_| Trouble::other("no URI can be made of this name");
         Ok(Target {
             uri: text.parse().map_err(no_uri)?,
-            is_signed: self.is_s3(),
+            method: Method::GET,
+            headers: match scheme {
+                Scheme::Azure => vec![version()],
+                _ => Vec::new(),
+            },
+            is_signed: scheme.has_keys(),
             authorization: self.url.user_info().and_then(basic),
             shown,
             place,
@@ -179,9 +292,29 @@ impl Address {
         let scheme = match self.url.scheme() {
             Scheme::Pelican if is_this_machine(self.url.authority()) => "http",
             Scheme::Https | Scheme::Pelican => "https",
-            Scheme::Http | Scheme::S3 => "http",
+            _ => "http",
         };
         format!("{scheme}://{}/", self.url.authority())
+    }
+
+    /// The URI of a bucket of Google's, or of a container.
+    fn container(&self) -> String {
+        let authority = self.url.authority();
+        let (account, container) = authority.split_once('/').unwrap_or(("", authority));
+        let endpoint = self.endpoint.as_ref();
+        let base = endpoint.map(|server| server.to_string().trim_end_matches('/').to_owned());
+        let is_of_account = |server: &Url| {
+            server.authority().starts_with(&format!("{account}.")) || !server.path().is_empty()
+        };
+        match (base, account) {
+            (None, "") => format!("https://storage.googleapis.com/{container}"),
+            (None, _) => format!("https://{account}.blob.core.windows.net/{container}"),
+            (Some(base), "") => format!("{base}/{container}"),
+            (Some(base), _) if endpoint.is_some_and(is_of_account) => {
+                format!("{base}/{container}")
+            }
+            (Some(base), _) => format!("{base}/{account}/{container}"),
+        }
     }
 
     fn uri_of_key(&self, key: &str, region: &str) -> String {
@@ -198,7 +331,13 @@ impl Address {
                 }
             }
             None => {
-                let host = format!("s3.{region}.{}", domain(region));
+                let stack = if self.is_dual { "dualstack." } else { "" };
+                if let Some(point) = self.url.access_point() {
+                    let (name, account) = (point.name, point.account);
+                    let host = format!("s3-accesspoint.{stack}{region}.{}", domain(region));
+                    return format!("https://{name}-{account}.{host}/{key}");
+                }
+                let host = format!("s3.{stack}{region}.{}", domain(region));
                 // A certificate with a wildcard holds for one label.
                 if bucket.contains('.') {
                     format!("https://{host}/{bucket}/{key}")
@@ -208,6 +347,20 @@ impl Address {
             }
         }
     }
+}
+
+/// The version of Azure's storage services that answers are read by.
+fn version() -> Header {
+    let value = HeaderValue::from_static("2021-12-02");
+    (HeaderName::from_static("x-ms-version"), value)
+}
+
+/// What is taken for an index page: of names alone, if the server can write that.
+const ACCEPTED: &str = "application/json, text/html;q=0.9, */*;q=0.1";
+
+/// The method of WebDAV that asks for names.
+fn propfind() -> Method {
+    Method::from_bytes(b"PROPFIND").unwrap_or(Method::GET)
 }
 
 /// Whether a host and maybe its port is this machine, where there may be a federation to try.
@@ -272,52 +425,6 @@ pub(super) fn authorization(plain: impl AsRef<[u8]>) -> Option<HeaderValue> {
     value.ok()
 }
 
-/// Bytes beside letters and digits that stay as they are: in a name, which is not encoded yet.
-const IN_NAME: &[u8] = b"-._~/";
-
-/// In the value of a query.
-const IN_QUERY: &[u8] = b"-._~";
-
-/// In a path or query that is encoded already.
-const IN_PATH: &[u8] = b"-._~/%:@!$&'()*+,;=?[]";
-
-/// In a reference that is encoded already: its query and its fragment are told apart.
-pub(super) const IN_REFERENCE: &[u8] = b"-._~/%:@!$&'()*+,;=?[]#";
-
-/// RFC 3986, section 2.1.
-pub(super) fn encoded(text: impl AsRef<[u8]>, kept: &[u8]) -> String {
-    let mut out = String::new();
-    for byte in text.as_ref() {
-        if byte.is_ascii_alphanumeric() || kept.contains(byte) {
-            out.push(char::from(*byte));
-        } else {
-            out += &format!("%{byte:02X}");
-        }
-    }
-    out
-}
-
-/// The text without its percent encoding; what is no encoding stays.
-pub(super) fn decoded(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, more @ ..] = rest {
-        let digits = more.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        rest = match (first, byte) {
-            (b'%', Some(byte)) => {
-                out.push(byte);
-                &more[2..]
-            }
-            _ => {
-                out.push(*first);
-                more
-            }
-        };
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -358,6 +465,112 @@ mod tests {
             uri("s3://b/50%/ü", own, ""),
             "http://127.0.0.1:9000/b/50%25/%C3%BC"
         );
+    }
+
+    #[test]
+    fn amazon_has_other_hosts() {
+        let dual = |source: &str| {
+            let address = Address::new(url(source), None, true).with_stacks(true);
+            let object = address.object(b"", "eu-west-1");
+            object
+                .map(|target| target.uri.to_string())
+                .unwrap_or_default()
+        };
+        let point = "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint/lab/d/a.h5";
+        let host = "https://lab-123456789012.s3-accesspoint";
+        assert_eq!(
+            uri(point, None, ""),
+            format!("{host}.eu-west-1.amazonaws.com/d/a.h5")
+        );
+        assert_eq!(
+            dual(point),
+            format!("{host}.dualstack.eu-west-1.amazonaws.com/d/a.h5")
+        );
+        assert_eq!(
+            dual("s3://b/a.h5"),
+            "https://b.s3.dualstack.eu-west-1.amazonaws.com/a.h5"
+        );
+        let dotted = "https://s3.dualstack.eu-west-1.amazonaws.com/b.org/a.h5";
+        assert_eq!(dual("s3://b.org/a.h5"), dotted);
+    }
+
+    #[test]
+    fn a_container_is_in_the_host_or_in_the_path() {
+        let own = Some::<&str>;
+        for (source, endpoint, wanted) in [
+            (
+                "gs://b/d/a 1.h5",
+                None,
+                "https://storage.googleapis.com/b/d/a%201.h5",
+            ),
+            (
+                "gs://b/a.h5",
+                own("http://127.0.0.1:1"),
+                "http://127.0.0.1:1/b/a.h5",
+            ),
+            ("gs://b", None, "https://storage.googleapis.com/b"),
+            (
+                "az://a/c/d/x.h5",
+                None,
+                "https://a.blob.core.windows.net/c/d/x.h5",
+            ),
+            ("az://a/c", None, "https://a.blob.core.windows.net/c"),
+            (
+                "az://a/c/x",
+                own("http://127.0.0.1:1"),
+                "http://127.0.0.1:1/a/c/x",
+            ),
+            (
+                "az://a/c/x",
+                own("http://127.0.0.1:1/a"),
+                "http://127.0.0.1:1/a/c/x",
+            ),
+            (
+                "az://a/c/x",
+                own("https://a.blob.core.chinacloudapi.cn"),
+                "https://a.blob.core.chinacloudapi.cn/c/x",
+            ),
+        ] {
+            assert_eq!(uri(source, endpoint, ""), wanted, "{source}");
+        }
+        let address = Address::new(url("az://a/c/d/"), None, true);
+        let address = address.with_signature(Some("sv=1&sig=s%2B".to_owned()));
+        let page = address
+            .listing(b"sub/", "2!1", "")
+            .unwrap_or_else(|_| panic!("no page"));
+        let wanted = "https://a.blob.core.windows.net/c?comp=list&delimiter=%2F&marker=2%211\
+                      &prefix=d%2Fsub%2F&restype=container&sv=1&sig=s%2B";
+        assert_eq!(page.uri.to_string(), wanted);
+        let object = address
+            .object(b"x.h5", "")
+            .unwrap_or_else(|_| panic!("no object"));
+        assert!(object.uri.query() == Some("sv=1&sig=s%2B"));
+        assert!(!object.place.contains("sig") && !object.shown.contains("sig"));
+        assert_eq!(object.headers[0].0, "x-ms-version");
+    }
+
+    #[test]
+    fn catalogs_and_files_of_thredds_are_in_two_places() {
+        let source = "https://h/thredds/catalog/runs/";
+        assert_eq!(
+            uri(source, None, "a b.nc"),
+            "https://h/thredds/fileServer/runs/a%20b.nc"
+        );
+        let address = Address::new(url(source), None, true);
+        let page = address.directory(b"sub/", Protocol::Catalog);
+        let page = page.map(|target| target.uri.to_string());
+        let wanted = "https://h/thredds/catalog/runs/sub/catalog.xml";
+        assert_eq!(page.as_deref().unwrap_or_default(), wanted);
+        let record = Address::new(url("https://zenodo.org/records/1/files/"), None, true);
+        let page = record
+            .directory(b"", Protocol::Index)
+            .map(|target| target.uri.to_string());
+        assert_eq!(
+            page.as_deref().unwrap_or_default(),
+            "https://zenodo.org/api/records/1/files"
+        );
+        let own = "https://h/thredds/catalog/runs/a.nc";
+        assert_eq!(uri(own, None, ""), "https://h/thredds/fileServer/runs/a.nc");
     }
 
     #[test]
@@ -431,11 +644,5 @@ mod tests {
                 .listing(b"", "", "")
                 .is_err()
         );
-    }
-
-    #[test]
-    fn what_is_encoded_is_decoded() {
-        assert_eq!(decoded("a%20b%2Fc%"), b"a b/c%");
-        assert_eq!(decoded("%zz%C3%BC"), "%zzü".as_bytes());
     }
 }

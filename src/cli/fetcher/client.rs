@@ -3,6 +3,8 @@
 //! Redirects are not followed here, no cookie is kept, and a header block is bounded. The addresses
 //! of a host are looked up once a minute.
 
+mod tls;
+
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
@@ -18,8 +20,8 @@ use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Body, Proxy};
 
+use crate::cli::fetcher::client::tls::Trust;
 use crate::cli::fetcher::hosts;
-use crate::cli::fetcher::tls::Trust;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
 use crate::error::{Result, words_of};
@@ -71,6 +73,8 @@ impl Client {
         let system = system.build();
         let config = Config::builder()
             .http_status_as_error(false)
+            // That of WebDAV which asks for names.
+            .allow_non_standard_methods(true)
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None)

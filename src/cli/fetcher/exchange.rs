@@ -109,7 +109,7 @@ impl Exchange {
         Ok((target.place, target.shown))
     }
 
-    /// The answer to a GET with these `headers`: with one of the statuses 200, 206, 304 and 416.
+    /// The answer to a GET with these `headers`: with one of the statuses 200, 206, 207, 304 and 416.
     /// Where the place fails to which a redirect led before, its origin is asked for the way anew.
     ///
     /// # Errors
@@ -261,7 +261,7 @@ impl Exchange {
             let headers = self.headers(target, &uri, headers, is_own.then_some(region))?;
             // The federation has named its director, as servers name where they lead.
             let is_led = !is_own || self.address.has_director();
-            let mut answer = self.send(&uri, headers, is_led, allowed)?;
+            let mut answer = self.send(target, &uri, headers, is_led, allowed)?;
             self.login.keep(&uri, &answer.headers);
             let Some(next) = redirect(&answer) else {
                 self.remember(target, &uri, &answer);
@@ -289,7 +289,7 @@ impl Exchange {
         headers: &[Header],
         own: Option<&str>,
     ) -> Result<HeaderMap, Trouble> {
-        let mut map: HeaderMap = headers.iter().cloned().collect();
+        let mut map: HeaderMap = headers.iter().chain(&target.headers).cloned().collect();
         if own.is_some()
             && let Some(authorization) = &target.authorization
         {
@@ -311,12 +311,14 @@ impl Exchange {
 
     fn send(
         &self,
+        target: &Target,
         uri: &Uri,
         headers: HeaderMap,
         is_led: bool,
         allowed: &Allowed<'_>,
     ) -> Result<Answer, Trouble> {
         let mut request = Request::new(Vec::new());
+        request.method_mut().clone_from(&target.method);
         request.uri_mut().clone_from(uri);
         *request.headers_mut() = headers;
         let turn = self.turns.take(uri, allowed);
@@ -370,9 +372,9 @@ impl Exchange {
     }
 }
 
-/// Whether a status brings what is asked for, or says that there is nothing of it.
+/// Whether a status brings what is asked for, or says that there is nothing of it; 207 is of WebDAV.
 fn is_had(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 200 | 206 | 304 | 416)
+    matches!(status.as_u16(), 200 | 206 | 207 | 304 | 416)
 }
 
 /// Where a redirect leads: what of it no URI may hold is encoded, byte by byte.
@@ -447,7 +449,7 @@ fn has_same_origin(a: &Uri, b: &Uri) -> bool {
 fn is_refusal(status: StatusCode, code: &str) -> bool {
     let is_expired = matches!(
         code,
-        "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired"
+        "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" | "PublicAccessNotPermitted"
     );
     matches!(status.as_u16(), 401 | 403) || is_expired
 }
@@ -559,6 +561,19 @@ mod tests {
     fn an_error_of_s3_has_a_code() {
         let body = b"<?xml version=\"1.0\"?><Error><Code>NoSuchKey</Code><Key>a</Key></Error>";
         assert_eq!(code(body), "NoSuchKey");
+        // MinIO, Ceph, Google's cloud and Azure's.
+        for body in [
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>X</Code><Message>The specified \
+             key does not exist.</Message><Key>a</Key><BucketName>b</BucketName></Error>",
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>X</Code><Message></Message>\
+             <BucketName>b</BucketName><RequestId>tx1</RequestId><HostId>h</HostId></Error>",
+            "<?xml version='1.0' encoding='UTF-8'?><Error><Code>X</Code><Message>Access denied.\
+             </Message><Details>Anonymous caller does not have access.</Details></Error>",
+            "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>X</Code><Message>No\n\
+             RequestId:1</Message></Error>",
+        ] {
+            assert_eq!(code(body.as_bytes()), "X");
+        }
         assert_eq!(code(b"<Code>\x1b[31m</Code>"), "");
         assert_eq!(code(b"<html>"), "");
     }

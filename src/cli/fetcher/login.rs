@@ -20,8 +20,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 use crate::cli::fetcher::client::Header;
 use crate::cli::fetcher::hosts;
-use crate::cli::fetcher::profile;
-use crate::cli::fetcher::signer::Files;
+use crate::cli::fetcher::signer::files::Files;
+use crate::cli::fetcher::signer::profile;
 use crate::cli::options::{Netrc as Asked, RemoteSettings};
 use crate::error::{Error, Result, words_of};
 use crate::memory::lock::lock;

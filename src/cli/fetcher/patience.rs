@@ -16,6 +16,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// The patience with one request.
+#[derive(Clone)]
 pub(super) struct Patience<'a> {
     deadline: Duration,
     end: Instant,

@@ -1,5 +1,8 @@
 //! Requests and their replies.
 
+mod queue;
+pub(super) mod stage;
+
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,10 +16,12 @@ use sha2::{Digest, Sha256};
 use crate::cli::fetcher::cached::{Cached, Next};
 use crate::cli::fetcher::disk_cache::DiskCache;
 use crate::cli::fetcher::exchange::{Counted, Exchange};
-use crate::cli::fetcher::listing::Page;
+use crate::cli::fetcher::names;
+use crate::cli::fetcher::names::page::Page;
+use crate::cli::fetcher::names::web::{Question, Web};
 use crate::cli::fetcher::patience::Patience;
-use crate::cli::fetcher::queue::{Job, Queue};
-use crate::cli::fetcher::stage::Stage;
+use crate::cli::fetcher::service::queue::{Job, Queue};
+use crate::cli::fetcher::service::stage::Stage;
 use crate::cli::fetcher::transfer::{Stop, Transfer};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
@@ -24,7 +29,7 @@ use crate::error::words_of;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::local::rights;
-use crate::source::remote::message::{FIRST, PACKET, Reply, Request};
+use crate::source::remote::message::{FIRST, Named, PACKET, Reply, Request};
 use crate::source::remote::segment::{PAGE, Segment};
 use crate::source::remote::state::ObjectState;
 use crate::wire::{to_u64, to_usize};
@@ -38,6 +43,7 @@ pub(super) struct Service {
     stage: Stage,
     exchange: Exchange,
     cache: Option<DiskCache>,
+    web: Web,
     deadline: Duration,
     connections: usize,
     queue: Queue,
@@ -69,6 +75,7 @@ impl Service {
             stage,
             exchange,
             cache,
+            web: Web::default(),
             deadline: settings.deadline(),
             connections: settings.connections(),
             queue: Queue::default(),
@@ -371,7 +378,17 @@ impl Service {
 
     /// A page of the names that begin with `prefix`, from the server.
     fn listed(&self, job: &Job, prefix: &[u8], token: &str) -> Result<Page, Stop> {
-        let directory = self.exchange.address.url().directory().as_bytes();
+        if self.exchange.address.url().is_of_web() {
+            let question = Question {
+                web: &self.web,
+                exchange: &self.exchange,
+                prefix,
+            };
+            let page = question.answer(self.patience(job))?;
+            return Ok(self.compared(page));
+        }
+        let url = self.exchange.address.url();
+        let directory = url.directory().as_bytes();
         let whole = [directory, prefix].concat();
         let mut transfer = Transfer {
             exchange: &self.exchange,
@@ -381,17 +398,21 @@ impl Service {
         };
         loop {
             let body = transfer.whole(limits::LISTING_BYTES);
-            match body.and_then(|body| Page::parse(&body, &whole)) {
-                Ok(mut page) => {
-                    for name in &mut page.names {
-                        let state = name.state.take();
-                        name.state = state.map(|state| self.exchange.compared(state));
-                    }
-                    return Ok(page);
-                }
+            match body.and_then(|body| names::parse(url.scheme(), &body, &whole)) {
+                Ok(page) => return Ok(self.compared(page)),
                 Err(trouble) => transfer.again(Stop::Failed(trouble))?,
             }
         }
+    }
+
+    /// The page with the states of objects as they are compared with others.
+    fn compared(&self, mut page: Page) -> Page {
+        for listed in &mut page.names {
+            if let Named::Object(state) = &mut listed.named {
+                *state = self.exchange.compared(std::mem::take(state));
+            }
+        }
+        page
     }
 
     fn patience<'a>(&self, job: &'a Job) -> Patience<'a> {

@@ -10,21 +10,26 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::*;
 use crate::cli::options::RemoteSettings;
 use crate::error::Cause;
+use crate::limits;
 use crate::limits::tests::eventually;
 use crate::source::Source;
 use crate::source::packets;
 use crate::source::remote::connection::{Connection, Terms};
-use crate::source::remote::message::FIRST;
+use crate::source::remote::message::{FIRST, Named};
 use crate::source::remote::object::RemoteObject;
 use objects::server::{Raw, Server, Then};
 use objects::sigv4::{self, Keys};
 
 mod certificates;
+mod clouds;
+mod drips;
 mod federation;
 mod logins;
 #[path = "../../../tests/objects/mod.rs"]
 mod objects;
 mod pace;
+mod states;
+mod web;
 
 const MIB: usize = 1 << 20;
 
@@ -377,8 +382,8 @@ fn a_listing_has_pages_and_bounds() {
         }
     }
     assert_eq!(names.len(), 26);
-    assert!(names[25].name == b"sub" && names[25].state.is_none());
-    assert_eq!(names[7].state.as_ref().map(|state| state.length), Some(7));
+    assert!(names[25].name == b"sub" && names[25].named == Named::Prefix);
+    assert!(matches!(&names[7].named, Named::Object(state) if state.length == 7));
     let seen = server.seen();
     assert_eq!(seen.len(), 3);
     assert!(seen.iter().all(|one| one.path.contains("list-type=2")));
@@ -424,7 +429,7 @@ fn a_redirect_is_followed_by_the_rules() {
         );
         let asked = server.seen().len();
         let most = if refused == circle {
-            crate::limits::REDIRECTS + 1
+            limits::REDIRECTS + 1
         } else {
             1
         };
@@ -575,192 +580,6 @@ fn nothing_is_read_but_what_is_named() {
     );
 }
 
-/// A server that never ends what it has begun keeps no connection: all that is asked for meanwhile
-/// comes once it is well, over the same connection.
-#[test]
-fn whatever_drips_ends() {
-    let bytes = content(MIB);
-    let other = Server::start();
-    other.put_tagged("/b/d/a.h5", bytes.clone(), "\"1\"");
-    let range = format!("bytes 524288-786431/{MIB}");
-    let part = format!("HTTP/1.1 206 -\r\netag: \"1\"\r\ncontent-range: {range}\r\n");
-    let whole = |body: &[u8], end: &str| [b"40000\r\n", body, end.as_bytes()].concat();
-    let chunked = whole(&bytes[MIB / 2..][..0x40000], "\r\n0\r\n");
-    let to = other.url("/b/d/a.h5");
-    let moment = Duration::from_millis(50);
-    let of = |head: &str, body: &[u8], piece: &[u8], pause| {
-        let bytes = [head.as_bytes(), b"\r\n", body].concat();
-        (bytes, Then::Forever(piece.to_vec(), pause))
-    };
-    let chunks = format!("{part}transfer-encoding: chunked\r\n");
-    let long = "content-length: 99999\r\n";
-    let cases = [
-        (
-            "an error",
-            of(&format!("HTTP/1.1 503 -\r\n{long}"), b"", b"x", moment),
-        ),
-        (
-            "a redirect",
-            of(
-                &format!("HTTP/1.1 307 -\r\nlocation: {to}\r\n{long}"),
-                b"",
-                b"x",
-                moment,
-            ),
-        ),
-        (
-            "hints",
-            of("HTTP/1.1 103 -\r\n", b"", b"HTTP/1.1 103 -\r\n\r\n", moment),
-        ),
-        ("a header", of("HTTP/1.1 206 -", b"", b"x: y\r\n", moment)),
-        ("a length", of(&chunks, b"", b"0", moment)),
-        ("a trailer", of(&chunks, &chunked, b"x: y\r\n", moment)),
-        (
-            "much of a trailer",
-            of(
-                &chunks,
-                &chunked,
-                &b"x: y\r\n".repeat(10_000),
-                Duration::ZERO,
-            ),
-        ),
-        (
-            "bytes",
-            of(
-                &format!("{part}content-length: 262144\r\n"),
-                b"",
-                b"x",
-                moment,
-            ),
-        ),
-        (
-            "an error of no length",
-            of("HTTP/1.1 500 -\r\n", b"", b"x", moment),
-        ),
-    ];
-    std::thread::scope(|scope| {
-        for (name, (head, then)) in cases {
-            let (bytes, other) = (&bytes, &other);
-            scope.spawn(move || passes(name, (bytes, other), head, then));
-        }
-    });
-}
-
-/// One request gets this in place of its answer, and all is well.
-fn passes(name: &str, (bytes, other): (&[u8], &Server), head: Vec<u8>, then: Then) {
-    let server = Server::start();
-    server.put_tagged("/b/d/a.h5", bytes.to_vec(), "\"1\"");
-    let settings = RemoteSettings {
-        connections: Some(1),
-        timeout: Some(Duration::from_secs(16)),
-        ..leading_to(&[other])
-    };
-    let connection = fetcher(&server.url("/b/d/a.h5"), &settings);
-    let object = open(&connection, "").unwrap();
-    server.faults(|to| {
-        to.raw = Some(Raw {
-            left: 1,
-            of: "",
-            bytes: head,
-            then,
-        });
-    });
-    let seen = read(&object, MIB / 2, 100).unwrap_or_else(|error| panic!("{name}: {error:?}"));
-    // What dripped of the range are its bytes.
-    assert!(name == "bytes" || seen == bytes[MIB / 2..][..100], "{name}");
-    assert_eq!(read(&object, 0, 10).unwrap(), bytes[..10], "{name}");
-    let sent = server.endless();
-    assert!(sent < 8 * MIB, "{name}: {sent} bytes of what nobody needs");
-}
-
-/// A handshake that drips is none.
-#[test]
-fn a_handshake_that_drips_is_given_up() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let source = format!("https://{}/a.h5", listener.local_addr().unwrap());
-    let came = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let count = Arc::clone(&came);
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            std::thread::spawn(move || {
-                let mut sent = io::Write::write_all(&mut stream, b"\x16\x03\x03\x3f\xff");
-                while sent.is_ok() {
-                    std::thread::sleep(Duration::from_millis(50));
-                    sent = io::Write::write_all(&mut stream, b"x");
-                }
-            });
-        }
-    });
-    let connection = fetcher(&source, &quick());
-    assert_eq!(cause(open(&connection, "")), Some(Cause::Failed));
-    assert!(came.load(std::sync::atomic::Ordering::Relaxed) > 1);
-}
-
-#[test]
-fn a_listing_that_drips_is_asked_for_again() {
-    let server = Server::start();
-    server.put("/b/d/a.h5", vec![1]);
-    let Ok(Location::Url(endpoint)) = Location::parse(server.url("").into()) else {
-        panic!("no URL");
-    };
-    let settings = RemoteSettings {
-        endpoint: Some(endpoint),
-        timeout: Some(Duration::from_secs(16)),
-        connections: Some(1),
-        ..quick()
-    };
-    let head = "HTTP/1.1 200 -\r\ntransfer-encoding: chunked\r\n\r\n";
-    let all = "3b\r\n<ListBucketResult><KeyCount>0</KeyCount></ListBucketResult>\r\n0\r\n";
-    for (body, piece) in [("10000\r\n", " "), (all, "x: y\r\n")] {
-        let connection = fetcher("s3://b/d/", &settings);
-        server.faults(|to| {
-            to.raw = Some(Raw {
-                left: 2,
-                of: "list-type=2",
-                bytes: format!("{head}{body}").into_bytes(),
-                then: Then::Forever(piece.as_bytes().to_vec(), Duration::from_millis(50)),
-            });
-        });
-        let (names, _) = connection.list(b"", b"").unwrap();
-        assert_eq!(names.len(), 1);
-    }
-}
-
-/// A page comes for longer than a step is waited for, and without a stop.
-#[test]
-fn a_listing_that_comes_slowly_is_waited_for() {
-    const PIECE: usize = 20 << 10;
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let came = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let count = Arc::clone(&came);
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let whole = " ".repeat(8 * PIECE) + "<ListBucketResult/>";
-            let head = format!("HTTP/1.1 200 -\r\ncontent-length: {}\r\n\r\n", whole.len());
-            let mut sent = io::Read::read(&mut stream, &mut [0; 4096]).map(|_| ());
-            sent = sent.and_then(|()| io::Write::write_all(&mut stream, head.as_bytes()));
-            for piece in whole.as_bytes().chunks(PIECE) {
-                sent = sent.and_then(|()| io::Write::write_all(&mut stream, piece));
-                std::thread::sleep(Duration::from_secs(1));
-            }
-        }
-    });
-    let Ok(Location::Url(endpoint)) = Location::parse(endpoint.into()) else {
-        panic!("no URL");
-    };
-    let settings = RemoteSettings {
-        endpoint: Some(endpoint),
-        timeout: Some(Duration::from_secs(24)),
-        ..quick()
-    };
-    let connection = fetcher("s3://b/d/", &settings);
-    assert_eq!(connection.list(b"", b""), Ok((Vec::new(), Vec::new())));
-    assert_eq!(came.load(std::sync::atomic::Ordering::Relaxed), 1);
-}
-
 #[test]
 fn early_hints_go_before_an_answer() {
     let server = Server::start();
@@ -854,188 +673,6 @@ fn what_is_encoded_is_refused_at_once() {
     let connection = fetcher(&server.url("/a.h5"), &quick());
     assert_eq!(cause(open(&connection, "")), Some(Cause::Failed));
     assert_eq!(server.seen().len(), 1);
-}
-
-const FIRST_DAY: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
-const NEXT_DAY: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
-
-/// The new state is as long as the old one, with the same tag or with none that tells: an open
-/// object has bytes of one of them, and a new one, with a cache on disk, those of the new one.
-#[test]
-fn a_state_is_its_tag_its_length_and_its_date() {
-    let (old, new) = (content(LARGE), vec![7; LARGE]);
-    for tag in ["\"1\"", "\"\"", "W/\"1\"", "W/\"\"", ""] {
-        let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
-        server.put_dated("/a.h5", old.clone(), tag, FIRST_DAY);
-        let settings = RemoteSettings {
-            disk_cache: Some(directory.path().to_owned()),
-            ..quick()
-        };
-        let connection = fetcher(&server.url("/a.h5"), &settings);
-        let object = open(&connection, "").unwrap();
-        assert_eq!(read(&object, 0, MIB).unwrap(), old[..MIB], "{tag}");
-        server.put_dated("/a.h5", new.clone(), tag, NEXT_DAY);
-        assert_eq!(
-            cause(read(&object, LARGE - MIB, MIB)),
-            Some(Cause::Stale),
-            "{tag}"
-        );
-        let again = open(&connection, "").unwrap();
-        assert_eq!(read(&again, 0, LARGE).unwrap(), new, "{tag}");
-        server.put_dated("/a.h5", old.clone(), tag, FIRST_DAY);
-        let mounted = open(&fetcher(&server.url("/a.h5"), &settings), "").unwrap();
-        assert_eq!(read(&mounted, 0, LARGE).unwrap(), old, "{tag}");
-        assert!(connection.warnings().is_empty());
-    }
-}
-
-/// Two servers behind one name: the bytes and the date are the same, the tags are not.
-#[test]
-fn tags_that_differ_tell_no_states_apart_where_they_are_weak() {
-    let bytes = content(LARGE);
-    for no_conditions in [false, true] {
-        for has_weak_tags in [false, true] {
-            let server = Server::start();
-            server.faults(|to| to.no_conditions = no_conditions);
-            server.put_dated("/a.h5", bytes.clone(), "\"1\"", FIRST_DAY);
-            let settings = RemoteSettings {
-                has_weak_tags,
-                ..quick()
-            };
-            let connection = fetcher(&server.url("/a.h5"), &settings);
-            let object = open(&connection, "").unwrap();
-            server.put_dated("/a.h5", bytes.clone(), "\"2\"", FIRST_DAY);
-            let rest = read(&object, LARGE - MIB, MIB);
-            if !has_weak_tags {
-                let text = rest.unwrap_err().to_string();
-                assert!(text.contains("`etag=weak`"), "{text}");
-                // Whoever reads on is told it, too.
-                let text = read(&object, MIB, MIB).unwrap_err().to_string();
-                assert!(text.contains("`etag=weak`"), "{text}");
-                continue;
-            }
-            assert_eq!(rest.unwrap(), bytes[LARGE - MIB..]);
-            let seen = server.seen();
-            assert!(seen.iter().all(|one| one.header("if-match").is_none()));
-            // What differs in its date is another state all the same.
-            server.put_dated("/a.h5", bytes.clone(), "\"2\"", NEXT_DAY);
-            let other = read(&object, MIB, MIB);
-            assert!(!other.clone().unwrap_err().to_string().contains("etag"));
-            assert_eq!(cause(other), Some(Cause::Stale));
-        }
-    }
-}
-
-/// A look finds the other tag, and the option's name is in what it tells.
-#[test]
-fn a_look_at_another_tag_names_the_option() {
-    use crate::source::open::OpenSource;
-    let server = Server::start();
-    server.put_dated("/a.h5", content(LARGE), "\"1\"", FIRST_DAY);
-    let url = server.url("/a.h5");
-    let connection = fetcher_for(&url, &quick(), Duration::from_millis(100));
-    let object = open(&connection, "").unwrap();
-    assert!(!object.is_changed());
-    server.put_dated("/a.h5", content(LARGE), "\"2\"", FIRST_DAY);
-    eventually("the other tag", || object.is_changed());
-    let text = read(&object, MIB, MIB).unwrap_err().to_string();
-    assert!(text.contains("`etag=weak`"), "{text}");
-}
-
-/// A listing has tags as well.
-#[test]
-fn the_tags_of_a_listing_are_left_out_where_they_are_weak() {
-    let server = Server::start();
-    server.put_dated("/bucket/d/a.h5", vec![1; 9], "\"1\"", FIRST_DAY);
-    let Ok(Location::Url(endpoint)) = Location::parse(server.url("").into()) else {
-        panic!("no URL");
-    };
-    for has_weak_tags in [false, true] {
-        let settings = RemoteSettings {
-            endpoint: Some(endpoint.clone()),
-            has_weak_tags,
-            ..quick()
-        };
-        let (names, _) = fetcher("s3://bucket/d/", &settings).list(b"", b"").unwrap();
-        let state = names[0].state.as_ref().unwrap();
-        assert_eq!(state.etag.is_empty(), has_weak_tags);
-        assert_eq!((state.length, state.modified), (9, 784_111_777));
-    }
-}
-
-#[test]
-fn a_source_without_tag_and_date_is_looked_at_by_its_ends() {
-    use crate::source::open::OpenSource;
-    let old = content(4 * MIB);
-    let changed = |at: usize| {
-        let mut bytes = old.clone();
-        bytes[at] ^= 1;
-        bytes
-    };
-    for (tag, new) in [
-        ("", changed(0)),
-        ("\"\"", changed(4 * MIB - 1)),
-        ("", vec![0; 9]),
-    ] {
-        let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
-        server.put_dated("/a.h5", old.clone(), tag, "");
-        let settings = RemoteSettings {
-            disk_cache: Some(directory.path().to_owned()),
-            ..quick()
-        };
-        let connection = fetcher(&server.url("/a.h5"), &settings);
-        let object = open(&connection, "").unwrap();
-        let warnings = connection.warnings();
-        assert!(
-            matches!(&warnings[..], [one] if one.contains("neither")),
-            "{warnings:?}"
-        );
-        assert_eq!(read(&object, 0, 4 * MIB).unwrap(), old);
-        let kept = std::fs::read_dir(directory.path().join("h5fs-1")).unwrap();
-        assert_eq!(kept.count(), 1, "the lock, and nothing else");
-        // The same content is the same state. A look begins with one byte, and after the last one.
-        server.put_dated("/a.h5", old.clone(), tag, "");
-        server.seen();
-        let looks = std::cell::Cell::new(0);
-        eventually("two looks", || {
-            assert!(!object.is_changed());
-            let seen = server.seen();
-            looks.set(looks.get() + seen.iter().filter(|one| one.sent == 1).count());
-            looks.get() >= 2
-        });
-        server.put_dated("/a.h5", new.clone(), tag, "");
-        eventually("the change", || object.is_changed());
-        let again = open(&connection, "").unwrap();
-        assert_eq!(read(&again, 0, new.len()).unwrap(), new);
-    }
-}
-
-/// What has come of an object is of the state before, and what stands for its tag is as well.
-#[test]
-fn a_change_right_after_the_first_bytes_is_seen() {
-    use crate::source::open::OpenSource;
-    let server = Server::start();
-    let (old, new) = (content(MIB), vec![7; MIB]);
-    server.put_dated("/a.h5", new.clone(), "", "");
-    let first = &old[..FIRST as usize];
-    let head = format!(
-        "HTTP/1.1 206 -\r\ncontent-range: bytes 0-{}/{MIB}\r\ncontent-length: {FIRST}\r\n\r\n",
-        FIRST - 1
-    );
-    server.faults(|to| {
-        to.raw = Some(Raw {
-            left: 1,
-            of: "",
-            bytes: [head.as_bytes(), first].concat(),
-            then: Then::Next,
-        });
-    });
-    let connection = fetcher(&server.url("/a.h5"), &quick());
-    let object = open(&connection, "").unwrap();
-    assert_eq!(read(&object, 0, 100).unwrap(), old[..100]);
-    eventually("the change", || object.is_changed());
-    let again = open(&connection, "").unwrap();
-    assert_eq!(read(&again, 0, MIB).unwrap(), new);
 }
 
 /// A place to which a redirect led is not asked for ever: the server that led there knows another.

@@ -107,7 +107,11 @@ impl Transfer<'_> {
         }
     }
 
-    fn looked(&self) -> Result<ObjectState, Trouble> {
+    /// The same, asked for once.
+    ///
+    /// # Errors
+    /// What the answer means, and why there is none.
+    pub(super) fn looked(&self) -> Result<ObjectState, Trouble> {
         // Not on a condition: an answer of 304 need not have the date, and has not the length.
         let mut answer = self.get(&[range_header(&(0..1))?], self.exchange.client.step)?;
         let now = match answer.status.as_u16() {
@@ -230,6 +234,12 @@ struct Part {
 /// What the answer to a request for `range` brings.
 fn part(answer: &Answer, range: &Range<u64>) -> Result<Part, Trouble> {
     let Some(content) = answer.header("content-range") else {
+        // Of an object without a byte, some servers send no part, but all of it.
+        if range.start == 0 && answer.status == 200 && answer.header("content-length") == Some("0")
+        {
+            let state = state(answer, 0)?;
+            return Ok(Part { end: 0, state });
+        }
         let text = "the server serves no ranges";
         return Err(Trouble::new(Failure::NoRanges, text));
     };
@@ -254,7 +264,7 @@ fn part(answer: &Answer, range: &Range<u64>) -> Result<Part, Trouble> {
 }
 
 /// Whether the body is anything else than the bytes of the range.
-fn is_encoded(answer: &Answer) -> bool {
+pub(super) fn is_encoded(answer: &Answer) -> bool {
     let names = [
         (header::CONTENT_ENCODING, "identity"),
         (header::TRANSFER_ENCODING, "chunked"),
@@ -277,7 +287,7 @@ fn nothing(answer: &Answer, at: u64) -> Result<ObjectState, Trouble> {
     }
 }
 
-fn state(answer: &Answer, length: u64) -> Result<ObjectState, Trouble> {
+pub(super) fn state(answer: &Answer, length: u64) -> Result<ObjectState, Trouble> {
     let tag = answer
         .headers
         .get(header::ETAG)
@@ -305,7 +315,7 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
 }
 
 /// The date of a header as seconds since 1970.
-fn seconds(date: &str) -> Option<i64> {
+pub(super) fn seconds(date: &str) -> Option<i64> {
     let date = rfc2822::parse(date.trim()).ok()?;
     Some(date.timestamp().as_second())
 }

@@ -16,12 +16,14 @@ use crate::detect;
 use crate::error::{Error, Result};
 use crate::fs;
 use crate::source::directory::{Directory, Standing};
+use crate::source::location::percent::{IN_NAME, encoded};
 use crate::source::location::{Location, Url};
 use crate::source::remote::directory::RemoteDirectory;
 
 /// The names beneath a prefix.
 pub(in crate::cli) struct PrefixFiles {
     directory: RemoteDirectory,
+    url: Url,
     /// It ends once the directory is gone.
     _fetcher: Fetcher,
 }
@@ -55,6 +57,7 @@ impl PrefixFiles {
         let source = RemoteSource::at(url, &how.remote.settings, ends);
         Ok(PrefixFiles {
             directory: source.directory(&mut fs::Options::default())?,
+            url: url.clone(),
             _fetcher: fetcher,
         })
     }
@@ -89,6 +92,11 @@ impl PrefixFiles {
     /// # Errors
     /// `Usage` for a URL that is too long.
     pub(in crate::cli) fn location(&self, path: &Path) -> Result<Location> {
+        let name = path.as_os_str().as_bytes();
+        if self.url.is_of_web() {
+            let url = format!("{}{}", self.url, encoded(name, IN_NAME));
+            return Location::parse(url.into());
+        }
         Location::parse(self.absolute(path).into())
     }
 

@@ -18,7 +18,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "endpoint",
         word: "endpoint",
-        help: "The server for s3://: its URL",
+        help: "The server of a store (s3://, gs://, az://): its URL",
         default: Some("AWS_ENDPOINT_URL, the profile's, or that of the region"),
         takes: Takes::Text("URL", |to, text| {
             endpoint(text).map(|url| to.remote.endpoint = Some(url))
@@ -47,14 +47,14 @@ pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "anonymous",
         word: "anonymous",
-        help: "Sign no request: the bucket is public",
+        help: "Sign no request: the bucket or the container is public",
         default: None,
         takes: Takes::Nothing(|to| to.remote.anonymous = true),
     },
     MountOption {
         flag: "credentials",
         word: "credentials",
-        help: "Take the credentials from this file, in the form of ~/.aws/credentials",
+        help: "Take the credentials from this file: as ~/.aws/credentials, of gs:// its JSON, of az:// a connection string",
         default: None,
         takes: Takes::Path("FILE", |to, path| {
             to.remote.credentials = Some(path.to_owned());

@@ -53,6 +53,11 @@ pub(in crate::cli) fn revealed(url: &Url) -> Url {
             Ok(Location::Url(url)) => Some(url),
             _ => None,
         });
-    let mut same = urls.filter(|given| given.to_string() == url.to_string());
-    same.next().unwrap_or_else(|| url.clone())
+    let urls: Vec<_> = urls.collect();
+    let same = urls
+        .iter()
+        .find(|given| given.to_string() == url.to_string());
+    let beneath = || urls.iter().find_map(|given| url.with_user_of(given));
+    let found = same.cloned().or_else(beneath);
+    found.unwrap_or_else(|| url.clone())
 }

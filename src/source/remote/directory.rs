@@ -1,7 +1,9 @@
 //! The prefix of a URL as a directory of files.
 //!
 //! What stands there is known from listings; an object is asked for when it is opened. It stays open
-//! when it is closed: as long as it counts as unchanged, whoever opens it again asks nothing.
+//! when it is closed: as long as it counts as unchanged, whoever opens it again asks nothing. A
+//! directory of the web tells of names what its server likes: those that it does not describe are
+//! looked at one by one.
 
 mod kept_objects;
 
@@ -24,9 +26,9 @@ use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::policy::Policy;
 use crate::source::remote::connection::Connection;
 use crate::source::remote::directory::kept_objects::KeptObjects;
-use crate::source::remote::failure::is_missing;
-use crate::source::remote::listings::{Listing, Listings, Named, NamedEntry, entry_bytes};
-use crate::source::remote::message::Counters;
+use crate::source::remote::failure::{is_missing, unfitting};
+use crate::source::remote::listings::{Listing, Listings, NamedEntry, entry_bytes};
+use crate::source::remote::message::{Counters, Named};
 use crate::source::remote::object::RemoteObject;
 use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, to_u64, to_usize};
@@ -73,7 +75,8 @@ impl RemoteDirectory {
     /// The prefix of the URL that `connection` was started for.
     ///
     /// # Errors
-    /// `ENOENT` where no key begins with it; else fails with the server's error.
+    /// `ENOENT` where no key begins with it; else fails with the server's error. A directory of the
+    /// web may be empty.
     pub fn open(connection: &Arc<Connection>) -> Result<Self> {
         let now = SystemTime::UNIX_EPOCH.elapsed();
         let seconds = now.map_or(0, |now| now.as_secs());
@@ -84,7 +87,8 @@ impl RemoteDirectory {
             path: connection.prefix(),
             began: i64::try_from(seconds).unwrap_or(0),
         };
-        if prefix.listings.first(b"")?.names().is_empty() {
+        let is_empty = prefix.listings.first(b"")?.names().is_empty();
+        if is_empty && !prefix.listings.has_others() {
             let name = connection.url().display().to_string();
             return Err(Error::io(&Errno::ENOENT.into(), name));
         }
@@ -169,13 +173,15 @@ impl RemoteDirectory {
             return Ok(self.directory());
         }
         let found = self.named(path, may_be_opened)?.ok_or(Error::NotFound)?;
-        Ok(self.at(path, &found))
+        self.at(path, &found).ok_or_else(unfitting)
     }
 
-    fn at(&self, path: &[u8], named: &Named) -> There {
+    /// What stands at a path, unless only a look tells.
+    fn at(&self, path: &[u8], named: &Named) -> Option<There> {
         match named {
-            Named::Prefix => self.directory(),
-            Named::Object(state) => self.object(path, state),
+            Named::Prefix => Some(self.directory()),
+            Named::Object(state) => Some(self.object(path, state)),
+            Named::Unseen => None,
         }
     }
 }
@@ -214,6 +220,7 @@ impl Directory for RemoteDirectory {
                 let name = path.display().to_string();
                 return Err(Error::io(&Errno::EISDIR.into(), name));
             }
+            Some(Named::Unseen) => return Err(unfitting()),
             None => return Err(Error::NotFound),
         };
         let (listings, objects) = (&self.0.listings, &self.0.objects);
@@ -291,7 +298,7 @@ impl Names for OpenDirectory {
                 let listed = Listed {
                     name,
                     is_directory: *named == Named::Prefix,
-                    there: Some(self.directory.at(&path, named)),
+                    there: self.directory.at(&path, named),
                     next: DOTS.with_more(number << PLACE_BITS | to_u64(from)),
                 };
                 if visit(&listed) {

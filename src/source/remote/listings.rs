@@ -11,19 +11,10 @@ use lru::LruCache;
 use crate::error::Result;
 use crate::limits;
 use crate::memory::lock::lock;
+use crate::source::location::{Location, Url};
 use crate::source::remote::connection::Connection;
-use crate::source::remote::message::ListedName;
-use crate::source::remote::state::ObjectState;
+use crate::source::remote::message::{ListedName, Named};
 use crate::wire::{Count, to_u64};
-
-/// What stands at a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Named {
-    /// A prefix, beneath which there are more.
-    Prefix,
-    /// An object.
-    Object(ObjectState),
-}
 
 /// A name, and what stands there.
 pub(super) type NamedEntry = (Box<[u8]>, Named);
@@ -41,6 +32,8 @@ pub(super) struct Listing {
 #[derive(Debug)]
 pub(super) struct Listings {
     connection: Arc<Connection>,
+    /// Whether names that no listing tells of may be there, as in a directory of the web.
+    has_others: bool,
     kept: Mutex<Kept>,
 }
 
@@ -93,24 +86,26 @@ impl Listing {
 
 /// Bytes that a name takes where it is kept.
 pub(super) fn entry_bytes((name, named): &NamedEntry) -> u64 {
-    let tag = match named {
-        Named::Prefix => 0,
-        Named::Object(state) => state.etag.len(),
-    };
     let own = size_of::<NamedEntry>();
-    to_u64(own.with_more(name.len()).with_more(tag))
+    to_u64(own.with_more(name.len()).with_more(named.tag_bytes()))
 }
 
 impl Listings {
     pub(super) fn new(connection: &Arc<Connection>) -> Self {
         Listings {
             connection: Arc::clone(connection),
+            has_others: is_of_web(connection),
             kept: Mutex::new(Kept {
                 listings: LruCache::unbounded(),
                 bytes: 0,
                 looked: LruCache::sparse(limits::LOOKED_NAMES),
             }),
         }
+    }
+
+    /// Whether names that no listing tells of may be there.
+    pub(super) fn has_others(&self) -> bool {
+        self.has_others
     }
 
     /// A page of the names that begin with `prefix`, after its last `/`; those alone that can be
@@ -180,8 +175,17 @@ impl Listings {
             (Some((when, named)), known) if known.as_ref().is_none_or(|k| k.since < when) => {
                 return Ok(named);
             }
-            (_, Some(listing)) => return Ok(listing.get(name).cloned()),
+            (Some((_, named)), _) if self.has_others => return Ok(named),
+            (_, Some(listing)) => match listing.get(name) {
+                None | Some(Named::Unseen) if self.has_others => {}
+                named => return Ok(named.cloned()),
+            },
             (_, None) => {}
+        }
+        if self.has_others {
+            let named = self.page(path, b"")?.get(name).cloned();
+            self.remember(path, named.clone());
+            return Ok(named);
         }
         // Where a page holds all names of the directory, one request tells of all of them.
         let first = self.first(prefix)?;
@@ -228,9 +232,14 @@ impl Listings {
     }
 }
 
+/// Whether a source is a directory of the web.
+fn is_of_web(connection: &Connection) -> bool {
+    let location = Location::parse(connection.url().into());
+    location.is_ok_and(|location| location.url().is_some_and(Url::is_of_web))
+}
+
 fn named(listed: ListedName) -> Option<NamedEntry> {
-    let ListedName { name, state } = listed;
-    let named = state.map_or(Named::Prefix, Named::Object);
+    let ListedName { name, named } = listed;
     is_file_name(&name).then(|| (name.into(), named))
 }
 
@@ -251,6 +260,7 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
 mod tests {
     use super::*;
     use crate::source::remote::fake::good;
+    use crate::source::remote::state::ObjectState;
 
     fn object(length: u64) -> Named {
         Named::Object(ObjectState {

@@ -59,7 +59,8 @@ pub enum Request {
         object: u32,
     },
     /// Lists the names in a directory, a page of them: replies [`Listed`](Reply::Listed), maybe
-    /// several times, or `Failed`.
+    /// several times, or `Failed`. What is named without a `/` at its end, the fetcher may answer
+    /// by the state of that name alone.
     List {
         /// Number of the request.
         id: u64,
@@ -174,15 +175,35 @@ pub enum Reply {
 pub struct ListedName {
     /// The last part of its path, without a `/`.
     pub name: Vec<u8>,
-    /// The state of an object; `None` for a prefix, beneath which there are more.
-    pub state: Option<ObjectState>,
+    /// What stands there.
+    pub named: Named,
+}
+
+/// What a listing says of a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    /// A prefix, beneath which there are more.
+    Prefix,
+    /// An object in this state.
+    Object(ObjectState),
+    /// An object, or so it seems, of which nothing else is said: only a look tells.
+    Unseen,
 }
 
 impl ListedName {
     /// Bytes of the name and of the object's tag.
     pub(super) fn bytes(&self) -> usize {
-        let tag = self.state.as_ref().map_or(0, |state| state.etag.len());
-        self.name.len().with_more(tag)
+        self.name.len().with_more(self.named.tag_bytes())
+    }
+}
+
+impl Named {
+    /// Bytes of the object's tag.
+    pub(super) fn tag_bytes(&self) -> usize {
+        match self {
+            Named::Object(state) => state.etag.len(),
+            Named::Prefix | Named::Unseen => 0,
+        }
     }
 }
 
@@ -299,25 +320,43 @@ impl Reply {
     }
 }
 
+impl Field for Named {
+    fn put(&self, packet: &mut Vec<u8>) {
+        match self {
+            Named::Prefix => packet.push(0),
+            Named::Object(state) => {
+                packet.push(1);
+                state.put(packet);
+            }
+            Named::Unseen => packet.push(2),
+        }
+    }
+
+    fn take(packet: &mut Cursor<'_>) -> Result<Self> {
+        match packet.u8()? {
+            0 => Ok(Named::Prefix),
+            1 => Field::take(packet).map(Named::Object),
+            2 => Ok(Named::Unseen),
+            _ => Err(packet.corrupt("unknown kind")),
+        }
+    }
+}
+
 /// The names up to the end of the packet.
 impl Field for Vec<ListedName> {
     fn put(&self, packet: &mut Vec<u8>) {
         for entry in self {
-            entry.state.is_some().put(packet);
             entry.name.put(packet);
-            if let Some(state) = &entry.state {
-                state.put(packet);
-            }
+            entry.named.put(packet);
         }
     }
 
     fn take(packet: &mut Cursor<'_>) -> Result<Self> {
         let mut entries = Vec::new();
         while packet.remaining() > 0 {
-            let is_object = bool::take(packet)?;
             let name = Field::take(packet)?;
-            let state = is_object.then(|| Field::take(packet)).transpose()?;
-            entries.push(ListedName { name, state });
+            let named = Field::take(packet)?;
+            entries.push(ListedName { name, named });
         }
         Ok(entries)
     }
@@ -370,9 +409,9 @@ mod tests {
     }
 
     fn replies() -> Vec<Reply> {
-        let entry = |name: &[u8], state| ListedName {
+        let entry = |name: &[u8], named| ListedName {
             name: name.to_vec(),
-            state,
+            named,
         };
         vec![
             Reply::Opened {
@@ -385,7 +424,11 @@ mod tests {
             Reply::Listed {
                 id: 3,
                 is_last: false,
-                entries: vec![entry(b"run.h5", Some(a_state())), entry(b"more", None)],
+                entries: vec![
+                    entry(b"run.h5", Named::Object(a_state())),
+                    entry(b"more", Named::Prefix),
+                    entry(b"a.h5", Named::Unseen),
+                ],
                 next: b"run.h5".to_vec(),
             },
             Reply::Counted {

@@ -17,7 +17,9 @@ use crate::source::directory::{Directory, Standing};
 use crate::source::open::OpenSource;
 use crate::source::remote::directory::RemoteDirectory;
 use crate::source::remote::fake::{Fetcher, LONG, Pair, bytes, good, pair, start, watched};
-use crate::source::remote::message::{Counters, Failure, ListedName, PACKET, Reply, Request};
+use crate::source::remote::message::{
+    Counters, Failure, ListedName, Named, PACKET, Reply, Request,
+};
 use crate::source::remote::object::RemoteObject;
 use crate::source::remote::pages::FAILURE;
 use crate::source::remote::state::ObjectState;
@@ -625,7 +627,7 @@ fn many(count: usize) -> Pair {
             is_last: true,
             entries: vec![ListedName {
                 name: b"a".to_vec(),
-                state: None,
+                named: Named::Prefix,
             }],
             next: b"more".to_vec(),
         }),
@@ -724,7 +726,7 @@ fn a_listing_without_end_is_an_error_and_keeps_little() {
                     .fold(0, |sum, byte| sum * 256 + u64::from(*byte));
                 let name = |i: u64| ListedName {
                     name: format!("{number} {i} {}", "n".repeat(200)).into_bytes(),
-                    state: Some(ObjectState::default()),
+                    named: Named::Object(ObjectState::default()),
                 };
                 fetcher.say(&Reply::Listed {
                     id: *id,
@@ -764,7 +766,7 @@ fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
             for part in 1..=parts {
                 let name = |number: usize| ListedName {
                     name: format!("{:010}", part * names + number).into_bytes(),
-                    state: None,
+                    named: Named::Prefix,
                 };
                 fetcher.say(&Reply::Listed {
                     id: *id,
@@ -778,9 +780,9 @@ fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
         pair.connection.list(b"", b"").map(|(names, _)| names)
     };
     let most = limits::LISTING_NAMES;
-    let all = listed(10, most / 10).unwrap();
+    let all = listed(100, most / 100).unwrap();
     assert!(all.len() == most && all.is_sorted_by_key(|entry| &entry.name));
-    assert!(listed(11, most / 10).is_err());
+    assert!(listed(101, most / 100).is_err());
 }
 
 /// Each ends the connection; those who wait are told at once.

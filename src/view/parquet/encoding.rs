@@ -82,7 +82,7 @@ impl Encoded {
             },
             Class::Enumeration { base, members } if size == 1 => Encoded {
                 kind: Type::STRING,
-                body: Body::Indices(dictionary(names(base, members)?)),
+                body: Body::Indices(dictionary(&names(base, members)?)),
                 encoding: Encoding::Copy,
             },
             Class::Enumeration { base, members } => {
@@ -171,7 +171,7 @@ fn of_bytes(datatype: &Datatype) -> Option<Encoded> {
     let is_whole = datatype.size == 1 && (bits.offset, bits.precision) == (0, 8);
     is_whole.then(|| Encoded {
         kind: Type::integer(8, signed),
-        body: Body::Indices(dictionary(all_bytes(signed))),
+        body: Body::Indices(dictionary(&all_bytes(signed))),
         encoding: Encoding::Copy,
     })
 }
@@ -246,7 +246,7 @@ fn real(size: u32, format: &Float) -> Option<Encoded> {
 }
 
 /// A dictionary of these values, each with its bytes in PLAIN.
-pub(super) fn dictionary(values: Vec<Vec<u8>>) -> Dictionary {
+pub(super) fn dictionary(values: &[Vec<u8>]) -> Dictionary {
     let count = to_u64(values.len());
     Dictionary {
         values: values.concat().into(),
@@ -257,9 +257,12 @@ pub(super) fn dictionary(values: Vec<Vec<u8>>) -> Dictionary {
 
 /// All numbers that a byte can be, in the order of the bytes.
 fn all_bytes(is_signed: bool) -> Vec<Vec<u8>> {
-    let numbers = (0..=u8::MAX).map(|byte| match is_signed {
-        true => i32::from(byte.cast_signed()),
-        false => i32::from(byte),
+    let numbers = (0..=u8::MAX).map(|byte| {
+        if is_signed {
+            i32::from(byte.cast_signed())
+        } else {
+            i32::from(byte)
+        }
     });
     numbers
         .map(|number| number.to_le_bytes().to_vec())

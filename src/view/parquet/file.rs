@@ -346,7 +346,7 @@ mod tests {
             push_text(text, &mut value).unwrap();
             value
         });
-        let indices = Body::Indices(dictionary(texts.to_vec()));
+        let indices = Body::Indices(dictionary(&texts));
         let mut fields = vec![
             field("number", Physical::Int64, Body::Plain(8), Made::Number),
             field("bit", Physical::Boolean, Body::Bits, Made::Bit),

@@ -55,7 +55,7 @@ pub(crate) struct Around<'a> {
 /// # Errors
 /// Fails if an array is known not to be readable; `Limit` for too many fields.
 pub(crate) fn group_table(
-    table: GroupTable,
+    table: &GroupTable,
     around: &Around<'_>,
     description: Description,
 ) -> Result<Table> {
@@ -275,7 +275,7 @@ impl Opening<'_> {
             }
             values.push(value);
         }
-        Ok(Some((Type::STRING, dictionary(values))))
+        Ok(Some((Type::STRING, dictionary(&values))))
     }
 
     /// Categories that are numbers.
@@ -290,7 +290,7 @@ impl Opening<'_> {
         }
         let width = to_usize(kind.physical.bytes())?;
         let values = written.bytes.chunks_exact(width).map(<[u8]>::to_vec);
-        Ok((kind, dictionary(values.collect())))
+        Ok((kind, dictionary(&values.collect::<Vec<_>>())))
     }
 
     /// The numbers of runs.

@@ -92,7 +92,7 @@ impl ListLevels<'_> {
         let mut rest = number;
         for (depth, &count) in self.lists.iter().enumerate().rev() {
             let count = u64::from(count.max(1));
-            if rest % count != 0 {
+            if !rest.is_multiple_of(count) {
                 return depth as u64 + 1;
             }
             rest /= count;

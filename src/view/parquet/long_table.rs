@@ -137,10 +137,12 @@ fn of_column(
         is_text: kind.logical == Logical::String && !is_stored,
         pointers: Arc::clone(pointers),
     };
-    if is_shared && count <= limits::PARQUET_DICTIONARY && !matches!(body, Body::Bits) {
-        if let Some(leaf) = of_short(&values, kind, count)? {
-            return Ok(Ok(leaf));
-        }
+    if is_shared
+        && count <= limits::PARQUET_DICTIONARY
+        && !matches!(body, Body::Bits)
+        && let Some(leaf) = of_short(&values, kind, count)?
+    {
+        return Ok(Ok(leaf));
     }
     Ok(Ok(Leaf {
         kind,
@@ -175,7 +177,7 @@ fn of_short(values: &LongValues, kind: Type, count: u64) -> Result<Option<Leaf>>
     if to_u64(bytes) > limits::PARQUET_DICTIONARY_BYTES {
         return Ok(None);
     }
-    let dictionary = dictionary(all.clone());
+    let dictionary = dictionary(&all);
     let indices = Indices {
         place: place.clone(),
         bytes: to_usize(dictionary.index_bytes)?,

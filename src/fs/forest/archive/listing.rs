@@ -139,6 +139,9 @@ impl Archive {
     fn enter_listed(&self, directory: &Directory, listed: &Listed<'_>) -> Option<Entry> {
         let (ino, is_original) = (directory.ino, directory.place.is_original);
         let Some(there) = &listed.there else {
+            if self.look.is_far() {
+                return None;
+            }
             let name = shown_name(ino == ROOT, listed.name);
             return self.enter(ino, (&directory.path, is_original), &name).ok();
         };
@@ -172,6 +175,11 @@ impl Archive {
             return Some(found.map_or(Kind::File, |found| found.kind.shown()));
         }
         let known = self.entries.known(directory.ino, listed.name);
+        if self.look.is_far() {
+            let seen = known.map(|known| known.kind);
+            let kind = seen.unwrap_or_else(|| self.look.kind_by_name(&path));
+            return Some(kind.shown());
+        }
         let found = self.found(&path, directory.place.is_original, known);
         found.ok().map(|found| found.kind.shown())
     }

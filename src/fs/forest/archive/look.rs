@@ -117,6 +117,20 @@ impl Look {
         Some(Found { kind, there, state })
     }
 
+    /// Whether each look may take a request to a server.
+    pub(super) fn is_far(&self) -> bool {
+        self.root.is_far()
+    }
+
+    /// The kind of an object of which nothing but the name is known.
+    pub(super) fn kind_by_name(&self, path: &Path) -> EntryKind {
+        if detect::is_named(path.as_os_str().as_bytes()) {
+            EntryKind::DataFile
+        } else {
+            EntryKind::File
+        }
+    }
+
     /// The kind of a regular file, by its content. One that cannot be read is shown as it is: who
     /// opens it is told why.
     fn kind_of_file(&self, path: &Path, state: &Identity) -> EntryKind {

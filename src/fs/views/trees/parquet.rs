@@ -84,7 +84,7 @@ fn group(subject: &Subject<'_>) -> Result<Box<dyn View>> {
         }
     }
     let rows = subject.rows(columns.rows)?;
-    let table = group_table(columns, &around, description)?;
+    let table = group_table(&columns, &around, description)?;
     file(subject, table.part(rows))
 }
 

@@ -12,10 +12,10 @@ use crate::source::remote::message::Failure;
 
 /// The stage, which is written here alone.
 #[derive(Debug)]
-pub(super) struct Stage(File);
+pub(in crate::cli::fetcher) struct Stage(File);
 
 impl Stage {
-    pub(super) fn new(file: File) -> Self {
+    pub(in crate::cli::fetcher) fn new(file: File) -> Self {
         Stage(file)
     }
 
@@ -23,7 +23,12 @@ impl Stage {
     ///
     /// # Errors
     /// `NoRoom` where memory is out, or where no such offset exists.
-    pub(super) fn write(&self, region: u64, at: u64, bytes: &[u8]) -> Result<(), Trouble> {
+    pub(in crate::cli::fetcher) fn write(
+        &self,
+        region: u64,
+        at: u64,
+        bytes: &[u8],
+    ) -> Result<(), Trouble> {
         let no_room = |error: io::Error| {
             Trouble::new(
                 Failure::NoRoom,
@@ -36,7 +41,7 @@ impl Stage {
     }
 
     /// Gives the memory of `length` bytes at `place` back.
-    pub(super) fn drop_bytes(&self, place: u64, length: u64) {
+    pub(in crate::cli::fetcher) fn drop_bytes(&self, place: u64, length: u64) {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         if let Err(errno) = fallocate(&self.0, hole, place, length) {
             log::debug!("the cache in memory: dropping {length} bytes: {errno}");

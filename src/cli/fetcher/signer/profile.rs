@@ -13,14 +13,16 @@ use crate::limits;
 
 /// The facts of one profile.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Profile {
-    pub(super) region: Option<String>,
-    pub(super) endpoint: Option<String>,
+pub(in crate::cli::fetcher) struct Profile {
+    pub(in crate::cli::fetcher) region: Option<String>,
+    pub(in crate::cli::fetcher) endpoint: Option<String>,
+    /// Whether servers with addresses of IPv6 are asked.
+    pub(in crate::cli::fetcher) is_dual: bool,
 }
 
 /// The region and the server for S3, from the options, the environment and the profile, in this
 /// order.
-pub(super) fn found(settings: &RemoteSettings) -> Profile {
+pub(in crate::cli::fetcher) fn found(settings: &RemoteSettings) -> Profile {
     let profile = of_file(settings);
     let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let region = ["AWS_REGION", "AWS_DEFAULT_REGION"]
@@ -32,11 +34,13 @@ pub(super) fn found(settings: &RemoteSettings) -> Profile {
     Profile {
         region: settings.region.clone().or(region).or(profile.region),
         endpoint: server.or(profile.endpoint),
+        is_dual: variable(&"AWS_USE_DUALSTACK_ENDPOINT")
+            .map_or(profile.is_dual, |text| is_true(&text)),
     }
 }
 
 /// The profile's name.
-pub(super) fn name(settings: &RemoteSettings) -> String {
+pub(in crate::cli::fetcher) fn name(settings: &RemoteSettings) -> String {
     let variable = || {
         std::env::var("AWS_PROFILE")
             .ok()
@@ -48,7 +52,7 @@ pub(super) fn name(settings: &RemoteSettings) -> String {
 
 /// Why there can be no credentials: what is missing of the files, or the profile in them, that an
 /// option or the environment names. `open` opens such a file.
-pub(super) fn missing(
+pub(in crate::cli::fetcher) fn missing(
     settings: &RemoteSettings,
     open: impl Fn(&Path) -> io::Result<File>,
 ) -> Option<String> {
@@ -105,7 +109,7 @@ fn section(line: &str) -> Option<&str> {
 }
 
 /// The file that the environment names, or the usual one in the user's home.
-pub(super) fn file(variable: &str, usual: &str) -> Option<PathBuf> {
+pub(in crate::cli::fetcher) fn file(variable: &str, usual: &str) -> Option<PathBuf> {
     match std::env::var_os(variable) {
         Some(path) => Some(expanded(path.into())),
         None => std::env::home_dir().map(|home| home.join(usual)),
@@ -122,7 +126,7 @@ fn of_file(settings: &RemoteSettings) -> Profile {
 
 /// The files of credentials that the options or the environment name. Each is looked for whenever
 /// credentials are: whoever renews them may put another file in its place.
-pub(super) fn named(settings: &RemoteSettings) -> Vec<PathBuf> {
+pub(in crate::cli::fetcher) fn named(settings: &RemoteSettings) -> Vec<PathBuf> {
     const VARIABLES: &[&str] = &[
         "AWS_CONFIG_FILE",
         "AWS_SHARED_CREDENTIALS_FILE",
@@ -136,7 +140,7 @@ pub(super) fn named(settings: &RemoteSettings) -> Vec<PathBuf> {
 }
 
 /// The path as the AWS tools take it: `~/` stands for the user's home.
-pub(super) fn expanded(path: PathBuf) -> PathBuf {
+pub(in crate::cli::fetcher) fn expanded(path: PathBuf) -> PathBuf {
     match (path.strip_prefix("~"), std::env::home_dir()) {
         (Ok(rest), Some(home)) if !rest.as_os_str().is_empty() => home.join(rest),
         _ => path,
@@ -146,7 +150,7 @@ pub(super) fn expanded(path: PathBuf) -> PathBuf {
 /// The files that the fetcher opens itself once it is in its cage: names of hosts, certificates,
 /// and, where its requests are signed and no other file was named, all of `~/.aws`. The rule for a
 /// file ends when another one takes its name.
-pub(super) fn files(settings: &RemoteSettings, is_signed: bool) -> Vec<PathBuf> {
+pub(in crate::cli::fetcher) fn files(settings: &RemoteSettings, is_signed: bool) -> Vec<PathBuf> {
     const OF_THE_SYSTEM: &[&str] = &[
         RESOLVER,
         "/etc/hosts",
@@ -203,7 +207,7 @@ fn variables(names: &[&str]) -> impl Iterator<Item = PathBuf> {
 }
 
 /// The text of a small file.
-pub(super) fn bounded(file: File) -> io::Result<String> {
+pub(in crate::cli::fetcher) fn bounded(file: File) -> io::Result<String> {
     let mut text = Vec::new();
     let most = crate::wire::to_u64(limits::AWS_FILE);
     file.take(most).read_to_end(&mut text)?;
@@ -225,11 +229,18 @@ fn parse(text: &str, wanted: &str) -> Profile {
             match key.trim() {
                 "region" => profile.region = value,
                 "endpoint_url" => profile.endpoint = value,
+                "use_dualstack_endpoint" => {
+                    profile.is_dual = value.is_some_and(|value| is_true(&value));
+                }
                 _ => {}
             }
         }
     }
     profile
+}
+
+fn is_true(text: &str) -> bool {
+    text.trim().eq_ignore_ascii_case("true")
 }
 
 #[cfg(test)]
@@ -272,10 +283,12 @@ mod tests {
     #[test]
     fn a_profile_names_its_region_and_server() {
         let text = "[default]\nregion = us-west-2\n\n# lab\n[profile lab]\nregion=eu-west-1\n\
-                    s3 =\n  region = no\nendpoint_url = http://127.0.0.1:9000\n[profile other]\n";
+                    s3 =\n  region = no\nendpoint_url = http://127.0.0.1:9000\n\
+                    use_dualstack_endpoint = True\n[profile other]\n";
         let lab = Profile {
             region: Some("eu-west-1".to_owned()),
             endpoint: Some("http://127.0.0.1:9000".to_owned()),
+            is_dual: true,
         };
         assert_eq!(parse(text, "lab"), lab);
         assert_eq!(parse(text, "default").region.as_deref(), Some("us-west-2"));

@@ -1,37 +1,17 @@
 //! A page of names of S3's protocol: the answer of `ListObjectsV2`.
 
-use quick_xml::Reader;
-use quick_xml::events::{BytesRef, Event};
-
-use crate::cli::fetcher::address::decoded;
+use crate::cli::fetcher::names::keys::Keys;
+use crate::cli::fetcher::names::page::{Page, wrong};
+use crate::cli::fetcher::names::xml::{self, Elements};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
-use crate::source::remote::message::{ListedName, PACKET};
+use crate::source::location::percent::decoded;
 use crate::source::remote::state::ObjectState;
-
-/// Names that fit in a packet with the place of the next page, however long they and their tags
-/// are.
-const NAMES: usize =
-    (PACKET - 2 * limits::KEY_BYTES) / (limits::KEY_BYTES + limits::ETAG_BYTES + 32);
-
-/// The names directly beneath a prefix, as far as a page goes.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Page {
-    /// Sorted by their bytes.
-    pub(super) names: Vec<ListedName>,
-    /// Asks for the next page; empty at the end.
-    pub(super) next: String,
-}
 
 /// What has been read of a document.
 #[derive(Default)]
 struct Document {
-    /// The names of the elements around the place that is read.
-    path: Vec<String>,
-    /// Whether its root was closed; nothing follows that.
-    is_closed: bool,
-    text: String,
-    entries: Vec<Entry>,
+    keys: Keys,
     /// What the server says that keys begin with; empty where it does not.
     prefix: String,
     /// How many keys and prefixes the server says that there are.
@@ -45,85 +25,22 @@ struct Document {
     is_truncated: bool,
 }
 
-/// A key or a common prefix as it stands in the document, and the state of an object.
-struct Entry {
-    key: String,
-    state: Option<ObjectState>,
+/// Reads the page of the keys that begin with `prefix`.
+///
+/// # Errors
+/// Fails as [`parse`](crate::cli::fetcher::names::parse) does.
+pub(super) fn page(body: &[u8], prefix: &[u8]) -> Result<Page, Trouble> {
+    let mut document = Document::default();
+    xml::read(body, "ListBucketResult", &mut document)?;
+    document.page(prefix)
 }
 
-impl Page {
-    /// Reads the page of the keys that begin with `prefix`. Their names are what follows its last
-    /// `/`; a key that ends there has none.
-    ///
-    /// # Errors
-    /// Fails if it has more than its bounds. What is no whole page, or one of other keys, may be
-    /// right the next time: a proxy may have cut it off, or have sent a page of its own in its
-    /// place.
-    pub(super) fn parse(body: &[u8], prefix: &[u8]) -> Result<Self, Trouble> {
-        let text = std::str::from_utf8(body).map_err(|_| wrong())?;
-        let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
-        let mut document = Document::default();
-        loop {
-            match reader.read_event().map_err(|_| wrong())? {
-                Event::Start(element) => document.begin(element.local_name().as_ref())?,
-                Event::End(_) => document.end()?,
-                Event::Empty(element) => {
-                    document.begin(element.local_name().as_ref())?;
-                    document.end()?;
-                }
-                Event::Text(text) => document.say(&text.xml10_content())?,
-                Event::CData(text) => document.say(&text.xml10_content())?,
-                Event::GeneralRef(name) => {
-                    let character = character(&name).ok_or_else(wrong)?;
-                    document.say(character.encode_utf8(&mut [0; 4]))?;
-                }
-                Event::DocType(_) => return Err(wrong()),
-                Event::Eof => break,
-                Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
-            }
-        }
-        document.page(prefix)
-    }
-
-    /// Takes the first names, as many as fit in a packet, where more follow them.
-    pub(super) fn part(&mut self) -> Option<Vec<ListedName>> {
-        (self.names.len() > NAMES).then(|| self.names.drain(..NAMES).collect())
-    }
-}
-
-/// An answer that is no whole page of names.
-fn wrong() -> Trouble {
-    Trouble::passing("the server's listing cannot be read")
-}
-
-impl Document {
-    fn begin(&mut self, name: &str) -> Result<(), Trouble> {
-        if self.path.len() >= limits::XML_DEPTH {
-            return Err(Trouble::other("the server's listing is nested too deeply"));
-        }
-        if self.is_closed || self.path.is_empty() && name != "ListBucketResult" {
-            return Err(wrong());
-        }
-        self.path.push(name.to_owned());
-        self.text.clear();
-        Ok(())
-    }
-
-    /// Takes text; around the root there is none.
-    fn say(&mut self, text: &str) -> Result<(), Trouble> {
-        if self.path.is_empty() && !text.trim().is_empty() {
-            return Err(wrong());
-        }
-        self.text += text;
-        Ok(())
-    }
-
-    fn end(&mut self) -> Result<(), Trouble> {
-        let path: Vec<&str> = self.path.iter().skip(1).map(String::as_str).collect();
-        let text = self.text.trim();
-        match path[..] {
+impl Elements for Document {
+    fn end(&mut self, path: &[&str], whole: &str) -> Result<(), Trouble> {
+        let text = whole.trim();
+        match path {
             ["EncodingType"] => self.is_encoded = text == "url",
-            ["Prefix"] => self.prefix.clone_from(&self.text),
+            ["Prefix"] => whole.clone_into(&mut self.prefix),
             ["KeyCount"] => self.count = text.parse().map_err(|_| wrong())?,
             ["IsTruncated"] => self.is_truncated = truth(text).ok_or_else(wrong)?,
             ["NextContinuationToken"] if text.len() > limits::KEY_BYTES => {
@@ -133,7 +50,7 @@ impl Document {
             }
             ["NextContinuationToken"] => text.clone_into(&mut self.next),
             // Spaces are part of a key.
-            ["Contents", "Key"] | ["CommonPrefixes", "Prefix"] => self.key.clone_from(&self.text),
+            ["Contents", "Key"] | ["CommonPrefixes", "Prefix"] => whole.clone_into(&mut self.key),
             ["Contents", "Size"] => {
                 self.state.length = text.parse().map_err(|_| wrong())?;
                 self.has_length = true;
@@ -148,35 +65,19 @@ impl Document {
                     return Err(wrong());
                 }
                 let state = std::mem::take(&mut self.state);
-                self.add(Some(state))?;
+                self.keys.add(std::mem::take(&mut self.key), Some(state))?;
             }
-            ["CommonPrefixes"] => self.add(None)?,
+            ["CommonPrefixes"] => self.keys.add(std::mem::take(&mut self.key), None)?,
             _ => {}
         }
-        self.path.pop();
-        self.is_closed = self.path.is_empty();
-        self.text.clear();
         Ok(())
     }
+}
 
-    fn add(&mut self, state: Option<ObjectState>) -> Result<(), Trouble> {
-        let is_long = state
-            .as_ref()
-            .is_some_and(|state| state.etag.len() > limits::ETAG_BYTES);
-        if is_long || self.entries.len() >= limits::LISTING_NAMES {
-            return Err(Trouble::other("the server's listing is too long"));
-        }
-        let key = std::mem::take(&mut self.key);
-        if key.is_empty() {
-            return Err(wrong());
-        }
-        self.entries.push(Entry { key, state });
-        Ok(())
-    }
-
+impl Document {
     fn page(self, prefix: &[u8]) -> Result<Page, Trouble> {
         // Some servers count the keys alone: more than they say is no sign of names that are gone.
-        if !self.is_closed || self.count > self.entries.len() {
+        if self.count > self.keys.len() {
             return Err(wrong());
         }
         let plain = |text: &str| {
@@ -191,39 +92,12 @@ impl Document {
         if !said.is_empty() && said.as_bytes() != prefix && plain(said) != prefix {
             return Err(wrong());
         }
-        let directory = prefix.iter().rposition(|byte| *byte == b'/');
-        let directory = directory.map_or(0, |slash| slash + 1);
-        let mut names = Vec::new();
-        for entry in self.entries {
-            let key = plain(&entry.key);
-            if !key.starts_with(prefix) {
-                return Err(wrong());
-            }
-            names.extend(named(&key[directory..], entry.state));
-        }
-        names.sort_by(|a, b| a.name.cmp(&b.name));
         // Some servers send an empty place at the end.
         if self.is_truncated == self.next.is_empty() {
             return Err(wrong());
         }
-        let next = self.next;
-        Ok(Page { names, next })
+        self.keys.page(prefix, plain, self.next)
     }
-}
-
-/// The name of what is listed beneath a directory as `key`, with a `/` at its end unless it is an
-/// object; `None` where no file has such a name.
-fn named(key: &[u8], state: Option<ObjectState>) -> Option<ListedName> {
-    let name = match state {
-        None => key.strip_suffix(b"/")?,
-        Some(_) => key,
-    };
-    let has_room = (1..=limits::KEY_BYTES).contains(&name.len());
-    let is_plain = has_room && !name.contains(&b'/') && !name.contains(&0);
-    is_plain.then(|| ListedName {
-        name: name.to_vec(),
-        state,
-    })
 }
 
 /// A boolean of XML Schema; some servers write it with a capital.
@@ -235,22 +109,10 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// The character of a reference: `&amp;`, `&#38;`.
-fn character(reference: &BytesRef<'_>) -> Option<char> {
-    match &**reference {
-        "amp" => Some('&'),
-        "lt" => Some('<'),
-        "gt" => Some('>'),
-        "quot" => Some('"'),
-        "apos" => Some('\''),
-        _ => reference.resolve_char_ref().ok().flatten(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::remote::message::Reply;
+    use crate::source::remote::message::{ListedName, Named};
 
     /// The documentation of Amazon S3 shows this answer of `ListObjectsV2`.
     const PAGE: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -269,54 +131,84 @@ mod tests {
 
     #[test]
     fn a_page_has_names_and_prefixes() {
-        let page = Page::parse(PAGE.as_bytes(), b"photos/2006/").unwrap();
+        let page = page(PAGE.as_bytes(), b"photos/2006/").unwrap();
         let object = ObjectState {
             length: 434_234,
             etag: b"\"fba9dede5f27731c9771645a39863328\"".to_vec(),
             // `date -u -d 2009-10-12T17:50:30Z +%s`
             modified: 1_255_369_830,
         };
-        let name = |name: &[u8], state| ListedName {
+        let name = |name: &[u8], named| ListedName {
             name: name.to_vec(),
-            state,
+            named,
         };
-        let names = vec![name(b"February", None), name(b"a b&c.h5", Some(object))];
+        let names = vec![
+            name(b"February", Named::Prefix),
+            name(b"a b&c.h5", Named::Object(object)),
+        ];
         let next = "1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=".to_owned();
         assert_eq!(page, Page { names, next });
     }
 
-    fn list(content: &str) -> String {
-        format!("<ListBucketResult>{content}</ListBucketResult>")
+    /// What other servers write, from their sources and documentation.
+    #[test]
+    fn pages_of_other_servers_are_read() {
+        let root = "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+        let minio = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{root}<Name>b</Name><Prefix>d/</Prefix>\
+             <KeyCount>2</KeyCount><MaxKeys>1000</MaxKeys><Delimiter>/</Delimiter><IsTruncated>false\
+             </IsTruncated><Contents><Key>d/a+b.h5</Key><LastModified>2009-10-12T17:50:30.123Z\
+             </LastModified><ETag>&#34;1-2&#34;</ETag><Size>7</Size><StorageClass>STANDARD\
+             </StorageClass></Contents><CommonPrefixes><Prefix>d/sub/</Prefix></CommonPrefixes>\
+             <EncodingType>url</EncodingType></ListBucketResult>"
+        );
+        let ceph = format!(
+            "{root}<Name>b</Name><Prefix>d/</Prefix><MaxKeys>1000</MaxKeys><Delimiter>/</Delimiter>\
+             <IsTruncated>false</IsTruncated><EncodingType>url</EncodingType><Contents><Key>d/a%20b.h5\
+             </Key><LastModified>2009-10-12T17:50:30.123Z</LastModified><ETag>&quot;1-2&quot;</ETag>\
+             <Size>7</Size><StorageClass>STANDARD</StorageClass><Owner><ID>u</ID><DisplayName>U\
+             </DisplayName></Owner><Type>Normal</Type></Contents><CommonPrefixes><Prefix>d/sub/\
+             </Prefix></CommonPrefixes><KeyCount>2</KeyCount></ListBucketResult>"
+        );
+        let r2 = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>{root}<Name>b</Name><Contents><Key>d%2Fa%20b.h5\
+             </Key><Size>7</Size><LastModified>2009-10-12T17:50:30.123Z</LastModified><ETag>&quot;1-2\
+             &quot;</ETag><StorageClass>STANDARD</StorageClass></Contents><CommonPrefixes><Prefix>\
+             d%2Fsub%2F</Prefix></CommonPrefixes><IsTruncated>false</IsTruncated><Prefix>d%2F</Prefix>\
+             <Delimiter>%2F</Delimiter><MaxKeys>1000</MaxKeys><EncodingType>url</EncodingType><KeyCount>2\
+             </KeyCount></ListBucketResult>"
+        );
+        let google = "<?xml version='1.0' encoding='UTF-8'?><ListBucketResult \
+             xmlns='http://doc.s3.amazonaws.com/2006-03-01'><Name>b</Name><Prefix>d/</Prefix>\
+             <KeyCount>2</KeyCount><Delimiter>/</Delimiter><IsTruncated>false</IsTruncated><Contents>\
+             <Key>d/a b.h5</Key><Generation>1360887697105000</Generation><MetaGeneration>1\
+             </MetaGeneration><LastModified>2009-10-12T17:50:30.123Z</LastModified><ETag>\"1-2\"</ETag>\
+             <Size>7</Size></Contents><CommonPrefixes><Prefix>d/sub/</Prefix></CommonPrefixes>\
+             </ListBucketResult>";
+        let object = Named::Object(ObjectState {
+            length: 7,
+            etag: b"\"1-2\"".to_vec(),
+            modified: 1_255_369_830,
+        });
+        for text in [&minio, &ceph, &r2, google] {
+            let names = page(text.as_bytes(), b"d/").unwrap().names;
+            let [file, directory] = &names[..] else {
+                panic!("{names:?}");
+            };
+            assert_eq!(
+                (&file.name[..], &file.named),
+                (&b"a b.h5"[..], &object),
+                "{text}"
+            );
+            assert_eq!(
+                (&directory.name[..], &directory.named),
+                (&b"sub"[..], &Named::Prefix)
+            );
+        }
     }
 
-    #[test]
-    fn a_page_comes_in_packets() {
-        let names = (0..1000).map(|number| ListedName {
-            name: format!("{number:01024}").into_bytes(),
-            state: Some(ObjectState {
-                etag: vec![b'x'; limits::ETAG_BYTES],
-                ..ObjectState::default()
-            }),
-        });
-        let names: Vec<_> = names.collect();
-        let mut page = Page {
-            names: names.clone(),
-            next: String::new(),
-        };
-        let mut come = Vec::new();
-        while let Some(entries) = page.part() {
-            come.extend(entries.clone());
-            let reply = Reply::Listed {
-                id: 1,
-                is_last: true,
-                entries,
-                next: vec![b'x'; limits::KEY_BYTES],
-            };
-            assert!(reply.encode().len() <= PACKET);
-        }
-        assert!((1..=NAMES).contains(&page.names.len()));
-        come.extend(page.names);
-        assert_eq!(come, names);
+    fn list(content: &str) -> String {
+        format!("<ListBucketResult>{content}</ListBucketResult>")
     }
 
     #[test]
@@ -353,15 +245,15 @@ mod tests {
         ];
         let others = others.map(str::to_owned);
         for wrong in [&lists[..], &others, &[deep, long]].concat() {
-            let page = Page::parse(wrong.as_bytes(), b"");
+            let page = page(wrong.as_bytes(), b"");
             assert!(page.is_err(), "{}", &wrong[..wrong.len().min(60)]);
         }
-        assert!(Page::parse(b"\xff", b"").is_err());
+        assert!(page(b"\xff", b"").is_err());
     }
 
     #[test]
     fn a_page_that_is_cut_anywhere_is_refused() {
-        let cut = |end: &usize| Page::parse(&PAGE.as_bytes()[..*end], b"photos/2006/").is_ok();
+        let cut = |end: &usize| page(&PAGE.as_bytes()[..*end], b"photos/2006/").is_ok();
         let accepted: Vec<_> = (0..PAGE.len()).filter(cut).collect();
         assert!(accepted.is_empty(), "{} of {}", accepted.len(), PAGE.len());
     }
@@ -373,17 +265,13 @@ mod tests {
             &list("<KeyCount>0</KeyCount>"),
             &list("\n"),
         ] {
-            assert_eq!(
-                Page::parse(empty.as_bytes(), b""),
-                Ok(Page::default()),
-                "{empty}"
-            );
+            assert_eq!(page(empty.as_bytes(), b""), Ok(Page::default()), "{empty}");
         }
     }
 
     #[test]
     fn a_page_is_the_last_if_it_says_so() {
-        let next = |text: &str| Page::parse(list(text).as_bytes(), b"").map(|page| page.next);
+        let next = |text: &str| page(list(text).as_bytes(), b"").map(|page| page.next);
         let token = "<NextContinuationToken>t</NextContinuationToken>";
         let cut = |text: &str| format!("<IsTruncated>{text}</IsTruncated>");
         for word in ["true", "True", "TRUE", "1"] {
@@ -409,7 +297,7 @@ mod tests {
     fn a_page_of_other_names_is_refused() {
         let key = |key: &str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
         let prefix = |prefix: &str| format!("<Prefix>{prefix}</Prefix>");
-        let of = |text: &str| Page::parse(list(text).as_bytes(), b"d/ru");
+        let of = |text: &str| page(list(text).as_bytes(), b"d/ru");
         for wrong in [
             key("e/run.h5"),
             key("d%2Frun.h5"),
@@ -441,7 +329,7 @@ mod tests {
         let of = |keys: &[&str]| {
             let one = |key: &&str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
             let text: String = keys.iter().map(one).collect();
-            let page = Page::parse(list(&text).as_bytes(), b"d/").unwrap();
+            let page = page(list(&text).as_bytes(), b"d/").unwrap();
             page.names
                 .into_iter()
                 .map(|name| name.name)

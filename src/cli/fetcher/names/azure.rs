@@ -1,0 +1,187 @@
+//! A page of names of Azure's storage: the answer of `List Blobs`.
+
+use crate::cli::fetcher::names::keys::Keys;
+use crate::cli::fetcher::names::page::{Page, wrong};
+use crate::cli::fetcher::names::xml::{self, Attributes, Elements};
+use crate::cli::fetcher::transfer::seconds;
+use crate::cli::fetcher::trouble::Trouble;
+use crate::limits;
+use crate::source::location::percent::decoded;
+use crate::source::remote::state::ObjectState;
+
+/// What has been read of a document.
+#[derive(Default)]
+struct Document {
+    keys: Keys,
+    /// What the server says that names begin with; empty where it does not.
+    prefix: String,
+    /// Of the blob or the prefix that is read.
+    name: Vec<u8>,
+    /// Whether its name is encoded, as one is that no XML can hold.
+    is_encoded: bool,
+    state: ObjectState,
+    has_length: bool,
+    /// Whether the place of the next page has been told: it is empty at the end.
+    has_next: bool,
+    next: String,
+}
+
+/// Reads the page of the names that begin with `prefix`.
+///
+/// # Errors
+/// Fails as [`parse`](crate::cli::fetcher::names::parse) does.
+pub(super) fn page(body: &[u8], prefix: &[u8]) -> Result<Page, Trouble> {
+    let mut document = Document::default();
+    xml::read(body, "EnumerationResults", &mut document)?;
+    let said = document.prefix.as_bytes();
+    // Without the place of the next page, nothing tells that this is the last one.
+    if !document.has_next || !said.is_empty() && said != prefix {
+        return Err(wrong());
+    }
+    let plain = |text: &str| text.as_bytes().to_vec();
+    document.keys.page(prefix, plain, document.next)
+}
+
+impl Elements for Document {
+    fn begin(&mut self, path: &[&str], attributes: &Attributes) -> Result<(), Trouble> {
+        if let ["Blobs", _, "Name"] = path {
+            self.is_encoded = attributes.get("Encoded") == Some("true");
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, path: &[&str], whole: &str) -> Result<(), Trouble> {
+        let text = whole.trim();
+        match path {
+            ["Prefix"] => whole.clone_into(&mut self.prefix),
+            ["NextMarker"] if text.len() > limits::KEY_BYTES => {
+                return Err(Trouble::other(
+                    "the server's place in its listing is too long",
+                ));
+            }
+            ["NextMarker"] => {
+                self.has_next = true;
+                text.clone_into(&mut self.next);
+            }
+            // Spaces are part of a name.
+            ["Blobs", "Blob" | "BlobPrefix", "Name"] => {
+                self.name = if self.is_encoded {
+                    decoded(whole)
+                } else {
+                    whole.as_bytes().to_vec()
+                };
+            }
+            ["Blobs", "Blob", "Properties", property] => self.tell(property, text)?,
+            ["Blobs", "Blob"] => {
+                if !std::mem::take(&mut self.has_length) {
+                    return Err(wrong());
+                }
+                let state = std::mem::take(&mut self.state);
+                self.add(Some(state))?;
+            }
+            ["Blobs", "BlobPrefix"] => self.add(None)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Document {
+    fn tell(&mut self, property: &str, text: &str) -> Result<(), Trouble> {
+        match property {
+            "Content-Length" => {
+                self.state.length = text.parse().map_err(|_| wrong())?;
+                self.has_length = true;
+            }
+            "Etag" => self.state.etag = ObjectState::tag(text.as_bytes()),
+            "Last-Modified" => self.state.modified = seconds(text).unwrap_or(0),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, state: Option<ObjectState>) -> Result<(), Trouble> {
+        // A name that is no text has none as a file either.
+        match String::from_utf8(std::mem::take(&mut self.name)) {
+            Ok(name) => self.keys.add(name, state),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::remote::message::{ListedName, Named};
+
+    /// Written from the reference of `List Blobs`.
+    const PAGE: &str = r#"<?xml version="1.0" encoding="utf-8"?>
+<EnumerationResults ServiceEndpoint="https://acct.blob.core.windows.net/" ContainerName="data">
+  <Prefix>runs/</Prefix><MaxResults>5000</MaxResults><Delimiter>/</Delimiter>
+  <Blobs>
+    <Blob><Name>runs/a b&amp;c.h5</Name><Properties>
+      <Last-Modified>Mon, 12 Jan 1998 09:25:56 GMT</Last-Modified><Etag>0x8CBFF45D8A29A19</Etag>
+      <Content-Length>434234</Content-Length><Content-Type>text/html</Content-Type>
+      <BlobType>BlockBlob</BlobType></Properties><OrMetadata /></Blob>
+    <BlobPrefix><Name>runs/2026/</Name></BlobPrefix>
+    <Blob><Name Encoded="true">runs/odd%EF%BF%BF.h5</Name><Properties>
+      <Etag>0x1</Etag><Content-Length>1</Content-Length></Properties></Blob>
+  </Blobs>
+  <NextMarker>2!92!MDAwMDE2</NextMarker>
+</EnumerationResults>"#;
+
+    #[test]
+    fn a_page_has_blobs_and_prefixes() {
+        let page = page(PAGE.as_bytes(), b"runs/").unwrap();
+        let object = |length, etag: &[u8], modified| {
+            Named::Object(ObjectState {
+                length,
+                etag: etag.to_vec(),
+                modified,
+            })
+        };
+        let name = |name: &str, named| ListedName {
+            name: name.as_bytes().to_vec(),
+            named,
+        };
+        // `date -u -d "1998-01-12 09:25:56" +%s`
+        let first = object(434_234, b"0x8CBFF45D8A29A19", 884_597_156);
+        let names = vec![
+            name("2026", Named::Prefix),
+            name("a b&c.h5", first),
+            name("odd\u{ffff}.h5", object(1, b"0x1", 0)),
+        ];
+        let next = "2!92!MDAwMDE2".to_owned();
+        assert_eq!(page, Page { names, next });
+    }
+
+    #[test]
+    fn a_page_that_is_cut_or_of_other_names_is_refused() {
+        for end in 0..PAGE.len() {
+            assert!(page(&PAGE.as_bytes()[..end], b"runs/").is_err(), "{end}");
+        }
+        assert!(page(PAGE.as_bytes(), b"other/").is_err());
+        let list = |text: &str| format!("<EnumerationResults>{text}</EnumerationResults>");
+        let next = "<NextMarker/>";
+        let blob = "<Blobs><Blob><Name>k</Name><Properties><Content-Length>1</Content-Length>\
+                    </Properties></Blob></Blobs>";
+        assert!(page(list(&format!("{blob}{next}")).as_bytes(), b"").is_ok());
+        for wrong in [
+            blob.to_owned(),
+            format!("{}{next}", blob.replace("Content-Length", "Length")),
+            format!("{}{next}", blob.replace("<Name>k</Name>", "")),
+            format!(
+                "{blob}<NextMarker>{}</NextMarker>",
+                "x".repeat(limits::KEY_BYTES + 1)
+            ),
+        ] {
+            assert!(page(list(&wrong).as_bytes(), b"").is_err(), "{wrong}");
+        }
+        let many = blob.replace("<Blobs>", "").replace("</Blobs>", "");
+        let many = format!(
+            "<Blobs>{}</Blobs>{next}",
+            many.repeat(limits::LISTING_NAMES + 1)
+        );
+        assert!(page(list(&many).as_bytes(), b"").is_err());
+    }
+}

@@ -1,0 +1,185 @@
+//! Index pages in JSON: those of Caddy and of nginx's `autoindex_format json`, and the files of a
+//! record of InvenioRDM, as Zenodo has them.
+//!
+//! | server | an entry |
+//! |---|---|
+//! | Caddy | `{"name": "sub/", "is_dir": true, …}` |
+//! | nginx | `{"name": "sub", "type": "directory", …}` |
+//! | InvenioRDM | `{"key": "a.h5", …}` in the list `entries` |
+
+use serde_json::Value;
+
+use crate::cli::fetcher::names::page::{Names, Page, wrong};
+use crate::cli::fetcher::trouble::Trouble;
+use crate::limits;
+
+/// Where the files of a record of InvenioRDM are listed, whose `directory` has them; both without a
+/// `/` at the beginning.
+pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
+    let number = directory
+        .strip_prefix("records/")?
+        .strip_suffix("/files/")?;
+    let is_number = !number.is_empty()
+        && number
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    is_number.then(|| format!("api/records/{number}/files"))
+}
+
+/// Reads a list of names; `None` for anything else.
+///
+/// # Errors
+/// Fails for a text that is not whole, and for one with too many names.
+pub(super) fn page(text: &str) -> Result<Option<Page>, Trouble> {
+    let list = if text.starts_with('{') {
+        let members = parts(text, ('{', '}'))?.into_iter();
+        let mut pairs = members.filter_map(|member| member.split_once(':'));
+        let entries = pairs.find(|(name, _)| name.trim() == "\"entries\"");
+        entries.map_or("", |(_, list)| list.trim())
+    } else {
+        text
+    };
+    if !list.starts_with('[') {
+        return Ok(None);
+    }
+    let mut names = Names::default();
+    for entry in parts(list, ('[', ']'))? {
+        let entry: Value = serde_json::from_str(entry).map_err(|_| wrong())?;
+        let text = |name: &str| entry.get(name).and_then(Value::as_str);
+        let Some(name) = text("name").or_else(|| text("key")) else {
+            return Ok(None);
+        };
+        let is_directory = entry.get("is_dir").and_then(Value::as_bool) == Some(true)
+            || text("type") == Some("directory");
+        let name = name.strip_suffix('/').unwrap_or(name);
+        if !matches!(name, "." | "..") {
+            names.add(name.as_bytes().to_vec(), is_directory)?;
+        }
+    }
+    Ok(Some(names.page()))
+}
+
+/// The texts between the commas of a list or an object: each is read by itself, so that no more than
+/// one is in memory in any other form.
+fn parts(text: &str, (open, close): (char, char)) -> Result<Vec<&str>, Trouble> {
+    let inner = text.trim().strip_prefix(open);
+    let inner = inner
+        .and_then(|inner| inner.strip_suffix(close))
+        .ok_or_else(wrong)?;
+    let (mut parts, mut start) = (Vec::new(), 0);
+    let (mut depth, mut is_quoted, mut is_escaped) = (0_usize, false, false);
+    for (at, byte) in inner.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_quoted => is_escaped = true,
+            b'"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.checked_sub(1).ok_or_else(wrong)?,
+            b',' if depth == 0 => {
+                parts.push(inner.get(start..at).unwrap_or_default());
+                start = at + 1;
+            }
+            _ => {}
+        }
+        if parts.len() > limits::LISTING_NAMES {
+            return Err(Trouble::other("the server's listing is too long"));
+        }
+    }
+    if is_quoted || depth > 0 {
+        return Err(wrong());
+    }
+    let last = inner.get(start..).unwrap_or_default();
+    if !parts.is_empty() || !last.trim().is_empty() {
+        parts.push(last);
+    }
+    if parts.iter().any(|part| part.len() > limits::ERROR_BODY) && open == '[' {
+        return Err(Trouble::other(
+            "an entry of the server's listing is too long",
+        ));
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::remote::message::Named;
+
+    /// As Caddy's documentation and source have it, and nginx's documentation.
+    const CADDY: &str = r#"[{"name":"run 1.h5","size":4,"url":"./run%201.h5","mod_time":"2026-11-26T10:00:00Z","mode":420,"is_dir":false,"is_symlink":false},
+        {"name":"sub/","size":4096,"url":"./sub/","mod_time":"2026-11-26T10:00:00Z","mode":2147484141,"is_dir":true,"is_symlink":false}]"#;
+    const NGINX: &str = r#"[
+        { "name":"sub", "type":"directory", "mtime":"Thu, 26 Nov 2026 10:00:00 GMT" },
+        { "name":"run 1.h5", "type":"file", "mtime":"Thu, 26 Nov 2026 10:00:00 GMT", "size":4 }]"#;
+
+    fn names(text: &str) -> Vec<(Vec<u8>, Named)> {
+        let page = page(text).unwrap().unwrap();
+        let names = page.names.into_iter();
+        names.map(|name| (name.name, name.named)).collect()
+    }
+
+    #[test]
+    fn entries_have_names_and_kinds() {
+        let both = [
+            (b"run 1.h5".to_vec(), Named::Unseen),
+            (b"sub".to_vec(), Named::Prefix),
+        ];
+        assert_eq!(names(CADDY), both);
+        assert_eq!(names(NGINX), both);
+        let record = r#"{"enabled": true, "entries": [{"key": "run 1.h5", "size": 4}]}"#;
+        assert_eq!(names(record), both[..1]);
+        assert_eq!(names("[]"), []);
+    }
+
+    #[test]
+    fn a_record_is_listed_elsewhere() {
+        let found = listing("records/123456/files/");
+        assert_eq!(found.as_deref(), Some("api/records/123456/files"));
+        for other in [
+            "records/files/",
+            "records//files/",
+            "records/1/files/a/",
+            "a/records/1/files/",
+        ] {
+            assert_eq!(listing(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_is_left_out_and_what_is_no_list_refused() {
+        let hostile = r#"[{"name":"../x"},{"name":".."},{"name":"."},{"name":""},{"name":"a/b"},
+            {"name":"a\u0000"},{"name":"/"},{"name":"b.h5"}]"#;
+        assert_eq!(names(hostile), [(b"b.h5".to_vec(), Named::Unseen)]);
+        for other in [
+            "{}",
+            r#"{"error": "login"}"#,
+            r#"["a"]"#,
+            r#"[{"size": 1}]"#,
+        ] {
+            assert_eq!(page(other), Ok(None), "{other}");
+        }
+        for cut in 1..CADDY.len() {
+            assert!(page(&CADDY[..cut]).is_err(), "{cut}");
+        }
+        let deep = "[".repeat(100_000);
+        assert!(page(&deep).is_err());
+        let many = |count: usize| {
+            let entries: Vec<_> = (0..count)
+                .map(|n| format!("{{\"name\":\"{n}\"}}"))
+                .collect();
+            page(&format!("[{}]", entries.join(",")))
+        };
+        let all = many(limits::LISTING_NAMES).unwrap().unwrap();
+        assert_eq!(all.names.len(), limits::LISTING_NAMES);
+        assert!(many(limits::LISTING_NAMES + 1).is_err());
+        let wide = format!("[[{}0]]", "0,".repeat(limits::ERROR_BODY));
+        assert!(page(&wide).is_err());
+        let odd = r#"[{"name":"a,]}\\\"b","x":["},{"]}, {"name":"c"}]"#;
+        let wanted = [
+            (b"a,]}\\\"b".to_vec(), Named::Unseen),
+            (b"c".to_vec(), Named::Unseen),
+        ];
+        assert_eq!(names(odd), wanted);
+    }
+}

@@ -1,0 +1,224 @@
+//! Catalogs of a THREDDS data server: InvCatalog 1.0.
+//!
+//! A directory of files has the catalog `…/thredds/catalog/DIRECTORY/catalog.xml`; its service
+//! `HTTPServer` has the files as `…/thredds/fileServer/DIRECTORY/FILE`. A dataset whose `urlPath` is
+//! of that form is a file, a `catalogRef` whose `href` is `DIRECTORY/catalog.xml` a directory.
+//! Catalogs lead anywhere they like; what is not beneath the directory is left out.
+
+use crate::cli::fetcher::names::href::{Base, Reference};
+use crate::cli::fetcher::names::page::{Names, Page};
+use crate::cli::fetcher::names::xml::{self, Attributes, Elements};
+use crate::cli::fetcher::trouble::Trouble;
+use crate::source::location::percent::decoded;
+
+/// The document in each directory.
+pub(in crate::cli::fetcher) const CATALOG: &str = "catalog.xml";
+
+/// What stands before the path of a directory in the URL of its catalog, and of its files.
+const PLACES: [&str; 2] = ["thredds/catalog/", "thredds/fileServer/"];
+
+/// The directory of the files of which `directory` has the catalog, both encoded and without a `/`
+/// at the beginning; `None` where it is of no THREDDS.
+pub(in crate::cli::fetcher) fn files(directory: &str) -> Option<String> {
+    let [catalogs, files] = PLACES;
+    let at = directory.find(catalogs)?;
+    let (before, behind) = directory.split_at(at);
+    let is_whole = before.is_empty() || before.ends_with('/');
+    let beneath = behind.strip_prefix(catalogs).filter(|_| is_whole)?;
+    Some(format!("{before}{files}{beneath}"))
+}
+
+/// What has been read of a catalog.
+struct Catalog<'a> {
+    base: &'a Base,
+    place: Place,
+    names: Names,
+    has_files: bool,
+    has_service: bool,
+}
+
+/// The path of the files on the server.
+struct Place {
+    /// The base of the service.
+    service: Vec<u8>,
+    /// What datasets begin with.
+    directory: Vec<u8>,
+}
+
+/// Reads the catalog at `base`.
+///
+/// # Errors
+/// Fails for a document that is no whole catalog, and for one whose files no `HTTPServer` has.
+pub(super) fn page(body: &[u8], base: &Base) -> Result<Page, Trouble> {
+    let mut path = base.path();
+    path.push(b'/');
+    let path = String::from_utf8_lossy(&path).into_owned();
+    let files = files(path.trim_start_matches('/'));
+    let files = files.ok_or_else(|| Trouble::other("the catalog is elsewhere"))?;
+    let files = format!("/{files}");
+    let [_, service] = PLACES;
+    let end = files.find(service).map_or(0, |at| at + service.len());
+    let (service, directory) = files.split_at(end);
+    let mut catalog = Catalog {
+        base,
+        place: Place {
+            service: service.into(),
+            directory: directory.into(),
+        },
+        names: Names::default(),
+        has_files: false,
+        has_service: false,
+    };
+    xml::read(body, "catalog", &mut catalog)?;
+    if catalog.has_files && !catalog.has_service {
+        let text = "the catalog names no service of the type HTTPServer for its files";
+        return Err(Trouble::other(text));
+    }
+    Ok(catalog.names.page())
+}
+
+impl Elements for Catalog<'_> {
+    fn begin(&mut self, path: &[&str], attributes: &Attributes) -> Result<(), Trouble> {
+        match path.last() {
+            Some(&"service") => {
+                let kind = attributes.get("serviceType").unwrap_or_default();
+                let base = attributes.get("base").unwrap_or_default();
+                self.has_service |=
+                    kind.eq_ignore_ascii_case("HTTPServer") && self.is_service(base);
+            }
+            Some(&("dataset" | "access")) => {
+                let place = attributes.get("urlPath").map(str::as_bytes);
+                let name = place.and_then(|place| place.strip_prefix(&self.place.directory[..]));
+                if let Some(name) = name
+                    && is_name(name)
+                {
+                    self.has_files = true;
+                    self.names.add(name.to_vec(), false)?;
+                }
+            }
+            Some(&"catalogRef") => {
+                let directory = attributes.get("href").and_then(|href| self.directory(href));
+                if let Some(name) = directory {
+                    self.names.add(name, true)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _path: &[&str], _text: &str) -> Result<(), Trouble> {
+        Ok(())
+    }
+}
+
+impl Catalog<'_> {
+    /// Whether a service has the files where they are looked for.
+    fn is_service(&self, base: &str) -> bool {
+        let path = match base.split_once("://") {
+            Some((_, rest)) => rest.find('/').and_then(|at| rest.get(at..)),
+            None => Some(base),
+        };
+        path.is_some_and(|path| decoded(path) == self.place.service)
+    }
+
+    /// The directory that has the catalog at `href`.
+    fn directory(&self, href: &str) -> Option<Vec<u8>> {
+        let directory = href.strip_suffix(CATALOG)?;
+        match self.base.resolve(directory) {
+            Reference::Child {
+                name,
+                is_directory: true,
+            } => Some(name),
+            _ => None,
+        }
+    }
+}
+
+fn is_name(name: &[u8]) -> bool {
+    !matches!(name, b"" | b"." | b"..") && !name.contains(&b'/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::remote::message::Named;
+
+    /// Written from the description of InvCatalog 1.0, and of `datasetScan`.
+    const CATALOG_OF_SCAN: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<catalog xmlns="http://www.unidata.ucar.edu/namespaces/thredds/InvCatalog/v1.0"
+    xmlns:xlink="http://www.w3.org/1999/xlink" version="1.2">
+  <service name="all" serviceType="Compound" base="">
+    <service name="odap" serviceType="OPENDAP" base="/thredds/dodsC/" />
+    <service name="http" serviceType="HTTPServer" base="/thredds/fileServer/" />
+  </service>
+  <dataset name="2026" ID="runs/2026">
+    <metadata inherited="true"><serviceName>all</serviceName></metadata>
+    <dataset name="A run" ID="runs/2026/a b.nc" urlPath="runs/2026/a b.nc">
+      <dataSize units="Mbytes">1.204</dataSize>
+      <date type="modified">2026-11-26T10:00:00Z</date>
+    </dataset>
+    <dataset name="elsewhere" urlPath="other/b.nc" />
+    <dataset name="above" urlPath="runs/2026/../c.nc" />
+    <dataset name="beneath" urlPath="runs/2026/sub/d.nc" />
+    <catalogRef xlink:href="01/catalog.xml" xlink:title="01" ID="runs/2026/01" name="" />
+    <catalogRef xlink:href="/thredds/catalog/runs/2026/02/catalog.xml" xlink:title="two" name="" />
+    <catalogRef xlink:href="/thredds/catalog/other/catalog.xml" xlink:title="other" name="" />
+    <catalogRef xlink:href="https://else.org/thredds/catalog/runs/2026/03/catalog.xml" name="" />
+    <catalogRef xlink:href="../catalog.xml" xlink:title="up" name="" />
+    <catalogRef xlink:href="04/other.xml" xlink:title="04" name="" />
+  </dataset>
+</catalog>"#;
+
+    fn read(text: &str) -> Result<Vec<(String, Named)>, Trouble> {
+        let uri = "https://host/thredds/catalog/runs/2026/catalog.xml";
+        let page = page(text.as_bytes(), &Base::of(&uri.parse().unwrap()))?;
+        let named = page.names.into_iter().map(|name| {
+            let text = String::from_utf8(name.name).unwrap();
+            (text, name.named)
+        });
+        Ok(named.collect())
+    }
+
+    #[test]
+    fn datasets_are_files_and_catalogs_directories() {
+        let wanted = [
+            ("01", Named::Prefix),
+            ("02", Named::Prefix),
+            ("a b.nc", Named::Unseen),
+        ];
+        let wanted = wanted.map(|(name, named)| (name.to_owned(), named));
+        assert_eq!(read(CATALOG_OF_SCAN).unwrap(), wanted);
+    }
+
+    #[test]
+    fn files_are_where_a_service_has_them() {
+        let without = CATALOG_OF_SCAN.replace("HTTPServer", "WMS");
+        assert!(read(&without).unwrap_err().text.contains("HTTPServer"));
+        let elsewhere = CATALOG_OF_SCAN.replace("\"/thredds/fileServer/\"", "\"/files/\"");
+        assert!(read(&elsewhere).is_err());
+        let absolute = "\"https://host/thredds/fileServer/\"";
+        let absolute = CATALOG_OF_SCAN.replace("\"/thredds/fileServer/\"", absolute);
+        assert_eq!(read(&absolute), read(CATALOG_OF_SCAN));
+        assert_eq!(
+            files("a/thredds/catalog/b%20c/").as_deref(),
+            Some("a/thredds/fileServer/b%20c/")
+        );
+        for other in [
+            "",
+            "thredds/",
+            "mythredds/catalog/a/",
+            "thredds/fileServer/a/",
+        ] {
+            assert_eq!(files(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_catalog_that_is_cut_anywhere_is_refused() {
+        for end in 0..CATALOG_OF_SCAN.len() {
+            assert!(read(&CATALOG_OF_SCAN[..end]).is_err(), "{end}");
+        }
+        assert!(read("<html><head><title>Busy</title></head></html>").is_err());
+    }
+}

@@ -1,0 +1,234 @@
+//! A directory of the web: its names are listed in one of several ways, and looked up one by one.
+//!
+//! How a server lists is found out at the first listing: a THREDDS is known by its URL, an index
+//! page when it is seen, and any other server is asked for the properties of WebDAV. A name is
+//! looked up by a HEAD. A server that leads from it to the same with a `/` has a directory there.
+
+use std::sync::OnceLock;
+
+use http::Uri;
+
+use crate::cli::fetcher::address::{Address, Protocol, decoded};
+use crate::cli::fetcher::client::Answer;
+use crate::cli::fetcher::exchange::{Exchange, Wanted};
+use crate::cli::fetcher::names::href::Base;
+use crate::cli::fetcher::names::page::{Page, listed};
+use crate::cli::fetcher::names::{index, thredds, webdav};
+use crate::cli::fetcher::patience::Patience;
+use crate::cli::fetcher::transfer::{Stop, Transfer, is_encoded, state};
+use crate::cli::fetcher::trouble::{Remedy, Trouble};
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::source::remote::message::{Failure, Named};
+
+/// How the server of a mount lists names, once that is known.
+#[derive(Debug, Default)]
+pub(in crate::cli::fetcher) struct Web(OnceLock<Protocol>);
+
+/// One question for names.
+pub(in crate::cli::fetcher) struct Question<'a> {
+    pub(in crate::cli::fetcher) web: &'a Web,
+    pub(in crate::cli::fetcher) exchange: &'a Exchange,
+    /// Relative to the URL's directory: a directory with a `/` at its end, the empty one, or a name.
+    pub(in crate::cli::fetcher) prefix: &'a [u8],
+}
+
+impl Question<'_> {
+    /// The names of the directory, or the one name if there is something.
+    ///
+    /// # Errors
+    /// Fails with the server's error: for a directory that it does not list, too.
+    pub(in crate::cli::fetcher) fn answer(&self, patience: Patience<'_>) -> Result<Page, Stop> {
+        if self.prefix.is_empty() || self.prefix.ends_with(b"/") {
+            return self.tried(patience, |transfer| self.list(transfer));
+        }
+        let named = self.tried(patience, |transfer| self.look(transfer))?;
+        let name = self.prefix.rsplit(|byte| *byte == b'/').next();
+        let found = named.and_then(|named| listed(name.unwrap_or_default(), named));
+        Ok(Page {
+            names: found.into_iter().collect(),
+            next: String::new(),
+        })
+    }
+
+    /// Does something until it succeeds, or nothing helps any more.
+    fn tried<T>(
+        &self,
+        patience: Patience<'_>,
+        act: impl Fn(&Transfer<'_>) -> Result<T, Trouble>,
+    ) -> Result<T, Stop> {
+        let mut transfer = Transfer {
+            exchange: self.exchange,
+            wanted: &|address, _| address.directory(self.prefix, Protocol::Index),
+            patience,
+            has_gone_back: false,
+        };
+        loop {
+            match act(&transfer) {
+                Ok(found) => return Ok(found),
+                Err(trouble) => transfer.again(Stop::Failed(trouble))?,
+            }
+        }
+    }
+
+    fn protocol(&self) -> Option<Protocol> {
+        let directory = self.exchange.address.url().directory();
+        let of_catalog = thredds::files(directory).map(|_| Protocol::Catalog);
+        of_catalog.or_else(|| self.web.0.get().copied())
+    }
+
+    fn list(&self, transfer: &Transfer<'_>) -> Result<Page, Trouble> {
+        if let Some(protocol) = self.protocol() {
+            return self.page(transfer, self.prefix, protocol);
+        }
+        let first = match self.page(transfer, self.prefix, Protocol::Index) {
+            Ok(page) => {
+                let _ = self.web.0.set(Protocol::Index);
+                return Ok(page);
+            }
+            Err(trouble) => trouble,
+        };
+        if first.remedy != Remedy::None || first.failure == Failure::NotFound {
+            return Err(first);
+        }
+        match self.page(transfer, self.prefix, Protocol::WebDav) {
+            Ok(page) => {
+                let _ = self.web.0.set(Protocol::WebDav);
+                Ok(page)
+            }
+            Err(_) => Err(first),
+        }
+    }
+
+    /// A listing in one of the ways.
+    fn page(
+        &self,
+        transfer: &Transfer<'_>,
+        prefix: &[u8],
+        protocol: Protocol,
+    ) -> Result<Page, Trouble> {
+        let wanted = |address: &Address, _: &str| address.directory(prefix, protocol);
+        let body = with(transfer, &wanted).whole(limits::LISTING_BYTES)?;
+        let target = wanted(&self.exchange.address, "")?;
+        let base = Base::of(&self.way(&target.uri).unwrap_or(target.uri));
+        match protocol {
+            Protocol::Catalog => thredds::page(&body, &base),
+            Protocol::WebDav => webdav::page(&body, &base),
+            Protocol::Index => index::page(&body, &base)?.ok_or_else(|| {
+                let text = format!(
+                    "{}: the server lists no names: neither by an index page nor by WebDAV",
+                    target.shown
+                );
+                self.no_index(text)
+            }),
+        }
+    }
+
+    /// A page that is no index: of a server that has sent one before, the next one may be.
+    fn no_index(&self, text: String) -> Trouble {
+        match self.web.0.get() {
+            Some(_) => Trouble::passing(text),
+            None => Trouble::other(text),
+        }
+    }
+
+    /// Where a redirect led from this URI.
+    fn way(&self, uri: &Uri) -> Option<Uri> {
+        lock(&self.exchange.ways).get(uri).cloned()
+    }
+
+    /// What stands at the name.
+    fn look(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
+        let found = match self.protocol() {
+            Some(Protocol::WebDav) => self.properties(transfer)?,
+            Some(Protocol::Catalog) => match self.object(transfer)? {
+                None => self.catalog(transfer)?,
+                found => return Ok(found),
+            },
+            Some(Protocol::Index) | None => Some(Named::Unseen),
+        };
+        match found {
+            Some(Named::Unseen) => self.object(transfer),
+            found => Ok(found),
+        }
+    }
+
+    /// What WebDAV says of the name.
+    fn properties(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
+        let page = present(self.page(transfer, self.prefix, Protocol::WebDav))?;
+        let first = page.and_then(|page| page.names.into_iter().next());
+        Ok(first.map(|name| name.named))
+    }
+
+    /// Whether there is a catalog of this name.
+    fn catalog(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
+        let directory = [self.prefix, b"/"].concat();
+        let page = present(self.page(transfer, &directory, Protocol::Catalog))?;
+        Ok(page.map(|_| Named::Prefix))
+    }
+
+    /// What the headers of the object say, or its first byte where a server sends no headers alone.
+    fn object(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
+        let wanted = |address: &Address, _: &str| address.head(self.prefix);
+        let left = transfer.patience.left().min(self.exchange.client.step);
+        let allowed = transfer.patience.within(left);
+        let answer = match self.exchange.get(&wanted, &[], &allowed) {
+            Ok(answer) => answer,
+            Err(trouble) if trouble.failure == Failure::NotFound => return Ok(None),
+            Err(trouble) if trouble.remedy != Remedy::None => return Err(trouble),
+            Err(_) => return self.by_range(transfer),
+        };
+        if self.leads_to_directory()? {
+            return Ok(Some(Named::Prefix));
+        }
+        match length(&answer) {
+            Some(length) => state(&answer, length).map(|state| Some(Named::Object(state))),
+            None => self.by_range(transfer),
+        }
+    }
+
+    fn by_range(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
+        let wanted = |address: &Address, _: &str| address.object(self.prefix, "");
+        let found = with(transfer, &wanted).looked();
+        // Pages of directories are served without ranges.
+        if self.leads_to_directory()? {
+            return Ok(Some(Named::Prefix));
+        }
+        Ok(present(found)?.map(Named::Object))
+    }
+
+    /// Whether the server has led from the name to the same with a `/`.
+    fn leads_to_directory(&self) -> Result<bool, Trouble> {
+        let target = self.exchange.address.head(self.prefix)?;
+        // Servers do not agree on what they encode.
+        let path = |uri: &Uri| decoded(uri.path());
+        let own = [path(&target.uri), b"/".to_vec()].concat();
+        Ok(self.way(&target.uri).is_some_and(|way| path(&way) == own))
+    }
+}
+
+/// The transfer of something else, with the same patience.
+fn with<'a>(transfer: &'a Transfer<'_>, wanted: &'a Wanted<'a>) -> Transfer<'a> {
+    Transfer {
+        exchange: transfer.exchange,
+        wanted,
+        patience: transfer.patience.clone(),
+        has_gone_back: false,
+    }
+}
+
+/// What is there; none where the server says so.
+fn present<T>(found: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(trouble) if trouble.failure == Failure::NotFound => Ok(None),
+        Err(trouble) => Err(trouble),
+    }
+}
+
+/// The length of the object whose headers these are.
+fn length(answer: &Answer) -> Option<u64> {
+    let is_whole = answer.status == 200 && !is_encoded(answer);
+    let length = answer.header("content-length").filter(|_| is_whole)?;
+    length.parse().ok()
+}

@@ -1,0 +1,197 @@
+//! Properties of WebDAV: the answer to `PROPFIND`, a `multistatus`; RFC 4918, sections 9.1 and 13.
+
+use crate::cli::fetcher::names::href::{Base, Reference};
+use crate::cli::fetcher::names::page::{Page, listed, wrong};
+use crate::cli::fetcher::names::xml::{self, Elements};
+use crate::cli::fetcher::transfer::seconds;
+use crate::cli::fetcher::trouble::Trouble;
+use crate::limits;
+use crate::source::remote::message::{ListedName, Named};
+use crate::source::remote::state::ObjectState;
+
+/// What has been read of the answer.
+struct Answer<'a> {
+    base: &'a Base,
+    names: Vec<ListedName>,
+    /// How many responses have come.
+    count: usize,
+    /// Of the response that is read.
+    href: String,
+    found: Properties,
+    /// Of the `propstat` that is read.
+    told: Properties,
+    is_found: bool,
+}
+
+/// The properties of one resource.
+#[derive(Default)]
+struct Properties {
+    is_collection: bool,
+    length: Option<u64>,
+    etag: Vec<u8>,
+    modified: i64,
+}
+
+impl Properties {
+    /// Takes what is told beside what was known.
+    fn add(&mut self, other: Properties) {
+        self.is_collection |= other.is_collection;
+        self.length = other.length.or(self.length);
+        if !other.etag.is_empty() {
+            self.etag = other.etag;
+        }
+        self.modified = self.modified.max(other.modified);
+    }
+
+    /// The state counts where it has a length and a tag, as the answer to a GET has them.
+    fn named(self) -> Named {
+        match self.length {
+            _ if self.is_collection => Named::Prefix,
+            Some(length) if !self.etag.is_empty() => Named::Object(ObjectState {
+                length,
+                etag: self.etag,
+                modified: self.modified,
+            }),
+            _ => Named::Unseen,
+        }
+    }
+}
+
+/// Reads the names in the collection `base`, or the one name in it that was asked for.
+///
+/// # Errors
+/// Fails for a document that is no whole `multistatus`: a proxy may have cut it off.
+pub(super) fn page(body: &[u8], base: &Base) -> Result<Page, Trouble> {
+    let mut answer = Answer {
+        base,
+        names: Vec::new(),
+        count: 0,
+        href: String::new(),
+        found: Properties::default(),
+        told: Properties::default(),
+        is_found: false,
+    };
+    xml::read(body, "multistatus", &mut answer)?;
+    if answer.count == 0 {
+        // It tells at least of what was asked for.
+        return Err(wrong());
+    }
+    Ok(Page::sorted(answer.names, String::new()))
+}
+
+impl Elements for Answer<'_> {
+    fn end(&mut self, path: &[&str], text: &str) -> Result<(), Trouble> {
+        let text = text.trim();
+        match path {
+            ["response", "href"] => text.clone_into(&mut self.href),
+            ["response", "propstat", "prop", property] => self.tell(property, text)?,
+            ["response", "propstat", "prop", "resourcetype", "collection"] => {
+                self.told.is_collection = true;
+            }
+            // `HTTP/1.1 200 OK`
+            ["response", "propstat", "status"] => {
+                self.is_found = text.split(' ').nth(1) == Some("200");
+            }
+            ["response", "propstat"] => {
+                let told = std::mem::take(&mut self.told);
+                if std::mem::take(&mut self.is_found) {
+                    self.found.add(told);
+                }
+            }
+            ["response"] => self.add()?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Answer<'_> {
+    fn tell(&mut self, property: &str, text: &str) -> Result<(), Trouble> {
+        match property {
+            "getcontentlength" => self.told.length = text.parse().ok(),
+            "getetag" if text.len() > limits::ETAG_BYTES => {
+                return Err(Trouble::other("the entity tag is too long"));
+            }
+            "getetag" => self.told.etag = ObjectState::tag(text.as_bytes()),
+            "getlastmodified" => self.told.modified = seconds(text).unwrap_or(0),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add(&mut self) -> Result<(), Trouble> {
+        self.count += 1;
+        if self.count > limits::LISTING_NAMES {
+            return Err(Trouble::other("the server's listing is too long"));
+        }
+        let named = std::mem::take(&mut self.found).named();
+        let href = std::mem::take(&mut self.href);
+        if let Reference::Child { name, .. } = self.base.resolve(&href) {
+            self.names.extend(listed(&name, named));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Written from the examples of RFC 4918, section 9.1.
+    const ANSWER: &str = r#"<?xml version="1.0" encoding="utf-8" ?>
+<D:multistatus xmlns:D="DAV:">
+  <D:response><D:href>/dav/runs/</D:href><D:propstat><D:prop>
+    <D:resourcetype><D:collection/></D:resourcetype></D:prop>
+    <D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>
+  <D:response><D:href>http://host/dav/runs/2026/</D:href><D:propstat><D:prop>
+    <D:getlastmodified>Mon, 12 Jan 1998 09:25:56 GMT</D:getlastmodified>
+    <D:resourcetype><D:collection/></D:resourcetype></D:prop>
+    <D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>
+  <D:response><D:href>/dav/runs/run%201.h5</D:href><D:propstat><D:prop>
+    <D:getcontentlength>4525</D:getcontentlength><D:getetag>"zzyzx"</D:getetag>
+    <D:getlastmodified>Mon, 12 Jan 1998 09:25:56 GMT</D:getlastmodified>
+    <D:resourcetype/></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat>
+    <D:propstat><D:prop><D:getcontentlength>7</D:getcontentlength></D:prop>
+    <D:status>HTTP/1.1 404 Not Found</D:status></D:propstat></D:response>
+  <D:response><D:href>/dav/runs/untagged.h5</D:href><D:propstat><D:prop>
+    <D:getcontentlength>1</D:getcontentlength></D:prop>
+    <D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>
+  <D:response><D:href>/dav/x.h5</D:href></D:response>
+  <D:response><D:href>/dav/runs/2026/deep.h5</D:href></D:response>
+  <D:response><D:href>http://other/dav/runs/y.h5</D:href></D:response>
+</D:multistatus>"#;
+
+    fn read(text: &str) -> Result<Vec<ListedName>, Trouble> {
+        let base = Base::of(&"http://host/dav/runs/".parse().unwrap());
+        page(text.as_bytes(), &base).map(|page| page.names)
+    }
+
+    #[test]
+    fn names_have_the_states_that_are_found() {
+        let name = |name: &[u8], named| ListedName {
+            name: name.to_vec(),
+            named,
+        };
+        let object = ObjectState {
+            length: 4525,
+            etag: b"\"zzyzx\"".to_vec(),
+            // `date -u -d "1998-01-12 09:25:56" +%s`
+            modified: 884_597_156,
+        };
+        let wanted = [
+            name(b"2026", Named::Prefix),
+            name(b"run 1.h5", Named::Object(object)),
+            name(b"untagged.h5", Named::Unseen),
+        ];
+        assert_eq!(read(ANSWER).unwrap(), wanted);
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_or_none_is_refused() {
+        for end in 0..ANSWER.len() {
+            assert!(read(&ANSWER[..end]).is_err(), "{end}");
+        }
+        assert!(read("<D:multistatus xmlns:D=\"DAV:\"/>").is_err());
+        assert!(read("<html></html>").is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! XML documents of servers: bounded, and whole or refused.
+
+use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
+
+use crate::cli::fetcher::names::page::wrong;
+use crate::cli::fetcher::trouble::Trouble;
+use crate::limits;
+
+/// Takes the elements of a document. A path has the local names of the elements, without the
+/// root's.
+pub(super) trait Elements {
+    /// An element begins.
+    ///
+    /// # Errors
+    /// Fails for a document that is refused.
+    fn begin(&mut self, _path: &[&str], _attributes: &Attributes) -> Result<(), Trouble> {
+        Ok(())
+    }
+
+    /// An element ends, with this text behind the last element in it.
+    ///
+    /// # Errors
+    /// Fails for a document that is refused.
+    fn end(&mut self, path: &[&str], text: &str) -> Result<(), Trouble>;
+}
+
+/// The attributes of an element, by their local names.
+pub(super) struct Attributes(Vec<(String, String)>);
+
+impl Attributes {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(own, _)| own == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// What has been read of a document.
+struct Document<'a> {
+    /// The name that its root must have.
+    root: &'a str,
+    elements: &'a mut dyn Elements,
+    /// The names of the elements around the place that is read.
+    path: Vec<String>,
+    /// Whether its root was closed; nothing follows that.
+    is_closed: bool,
+    text: String,
+}
+
+/// Reads a document with this `root`.
+///
+/// # Errors
+/// Fails for a document that is not whole, or has another root; a proxy may have cut it off, so
+/// that the next one is right.
+pub(super) fn read(body: &[u8], root: &str, elements: &mut dyn Elements) -> Result<(), Trouble> {
+    let text = std::str::from_utf8(body).map_err(|_| wrong())?;
+    let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
+    let mut document = Document {
+        root,
+        elements,
+        path: Vec::new(),
+        is_closed: false,
+        text: String::new(),
+    };
+    loop {
+        match reader.read_event().map_err(|_| wrong())? {
+            Event::Start(element) => document.begin(&element)?,
+            Event::End(_) => document.end()?,
+            Event::Empty(element) => {
+                document.begin(&element)?;
+                document.end()?;
+            }
+            Event::Text(text) => document.say(&text.xml10_content())?,
+            Event::CData(text) => document.say(&text.xml10_content())?,
+            Event::GeneralRef(name) => {
+                let character = character(&name).ok_or_else(wrong)?;
+                document.say(character.encode_utf8(&mut [0; 4]))?;
+            }
+            Event::DocType(_) => return Err(wrong()),
+            Event::Eof if document.is_closed => return Ok(()),
+            Event::Eof => return Err(wrong()),
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
+        }
+    }
+}
+
+impl Document<'_> {
+    fn begin(&mut self, element: &BytesStart<'_>) -> Result<(), Trouble> {
+        if self.path.len() >= limits::XML_DEPTH {
+            return Err(Trouble::other("the server's listing is nested too deeply"));
+        }
+        let name = element.local_name();
+        let name: &str = name.as_ref();
+        if self.is_closed || self.path.is_empty() && name != self.root {
+            return Err(wrong());
+        }
+        self.path.push(name.to_owned());
+        self.text.clear();
+        let attributes = attributes(element)?;
+        let path: Vec<&str> = self.path.iter().skip(1).map(String::as_str).collect();
+        self.elements.begin(&path, &attributes)
+    }
+
+    /// Takes text; around the root there is none.
+    fn say(&mut self, text: &str) -> Result<(), Trouble> {
+        if self.path.is_empty() && !text.trim().is_empty() {
+            return Err(wrong());
+        }
+        self.text += text;
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Trouble> {
+        let path: Vec<&str> = self.path.iter().skip(1).map(String::as_str).collect();
+        self.elements.end(&path, &self.text)?;
+        self.path.pop();
+        self.is_closed = self.path.is_empty();
+        self.text.clear();
+        Ok(())
+    }
+}
+
+fn attributes(element: &BytesStart<'_>) -> Result<Attributes, Trouble> {
+    let pairs = element.attributes().map(|attribute| {
+        let attribute = attribute.map_err(|_| wrong())?;
+        let value = attribute.normalized_value(XmlVersion::Implicit1_0);
+        let value = value.map_err(|_| wrong())?.into_owned();
+        let name = attribute.key.local_name();
+        let name: &str = name.as_ref();
+        Ok((name.to_owned(), value))
+    });
+    pairs.collect::<Result<_, _>>().map(Attributes)
+}
+
+/// The character of a reference: `&amp;`, `&#38;`.
+fn character(reference: &BytesRef<'_>) -> Option<char> {
+    match &**reference {
+        "amp" => Some('&'),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        _ => reference.resolve_char_ref().ok().flatten(),
+    }
+}

@@ -1,0 +1,172 @@
+//! Credentials of Amazon, and the signatures that they make; the only file that knows the signer.
+//!
+//! Credentials are found as the AWS tools find them: the environment, the profile's files, single
+//! sign-on, a web identity, a process, a container's service, and the machine's. They are renewed
+//! before they expire. A pair of keys for Google's cloud signs in the same way.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+use reqsign_aws_v4::{
+    Credential, DefaultCredentialProvider, EMPTY_STRING_SHA256, ProfileCredentialProvider,
+    RequestSigner, StaticCredentialProvider,
+};
+use reqsign_core::OsEnv;
+
+use crate::cli::fetcher::client::Client;
+use crate::cli::fetcher::signer::files::{Files, Services, no_credentials};
+use crate::cli::fetcher::signer::profile;
+use crate::cli::fetcher::trouble::{Remedy, Trouble};
+use crate::cli::options::RemoteSettings;
+use crate::memory::lock::lock;
+use crate::source::remote::message::Failure;
+
+/// What may help where no credentials are found.
+const PUBLIC: &str = "a public bucket is read with `anonymous`";
+
+/// A key and its secret, which are given as they are.
+pub(super) type Keys = (String, String);
+
+/// Signs the requests of one mount.
+pub(in crate::cli::fetcher) struct Signer {
+    settings: RemoteSettings,
+    client: Arc<Client>,
+    files: Files,
+    keys: Option<Keys>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    region: String,
+    signer: reqsign_core::Signer<Credential>,
+}
+
+impl Signer {
+    /// A signer that has these `keys`, or else reads the `files` which are named, and others itself.
+    pub(super) fn new(
+        settings: &RemoteSettings,
+        client: Arc<Client>,
+        region: &str,
+        (files, keys): (Files, Option<Keys>),
+    ) -> Self {
+        let signer = signer(settings, &client, (&files, keys.as_ref()), region);
+        Signer {
+            settings: settings.clone(),
+            client,
+            files,
+            keys,
+            inner: Mutex::new(Inner {
+                region: region.to_owned(),
+                signer,
+            }),
+        }
+    }
+
+    /// The headers of a GET of `uri`, signed for `region`.
+    ///
+    /// # Errors
+    /// `Denied` where no credentials are found.
+    pub(super) fn sign(
+        &self,
+        uri: &Uri,
+        headers: HeaderMap,
+        region: &str,
+    ) -> Result<HeaderMap, Trouble> {
+        let signer = {
+            let mut inner = lock(&self.inner);
+            if inner.region != region {
+                region.clone_into(&mut inner.region);
+                let of_region = RequestSigner::new("s3", region);
+                inner.signer = inner.signer.clone().with_request_signer(of_region);
+            }
+            inner.signer.clone()
+        };
+        let mut request = Request::new(());
+        *request.method_mut() = Method::GET;
+        request.uri_mut().clone_from(uri);
+        *request.headers_mut() = headers;
+        let (mut head, ()) = request.into_parts();
+        let empty = HeaderValue::from_static(EMPTY_STRING_SHA256);
+        head.headers
+            .insert(HeaderName::from_static("x-amz-content-sha256"), empty);
+        let signed = wait(signer.sign(&mut head, None));
+        signed.map_err(|error| {
+            // The signer's own text may tell of what it found in a file.
+            log::debug!("no credentials: {}", error.kind());
+            let reason = profile::missing(&self.settings, |path| self.files.open(path));
+            let reason = reason.unwrap_or_else(|| PUBLIC.to_owned());
+            Trouble {
+                failure: Failure::Denied,
+                text: no_credentials(&reason),
+                remedy: if error.is_retryable() {
+                    Remedy::Again(None)
+                } else {
+                    Remedy::None
+                },
+            }
+        })?;
+        Ok(head.headers)
+    }
+
+    /// Finds the credentials anew: the server did not take those that there are.
+    pub(super) fn renew(&self) {
+        let mut inner = lock(&self.inner);
+        let from = (&self.files, self.keys.as_ref());
+        inner.signer = signer(&self.settings, &self.client, from, &inner.region);
+    }
+}
+
+fn signer(
+    settings: &RemoteSettings,
+    client: &Arc<Client>,
+    (files, keys): (&Files, Option<&Keys>),
+    region: &str,
+) -> reqsign_core::Signer<Credential> {
+    let context = reqsign_core::Context::new()
+        .with_file_read(files.clone())
+        .with_http_send(Services(Arc::clone(client)))
+        .with_env(OsEnv);
+    let request_signer = RequestSigner::new("s3", region);
+    if let Some((key, secret)) = keys {
+        let keys = StaticCredentialProvider::new(key, secret);
+        return reqsign_core::Signer::new(context, keys, request_signer);
+    }
+    let mut providers = DefaultCredentialProvider::builder();
+    if let Some(file) = &settings.credentials {
+        let file = file.to_string_lossy();
+        let provider = ProfileCredentialProvider::new()
+            .with_profile(profile::name(settings))
+            .with_config_file(file.clone())
+            .with_credentials_file(file);
+        providers = providers.no_env().no_sso().no_web_identity().no_process();
+        providers = providers.no_ecs().no_imds().profile(provider);
+    } else if let Some(name) = &settings.profile {
+        providers = providers.no_env().with_profile(name);
+    }
+    reqsign_core::Signer::new(context, providers.build(), request_signer)
+}
+
+/// Waits for what the signer promises: it asks for nothing that does not block by itself.
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => thread::park(),
+        }
+    }
+}

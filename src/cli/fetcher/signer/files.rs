@@ -1,0 +1,90 @@
+//! What all signers need: files of credentials, and services that give credentials out.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use reqsign_core::{FileRead, HttpSend};
+
+use crate::cli::fetcher::client::Client;
+use crate::cli::fetcher::signer::profile;
+use crate::cli::mount::opener;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::source::local::file::Opener;
+
+/// Says that there are no credentials, and what may help.
+pub(super) fn no_credentials(reason: &str) -> String {
+    format!("no credentials are found that are valid ({reason})")
+}
+
+/// The files of credentials. Those that are named are opened by processes that open nothing else,
+/// outside of this one's cage.
+#[derive(Clone, Default)]
+pub(in crate::cli::fetcher) struct Files(Arc<[(PathBuf, Opener)]>);
+
+impl std::fmt::Debug for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Files")
+    }
+}
+
+impl Files {
+    /// The files that are `named`, as the user `reader` opens them.
+    ///
+    /// # Errors
+    /// `Io` with the system's error.
+    pub(in crate::cli::fetcher) fn named(named: Vec<PathBuf>, reader: u32) -> Result<Self> {
+        let opened = named.into_iter().map(|path| {
+            let opener = opener::start(&std::path::absolute(&path)?, reader)?;
+            Ok((path, opener))
+        });
+        let all = opened.collect::<io::Result<_>>();
+        let failed = |error| Error::io(&error, "starting the process that opens credentials");
+        all.map(Files).map_err(failed)
+    }
+
+    /// Opens a file of credentials.
+    ///
+    /// # Errors
+    /// Fails with the system's error.
+    pub(in crate::cli::fetcher) fn open(&self, path: &Path) -> io::Result<File> {
+        match self.0.iter().find(|(named, _)| named == path) {
+            Some((_, open)) => open(),
+            None => File::open(path),
+        }
+    }
+}
+
+impl FileRead for Files {
+    async fn file_read(&self, path: &str) -> reqsign_core::Result<Vec<u8>> {
+        let read = self.open(Path::new(path)).and_then(profile::bounded);
+        let failed = |_| reqsign_core::Error::config_invalid("a file of credentials");
+        read.map(String::into_bytes).map_err(failed)
+    }
+}
+
+/// The services that give credentials out.
+pub(super) struct Services(pub(super) Arc<Client>);
+
+impl std::fmt::Debug for Services {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Services")
+    }
+}
+
+impl HttpSend for Services {
+    async fn http_send(&self, request: Request<Bytes>) -> reqsign_core::Result<Response<Bytes>> {
+        let failed = |_| reqsign_core::Error::unexpected("a service of credentials");
+        let request = request.map(|body| body.to_vec());
+        let mut answer = self.0.send(request, false, self.0.step).map_err(failed)?;
+        let body = answer.text(limits::AWS_FILE, self.0.step).map_err(failed)?;
+        let mut response = Response::new(Bytes::from(body));
+        *response.status_mut() = answer.status;
+        *response.headers_mut() = answer.headers;
+        Ok(response)
+    }
+}

@@ -1,0 +1,465 @@
+//! Tokens of Google's cloud: application-default credentials.
+//!
+//! | credentials | where they are |
+//! |---|---|
+//! | the file of a service account, or of a user that `gcloud` has logged in | `credentials=FILE`, `GOOGLE_APPLICATION_CREDENTIALS`, `~/.config/gcloud/application_default_credentials.json` |
+//! | those of the machine | its metadata service, which `GCE_METADATA_HOST` may name |
+//!
+//! A service account signs a request for a token (RFC 7523), a user has a refresh token (RFC 6749,
+//! section 6). A token is kept until shortly before it expires.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
+use ring::rand::SystemRandom;
+use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
+use serde_json::{Value, json};
+
+use crate::cli::fetcher::client::Client;
+use crate::cli::fetcher::hosts;
+use crate::cli::fetcher::signer::files::{Files, no_credentials};
+use crate::cli::fetcher::signer::profile;
+use crate::cli::fetcher::trouble::{Remedy, Trouble};
+use crate::cli::options::RemoteSettings;
+use crate::error::{Error, Result, words_of};
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::source::location::percent::{IN_QUERY, encoded};
+use crate::source::remote::message::Failure;
+
+/// What a token is asked for.
+const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
+
+/// The metadata service of a machine in Google's cloud.
+const MACHINE: &str = "169.254.169.254";
+
+/// How long before its end a token is taken to be over.
+const EARLY: Duration = Duration::from_secs(60);
+
+/// Where tokens come from.
+enum Origin {
+    /// A service account: its name and its key.
+    Account(String, Box<RsaKeyPair>),
+    /// A user: what the form of the request holds.
+    User(String),
+    /// The machine.
+    Machine,
+}
+
+/// The tokens of one mount.
+pub(in crate::cli::fetcher) struct Tokens {
+    client: Arc<Client>,
+    files: Files,
+    /// The file of the credentials, if there is one.
+    file: Option<PathBuf>,
+    found: Found,
+    kept: Mutex<Option<Token>>,
+    /// Whether a token was given out before: until then, a machine without the service is another
+    /// cloud's, or none.
+    has_begun: AtomicBool,
+}
+
+/// What was found in a file, or without one.
+struct Found {
+    origin: Origin,
+    /// The server that gives tokens out.
+    server: Uri,
+    /// The project that pays.
+    project: Option<HeaderValue>,
+}
+
+struct Token {
+    header: HeaderValue,
+    until: Instant,
+}
+
+/// The file of the credentials that the options or the environment name, or the usual one, if it is
+/// there.
+pub(in crate::cli::fetcher) fn file(settings: &RemoteSettings) -> Option<PathBuf> {
+    if let Some(file) = &settings.credentials {
+        return Some(profile::expanded(file.clone()));
+    }
+    const VARIABLE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
+    const USUAL: &str = ".config/gcloud/application_default_credentials.json";
+    if std::env::var_os(VARIABLE).is_some_and(|path| !path.is_empty()) {
+        return profile::file(VARIABLE, USUAL);
+    }
+    let of_tools = std::env::var_os("CLOUDSDK_CONFIG").filter(|path| !path.is_empty());
+    let usual = match of_tools {
+        Some(directory) => Path::new(&directory).join("application_default_credentials.json"),
+        None => std::env::home_dir()?.join(USUAL),
+    };
+    usual.is_file().then_some(usual)
+}
+
+impl Tokens {
+    /// The tokens for which `file` has the credentials, or else the machine.
+    ///
+    /// # Errors
+    /// `Usage` for a file that cannot be read or holds no credentials that are known.
+    pub(in crate::cli::fetcher) fn new(
+        client: Arc<Client>,
+        files: Files,
+        file: Option<PathBuf>,
+    ) -> Result<Self> {
+        let found = match &file {
+            Some(file) => Found::of_file(&files, file)?,
+            None => Found::of_machine()?,
+        };
+        Ok(Tokens {
+            client,
+            files,
+            file,
+            found,
+            kept: Mutex::default(),
+            has_begun: AtomicBool::new(false),
+        })
+    }
+
+    /// The port of the server that gives tokens out.
+    pub(in crate::cli::fetcher) fn port(&self) -> u16 {
+        hosts::port(&self.found.server)
+    }
+
+    /// Adds a token to the headers of a request.
+    ///
+    /// # Errors
+    /// `Denied` where no token is given out.
+    pub(in crate::cli::fetcher) fn sign(
+        &self,
+        mut headers: HeaderMap,
+    ) -> std::result::Result<HeaderMap, Trouble> {
+        headers.insert(header::AUTHORIZATION, self.token()?);
+        // It stands for S3's word on who pays.
+        let payer = headers.remove("x-amz-request-payer");
+        if let (Some(_), Some(project)) = (payer, &self.found.project) {
+            headers.insert(
+                HeaderName::from_static("x-goog-user-project"),
+                project.clone(),
+            );
+        }
+        Ok(headers)
+    }
+
+    /// Forgets the token that the server refuses.
+    pub(in crate::cli::fetcher) fn renew(&self) {
+        *lock(&self.kept) = None;
+    }
+
+    fn token(&self) -> std::result::Result<HeaderValue, Trouble> {
+        // Whoever comes meanwhile waits for the one that asks.
+        let mut kept = lock(&self.kept);
+        if let Some(token) = kept.as_ref().filter(|token| Instant::now() < token.until) {
+            return Ok(token.header.clone());
+        }
+        let token = self.asked()?;
+        let header = token.header.clone();
+        *kept = Some(token);
+        Ok(header)
+    }
+
+    fn asked(&self) -> std::result::Result<Token, Trouble> {
+        let found = match &self.file {
+            // Whoever renews a key writes the file anew.
+            Some(file) => Found::of_file(&self.files, file).ok(),
+            None => None,
+        };
+        let found = found.as_ref().unwrap_or(&self.found);
+        let request = found.request().ok_or_else(|| self.none(Remedy::None))?;
+        let answer = self.client.send(request, false, self.client.step);
+        let is_vain =
+            matches!(found.origin, Origin::Machine) && !self.has_begun.load(Ordering::Relaxed);
+        let mut answer = answer.map_err(|trouble| {
+            self.none(if is_vain {
+                Remedy::None
+            } else {
+                trouble.remedy
+            })
+        })?;
+        let body = answer.text(limits::AWS_FILE, self.client.step)?;
+        let remedy = match answer.status.as_u16() {
+            200 => {
+                self.has_begun.store(true, Ordering::Relaxed);
+                return token(&body).ok_or_else(|| self.none(Remedy::None));
+            }
+            429 | 500..=599 => Remedy::Again(None),
+            _ => Remedy::None,
+        };
+        Err(self.none(remedy))
+    }
+
+    fn none(&self, remedy: Remedy) -> Trouble {
+        let reason = match &self.file {
+            Some(file) => format!("{}: no token is given out for it", file.display()),
+            None => "a public bucket is read with `anonymous`".to_owned(),
+        };
+        Trouble {
+            failure: Failure::Denied,
+            text: no_credentials(&reason),
+            remedy,
+        }
+    }
+}
+
+impl Found {
+    fn of_machine() -> Result<Self> {
+        let host = std::env::var("GCE_METADATA_HOST").ok();
+        let host = host.filter(|host| !host.is_empty());
+        let host = host.unwrap_or_else(|| MACHINE.to_owned());
+        let path = "computeMetadata/v1/instance/service-accounts/default/token";
+        let server = format!("http://{host}/{path}").parse();
+        let wrong = |_| Error::Usage("GCE_METADATA_HOST names no host".to_owned());
+        Ok(Found {
+            origin: Origin::Machine,
+            server: server.map_err(wrong)?,
+            project: None,
+        })
+    }
+
+    fn of_file(files: &Files, path: &Path) -> Result<Self> {
+        let failed = |reason: &str| Error::Usage(format!("{}: {reason}", path.display()));
+        let text = files.open(path).and_then(profile::bounded);
+        let text = text.map_err(|error| failed(&words_of(&error)))?;
+        let parsed: Value = serde_json::from_str(&text).map_err(|_| failed("no JSON"))?;
+        Self::parse(&parsed).ok_or_else(|| {
+            failed(
+                "neither a service account's key nor a user's of `gcloud auth application-default`",
+            )
+        })
+    }
+
+    fn parse(file: &Value) -> Option<Self> {
+        let text = |name: &str| file.get(name).and_then(Value::as_str);
+        let origin = match text("type")? {
+            "service_account" => {
+                let key = RsaKeyPair::from_pkcs8(&pem(text("private_key")?)?).ok()?;
+                Origin::Account(text("client_email")?.to_owned(), Box::new(key))
+            }
+            "authorized_user" => Origin::User(form(&[
+                ("grant_type", "refresh_token"),
+                ("client_id", text("client_id")?),
+                ("client_secret", text("client_secret")?),
+                ("refresh_token", text("refresh_token")?),
+            ])),
+            _ => return None,
+        };
+        let server = text("token_uri").unwrap_or("https://oauth2.googleapis.com/token");
+        let server: Uri = server.parse().ok()?;
+        // A secret goes over https alone, or to this machine.
+        let may_see = match server.scheme_str() {
+            Some("https") => true,
+            Some("http") => hosts::is_this_machine(&server),
+            _ => false,
+        };
+        let project = text("quota_project_id").or_else(|| text("project_id"));
+        may_see.then_some(Found {
+            origin,
+            server,
+            project: project.and_then(|project| project.parse().ok()),
+        })
+    }
+
+    /// The request for a token.
+    fn request(&self) -> Option<Request<Vec<u8>>> {
+        let form = match &self.origin {
+            Origin::Machine => {
+                let request = Request::get(self.server.clone());
+                return request
+                    .header("metadata-flavor", "Google")
+                    .body(Vec::new())
+                    .ok();
+            }
+            Origin::User(form) => form.clone(),
+            Origin::Account(name, key) => {
+                let now = SystemTime::UNIX_EPOCH.elapsed().ok()?.as_secs();
+                form(&[
+                    ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
+                    (
+                        "assertion",
+                        &assertion(name, key, &self.server.to_string(), now)?,
+                    ),
+                ])
+            }
+        };
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(self.server.clone());
+        let request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+        request.body(form.into_bytes()).ok()
+    }
+}
+
+/// The body of a form.
+fn form(pairs: &[(&str, &str)]) -> String {
+    let pairs = pairs
+        .iter()
+        .map(|(name, value)| format!("{name}={}", encoded(value, IN_QUERY)));
+    pairs.collect::<Vec<_>>().join("&")
+}
+
+/// What a service account signs: a JSON Web Token; RFC 7519.
+fn assertion(name: &str, key: &RsaKeyPair, server: &str, now: u64) -> Option<String> {
+    let claims = json!({
+        "iss": name,
+        "scope": SCOPE,
+        "aud": server,
+        "iat": now,
+        "exp": now.checked_add(3600)?,
+    });
+    let part = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
+    let header = json!({"alg": "RS256", "typ": "JWT"});
+    let signed = format!("{}.{}", part(&header), part(&claims));
+    let mut signature = vec![0; key.public().modulus_len()];
+    key.sign(
+        &RSA_PKCS1_SHA256,
+        &SystemRandom::new(),
+        signed.as_bytes(),
+        &mut signature,
+    )
+    .ok()?;
+    Some(format!(
+        "{signed}.{}",
+        BASE64_URL_SAFE_NO_PAD.encode(signature)
+    ))
+}
+
+/// The bytes of a key between its lines `BEGIN` and `END`; RFC 7468.
+fn pem(text: &str) -> Option<Vec<u8>> {
+    let (_, behind) = text.split_once("-----BEGIN PRIVATE KEY-----")?;
+    let (inner, _) = behind.split_once("-----END PRIVATE KEY-----")?;
+    let inner: String = inner.split_whitespace().collect();
+    BASE64_STANDARD.decode(inner).ok()
+}
+
+/// The token of an answer: `{"access_token": "…", "expires_in": 3599, …}`.
+fn token(body: &[u8]) -> Option<Token> {
+    let answer: Value = serde_json::from_slice(body).ok()?;
+    let text = answer.get("access_token")?.as_str()?;
+    let mut header = HeaderValue::from_str(&format!("Bearer {text}")).ok()?;
+    header.set_sensitive(true);
+    let life = answer
+        .get("expires_in")
+        .and_then(Value::as_u64)
+        .unwrap_or(0);
+    let life = Duration::from_secs(life.min(24 * 3600)).saturating_sub(EARLY);
+    Some(Token {
+        header,
+        until: Instant::now() + life,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = include_str!("../../../../tests/fixtures/account.pem");
+
+    fn account() -> Value {
+        json!({
+            "type": "service_account",
+            "private_key": KEY,
+            "client_email": "a@b.iam.gserviceaccount.com",
+            "project_id": "lab",
+        })
+    }
+
+    fn user() -> Value {
+        json!({
+            "type": "authorized_user",
+            "client_id": "id",
+            "client_secret": "a+b",
+            "refresh_token": "1//x",
+        })
+    }
+
+    fn body(found: &Found) -> String {
+        let request = found.request().unwrap();
+        assert_eq!(request.uri(), "https://oauth2.googleapis.com/token");
+        String::from_utf8(request.into_body()).unwrap()
+    }
+
+    /// That Python's own sum of the signature is the same, the mounted tests show.
+    #[test]
+    fn a_service_account_signs_what_it_asks_for() {
+        let found = Found::parse(&account()).unwrap();
+        assert_eq!(found.project.as_ref().unwrap(), "lab");
+        let body = body(&found);
+        let (start, assertion) = body.split_once("&assertion=").unwrap();
+        let kind = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer";
+        assert_eq!(start, kind);
+        let parts: Vec<_> = assertion.split('.').collect();
+        let claims = BASE64_URL_SAFE_NO_PAD.decode(parts[1]).unwrap();
+        let claims: Value = serde_json::from_slice(&claims).unwrap();
+        assert_eq!(claims["iss"], "a@b.iam.gserviceaccount.com");
+        assert_eq!(claims["scope"], SCOPE);
+        assert_eq!(claims["aud"], "https://oauth2.googleapis.com/token");
+        assert_eq!(parts.len(), 3);
+    }
+
+    #[test]
+    fn a_user_sends_a_form() {
+        let wanted = "grant_type=refresh_token&client_id=id&client_secret=a%2Bb\
+                      &refresh_token=1%2F%2Fx";
+        assert_eq!(body(&Found::parse(&user()).unwrap()), wanted);
+    }
+
+    #[test]
+    fn what_is_no_credentials_is_refused() {
+        let changed = |mut file: Value, name: &str, value: Value| {
+            file[name] = value;
+            Found::parse(&file).is_none()
+        };
+        assert!(changed(account(), "private_key", json!("no key")));
+        assert!(changed(account(), "private_key", json!(1)));
+        assert!(changed(account(), "client_email", Value::Null));
+        assert!(changed(user(), "refresh_token", Value::Null));
+        for kind in ["external_account", "impersonated_service_account", ""] {
+            assert!(changed(account(), "type", json!(kind)), "{kind}");
+        }
+        for server in [
+            "http://oauth2.googleapis.com/token",
+            "ftp://127.0.0.1/",
+            "x y",
+        ] {
+            assert!(changed(user(), "token_uri", json!(server)), "{server}");
+        }
+        assert!(!changed(
+            user(),
+            "token_uri",
+            json!("http://127.0.0.1:9/token")
+        ));
+        assert!(Found::parse(&json!([])).is_none());
+    }
+
+    #[test]
+    fn a_token_lives_as_long_as_it_is_said() {
+        let life = |text: &str| {
+            let token = token(text.as_bytes())?;
+            Some(
+                token
+                    .until
+                    .saturating_duration_since(Instant::now())
+                    .as_secs(),
+            )
+        };
+        let lives = life(r#"{"access_token": "x", "expires_in": 3600}"#).unwrap();
+        assert!((3500..=3540).contains(&lives), "{lives}");
+        assert_eq!(life(r#"{"access_token": "x", "expires_in": 10}"#), Some(0));
+        assert_eq!(life(r#"{"access_token": "x"}"#), Some(0));
+        let long = life(r#"{"access_token": "x", "expires_in": 99999999999}"#).unwrap();
+        assert!(long <= 24 * 3600, "{long}");
+        for wrong in [
+            "",
+            "{}",
+            r#"{"access_token": "a\nb"}"#,
+            r#"{"access_token": 1}"#,
+        ] {
+            assert!(life(wrong).is_none(), "{wrong}");
+        }
+    }
+}

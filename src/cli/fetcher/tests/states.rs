@@ -1,0 +1,187 @@
+//! States of an object, as tags, dates and samples tell them apart.
+
+use super::*;
+
+const FIRST_DAY: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+const NEXT_DAY: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
+
+/// The new state is as long as the old one, with the same tag or with none that tells: an open
+/// object has bytes of one of them, and a new one, with a cache on disk, those of the new one.
+#[test]
+fn a_state_is_its_tag_its_length_and_its_date() {
+    let (old, new) = (content(LARGE), vec![7; LARGE]);
+    for tag in ["\"1\"", "\"\"", "W/\"1\"", "W/\"\"", ""] {
+        let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
+        server.put_dated("/a.h5", old.clone(), tag, FIRST_DAY);
+        let settings = RemoteSettings {
+            disk_cache: Some(directory.path().to_owned()),
+            ..quick()
+        };
+        let connection = fetcher(&server.url("/a.h5"), &settings);
+        let object = open(&connection, "").unwrap();
+        assert_eq!(read(&object, 0, MIB).unwrap(), old[..MIB], "{tag}");
+        server.put_dated("/a.h5", new.clone(), tag, NEXT_DAY);
+        assert_eq!(
+            cause(read(&object, LARGE - MIB, MIB)),
+            Some(Cause::Stale),
+            "{tag}"
+        );
+        let again = open(&connection, "").unwrap();
+        assert_eq!(read(&again, 0, LARGE).unwrap(), new, "{tag}");
+        server.put_dated("/a.h5", old.clone(), tag, FIRST_DAY);
+        let mounted = open(&fetcher(&server.url("/a.h5"), &settings), "").unwrap();
+        assert_eq!(read(&mounted, 0, LARGE).unwrap(), old, "{tag}");
+        assert!(connection.warnings().is_empty());
+    }
+}
+
+/// Two servers behind one name: the bytes and the date are the same, the tags are not.
+#[test]
+fn tags_that_differ_tell_no_states_apart_where_they_are_weak() {
+    let bytes = content(LARGE);
+    for no_conditions in [false, true] {
+        for has_weak_tags in [false, true] {
+            let server = Server::start();
+            server.faults(|to| to.no_conditions = no_conditions);
+            server.put_dated("/a.h5", bytes.clone(), "\"1\"", FIRST_DAY);
+            let settings = RemoteSettings {
+                has_weak_tags,
+                ..quick()
+            };
+            let connection = fetcher(&server.url("/a.h5"), &settings);
+            let object = open(&connection, "").unwrap();
+            server.put_dated("/a.h5", bytes.clone(), "\"2\"", FIRST_DAY);
+            let rest = read(&object, LARGE - MIB, MIB);
+            if !has_weak_tags {
+                let text = rest.unwrap_err().to_string();
+                assert!(text.contains("`etag=weak`"), "{text}");
+                // Whoever reads on is told it, too.
+                let text = read(&object, MIB, MIB).unwrap_err().to_string();
+                assert!(text.contains("`etag=weak`"), "{text}");
+                continue;
+            }
+            assert_eq!(rest.unwrap(), bytes[LARGE - MIB..]);
+            let seen = server.seen();
+            assert!(seen.iter().all(|one| one.header("if-match").is_none()));
+            // What differs in its date is another state all the same.
+            server.put_dated("/a.h5", bytes.clone(), "\"2\"", NEXT_DAY);
+            let other = read(&object, MIB, MIB);
+            assert!(!other.clone().unwrap_err().to_string().contains("etag"));
+            assert_eq!(cause(other), Some(Cause::Stale));
+        }
+    }
+}
+
+/// A look finds the other tag, and the option's name is in what it tells.
+#[test]
+fn a_look_at_another_tag_names_the_option() {
+    use crate::source::open::OpenSource;
+    let server = Server::start();
+    server.put_dated("/a.h5", content(LARGE), "\"1\"", FIRST_DAY);
+    let url = server.url("/a.h5");
+    let connection = fetcher_for(&url, &quick(), Duration::from_millis(100));
+    let object = open(&connection, "").unwrap();
+    assert!(!object.is_changed());
+    server.put_dated("/a.h5", content(LARGE), "\"2\"", FIRST_DAY);
+    eventually("the other tag", || object.is_changed());
+    let text = read(&object, MIB, MIB).unwrap_err().to_string();
+    assert!(text.contains("`etag=weak`"), "{text}");
+}
+
+/// A listing has tags as well.
+#[test]
+fn the_tags_of_a_listing_are_left_out_where_they_are_weak() {
+    let server = Server::start();
+    server.put_dated("/bucket/d/a.h5", vec![1; 9], "\"1\"", FIRST_DAY);
+    let Ok(Location::Url(endpoint)) = Location::parse(server.url("").into()) else {
+        panic!("no URL");
+    };
+    for has_weak_tags in [false, true] {
+        let settings = RemoteSettings {
+            endpoint: Some(endpoint.clone()),
+            has_weak_tags,
+            ..quick()
+        };
+        let (names, _) = fetcher("s3://bucket/d/", &settings).list(b"", b"").unwrap();
+        let Named::Object(state) = &names[0].named else {
+            panic!("no object");
+        };
+        assert_eq!(state.etag.is_empty(), has_weak_tags);
+        assert_eq!((state.length, state.modified), (9, 784_111_777));
+    }
+}
+
+#[test]
+fn a_source_without_tag_and_date_is_looked_at_by_its_ends() {
+    use crate::source::open::OpenSource;
+    let old = content(4 * MIB);
+    let changed = |at: usize| {
+        let mut bytes = old.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    for (tag, new) in [
+        ("", changed(0)),
+        ("\"\"", changed(4 * MIB - 1)),
+        ("", vec![0; 9]),
+    ] {
+        let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
+        server.put_dated("/a.h5", old.clone(), tag, "");
+        let settings = RemoteSettings {
+            disk_cache: Some(directory.path().to_owned()),
+            ..quick()
+        };
+        let connection = fetcher(&server.url("/a.h5"), &settings);
+        let object = open(&connection, "").unwrap();
+        let warnings = connection.warnings();
+        assert!(
+            matches!(&warnings[..], [one] if one.contains("neither")),
+            "{warnings:?}"
+        );
+        assert_eq!(read(&object, 0, 4 * MIB).unwrap(), old);
+        let kept = std::fs::read_dir(directory.path().join("h5fs-1")).unwrap();
+        assert_eq!(kept.count(), 1, "the lock, and nothing else");
+        // The same content is the same state. A look begins with one byte, and after the last one.
+        server.put_dated("/a.h5", old.clone(), tag, "");
+        server.seen();
+        let looks = std::cell::Cell::new(0);
+        eventually("two looks", || {
+            assert!(!object.is_changed());
+            let seen = server.seen();
+            looks.set(looks.get() + seen.iter().filter(|one| one.sent == 1).count());
+            looks.get() >= 2
+        });
+        server.put_dated("/a.h5", new.clone(), tag, "");
+        eventually("the change", || object.is_changed());
+        let again = open(&connection, "").unwrap();
+        assert_eq!(read(&again, 0, new.len()).unwrap(), new);
+    }
+}
+
+/// What has come of an object is of the state before, and what stands for its tag is as well.
+#[test]
+fn a_change_right_after_the_first_bytes_is_seen() {
+    use crate::source::open::OpenSource;
+    let server = Server::start();
+    let (old, new) = (content(MIB), vec![7; MIB]);
+    server.put_dated("/a.h5", new.clone(), "", "");
+    let first = &old[..FIRST as usize];
+    let head = format!(
+        "HTTP/1.1 206 -\r\ncontent-range: bytes 0-{}/{MIB}\r\ncontent-length: {FIRST}\r\n\r\n",
+        FIRST - 1
+    );
+    server.faults(|to| {
+        to.raw = Some(Raw {
+            left: 1,
+            of: "",
+            bytes: [head.as_bytes(), first].concat(),
+            then: Then::Next,
+        });
+    });
+    let connection = fetcher(&server.url("/a.h5"), &quick());
+    let object = open(&connection, "").unwrap();
+    assert_eq!(read(&object, 0, 100).unwrap(), old[..100]);
+    eventually("the change", || object.is_changed());
+    let again = open(&connection, "").unwrap();
+    assert_eq!(read(&again, 0, MIB).unwrap(), new);
+}

@@ -1,0 +1,161 @@
+//! Directories of the web, with a server that sends no headers alone: each HEAD is refused.
+
+use super::*;
+
+/// A server with this page at `/d/`.
+fn serving(page: &str) -> Server {
+    let server = Server::start();
+    server.put("/d/", page.as_bytes().to_vec());
+    server
+}
+
+fn names(connection: &Connection, prefix: &str) -> Vec<(String, Named)> {
+    let (names, next) = connection.list(prefix.as_bytes(), b"").unwrap();
+    assert!(next.is_empty());
+    let named = names.into_iter().map(|name| {
+        let text = String::from_utf8(name.name).unwrap();
+        (text, name.named)
+    });
+    named.collect()
+}
+
+const PAGE: &str =
+    "<title>Index of /d</title><a href=\"a.h5\">a</a><a href=\"sub/\">sub</a></html>";
+
+#[test]
+fn a_name_is_looked_up_where_it_is() {
+    let server = serving(PAGE);
+    server.put_tagged("/d/a.h5", vec![7; 300], "\"1\"");
+    server.put_tagged("/d/hidden.h5", vec![7; 5], "\"2\"");
+    server.put("/x.h5", vec![1]);
+    let connection = fetcher(&server.url("/d/"), &quick());
+    let listed = names(&connection, "");
+    let wanted = [("a.h5", Named::Unseen), ("sub", Named::Prefix)];
+    assert_eq!(listed, wanted.map(|(name, named)| (name.to_owned(), named)));
+    for (name, length) in [("a.h5", 300), ("hidden.h5", 5)] {
+        let found = names(&connection, name);
+        let [(found, Named::Object(state))] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!((found.as_str(), state.length), (name, length));
+        let object = open(&connection, name).unwrap();
+        assert_eq!(object.length(), length);
+    }
+    assert_eq!(names(&connection, "none.h5"), []);
+    server.seen();
+    for out in [
+        "../x.h5",
+        "..",
+        "sub/../../x.h5",
+        "/x.h5",
+        "sub//x",
+        "a\0",
+        "../",
+    ] {
+        let found = connection.list(out.as_bytes(), b"");
+        assert!(
+            found.is_err() || found.is_ok_and(|(names, _)| names.is_empty()),
+            "{out}"
+        );
+    }
+    assert!(
+        server.seen().is_empty(),
+        "nothing beside the directory is asked for"
+    );
+}
+
+/// A server that leads from a name to the same with a `/` has a directory there.
+#[test]
+fn a_redirect_tells_of_a_directory() {
+    let server = serving(PAGE);
+    server.put("/d/s+b/", PAGE.as_bytes().to_vec());
+    server.faults(|to| {
+        // Servers do not agree on what they encode.
+        to.portal = Some(Arc::new(|seen: &objects::server::Seen| {
+            let place = "/d/s+b/".to_owned();
+            (seen.path == "/d/s%2Bb").then(|| (301, vec![("location", place)]))
+        }));
+    });
+    let connection = fetcher(&server.url("/d/"), &quick());
+    let found = names(&connection, "s+b");
+    assert_eq!(found, [("s+b".to_owned(), Named::Prefix)]);
+}
+
+/// Of an object without a byte, some servers send no part, but all of it.
+#[test]
+fn an_empty_object_needs_no_ranges() {
+    let server = Server::start();
+    server.put_tagged("/empty", Vec::new(), "\"1\"");
+    server.faults(|to| to.no_ranges = true);
+    let connection = fetcher(&server.url("/empty"), &quick());
+    assert_eq!(open(&connection, "").unwrap().length(), 0);
+}
+
+/// Zenodo lists the files of a record in one place, and has them in another.
+#[test]
+fn a_record_has_files() {
+    let server = Server::start();
+    let text = br#"{"enabled": true, "entries": [{"key": "a.h5", "size": 300}]}"#;
+    server.put("/api/records/1/files", text.to_vec());
+    server.put("/records/1/files/a.h5", vec![7; 300]);
+    let connection = fetcher(&server.url("/records/1/files/"), &quick());
+    assert_eq!(names(&connection, ""), [("a.h5".to_owned(), Named::Unseen)]);
+    assert!(
+        matches!(&names(&connection, "a.h5")[..], [(_, Named::Object(state))] if state.length == 300)
+    );
+}
+
+/// A page that was cut off, or one of a proxy, is not taken for a directory of fewer names.
+#[test]
+fn a_page_that_is_no_index_is_tried_again() {
+    let server = serving(PAGE);
+    let connection = fetcher(&server.url("/d/"), &quick());
+    for body in [
+        "<title>Index of /d</title><a href=\"a.h5\">a</a>",
+        "<title>Busy</title></html>",
+    ] {
+        names(&connection, "");
+        let head = format!("HTTP/1.1 200 -\r\ncontent-length: {}\r\n\r\n", body.len());
+        server.faults(|to| {
+            to.raw = Some(Raw {
+                left: 2,
+                of: "/d/",
+                bytes: (head + body).into_bytes(),
+                then: Then::Next,
+            });
+        });
+        assert_eq!(names(&connection, "").len(), 2, "{body}");
+    }
+    assert_eq!(connection.counters().unwrap().retries, 4);
+}
+
+#[test]
+fn what_lists_no_names_is_said_at_once() {
+    let server = serving("<title>Welcome</title></html>");
+    let connection = fetcher(&server.url("/d/"), &quick());
+    let refused = connection.list(b"", b"").unwrap_err();
+    assert!(refused.to_string().contains("lists no names"), "{refused}");
+    let methods: Vec<_> = server.seen().into_iter().map(|seen| seen.method).collect();
+    assert_eq!(methods, ["GET", "PROPFIND"]);
+}
+
+/// A page with more bytes than its bound ends there.
+#[test]
+fn a_page_has_a_bound() {
+    let links = "<a href=\"a.h5\">a</a>".repeat(limits::LISTING_BYTES / 20);
+    let server = serving(&format!("<title>Index of /d</title>{links}</html>"));
+    let connection = fetcher(&server.url("/d/"), &quick());
+    assert!(connection.list(b"", b"").is_err());
+}
+
+/// Where the server leads to another one, its page is that one's, and names are asked for here.
+#[test]
+fn a_page_elsewhere_names_what_is_here() {
+    let (server, other) = (Server::start(), serving(PAGE));
+    let place = other.url("{path}");
+    server.faults(|to| to.redirect = Some(place));
+    other.put("/d/a.h5", vec![7; 300]);
+    let connection = fetcher(&server.url("/d/"), &leading_to(&[&other]));
+    assert_eq!(names(&connection, "").len(), 2);
+    assert_eq!(open(&connection, "a.h5").unwrap().length(), 300);
+}
