@@ -160,9 +160,7 @@ fn a_page_of_the_web_is_listed_and_checked_without_a_mount() {
     let web = Web::python(own.path(), &[]);
     let url = web.url("/archive/");
     let listed = run(&mut h5fs(["ls", &url]), LONG).success().text();
-    let near = run(h5fs(["ls"]).arg(archive.path()), LONG)
-        .success()
-        .text();
+    let near = run(h5fs(["ls"]).arg(archive.path()), LONG).success().text();
     assert_eq!(listed, near);
     let checked = run(&mut h5fs(["check", &url]), LONG);
     assert!(checked.status.success(), "{checked:?}");
