@@ -18,7 +18,7 @@
 //! | `row_groups` | how many rows a group has |
 //! | `layout` | where the parts of a group stand |
 //! | `ragged` | lists of any number of elements |
-//! | `levels`, `pages` | the bytes of a page |
+//! | `headers`, `levels`, `pages` | the bytes of a page |
 //! | `schema`, `footer`, `thrift` | the footer |
 //! | `file` | the file |
 //!
@@ -35,6 +35,7 @@ mod field;
 mod file;
 mod footer;
 mod group_table;
+mod headers;
 mod layout;
 mod leaf;
 mod levels;

@@ -34,19 +34,38 @@ def selected(path):
     return perf_counter() - began
 
 
-def framed(source, name):
-    """The seconds of the same query by pandas, of what h5py reads."""
+def chosen(file, name):
+    """The same by pandas, of what h5py reads."""
     import pandas
+
+    if isinstance(file[name], h5py.Dataset):
+        frame = pandas.DataFrame(file[name][:])
+    else:
+        frame = pandas.DataFrame({column: file[name][column][:] for column in "xy"})
+    x = frame.x[frame.y > 0.5]
+    return x.mean(), len(x)
+
+
+def framed(source, name):
+    """The seconds in which pandas does it."""
+    import pandas  # noqa: F401
 
     with h5py.File(source) as f:
         began = perf_counter()
-        if isinstance(f[name], h5py.Dataset):
-            frame = pandas.DataFrame(f[name][:])
-        else:
-            frame = pandas.DataFrame({column: f[name][column][:] for column in "xy"})
-        chosen = frame.x[frame.y > 0.5]
-        chosen.mean(), len(chosen)
+        chosen(f, name)
         return perf_counter() - began
+
+
+def same(source, name, path):
+    """Compares both answers."""
+    import duckdb
+
+    sql = f"select avg(x), count(*) from '{path}' where y > 0.5"
+    ((mean, count),) = duckdb.sql(sql).fetchall()
+    with h5py.File(source) as f:
+        wanted, rows = chosen(f, name)
+    if count != rows or abs(mean - wanted) > 1e-9:
+        raise ValueError(f"{path}: {mean, count}, not {wanted, rows}")
 
 
 def converted(source):

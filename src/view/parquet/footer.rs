@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::view::parquet::field::Column;
+use crate::view::parquet::headers::{PLAIN, RLE, RLE_DICTIONARY};
 use crate::view::parquet::layout::{Chunk, Group, Layout};
 use crate::view::parquet::leaf::Body;
-use crate::view::parquet::pages::{PLAIN, RLE, RLE_DICTIONARY, Window};
+use crate::view::parquet::pages::Window;
 use crate::view::parquet::schema;
 use crate::view::parquet::thrift::{Struct, Type};
 use crate::wire::to_u64;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::view::parquet::field::Column;
+use crate::view::parquet::headers::{dictionary_header, page_header};
 use crate::view::parquet::leaf::Body;
 use crate::view::parquet::levels::{ListLevels, packed_bytes, packed_head};
-use crate::view::parquet::pages::{dictionary_header, page_header};
 use crate::wire::{to_u64, to_usize};
 
 /// `PAR1`.
@@ -120,7 +120,8 @@ impl Chunk {
             values,
             entries,
         };
-        chunk.header = to_u64(page_header(column, &chunk).len());
+        let header = page_header(column, entries, chunk.page());
+        chunk.header = to_u64(header.len());
         chunk
     }
 

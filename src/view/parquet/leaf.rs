@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::array::CancelToken;
 use crate::error::Result;
-use crate::view::parquet::ragged::Lists;
 use crate::view::parquet::schema::Type;
 
 /// A column.
@@ -73,6 +72,22 @@ pub(super) trait Values: Send + Sync {
 
     /// Bytes of memory that it takes.
     fn own_bytes(&self) -> u64;
+}
+
+/// Where the lists of rows are.
+pub(super) trait Lists: Send + Sync {
+    /// How many elements the list of each row has.
+    ///
+    /// # Errors
+    /// Fails if that cannot be found out.
+    fn lengths(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>>;
+
+    /// The elements of the lists of these rows, where all of them stand one after another, so that
+    /// the leaf's values are those of elements and not of rows.
+    ///
+    /// # Errors
+    /// Fails if that cannot be found out.
+    fn elements(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Option<Range<u64>>>;
 }
 
 /// The values of some rows.

@@ -9,17 +9,12 @@ use crate::memory::lock::lock;
 use crate::memory::marks::Marks;
 use crate::memory::weighted_lru::WeightedLru;
 use crate::view::parquet::field::Column;
+use crate::view::parquet::headers::{dictionary_header, page_header};
 use crate::view::parquet::layout::Chunk;
-use crate::view::parquet::leaf::{Body, Dictionary, Leaf, Written};
+use crate::view::parquet::leaf::{Body, Leaf, Written};
 use crate::view::parquet::levels::{ListLevels, bits, packed_bytes, packed_head};
 use crate::view::parquet::ragged;
-use crate::view::parquet::thrift::Struct;
 use crate::wire::{to_u64, to_usize};
-
-/// The encodings by their numbers.
-pub(super) const PLAIN: i32 = 0;
-pub(super) const RLE: i32 = 3;
-pub(super) const RLE_DICTIONARY: i32 = 8;
 
 /// Bytes of memory that the marks of all pages take.
 const MARKS: u64 = 1 << 20;
@@ -29,44 +24,6 @@ const PAGE_MARKS: (usize, u64) = (256, 64 << 10);
 
 /// Bytes of values that are written at a time where their places are not known.
 const BATCH: u64 = 64 << 10;
-
-/// The header of a dictionary's page.
-pub(super) fn dictionary_header(dictionary: &Dictionary) -> Vec<u8> {
-    let bytes = as_i32(to_u64(dictionary.values.len()));
-    let page = Struct::default()
-        .i32(1, as_i32(dictionary.count))
-        .i32(2, PLAIN);
-    Struct::default()
-        .i32(1, 2)
-        .i32(2, bytes)
-        .i32(3, bytes)
-        .inner(7, page)
-        .end()
-}
-
-/// The header of a data page.
-pub(super) fn page_header(column: &Column, chunk: &Chunk) -> Vec<u8> {
-    let encoding = match column.leaf.body {
-        Body::Indices(_) => RLE_DICTIONARY,
-        _ => PLAIN,
-    };
-    let page = Struct::default()
-        .i32(1, as_i32(chunk.entries))
-        .i32(2, encoding)
-        .i32(3, RLE)
-        .i32(4, RLE);
-    let bytes = as_i32(chunk.page());
-    Struct::default()
-        .i32(1, 0)
-        .i32(2, bytes)
-        .i32(3, bytes)
-        .inner(5, page)
-        .end()
-}
-
-fn as_i32(number: u64) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
-}
 
 /// The bytes of a range that is written from front to back, part by part.
 pub(super) struct Window {
@@ -182,7 +139,7 @@ impl Pages {
             window.bytes(&dictionary_header(dictionary))?;
             window.bytes(&dictionary.values)?;
         }
-        window.bytes(&page_header(column, chunk))?;
+        window.bytes(&page_header(column, chunk.entries, chunk.page()))?;
         write_levels(own, cancel, window)?;
         if let Body::Indices(dictionary) = &column.leaf.body {
             window.bytes(&[8 * dictionary.index_bytes as u8])?;

@@ -9,7 +9,7 @@ use crate::limits;
 use crate::model::value::Context;
 use crate::view::cf::stored as numbers;
 use crate::view::parquet::encoding::Encoding;
-use crate::view::parquet::leaf::{Values, Written};
+use crate::view::parquet::leaf::{Lists, Values, Written};
 use crate::view::parquet::stored::{Place, Pointers};
 use crate::wire::{Count, to_u64, to_usize};
 
@@ -18,22 +18,6 @@ const ROWS: u64 = 16 << 10;
 
 /// Bytes of lists that are written together.
 const BATCH: u64 = 256 << 10;
-
-/// Where the lists of rows are.
-pub(super) trait Lists: Send + Sync {
-    /// How many elements the list of each row has.
-    ///
-    /// # Errors
-    /// Fails if that cannot be found out.
-    fn lengths(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>>;
-
-    /// The elements of the lists of these rows, where all of them stand one after another, so that
-    /// the leaf's values are those of elements and not of rows.
-    ///
-    /// # Errors
-    /// Fails if that cannot be found out.
-    fn elements(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Option<Range<u64>>>;
-}
 
 /// The entries of a page and the bytes of its values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -451,11 +451,8 @@ impl<'a> Subject<'a> {
     /// Fails as [`document`](Self::document) does.
     pub(in crate::fs) fn counted(&self, units: impl Units + 'static) -> Result<Box<dyn View>> {
         let (engine, effort) = (&self.file.engine, &self.file.effort);
-        let advice = if self.node.array().is_some() {
-            " (a selector behind the name reads a part, as [0:1000])"
-        } else {
-            ""
-        };
+        let advice = " (a selector behind the name reads a part, as [0:1000]; parquet/ has tables \
+                      of any length)";
         let count = self.count(advice, || counts::count_units(&units, engine, effort))?;
         Ok(Box::new(Counted::of(units, count)))
     }

@@ -1,0 +1,49 @@
+//! The headers of pages (`PageHeader` of parquet.thrift).
+
+use crate::view::parquet::field::Column;
+use crate::view::parquet::leaf::{Body, Dictionary};
+use crate::view::parquet::thrift::Struct;
+use crate::wire::to_u64;
+
+/// The encodings by their numbers.
+pub(super) const PLAIN: i32 = 0;
+pub(super) const RLE: i32 = 3;
+pub(super) const RLE_DICTIONARY: i32 = 8;
+
+/// The header of a dictionary's page.
+pub(super) fn dictionary_header(dictionary: &Dictionary) -> Vec<u8> {
+    let bytes = as_i32(to_u64(dictionary.values.len()));
+    let page = Struct::default()
+        .i32(1, as_i32(dictionary.count))
+        .i32(2, PLAIN);
+    Struct::default()
+        .i32(1, 2)
+        .i32(2, bytes)
+        .i32(3, bytes)
+        .inner(7, page)
+        .end()
+}
+
+/// The header of a data page of so many entries and bytes.
+pub(super) fn page_header(column: &Column, entries: u64, bytes: u64) -> Vec<u8> {
+    let encoding = match column.leaf.body {
+        Body::Indices(_) => RLE_DICTIONARY,
+        _ => PLAIN,
+    };
+    let page = Struct::default()
+        .i32(1, as_i32(entries))
+        .i32(2, encoding)
+        .i32(3, RLE)
+        .i32(4, RLE);
+    let bytes = as_i32(bytes);
+    Struct::default()
+        .i32(1, 0)
+        .i32(2, bytes)
+        .i32(3, bytes)
+        .inner(5, page)
+        .end()
+}
+
+fn as_i32(number: u64) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
