@@ -24,6 +24,7 @@ STRING = h5py.string_dtype()
 REFUSALS = {
     errno.EIO,
     errno.EFBIG,
+    errno.EOVERFLOW,
     errno.ENOENT,
     errno.EOPNOTSUPP,
     errno.ENAMETOOLONG,
