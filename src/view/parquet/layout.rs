@@ -18,12 +18,9 @@ pub(super) const MAGIC: &[u8; 4] = b"PAR1";
 /// of them: what cannot be read in one leaves the others readable.
 const ALIGNED: u64 = 4096;
 
-/// Bytes that readers take of the end of a file to find the footer. Zeros stand before it, for such
-/// a read to decode nothing.
+/// Bytes that readers take of the end of a file to find the footer. Zeros stand before it, so that
+/// such a read decodes nothing, and no chunk that is damaged hides the footer.
 const TAIL: u64 = 64 << 10;
-
-/// Files of fewer bytes have no such zeros.
-const SHORT: u64 = 1 << 20;
 
 /// The groups of a file.
 pub(super) struct Layout {
@@ -252,9 +249,9 @@ impl Layout {
 
     /// Where the footer begins.
     pub(super) fn footer(&self) -> u64 {
-        match self.end() {
-            end if end < SHORT => end,
-            end => end.saturating_add(TAIL),
+        match self.groups {
+            0 => self.end(),
+            _ => self.end().saturating_add(TAIL),
         }
     }
 
