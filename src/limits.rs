@@ -585,6 +585,9 @@ pub const PARQUET_GROUPS: u64 = 32_767;
 /// Chunks of a Parquet file, of all columns in all groups: each takes some 40 bytes of the footer.
 pub const PARQUET_CHUNKS: u64 = 1 << 18;
 
+/// Bytes of the footer of a Parquet file, in which each group has the names of all columns again.
+pub const PARQUET_FOOTER: u64 = 64 << 20;
+
 /// Bytes of a page of a Parquet file: its length is one of 32 bits with a sign.
 pub const PARQUET_PAGE: u64 = i32::MAX as u64;
 

@@ -136,7 +136,7 @@ impl Plan {
         });
         let counts: Vec<Counted> = pairs.collect();
         let layout = Layout::of(&self.columns, self.rows, self.group_rows, counts)?;
-        let footer = Footer::of(self.schema, &self.columns, &layout, &self.pairs);
+        let footer = Footer::of(self.schema, &self.columns, &layout, &self.pairs)?;
         Ok(File {
             columns: self.columns,
             layout,

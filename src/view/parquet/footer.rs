@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::limits;
 use crate::view::parquet::field::Column;
 use crate::view::parquet::headers::{PLAIN, RLE, RLE_DICTIONARY};
 use crate::view::parquet::layout::{Chunk, Group, Layout};
@@ -30,12 +31,15 @@ pub(super) struct Footer {
 impl Footer {
     /// That of a file with these elements of the schema behind the root's, and these keys and
     /// values.
+    ///
+    /// # Errors
+    /// `Limit` for one that is too long: each group has the names of all columns again.
     pub(super) fn of(
         (fields, elements): (usize, Vec<Struct>),
         columns: &[Column],
         layout: &Layout,
         pairs: &[(String, String)],
-    ) -> Self {
+    ) -> Result<Self> {
         let elements = [schema::root(fields)].into_iter().chain(elements);
         let elements: Vec<Struct> = elements.collect();
         let mut head = Struct::default()
@@ -55,8 +59,12 @@ impl Footer {
                 footer.places.push(footer.groups);
             }
             footer.groups += to_u64(described(columns, layout, number).len());
+            if footer.metadata() > limits::PARQUET_FOOTER {
+                let most = limits::PARQUET_FOOTER;
+                return Err(Error::limit("bytes of the footer of a Parquet file", most));
+            }
         }
-        footer
+        Ok(footer)
     }
 
     /// Bytes of it, with its length and the letters behind it.

@@ -20,7 +20,7 @@ use crate::limits;
 use crate::model::datatype::Class;
 use crate::model::{Array, Container, NodeId};
 use crate::view::cf::stored as numbers;
-use crate::view::csv::fields::Cells;
+use crate::view::csv::fields::{Cell, Cells};
 use crate::view::elements::raw::Raw;
 use crate::view::parquet::columns::Builder;
 use crate::view::parquet::encoding::{Encoded, Encoding, dictionary, push_text};
@@ -193,11 +193,7 @@ impl Opening<'_> {
             return Ok(None);
         };
         let absent = match missing {
-            Missing::Where(mask) => Absent::Where(Place {
-                rows: self.rows(mask)?,
-                offset: to_usize(mask.offset)?,
-                size: to_usize(mask.datatype.size.into())?,
-            }),
+            Missing::Where(mask) => Absent::Where(self.place(mask)?),
             Missing::Number(number) => match numbers::Stored::new(&values.datatype) {
                 Some(stored) if !matches!(values.datatype.class, Class::Enumeration { .. }) => {
                     Absent::Number(stored, *number)
@@ -262,15 +258,15 @@ impl Opening<'_> {
         let rows = self.opened(Source::clone(names))?;
         let mut values = Vec::new();
         let mut bytes = 0;
-        let batch = rows.batch(0..count)?;
-        for row in 0..to_usize(count)? {
+        for number in 0..count {
+            // One by one: a name may be long.
+            let batch = rows.batch(number..number + 1)?;
             let mut text = Vec::new();
-            let cell = batch.write(row, 0, limits::PARQUET_TEXT, &mut text)?;
+            let cell = batch.write(0, 0, limits::PARQUET_TEXT, &mut text)?;
             let mut value = Vec::with_capacity(text.len() + 4);
             push_text(&text, &mut value)?;
             bytes += to_u64(value.len());
-            let is_missing = cell == crate::view::csv::fields::Cell::Missing;
-            if is_missing || bytes > limits::PARQUET_DICTIONARY_BYTES {
+            if cell == Cell::Missing || bytes > limits::PARQUET_DICTIONARY_BYTES {
                 return Ok(None);
             }
             values.push(value);
@@ -299,11 +295,7 @@ impl Opening<'_> {
             return Ok(None);
         };
         let values = RunNumbers {
-            place: Place {
-                rows: self.rows(ends)?,
-                offset: to_usize(ends.offset)?,
-                size: to_usize(ends.datatype.size.into())?,
-            },
+            place: self.place(ends)?,
             stored,
             count: ends.rows().saturating_sub(1),
         };
@@ -325,11 +317,7 @@ impl Opening<'_> {
             return Ok(None);
         };
         let lists = Indexed {
-            place: Place {
-                rows: self.rows(ends)?,
-                offset: to_usize(ends.offset)?,
-                size: to_usize(ends.datatype.size.into())?,
-            },
+            place: self.place(ends)?,
             stored,
             elements: values.rows(),
         };
@@ -383,6 +371,14 @@ impl Opening<'_> {
 
     fn builder(&mut self, part: &Part) -> Result<Builder> {
         Ok(Builder::of(self.rows(part)?, Arc::clone(&self.pointers)))
+    }
+
+    fn place(&mut self, part: &Part) -> Result<Place> {
+        Ok(Place {
+            rows: self.rows(part)?,
+            offset: to_usize(part.offset)?,
+            size: to_usize(part.datatype.size.into())?,
+        })
     }
 
     /// The rows of an array, for one column: what reads ahead follows that column alone.

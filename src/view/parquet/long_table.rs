@@ -31,8 +31,8 @@ use crate::view::parquet::stored::Pointers;
 use crate::view::parquet::table::{Description, Fields, Table};
 use crate::wire::{to_u64, to_usize};
 
-/// Elements that are read at a time.
-const BATCH: u64 = 16 << 10;
+/// Bytes of elements that are read at a time.
+const BATCH: u64 = 256 << 10;
 
 /// The table of a variable, chunks of which have `unit` values together.
 ///
@@ -170,6 +170,10 @@ fn of_short(values: &LongValues, kind: Type, count: u64) -> Result<Option<Leaf>>
     if count == 0 || place.most() >= count {
         return Ok(None);
     }
+    let size = u64::from(values.column.elements().0.datatype.size);
+    if count.saturating_mul(size) > limits::PARQUET_DICTIONARY_BYTES {
+        return Ok(None);
+    }
     let Some(all) = values.all(count)? else {
         return Ok(None);
     };
@@ -259,10 +263,11 @@ impl Values for LongValues {
     }
 
     fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
+        let at_a_time = (BATCH / self.row_bytes().max(1)).max(1);
         let mut first = rows.start;
         while first < rows.end {
             cancel.go_on()?;
-            let end = rows.end.min(first.saturating_add(BATCH));
+            let end = rows.end.min(first.saturating_add(at_a_time));
             self.column.each(first..end, cancel, &mut |element| {
                 let is_there = match element {
                     Some(element) => self.push(element, &mut out.bytes)?,

@@ -158,7 +158,11 @@ impl Pages {
         let repeats = own.column.repeats();
         let leaf = &own.column.leaf;
         if let Some(elements) = elements(own, cancel)? {
-            let width = (own.chunk.values / (elements.end - elements.start).max(1)).max(1);
+            let width = leaf.kind.physical.bytes();
+            if (elements.end - elements.start).saturating_mul(width) != own.chunk.values {
+                let what = "parquet: lists of another length than were counted";
+                return Err(Error::corrupt(what, None));
+            }
             return even(leaf, elements, width, range, cancel);
         }
         match &leaf.body {
@@ -261,8 +265,8 @@ fn write_levels(own: &ColumnChunk<'_>, cancel: &CancelToken, window: &mut Window
         return Ok(());
     }
     write_bits(entries, window, |range| {
-        let present = written(leaf, &own.rows, 8 * range.start..8 * range.end, cancel)?.present;
         let first = 8 * range.start;
+        let present = present(own, first..8 * range.end, cancel)?;
         Ok(bits(range, |number| {
             let place = usize::try_from(number - first).ok();
             place.and_then(|place| present.get(place)) == Some(&true)
@@ -295,6 +299,21 @@ fn written(
     let rows = row(rows.start)..row(rows.end);
     leaf.values.write(rows, cancel, &mut written)?;
     Ok(written)
+}
+
+/// Whether each of some rows of a chunk has a value: values themselves are let go of in between.
+fn present(own: &ColumnChunk<'_>, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<bool>> {
+    let leaf = &own.column.leaf;
+    let at_a_time = batch(leaf);
+    let end = rows.end.min(own.rows.end - own.rows.start);
+    let mut present = Vec::new();
+    let mut first = rows.start;
+    while first < end {
+        let next = end.min(first.saturating_add(at_a_time));
+        present.extend(written(leaf, &own.rows, first..next, cancel)?.present);
+        first = next;
+    }
+    Ok(present)
 }
 
 /// The elements of the lists of a chunk, where they stand one after another.

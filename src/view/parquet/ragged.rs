@@ -137,7 +137,12 @@ impl Lists for Indexed {
             Ok(ends.first().copied().unwrap_or(0))
         };
         let last = self.ends(&(rows.end - 1..rows.end), cancel)?;
-        Ok(Some(end(rows.start)?..last.last().copied().unwrap_or(0)))
+        let (start, end) = (end(rows.start)?, last.last().copied().unwrap_or(0));
+        if start > end {
+            let what = "table: a list that ends before it begins";
+            return Err(Error::corrupt(what, None));
+        }
+        Ok(Some(start..end))
     }
 }
 

@@ -49,27 +49,24 @@ impl Values for RunNumbers {
             let places = self.places(number..number.saturating_add(1), cancel)?;
             places.first().copied().ok_or(Error::NotFound)
         };
-        let mut number = find(rows.start, self.count, &place)?;
         let mut element = rows.start;
         while element < rows.end {
-            if number >= self.count {
-                let what = "table: an element that is in no run";
+            cancel.go_on()?;
+            // Past the runs without an element, however many they are.
+            let number = find(element, self.count, &place)?;
+            let most = self.count.min(number.saturating_add(PLACES));
+            let ends = self.places(number.saturating_add(1)..most.saturating_add(1), cancel)?;
+            if !ends.is_sorted() || ends.last().is_none_or(|&end| end <= element) {
+                let what = "table: an index that does not ascend";
                 return Err(Error::corrupt(what, None));
             }
-            // The ends of this run and of those that follow.
-            let most = self.count.min(number.saturating_add(PLACES));
-            let ends = self.places(number + 1..most + 1, cancel)?;
-            for end in ends {
-                let end = end.min(rows.end);
-                let count = to_usize(end.saturating_sub(element))?;
+            for (number, end) in (number..).zip(ends) {
+                let end = end.clamp(element, rows.end);
+                let count = to_usize(end - element)?;
                 let bytes = number.to_le_bytes();
                 out.bytes
                     .extend(std::iter::repeat_n(bytes, count).flatten());
-                element = element.max(end);
-                number += 1;
-                if element >= rows.end {
-                    break;
-                }
+                element = end;
             }
         }
         Ok(())
