@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """example.py FILE: writes the small climate-like HDF5 file that `h5fs example` writes and the
-documents show. The program carries it as src/cli/words/climate.h5; a test compares the two."""
+documents show. The program carries it as src/cli/words/climate.h5; a test compares the two.
+example.py DIRECTORY/: writes the twelve files of a year, src/cli/words/months."""
 
+import calendar
+import os
 import sys
 
 import h5py
@@ -63,5 +66,48 @@ def main(path):
         f["latest"] = h5py.SoftLink("/surface/temperature")
 
 
+def months(directory):
+    """A file for each month, as models and archives write them: its own reference time, bounds of
+    the days, daily means on a grid of 15 degrees."""
+    os.makedirs(directory, exist_ok=True)
+    latitude = np.linspace(-82.5, 82.5, 12, dtype="<f4")
+    longitude = np.linspace(7.5, 352.5, 24, dtype="<f4")
+    first = 0
+    for month in range(1, 13):
+        days = calendar.monthrange(2025, month)[1]
+        day = first + np.arange(days)
+        season = np.cos(2 * np.pi * (day - 196) / DAYS)
+        warmth = 300 - 45 * np.sin(np.radians(np.abs(latitude))) ** 2
+        swing = 15 * np.sin(np.radians(latitude))
+        wave = np.sin(np.radians(3 * longitude))
+        values = warmth[None, :, None] + season[:, None, None] * swing[None, :, None] + wave
+        with h5py.File(os.path.join(directory, f"2025-{month:02}.nc"), "w", libver="v110") as f:
+            f.attrs["title"] = "An example: daily means, a file a month"
+            f.attrs["history"] = f"made for month {month}"
+            for name, axis, units in (
+                ("time", np.arange(days, dtype="<i4"), f"days since 2025-{month:02}-01"),
+                ("latitude", latitude, "degrees_north"),
+                ("longitude", longitude, "degrees_east"),
+            ):
+                f[name] = axis
+                f[name].attrs["units"] = units
+                f[name].make_scale(name)
+            made = f.create_dataset(
+                "temperature",
+                data=(np.round(values * 4) / 4).astype("<f4"),
+                chunks=(days, 12, 24),
+                compression="gzip",
+                compression_opts=9,
+                shuffle=True,
+            )
+            for axis, name in enumerate(("time", "latitude", "longitude")):
+                made.dims[axis].attach_scale(f[name])
+            made.attrs["units"] = "K"
+        first += days
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    if sys.argv[1].endswith("/"):
+        months(sys.argv[1])
+    else:
+        main(sys.argv[1])

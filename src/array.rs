@@ -28,6 +28,7 @@ pub(crate) use bytes::Bytes;
 pub(crate) use cache::CacheSize;
 pub(crate) use decode::held_memory::HeldMemory;
 pub(crate) use engine::{Engine, Statistics};
+pub(crate) use kinds::convert::convert;
 pub(crate) use reader::Reader;
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | 8 | [`cli`] | the command: arguments, supervisor, caged worker, fetcher, commands without a mount |
 //! | 7 | [`fs`] | inodes, names, handles, stat; only the files of `fs/fuse` know fuser |
-//! | 6 | `view` | a file of the mount: a length and a `read_at` |
+//! | 6 | `view`, `joined` | a file of the mount: a length and a `read_at`; many files as one |
 //! | 5 | `array` | a byte range of an array: chunks, cache, prefetch, gather |
 //! | 4 | `hdf5`, `asdf`, [`detect`] | the formats: they describe objects; none imports another |
 //! | 3 | `filter` | codecs: bytes to bytes, output bounded |
@@ -49,6 +49,7 @@ pub mod error;
 mod filter;
 pub mod fs;
 mod hdf5;
+mod joined;
 pub mod limits;
 mod memory;
 pub mod model;

@@ -456,6 +456,33 @@ pub const VIRTUAL_OVERLAPS: u64 = 16;
 /// Virtual datasets within virtual datasets.
 pub const VIRTUAL_DEPTH: usize = 16;
 
+/// Files of a directory that are joined.
+pub const JOINED_FILES: usize = 1 << 16;
+
+/// Names in a directory of files that are joined.
+pub const JOINED_NAMES: usize = 1 << 18;
+
+/// Bytes of memory that is kept of the files that are joined: what tells their variables,
+/// dimensions and places, and the values of their coordinates.
+pub const JOINED_BYTES: u64 = 64 << 20;
+
+/// Joined files that differ in more than their values: each is described once.
+pub const JOINED_SKELETONS: usize = 4096;
+
+/// Objects of a file that is joined with others.
+pub const JOINED_OBJECTS: usize = 1 << 14;
+
+/// Bytes of a coordinate of a file that is joined with others: it is kept. Of a longer one only the
+/// ends are read.
+pub const JOINED_COORDINATE: u64 = 1 << 20;
+
+/// Bytes of a variable up to which it is compared in all files that are joined: a larger one that
+/// no joined dimension has is that of the first file.
+pub const JOINED_COMPARED: u64 = 64 << 10;
+
+/// Bytes of the values of a coordinate of all joined files together.
+pub const JOINED_INLINE: u64 = 16 << 20;
+
 /// Files that a mount watches for changes, open or not. Each watch costs the kernel a kilobyte.
 /// For all other files, only the times tell of a change.
 pub const FILE_WATCHES: usize = 4096;

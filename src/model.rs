@@ -206,6 +206,11 @@ pub trait Container: Send + Sync {
         Ok(None)
     }
 
+    /// The files that it is made of, as CSV; `None` of a file by itself.
+    fn members(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// The content of the file beside its graph of nodes. HDF5: none.
     fn extras(&self) -> Option<&dyn Extras> {
         None

@@ -1,6 +1,6 @@
 //! The kinds of arrays: stored, strided, virtual, of variable length.
 
-pub(in crate::array) mod convert;
+pub(crate) mod convert;
 pub(in crate::array) mod extents;
 pub(in crate::array) mod fill_value;
 pub(in crate::array) mod stored;

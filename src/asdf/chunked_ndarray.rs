@@ -134,6 +134,7 @@ impl VirtualSource for ChunkSource {
             Ok(_) => Ok(Some(OpenSource {
                 array: Arc::new(array),
                 file: None,
+                recode: None,
             })),
         }
     }

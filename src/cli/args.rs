@@ -130,9 +130,10 @@ enum Subcommands {
     /// Write a small HDF5 file to try h5fs with
     ///
     /// The file of the examples in the manual and the documents: a year of temperatures on a grid,
-    /// and a table of stations. A file that is there already is not overwritten.
+    /// and a table of stations. A file that is there already is not overwritten. A name that ends with
+    /// a slash is that of a new directory for the twelve files of a year, to be shown as one.
     Example {
-        /// The file to write
+        /// The file, or the directory, to write
         #[arg(default_value = "climate.h5")]
         file: PathBuf,
     },

@@ -4,11 +4,12 @@
 //! |---|---|
 //! | `node` | the methods of every node: stat, open, list, lookup |
 //! | `source_tree`, `object`, `selection` | groups, links, datasets and parts of them |
-//! | `blocks`, `tree_text`, `status`, `other_nodes` | the single nodes in `.h5fs` |
+//! | `blocks`, `tree_text`, `members_list`, `status`, `other_nodes` | the single nodes in `.h5fs` |
 //! | `xattr`, `indexed` | extended attributes; directories of numbered entries |
 
 pub(super) mod blocks;
 pub(super) mod indexed;
+pub(super) mod members_list;
 pub(super) mod node;
 pub(super) mod object;
 pub(super) mod other_nodes;

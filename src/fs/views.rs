@@ -27,6 +27,7 @@ use crate::fs::forest::other_files;
 use crate::fs::name;
 use crate::fs::nodes::blocks::Blocks;
 use crate::fs::nodes::indexed::{self, Show};
+use crate::fs::nodes::members_list::MembersList;
 use crate::fs::nodes::node::{FsNode, Target};
 use crate::fs::nodes::other_nodes::OtherFilesDirectory;
 use crate::fs::nodes::status::{ERRORS, METRICS, STATUS};
@@ -95,6 +96,12 @@ static BELOW: &[Single] = &[
         number: inode::BLOCKS,
         node: &Blocks,
         is_there: |mount, file| mount.options.views && file.container.extras().is_some(),
+    },
+    Single {
+        name: b"members.csv",
+        number: inode::MEMBERS,
+        node: &MembersList,
+        is_there: |mount, file| mount.options.views && file.container.members().is_some(),
     },
 ];
 

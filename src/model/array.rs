@@ -14,7 +14,7 @@ use crate::model::region::Region;
 use crate::model::regions::{RegionAt, Regions};
 use crate::model::storage::{Chunked, Pieces, Pipeline, StoredExtent};
 use crate::model::{Datatype, Shape};
-use crate::wire::{Count, to_u64, to_usize};
+use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// HDF5: dataset. ASDF: ndarray.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Array {
 }
 
 /// The value of elements that are not stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Fill {
     /// The format's default: zeros (HDF5: also where the fill value is undefined).
     Zero,
@@ -173,6 +173,18 @@ pub struct OpenSource {
     /// The file that it is in. The reader of the array keeps it open: parts of an array that is
     /// virtual in turn may be there.
     pub file: Option<Arc<dyn Any + Send + Sync>>,
+    /// What makes its elements those of the virtual array; `None` where they are the same, or numbers
+    /// of another type.
+    pub recode: Option<Arc<dyn Recode>>,
+}
+
+/// Makes elements of one array those of another.
+pub trait Recode: Send + Sync + fmt::Debug {
+    /// Fills `element` with what a stored element is there.
+    ///
+    /// # Errors
+    /// Fails if the lengths are not those that it was made for.
+    fn recode(&self, stored: &[u8], element: &mut [u8]) -> Result<()>;
 }
 
 /// An array that another one takes elements from.
@@ -271,6 +283,22 @@ impl Mappings {
         self.list.get(place).map(|packed| self.unpacked(packed))
     }
 
+    /// Whether one of them may have elements in a block of the array.
+    pub fn touch(&self, block: &[Extent]) -> bool {
+        let mut regions = self
+            .list
+            .iter()
+            .map(|packed| self.regions.get(packed.region));
+        regions.any(|region| match region {
+            Region::Nothing => false,
+            Region::All | Region::Blocks(_) => true,
+            Region::Regular(axes) => {
+                let mut axes = axes.iter().zip(block);
+                axes.all(|(axis, own)| axis.start < own.end() && own.start() < axis.end())
+            }
+        })
+    }
+
     /// All, in their order.
     pub fn iter(&self) -> impl Iterator<Item = Mapping> {
         self.list.iter().map(|packed| self.unpacked(packed))
@@ -334,6 +362,22 @@ mod tests {
         fn weight(&self) -> u64 {
             84
         }
+    }
+
+    #[test]
+    fn a_block_that_no_part_covers() {
+        let part = |start, length| Mapping {
+            region: Region::Regular(vec![Axis {
+                start,
+                ..Axis::whole(length)
+            }]),
+            source_region: Region::All,
+            source: Arc::new(Nowhere),
+        };
+        let mappings: Mappings = [part(0, 3), part(10, 2)].into_iter().collect();
+        let touch = |start, length| mappings.touch(&[Extent::cut(start, length)]);
+        assert!(touch(2, 1) && touch(0, 20) && touch(11, 5));
+        assert!(!touch(3, 7) && !touch(12, 1));
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub struct Attribute {
 }
 
 /// An attribute's value.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AttributeContent {
     /// The type of one stored element.
     pub datatype: Datatype,

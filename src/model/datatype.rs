@@ -7,7 +7,7 @@ use crate::memory::piece;
 use crate::wire::{Count, to_u64};
 
 /// The type of one stored element.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Datatype {
     /// Bytes of one stored element. HDF5 variable-length types: of the stored reference.
     pub size: u32,
@@ -16,7 +16,7 @@ pub struct Datatype {
 }
 
 /// The meaning of an element's bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Fixed-point number.
     Integer {
@@ -92,7 +92,7 @@ pub enum Class {
 }
 
 /// One field of a compound.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Member {
     /// Bytes as in the file.
     pub name: Vec<u8>,
@@ -103,7 +103,7 @@ pub struct Member {
 }
 
 /// The order of a number's bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
     /// Least significant first.
     Little,
@@ -114,7 +114,7 @@ pub enum ByteOrder {
 }
 
 /// The part of an element that a number fills; the rest is padding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bits {
     /// The lowest bit.
     pub offset: u16,
@@ -123,7 +123,7 @@ pub struct Bits {
 }
 
 /// A floating-point format, by the places of its fields, counted in bits from the element's lowest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Float {
     /// Order of the bytes.
     pub order: ByteOrder,
@@ -146,7 +146,7 @@ pub struct Float {
 }
 
 /// Where the mantissa's leading one is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Normalization {
     /// Nowhere in particular: the mantissa is taken as it stands.
     None,
@@ -157,7 +157,7 @@ pub enum Normalization {
 }
 
 /// The bytes that follow a string within its size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StringPadding {
     /// The text ends at the first NUL.
     NullTerminated,
@@ -168,7 +168,7 @@ pub enum StringPadding {
 }
 
 /// How a string's characters are encoded, as the file claims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Charset {
     /// ASCII; real files hold UTF-8 and Latin-1 too.
     Ascii,
@@ -177,7 +177,7 @@ pub enum Charset {
 }
 
 /// The content of a reference element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReferenceKind {
     /// An object's address.
     Object,

@@ -5,7 +5,7 @@ use crate::limits;
 use crate::wire::to_u64;
 
 /// Dataspace (HDF5) or `shape` (ASDF).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// HDF5: null dataspace, no element at all.
     Null,

@@ -1,6 +1,7 @@
 //! Which state of which file or object bytes are of.
 
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -13,6 +14,17 @@ pub enum Identity {
     File(Fingerprint),
     /// Of an object.
     Object(Arc<ObjectIdentity>),
+    /// Of the files of a directory together.
+    Directory(Arc<DirectoryIdentity>),
+}
+
+/// The facts of the files of a directory.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct DirectoryIdentity {
+    /// The path of the directory.
+    pub path: PathBuf,
+    /// A hash of the paths and states of all files.
+    pub state: u64,
 }
 
 /// The facts of an object: its name among those of its URL, and what the server says of it.
@@ -40,6 +52,7 @@ impl Identity {
         match (self, other) {
             (Identity::File(own), Identity::File(other)) => own.is_of_same_file(other),
             (Identity::Object(own), Identity::Object(other)) => own.name == other.name,
+            (Identity::Directory(own), Identity::Directory(other)) => own.path == other.path,
             _ => false,
         }
     }
@@ -49,7 +62,7 @@ impl Identity {
     pub fn is_calm_for(&self, time: Duration) -> bool {
         match self {
             Identity::File(fingerprint) => fingerprint.rest().is_some_and(|rest| rest >= time),
-            Identity::Object(_) => true,
+            Identity::Object(_) | Identity::Directory(_) => true,
         }
     }
 
@@ -58,6 +71,7 @@ impl Identity {
         match self {
             Identity::File(fingerprint) => since(fingerprint.modified),
             Identity::Object(object) => since((object.state.modified, 0)),
+            Identity::Directory(_) => None,
         }
     }
 }

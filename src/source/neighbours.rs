@@ -274,6 +274,15 @@ impl Neighbours {
         Ok(())
     }
 
+    /// A file that was opened by this absolute path, as one of these: a change of it is one of what is
+    /// shown.
+    ///
+    /// # Errors
+    /// `ESTALE` where another file or another state of it was there before.
+    pub fn take(&self, path: &Path, file: SharedOpen) -> Result<Arc<Neighbour>> {
+        self.states.found(path, file)
+    }
+
     /// How the neighbours looked that were opened.
     pub fn states(&self) -> &NeighbourStates {
         &self.states

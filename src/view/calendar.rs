@@ -73,6 +73,18 @@ impl Calendar {
         })
     }
 
+    /// The first of its names.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Calendar::Standard => "standard",
+            Calendar::ProlepticGregorian => "proleptic_gregorian",
+            Calendar::Julian => "julian",
+            Calendar::NoLeap => "noleap",
+            Calendar::AllLeap => "all_leap",
+            Calendar::Days360 => "360_day",
+        }
+    }
+
     /// Whether its days are those of NumPy's `datetime64`.
     pub(super) fn is_of_this_world(self) -> bool {
         matches!(self, Calendar::Standard | Calendar::ProlepticGregorian)

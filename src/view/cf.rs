@@ -1,15 +1,15 @@
 //! Variables by netCDF's conventions (CF 1.12, NUG): numbers scaled, missing ones as NaN, times as
 //! times, with the coordinates of each value.
 
-mod attributes;
+pub(crate) mod attributes;
 pub(super) mod column;
 mod coordinates;
 pub(crate) mod decoded;
 pub(super) mod decoding;
-mod packing;
+pub(crate) mod packing;
 pub(super) mod place;
 mod reference_time;
-pub(super) mod stored;
+pub(crate) mod stored;
 pub(crate) mod table;
-pub(super) mod time;
+pub(crate) mod time;
 pub(crate) mod variable;

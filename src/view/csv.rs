@@ -284,6 +284,15 @@ fn header<'a>(names: impl Iterator<Item = &'a Vec<u8>>) -> Result<Vec<u8>> {
 }
 
 /// Whether a reader could take the text, or a part of it, for something else.
+/// Appends a text as a cell: in quotes where it needs them.
+pub(crate) fn append_field(text: &[u8], out: &mut Vec<u8>) {
+    if needs_quotes(text) {
+        quote(text, out);
+    } else {
+        out.extend_from_slice(text);
+    }
+}
+
 fn needs_quotes(text: &[u8]) -> bool {
     let has_syntax = text.iter().any(|byte| b",\"\r\n".contains(byte));
     has_syntax || text.trim_ascii().len() < text.len() || text.is_empty()

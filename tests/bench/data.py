@@ -11,6 +11,7 @@ import hdf5plugin
 import numpy as np
 from h5py import h5d, h5p, h5t, h5z
 
+import joined
 from process import alone
 
 CHUNK = 2**18  # elements of 4 bytes
@@ -240,6 +241,7 @@ WRITERS = {
     "raw.bin": raw,
     "datasets.h5": datasets,
     "runs": runs,
+    "days": joined.days,
     "variables.h5": variables,
     "single.h5": small_chunks(1),
     "small.h5": small_chunks(2048, compression="gzip"),

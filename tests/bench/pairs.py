@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import joined
 import parts
 import random_reads
 import peers
@@ -253,6 +254,33 @@ class Query(Pair):
         return (queries.framed, source, self.name_in_file)
 
 
+class Joined(Pair):
+    """A thousand files as one, on a mount that nothing was read of."""
+
+    def __init__(self, name, what, floor, peer, ours, needs="zarr"):
+        super().__init__(
+            f"joined-{name}",
+            what,
+            "days",
+            (floor,),
+            lambda source, plain: ((peer, source),),
+            lambda path, source: alone(ours, path),
+            count=1000,
+            needs=needs,
+            entry=".h5fs/joined.zarr",
+        )
+        self.peer_name = peer.__name__
+
+    def beside(self):
+        return "xarray" if self.peer_name == "many_opened" else "h5py"
+
+    def warm(self, h5fs, source, plain):
+        with Mount(h5fs, source) as mount:
+            alone(joined.same, source, mount.at(self.entry))
+        (way,) = self.peer(source, plain)
+        return way
+
+
 class Part(Pair):
     """A part of an array, which a reader finds on a mount that nothing was read of."""
 
@@ -392,6 +420,16 @@ PAIRS = [
         needs="h5netcdf",
         entry=".h5fs/file.zarr",
     ),
+    Joined(
+        "open",
+        "`xarray.open_zarr` of 1000 files as one",
+        15,
+        joined.many_opened,
+        joined.opened,
+        "h5netcdf",
+    ),
+    Joined("whole", "a variable of 1000 files as one", 2, joined.each_whole, joined.whole),
+    Joined("point", "one place at all times of 1000 files", 2, joined.each_point, joined.point),
     *(
         Part(choose, kind, reader)
         for kind in KINDS

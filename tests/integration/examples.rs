@@ -231,8 +231,23 @@ fn the_example_is_that_of_its_script() {
     );
     run(h5fs(["example"]).current_dir(&directory), SOON).success();
     let writer = Path::new(ROOT).join("scripts/example.py");
-    run(Command::new(python()).arg(writer).arg(&fresh), LONG).success();
+    run(Command::new(python()).arg(&writer).arg(&fresh), LONG).success();
     run(script("same_file.py").arg(&ours).arg(&fresh), LONG).success();
+
+    let months = |name: &str| directory.path().join(name).join("");
+    run(h5fs(["example", "2025/"]).current_dir(&directory), SOON).success();
+    run(
+        Command::new(python()).arg(writer).arg(months("fresh")),
+        LONG,
+    )
+    .success();
+    for month in 1..=12 {
+        let [ours, fresh] =
+            ["2025", "fresh"].map(|of| months(of).join(format!("2025-{month:02}.nc")));
+        run(script("same_file.py").arg(ours).arg(fresh), LONG).success();
+    }
+    let again = run(h5fs(["example", "2025/"]).current_dir(&directory), SOON);
+    assert!(again.one_line().contains("2025"), "{again:?}");
 
     // A file that is there stays as it is.
     fs::write(&fresh, "mine").expect("a file");

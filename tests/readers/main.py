@@ -26,6 +26,7 @@ import documents  # noqa: E402
 import frames  # noqa: E402
 import h5py  # noqa: E402
 import hostile  # noqa: E402
+import joined  # noqa: E402
 import images  # noqa: E402,F401
 import report  # noqa: E402
 import stores  # noqa: E402
@@ -148,6 +149,10 @@ def main():
                 print("== hostile", flush=True)
                 for view, tool, wrong in hostile.rows(os.path.abspath(given.binary), directory):
                     cells.append(Cell("hostile", view, tool, wrong))
+            if fnmatch.fnmatch("joined", given.only):
+                print("== joined", flush=True)
+                for view, tool, wrong in joined.rows(os.path.abspath(given.binary), directory):
+                    cells.append(Cell("joined", view, tool, wrong))
             for python in (sys.executable, *given.pandas):
                 cell = frames_of(python, os.path.abspath(given.binary), directory)
                 cells += [cell] if fnmatch.fnmatch(cell.fixture, given.only) else []

@@ -6,8 +6,11 @@
 //! precisions; so it does between floating-point numbers that differ in nothing else, and no bit of
 //! a NaN is lost.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::model::Datatype;
+use crate::model::array::Recode;
 use crate::model::datatype::{ByteOrder, Class, Float};
 use crate::model::number::{Integer, Real, ieee_bytes, integer, real};
 
@@ -23,6 +26,12 @@ pub(in crate::array) enum Conversion {
     Swap { size: usize },
     /// They are numbers.
     Numbers { from: Datatype, to: Datatype },
+    /// They are made one by one, of so many bytes each, into so many.
+    Recoded {
+        by: Arc<dyn Recode>,
+        from: usize,
+        to: usize,
+    },
 }
 
 /// A number between its two types.
@@ -55,6 +64,12 @@ impl Conversion {
         ))
     }
 
+    /// Elements that `by` makes.
+    pub(in crate::array) fn recoded(by: Arc<dyn Recode>, from: &Datatype, to: &Datatype) -> Self {
+        let (from, to) = (from.size.max(1) as usize, to.size.max(1) as usize);
+        Conversion::Recoded { by, from, to }
+    }
+
     /// Whether bytes stay as they are.
     pub(in crate::array) fn keeps_bytes(&self) -> bool {
         matches!(self, Conversion::Copy)
@@ -68,6 +83,16 @@ impl Conversion {
                 to.copy_from_slice(from);
                 to.chunks_exact_mut(*size).for_each(<[u8]>::reverse);
             }
+            Conversion::Recoded {
+                by,
+                from: size,
+                to: own,
+            } => {
+                let elements = from.chunks_exact(*size);
+                for (stored, element) in elements.zip(to.chunks_exact_mut(*own)) {
+                    by.recode(stored, element)?;
+                }
+            }
             Conversion::Numbers {
                 from: from_type,
                 to: to_type,
@@ -80,6 +105,14 @@ impl Conversion {
         }
         Ok(())
     }
+}
+
+/// Converts elements of one type to elements of another, as many as there are in both.
+///
+/// # Errors
+/// `Unsupported` where the types differ and one of them is not a plain number.
+pub(crate) fn convert(from: &Datatype, to: &Datatype, stored: &[u8], out: &mut [u8]) -> Result<()> {
+    Conversion::new(from, to)?.apply(stored, out)
 }
 
 /// Numbers of one size, of which one is little-endian and one big-endian: integers without padding

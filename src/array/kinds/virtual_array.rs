@@ -183,7 +183,12 @@ impl VirtualArray {
         let Some(mapping) = self.mapping(part.number) else {
             return Ok(None);
         };
-        let Some(OpenSource { array, file }) = open(&mapping.source, opened)? else {
+        let Some(OpenSource {
+            array,
+            file,
+            recode,
+        }) = open(&mapping.source, opened)?
+        else {
             return Ok(None);
         };
         if mapping.source.is_elsewhere() && array.datatype.has_pointers() {
@@ -198,7 +203,11 @@ impl VirtualArray {
                 None,
             ));
         }
-        let conversion = Conversion::new(&array.datatype, &self.array.datatype)?;
+        let (from, to) = (&array.datatype, &self.array.datatype);
+        let conversion = match recode {
+            Some(by) => Conversion::recoded(by, from, to),
+            None => Conversion::new(from, to)?,
+        };
         let reader = (self.open_reader)(array)?;
         let weight = reader.array().weight().with_more(runs.listed_bytes());
         let least = weight_of_one(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);

@@ -8,6 +8,7 @@
 //! | `members`, `opening` | the data files that are open; how one is opened |
 //! | `ordinary` | the files that are shown as they are |
 //! | `status` | what the mount does, as a text |
+//! | `joined` | all data files as one: which they are, and whether they have changed |
 //! | `inner` | the numbers of the inodes within data files |
 //! | `listing` | what is in a directory |
 //! | `top` | names at the top, where `.h5fs` is ours |
@@ -19,6 +20,7 @@
 mod entries;
 mod heavy;
 mod inner;
+mod joined;
 mod listing;
 mod look;
 mod members;
@@ -43,9 +45,11 @@ use crate::error::{Error, Result};
 use crate::fs::errno::{self, is_fault, stale};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::forest::archive::entries::{
-    ERRORS, Entries, METRICS, ORIGINAL, Place, STATUS, VIEWS, is_entry,
+    ERRORS, Entries, EntryKind, JOINED, JOINED_STORE, METRICS, ORIGINAL, Place, STATUS, VIEWS,
+    is_entry, joined_at,
 };
 use crate::fs::forest::archive::inner::Inner;
+use crate::fs::forest::archive::joined::Progress;
 use crate::fs::forest::archive::look::{Found, Look};
 use crate::fs::forest::archive::members::{Member, Members};
 use crate::fs::forest::archive::opening::Opener;
@@ -53,24 +57,30 @@ use crate::fs::forest::archive::ordinary::{OrdinaryFile, OrdinaryFiles};
 use crate::fs::name;
 use crate::fs::options::Options;
 use crate::fs::requests::{Ino, Requests};
-use crate::fs::stat::{Entry, Kind};
+use crate::fs::stat::{Entry, Kind, Stat};
 use crate::fs::state::errors::{ErrorKind, Errors};
 use crate::fs::state::handle::{Caching, Handle, Handles, Openable, Opened};
 use crate::fs::state::inode::ROOT;
 use crate::fs::state::moments::Moments;
 use crate::fs::state::traffic::Traffic;
+use crate::joined::choice::{self, Choice};
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::directory::{Directory, Names};
 use crate::source::identity::Identity;
 use crate::source::local::changes::Changes;
 use crate::view::texts::text::Text;
+use crate::wire::to_u64;
 
 /// Paths whose last failure is remembered.
 const LOGGED: NonZeroUsize = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap();
 
 /// The name of the files' own bytes in `.h5fs`.
 const ORIGINALS: &[u8] = b"original";
+
+/// The name of the Zarr store of all files as one, and where it is.
+const STORE: &[u8] = b"joined.zarr";
+const STORE_TARGET: &[u8] = b"joined/.h5fs/file.zarr";
 
 /// A file there that tells what the mount does.
 struct Told {
@@ -108,6 +118,8 @@ impl Told {
 /// The names in `.h5fs`.
 const VIEW_NAMES: &[Fixed] = &[
     (ORIGINALS, ORIGINAL, Kind::Directory),
+    (choice::NAME, JOINED, Kind::Directory),
+    (STORE, JOINED_STORE, Kind::Symlink),
     TOLD[0].fixed(),
     TOLD[1].fixed(),
     TOLD[2].fixed(),
@@ -127,7 +139,9 @@ pub struct Archive {
     options: Options,
     root: Arc<dyn Directory>,
     engine: Arc<Engine>,
-    look: Look,
+    look: Arc<Look>,
+    /// Of files that are read to be shown as one.
+    joining: Arc<Progress>,
     entries: Entries,
     inner: Inner,
     members: Members,
@@ -153,6 +167,8 @@ enum Target {
     Views,
     /// A file there that tells of the mount.
     Told(&'static Told),
+    /// The link to the store of all files as one.
+    Store,
     /// An entry, and its path from the root.
     Entry(Place, PathBuf),
     /// An inode within a data file, by its number there.
@@ -207,10 +223,19 @@ impl Archive {
     pub fn new(root: Arc<dyn Directory>, changes: Option<Arc<Changes>>, options: &Options) -> Self {
         let engine = Engine::new(options.cache_size, options.threads);
         let errors = Arc::<Errors>::default();
-        let opener = Opener::new(&root, (&engine, &errors), changes, options);
+        let look = Arc::new(Look::new(&root, options));
+        let joining = Arc::default();
+        let opener = Opener::new(
+            (&root, &look),
+            &joining,
+            (&engine, &errors),
+            changes,
+            options,
+        );
         Archive {
             options: options.clone(),
-            look: Look::new(&root, options),
+            look,
+            joining,
             members: Members::new(
                 Box::new(move |opening| opener.open(opening)),
                 options.open_files,
@@ -253,6 +278,9 @@ impl Archive {
         }
         if let Some(told) = TOLD.iter().find(|told| told.ino == ino) {
             return Ok(Target::Told(told));
+        }
+        if ino == JOINED_STORE {
+            return Ok(Target::Store);
         }
         if is_entry(ino) {
             let (place, path) = self.entries.get(ino).ok_or_else(stale)?;
@@ -304,15 +332,46 @@ impl Archive {
     /// opened.
     fn ask_data_file<T>(
         &self,
-        (ino, path): (Ino, &Path),
+        (ino, place, path): (Ino, Place, &Path),
         cancel: &CancelToken,
         answer: impl FnOnce(&Filesystem) -> Result<T>,
     ) -> Result<Result<T>> {
-        let member = self.members.get(ino, path);
+        let member = self.member(ino, place, path);
         let answered = self
             .members
             .ask(&member, cancel, |filesystem| Ok(answer(filesystem)));
         answered.map_err(|error| self.unopened(path, error))
+    }
+
+    /// The data file of an entry.
+    fn member(&self, ino: Ino, place: Place, path: &Path) -> Arc<Member> {
+        self.members.get(ino, path, place.kind == EntryKind::Joined)
+    }
+
+    /// The entry of several files as one, which are called `name`.
+    fn enter_joined(&self, name: &[u8]) -> Result<Entry> {
+        if name == choice::NAME {
+            return self.fixed(JOINED);
+        }
+        Choice::named(name).ok_or(Error::NotFound)?;
+        let ino = self.entries.enter(name, joined_at(VIEWS));
+        self.fixed(ino)
+    }
+
+    /// The entry of the link to the store of all files as one.
+    fn store_link(&self) -> Result<Entry> {
+        let entry = self.fixed(JOINED_STORE)?;
+        let attributes = Stat {
+            kind: Kind::Symlink,
+            size: to_u64(STORE_TARGET.len()),
+            permissions: 0o777,
+            links: 1,
+            ..entry.attributes
+        };
+        Ok(Entry {
+            attributes,
+            ..entry
+        })
     }
 
     /// Why the data file at `path` cannot be opened; `ESTALE` where it is none.

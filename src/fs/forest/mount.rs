@@ -41,7 +41,7 @@ use crate::source::remote::connection::Connection;
 const OLD_STATE: Duration = Duration::from_millis(250);
 
 /// The part of the log that tells of what is missing, of which commands warn, too.
-const LACKS: &str = "h5fs::lacks";
+pub(in crate::fs) const LACKS: &str = "h5fs::lacks";
 
 /// Makes the kernel ask anew for these inodes. Requests wait for it, so it must wait for none.
 pub(in crate::fs) type Outdate = Box<dyn Fn(&[u64]) + Send + Sync>;

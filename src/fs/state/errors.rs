@@ -10,10 +10,10 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::wire::Count;
 
-/// The last errors of a mounted file.
-#[derive(Debug, Default)]
+/// The last errors of a mounted file; clones are the same.
+#[derive(Debug, Clone, Default)]
 pub(in crate::fs) struct Errors {
-    last: Mutex<Last>,
+    last: Arc<Mutex<Last>>,
     /// Those of all files of a directory, and the file's path there.
     all: Option<(Arc<Errors>, String)>,
 }
@@ -82,7 +82,7 @@ impl Errors {
     pub(in crate::fs) fn of_file(self: &Arc<Self>, path: &Path) -> Self {
         let path = path.display().to_string().escape_debug().to_string();
         Errors {
-            last: Mutex::default(),
+            last: Arc::default(),
             all: Some((Arc::clone(self), path)),
         }
     }

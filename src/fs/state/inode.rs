@@ -37,6 +37,9 @@ pub(in crate::fs) const ERRORS: u64 = BESIDE | 5;
 /// The number of the figures for Prometheus in it.
 pub(in crate::fs) const METRICS: u64 = BESIDE | 6;
 
+/// The number of the list of the files that a joined file is made of.
+pub(in crate::fs) const MEMBERS: u64 = BESIDE | 7;
+
 /// The bit of a link that is no hard link.
 pub(in crate::fs) const LINK: u64 = 1 << 63;
 const BESIDE: u64 = NodeId::END;

@@ -133,6 +133,16 @@ pub static GUIDE: &[GuideRow] = &[
         "in the mount of a directory: the unchanged bytes of each file",
         "directories.md",
     ),
+    row(
+        &["joined/", "joined[PATTERN]/", "joined.zarr"],
+        "in the mount of a directory: all its data files, or some, as one file",
+        "joined.md",
+    ),
+    row(
+        &["members.csv"],
+        "beneath `joined/.h5fs`: the files that it is made of, and where each lies",
+        "joined.md",
+    ),
     row(&["status"], "version, cache, bytes served …", ""),
     row(
         &["errors"],

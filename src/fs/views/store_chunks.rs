@@ -68,6 +68,7 @@ impl<'a> ChunkNames<'a> {
                 Some(index) if width > ASKED_CHUNKS && array.has_stored_shape() => Way::Walk(index),
                 Some(index) if width > ASKED_CHUNKS => Way::WalkAround(index),
                 Some(_) => Way::Ask,
+                None if array.has_own_grid() && width <= ASKED_CHUNKS => Way::Ask,
                 None => Way::All,
             };
         }

@@ -140,6 +140,7 @@ impl SourceDataset {
             NodeKind::Array(array) => Ok(Some(OpenSource {
                 array: Arc::clone(array),
                 file: Some(Arc::new(file)),
+                recode: None,
             })),
             _ => Err(Error::corrupt(
                 "the source of a virtual dataset is no dataset",

@@ -15,7 +15,7 @@ use crate::wire::{to_u64, to_usize};
 /// # Errors
 /// `Unsupported` for a scale or an offset that is not one number, and for others that are neither
 /// numbers nor texts; `Limit` for too many missing values; fails if an attribute cannot be read.
-pub(super) fn packing(container: &dyn Container, node: NodeId) -> Result<Attributes> {
+pub(crate) fn packing(container: &dyn Container, node: NodeId) -> Result<Attributes> {
     let numbers = |name: &[u8]| numbers(container, node, name);
     let one = |name: &[u8]| {
         Ok(numbers(name)?
@@ -47,7 +47,7 @@ pub(super) fn packing(container: &dyn Container, node: NodeId) -> Result<Attribu
 ///
 /// # Errors
 /// Fails if an attribute cannot be read.
-pub(super) fn time(container: &dyn Container, node: NodeId) -> Result<Option<TimeUnits>> {
+pub(crate) fn time(container: &dyn Container, node: NodeId) -> Result<Option<TimeUnits>> {
     let Some(units) = text(container, node, b"units")? else {
         return Ok(None);
     };

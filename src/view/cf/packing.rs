@@ -25,7 +25,7 @@ use crate::view::cf::stored::{Number, Stored};
 
 /// The attributes of a variable that say how its numbers are packed.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Attributes {
+pub(crate) struct Attributes {
     pub scale_factor: Option<Factor>,
     pub add_offset: Option<Factor>,
     /// Of `_FillValue` and of `missing_value`.
@@ -39,7 +39,7 @@ pub(super) struct Attributes {
 
 /// A number to compute with.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Factor {
+pub(crate) struct Factor {
     pub number: f64,
     /// Whether it has 32 bits.
     pub is_single: bool,
@@ -47,7 +47,7 @@ pub(super) struct Factor {
 
 /// Decodes the numbers of a variable.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::view) struct Packing {
+pub(crate) struct Packing {
     stored: Stored,
     missing: Vec<Number>,
     valid_min: Option<Number>,
@@ -68,7 +68,7 @@ enum Decoded {
 
 impl Packing {
     /// The packing of numbers that are stored as `stored`.
-    pub(super) fn new(stored: Stored, attributes: &Attributes) -> Self {
+    pub(crate) fn new(stored: Stored, attributes: &Attributes) -> Self {
         let stored = match (stored.sign(), attributes.unsigned) {
             (Some(_), Some(unsigned)) => stored.with_sign(!unsigned),
             _ => stored,
@@ -113,12 +113,12 @@ impl Packing {
     }
 
     /// Whether decoded elements are the stored ones.
-    pub(super) fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.decoded == Decoded::AsStored
     }
 
     /// The type of decoded numbers.
-    pub(super) fn datatype(&self) -> Datatype {
+    pub(crate) fn datatype(&self) -> Datatype {
         match self.decoded {
             Decoded::AsStored => self.stored.datatype(),
             Decoded::Single => Datatype::ieee(4, ByteOrder::Little),
@@ -127,7 +127,7 @@ impl Packing {
     }
 
     /// The number that an element stands for; `None` where it is missing.
-    pub(super) fn number(&self, element: &[u8]) -> Option<Number> {
+    pub(crate) fn number(&self, element: &[u8]) -> Option<Number> {
         let stored = self.stored.read(element);
         if stored.is_nan() || self.is_missing(stored) {
             return None;
@@ -154,7 +154,7 @@ impl Packing {
     }
 
     /// Appends the decoded number of an element, NaN where it is missing.
-    pub(super) fn decode(&self, element: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn decode(&self, element: &[u8], out: &mut Vec<u8>) {
         let number = || self.number(element).unwrap_or(Number::Real(f64::NAN));
         match self.decoded {
             Decoded::AsStored => out.extend_from_slice(element),
@@ -164,7 +164,7 @@ impl Packing {
     }
 
     /// Appends the text of the decoded number; says whether there is one.
-    pub(super) fn write(&self, element: &[u8], out: &mut Vec<u8>) -> bool {
+    pub(crate) fn write(&self, element: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(number) = self.number(element).filter(|number| !number.is_nan()) else {
             return false;
         };

@@ -8,7 +8,7 @@ use crate::model::number::{self, Integer, Real, append};
 
 /// A number, exact.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::view) enum Number {
+pub(crate) enum Number {
     Integer(i128),
     Real(f64),
 }
@@ -16,7 +16,7 @@ pub(in crate::view) enum Number {
 /// Reads the numbers of one datatype: integers of up to eight bytes, IEEE 754 numbers of two, four
 /// or eight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::view) struct Stored {
+pub(crate) struct Stored {
     size: u8,
     kind: Kind,
 }
@@ -33,7 +33,7 @@ enum Kind {
 
 impl Number {
     /// The number, rounded to 64 bits.
-    pub(in crate::view) fn as_f64(self) -> f64 {
+    pub(crate) fn as_f64(self) -> f64 {
         match self {
             Number::Integer(number) => number as f64,
             Number::Real(number) => number,
@@ -41,7 +41,7 @@ impl Number {
     }
 
     /// The number, where it is of a type of integers.
-    pub(in crate::view) fn as_integer(self) -> Option<i128> {
+    pub(crate) fn as_integer(self) -> Option<i128> {
         match self {
             Number::Integer(number) => Some(number),
             Number::Real(_) => None,
@@ -49,19 +49,19 @@ impl Number {
     }
 
     /// The number, rounded to 32 bits.
-    pub(super) fn as_f32(self) -> f32 {
+    pub(crate) fn as_f32(self) -> f32 {
         match self {
             Number::Integer(number) => number as f32,
             Number::Real(number) => number as f32,
         }
     }
 
-    pub(super) fn is_nan(self) -> bool {
+    pub(crate) fn is_nan(self) -> bool {
         matches!(self, Number::Real(number) if number.is_nan())
     }
 
     /// The order by value, whatever the kind; what is no number has none.
-    pub(super) fn compare(self, other: Self) -> Option<Ordering> {
+    pub(crate) fn compare(self, other: Self) -> Option<Ordering> {
         match (self, other) {
             (Number::Integer(a), Number::Integer(b)) => Some(a.cmp(&b)),
             (Number::Real(a), Number::Real(b)) => a.partial_cmp(&b),
@@ -70,7 +70,7 @@ impl Number {
         }
     }
 
-    pub(super) fn equals(self, other: Self) -> bool {
+    pub(crate) fn equals(self, other: Self) -> bool {
         self.compare(other) == Some(Ordering::Equal)
     }
 }
@@ -90,7 +90,7 @@ fn compare_exactly(integer: i128, real: f64) -> Option<Ordering> {
 impl Stored {
     /// The reader of numbers of `datatype`, of an enumeration's integers; `None` where it has none
     /// that are computed with.
-    pub(in crate::view) fn new(datatype: &Datatype) -> Option<Self> {
+    pub(crate) fn new(datatype: &Datatype) -> Option<Self> {
         let size = u8::try_from(datatype.size).ok().filter(|&size| size <= 8)?;
         let kind = match &datatype.class {
             Class::Enumeration { base, .. } => return Self::new(base),
@@ -113,12 +113,12 @@ impl Stored {
     }
 
     /// Bytes of one number.
-    pub(in crate::view) fn size(&self) -> u8 {
+    pub(crate) fn size(&self) -> u8 {
         self.size
     }
 
     /// Whether they are integers, and with a sign.
-    pub(super) fn sign(&self) -> Option<bool> {
+    pub(crate) fn sign(&self) -> Option<bool> {
         match self.kind {
             Kind::Integer { signed, .. } => Some(signed),
             Kind::Real(_) => None,
@@ -126,7 +126,7 @@ impl Stored {
     }
 
     /// Integers of the same bits, with a sign or without.
-    pub(super) fn with_sign(self, has_sign: bool) -> Self {
+    pub(crate) fn with_sign(self, has_sign: bool) -> Self {
         let kind = match self.kind {
             Kind::Integer { order, bits, .. } => Kind::Integer {
                 order,
@@ -139,7 +139,7 @@ impl Stored {
     }
 
     /// The datatype of the numbers.
-    pub(super) fn datatype(&self) -> Datatype {
+    pub(crate) fn datatype(&self) -> Datatype {
         let class = match self.kind {
             Kind::Integer {
                 order,
@@ -157,7 +157,7 @@ impl Stored {
     }
 
     /// The number in an element; of one that is too short, none.
-    pub(in crate::view) fn read(&self, element: &[u8]) -> Number {
+    pub(crate) fn read(&self, element: &[u8]) -> Number {
         match self.kind {
             Kind::Integer {
                 order,
@@ -177,7 +177,7 @@ impl Stored {
     }
 
     /// Appends the text of the number in an element.
-    pub(in crate::view) fn write(&self, element: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, element: &[u8], out: &mut Vec<u8>) {
         let real = match self.kind {
             Kind::Real(format) => number::real(element, &format),
             Kind::Integer { .. } => None,
@@ -191,7 +191,7 @@ impl Stored {
 
     /// The integer of this type that has the bits of an integer of the other sign; any other number
     /// stays.
-    pub(super) fn same_bits(&self, number: Number) -> Number {
+    pub(crate) fn same_bits(&self, number: Number) -> Number {
         match (self.range(), number) {
             (Some((low, high)), Number::Integer(number)) => {
                 let count = high - low;
@@ -206,7 +206,7 @@ impl Stored {
     }
 
     /// Whether a number, or none, can be stored as it is.
-    pub(super) fn holds(&self, number: Number) -> bool {
+    pub(crate) fn holds(&self, number: Number) -> bool {
         match (self.range(), self.size) {
             (Some((low, high)), _) => {
                 let is_whole = number.as_f64().fract() == 0.0;

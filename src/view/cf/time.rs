@@ -13,7 +13,7 @@ use crate::view::cf::stored::Number;
 
 /// The unit, the reference time and the calendar of numbers that are times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::view) struct TimeUnits {
+pub(crate) struct TimeUnits {
     calendar: Calendar,
     tick: Tick,
     /// Ticks of one unit.
@@ -24,23 +24,23 @@ pub(in crate::view) struct TimeUnits {
 
 /// The part of a second that times are counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tick {
+pub(crate) enum Tick {
     Microsecond,
     /// Of units of nanoseconds only.
     Nanosecond,
 }
 
 /// A time, in ticks from 1970-01-01.
-pub(super) type Ticks = i64;
+pub(crate) type Ticks = i64;
 
 /// Bytes of the text of a time, at most.
-pub(super) const TEXT_BYTES: usize = 29;
+pub(crate) const TEXT_BYTES: usize = 29;
 
 const MICROSECONDS: i64 = 1_000_000;
 const DAY_SECONDS: i64 = 86_400;
 
 impl Tick {
-    pub(super) fn per_second(self) -> i64 {
+    pub(crate) fn per_second(self) -> i64 {
         match self {
             Tick::Microsecond => MICROSECONDS,
             Tick::Nanosecond => 1000 * MICROSECONDS,
@@ -71,7 +71,7 @@ fn unit(name: &[u8], calendar: Calendar) -> Option<(Tick, i64)> {
 impl TimeUnits {
     /// The meaning of the attributes `units` and `calendar`; `None` where numbers of such units are
     /// no times, or not known which.
-    pub(super) fn parse(units: &[u8], calendar: Option<&[u8]>) -> Option<Self> {
+    pub(crate) fn parse(units: &[u8], calendar: Option<&[u8]>) -> Option<Self> {
         let calendar = match calendar {
             Some(name) => Calendar::named(name.trim_ascii())?,
             None => Calendar::Standard,
@@ -101,15 +101,26 @@ impl TimeUnits {
 
     /// The tick of `datetime64` that the times are numbers of; `None` of a calendar whose days are
     /// not its days.
-    pub(super) fn datetime64(&self) -> Option<Tick> {
+    pub(crate) fn datetime64(&self) -> Option<Tick> {
         self.calendar.is_of_this_world().then_some(self.tick)
+    }
+
+    /// The name of the calendar, as CF writes it.
+    pub(crate) fn calendar(&self) -> &'static str {
+        self.calendar.name()
+    }
+
+    /// Nanoseconds of a time from 1970-01-01 of the calendar on.
+    pub(crate) fn nanoseconds(&self, time: Ticks) -> i128 {
+        const NANOSECONDS: i128 = 1_000_000_000;
+        i128::from(time) * (NANOSECONDS / i128::from(self.tick.per_second()))
     }
 
     /// The time that a number means; `None` for none: no number, or infinite.
     ///
     /// # Errors
     /// `Limit` for a time that 64 bits do not hold.
-    pub(super) fn time(&self, number: Number) -> Result<Option<Ticks>> {
+    pub(crate) fn time(&self, number: Number) -> Result<Option<Ticks>> {
         let since = match number {
             // As NumPy has it.
             Number::Integer(number) if number == i128::from(i64::MIN) => return Ok(None),
@@ -158,7 +169,7 @@ impl TimeUnits {
 
     /// Appends a time as text in ISO 8601: `2000-01-31T12:00:00`, with six or nine more digits
     /// where they are not zeros.
-    pub(super) fn write(&self, time: Ticks, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, time: Ticks, out: &mut Vec<u8>) {
         let per_second = self.tick.per_second();
         let (seconds, fraction) = (time.div_euclid(per_second), time.rem_euclid(per_second));
         let (days, second) = (

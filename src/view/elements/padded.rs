@@ -203,7 +203,11 @@ struct Unpadded(Arc<Array>);
 impl VirtualSource for Unpadded {
     fn open(&self) -> Result<Option<OpenSource>> {
         let array = Arc::clone(&self.0);
-        Ok(Some(OpenSource { array, file: None }))
+        Ok(Some(OpenSource {
+            array,
+            file: None,
+            recode: None,
+        }))
     }
 
     fn name(&self) -> String {
@@ -352,6 +356,10 @@ impl Container for Padded {
 
     fn region(&self, element: &[u8]) -> Result<Option<Region>> {
         self.inner.region(element)
+    }
+
+    fn members(&self) -> Option<&[u8]> {
+        self.inner.members()
     }
 
     fn extras(&self) -> Option<&dyn Extras> {

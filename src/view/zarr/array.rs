@@ -284,9 +284,17 @@ impl ZarrArray {
         match &self.array.storage {
             Ok(Storage::Empty | Storage::Fill) => Ok(false),
             Ok(Storage::Chunked(_)) => self.has_stored(place),
+            Ok(Storage::Virtual(parts)) if self.has_own_grid() => {
+                Ok(parts.touch(&self.block(place)))
+            }
             // Reading it will tell why it cannot be read.
             Ok(_) | Err(_) => Ok(true),
         }
+    }
+
+    /// Whether it is made of arrays that have chunks, so that it has a grid of its own.
+    pub(crate) fn has_own_grid(&self) -> bool {
+        matches!(self.array.storage, Ok(Storage::Virtual(_))) && self.array.chunk_shape.is_some()
     }
 
     /// Whether one of the file's own chunks is stored that the chunk at `place` touches.
@@ -415,7 +423,7 @@ fn step(at: &mut [u64], places: &[Range<u64>]) -> bool {
 fn has_grid(array: &Array) -> bool {
     matches!(
         array.storage,
-        Ok(Storage::Chunked(_) | Storage::Fill | Storage::Empty) | Err(_)
+        Ok(Storage::Chunked(_) | Storage::Fill | Storage::Empty | Storage::Virtual(_)) | Err(_)
     )
 }
 

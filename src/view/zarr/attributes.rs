@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use crate::error::Result;
 use crate::limits;
 use crate::model::attribute::AttributeContent;
-use crate::model::attribute_value::{numbers, of_attribute, text};
+use crate::model::attribute_value::{numbers, of_attribute, text, texts};
 use crate::model::datatype::Class;
 use crate::model::number::{self, Real, append};
 use crate::model::text::{Object, json_text, write_json_list};
@@ -101,6 +101,10 @@ impl Attributes {
         data_type: Option<&DataType>,
     ) -> Result<Self> {
         let mut all = Attributes::default();
+        if container.members().is_some() {
+            // What the files that it is made of do not agree on is not in the store either.
+            all.absent = texts(container, node, ABSENT)?.unwrap_or_default();
+        }
         let mut failure = Ok(());
         let is_turned = match data_type {
             Some(data_type) => is_turned(container, node, data_type)?,

@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use crate::fs::stat::Kind;
 use crate::fs::state::inode::ROOT;
 use crate::fs::state::inodes::table::Table;
+use crate::joined::choice;
 use crate::memory::lock::lock;
 
 /// The number of `.h5fs` at the root of an archive.
@@ -19,10 +20,17 @@ pub(super) const VIEWS: u64 = 2;
 /// The number of the tree of the files' own bytes in it.
 pub(super) const ORIGINAL: u64 = 3;
 
-/// The numbers of the files there that tell what the mount does, and the last of them.
+/// The numbers of the files there that tell what the mount does.
 pub(super) const STATUS: u64 = 4;
 pub(super) const METRICS: u64 = 5;
 pub(super) const ERRORS: u64 = 6;
+
+/// The numbers of the directory of all files as one, and of the link to its store.
+pub(super) const JOINED: u64 = 7;
+pub(super) const JOINED_STORE: u64 = 8;
+
+/// The last number that stands always.
+const LAST: u64 = JOINED_STORE;
 
 /// The bit of the numbers of entries; the inodes within a data file do not have it.
 const ENTRY: u64 = 1 << 63;
@@ -33,16 +41,23 @@ pub(super) enum EntryKind {
     Directory,
     /// A file of a known format, which is a directory in the mount.
     DataFile,
+    /// Many data files as one.
+    Joined,
     /// Any other regular file, or the own bytes of any.
     File,
     Symlink,
 }
 
 impl EntryKind {
+    /// Whether a data file stands there, or several as one.
+    pub(super) fn has_objects(self) -> bool {
+        matches!(self, EntryKind::DataFile | EntryKind::Joined)
+    }
+
     /// The kind of file that it is in the mount.
     pub(super) fn shown(self) -> Kind {
         match self {
-            EntryKind::Directory | EntryKind::DataFile => Kind::Directory,
+            EntryKind::Directory | EntryKind::DataFile | EntryKind::Joined => Kind::Directory,
             EntryKind::File => Kind::File,
             EntryKind::Symlink => Kind::Symlink,
         }
@@ -70,7 +85,7 @@ pub(super) struct Entries {
 
 /// Whether `ino` is the number of an entry, or one of the numbers that stand always.
 pub(super) fn is_entry(ino: u64) -> bool {
-    ino & ENTRY != 0 || ino <= ERRORS
+    ino & ENTRY != 0 || ino <= LAST
 }
 
 /// The number that an entry has unless another one has the same hash: FNV-1a.
@@ -82,13 +97,13 @@ pub(super) fn number(parent: u64, name: &[u8]) -> u64 {
 /// unless another one has the same hash.
 pub(super) fn number_within(entry: u64, local: u64) -> u64 {
     let hashed = hash(entry, &local.to_le_bytes()) & !ENTRY;
-    hashed.max(ERRORS + 1)
+    hashed.max(LAST + 1)
 }
 
 /// The number to try after that of another with the same hash.
 pub(super) fn next(ino: u64) -> u64 {
     match ino & ENTRY {
-        0 => (ino.wrapping_add(1) & !ENTRY).max(ERRORS + 1),
+        0 => (ino.wrapping_add(1) & !ENTRY).max(LAST + 1),
         _ => ino.wrapping_add(1) | ENTRY,
     }
 }
@@ -160,6 +175,17 @@ impl Entries {
     }
 }
 
+/// The place of files as one in a directory.
+pub(super) fn joined_at(parent: u64) -> Place {
+    Place {
+        parent,
+        kind: EntryKind::Joined,
+        is_original: false,
+        state: 0,
+        file: 0,
+    }
+}
+
 /// The entry `ino`; those that stand always are no part of the table.
 fn place_of(table: &Table<Place>, ino: u64) -> Option<(Place, &[u8])> {
     let fixed = |parent, is_original| Place {
@@ -173,6 +199,7 @@ fn place_of(table: &Table<Place>, ino: u64) -> Option<(Place, &[u8])> {
         ROOT => Some((fixed(ROOT, false), b"")),
         VIEWS => Some((fixed(ROOT, false), b".h5fs")),
         ORIGINAL => Some((fixed(VIEWS, true), b"original")),
+        JOINED => Some((joined_at(VIEWS), choice::NAME)),
         _ => table.get(ino),
     }
 }

@@ -43,7 +43,7 @@ pub(super) struct Look {
 /// What was found at a path.
 pub(super) struct Found {
     pub(super) kind: EntryKind,
-    there: There,
+    pub(super) there: There,
     state: u32,
 }
 
@@ -202,7 +202,7 @@ impl Look {
     pub(super) fn entry(&self, ino: u64, found: &Found, at: (&Path, bool)) -> Entry {
         let kind = found.kind.shown();
         let attributes = match found.kind {
-            EntryKind::DataFile => {
+            EntryKind::DataFile | EntryKind::Joined => {
                 let origin = Origin::new(PathBuf::new(), found.there.attributes);
                 origin.stat(ino, kind, &self.options)
             }

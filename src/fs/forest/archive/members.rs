@@ -32,6 +32,10 @@ pub(super) type OpenMember = Box<dyn Fn(&Opening<'_>) -> Result<Filesystem> + Se
 pub(super) struct Opening<'a> {
     /// From the root of the archive.
     pub(super) path: &'a Path,
+    /// Whether it is several files as one, of the name that the path is.
+    pub(super) is_joined: bool,
+    /// Ends the work where nobody waits for it any more.
+    pub(super) cancel: &'a CancelToken,
     pub(super) inodes: &'a Arc<Inodes>,
     /// The state that it was seen in last.
     pub(super) seen: Option<Seen>,
@@ -42,6 +46,8 @@ pub(super) struct Member {
     /// The number of its entry, which is its root's.
     pub(super) entry: Ino,
     path: PathBuf,
+    /// Whether it is several files as one.
+    pub(super) is_joined: bool,
     inodes: Arc<Inodes>,
     state: Mutex<State>,
     /// Held by the thread that opens it, which may take long.
@@ -63,21 +69,40 @@ pub(super) struct OpenMemberFile {
     weighed: AtomicU64,
 }
 
+/// Several files as one that are open at a time: to scan the files takes long.
+const OPEN_JOINED: usize = 4;
+
 /// All members.
 pub(super) struct Members {
     open: OpenMember,
     most: usize,
     known: Mutex<HashMap<Ino, Known>>,
     recent: Mutex<Recent>,
+    /// Those that are several files as one.
+    joined: Mutex<Recent>,
     heavy: Heavy,
 }
 
-/// The open members.
+/// Open members.
 struct Recent {
+    /// How many may be open, and the bytes that they may take, together.
+    most: usize,
+    most_bytes: u64,
     /// By their entries, each with the bytes that it takes.
     members: LruCache<Ino, (Arc<Member>, u64)>,
     /// Bytes of all of them.
     weight: u64,
+}
+
+impl Recent {
+    fn new(most: usize, most_bytes: u64) -> Mutex<Self> {
+        Mutex::new(Recent {
+            most,
+            most_bytes,
+            members: LruCache::unbounded(),
+            weight: 0,
+        })
+    }
 }
 
 /// A member that is open, or has been.
@@ -95,21 +120,20 @@ impl Members {
             open,
             most: most.max(1),
             known: Mutex::default(),
-            recent: Mutex::new(Recent {
-                members: LruCache::unbounded(),
-                weight: 0,
-            }),
+            recent: Recent::new(most.max(1), limits::OPEN_MOUNTED_BYTES),
+            joined: Recent::new(OPEN_JOINED, limits::JOINED_BYTES),
             heavy: Heavy::default(),
         }
     }
 
-    /// The data file at `path` with the entry `entry`.
-    pub(super) fn get(&self, entry: Ino, path: &Path) -> Arc<Member> {
+    /// The data file at `path` with the entry `entry`, or several files as one.
+    pub(super) fn get(&self, entry: Ino, path: &Path, is_joined: bool) -> Arc<Member> {
         let mut known = lock(&self.known);
         let known = known.entry(entry).or_insert_with(|| Known {
             member: Arc::new(Member {
                 entry,
                 path: path.to_path_buf(),
+                is_joined,
                 inodes: Arc::new(Inodes::of_a_member()),
                 state: Mutex::default(),
                 opening: Mutex::default(),
@@ -119,6 +143,15 @@ impl Members {
             uses: 0,
         });
         Arc::clone(&known.member)
+    }
+
+    /// The open members of the kind of one.
+    fn list_of(&self, member: &Member) -> &Mutex<Recent> {
+        if member.is_joined {
+            &self.joined
+        } else {
+            &self.recent
+        }
     }
 
     /// How many members are open, and the bytes that they take.
@@ -154,17 +187,17 @@ impl Members {
     ) -> Result<(Arc<OpenMemberFile>, Option<Request<'_>>)> {
         let begin = || self.heavy.begin(member.entry, member.weight(), cancel);
         let request = begin()?;
-        let opened = self.opened(member)?;
+        let opened = self.opened(member, cancel)?;
         if request.is_some() || member.weight() <= LIGHT {
             return Ok((opened, request));
         }
         // Only now is it known to be heavy.
         drop(opened);
         let request = begin()?;
-        Ok((self.opened(member)?, request))
+        Ok((self.opened(member, cancel)?, request))
     }
 
-    fn opened(&self, member: &Arc<Member>) -> Result<Arc<OpenMemberFile>> {
+    fn opened(&self, member: &Arc<Member>, cancel: &CancelToken) -> Result<Arc<OpenMemberFile>> {
         if let Some(opened) = self.used(member) {
             return Ok(opened);
         }
@@ -176,6 +209,8 @@ impl Members {
         let seen = lock(&member.state).seen.clone();
         let filesystem = (self.open)(&Opening {
             path: &member.path,
+            is_joined: member.is_joined,
+            cancel,
             inodes: &member.inodes,
             seen,
         })?;
@@ -186,7 +221,7 @@ impl Members {
         let mut state = lock(&member.state);
         state.open = Some(Arc::clone(&opened));
         known_as(&mut lock(&self.known), member).is_open = true;
-        let mut recent = lock(&self.recent);
+        let mut recent = lock(self.list_of(member));
         let weighed = (Arc::clone(member), 0);
         if let Some((_, weight)) = recent.members.put(member.entry, weighed) {
             recent.weight = recent.weight.saturating_sub(weight);
@@ -201,7 +236,7 @@ impl Members {
     /// The member, if it is open, as the one that was used last.
     fn used(&self, member: &Member) -> Option<Arc<OpenMemberFile>> {
         let opened = member.open_already()?;
-        lock(&self.recent).members.promote(&member.entry);
+        lock(self.list_of(member)).members.promote(&member.entry);
         Some(opened)
     }
 
@@ -209,16 +244,18 @@ impl Members {
     /// first, until so many are open as may be, and these are not too heavy.
     fn make_room(&self, member: &Member, opened: &OpenMemberFile) {
         let weight = opened.filesystem.weight();
-        member.weight.store(weight, Ordering::Relaxed);
-        let mut recent = lock(&self.recent);
+        if !member.is_joined {
+            member.weight.store(weight, Ordering::Relaxed);
+        }
+        let mut recent = lock(self.list_of(member));
         if let Some((_, known)) = recent.members.peek_mut(&member.entry) {
             let before = std::mem::replace(known, weight);
             opened.weighed.store(weight, Ordering::Relaxed);
             recent.weight = recent.weight.saturating_sub(before).saturating_add(weight);
         }
         let mut closed = Vec::new();
-        while recent.members.len() > self.most
-            || recent.weight > limits::OPEN_MOUNTED_BYTES && recent.members.len() > 1
+        while recent.members.len() > recent.most
+            || recent.weight > recent.most_bytes && recent.members.len() > 1
         {
             let Some((_, (member, weight))) = recent.members.pop_lru() else {
                 break;

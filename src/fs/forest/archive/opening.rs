@@ -1,21 +1,29 @@
 //! How a data file of an archive is opened: as a filesystem of its own, whose links to other files
 //! of the archive lead there.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::array::Engine;
 use crate::detect;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::filesystem::Filesystem;
+use crate::fs::forest::archive::joined::{Files, OpenListed, Progress};
+use crate::fs::forest::archive::look::Look;
 use crate::fs::forest::archive::members::Opening;
 use crate::fs::forest::indexes::Indexes;
-use crate::fs::forest::mount::Shared;
+use crate::fs::forest::mount::{LACKS, Shared};
 use crate::fs::forest::opening::{open_source, opener_with};
-use crate::fs::forest::other_files::{Beside, OtherFiles};
+use crate::fs::forest::other_files::{self, Beside, OtherFiles};
 use crate::fs::forest::watch::{Reopen, Watch};
+use crate::fs::name::VIEWS;
 use crate::fs::options::Options;
-use crate::fs::state::errors::Errors;
+use crate::fs::state::errors::{ErrorKind, Errors};
+use crate::joined::choice::Choice;
+use crate::joined::join;
+use crate::memory::cancel::CancelToken;
 use crate::source::directory::Directory;
 use crate::source::local::changes::Changes;
 use crate::source::neighbours::Neighbours;
@@ -23,6 +31,9 @@ use crate::source::neighbours::Neighbours;
 /// Opens data files.
 pub(super) struct Opener {
     root: Arc<dyn Directory>,
+    look: Arc<Look>,
+    /// Of files that are read to be shown as one.
+    progress: Arc<Progress>,
     shared: Shared,
     caches: detect::Caches,
     changes: Option<Arc<Changes>>,
@@ -35,7 +46,8 @@ pub(super) struct Opener {
 
 impl Opener {
     pub(super) fn new(
-        root: &Arc<dyn Directory>,
+        (root, look): (&Arc<dyn Directory>, &Arc<Look>),
+        progress: &Arc<Progress>,
         (engine, errors): (&Arc<Engine>, &Arc<Errors>),
         changes: Option<Arc<Changes>>,
         options: &Options,
@@ -44,6 +56,8 @@ impl Opener {
         Opener {
             neighbours: Arc::new(neighbours.watched_by(changes.clone())),
             root: Arc::clone(root),
+            look: Arc::clone(look),
+            progress: Arc::clone(progress),
             shared: Shared {
                 engine: Arc::clone(engine),
                 indexes: Arc::new(Indexes::default()),
@@ -60,6 +74,9 @@ impl Opener {
     /// # Errors
     /// Fails if it cannot be opened, or is of no known format, or its root is damaged.
     pub(super) fn open(&self, opening: &Opening<'_>) -> Result<Filesystem> {
+        if opening.is_joined {
+            return self.open_joined(opening);
+        }
         let absolute = self.root.absolute(opening.path);
         let options = &self.options;
         let open = self.opens(opening.path);
@@ -85,6 +102,64 @@ impl Opener {
             watch,
             (shared, generation, self.errors.of_file(opening.path)),
         ))
+    }
+
+    /// Joins the files that the name of `opening` tells of.
+    fn open_joined(&self, opening: &Opening<'_>) -> Result<Filesystem> {
+        let name = opening.path.as_os_str().as_bytes();
+        let choice = Choice::named(name).ok_or(Error::NotFound)?;
+        let place = Path::new(OsStr::from_bytes(VIEWS)).join(opening.path);
+        let files = Files::new((&self.root, &self.look), choice, &self.progress);
+        let (again, reopened) = (Arc::clone(&files), Arc::clone(&files));
+        let open: Reopen = Box::new(move || reopened.open());
+        let absolute = self.root.absolute(&place);
+        let watch = Watch::over(&absolute, open()?).reopened_by(open);
+        let now = watch.identity();
+        let generation = opening
+            .seen
+            .as_ref()
+            .map_or(0, |seen| seen.generation_in(&now));
+        let errors = self.errors.of_file(&place);
+        let join = self.joiner(files, errors.clone());
+        let others = OtherFiles::new(&absolute, join).of_member(
+            Arc::clone(opening.inodes),
+            Beside::new(self.root.path(), &place, &self.neighbours),
+        );
+        again.wait_with(opening.cancel);
+        let opened = open_source(watch.file(), &watch, &others, &self.options);
+        again.wait_with(&CancelToken::default());
+        let opened = opened?;
+        let shared = (self.shared.clone(), generation, errors);
+        Ok(Filesystem::member(
+            opened,
+            &self.options,
+            others,
+            watch,
+            shared,
+        ))
+    }
+
+    /// Joins the files that were there when they were opened last, and tells of what is not joined.
+    fn joiner(&self, files: Arc<Files>, errors: Errors) -> other_files::Opener {
+        let (engine, caches) = (Arc::clone(&self.shared.engine), self.caches.clone());
+        let (threads, force) = (self.options.threads, self.options.force);
+        Box::new(move |_, neighbours| {
+            let listed = OpenListed {
+                listing: files.opened(),
+                files: Arc::clone(&files),
+                neighbours,
+                caches: caches.clone(),
+                force,
+            };
+            let joined = join(&engine, Box::new(listed), &files.choice, threads);
+            files.progress.end();
+            let (joined, told) = joined?;
+            for told in &told {
+                errors.add(ErrorKind::Unsupported, &told.what, &told.reason);
+                log::warn!(target: LACKS, "{}: {}", errors.name(&told.what), told.reason);
+            }
+            Ok(joined)
+        })
     }
 
     /// Opens the file now, and again once it has changed.

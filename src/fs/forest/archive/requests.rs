@@ -14,7 +14,8 @@ use crate::fs::forest::archive::entries::{EntryKind, ORIGINAL, VIEWS, is_entry};
 use crate::fs::forest::archive::look::LIFETIME;
 use crate::fs::forest::archive::members::Member;
 use crate::fs::forest::archive::{
-    Archive, Content, ERROR, ORIGINALS, TOLD, Target, VIEW_NAMES, gone, numbered, own_fault,
+    Archive, Content, ERROR, ORIGINALS, STORE, STORE_TARGET, TOLD, Target, VIEW_NAMES, gone,
+    numbered, own_fault,
 };
 use crate::fs::name;
 use crate::fs::nodes::xattr;
@@ -54,16 +55,19 @@ impl Requests for Archive {
         name::refuse_long(name)?;
         match self.target(parent)? {
             Target::Views if name == ORIGINALS => self.fixed(ORIGINAL),
+            Target::Views if name == STORE => self.store_link(),
             Target::Views => {
                 let mut told = TOLD.iter();
-                let told = told.find(|told| told.name == name);
-                self.told(told.ok_or(Error::NotFound)?)
+                match told.find(|told| told.name == name) {
+                    Some(told) => self.told(told),
+                    None => self.enter_joined(name),
+                }
             }
-            Target::Told(_) => Err(refusal(Errno::ENOTDIR, "lookup")),
+            Target::Told(_) | Target::Store => Err(refusal(Errno::ENOTDIR, "lookup")),
             Target::Entry(place, path) => match place.kind {
                 EntryKind::Directory => self.enter(parent, (&path, place.is_original), name),
-                EntryKind::DataFile => {
-                    let member = self.members.get(parent, &path);
+                EntryKind::DataFile | EntryKind::Joined => {
+                    let member = self.member(parent, place, &path);
                     match self.lookup_inside((&member, ROOT), name, cancel) {
                         Err(error) if own_fault(&error) && self.look.was_mistaken(&path) => {
                             Err(stale())
@@ -82,8 +86,8 @@ impl Requests for Archive {
     fn why_absent(&self, parent: Ino, name: &[u8]) -> Option<String> {
         let cancel = CancelToken::default();
         let why = match self.target(parent).ok()? {
-            Target::Entry(place, path) if place.kind == EntryKind::DataFile => {
-                let member = self.members.get(parent, &path);
+            Target::Entry(place, path) if place.kind.has_objects() => {
+                let member = self.member(parent, place, &path);
                 let ask = |file: &Filesystem| Ok(file.why_absent(ROOT, name));
                 self.members.ask(&member, &cancel, ask)
             }
@@ -122,6 +126,8 @@ impl Requests for Archive {
         match self.target(ino)? {
             Target::Views => self.fixed(VIEWS),
             Target::Told(told) => self.told(told),
+            Target::Store => self.store_link(),
+            Target::Entry(place, _) if place.kind == EntryKind::Joined => self.fixed(ino),
             Target::Entry(place, path) => {
                 let found = self.found(&path, place.is_original, Some(place));
                 let found = found.map_err(gone)?;
@@ -141,6 +147,7 @@ impl Requests for Archive {
 
     fn readlink_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>> {
         match self.target(ino)? {
+            Target::Store => Ok(STORE_TARGET.to_vec()),
             Target::Entry(place, path) if place.kind == EntryKind::Symlink => self
                 .look
                 .link_text((&path, place.is_original))
@@ -154,8 +161,8 @@ impl Requests for Archive {
 
     fn listxattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
         match self.target(ino)? {
-            Target::Entry(place, path) if place.kind == EntryKind::DataFile => {
-                let listed = self.ask_data_file((ino, &path), cancel, |root| {
+            Target::Entry(place, path) if place.kind.has_objects() => {
+                let listed = self.ask_data_file((ino, place, &path), cancel, |root| {
                     root.listxattr_for(ROOT, cancel)
                 });
                 match listed {
@@ -174,8 +181,8 @@ impl Requests for Archive {
     fn getxattr_for(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>> {
         xattr::user_name(name)?;
         match self.target(ino)? {
-            Target::Entry(place, path) if place.kind == EntryKind::DataFile => {
-                let value = self.ask_data_file((ino, &path), cancel, |root| {
+            Target::Entry(place, path) if place.kind.has_objects() => {
+                let value = self.ask_data_file((ino, place, &path), cancel, |root| {
                     root.getxattr_for(ROOT, name, cancel)
                 });
                 match value {
@@ -202,6 +209,7 @@ impl Requests for Archive {
                 _ => Err(refusal(Errno::EISDIR, "open")),
             },
             Target::Views => Err(refusal(Errno::EISDIR, "open")),
+            Target::Store => Err(refusal(Errno::ELOOP, "open")),
             Target::Told(told) => {
                 let text = self.moments.opened(ino, || (told.text)(self));
                 self.insert(Content::Text(text), Caching::Never)
@@ -216,7 +224,7 @@ impl Requests for Archive {
                 let names = VIEW_NAMES;
                 self.insert(Content::Fixed { ino, names }, Caching::WhileOpen)
             }
-            Target::Told(_) => Err(refusal(Errno::ENOTDIR, "opendir")),
+            Target::Told(_) | Target::Store => Err(refusal(Errno::ENOTDIR, "opendir")),
             Target::Entry(place, path) => match place.kind {
                 EntryKind::Directory => {
                     let names = self.root.list(&path).map_err(gone);
@@ -224,8 +232,8 @@ impl Requests for Archive {
                     let names = Mutex::new(names);
                     self.insert(Content::Directory { ino, names }, Caching::WhileOpen)
                 }
-                EntryKind::DataFile => {
-                    let member = self.members.get(ino, &path);
+                EntryKind::DataFile | EntryKind::Joined => {
+                    let member = self.member(ino, place, &path);
                     let opened = self.open_inner((&member, ROOT, true), cancel);
                     match opened.map_err(|error| self.unopened(&path, error)) {
                         Err(error) if own_fault(&error) => {

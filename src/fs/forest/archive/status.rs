@@ -44,6 +44,7 @@ impl Archive {
             ("source", source.to_string()),
             ("state", self.state_text()),
         ];
+        facts.extend(self.joining.text().map(|text| ("joined", text)));
         facts.extend(self.figures().facts());
         status::lines(&facts)
     }

@@ -1,0 +1,378 @@
+//! All data files of an archive as one, or some: which they are, and whether they have changed.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::detect;
+use crate::error::{Cause, Error, Result};
+use crate::fs::forest::archive::entries::EntryKind;
+use crate::fs::forest::archive::look::Look;
+use crate::joined::choice::Choice;
+use crate::joined::members::OpenMember;
+use crate::limits;
+use crate::memory::cancel::CancelToken;
+use crate::memory::lock::lock;
+use crate::model::Container;
+use crate::source::Source;
+use crate::source::attributes::Attributes;
+use crate::source::directory::Directory;
+use crate::source::identity::{DirectoryIdentity, Identity};
+use crate::source::neighbours::Neighbours;
+use crate::source::open::{OpenSource, OpenedState, SharedOpen, SharedState};
+use crate::wire::to_u64;
+
+/// How long the files are taken to be those that were there at the last look.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The same of a far directory: a look is a request for each of its listings.
+const FAR_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Symbolic links that lead to one another.
+const LINKS: usize = 8;
+
+/// Directories within directories.
+const DEPTH: usize = 32;
+
+/// The files that are one.
+pub(super) struct Files {
+    pub(super) root: Arc<dyn Directory>,
+    pub(super) look: Arc<Look>,
+    pub(super) choice: Choice,
+    /// Those that were there when they were opened last.
+    opened: Mutex<Arc<Listing>>,
+    /// Of the request that waits for them, if one does.
+    cancel: Mutex<CancelToken>,
+    pub(super) progress: Arc<Progress>,
+}
+
+/// How many files are read before they can be shown as one.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    done: AtomicUsize,
+    all: AtomicUsize,
+}
+
+impl Progress {
+    /// In the words of the status; `None` where none is read.
+    pub(super) fn text(&self) -> Option<String> {
+        let all = self.all.load(Ordering::Relaxed);
+        let done = self.done.load(Ordering::Relaxed);
+        (all > 0).then(|| format!("{done} of {all} files"))
+    }
+
+    fn begin(&self, all: usize) {
+        self.done.store(0, Ordering::Relaxed);
+        self.all.store(all, Ordering::Relaxed);
+    }
+
+    pub(super) fn end(&self) {
+        self.begin(0);
+    }
+}
+
+/// The data files of a directory at one time, in the order of their paths.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    names: Vec<Arc<[u8]>>,
+    files: Vec<File>,
+    /// Tells them, and their states, from others.
+    hash: u64,
+}
+
+#[derive(Debug)]
+struct File {
+    /// Where it is: elsewhere than its name says where that is a symbolic link.
+    path: PathBuf,
+    state: Identity,
+}
+
+impl Files {
+    pub(super) fn new(
+        (root, look): (&Arc<dyn Directory>, &Arc<Look>),
+        choice: Choice,
+        progress: &Arc<Progress>,
+    ) -> Arc<Self> {
+        Arc::new(Files {
+            root: Arc::clone(root),
+            look: Arc::clone(look),
+            choice,
+            opened: Mutex::default(),
+            cancel: Mutex::default(),
+            progress: Arc::clone(progress),
+        })
+    }
+
+    /// The files that are there now, as a source that tells when others are.
+    ///
+    /// # Errors
+    /// Fails if the directory cannot be listed; `Limit` for too many files.
+    pub(super) fn open(self: &Arc<Self>) -> Result<SharedOpen> {
+        let listing = Arc::new(self.list()?);
+        *lock(&self.opened) = Arc::clone(&listing);
+        let identity = Identity::Directory(Arc::new(DirectoryIdentity {
+            path: self.root.path().to_path_buf(),
+            state: listing.hash,
+        }));
+        Ok(Arc::new(OpenFiles {
+            files: Arc::clone(self),
+            state: Arc::new(FilesState(identity)),
+            hash: listing.hash,
+            looked: Mutex::new((Instant::now(), false)),
+        }))
+    }
+
+    /// Those that were there when they were opened last.
+    pub(super) fn opened(&self) -> Arc<Listing> {
+        Arc::clone(&lock(&self.opened))
+    }
+
+    /// Whoever waits for the files says with `cancel` that it does no more.
+    pub(super) fn wait_with(&self, cancel: &CancelToken) {
+        *lock(&self.cancel) = cancel.clone();
+    }
+
+    fn list(&self) -> Result<Listing> {
+        let mut found = Vec::new();
+        self.list_beneath(Path::new(""), 0, &mut found)?;
+        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut hasher = DefaultHasher::new();
+        for (name, file) in &found {
+            (name, &file.path, &file.state).hash(&mut hasher);
+        }
+        let (names, files) = found.into_iter().unzip();
+        Ok(Listing {
+            names,
+            files,
+            hash: hasher.finish(),
+        })
+    }
+
+    fn list_beneath(
+        &self,
+        directory: &Path,
+        depth: usize,
+        found: &mut Vec<(Arc<[u8]>, File)>,
+    ) -> Result<()> {
+        if depth > DEPTH {
+            return Err(Error::limit(
+                "joined: directories within directories",
+                to_u64(DEPTH),
+            ));
+        }
+        let mut names = Vec::new();
+        self.root.list(directory)?.visit(0, &mut |listed| {
+            if !listed.name.starts_with(b".") {
+                names.push((listed.name.to_vec(), listed.there.clone()));
+            }
+            names.len() > limits::JOINED_NAMES
+        })?;
+        if names.len() > limits::JOINED_NAMES {
+            let most = to_u64(limits::JOINED_NAMES);
+            return Err(Error::limit("joined: names in a directory", most));
+        }
+        for (name, there) in names {
+            let path = directory.join(OsStr::from_bytes(&name));
+            let listed = there.and_then(|there| self.look.listed(&path, false, &there));
+            let looked = match listed {
+                Some(found) => Ok(found),
+                None => self.look.at(&path, false, None),
+            };
+            // What cannot be looked at is not shown in the directory either.
+            let Ok(looked) = looked else { continue };
+            match looked.kind {
+                EntryKind::Directory => self.list_beneath(&path, depth + 1, found)?,
+                EntryKind::DataFile => self.take(&path, path.clone(), looked.there.state, found)?,
+                EntryKind::Symlink => {
+                    if let Some((target, state)) = self.led_to(&path) {
+                        self.take(&path, target, state, found)?;
+                    }
+                }
+                EntryKind::File | EntryKind::Joined => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn take(
+        &self,
+        name: &Path,
+        path: PathBuf,
+        state: Identity,
+        found: &mut Vec<(Arc<[u8]>, File)>,
+    ) -> Result<()> {
+        let name = name.as_os_str().as_bytes();
+        if !self.choice.takes(name) {
+            return Ok(());
+        }
+        if found.len() >= limits::JOINED_FILES {
+            let most = to_u64(limits::JOINED_FILES);
+            return Err(Error::limit("joined: files of a directory", most));
+        }
+        found.push((name.into(), File { path, state }));
+        Ok(())
+    }
+
+    /// The data file within the directory that a symbolic link leads to.
+    fn led_to(&self, link: &Path) -> Option<(PathBuf, Identity)> {
+        let mut at = link.to_path_buf();
+        for _ in 0..LINKS {
+            let text = PathBuf::from(self.root.read_link(&at).ok()?);
+            let text = text
+                .strip_prefix(self.root.path())
+                .map(Path::to_path_buf)
+                .unwrap_or_else(|_| at.parent().unwrap_or(Path::new("")).join(&text));
+            at = within(&text)?;
+            let found = self.look.at(&at, false, None).ok()?;
+            match found.kind {
+                EntryKind::DataFile => return Some((at, found.there.state)),
+                EntryKind::Symlink => {}
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+/// A relative path without `..`; `None` of one that leads out of the directory.
+fn within(path: &Path) -> Option<PathBuf> {
+    let mut own = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => own.push(name),
+            Component::ParentDir => own.pop().then_some(())?,
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(own)
+}
+
+/// The files as they were when they were opened. It has no bytes of its own.
+struct OpenFiles {
+    files: Arc<Files>,
+    state: SharedState,
+    hash: u64,
+    /// When it was looked whether others are there, and whether that was so.
+    looked: Mutex<(Instant, bool)>,
+}
+
+#[derive(Debug)]
+struct FilesState(Identity);
+
+impl OpenedState for FilesState {
+    fn identity(&self) -> &Identity {
+        &self.0
+    }
+
+    fn is_settled(&self) -> bool {
+        true
+    }
+
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+impl fmt::Debug for OpenFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OpenFiles({:?})", self.files.root)
+    }
+}
+
+impl Source for OpenFiles {
+    fn length(&self) -> u64 {
+        0
+    }
+
+    fn is_far(&self) -> bool {
+        self.files.root.is_far()
+    }
+
+    fn read_at(&self, at: u64, _buffer: &mut [u8]) -> Result<()> {
+        Err(Error::corrupt(
+            "joined: files as one have no bytes of their own",
+            at,
+        ))
+    }
+}
+
+impl OpenSource for OpenFiles {
+    fn state(&self) -> SharedState {
+        Arc::clone(&self.state)
+    }
+
+    fn is_changed(&self) -> bool {
+        let patience = if self.is_far() {
+            FAR_PATIENCE
+        } else {
+            PATIENCE
+        };
+        let mut looked = lock(&self.looked);
+        if !looked.1 && looked.0.elapsed() >= patience {
+            // A directory that cannot be listed now has not changed for that.
+            let now = self.files.list();
+            looked.1 = now.is_ok_and(|now| now.hash != self.hash);
+            looked.0 = Instant::now();
+        }
+        looked.1
+    }
+
+    fn attributes(&self) -> Result<Attributes> {
+        Ok(self.files.root.look(Path::new(""), false)?.attributes)
+    }
+}
+
+/// Opens the files of a listing.
+pub(super) struct OpenListed {
+    pub(super) files: Arc<Files>,
+    pub(super) listing: Arc<Listing>,
+    pub(super) neighbours: Arc<Neighbours>,
+    pub(super) caches: detect::Caches,
+    pub(super) force: bool,
+}
+
+impl OpenMember for OpenListed {
+    fn names(&self) -> &[Arc<[u8]>] {
+        &self.listing.names
+    }
+
+    fn open(&self, number: usize) -> Result<Arc<dyn Container>> {
+        let file = self.listing.files.get(number).ok_or(Error::NotFound)?;
+        let (root, absolute) = (&self.files.root, self.files.root.absolute(&file.path));
+        let source = root.open(&file.path)?.content.source(&absolute, None)?;
+        if source.opened() != file.state {
+            let name = file.path.display().to_string();
+            return Err(Error::caused(Cause::Stale, name));
+        }
+        if !self.force {
+            detect::refuse_locked(&*source)?;
+        }
+        let own = self.neighbours.of_neighbour(&absolute, &absolute, None);
+        let source = self.neighbours.take(&absolute, source)?;
+        let container = detect::open(source, Arc::new(own), &self.caches, self.force)?;
+        if container.is_growing() {
+            let what = "a writer appends to it (its lock says so)";
+            return Err(Error::caused(Cause::Failed, what));
+        }
+        Ok(container)
+    }
+
+    fn is_far(&self) -> bool {
+        self.files.root.is_far()
+    }
+
+    fn begin(&self) {
+        self.files.progress.begin(self.listing.files.len());
+    }
+
+    fn scanned(&self) -> Result<()> {
+        self.files.progress.done.fetch_add(1, Ordering::Relaxed);
+        lock(&self.files.cancel).go_on()
+    }
+}

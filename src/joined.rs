@@ -1,0 +1,96 @@
+//! Many files as one: the data files of a directory as if they were one file, a [`Container`] over
+//! containers.
+//!
+//! | file | content |
+//! |---|---|
+//! | `scan`, `skeleton`, `content` | what is read of a member: its objects, its dimensions, its small values |
+//! | `members` | all members, scanned by several threads; which of them are open |
+//! | `kind` | which members are joined with which |
+//! | `coordinate`, `instants` | the values of a dimension, and times among them |
+//! | `place`, `position`, `extra` | which dimensions are joined, and where each member lies along them |
+//! | `variable`, `compared`, `common_type` | what becomes of a variable of several members |
+//! | `made`, `mapped`, `recoding` | an array that is made of those of members |
+//! | `tree`, `container` | the groups and arrays of the joined file; how it answers |
+//! | `choice` | `joined[tas_*.nc,join=time]` |
+//!
+//! What is not certain is absent and told, never guessed: two members that say different things of a
+//! variable leave it out, and the attribute `_h5fs_absent` of its group names it. A member that
+//! cannot be read is left out and told. A place without a member is fill; what cannot be read of a
+//! member is an error.
+//!
+//! [`Container`]: crate::model::Container
+
+pub(crate) mod choice;
+mod common_type;
+mod compared;
+mod container;
+mod content;
+mod coordinate;
+mod extra;
+mod instants;
+mod kind;
+mod made;
+mod mapped;
+pub(crate) mod members;
+mod place;
+mod position;
+mod recoding;
+mod scan;
+mod skeleton;
+mod tree;
+mod variable;
+
+use std::sync::Arc;
+
+use crate::array::Engine;
+use crate::error::Result;
+use crate::joined::choice::Choice;
+use crate::joined::container::Joined;
+use crate::joined::members::{Members, OpenMember};
+
+/// The path of an object in a file: names with a slash between them, none before the first. That of
+/// the root is empty.
+type Path = Arc<[u8]>;
+
+/// What is certain, or the reason why it is not.
+type Sure<T> = std::result::Result<T, String>;
+
+/// Something that is not joined, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// The member or the object.
+    pub(crate) what: String,
+    pub(crate) reason: String,
+}
+
+/// Joins the members that `open` opens, as `choice` says. Returns the file, and what is not in it.
+///
+/// # Errors
+/// Fails if a member cannot be read now, or what is kept of all takes too much memory.
+pub(crate) fn join(
+    engine: &Arc<Engine>,
+    open: Box<dyn OpenMember>,
+    choice: &Choice,
+    threads: usize,
+) -> Result<(Arc<Joined>, Vec<Told>)> {
+    let mut told = Vec::new();
+    let members = Members::scan(engine, open, threads, &mut told)?;
+    let tree = tree::Tree::of(&members, choice, &mut told)?;
+    Ok((Arc::new(Joined::new(members, tree)), told))
+}
+
+/// The path of what is called `name` in the group at `group`.
+fn beneath(group: &[u8], name: &[u8]) -> Path {
+    if group.is_empty() {
+        return name.into();
+    }
+    [group, b"/", name].concat().into()
+}
+
+/// The path of the group that holds what is at `path`, and its name there.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"", path),
+    }
+}

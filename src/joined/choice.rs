@@ -1,0 +1,162 @@
+//! What is joined, and how, as the name of the directory says: `joined[tas_*.nc]`,
+//! `joined[*,join=time]`, `joined[*,join=0]`, `joined[*,join=file]`.
+//!
+//! A pattern is of a file's name, or, with a slash in it, of its path: `*` stands for any characters
+//! but a slash, `?` for one of them. A slash is written as `%2F`, a percent sign as `%25`, as in all
+//! names of the mount.
+
+/// What is joined, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Choice {
+    /// Of the files; `None` for all.
+    pattern: Option<Vec<u8>>,
+    pub(super) join: Join,
+}
+
+/// Along what files are joined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Join {
+    /// What their coordinates tell.
+    Found,
+    /// The dimension of this name.
+    Dimension(Vec<u8>),
+    /// The first dimension of each array.
+    First,
+    /// A dimension of the files.
+    File,
+}
+
+/// The name of the directory of all files as one.
+pub(crate) const NAME: &[u8] = b"joined";
+
+impl Choice {
+    /// All files, as their coordinates tell.
+    pub(crate) fn all() -> Self {
+        Choice {
+            pattern: None,
+            join: Join::Found,
+        }
+    }
+
+    /// What the name of a directory says; `None` of a name that says nothing.
+    pub(crate) fn named(name: &[u8]) -> Option<Self> {
+        let rest = name.strip_prefix(NAME)?;
+        if rest.is_empty() {
+            return Some(Self::all());
+        }
+        let inside = rest.strip_prefix(b"[")?.strip_suffix(b"]")?;
+        let (pattern, join) = match inside.iter().rposition(|&byte| byte == b',') {
+            Some(comma) => match inside[comma + 1..].strip_prefix(b"join=") {
+                Some(way) => (&inside[..comma], Some(way)),
+                None => (inside, None),
+            },
+            None => (inside, None),
+        };
+        let join = match join {
+            None => Join::Found,
+            Some(b"0") => Join::First,
+            Some(b"file") => Join::File,
+            Some(b"") => return None,
+            Some(name) => Join::Dimension(name.to_vec()),
+        };
+        (!pattern.is_empty()).then(|| Choice {
+            pattern: Some(unescaped(pattern)),
+            join,
+        })
+    }
+
+    /// Whether the file at `path` from the directory is one of them.
+    pub(crate) fn takes(&self, path: &[u8]) -> bool {
+        let Some(pattern) = &self.pattern else {
+            return true;
+        };
+        let part = if pattern.contains(&b'/') {
+            path
+        } else {
+            super::split(path).1
+        };
+        matches(pattern, part)
+    }
+}
+
+fn unescaped(pattern: &[u8]) -> Vec<u8> {
+    let mut own = Vec::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let Some((&first, after)) = rest.split_first() {
+        let (byte, after) = match (first, after) {
+            (b'%', [b'2', b'F' | b'f', after @ ..]) => (b'/', after),
+            (b'%', [b'2', b'5', after @ ..]) => (b'%', after),
+            _ => (first, after),
+        };
+        own.push(byte);
+        rest = after;
+    }
+    own
+}
+
+/// Whether a pattern stands for a text. The cost is no more than the product of their lengths.
+fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut at, mut from) = (0, 0);
+    // Where the last star is, and up to where its characters reach.
+    let mut star: Option<(usize, usize)> = None;
+    while from < text.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, from));
+                at += 1;
+            }
+            Some(b'?') if text[from] != b'/' => (at, from) = (at + 1, from + 1),
+            Some(&byte) if byte != b'?' && byte == text[from] => (at, from) = (at + 1, from + 1),
+            _ => match star {
+                Some((place, end)) if text[end] != b'/' => {
+                    star = Some((place, end + 1));
+                    (at, from) = (place + 1, end + 1);
+                }
+                _ => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_directories() {
+        let named = |name: &str| Choice::named(name.as_bytes());
+        assert_eq!(named("joined"), Some(Choice::all()));
+        let choice = named("joined[tas_*.nc]").unwrap();
+        assert_eq!(choice.join, Join::Found);
+        assert!(choice.takes(b"r1/tas_2001.nc") && !choice.takes(b"pr_2001.nc"));
+        let beneath = named("joined[r?%2F*.nc]").unwrap();
+        assert!(
+            beneath.takes(b"r1/a.nc") && !beneath.takes(b"r1/s/a.nc") && !beneath.takes(b"a.nc")
+        );
+        let of = |name: &str| named(name).unwrap().join;
+        assert_eq!(of("joined[*,join=time]"), Join::Dimension(b"time".to_vec()));
+        assert_eq!(of("joined[*,join=0]"), Join::First);
+        assert_eq!(of("joined[*,join=file]"), Join::File);
+        assert_eq!(of("joined[a,b]"), Join::Found);
+        for none in [
+            "joined[]",
+            "joined[",
+            "joined[*,join=]",
+            "joined2",
+            "join",
+            "joined[,join=0]",
+        ] {
+            assert_eq!(named(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn patterns() {
+        let is = |pattern: &str, text: &str| matches(pattern.as_bytes(), text.as_bytes());
+        assert!(is("*", "a.nc") && is("a*c*.nc", "abcc.nc") && is("?.nc", "a.nc"));
+        assert!(is("r?/*.nc", "r1/a.nc") && is("", "") && is("**", ""));
+        assert!(!is("*", "r1/a.nc") && !is("a", "ab") && !is("?", "/") && !is("a*b", "ac"));
+        assert!(!is(&"*a".repeat(40), &"b".repeat(4000)));
+    }
+}

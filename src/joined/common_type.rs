@@ -1,0 +1,111 @@
+//! The type that holds the elements of several members exactly.
+
+use crate::model::Datatype;
+use crate::model::datatype::{ByteOrder, Class};
+use crate::model::number::ieee_bytes;
+
+/// The smallest type that holds all elements of these types; `None` where there is none.
+pub(super) fn common(types: &[&Datatype]) -> Option<Datatype> {
+    let (first, others) = types.split_first()?;
+    if others.iter().all(|other| other == first) {
+        return Some((*first).clone());
+    }
+    if types
+        .iter()
+        .all(|own| matches!(own.class, Class::String { .. }))
+    {
+        let longest = types.iter().max_by_key(|own| own.size)?;
+        return Some((*longest).clone());
+    }
+    let all = types.iter().map(|own| Number::of(own));
+    let mut all = all.collect::<Option<Vec<_>>>()?.into_iter();
+    let first = all.next()?;
+    all.try_fold(first, Number::with).map(Number::datatype)
+}
+
+/// A type of numbers without padding, by its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Number {
+    Signed(u16),
+    Unsigned(u16),
+    Real(u16),
+}
+
+impl Number {
+    fn of(datatype: &Datatype) -> Option<Self> {
+        let size = u16::try_from(datatype.size).ok()?;
+        match &datatype.class {
+            Class::Integer { signed, bits, .. } => {
+                let is_whole =
+                    bits.offset == 0 && bits.precision == size.checked_mul(8)? && size <= 8;
+                is_whole.then_some(if *signed {
+                    Number::Signed(size)
+                } else {
+                    Number::Unsigned(size)
+                })
+            }
+            Class::Float(format) => {
+                ieee_bytes(datatype.size, format)?;
+                Some(Number::Real(size))
+            }
+            _ => None,
+        }
+    }
+
+    /// The smallest type that holds the numbers of both.
+    fn with(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Number::Signed(a), Number::Signed(b)) => Some(Number::Signed(a.max(b))),
+            (Number::Unsigned(a), Number::Unsigned(b)) => Some(Number::Unsigned(a.max(b))),
+            (Number::Real(a), Number::Real(b)) => Some(Number::Real(a.max(b))),
+            (Number::Signed(signed), Number::Unsigned(unsigned))
+            | (Number::Unsigned(unsigned), Number::Signed(signed)) => {
+                let size = signed.max(unsigned.checked_mul(2)?);
+                (size <= 8).then_some(Number::Signed(size))
+            }
+            (Number::Real(real), Number::Signed(whole) | Number::Unsigned(whole))
+            | (Number::Signed(whole) | Number::Unsigned(whole), Number::Real(real)) => {
+                // 11, 24 and 53 bits of a significand.
+                let least = match whole {
+                    1 => 2,
+                    2 => 4,
+                    4 => 8,
+                    _ => return None,
+                };
+                Some(Number::Real(real.max(least)))
+            }
+        }
+    }
+
+    fn datatype(self) -> Datatype {
+        match self {
+            Number::Signed(size) => Datatype::integer(size, true, ByteOrder::Little),
+            Number::Unsigned(size) => Datatype::integer(size, false, ByteOrder::Little),
+            Number::Real(size) => {
+                Datatype::ieee(u8::try_from(size).unwrap_or(8), ByteOrder::Little)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected: `numpy.result_type` of these, where it holds all of them.
+    #[test]
+    fn types_of_several_members() {
+        let int = |size, signed| Datatype::integer(size, signed, ByteOrder::Big);
+        let real = |size| Datatype::ieee(size, ByteOrder::Little);
+        let of = |a: &Datatype, b: &Datatype| common(&[a, b]).and_then(|own| Number::of(&own));
+        assert_eq!(of(&int(2, true), &int(4, true)), Some(Number::Signed(4)));
+        assert_eq!(of(&int(1, false), &int(1, true)), Some(Number::Signed(2)));
+        assert_eq!(of(&int(4, false), &int(1, true)), Some(Number::Signed(8)));
+        assert_eq!(of(&int(8, false), &int(8, true)), None);
+        assert_eq!(of(&real(4), &real(8)), Some(Number::Real(8)));
+        assert_eq!(of(&int(4, true), &real(4)), Some(Number::Real(8)));
+        assert_eq!(of(&int(2, true), &real(4)), Some(Number::Real(4)));
+        assert_eq!(of(&int(8, true), &real(8)), None);
+        assert_eq!(common(&[&int(2, true), &int(2, true)]), Some(int(2, true)));
+    }
+}

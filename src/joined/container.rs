@@ -1,0 +1,292 @@
+//! The joined file as others see it: a container like that of a file.
+
+use std::fmt;
+use std::ops::{ControlFlow, Range};
+use std::sync::{Arc, Mutex};
+
+use crate::error::{Error, Result};
+use crate::joined::members::Members;
+use crate::joined::recoding::{OWN, PREFIX, parted};
+use crate::joined::tree::{Kept, Tree, TreeNode};
+use crate::limits;
+use crate::memory::effort::Effort;
+use crate::memory::lock::lock;
+use crate::memory::weighted_lru::WeightedLru;
+use crate::model::attribute::AttributeContent;
+use crate::model::datatype::{Class, ReferenceKind};
+use crate::model::region::Region;
+use crate::model::{
+    Attribute, Container, Datatype, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind,
+    Reference, Shape,
+};
+use crate::wire::{Count, to_u64, to_usize};
+
+/// A file, and a pointer as it is stored there.
+type Pointed<'e> = (Arc<dyn Container>, &'e [u8]);
+
+/// Many files as one.
+pub(crate) struct Joined {
+    members: Arc<Members>,
+    tree: Arc<Tree>,
+    /// Arrays that were described last: each has as many parts as there are members.
+    nodes: Mutex<WeightedLru<NodeId, Arc<Node>>>,
+}
+
+impl Joined {
+    pub(super) fn new(members: Members, tree: Tree) -> Self {
+        Joined {
+            members: Arc::new(members),
+            tree: Arc::new(tree),
+            nodes: Mutex::new(WeightedLru::new(limits::VIRTUAL_BYTES)),
+        }
+    }
+
+    fn kept(&self, id: NodeId) -> Result<&TreeNode> {
+        let node = to_usize(id.index())
+            .ok()
+            .and_then(|index| self.tree.nodes.get(index));
+        node.ok_or_else(|| Error::corrupt("joined: no object of that number", None))
+    }
+
+    fn describe(&self, id: NodeId, kind: NodeKind) -> Arc<Node> {
+        Arc::new(Node {
+            id,
+            kind,
+            assembled: None,
+            link_count: 1,
+            modified: None,
+            comment: None,
+            tag: None,
+            error: None,
+        })
+    }
+
+    /// The file that a stored pointer is of, and the pointer as it is there.
+    fn pointed<'e>(&self, element: &'e [u8]) -> Result<Option<Pointed<'e>>> {
+        match parted(element) {
+            Some((file, own)) => Ok(Some((self.members.open(file)?, own))),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The attribute that leads from an array to the scales of its dimensions: for each a sequence of one
+/// reference, or of none.
+pub(super) fn scale_list(scales: &[Option<u32>]) -> AttributeContent {
+    let element = |scale: &Option<u32>| match scale {
+        Some(number) => {
+            let node = NodeId::at(*number).number().to_le_bytes();
+            [OWN, node].concat()
+        }
+        None => vec![0; 2 * PREFIX],
+    };
+    let reference = Datatype {
+        size: 8,
+        class: Class::Reference(ReferenceKind::Object),
+    };
+    AttributeContent {
+        datatype: Datatype {
+            size: 16,
+            class: Class::VariableLength(Box::new(reference)),
+        },
+        shape: Shape::fixed(vec![to_u64(scales.len())]),
+        elements: scales.iter().flat_map(element).collect(),
+    }
+}
+
+/// The bytes that a sequence of the joined file itself holds: one reference.
+fn own_sequence(element: &[u8]) -> Option<&[u8]> {
+    let (prefix, own) = element.split_first_chunk::<PREFIX>()?;
+    (*prefix == OWN).then_some(own)
+}
+
+impl fmt::Debug for Joined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Joined")
+    }
+}
+
+impl Container for Joined {
+    fn for_request(self: Arc<Self>, _effort: &Effort) -> Arc<dyn Container> {
+        self
+    }
+
+    fn root(&self) -> NodeId {
+        NodeId::at(0)
+    }
+
+    fn weight(&self) -> u64 {
+        self.members.weight().with_more(self.tree.weight())
+    }
+
+    fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+        let made = match &self.kept(id)?.kind {
+            Kept::Group => return Ok(self.describe(id, NodeKind::Group)),
+            Kept::Scalar(scalar) => return Ok(self.describe(id, NodeKind::Scalar(scalar.clone()))),
+            Kept::Array(made) => made,
+        };
+        if let Some(node) = lock(&self.nodes).get(&id) {
+            return Ok(Arc::clone(node));
+        }
+        let array = made.array(&self.members);
+        let weight = array.weight();
+        let node = self.describe(id, NodeKind::Array(Arc::new(array)));
+        let gone = lock(&self.nodes).put(id, Arc::clone(&node), weight);
+        drop(gone);
+        Ok(node)
+    }
+
+    fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>> {
+        let children = &self.kept(group)?.children;
+        let found = children.get(name);
+        Ok(found.map(|&number| link(name, number)))
+    }
+
+    fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>> {
+        self.kept(group)?;
+        Ok(Box::new(Links {
+            tree: Arc::clone(&self.tree),
+            group,
+            position: 0,
+            last: None,
+        }))
+    }
+
+    fn attributes(
+        &self,
+        id: NodeId,
+        visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
+    ) -> Result<()> {
+        for (name, content) in &self.kept(id)?.attributes {
+            let attribute = Attribute {
+                name: name.clone(),
+                content: Ok(content.clone()),
+            };
+            if visit(attribute).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>> {
+        let mut attributes = self.kept(id)?.attributes.iter();
+        let found = attributes.find(|(own, _)| own == name);
+        Ok(found.map(|(name, content)| Attribute {
+            name: name.clone(),
+            content: Ok(content.clone()),
+        }))
+    }
+
+    fn variable_length_bytes(&self, element: &[u8], base_size: u64) -> Result<Option<u64>> {
+        if let Some(own) = own_sequence(element) {
+            return Ok(Some(to_u64(own.len())));
+        }
+        match self.pointed(element)? {
+            Some((container, own)) => container.variable_length_bytes(own, base_size),
+            None => Ok(None),
+        }
+    }
+
+    fn variable_length(
+        &self,
+        element: &[u8],
+        base_size: u64,
+        part: Range<u64>,
+    ) -> Result<Option<Vec<u8>>> {
+        if let Some(own) = own_sequence(element) {
+            let end = to_usize(part.end)?.min(own.len());
+            let start = to_usize(part.start)?.min(end);
+            return Ok(own.get(start..end).map(<[u8]>::to_vec));
+        }
+        match self.pointed(element)? {
+            Some((container, own)) => container.variable_length(own, base_size, part),
+            None => Ok(None),
+        }
+    }
+
+    /// Those of one file stand together.
+    fn variable_length_place(&self, element: &[u8]) -> u64 {
+        parted(element).map_or(0, |(file, _)| to_u64(file))
+    }
+
+    fn text_bytes(&self, element: &[u8]) -> Result<u64> {
+        match self.pointed(element)? {
+            Some((container, own)) => container.text_bytes(own),
+            None => Ok(0),
+        }
+    }
+
+    fn reference(&self, _kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
+        let number = element
+            .first_chunk()
+            .map_or(0, |own| u64::from_le_bytes(*own));
+        let node = NodeId::new(number).filter(|&node| self.kept(node).is_ok());
+        Ok(match node {
+            Some(node) => Reference::Object(node),
+            None if number == 0 => Reference::Null,
+            None => Reference::Dangling(number),
+        })
+    }
+
+    fn members(&self) -> Option<&[u8]> {
+        Some(&self.tree.list)
+    }
+
+    fn region(&self, _element: &[u8]) -> Result<Option<Region>> {
+        Ok(None)
+    }
+}
+
+fn link(name: &[u8], number: u32) -> Link {
+    Link {
+        name: name.to_vec(),
+        target: LinkTarget::Hard(NodeId::at(number)),
+        order: None,
+        is_to_group: false,
+    }
+}
+
+/// The links of a group, by their names.
+struct Links {
+    tree: Arc<Tree>,
+    group: NodeId,
+    position: u64,
+    /// The name of the link before the next one, where that is known.
+    last: Option<Box<[u8]>>,
+}
+
+impl LinkStream for Links {
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn seek(&mut self, position: u64) -> Result<()> {
+        if position != self.position {
+            self.last = None;
+        }
+        self.position = position;
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<Link>> {
+        use std::ops::Bound;
+        let index = to_usize(self.group.index())?;
+        let Some(node) = self.tree.nodes.get(index) else {
+            return Ok(None);
+        };
+        let found = match &self.last {
+            Some(last) => {
+                let behind = (Bound::Excluded(&**last), Bound::Unbounded);
+                node.children.range::<[u8], _>(behind).next()
+            }
+            None => node.children.iter().nth(to_usize(self.position)?),
+        };
+        let Some((name, &number)) = found else {
+            return Ok(None);
+        };
+        self.last = Some(name.clone());
+        self.position = self.position.one_more();
+        Ok(Some(link(name, number)))
+    }
+}

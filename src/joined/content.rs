@@ -1,0 +1,182 @@
+//! Values that stand by themselves: what the file keeps elsewhere, as texts of variable length, is
+//! part of them.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use crate::array::{Engine, Reader};
+use crate::error::Result;
+use crate::limits;
+use crate::model::attribute::AttributeContent;
+use crate::model::attribute_value::strings;
+use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
+use crate::model::{Array, Container, Datatype, Shape};
+use crate::wire::{Count, to_u64, to_usize};
+
+/// What is known of the elements of a variable of one member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Nothing: they were not read.
+    Nothing,
+    /// Two hashes of them: they were compared, and not kept.
+    Hash([u64; 2]),
+    /// The first and the last of many.
+    Ends(Arc<[u8]>),
+    /// They themselves. Texts stand one behind another in pieces of the same length.
+    Elements(Arc<[u8]>),
+}
+
+impl Known {
+    /// What tells these elements from others, once they were read.
+    pub(super) fn hash(&self) -> Option<[u64; 2]> {
+        match self {
+            Known::Nothing | Known::Ends(_) => None,
+            Known::Hash(hash) => Some(*hash),
+            Known::Elements(elements) => Some(hashes(elements)),
+        }
+    }
+
+    /// The elements, where they were kept.
+    pub(super) fn elements(&self) -> Option<&Arc<[u8]>> {
+        match self {
+            Known::Elements(elements) => Some(elements),
+            _ => None,
+        }
+    }
+}
+
+/// The first and the last element of an array of numbers.
+///
+/// # Errors
+/// Fails if they cannot be read.
+pub(super) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Arc<[u8]>> {
+    let reader = Reader::new(engine, Arc::clone(array))?;
+    let size = u64::from(array.datatype.size);
+    let last = reader.length().left_after(size);
+    let both = [0, last].map(|at| reader.read(at, size as usize));
+    let [first, last] = both;
+    Ok([&first?[..], &last?[..]].concat().into())
+}
+
+/// Two hashes of bytes, which no two pieces of data have by chance.
+pub(super) fn hashes(bytes: &[u8]) -> [u64; 2] {
+    [0_u8, 1].map(|seed| {
+        let mut hasher = DefaultHasher::new();
+        (seed, bytes).hash(&mut hasher);
+        hasher.finish()
+    })
+}
+
+/// The value of an attribute by itself; `None` of one that points to other objects.
+///
+/// # Errors
+/// Fails if a text cannot be read.
+pub(super) fn attribute(
+    container: &dyn Container,
+    content: AttributeContent,
+) -> Result<Option<AttributeContent>> {
+    if matches!(content.datatype.class, Class::VariableString { .. }) {
+        let texts = strings(container, &content.datatype, &content.elements)?;
+        let (datatype, elements) = padded(&texts);
+        return Ok(Some(AttributeContent {
+            datatype,
+            shape: content.shape,
+            elements,
+        }));
+    }
+    Ok((!content.datatype.has_pointers()).then_some(content))
+}
+
+/// All elements of an array of a member; `None` where they point to what cannot be part of them.
+///
+/// # Errors
+/// Fails if they cannot be read.
+pub(super) fn elements(
+    engine: &Arc<Engine>,
+    container: &dyn Container,
+    array: &Arc<Array>,
+) -> Result<Option<Arc<[u8]>>> {
+    let is_text = matches!(array.datatype.class, Class::VariableString { .. });
+    if array.datatype.has_pointers() && !is_text {
+        return Ok(None);
+    }
+    let length = to_usize(array.bytes()?)?;
+    let stored = if length == 0 {
+        Arc::default()
+    } else {
+        let reader = Reader::new(engine, Arc::clone(array))?;
+        reader.read(0, length)?[..].into()
+    };
+    if !is_text {
+        return Ok(Some(stored));
+    }
+    let texts = strings(container, &array.datatype, &stored)?;
+    Ok(Some(padded(&texts).1))
+}
+
+/// Texts as one type of fixed length has them.
+pub(super) fn padded(texts: &[Vec<u8>]) -> (Datatype, Arc<[u8]>) {
+    let longest = texts.iter().map(Vec::len).max().unwrap_or(0).max(1);
+    let mut elements = Vec::with_capacity(longest.saturating_mul(texts.len()));
+    for text in texts {
+        elements.extend_from_slice(text);
+        elements.resize(elements.len() + longest - text.len(), 0);
+    }
+    (text_of(longest), elements.into())
+}
+
+/// The type of texts of so many bytes.
+pub(super) fn text_of(length: usize) -> Datatype {
+    Datatype {
+        size: u32::try_from(length).unwrap_or(u32::MAX),
+        class: Class::String {
+            padding: StringPadding::NullPadded,
+            charset: Charset::Utf8,
+        },
+    }
+}
+
+/// The value of an attribute that is one text.
+pub(super) fn one_text(text: &[u8]) -> AttributeContent {
+    let (datatype, elements) = padded(&[text.to_vec()]);
+    let shape = Shape::fixed(Vec::new());
+    AttributeContent {
+        datatype,
+        shape,
+        elements,
+    }
+}
+
+/// The value of an attribute that is a list of texts.
+pub(super) fn texts(texts: &[Vec<u8>]) -> AttributeContent {
+    let (datatype, elements) = padded(texts);
+    let shape = Shape::fixed(vec![to_u64(texts.len())]);
+    AttributeContent {
+        datatype,
+        shape,
+        elements,
+    }
+}
+
+/// The value of an attribute that is one number.
+pub(super) fn one_number(number: u64) -> AttributeContent {
+    AttributeContent {
+        datatype: Datatype::integer(8, true, ByteOrder::Little),
+        shape: Shape::fixed(Vec::new()),
+        elements: number.to_le_bytes().into(),
+    }
+}
+
+/// The text that one element of a type of fixed length is, without what fills it up.
+pub(super) fn trimmed(element: &[u8]) -> &[u8] {
+    let end = element.iter().rposition(|byte| !matches!(byte, 0 | b' '));
+    &element[..end.map_or(0, |end| end + 1)]
+}
+
+/// The text that the value of an attribute is, if it is one of fixed length.
+pub(super) fn text(content: &AttributeContent) -> Option<&[u8]> {
+    let is_text = matches!(content.datatype.class, Class::String { .. });
+    let is_short = content.elements.len() <= limits::ATTRIBUTE_TEXT;
+    let is_one = content.shape.elements() == Ok(1);
+    (is_text && is_short && is_one).then(|| trimmed(&content.elements))
+}

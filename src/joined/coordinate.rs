@@ -1,0 +1,207 @@
+//! The values of a dimension, as far as they say where a member lies.
+
+use std::cmp::Ordering;
+
+use crate::error::{Error, Result};
+use crate::joined::content::trimmed;
+use crate::joined::instants;
+use crate::joined::skeleton::Variable;
+use crate::model::datatype::Class;
+use crate::view::cf::stored::{Number, Stored};
+use crate::wire::to_usize;
+
+/// The values of a dimension.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Coordinate {
+    /// How many there are.
+    length: u64,
+    /// All of them; of many, the first and the last.
+    pub(super) values: Values,
+}
+
+/// Values of a dimension.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Values {
+    /// Whole numbers, and times in nanoseconds.
+    Integers(Vec<i128>),
+    Reals(Vec<f64>),
+    /// Texts, and all else that has but bytes.
+    Texts(Vec<Box<[u8]>>),
+}
+
+/// A value that others stand before or behind.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Step {
+    Integer(i128),
+    Real(f64),
+    Text(Box<[u8]>),
+}
+
+impl Step {
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Step::Integer(a), Step::Integer(b)) => a.cmp(b),
+            (Step::Text(a), Step::Text(b)) => a.cmp(b),
+            (Step::Text(_), _) => Ordering::Greater,
+            (_, Step::Text(_)) => Ordering::Less,
+            (a, b) => a.number().total_cmp(&b.number()),
+        }
+    }
+
+    fn number(&self) -> f64 {
+        match self {
+            Step::Integer(number) => *number as f64,
+            Step::Real(number) => *number,
+            Step::Text(_) => f64::INFINITY,
+        }
+    }
+}
+
+/// The part of the smallest step by which two values of one place may be apart.
+const TOLERANCE: f64 = 1000.0;
+
+impl Coordinate {
+    /// The `length` values of a variable, of which these elements are all, or the first and the last.
+    ///
+    /// # Errors
+    /// `Unsupported` if one of them is missing or no number.
+    pub(super) fn of(variable: &Variable, elements: &[u8], length: u64) -> Result<Self> {
+        let values = Values::of(variable, elements, length)?;
+        Ok(Coordinate { length, values })
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Whether both are the same values: equal, or nowhere apart by more than a thousandth of the
+    /// smallest step. Files of one grid may differ in how it was rounded.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.length == other.length && self.values.is_same(&other.values)
+    }
+}
+
+impl Values {
+    fn of(variable: &Variable, elements: &[u8], length: u64) -> Result<Self> {
+        let missing = || Error::unsupported("joined: a coordinate with missing values", None);
+        let Some(packing) = &variable.meaning.packing else {
+            return Self::of_texts(variable, elements, length);
+        };
+        let size = to_usize(variable.datatype.size.into())?.max(1);
+        let numbers = elements
+            .chunks_exact(size)
+            .map(|element| packing.number(element));
+        let numbers: Vec<Number> = numbers.collect::<Option<_>>().ok_or_else(missing)?;
+        if let Some(time) = &variable.meaning.time {
+            let times = numbers
+                .iter()
+                .map(|&number| instants::instant(time, number)?.ok_or_else(missing));
+            return Ok(Values::Integers(times.collect::<Result<_>>()?));
+        }
+        let integers = numbers.iter().map(|number| number.as_integer());
+        Ok(match integers.collect::<Option<_>>() {
+            Some(integers)
+                if Stored::new(&packing.datatype()).is_some_and(|own| own.sign().is_some()) =>
+            {
+                Values::Integers(integers)
+            }
+            _ => Values::Reals(numbers.iter().map(|number| number.as_f64()).collect()),
+        })
+    }
+
+    fn of_texts(variable: &Variable, elements: &[u8], length: u64) -> Result<Self> {
+        let is_text = matches!(
+            variable.datatype.class,
+            Class::String { .. } | Class::VariableString { .. }
+        );
+        let size = elements.len() / to_usize(length)?.max(1);
+        let each = elements.chunks_exact(size.max(1));
+        let each = each.map(|element| if is_text { trimmed(element) } else { element });
+        Ok(Values::Texts(each.map(Into::into).collect()))
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Values::Integers(values) => values.len(),
+            Values::Reals(values) => values.len(),
+            Values::Texts(values) => values.len(),
+        }
+    }
+
+    fn step(&self, number: usize) -> Option<Step> {
+        match self {
+            Values::Integers(values) => values.get(number).copied().map(Step::Integer),
+            Values::Reals(values) => values.get(number).copied().map(Step::Real),
+            Values::Texts(values) => values.get(number).cloned().map(Step::Text),
+        }
+    }
+
+    fn steps(&self) -> impl Iterator<Item = Step> + '_ {
+        (0..self.len()).filter_map(|number| self.step(number))
+    }
+
+    /// The first and the last value.
+    pub(super) fn ends(&self) -> Option<(Step, Step)> {
+        self.step(0).zip(self.step(self.len().checked_sub(1)?))
+    }
+
+    /// The lowest and the highest value.
+    pub(super) fn range(&self) -> Option<(Step, Step)> {
+        let lowest = self.steps().min_by(Step::compare);
+        lowest.zip(self.steps().max_by(Step::compare))
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        if self.len() != other.len() {
+            return false;
+        }
+        match (self, other) {
+            (Values::Integers(a), Values::Integers(b)) => a == b,
+            (Values::Texts(a), Values::Texts(b)) => a == b,
+            (Values::Texts(_), _) | (_, Values::Texts(_)) => false,
+            (a, b) => are_near(&a.reals(), &b.reals()),
+        }
+    }
+
+    fn reals(&self) -> Vec<f64> {
+        self.steps().map(|step| step.number()).collect()
+    }
+}
+
+fn are_near(a: &[f64], b: &[f64]) -> bool {
+    if a == b {
+        return true;
+    }
+    let steps = a.iter().zip(a.iter().skip(1)).map(|(a, b)| (b - a).abs());
+    let Some(smallest) = steps.min_by(f64::total_cmp) else {
+        return false;
+    };
+    let most = smallest / TOLERANCE;
+    smallest > 0.0 && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_were_rounded_are_the_same() {
+        let reals = |values: &[f64]| Values::Reals(values.to_vec());
+        let grid = reals(&[-89.5, -79.5, -69.5]);
+        assert!(grid.is_same(&reals(&[-89.499, -79.5, -69.5])));
+        assert!(!grid.is_same(&reals(&[-89.4, -79.5, -69.5])));
+        assert!(!grid.is_same(&reals(&[-89.5, -79.5])));
+        assert!(!reals(&[1.0]).is_same(&reals(&[1.000_001])));
+        assert!(Values::Integers(vec![1, 2]).is_same(&reals(&[1.0, 2.0])));
+        assert!(!Values::Integers(vec![0, 5000]).is_same(&Values::Integers(vec![3, 5000])));
+    }
+
+    #[test]
+    fn ends_and_range_differ_where_values_fall() {
+        let falling = Values::Integers(vec![5, 3, 1]);
+        let (five, one) = (Step::Integer(5), Step::Integer(1));
+        assert_eq!(falling.ends(), Some((five.clone(), one.clone())));
+        assert_eq!(falling.range(), Some((one, five)));
+        assert_eq!(Values::Reals(Vec::new()).ends(), None);
+    }
+}

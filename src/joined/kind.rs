@@ -1,0 +1,94 @@
+//! Which members are joined with which: those that have a data variable of one path over dimensions
+//! of the same names, and those that have one in common with any of these.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::joined::members::Members;
+use crate::joined::skeleton::{Role, Skeleton};
+use crate::joined::{Path, Told, split};
+
+/// Members of one kind, in the order of their names.
+#[derive(Debug)]
+pub(super) struct Kind {
+    /// Their places in the list of members.
+    pub(super) members: Vec<usize>,
+    /// The paths of their data variables.
+    pub(super) data: BTreeSet<Path>,
+}
+
+impl Kind {
+    /// The name of the group that it is where it cannot be the root: its data variables.
+    pub(super) fn name(&self) -> Vec<u8> {
+        /// Bytes of a name beyond which it says enough.
+        const ENOUGH: usize = 40;
+        let mut name = Vec::new();
+        for path in &self.data {
+            if name.len() > ENOUGH {
+                break;
+            }
+            if !name.is_empty() {
+                name.push(b'+');
+            }
+            name.extend_from_slice(split(path).1);
+        }
+        name
+    }
+}
+
+/// The paths of the data variables of a skeleton, with the names of their dimensions.
+fn data(skeleton: &Skeleton) -> impl Iterator<Item = (Path, Vec<Option<Path>>)> + '_ {
+    let data = skeleton.variables.iter();
+    let data = data.filter(|variable| variable.role == Role::Data && !variable.dims.is_empty());
+    data.map(|variable| (Path::clone(&variable.path), skeleton.names(variable)))
+}
+
+/// All kinds, that of the first member first.
+pub(super) fn kinds(members: &Members, told: &mut Vec<Told>) -> Vec<Kind> {
+    // Of each skeleton another one of its kind, which has a lower number; itself for the first.
+    let mut others: Vec<usize> = (0..members.skeletons.len()).collect();
+    let mut owners = HashMap::new();
+    for (number, skeleton) in members.skeletons.iter().enumerate() {
+        for variable in data(skeleton) {
+            let owner = *owners.entry(variable).or_insert(number);
+            let (a, b) = (first_of(&others, owner), first_of(&others, number));
+            others[a.max(b)] = a.min(b);
+        }
+    }
+    let mut kinds: Vec<Kind> = Vec::new();
+    let mut numbers = HashMap::new();
+    for (place, member) in members.list.iter().enumerate() {
+        let skeleton = members.skeleton(member);
+        let mut own = data(skeleton).map(|(path, _)| path).peekable();
+        if own.peek().is_none() {
+            let what = member.name.escape_ascii().to_string();
+            let reason = "has no data to be joined".to_owned();
+            told.push(Told { what, reason });
+            continue;
+        }
+        let first = first_of(&others, member.skeleton);
+        let number = *numbers.entry(first).or_insert(kinds.len());
+        if number == kinds.len() {
+            kinds.push(Kind {
+                members: Vec::new(),
+                data: BTreeSet::new(),
+            });
+        }
+        let kind = &mut kinds[number];
+        if kind
+            .members
+            .last()
+            .is_none_or(|&last| members.list[last].skeleton != member.skeleton)
+        {
+            kind.data.extend(own);
+        }
+        kind.members.push(place);
+    }
+    kinds
+}
+
+fn first_of(others: &[usize], mut number: usize) -> usize {
+    while others[number] != number {
+        number = others[number];
+    }
+    number
+}

@@ -1,0 +1,90 @@
+//! An array of the joined file.
+
+use std::sync::Arc;
+
+use crate::joined::Path;
+use crate::joined::mapped::Mapped;
+use crate::joined::members::Members;
+use crate::joined::skeleton::Named;
+use crate::model::array::{Array, Fill, Layout, Storage};
+use crate::model::storage::Pipeline;
+use crate::model::{Datatype, Shape};
+use crate::wire::{Count, to_u64};
+
+/// An array of the joined file.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) path: Path,
+    pub(super) datatype: Datatype,
+    pub(super) dims: Vec<MadeDimension>,
+    pub(super) fill: Fill,
+    pub(super) chunk_shape: Option<Vec<u64>>,
+    /// Whether it has the values of its dimension, or stands for one.
+    pub(super) is_scale: bool,
+    /// Whether it stands for a dimension and has no values.
+    pub(super) is_dimension: bool,
+    pub(super) attributes: Vec<Named>,
+    pub(super) content: Content,
+}
+
+/// A dimension of such an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct MadeDimension {
+    /// The path of its scale, if it has one; its label, if it has a name.
+    pub(super) key: Path,
+    pub(super) has_name: bool,
+    pub(super) length: u64,
+}
+
+/// Where the elements of such an array are.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// Here.
+    Elements(Arc<[u8]>),
+    /// Nowhere: there are none but fill values.
+    Fill,
+    /// In members.
+    Mapped(Mapped),
+}
+
+impl Made {
+    pub(super) fn shape(&self) -> Vec<u64> {
+        self.dims.iter().map(|dim| dim.length).collect()
+    }
+
+    /// The description of the array.
+    pub(super) fn array(&self, members: &Arc<Members>) -> Array {
+        let (storage, layout) = match &self.content {
+            Content::Elements(elements) => (Storage::Inline(Arc::clone(elements)), Layout::Compact),
+            Content::Fill => (Storage::Fill, Layout::Contiguous),
+            Content::Mapped(mapped) => {
+                (Storage::Virtual(mapped.mappings(members)), Layout::Virtual)
+            }
+        };
+        let shape = self.shape();
+        let chunk_shape = self.chunk_shape.clone();
+        let chunk_shape =
+            chunk_shape.filter(|chunk| chunk.len() == shape.len() && !chunk.contains(&0));
+        Array {
+            datatype: self.datatype.clone(),
+            shape: Shape::fixed(shape),
+            fill: self.fill.clone(),
+            layout,
+            chunk_shape: chunk_shape.filter(|_| matches!(storage, Storage::Virtual(_))),
+            pipeline: Pipeline::default(),
+            storage: Ok(storage),
+        }
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(super) fn weight(&self) -> u64 {
+        let attributes = self.attributes.iter();
+        let attributes = attributes.map(|(name, value)| name.len() + value.elements.len() + 150);
+        let elements = match &self.content {
+            Content::Elements(elements) => elements.len(),
+            _ => 0,
+        };
+        to_u64(size_of::<Made>() + 200 + attributes.sum::<usize>() + elements)
+            .with_more(self.datatype.weight())
+    }
+}

@@ -1,0 +1,216 @@
+//! The elements of members as those of one array.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Cause, Error, Result};
+use crate::joined::members::{Member, Members, node_at};
+use crate::joined::place::Placement;
+use crate::joined::recoding::{Recoding, Span, prefix};
+use crate::joined::skeleton::Variable;
+use crate::model::NodeKind;
+use crate::model::array::{Mapping, Mappings, OpenSource, Recode, VirtualSource};
+use crate::model::region::{Axis, Region};
+use crate::view::cf::packing::Packing;
+use crate::wire::to_u64;
+
+/// Members, and where they lie.
+#[derive(Debug)]
+pub(super) struct Placed {
+    /// Their places in the list of members.
+    pub(super) members: Vec<usize>,
+    pub(super) placement: Placement,
+}
+
+/// An array that is made of those of members.
+#[derive(Debug)]
+pub(super) struct Mapped {
+    pub(super) placed: Arc<Placed>,
+    /// The axis of each dimension, and its place there; `None` for one that is not joined.
+    pub(super) axes: Vec<Option<(usize, usize)>>,
+    /// How many of the first dimensions no member has.
+    pub(super) added: usize,
+    /// By the numbers of the members' skeletons: the number of the variable there, and how its
+    /// elements become those of the array. A member with another one has no part in it.
+    pub(super) parts: HashMap<usize, Part>,
+    /// The one member whose array it is, where it is not joined.
+    pub(super) only: Option<usize>,
+}
+
+/// What the members of one skeleton are in an array.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    pub(super) variable: usize,
+    pub(super) recipe: Recipe,
+}
+
+/// How elements of a member become those of the array.
+#[derive(Debug, Clone)]
+pub(super) enum Recipe {
+    /// They are the same, or numbers of another type.
+    Plain,
+    /// They are unpacked into numbers of so many bytes.
+    Unpacked(Arc<Packing>, usize),
+    /// They are texts of another length.
+    Padded,
+    /// They have pointers.
+    Pointers(Arc<[Span]>),
+}
+
+impl Recipe {
+    /// For the elements of a file.
+    pub(super) fn recoding(&self, file: usize) -> Option<Arc<dyn Recode>> {
+        let recoding = match self {
+            Recipe::Plain => return None,
+            Recipe::Unpacked(packing, size) => Recoding::Unpacked(Arc::clone(packing), *size),
+            Recipe::Padded => Recoding::Padded,
+            Recipe::Pointers(spans) => Recoding::Pointers {
+                spans: Arc::clone(spans),
+                prefix: prefix(file),
+            },
+        };
+        Some(Arc::new(recoding))
+    }
+}
+
+impl Mapped {
+    /// The members that have a part in it, by their places in the list, with the place of each.
+    pub(super) fn parts<'m>(
+        &'m self,
+        members: &'m Members,
+    ) -> impl Iterator<Item = (usize, &'m [usize], &'m Part)> + 'm {
+        let all = self
+            .placed
+            .members
+            .iter()
+            .zip(&self.placed.placement.places);
+        let all = all.map(|(&member, place)| (member, &**place));
+        all.filter(|(member, _)| self.only.is_none_or(|only| only == *member))
+            .filter_map(|(member, place)| {
+                let skeleton = members.list[member].skeleton;
+                Some((member, place, self.parts.get(&skeleton)?))
+            })
+    }
+
+    /// Where a member's elements begin along each dimension.
+    pub(super) fn start(&self, place: &[usize]) -> Vec<u64> {
+        let axes = self.axes.iter().map(|axis| {
+            let at = (*axis).filter(|_| self.only.is_none());
+            let dim = at.and_then(|at| self.placed.placement.dim(at));
+            let block = at.and_then(|(axis, _)| place.get(axis).copied());
+            dim.zip(block).map_or(0, |(dim, block)| dim.start(block))
+        });
+        axes.collect()
+    }
+
+    /// The parts of the array, in the order of the members.
+    pub(super) fn mappings(&self, members: &Arc<Members>) -> Mappings {
+        let parts = self.parts(members).map(|(place_in_list, place, part)| {
+            let member = &members.list[place_in_list];
+            let stored = stored_dims(members, member, part.variable);
+            let lengths = std::iter::repeat_n(1, self.added).chain(stored.iter().copied());
+            let steps = self.start(place).into_iter().zip(lengths);
+            let axis = |(start, length)| Axis {
+                start,
+                ..Axis::whole(length)
+            };
+            Mapping {
+                region: Region::Regular(steps.map(axis).collect()),
+                source_region: Region::All,
+                source: Arc::new(MemberArray {
+                    members: Arc::clone(members),
+                    member: place_in_list,
+                    variable: part.variable,
+                    recipe: part.recipe.clone(),
+                }),
+            }
+        });
+        parts.collect()
+    }
+}
+
+/// An array of a member.
+struct MemberArray {
+    members: Arc<Members>,
+    /// Its place in the list of members.
+    member: usize,
+    /// The number of the variable in its skeleton.
+    variable: usize,
+    recipe: Recipe,
+}
+
+impl fmt::Debug for MemberArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+impl MemberArray {
+    fn member(&self) -> &Member {
+        &self.members.list[self.member]
+    }
+
+    /// What it was when the member was scanned.
+    fn scanned(&self) -> &Variable {
+        &self.members.skeleton(self.member()).variables[self.variable]
+    }
+
+    fn find(&self) -> Result<OpenSource> {
+        let (file, scanned) = (self.member().number, self.scanned());
+        let container = self.members.open(file)?;
+        let node = container.node(node_at(&*container, &scanned.path)?)?;
+        let array = match &node.kind {
+            NodeKind::Array(array) => Arc::clone(array),
+            _ => return Err(Error::corrupt("joined: no array in a member", None)),
+        };
+        let dims = stored_dims(&self.members, self.member(), self.variable);
+        if array.shape.dims() != dims || array.datatype != scanned.datatype {
+            return Err(Error::caused(Cause::Stale, self.name()));
+        }
+        array.storage.as_ref().map_err(Clone::clone)?;
+        Ok(OpenSource {
+            array,
+            file: Some(Arc::new(container)),
+            recode: self.recipe.recoding(file),
+        })
+    }
+}
+
+/// The dimensions of a variable as a member stores it.
+pub(super) fn stored_dims(members: &Members, member: &Member, variable: usize) -> Vec<u64> {
+    if let Some(short) = member.short(variable) {
+        return short.to_vec();
+    }
+    let variable = &members.skeleton(member).variables[variable];
+    variable
+        .dims
+        .iter()
+        .map(|&dim| member.lengths[dim])
+        .collect()
+}
+
+impl VirtualSource for MemberArray {
+    /// There is always one: a member that has gone is an error, never fill.
+    fn open(&self) -> Result<Option<OpenSource>> {
+        match self.find() {
+            Ok(found) => Ok(Some(found)),
+            Err(Error::NotFound) => Err(Error::caused(Cause::Stale, self.name())),
+            Err(error) => Err(error.of(self.name())),
+        }
+    }
+
+    fn name(&self) -> String {
+        let (file, path) = (&self.member().name, &self.scanned().path);
+        format!("{}:/{}", file.escape_ascii(), path.escape_ascii())
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        // Pointers say which member they are of.
+        false
+    }
+
+    fn weight(&self) -> u64 {
+        to_u64(size_of::<Self>())
+    }
+}

@@ -1,0 +1,310 @@
+//! The files that are joined: what is known of each, and those that are open.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use lru::LruCache;
+
+use crate::array::Engine;
+use crate::error::{Error, Result};
+use crate::joined::content::Known;
+use crate::joined::scan::{Common, Scan, scan};
+use crate::joined::skeleton::Skeleton;
+use crate::joined::{Path, Told};
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::model::{Container, LinkTarget, NodeId};
+use crate::wire::{Count, to_u64};
+
+/// Opens members.
+pub(crate) trait OpenMember: Send + Sync {
+    /// The paths of the members from the directory, in their order.
+    fn names(&self) -> &[Path];
+
+    /// Opens a member, which must be in the state in which it was opened first.
+    ///
+    /// # Errors
+    /// Fails if it is no file of a known format, or cannot be opened; `Stale` if it has changed.
+    fn open(&self, number: usize) -> Result<Arc<dyn Container>>;
+
+    /// Whether opening one takes requests to a server.
+    fn is_far(&self) -> bool;
+
+    /// Is told that all members are to be scanned.
+    fn begin(&self);
+
+    /// Is told that one more has been.
+    ///
+    /// # Errors
+    /// [`Error::unwanted`] where nobody waits for it any more.
+    fn scanned(&self) -> Result<()>;
+}
+
+/// A member that could be read.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Its number among all files of the directory.
+    pub(super) number: usize,
+    pub(super) name: Path,
+    /// The number of its skeleton.
+    pub(super) skeleton: usize,
+    /// The length of each dimension.
+    pub(super) lengths: Box<[u64]>,
+    /// The dimensions of variables that are shorter than these.
+    short: Vec<(usize, Box<[u64]>)>,
+    /// What is known of the elements of each variable.
+    pub(super) values: Box<[Known]>,
+}
+
+/// All members.
+pub(super) struct Members {
+    pub(super) list: Vec<Member>,
+    pub(super) skeletons: Vec<Arc<Skeleton>>,
+    /// What the members of each skeleton have alike.
+    pub(super) common: Vec<Common>,
+    opener: Box<dyn OpenMember>,
+    /// By the numbers of their files.
+    open: Mutex<LruCache<usize, Arc<dyn Container>>>,
+    weight: u64,
+}
+
+/// Members that are kept open.
+const OPEN: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+
+/// Threads that scan far members, most of whose time is waiting.
+const FAR_THREADS: usize = 64;
+
+/// Those of a near directory at most.
+const NEAR_THREADS: usize = 16;
+
+/// What is gathered of members as they are scanned.
+#[derive(Default)]
+struct Gathered {
+    list: Vec<Member>,
+    skeletons: HashMap<Arc<Skeleton>, usize>,
+    common: Vec<Common>,
+    elements: HashMap<Arc<[u8]>, ()>,
+    weight: u64,
+    told: Vec<(usize, Told)>,
+    failed: Option<Error>,
+}
+
+impl Members {
+    /// Scans all members.
+    ///
+    /// # Errors
+    /// Fails if what is known of them takes too much memory, or the work is to end.
+    pub(super) fn scan(
+        engine: &Arc<Engine>,
+        opener: Box<dyn OpenMember>,
+        threads: usize,
+        told: &mut Vec<Told>,
+    ) -> Result<Self> {
+        let files = opener.names().len();
+        if files > limits::JOINED_FILES {
+            let most = to_u64(limits::JOINED_FILES);
+            return Err(Error::limit("joined: files of a directory", most));
+        }
+        opener.begin();
+        let gathered = gather(engine, &*opener, threads);
+        if let Some(error) = gathered.failed {
+            return Err(error);
+        }
+        let mut list = gathered.list;
+        list.sort_by_key(|member| member.number);
+        let mut unread = gathered.told;
+        unread.sort_by_key(|(number, _)| *number);
+        told.extend(unread.into_iter().map(|(_, told)| told));
+        let mut skeletons: Vec<_> = gathered.skeletons.into_iter().collect();
+        skeletons.sort_by_key(|(_, number)| *number);
+        Ok(Members {
+            list,
+            skeletons: skeletons
+                .into_iter()
+                .map(|(skeleton, _)| skeleton)
+                .collect(),
+            common: gathered.common,
+            opener,
+            open: Mutex::new(LruCache::new(OPEN)),
+            weight: gathered.weight,
+        })
+    }
+
+    /// The skeleton of a member.
+    pub(super) fn skeleton(&self, member: &Member) -> &Skeleton {
+        &self.skeletons[member.skeleton]
+    }
+
+    /// The file of a member, by its number among all.
+    ///
+    /// # Errors
+    /// Fails as [`OpenMember::open`] does.
+    pub(super) fn open(&self, file: usize) -> Result<Arc<dyn Container>> {
+        if let Some(open) = lock(&self.open).get(&file) {
+            return Ok(Arc::clone(open));
+        }
+        let opened = self.opener.open(file)?;
+        let gone = lock(&self.open).push(file, Arc::clone(&opened));
+        drop(gone);
+        Ok(opened)
+    }
+
+    /// Bytes of memory that is kept of them, about.
+    pub(super) fn weight(&self) -> u64 {
+        self.weight
+    }
+}
+
+impl Member {
+    /// The dimensions of a variable as they are stored, where these are not those of its dimensions.
+    pub(super) fn short(&self, variable: usize) -> Option<&[u64]> {
+        let mut short = self.short.iter();
+        short
+            .find(|short| short.0 == variable)
+            .map(|short| &*short.1)
+    }
+}
+
+fn gather(engine: &Arc<Engine>, opener: &dyn OpenMember, threads: usize) -> Gathered {
+    let gathered = Mutex::new(Gathered::default());
+    let next = AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(name) = opener.names().get(number) else {
+                return;
+            };
+            let scanned = opener
+                .open(number)
+                .and_then(|container| scan(engine, &container));
+            let mut gathered = lock(&gathered);
+            gathered.take(number, name, scanned);
+            if let Err(error) = opener.scanned() {
+                gathered.failed = Some(error);
+            }
+            if gathered.failed.is_some() {
+                return;
+            }
+        }
+    };
+    let most = if opener.is_far() {
+        FAR_THREADS
+    } else {
+        threads.min(NEAR_THREADS)
+    };
+    let others = most.min(opener.names().len()).left_after(1);
+    thread::scope(|scope| {
+        for _ in 0..others {
+            let thread = thread::Builder::new().name("join".to_owned());
+            // Fewer threads take longer.
+            let _ = thread.spawn_scoped(scope, work);
+        }
+        work();
+    });
+    gathered
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Gathered {
+    fn take(&mut self, number: usize, name: &Path, scanned: Result<Scan>) {
+        let scan = match scanned {
+            Ok(scan) => scan,
+            Err(error) if error.is_unwanted() => {
+                self.failed = Some(error);
+                return;
+            }
+            Err(error) => {
+                let what = name.escape_ascii().to_string();
+                let reason = error.to_string();
+                self.told.push((number, Told { what, reason }));
+                return;
+            }
+        };
+        let own = size_of::<Member>()
+            + name.len()
+            + 64
+            + size_of_val(&*scan.lengths)
+            + size_of_val(&*scan.values);
+        self.weight = self.weight.with_more(to_u64(own));
+        let skeleton = self.skeleton(scan.skeleton, scan.common);
+        let values = scan
+            .values
+            .into_iter()
+            .map(|known| self.shared(known))
+            .collect();
+        self.list.push(Member {
+            number,
+            name: Path::clone(name),
+            skeleton,
+            lengths: scan.lengths,
+            short: scan.short,
+            values,
+        });
+        if self.weight > limits::JOINED_BYTES {
+            let most = limits::JOINED_BYTES;
+            self.failed = Some(Error::limit("joined: bytes that are kept of files", most));
+        } else if self.skeletons.len() > limits::JOINED_SKELETONS {
+            let most = to_u64(limits::JOINED_SKELETONS);
+            self.failed = Some(Error::limit("joined: kinds of files that differ", most));
+        }
+    }
+
+    /// The number of a skeleton, whose members have no more than this in common.
+    fn skeleton(&mut self, skeleton: Skeleton, common: Common) -> usize {
+        if let Some(&number) = self.skeletons.get(&skeleton) {
+            self.common[number].keep(&common);
+            return number;
+        }
+        let number = self.skeletons.len();
+        let attributes = common.attributes.iter().flatten();
+        let attributes: usize = attributes
+            .map(|(name, value)| name.len() + value.elements.len() + 150)
+            .sum();
+        self.weight = self
+            .weight
+            .with_more(skeleton.weight())
+            .with_more(to_u64(attributes));
+        self.skeletons.insert(Arc::new(skeleton), number);
+        self.common.push(common);
+        number
+    }
+
+    /// The same elements, in memory once for all members that have them.
+    fn shared(&mut self, known: Known) -> Known {
+        let Known::Elements(elements) = known else {
+            // The ends of a long one are few bytes.
+            return known;
+        };
+        if let Some((kept, ())) = self.elements.get_key_value(&elements) {
+            return Known::Elements(Arc::clone(kept));
+        }
+        self.weight = self.weight.with_more(to_u64(elements.len()).with_more(64));
+        self.elements.insert(Arc::clone(&elements), ());
+        Known::Elements(elements)
+    }
+}
+
+/// The node at a path of a file.
+///
+/// # Errors
+/// Fails if a group on the way cannot be read; `Corrupt` if it leads nowhere.
+pub(super) fn node_at(container: &dyn Container, path: &[u8]) -> Result<NodeId> {
+    let mut node = container.root();
+    for name in path
+        .split(|&byte| byte == b'/')
+        .filter(|name| !name.is_empty())
+    {
+        match container.link(node, name)?.map(|link| link.target) {
+            Some(LinkTarget::Hard(next)) => node = next,
+            _ => {
+                let what = format!("joined: no {} in a member", path.escape_ascii());
+                return Err(Error::corrupt(what, None));
+            }
+        }
+    }
+    Ok(node)
+}

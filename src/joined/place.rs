@@ -1,0 +1,452 @@
+//! Along which dimensions the members of a kind are joined, and where each lies.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::joined::choice::Join;
+use crate::joined::content::Known;
+use crate::joined::coordinate::Coordinate;
+use crate::joined::extra::{self, NewDimension};
+use crate::joined::kind::Kind;
+use crate::joined::members::{Member, Members};
+use crate::joined::position::{Blocks, by_coordinate};
+use crate::joined::skeleton::Role;
+use crate::joined::{Path, Sure, Told, split};
+use crate::model::datatype::Class;
+use crate::wire::Count;
+
+/// Where the members of a kind lie.
+#[derive(Debug, Default)]
+pub(super) struct Placement {
+    pub(super) axes: Vec<Axis>,
+    /// Of each member of the kind, its block along each axis.
+    pub(super) places: Vec<Vec<usize>>,
+}
+
+/// A way along which blocks follow each other.
+#[derive(Debug)]
+pub(super) struct Axis {
+    /// The dimensions that go this way.
+    pub(super) dims: Vec<JoinedDimension>,
+    pub(super) blocks: usize,
+    /// The dimension that no member has.
+    pub(super) new: Option<NewDimension>,
+    /// Whether blocks overlap.
+    pub(super) overlaps: bool,
+}
+
+/// A dimension that is joined.
+#[derive(Debug)]
+pub(super) struct JoinedDimension {
+    pub(super) key: Path,
+    /// Where each block begins, and where the last one ends.
+    pub(super) starts: Vec<u64>,
+}
+
+impl JoinedDimension {
+    /// The length of the whole dimension.
+    pub(super) fn length(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// Where a block begins.
+    pub(super) fn start(&self, block: usize) -> u64 {
+        self.starts.get(block).copied().unwrap_or(0)
+    }
+
+    fn of(key: &Path, lengths: &[u64]) -> Self {
+        let mut starts = vec![0];
+        let mut end: u64 = 0;
+        for &length in lengths {
+            end = end.with_more(length);
+            starts.push(end);
+        }
+        JoinedDimension {
+            key: Path::clone(key),
+            starts,
+        }
+    }
+}
+
+/// A dimension of the members of a kind.
+pub(super) struct Facts {
+    key: Path,
+    has_name: bool,
+    is_unlimited: bool,
+    /// Of each member of the kind, its number in the member's skeleton.
+    numbers: Vec<Option<usize>>,
+}
+
+/// What a dimension is in the joined file.
+enum Way {
+    Shared,
+    /// Each member has values of its own, those that have the dimension.
+    Coordinates(Vec<Option<Coordinate>>),
+    /// It has no values, and members have more of it one behind another.
+    Bare,
+}
+
+impl Placement {
+    /// Whether each member has a place of its own, and each place a member.
+    pub(super) fn is_full(&self) -> bool {
+        let places = self
+            .axes
+            .iter()
+            .fold(1_usize, |all, axis| all.times(axis.blocks.max(1)));
+        self.places.len() == places
+    }
+
+    /// The axis and the place among its dimensions of the dimension of this key.
+    pub(super) fn find(&self, key: &[u8]) -> Option<(usize, usize)> {
+        let axes = self.axes.iter().enumerate();
+        axes.filter_map(|(number, axis)| {
+            let place = axis.dims.iter().position(|dim| &*dim.key == key)?;
+            Some((number, place))
+        })
+        .next()
+    }
+
+    /// The dimension at such a place.
+    pub(super) fn dim(&self, (axis, place): (usize, usize)) -> Option<&JoinedDimension> {
+        self.axes.get(axis)?.dims.get(place)
+    }
+}
+
+/// Places the members of a kind.
+///
+/// # Errors
+/// Fails with the reason why no place is certain.
+pub(super) fn place(
+    members: &Members,
+    kind: &Kind,
+    join: &Join,
+    told: &mut Vec<Told>,
+) -> Sure<Placement> {
+    let all = facts(members, kind);
+    let mut placement = match join {
+        Join::File => Placement::none(kind),
+        Join::First => in_order(members, kind, &all, |facts| is_first(members, kind, facts)),
+        Join::Found | Join::Dimension(_) if all.iter().any(|facts| facts.has_name) => {
+            let wanted = |facts: &&Facts| match join {
+                Join::Dimension(name) => split(&facts.key).1 == name,
+                _ => true,
+            };
+            found(members, kind, &all, wanted, told)?
+        }
+        _ => {
+            let grows = rows(members, kind, &all);
+            in_order(members, kind, &all, |facts| grows.contains(&facts.key))
+        }
+    };
+    extra::separate(members, kind, &mut placement, *join == Join::File)?;
+    Ok(placement)
+}
+
+impl Placement {
+    fn none(kind: &Kind) -> Self {
+        Placement {
+            axes: Vec::new(),
+            places: vec![Vec::new(); kind.members.len()],
+        }
+    }
+}
+
+/// All dimensions of the members, in the order of their groups.
+fn facts(members: &Members, kind: &Kind) -> Vec<Facts> {
+    let mut all: BTreeMap<(usize, Path), Facts> = BTreeMap::new();
+    for (place, &member) in kind.members.iter().enumerate() {
+        let skeleton = members.skeleton(&members.list[member]);
+        for (number, dim) in skeleton.dimensions.iter().enumerate() {
+            let depth = dim.key.iter().filter(|&&byte| byte == b'/').count();
+            let facts = all
+                .entry((depth, Path::clone(&dim.key)))
+                .or_insert_with(|| Facts {
+                    key: Path::clone(&dim.key),
+                    has_name: dim.has_name,
+                    is_unlimited: true,
+                    numbers: vec![None; kind.members.len()],
+                });
+            facts.is_unlimited &= dim.is_unlimited;
+            facts.numbers[place] = Some(number);
+        }
+    }
+    all.into_values().collect()
+}
+
+impl Facts {
+    /// The length of the dimension in each member that has it.
+    fn lengths<'a>(
+        &'a self,
+        members: &'a Members,
+        kind: &'a Kind,
+    ) -> impl Iterator<Item = Option<u64>> + 'a {
+        let all = kind.members.iter().zip(&self.numbers);
+        all.map(|(&member, number)| number.map(|number| members.list[member].lengths[number]))
+    }
+
+    fn differs(&self, members: &Members, kind: &Kind) -> bool {
+        let mut lengths = self.lengths(members, kind).flatten();
+        let first = lengths.next();
+        lengths.any(|length| Some(length) != first)
+    }
+
+    /// What the dimension is in the joined file.
+    fn way(&self, members: &Members, kind: &Kind) -> Sure<Way> {
+        let mut elements: Vec<Option<&Arc<[u8]>>> = Vec::new();
+        let mut have = 0_usize;
+        let mut with = 0_usize;
+        for (&member, &number) in kind.members.iter().zip(&self.numbers) {
+            let member = &members.list[member];
+            let own = number.and_then(|number| values_of(members, member, number));
+            have += usize::from(number.is_some());
+            with += usize::from(own.is_some());
+            elements.push(own.map(|(_, elements)| elements));
+        }
+        if with == 0 {
+            let is_bare = self.is_unlimited || self.differs(members, kind);
+            return Ok(if is_bare { Way::Bare } else { Way::Shared });
+        }
+        let name = self.key.escape_ascii();
+        if with < have {
+            return Err(format!("dimension {name}: some files have no coordinate"));
+        }
+        let mut all = Vec::new();
+        let mut are_same = true;
+        let mut first: Option<(usize, Coordinate)> = None;
+        for (place, (&member, &number)) in kind.members.iter().zip(&self.numbers).enumerate() {
+            let Some(number) = number else {
+                all.push(None);
+                continue;
+            };
+            let member = &members.list[member];
+            // Files of one grid have one copy of it.
+            if let Some((of, first)) = &first
+                && is_copy(members, kind, (*of, place), &elements, number)
+            {
+                all.push(Some(first.clone()));
+                continue;
+            }
+            let own = coordinate(members, member, number)?;
+            if let Some((_, first)) = &first {
+                are_same &= first.is_same(&own);
+            } else {
+                first = Some((place, own.clone()));
+            }
+            all.push(Some(own));
+        }
+        Ok(if are_same {
+            Way::Shared
+        } else {
+            Way::Coordinates(all)
+        })
+    }
+}
+
+/// Whether a member has the very elements, of the same meaning, that another one has.
+fn is_copy(
+    members: &Members,
+    kind: &Kind,
+    (of, place): (usize, usize),
+    elements: &[Option<&Arc<[u8]>>],
+    number: usize,
+) -> bool {
+    let [of, own] = [of, place].map(|place| (&members.list[kind.members[place]], elements[place]));
+    let (Some(first), Some(elements)) = (of.1, own.1) else {
+        return false;
+    };
+    let is_alike = of.0.skeleton == own.0.skeleton && of.0.lengths[number] == own.0.lengths[number];
+    is_alike && Arc::ptr_eq(first, elements)
+}
+
+/// The variable with the values of a dimension of a member, and its elements.
+fn values_of<'m>(
+    members: &'m Members,
+    member: &'m Member,
+    dim: usize,
+) -> Option<(usize, &'m Arc<[u8]>)> {
+    let variable = members.skeleton(member).dimensions.get(dim)?.coordinate?;
+    let elements = match member.values.get(variable)? {
+        Known::Elements(elements) | Known::Ends(elements) => elements,
+        Known::Nothing | Known::Hash(_) => return None,
+    };
+    Some((variable, elements))
+}
+
+/// The values of a dimension of a member.
+fn coordinate(members: &Members, member: &Member, dim: usize) -> Sure<Coordinate> {
+    let skeleton = members.skeleton(member);
+    let refused = |why: &dyn std::fmt::Display| {
+        let key = skeleton.dimensions[dim].key.escape_ascii();
+        format!("{key} of {}: {why}", member.name.escape_ascii())
+    };
+    let Some((variable, elements)) = values_of(members, member, dim) else {
+        return Err(refused(&"its values are not known"));
+    };
+    let variable = &skeleton.variables[variable];
+    let own = Coordinate::of(variable, elements, member.lengths[dim]);
+    own.map_err(|error| refused(&error))
+}
+
+/// Joins along what the coordinates tell: of the first group that has a dimension to be joined; the
+/// dimensions of other groups go the same way.
+fn found(
+    members: &Members,
+    kind: &Kind,
+    all: &[Facts],
+    wanted: impl Fn(&&Facts) -> bool,
+    told: &mut Vec<Told>,
+) -> Sure<Placement> {
+    let mut joined = Vec::new();
+    let mut bare = Vec::new();
+    for facts in all.iter().filter(wanted) {
+        match facts.way(members, kind)? {
+            Way::Coordinates(values) => joined.push((facts, values)),
+            Way::Bare if facts.has_name => bare.push(Path::clone(&facts.key)),
+            Way::Bare | Way::Shared => {}
+        }
+    }
+    if joined.is_empty() {
+        return Ok(in_order(members, kind, all, |facts| {
+            bare.contains(&facts.key)
+        }));
+    }
+    let group = split(&joined[0].0.key).0.to_vec();
+    let (own, others): (Vec<_>, Vec<_>) = joined
+        .into_iter()
+        .partition(|(facts, _)| split(&facts.key).0 == group);
+    let mut placement = Placement::none(kind);
+    let is_one = own.len() == 1;
+    for (facts, values) in &own {
+        let blocks = by_coordinate(members, kind, values, &facts.key)?;
+        if blocks.overlaps.is_some() && !is_one {
+            let name = facts.key.escape_ascii();
+            return Err(format!("{name}: {}", blocks.overlaps.unwrap_or_default()));
+        }
+        placement.push(facts, &blocks, told);
+    }
+    if let ([axis], true) = (&mut placement.axes[..], is_one) {
+        let others = others.iter().map(|(facts, _)| *facts);
+        let numbers: Vec<usize> = placement.places.iter().map(|places| places[0]).collect();
+        axis.follow(members, kind, others, &numbers);
+    }
+    Ok(placement)
+}
+
+impl Placement {
+    fn push(&mut self, facts: &Facts, blocks: &Blocks, told: &mut Vec<Told>) {
+        if let Some(why) = &blocks.overlaps {
+            told.push(Told {
+                what: facts.key.escape_ascii().to_string(),
+                reason: why.clone(),
+            });
+        }
+        for (places, own) in self.places.iter_mut().zip(&blocks.of) {
+            places.push(own.unwrap_or(0));
+        }
+        self.axes.push(Axis {
+            dims: vec![JoinedDimension::of(&facts.key, &blocks.lengths)],
+            blocks: blocks.lengths.len(),
+            new: None,
+            overlaps: blocks.overlaps.is_some(),
+        });
+    }
+}
+
+impl Axis {
+    /// Has more dimensions go this way, where `blocks` are those of the members, each alone in its
+    /// own.
+    fn follow<'f>(
+        &mut self,
+        members: &Members,
+        kind: &Kind,
+        others: impl Iterator<Item = &'f Facts>,
+        blocks: &[usize],
+    ) {
+        if blocks.len() != self.blocks {
+            return;
+        }
+        for facts in others {
+            let mut lengths = vec![0; self.blocks];
+            for (&block, length) in blocks.iter().zip(facts.lengths(members, kind)) {
+                lengths[block] = length.unwrap_or(0);
+            }
+            self.dims.push(JoinedDimension::of(&facts.key, &lengths));
+        }
+    }
+}
+
+/// Joins along these dimensions, one member behind the other in the order of their names.
+fn in_order(
+    members: &Members,
+    kind: &Kind,
+    all: &[Facts],
+    is_joined: impl Fn(&Facts) -> bool,
+) -> Placement {
+    let mut placement = Placement::none(kind);
+    let joined: Vec<&Facts> = all.iter().filter(|facts| is_joined(facts)).collect();
+    if joined.is_empty() {
+        return placement;
+    }
+    let mut axis = Axis {
+        dims: Vec::new(),
+        blocks: kind.members.len(),
+        new: None,
+        overlaps: false,
+    };
+    let numbers: Vec<usize> = (0..kind.members.len()).collect();
+    axis.follow(members, kind, joined.into_iter(), &numbers);
+    placement.places = numbers.into_iter().map(|number| vec![number]).collect();
+    placement.axes.push(axis);
+    placement
+}
+
+/// Whether a dimension is the first one of a data variable.
+fn is_first(members: &Members, kind: &Kind, facts: &Facts) -> bool {
+    kind.members
+        .iter()
+        .zip(&facts.numbers)
+        .any(|(&member, &number)| {
+            let skeleton = members.skeleton(&members.list[member]);
+            let mut data = skeleton
+                .variables
+                .iter()
+                .filter(|variable| variable.role == Role::Data);
+            number.is_some() && data.any(|variable| variable.dims.first().copied() == number)
+        })
+}
+
+/// The first dimensions that members have rows of, where no dimension has a name: of arrays that can
+/// grow or have different lengths, of tables, and of all that have as many rows as one of these.
+fn rows(members: &Members, kind: &Kind, all: &[Facts]) -> Vec<Path> {
+    let first: Vec<&Facts> = all
+        .iter()
+        .filter(|facts| is_first(members, kind, facts))
+        .collect();
+    let lengths = |facts: &Facts| facts.lengths(members, kind).collect::<Vec<_>>();
+    let grows = |facts: &&&Facts| {
+        facts.is_unlimited || facts.differs(members, kind) || is_of_table(members, kind, facts)
+    };
+    let growing: Vec<_> = first
+        .iter()
+        .filter(grows)
+        .map(|facts| lengths(facts))
+        .collect();
+    let as_many = first
+        .iter()
+        .filter(|facts| growing.contains(&lengths(facts)));
+    as_many.map(|facts| Path::clone(&facts.key)).collect()
+}
+
+/// Whether a dimension is that of the rows of a table.
+fn is_of_table(members: &Members, kind: &Kind, facts: &Facts) -> bool {
+    kind.members
+        .iter()
+        .zip(&facts.numbers)
+        .any(|(&member, &number)| {
+            let skeleton = members.skeleton(&members.list[member]);
+            skeleton.variables.iter().any(|variable| {
+                let is_table = matches!(variable.datatype.class, Class::Compound(_));
+                is_table && variable.dims.len() == 1 && variable.dims.first().copied() == number
+            })
+        })
+}

@@ -1,0 +1,244 @@
+//! Elements of members as elements of the joined array.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::model::Datatype;
+use crate::model::array::Recode;
+use crate::model::datatype::{Class, Member};
+use crate::view::cf::packing::Packing;
+use crate::wire::to_usize;
+
+/// Bytes that stand before what a member has as a pointer: the number of its file and one more, or
+/// [`OWN`].
+pub(super) const PREFIX: usize = 8;
+
+/// What stands there before the number of a node of the joined file.
+pub(super) const OWN: [u8; PREFIX] = [0xFF; PREFIX];
+
+/// How elements of one member become those of the joined array.
+#[derive(Debug)]
+pub(super) enum Recoding {
+    /// Numbers are unpacked, and become numbers of so many bytes.
+    Unpacked(Arc<Packing>, usize),
+    /// Texts are filled up to the length of others.
+    Padded,
+    /// Pointers say which member they are of.
+    Pointers {
+        spans: Arc<[Span]>,
+        prefix: [u8; PREFIX],
+    },
+}
+
+/// Bytes that go over as they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Span {
+    from: usize,
+    to: usize,
+    length: usize,
+    /// Whether they are a pointer, before which stands the number of its member.
+    is_pointer: bool,
+}
+
+impl Recode for Recoding {
+    fn recode(&self, stored: &[u8], element: &mut [u8]) -> Result<()> {
+        match self {
+            Recoding::Unpacked(packing, size) => unpack(packing, stored, *size, element),
+            Recoding::Padded => {
+                let own = element.get_mut(..stored.len()).ok_or_else(short)?;
+                own.copy_from_slice(stored);
+            }
+            Recoding::Pointers { spans, prefix } => {
+                for span in &**spans {
+                    let own = stored
+                        .get(span.from..span.from + span.length)
+                        .ok_or_else(short)?;
+                    let mut to = span.to;
+                    if span.is_pointer {
+                        put(element, to, prefix)?;
+                        to += PREFIX;
+                    }
+                    put(element, to, own)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn short() -> Error {
+    Error::corrupt("joined: an element of another length", None)
+}
+
+fn put(element: &mut [u8], at: usize, bytes: &[u8]) -> Result<()> {
+    let place = element.get_mut(at..at + bytes.len()).ok_or_else(short)?;
+    place.copy_from_slice(bytes);
+    Ok(())
+}
+
+/// The number that a stored one stands for, NaN where it is missing.
+fn unpack(packing: &Packing, stored: &[u8], size: usize, element: &mut [u8]) {
+    let mut own = Vec::with_capacity(8);
+    packing.decode(stored, &mut own);
+    let number = match *own {
+        [a, b, c, d] => f64::from(f32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => f64::NAN,
+    };
+    if size == 4 {
+        element.copy_from_slice(&(number as f32).to_le_bytes());
+    } else {
+        element.copy_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// Whether an element holds a reference: what that leads to is no part of the joined file.
+pub(super) fn has_references(datatype: &Datatype) -> bool {
+    match &datatype.class {
+        Class::Reference(_) => true,
+        Class::Compound(members) => members
+            .iter()
+            .any(|member| has_references(&member.datatype)),
+        Class::Array { base, .. } | Class::VariableLength(base) => has_references(base),
+        _ => false,
+    }
+}
+
+/// The type of elements whose pointers say which member they are of, and how such an element is made;
+/// `None` where it is too long, or holds references, or sequences of what points elsewhere.
+pub(super) fn with_members(datatype: &Datatype) -> Option<(Datatype, Vec<Span>)> {
+    let mut spans = Vec::new();
+    let own = widened(datatype, 0, 0, &mut spans)?;
+    Some((own, spans))
+}
+
+/// Spans of one element at most: a compound may have thousands of fields.
+const SPANS: usize = 4096;
+
+fn widened(datatype: &Datatype, from: usize, to: usize, spans: &mut Vec<Span>) -> Option<Datatype> {
+    if spans.len() > SPANS {
+        return None;
+    }
+    let size = to_usize(datatype.size.into()).ok()?;
+    let class = match &datatype.class {
+        Class::Compound(members) => return compound(members, from, to, spans),
+        Class::Array { base, dims } if base.has_pointers() => {
+            let count = dims.iter().try_fold(1_usize, |all, &dim| {
+                all.checked_mul(to_usize(dim.into()).ok()?)
+            })?;
+            if count > SPANS {
+                return None;
+            }
+            let length = to_usize(base.size.into()).ok()?;
+            let mut own: Option<Datatype> = None;
+            for number in 0..count {
+                let step = own.as_ref().map_or(0, |own| own.size as usize);
+                own = Some(widened(
+                    base,
+                    from + number * length,
+                    to + number * step,
+                    spans,
+                )?);
+            }
+            let base = own?;
+            let size = base.size.checked_mul(u32::try_from(count).ok()?)?;
+            let class = Class::Array {
+                base: Box::new(base),
+                dims: dims.clone(),
+            };
+            return Some(Datatype { size, class });
+        }
+        Class::VariableLength(base) if base.has_pointers() => return None,
+        Class::Reference(_) => return None,
+        class => class.clone(),
+    };
+    let is_pointer = datatype.has_pointers();
+    spans.push(Span {
+        from,
+        to,
+        length: size,
+        is_pointer,
+    });
+    let prefix = if is_pointer { PREFIX } else { 0 };
+    Some(Datatype {
+        size: u32::try_from(size + prefix).ok()?,
+        class,
+    })
+}
+
+fn compound(members: &[Member], from: usize, to: usize, spans: &mut Vec<Span>) -> Option<Datatype> {
+    let mut offset = 0_usize;
+    let mut own = Vec::new();
+    for member in members {
+        let at = from + to_usize(member.offset.into()).ok()?;
+        let datatype = widened(&member.datatype, at, to + offset, spans)?;
+        let size = to_usize(datatype.size.into()).ok()?;
+        own.push(Member {
+            name: member.name.clone(),
+            offset: u32::try_from(offset).ok()?,
+            datatype,
+        });
+        offset = offset.checked_add(size)?;
+    }
+    Some(Datatype {
+        size: u32::try_from(offset).ok()?,
+        class: Class::Compound(own),
+    })
+}
+
+/// What stands before the pointers of a file.
+pub(super) fn prefix(file: usize) -> [u8; PREFIX] {
+    (crate::wire::to_u64(file) + 1).to_le_bytes()
+}
+
+/// The number of the file that a pointer is of, and the pointer as it is there; `None` of one that is
+/// null, or one of the joined file itself.
+pub(super) fn parted(element: &[u8]) -> Option<(usize, &[u8])> {
+    let (prefix, own) = element.split_first_chunk::<PREFIX>()?;
+    if *prefix == OWN {
+        return None;
+    }
+    let file = u64::from_le_bytes(*prefix).checked_sub(1)?;
+    Some((usize::try_from(file).ok()?, own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::datatype::{Charset, StringPadding};
+    use crate::model::value::tests::{int, member, type_of};
+
+    #[test]
+    fn pointers_say_which_file_they_are_of() {
+        let (padding, charset) = (StringPadding::NullTerminated, Charset::Utf8);
+        let text = type_of(16, Class::VariableString { padding, charset });
+        // Two bytes of nothing stand between the fields.
+        let table = type_of(
+            22,
+            Class::Compound(vec![member("n", 0, int(4)), member("s", 6, text)]),
+        );
+        let (own, spans) = with_members(&table).unwrap();
+        assert_eq!(own.size, 4 + 8 + 16);
+        let stored: Vec<u8> = (0..22).collect();
+        let mut element = vec![0xAA; 28];
+        let recoding = Recoding::Pointers {
+            spans: spans.into(),
+            prefix: prefix(2),
+        };
+        recoding.recode(&stored, &mut element).unwrap();
+        assert_eq!(element[..4], [0, 1, 2, 3]);
+        assert_eq!(parted(&element[4..]), Some((2, &stored[6..])));
+        assert_eq!(parted(&[0; 24]), None);
+    }
+
+    #[test]
+    fn what_is_no_part_of_the_joined_file() {
+        use crate::model::datatype::ReferenceKind;
+        let reference = type_of(8, Class::Reference(ReferenceKind::Object));
+        assert!(has_references(&reference) && with_members(&reference).is_none());
+        let list = type_of(16, Class::VariableLength(Box::new(reference)));
+        assert!(has_references(&list) && with_members(&list).is_none());
+        let numbers = type_of(16, Class::VariableLength(Box::new(int(4))));
+        assert_eq!(with_members(&numbers).unwrap().0.size, 24);
+    }
+}

@@ -1,0 +1,185 @@
+//! What members have in common that differ in their values only: their groups, variables and
+//! dimensions. It is kept once for all members alike.
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+
+use crate::joined::Path;
+use crate::joined::content;
+use crate::model::Datatype;
+use crate::model::array::Fill;
+use crate::model::attribute::AttributeContent;
+use crate::view::cf::packing::Packing;
+use crate::view::cf::time::TimeUnits;
+
+/// An attribute's name and value.
+pub(super) type Named = (Vec<u8>, AttributeContent);
+
+/// The groups, variables and dimensions of a member.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Skeleton {
+    /// In the order of the walk, the root first.
+    pub(super) groups: Vec<Path>,
+    pub(super) variables: Vec<Variable>,
+    pub(super) dimensions: Vec<Dimension>,
+}
+
+/// A dimension of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Dimension {
+    /// The path of its scale, or its label in the group of the variable. One without a name has a
+    /// key that no path is.
+    pub(super) key: Path,
+    pub(super) has_name: bool,
+    pub(super) is_unlimited: bool,
+    /// The variable that has its values.
+    pub(super) coordinate: Option<usize>,
+}
+
+/// An array of a member.
+#[derive(Debug)]
+pub(super) struct Variable {
+    pub(super) path: Path,
+    pub(super) datatype: Datatype,
+    /// The numbers of its dimensions.
+    pub(super) dims: Vec<usize>,
+    pub(super) chunk_shape: Option<Vec<u64>>,
+    pub(super) fill: Fill,
+    pub(super) role: Role,
+    /// Whether it is a dimension scale.
+    pub(super) is_scale: bool,
+    /// The attributes by which its numbers have a meaning.
+    pub(super) marks: Vec<Named>,
+    /// The meaning that these give, or why there is none.
+    pub(super) meaning: Meaning,
+}
+
+/// What a variable is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Role {
+    /// Its values are what the file was made for.
+    Data,
+    /// It has the values of its own dimension.
+    Coordinate,
+    /// It has the bounds of this variable's values.
+    Bounds(usize),
+    /// It stands for a dimension without values.
+    Dimension,
+}
+
+/// The meaning of stored numbers. It follows from the datatype and the attributes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Meaning {
+    pub(super) packing: Option<Packing>,
+    pub(super) time: Option<TimeUnits>,
+    /// Why the attributes cannot be used.
+    pub(super) refusal: Option<String>,
+}
+
+/// Attributes that say how numbers are packed.
+pub(super) const PACKING: [&[u8]; 5] = [
+    b"scale_factor",
+    b"add_offset",
+    b"_FillValue",
+    b"missing_value",
+    b"_Unsigned",
+];
+
+/// Attributes that mean something of stored numbers: with the numbers they go.
+pub(super) const OF_STORED: [&[u8]; 3] = [b"valid_min", b"valid_max", b"valid_range"];
+
+/// All other attributes that the rules look at.
+const OTHER_MARKS: [&[u8]; 6] = [
+    b"units",
+    b"calendar",
+    b"bounds",
+    b"climatology",
+    b"standard_name",
+    b"dtype",
+];
+
+/// Whether the rules look at an attribute.
+pub(super) fn is_mark(name: &[u8]) -> bool {
+    let mut all = PACKING.iter().chain(&OF_STORED).chain(&OTHER_MARKS);
+    all.any(|mark| *mark == name)
+}
+
+impl PartialEq for Variable {
+    fn eq(&self, other: &Self) -> bool {
+        self.facts() == other.facts()
+    }
+}
+
+impl Eq for Variable {}
+
+impl Hash for Variable {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.facts().hash(state);
+    }
+}
+
+impl Variable {
+    /// All but the meaning, which follows from it.
+    fn facts(&self) -> impl PartialEq + Hash + '_ {
+        (
+            (&self.path, &self.datatype, &self.dims, &self.chunk_shape),
+            (&self.fill, self.role, self.is_scale, &self.marks),
+        )
+    }
+
+    /// The value of an attribute that the rules look at.
+    pub(super) fn mark(&self, name: &[u8]) -> Option<&AttributeContent> {
+        let mut marks = self.marks.iter();
+        marks.find(|mark| mark.0 == name).map(|mark| &mark.1)
+    }
+
+    /// The text of such an attribute.
+    pub(super) fn text(&self, name: &[u8]) -> Option<&[u8]> {
+        self.mark(name).and_then(content::text)
+    }
+
+    /// The attributes that say how its numbers are packed.
+    pub(super) fn packing_marks(&self) -> Vec<Option<&AttributeContent>> {
+        PACKING.iter().map(|name| self.mark(name)).collect()
+    }
+}
+
+impl Skeleton {
+    /// The variables by their paths.
+    pub(super) fn by_path(&self) -> HashMap<&[u8], usize> {
+        let all = self.variables.iter().enumerate();
+        all.map(|(number, variable)| (&*variable.path, number))
+            .collect()
+    }
+
+    /// The dimensions of a variable.
+    pub(super) fn dims<'s>(
+        &'s self,
+        variable: &'s Variable,
+    ) -> impl Iterator<Item = &'s Dimension> {
+        variable.dims.iter().map(|&dim| &self.dimensions[dim])
+    }
+
+    /// The keys of the dimensions of a variable that have names; `None` for the others.
+    pub(super) fn names(&self, variable: &Variable) -> Vec<Option<Path>> {
+        let names = self.dims(variable);
+        names
+            .map(|dim| dim.has_name.then(|| Path::clone(&dim.key)))
+            .collect()
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(super) fn weight(&self) -> u64 {
+        let variable = |variable: &Variable| {
+            let marks = variable.marks.iter();
+            let marks: usize = marks
+                .map(|(name, value)| name.len() + value.elements.len() + 150)
+                .sum();
+            500 + 2 * variable.path.len() + marks + variable.datatype.weight() as usize
+        };
+        let variables: usize = self.variables.iter().map(variable).sum();
+        let groups: usize = self.groups.iter().map(|path| path.len() + 40).sum();
+        let dimensions: usize = self.dimensions.iter().map(|dim| dim.key.len() + 64).sum();
+        crate::wire::to_u64(variables + groups + dimensions)
+    }
+}

@@ -1,0 +1,416 @@
+//! The groups and arrays of the joined file.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::joined::choice::Choice;
+use crate::joined::compared::Compared;
+use crate::joined::content::{one_number, one_text, padded, texts};
+use crate::joined::extra::{NewDimension, Values};
+use crate::joined::instants::Unit;
+use crate::joined::kind::{Kind, kinds};
+use crate::joined::made::{Content, Made, MadeDimension};
+use crate::joined::mapped::Placed;
+use crate::joined::members::Members;
+use crate::joined::place::{Axis, JoinedDimension, Placement, place};
+use crate::joined::scan::Same;
+use crate::joined::skeleton::Named;
+use crate::joined::variable::make;
+use crate::joined::{Path, Sure, Told, beneath, split};
+use crate::model::array::Fill;
+use crate::model::datatype::ByteOrder;
+use crate::model::{Datatype, Scalar};
+use crate::view::csv::append_field;
+use crate::wire::{Count, to_u64};
+
+/// The groups and arrays of the joined file. The root is the first node.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    pub(super) nodes: Vec<TreeNode>,
+    /// A line for each file: where it lies.
+    pub(super) list: Vec<u8>,
+    paths: HashMap<Path, u32>,
+    /// Whether the attributes of the root are those of a kind.
+    has_root: bool,
+}
+
+/// A group or an array.
+#[derive(Debug)]
+pub(super) struct TreeNode {
+    pub(super) children: BTreeMap<Box<[u8]>, u32>,
+    pub(super) attributes: Vec<Named>,
+    pub(super) kind: Kept,
+}
+
+#[derive(Debug)]
+pub(super) enum Kept {
+    Group,
+    Array(Box<Made>),
+    Scalar(Scalar),
+}
+
+/// What becomes of one kind.
+struct Part {
+    /// The group that it is; empty for the root.
+    group: Path,
+    groups: Vec<(Path, Vec<Named>)>,
+    arrays: Vec<Made>,
+    scalars: BTreeMap<Path, Same>,
+    /// Paths of what is not there.
+    absent: Vec<Path>,
+    placed: Arc<Placed>,
+}
+
+impl Tree {
+    /// Joins the members of each kind; kinds whose common arrays are the same make one tree.
+    ///
+    /// # Errors
+    /// Fails if an array cannot be described.
+    pub(super) fn of(members: &Members, choice: &Choice, told: &mut Vec<Told>) -> Result<Self> {
+        let mut parts: Vec<Part> = Vec::new();
+        for kind in kinds(members, told) {
+            let mut own = Vec::new();
+            let placement = place(members, &kind, &choice.join, &mut own);
+            let part =
+                placement.and_then(|placement| Part::of(members, &kind, placement, &mut own));
+            match part {
+                Ok(mut part) => {
+                    part.settle(&kind, &parts);
+                    parts.push(part);
+                }
+                Err(reason) => {
+                    let what = kind.name().escape_ascii().to_string();
+                    let reason = format!("its files are not joined: {reason}");
+                    own = vec![Told { what, reason }];
+                }
+            }
+            told.append(&mut own);
+        }
+        let mut tree = Tree::default();
+        tree.group(b"");
+        let joined: usize = parts.iter().map(|part| part.placed.members.len()).sum();
+        tree.list = list(members, &parts);
+        for part in parts {
+            tree.take(part);
+        }
+        if let Some(root) = tree.nodes.first_mut() {
+            let files = one_number(to_u64(joined));
+            root.attributes.push((b"_h5fs_files".to_vec(), files));
+        }
+        tree.link();
+        Ok(tree)
+    }
+
+    /// The number of the group at `path`, which is made with those above it where it is not there.
+    fn group(&mut self, path: &[u8]) -> u32 {
+        if let Some(&number) = self.paths.get(path) {
+            return number;
+        }
+        self.add(path, Kept::Group, Vec::new())
+    }
+
+    fn add(&mut self, path: &[u8], kind: Kept, attributes: Vec<Named>) -> u32 {
+        let number = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        self.nodes.push(TreeNode {
+            children: BTreeMap::new(),
+            attributes,
+            kind,
+        });
+        self.paths.insert(path.into(), number);
+        if !path.is_empty() {
+            let (above, name) = split(path);
+            let above = self.group(above);
+            if let Some(above) = self.nodes.get_mut(above as usize) {
+                above.children.insert(name.into(), number);
+            }
+        }
+        number
+    }
+
+    fn take(&mut self, part: Part) {
+        let within = |path: &Path| inside(&part.group, path);
+        for (path, attributes) in part.groups {
+            let path = within(&path);
+            let is_new = !self.paths.contains_key(&path) || path.is_empty() && !self.has_root;
+            self.has_root |= path.is_empty();
+            let number = self.group(&path);
+            let Some(node) = self.nodes.get_mut(number as usize) else {
+                continue;
+            };
+            if is_new {
+                node.attributes = attributes;
+            } else {
+                node.attributes.retain(|own| attributes.contains(own));
+            }
+        }
+        for (path, Same(scalar)) in part.scalars {
+            if !self.paths.contains_key(&within(&path)) {
+                self.add(&within(&path), Kept::Scalar(scalar), Vec::new());
+            }
+        }
+        for mut made in part.arrays {
+            if self.paths.contains_key(&within(&made.path)) {
+                continue;
+            }
+            made.path = within(&made.path);
+            for dim in &mut made.dims {
+                dim.key = within(&dim.key);
+            }
+            let path = Path::clone(&made.path);
+            let attributes = std::mem::take(&mut made.attributes);
+            self.add(&path, Kept::Array(Box::new(made)), attributes);
+        }
+        let mut absent: BTreeMap<Path, Vec<Vec<u8>>> = BTreeMap::new();
+        for path in part.absent {
+            let path = within(&path);
+            let (group, name) = split(&path);
+            absent.entry(group.into()).or_default().push(name.to_vec());
+        }
+        for (group, names) in absent {
+            let number = self.group(&group);
+            if let Some(node) = self.nodes.get_mut(number as usize) {
+                node.attributes
+                    .push((b"_h5fs_absent".to_vec(), texts(&names)));
+            }
+        }
+    }
+
+    /// Names the dimensions of all arrays.
+    fn link(&mut self) {
+        let scales: HashMap<Path, u32> = self
+            .paths
+            .iter()
+            .filter(|(_, number)| {
+                let node = self.nodes.get(**number as usize);
+                node.is_some_and(|node| matches!(&node.kind, Kept::Array(made) if made.is_scale))
+            })
+            .map(|(path, number)| (Path::clone(path), *number))
+            .collect();
+        for node in &mut self.nodes {
+            if let Kept::Array(made) = &node.kind {
+                node.attributes.extend(dimension_attributes(made, &scales));
+            }
+        }
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        let node = |node: &TreeNode| {
+            let attributes = node.attributes.iter();
+            let attributes =
+                attributes.map(|(name, value)| name.len() + value.elements.len() + 150);
+            let kind = match &node.kind {
+                Kept::Array(made) => made.weight(),
+                _ => 0,
+            };
+            kind.with_more(to_u64(200 + attributes.sum::<usize>()))
+        };
+        u64::together(self.nodes.iter().map(node)).with_more(to_u64(self.list.len()))
+    }
+}
+
+/// The path of what is at `path` in the group `group`.
+fn inside(group: &Path, path: &Path) -> Path {
+    match (group.is_empty(), path.is_empty()) {
+        (true, _) => Path::clone(path),
+        (false, true) => Path::clone(group),
+        _ => beneath(group, path),
+    }
+}
+
+impl Part {
+    /// # Errors
+    /// Fails if the coordinate of a dimension that is joined would be absent.
+    fn of(
+        members: &Members,
+        kind: &Kind,
+        placement: Placement,
+        told: &mut Vec<Told>,
+    ) -> Sure<Self> {
+        let placed = Arc::new(Placed {
+            members: kind.members.clone(),
+            placement,
+        });
+        let compared = Compared::new(members, &placed);
+        let groups = compared.groups().into_iter();
+        let mut part = Part {
+            group: Path::default(),
+            groups: groups
+                .map(|path| (Path::clone(&path), compared.attributes(&path)))
+                .collect(),
+            arrays: Vec::new(),
+            scalars: compared.scalars().scalars,
+            absent: Vec::new(),
+            placed: Arc::clone(&placed),
+        };
+        for axis in &placed.placement.axes {
+            part.arrays.extend(
+                axis.new
+                    .as_ref()
+                    .map(|new| coordinate(&compared, axis, new)),
+            );
+        }
+        for path in compared.variables() {
+            match make(&compared, &path) {
+                Ok(made) => part.arrays.extend(made),
+                Err(reason) if placed.placement.find(&path).is_some() => {
+                    return Err(format!("{}: {reason}", path.escape_ascii()));
+                }
+                Err(reason) => {
+                    told.push(Told {
+                        what: format!("/{}", path.escape_ascii()),
+                        reason,
+                    });
+                    part.absent.push(path);
+                }
+            }
+        }
+        Ok(part)
+    }
+
+    /// Finds the group that it is: the root where all that others have there, too, is the same.
+    fn settle(&mut self, kind: &Kind, others: &[Part]) {
+        let of_root = others.iter().filter(|other| other.group.is_empty());
+        let known = of_root.flat_map(|other| other.arrays.iter().map(|made| (&made.path, made)));
+        let known: HashMap<&Path, &Made> = known.collect();
+        let is_alike = |made: &Made| {
+            let other = known.get(&made.path);
+            other.is_none_or(|other| is_same(other, made))
+        };
+        if !self.arrays.iter().all(is_alike) {
+            self.group = kind.name().into();
+        }
+    }
+}
+
+/// Whether two arrays are one: both have the same elements here.
+fn is_same(a: &Made, b: &Made) -> bool {
+    let are_same = match (&a.content, &b.content) {
+        (Content::Elements(a), Content::Elements(b)) => a == b,
+        (Content::Fill, Content::Fill) => true,
+        _ => false,
+    };
+    are_same && a.datatype == b.datatype && a.dims == b.dims && a.attributes == b.attributes
+}
+
+/// The coordinate of a dimension that no member has.
+fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Made {
+    let length = axis.dims.first().map_or(0, JoinedDimension::length);
+    let number = Datatype::integer(8, true, ByteOrder::Little);
+    let integers = |values: &[i64]| {
+        values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect()
+    };
+    let mut attributes = Vec::new();
+    let (datatype, elements): (_, Arc<[u8]>) = match &new.values {
+        Values::Texts(values) => padded(values),
+        Values::Integers(values) => (number, integers(values)),
+        Values::Times(values) => {
+            let unit = Unit::of(values.iter().copied());
+            let alike = compared.alike(&new.name);
+            attributes = compared.attributes(&new.name);
+            attributes
+                .retain(|(name, _)| !matches!(&name[..], b"units" | b"calendar" | b"_FillValue"));
+            attributes.push((b"units".to_vec(), one_text(unit.since().as_bytes())));
+            if let Some(time) = alike.times().first() {
+                attributes.push((b"calendar".to_vec(), one_text(time.calendar().as_bytes())));
+            }
+            let numbers = values
+                .iter()
+                .map(|&value| unit.number(value).unwrap_or(i64::MIN));
+            (number, integers(&numbers.collect::<Vec<_>>()))
+        }
+    };
+    Made {
+        path: Path::clone(&new.name),
+        datatype,
+        dims: vec![MadeDimension {
+            key: Path::clone(&new.name),
+            has_name: true,
+            length,
+        }],
+        fill: Fill::Zero,
+        chunk_shape: None,
+        is_scale: true,
+        is_dimension: false,
+        attributes,
+        content: Content::Elements(elements),
+    }
+}
+
+/// The attributes by which an array names its dimensions, or is one: those of HDF5's dimension scales
+/// (H5DS).
+fn dimension_attributes(made: &Made, scales: &HashMap<Path, u32>) -> Vec<Named> {
+    let mut own = Vec::new();
+    if made.is_scale {
+        own.push((b"CLASS".to_vec(), one_text(b"DIMENSION_SCALE")));
+        let name = split(&made.path).1;
+        let length = made.dims.first().map_or(0, |dim| dim.length);
+        let mark = "This is a netCDF dimension but not a netCDF variable.";
+        let text = if made.is_dimension {
+            format!("{mark}{length:10}").into_bytes()
+        } else {
+            name.to_vec()
+        };
+        own.push((b"NAME".to_vec(), one_text(&text)));
+    }
+    let found: Vec<Option<u32>> = made
+        .dims
+        .iter()
+        .map(|dim| scales.get(&dim.key).copied())
+        .collect();
+    let is_own = made.is_scale && made.dims.len() == 1;
+    if !is_own && found.iter().any(Option::is_some) {
+        own.push((
+            b"DIMENSION_LIST".to_vec(),
+            super::container::scale_list(&found),
+        ));
+    }
+    let labels = made
+        .dims
+        .iter()
+        .zip(&found)
+        .map(|(dim, found)| match found {
+            None if dim.has_name => split(&dim.key).1.to_vec(),
+            _ => Vec::new(),
+        });
+    let labels: Vec<Vec<u8>> = labels.collect();
+    if labels.iter().any(|label| !label.is_empty()) {
+        own.push((b"DIMENSION_LABELS".to_vec(), texts(&labels)));
+    }
+    own
+}
+
+/// A line for each joined file: its path, the group that it is in, and of each joined dimension its
+/// name, the file's first place there, and its length.
+fn list(members: &Members, parts: &[Part]) -> Vec<u8> {
+    let mut out = b"file,group,dimension,first,length\r\n".to_vec();
+    for part in parts {
+        let placement = &part.placed.placement;
+        for (&member, place) in part.placed.members.iter().zip(&placement.places) {
+            let mut rows = Vec::new();
+            for (axis, &block) in placement.axes.iter().zip(place) {
+                rows.extend(axis.dims.first().map(|dim| {
+                    let first = dim.start(block);
+                    let length = dim.start(block.saturating_add(1)).left_after(first);
+                    (&*dim.key, first, length)
+                }));
+            }
+            if rows.is_empty() {
+                rows.push((&b""[..], 0, 0));
+            }
+            for (key, first, length) in rows {
+                let name = if key.contains(&0) { &b""[..] } else { key };
+                append_field(&members.list[member].name, &mut out);
+                out.push(b',');
+                append_field(&[b"/", &*part.group].concat(), &mut out);
+                out.push(b',');
+                append_field(name, &mut out);
+                out.extend_from_slice(format!(",{first},{length}\r\n").as_bytes());
+            }
+        }
+    }
+    out
+}

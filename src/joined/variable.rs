@@ -1,0 +1,744 @@
+//! What becomes of a variable of several members.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::joined::common_type::common;
+use crate::joined::compared::{Alike, Compared, Specimen};
+use crate::joined::content::{self, Known, one_text, text_of};
+use crate::joined::extra::is_of_times;
+use crate::joined::instants::{self, Unit};
+use crate::joined::made::{Content, Made, MadeDimension};
+use crate::joined::mapped::{Mapped, Part, Recipe, stored_dims};
+use crate::joined::place::JoinedDimension;
+use crate::joined::recoding::{has_references, with_members};
+use crate::joined::skeleton::{Named, OF_STORED, PACKING, Role, Variable};
+use crate::joined::{Path, Sure};
+use crate::limits;
+use crate::model::Datatype;
+use crate::model::array::Fill;
+use crate::model::attribute::AttributeContent;
+use crate::model::datatype::{ByteOrder, Class};
+use crate::model::shape::product;
+use crate::view::cf::packing::Packing;
+use crate::wire::{Count, to_u64, to_usize};
+
+/// What the stored elements become.
+struct Form {
+    datatype: Datatype,
+    meaning: Meaning,
+}
+
+/// The numbers of the joined array.
+#[derive(Clone, Copy)]
+enum Meaning {
+    /// What is stored.
+    Stored,
+    /// Unpacked numbers.
+    Unpacked,
+    /// Times in one unit.
+    Times(Unit, &'static str),
+}
+
+/// Where the variable stands in the joined file.
+enum Standing {
+    /// Once, as the first member has it.
+    Once,
+    /// Along joined dimensions; with a new one before all others.
+    Along { is_new: bool },
+    /// Scalars, repeated along the one joined dimension.
+    Repeated,
+}
+
+/// The array that a variable becomes; `None` for one that becomes a coordinate.
+///
+/// # Errors
+/// Fails with the reason why it is absent.
+pub(super) fn make(compared: &Compared<'_>, path: &Path) -> Sure<Option<Made>> {
+    let alike = compared.alike(path);
+    let axes = &compared.placed.placement.axes;
+    let becomes = |new| is_of_times(new, alike.first());
+    if axes
+        .iter()
+        .filter_map(|axis| axis.new.as_ref())
+        .any(becomes)
+    {
+        return Ok(None);
+    }
+    let rules = Rules::new(&alike)?;
+    rules.made().map(Some)
+}
+
+/// A variable, and which of its dimensions are joined.
+struct Rules<'a, 'm> {
+    alike: &'a Alike<'m>,
+    /// The axis of each dimension, and its place there.
+    axes: Vec<Option<(usize, usize)>>,
+}
+
+impl<'a, 'm> Rules<'a, 'm> {
+    fn new(alike: &'a Alike<'m>) -> Sure<Self> {
+        let first = alike.specimens[0];
+        let names = first.skeleton.names(first.variable);
+        let has_other_names = |own: &Specimen<'_>| own.skeleton.names(own.variable) != names;
+        if alike.specimens.iter().any(has_other_names) {
+            return Err("its dimensions differ".to_owned());
+        }
+        let placement = &alike.of.placed.placement;
+        let axes: Vec<_> = alike.dims().map(|dim| placement.find(&dim.key)).collect();
+        let mut met = Vec::new();
+        for (axis, _) in axes.iter().flatten() {
+            if met.contains(axis) {
+                return Err("two of its dimensions are joined in one way".to_owned());
+            }
+            met.push(*axis);
+        }
+        let rules = Rules { alike, axes };
+        rules.refuse_other_lengths()?;
+        Ok(rules)
+    }
+
+    fn refuse_other_lengths(&self) -> Sure<()> {
+        let mut first: Option<Vec<u64>> = None;
+        for (member, _, own) in self.alike.each() {
+            let lengths = member.lengths_of(own).into_iter().zip(&self.axes);
+            let fixed = lengths.filter(|(_, axis)| axis.is_none());
+            let fixed: Vec<u64> = fixed.map(|(length, _)| length).collect();
+            if first.get_or_insert_with(|| fixed.clone()) != &fixed {
+                return Err("its lengths differ".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn is_joined(&self) -> bool {
+        self.axes.iter().any(Option::is_some)
+    }
+
+    fn made(&self) -> Sure<Made> {
+        let mut refusals = self
+            .alike
+            .variables()
+            .filter_map(|own| own.meaning.refusal.as_ref());
+        if let Some(refusal) = refusals.next() {
+            return Err(refusal.clone());
+        }
+        let standing = self.standing()?;
+        let form = self.form()?;
+        let dims = self.dims(&standing);
+        let (content, datatype) = self.content(&standing, &form, &dims)?;
+        let fill = self.fill(&standing, &form, &datatype)?;
+        let first = self.alike.first();
+        let chunk_shape = self.chunk_shape(&dims);
+        Ok(Made {
+            path: Path::clone(&self.alike.path),
+            datatype,
+            dims,
+            fill,
+            chunk_shape,
+            is_scale: first.is_scale || first.role == Role::Coordinate,
+            is_dimension: first.role == Role::Dimension,
+            attributes: self.attributes(&form),
+            content,
+        })
+    }
+
+    /// Where it stands, by the table of the rules.
+    fn standing(&self) -> Sure<Standing> {
+        let first = self.alike.first();
+        let axes = &self.alike.of.placed.placement.axes;
+        let has_new = axes.iter().any(|axis| axis.new.is_some());
+        if self.is_joined() {
+            let is_new = has_new && first.role == Role::Data;
+            return Ok(Standing::Along { is_new });
+        }
+        if first.role == Role::Dimension || self.is_of_shared_coordinate() {
+            return Ok(Standing::Once);
+        }
+        let is_equal = self.alike.is_equal();
+        let is_array = first.role == Role::Data && !first.dims.is_empty();
+        if has_new && (is_equal == Some(false) || is_array) {
+            return Ok(Standing::Along { is_new: true });
+        }
+        match (is_equal, &axes[..]) {
+            (Some(true) | None, _) => Ok(Standing::Once),
+            (Some(false), [axis]) if first.dims.is_empty() && axis.new.is_none() => {
+                Ok(Standing::Repeated)
+            }
+            (Some(false), _) => Err("it differs from file to file".to_owned()),
+        }
+    }
+
+    /// Whether it is a coordinate that all members have alike, or nearly so, or the bounds of one.
+    fn is_of_shared_coordinate(&self) -> bool {
+        let is_shared = |variable: &Variable| {
+            let is_found = self
+                .alike
+                .of
+                .placed
+                .placement
+                .find(&variable.path)
+                .is_some();
+            variable.role == Role::Coordinate && !is_found
+        };
+        let first = self.alike.specimens[0];
+        let is_one = match first.variable.role {
+            Role::Coordinate => is_shared(first.variable),
+            Role::Bounds(of) => is_shared(&first.skeleton.variables[of]),
+            _ => false,
+        };
+        // Where files are stacked, their coordinates were not compared.
+        let placement = &self.alike.of.placed.placement;
+        let was_compared = placement
+            .axes
+            .iter()
+            .all(|axis| axis.new.as_ref().is_none_or(|new| *new.name != *b"file"));
+        is_one && (was_compared || self.alike.is_equal() != Some(false))
+    }
+
+    /// The type of the joined array, and what its numbers are.
+    fn form(&self) -> Sure<Form> {
+        let alike = self.alike;
+        let first = alike.first();
+        if alike
+            .variables()
+            .any(|variable| has_references(&variable.datatype))
+        {
+            return Err("it holds references".to_owned());
+        }
+        let times = alike.times();
+        if times.len() == alike.specimens.len() && !times.is_empty() {
+            return self.times(&times);
+        }
+        if let Some(units) = alike.differing(b"units") {
+            let text = |value: Option<&AttributeContent>| {
+                let text = value.and_then(content::text).unwrap_or(b"none");
+                text.escape_ascii().to_string()
+            };
+            let [own, other] = units.map(text);
+            return Err(format!("units differ: {own}, {other}"));
+        }
+        let packing = first.packing_marks();
+        let is_packed_alike = alike
+            .variables()
+            .all(|variable| variable.packing_marks() == packing);
+        if !is_packed_alike
+            && alike
+                .variables()
+                .all(|variable| variable.meaning.packing.is_some())
+        {
+            let decoded = alike
+                .variables()
+                .filter_map(|variable| variable.meaning.packing.as_ref());
+            let is_wide = decoded
+                .map(Packing::datatype)
+                .any(|own| own != Datatype::ieee(4, ByteOrder::Little));
+            return Ok(Form {
+                datatype: Datatype::ieee(if is_wide { 8 } else { 4 }, ByteOrder::Little),
+                meaning: Meaning::Unpacked,
+            });
+        }
+        self.stored_type()
+    }
+
+    fn stored_type(&self) -> Sure<Form> {
+        let types: Vec<&Datatype> = self
+            .alike
+            .variables()
+            .map(|variable| &variable.datatype)
+            .collect();
+        let datatype = common(&types).ok_or_else(|| "its types differ".to_owned())?;
+        Ok(Form {
+            datatype,
+            meaning: Meaning::Stored,
+        })
+    }
+
+    fn times(&self, times: &[crate::view::cf::time::TimeUnits]) -> Sure<Form> {
+        let lowest = || self.alike.all_instants()?.into_iter().min();
+        let calendar = instants::calendar(times, lowest);
+        let calendar = calendar.ok_or_else(|| "calendars differ".to_owned())?;
+        let first = times.first();
+        let packing = self.alike.first().packing_marks();
+        let is_alike = times.iter().all(|other| Some(other) == first)
+            && self
+                .alike
+                .variables()
+                .all(|variable| variable.packing_marks() == packing);
+        if is_alike && let Ok(form) = self.stored_type() {
+            return Ok(form);
+        }
+        let bounds = self.partner();
+        let partner = bounds.as_ref().map(|path| self.alike.of.alike(path));
+        let unit = self.alike.unit(partner.as_ref());
+        let unit = unit.ok_or_else(|| {
+            "its times are of several units, and some are missing or too many to be read".to_owned()
+        })?;
+        Ok(Form {
+            datatype: Datatype::integer(8, true, ByteOrder::Little),
+            meaning: Meaning::Times(unit, calendar),
+        })
+    }
+
+    /// The bounds of a coordinate, or the coordinate of bounds: both have one unit.
+    fn partner(&self) -> Option<Path> {
+        let first = self.alike.specimens[0];
+        let variables = &first.skeleton.variables;
+        let other = match first.variable.role {
+            Role::Bounds(of) => variables.get(of),
+            _ => variables
+                .iter()
+                .find(|other| other.role == Role::Bounds(first.place)),
+        };
+        other.map(|other| Path::clone(&other.path))
+    }
+
+    fn dims(&self, standing: &Standing) -> Vec<MadeDimension> {
+        let placement = &self.alike.of.placed.placement;
+        let first = self.alike.each().next();
+        let lengths = first
+            .map(|(member, _, own)| member.lengths_of(own))
+            .unwrap_or_default();
+        let own = self
+            .alike
+            .dims()
+            .zip(&self.axes)
+            .zip(lengths)
+            .map(|((dim, axis), length)| {
+                let joined = axis.and_then(|at| placement.dim(at));
+                MadeDimension {
+                    key: Path::clone(&dim.key),
+                    has_name: dim.has_name,
+                    length: joined.map_or(length, JoinedDimension::length),
+                }
+            });
+        let added = match standing {
+            Standing::Once => Vec::new(),
+            Standing::Repeated => self.axis_dims(|new| !new),
+            Standing::Along { is_new: true } => self.axis_dims(|new| new),
+            Standing::Along { is_new: false } => Vec::new(),
+        };
+        added.into_iter().chain(own).collect()
+    }
+
+    /// The first dimension of each axis that is new or not.
+    fn axis_dims(&self, wanted: impl Fn(bool) -> bool) -> Vec<MadeDimension> {
+        let axes = self.alike.of.placed.placement.axes.iter();
+        let axes = axes.filter(|axis| wanted(axis.new.is_some()));
+        let dims = axes.filter_map(|axis| axis.dims.first());
+        dims.map(|dim| MadeDimension {
+            key: Path::clone(&dim.key),
+            has_name: !dim.key.contains(&0),
+            length: dim.length(),
+        })
+        .collect()
+    }
+
+    fn content(
+        &self,
+        standing: &Standing,
+        form: &Form,
+        dims: &[MadeDimension],
+    ) -> Sure<(Content, Datatype)> {
+        let first = self.alike.first();
+        if first.role == Role::Dimension {
+            return Ok((Content::Fill, form.datatype.clone()));
+        }
+        let shape: Vec<u64> = dims.iter().map(|dim| dim.length).collect();
+        if let Standing::Repeated = standing {
+            let pieces = self.pieces(form)?;
+            return self.repeated(&pieces, &shape, form);
+        }
+        let is_small = first.role != Role::Data;
+        if matches!(form.meaning, Meaning::Times(..)) || is_small && self.are_known() {
+            return self.gathered(standing, form, &shape);
+        }
+        let (mapped, datatype) = self.mapped(standing, form)?;
+        Ok((Content::Mapped(mapped), datatype))
+    }
+
+    fn are_known(&self) -> bool {
+        let mut all = self.alike.each();
+        all.all(|(member, _, own)| {
+            member
+                .values
+                .get(own.place)
+                .is_some_and(|known| known.elements().is_some())
+        })
+    }
+
+    /// The elements of each member in the form of the joined array.
+    fn pieces(&self, form: &Form) -> Sure<Vec<Vec<u8>>> {
+        let unknown = || "its elements are not known".to_owned();
+        let size = self.text_size(form).ok_or_else(unknown)?;
+        self.alike
+            .each()
+            .map(|(member, _, own)| {
+                if let Meaning::Times(unit, _) = form.meaning {
+                    let times = Alike::instants(member, own).ok_or_else(unknown)?;
+                    let numbers = times.iter().map(|&time| unit.number(time));
+                    let numbers = numbers
+                        .collect::<Result<Vec<i64>>>()
+                        .map_err(|error| error.to_string())?;
+                    return Ok(numbers.into_iter().flat_map(i64::to_le_bytes).collect());
+                }
+                let Some(Known::Elements(elements)) = member.values.get(own.place) else {
+                    return Err(unknown());
+                };
+                piece(own.variable, elements, &member.lengths_of(own), form, size)
+                    .map_err(|error| error.to_string())
+            })
+            .collect()
+    }
+
+    /// Bytes of one element; of texts of any length those of the longest one.
+    fn text_size(&self, form: &Form) -> Option<usize> {
+        if !matches!(form.datatype.class, Class::VariableString { .. }) {
+            return to_usize(form.datatype.size.into()).ok();
+        }
+        let lengths = self.alike.each().map(|(member, _, own)| {
+            let count = product(&member.lengths_of(own)).ok()?;
+            let bytes = member.values.get(own.place)?.elements()?.len();
+            Some(bytes / to_usize(count).ok()?.max(1))
+        });
+        lengths
+            .collect::<Option<Vec<_>>>()?
+            .into_iter()
+            .max()
+            .map(|size| size.max(1))
+    }
+
+    fn repeated(
+        &self,
+        pieces: &[Vec<u8>],
+        shape: &[u64],
+        form: &Form,
+    ) -> Sure<(Content, Datatype)> {
+        let size = pieces.first().map_or(1, Vec::len);
+        if size > 16 {
+            return Err("it differs from file to file".to_owned());
+        }
+        let mut out = buffer(shape, size)?;
+        let axis = &self.alike.of.placed.placement.axes[0];
+        let dim = axis.dims.first();
+        for ((_, place, _), piece) in self.alike.each().zip(pieces) {
+            let block = place.first().copied().unwrap_or(0);
+            let range = dim.map_or(0..0, |dim| dim.start(block)..dim.start(block + 1));
+            for step in range {
+                put(&mut out, step, size, piece);
+            }
+        }
+        Ok((Content::Elements(out.into()), fixed(form, size)))
+    }
+
+    /// The elements of all members in memory.
+    fn gathered(
+        &self,
+        standing: &Standing,
+        form: &Form,
+        shape: &[u64],
+    ) -> Sure<(Content, Datatype)> {
+        let pieces = self.pieces(form)?;
+        let size = self.text_size(form).unwrap_or(1);
+        let mut out = buffer(shape, size)?;
+        let added = usize::from(matches!(standing, Standing::Along { is_new: true }));
+        let once = matches!(standing, Standing::Once);
+        let mapped = self.laid(added, once, HashMap::new());
+        let mut covered = 0_u64;
+        for ((member, place, own), piece) in self.alike.each().zip(&pieces) {
+            let start = mapped.start(place);
+            let lengths = std::iter::repeat_n(1, added);
+            let lengths: Vec<u64> = lengths
+                .chain(stored_dims(self.alike.of.members, member, own.place))
+                .collect();
+            lay(&mut out, shape, &start, &lengths, piece, size);
+            covered = covered.with_more(product(&lengths).unwrap_or(0));
+            if once {
+                break;
+            }
+        }
+        let all = product(shape).unwrap_or(u64::MAX);
+        if covered < all && matches!(form.meaning, Meaning::Times(..)) {
+            return Err("times are missing at places without a file".to_owned());
+        }
+        Ok((Content::Elements(out.into()), fixed(form, size)))
+    }
+
+    fn laid(&self, added: usize, once: bool, parts: HashMap<usize, Part>) -> Mapped {
+        let new = (0..added).map(|axis| Some((axis, 0)));
+        Mapped {
+            placed: Arc::clone(self.alike.of.placed),
+            axes: new.chain(self.axes.iter().copied()).collect(),
+            added,
+            parts,
+            only: once.then(|| self.first_member()).flatten(),
+        }
+    }
+
+    /// The place in the list of the first member that has it.
+    fn first_member(&self) -> Option<usize> {
+        let number = self.alike.each().next()?.0.number;
+        let members = self.alike.of.members;
+        let mut all = self.alike.of.placed.members.iter();
+        all.find(|&&member| members.list[member].number == number)
+            .copied()
+    }
+
+    fn mapped(&self, standing: &Standing, form: &Form) -> Sure<(Mapped, Datatype)> {
+        let has_pointers = form.datatype.has_pointers();
+        let widened = if has_pointers {
+            let own = with_members(&form.datatype);
+            Some(own.ok_or_else(|| "it holds what leads elsewhere".to_owned())?)
+        } else {
+            None
+        };
+        let (datatype, spans) = match widened {
+            Some((datatype, spans)) => (datatype, Some(Arc::from(spans))),
+            None => (form.datatype.clone(), None),
+        };
+        let parts = self.alike.specimens.iter().map(|own| {
+            let recipe = match (&spans, form.meaning, &own.variable.meaning.packing) {
+                (Some(spans), ..) => Recipe::Pointers(Arc::clone(spans)),
+                (None, Meaning::Unpacked, Some(packing)) => {
+                    Recipe::Unpacked(Arc::new(packing.clone()), datatype.size as usize)
+                }
+                _ if is_other_text(&own.variable.datatype, &datatype) => Recipe::Padded,
+                _ => Recipe::Plain,
+            };
+            let variable = own.place;
+            (own.number, Part { variable, recipe })
+        });
+        let added = usize::from(matches!(standing, Standing::Along { is_new: true }));
+        let once = matches!(standing, Standing::Once);
+        Ok((self.laid(added, once, parts.collect()), datatype))
+    }
+
+    /// The value of places that no member has.
+    fn fill(&self, standing: &Standing, form: &Form, datatype: &Datatype) -> Sure<Fill> {
+        let first = self.alike.first();
+        let own = || {
+            let is_same = first.datatype == *datatype;
+            if is_same {
+                first.fill.clone()
+            } else {
+                Fill::Zero
+            }
+        };
+        let is_real = matches!(datatype.class, Class::Float(_));
+        if matches!(standing, Standing::Once | Standing::Repeated) || first.role != Role::Data {
+            return Ok(own());
+        }
+        if let Meaning::Unpacked = form.meaning {
+            return Ok(nan(datatype));
+        }
+        let is_short = self
+            .alike
+            .each()
+            .any(|(member, _, own)| member.short(own.place).is_some());
+        if self.alike.is_everywhere() && self.alike.of.placed.placement.is_full() && !is_short {
+            return Ok(own());
+        }
+        let marked = first
+            .mark(b"_FillValue")
+            .filter(|mark| mark.datatype == *datatype);
+        match marked {
+            Some(mark) => Ok(Fill::Value(Arc::clone(&mark.elements))),
+            None if is_short => Ok(own()),
+            None if is_real => Ok(nan(datatype)),
+            None if !self.alike.is_everywhere() => {
+                Err("not in all files, and without a fill value".to_owned())
+            }
+            None => Ok(own()),
+        }
+    }
+
+    /// The shape that the chunks of most members have, where these are stored so.
+    fn chunk_shape(&self, dims: &[MadeDimension]) -> Option<Vec<u64>> {
+        let mut counts: HashMap<&Vec<u64>, usize> = HashMap::new();
+        for (_, _, own) in self.alike.each() {
+            if let Some(chunk) = &own.variable.chunk_shape {
+                *counts.entry(chunk).or_default() += 1;
+            }
+        }
+        let (chunk, count) = counts
+            .into_iter()
+            .max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(a.0)))?;
+        if count * 2 < self.alike.count {
+            return None;
+        }
+        let added = dims.len().checked_sub(chunk.len())?;
+        let own = std::iter::repeat_n(1, added).chain(chunk.iter().copied());
+        Some(
+            own.zip(dims)
+                .map(|(chunk, dim)| chunk.min(dim.length.max(1)))
+                .collect(),
+        )
+    }
+
+    /// The attributes that all members have alike, without those that mean nothing any more.
+    fn attributes(&self, form: &Form) -> Vec<Named> {
+        let mut own = self.alike.of.attributes(&self.alike.path);
+        let first = self.alike.first();
+        match form.meaning {
+            Meaning::Stored => {
+                // What all members say in other words is not dropped.
+                for name in [&b"units"[..], b"calendar"] {
+                    let is_there = own.iter().any(|(own, _)| own == name);
+                    if let (Some(mark), false) = (first.mark(name), is_there) {
+                        own.push((name.to_vec(), mark.clone()));
+                    }
+                }
+            }
+            Meaning::Unpacked => own.retain(|(name, _)| !is_of_packing(name)),
+            Meaning::Times(unit, calendar) => {
+                let is_stale =
+                    |name: &[u8]| is_of_packing(name) || matches!(name, b"units" | b"calendar");
+                own.retain(|(name, _)| !is_stale(name));
+                let is_bounds =
+                    matches!(first.role, Role::Bounds(_)) && first.mark(b"units").is_none();
+                if !is_bounds {
+                    own.push((b"units".to_vec(), one_text(unit.since().as_bytes())));
+                    own.push((b"calendar".to_vec(), one_text(calendar.as_bytes())));
+                }
+            }
+        }
+        let placement = &self.alike.of.placed.placement;
+        let axis = placement
+            .find(&self.alike.path)
+            .and_then(|(axis, _)| placement.axes.get(axis));
+        if axis.is_some_and(|axis| axis.overlaps) {
+            own.push((b"_h5fs_overlap".to_vec(), one_text(b"files overlap here")));
+        }
+        own
+    }
+}
+
+fn is_of_packing(name: &[u8]) -> bool {
+    PACKING.iter().chain(&OF_STORED).any(|own| *own == name)
+}
+
+/// Whether texts of one length become those of another.
+fn is_other_text(own: &Datatype, datatype: &Datatype) -> bool {
+    let is_text = |own: &Datatype| matches!(own.class, Class::String { .. });
+    is_text(own) && is_text(datatype) && own != datatype
+}
+
+/// The type of elements that stand in memory: texts of any length have the one of the longest.
+fn fixed(form: &Form, size: usize) -> Datatype {
+    match form.datatype.class {
+        Class::VariableString { .. } => text_of(size),
+        _ => form.datatype.clone(),
+    }
+}
+
+fn nan(datatype: &Datatype) -> Fill {
+    let single = f32::NAN.to_le_bytes();
+    let double = f64::NAN.to_le_bytes();
+    match (&datatype.class, datatype.size) {
+        (Class::Float(format), 4) if format.order == ByteOrder::Big => {
+            Fill::Value(f32::NAN.to_be_bytes()[..].into())
+        }
+        (Class::Float(format), 8) if format.order == ByteOrder::Big => {
+            Fill::Value(f64::NAN.to_be_bytes()[..].into())
+        }
+        (Class::Float(_), 4) => Fill::Value(single[..].into()),
+        (Class::Float(_), 8) => Fill::Value(double[..].into()),
+        _ => Fill::Zero,
+    }
+}
+
+/// The elements of one member in the form of the joined array.
+fn piece(
+    variable: &Variable,
+    elements: &[u8],
+    lengths: &[u64],
+    form: &Form,
+    size: usize,
+) -> Result<Vec<u8>> {
+    let count = to_usize(product(lengths)?)?;
+    let own = elements.len() / count.max(1);
+    let mut out = vec![0; size.saturating_mul(count)];
+    let pairs = elements
+        .chunks_exact(own.max(1))
+        .zip(out.chunks_exact_mut(size.max(1)));
+    match (&form.meaning, &variable.meaning.packing) {
+        (Meaning::Unpacked, Some(packing)) => {
+            let recoding = Recipe::Unpacked(Arc::new(packing.clone()), size).recoding(0);
+            for (stored, element) in pairs {
+                recoding
+                    .as_ref()
+                    .map_or(Ok(()), |own| own.recode(stored, element))?;
+            }
+        }
+        _ if variable.datatype == form.datatype || own <= size && is_text(&variable.datatype) => {
+            for (stored, element) in pairs {
+                let place = element.get_mut(..stored.len());
+                let place = place
+                    .ok_or_else(|| Error::corrupt("joined: a text of another length", None))?;
+                place.copy_from_slice(stored);
+            }
+        }
+        _ => crate::array::convert(&variable.datatype, &form.datatype, elements, &mut out)?,
+    }
+    Ok(out)
+}
+
+fn is_text(datatype: &Datatype) -> bool {
+    matches!(
+        datatype.class,
+        Class::String { .. } | Class::VariableString { .. }
+    )
+}
+
+/// Room for all elements.
+fn buffer(shape: &[u64], size: usize) -> Sure<Vec<u8>> {
+    let bytes = product(shape).map(|count| count.times(to_u64(size)));
+    let bytes = bytes.ok().filter(|&bytes| bytes <= limits::JOINED_INLINE);
+    let bytes = bytes.and_then(|bytes| to_usize(bytes).ok());
+    let bytes = bytes.ok_or_else(|| {
+        let most = limits::JOINED_INLINE;
+        format!("it takes more than {most} bytes as a coordinate")
+    })?;
+    Ok(vec![0; bytes])
+}
+
+fn put(out: &mut [u8], step: u64, size: usize, piece: &[u8]) {
+    let at = to_usize(step).unwrap_or(usize::MAX).saturating_mul(size);
+    if let Some(place) = out.get_mut(at..at.saturating_add(piece.len())) {
+        place.copy_from_slice(piece);
+    }
+}
+
+/// Puts the elements of a block, in C order, where it lies in an array of these dimensions.
+fn lay(out: &mut [u8], shape: &[u64], start: &[u64], lengths: &[u64], piece: &[u8], size: usize) {
+    let row = lengths.last().copied().unwrap_or(1);
+    let bytes = to_usize(row).unwrap_or(0).saturating_mul(size);
+    for (number, row) in piece.chunks_exact(bytes.max(1)).enumerate() {
+        let mut rest = to_u64(number);
+        let mut at = start.last().copied().unwrap_or(0);
+        let mut stride = shape.last().copied().unwrap_or(1);
+        let outer = shape.iter().zip(start).zip(lengths).rev().skip(1);
+        for ((&dim, &start), &length) in outer {
+            at = at.with_more((start.with_more(rest % length.max(1))).times(stride));
+            rest /= length.max(1);
+            stride = stride.times(dim);
+        }
+        put(out, at, size, row);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_lies_among_others() {
+        let mut out = vec![0; 4 * 3];
+        lay(&mut out, &[4, 3], &[2, 1], &[2, 2], &[1, 2, 3, 4], 1);
+        assert_eq!(out, [0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 3, 4]);
+        let mut out = vec![0; 2];
+        lay(&mut out, &[], &[], &[], &[7, 8], 2);
+        assert_eq!(out, [7, 8]);
+    }
+}
