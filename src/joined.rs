@@ -3,13 +3,15 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `scan`, `skeleton`, `content` | what is read of a member: its objects, its dimensions, its small values |
 //! | `members` | all members, scanned by several threads; which of them are open |
-//! | `kind` | which members are joined with which |
-//! | `coordinate`, `instants` | the values of a dimension, and times among them |
-//! | `place`, `position`, `extra` | which dimensions are joined, and where each member lies along them |
-//! | `variable`, `compared`, `common_type` | what becomes of a variable of several members |
+//! | `members/{scan, skeleton, content}` | what is read of a member: its objects, its dimensions, its small values |
+//! | `place` | along which dimensions the members of a kind are joined, and where each lies |
+//! | `place/{kind, coordinate, position, extra}` | which members are joined with which; the values of a dimension; blocks one behind the other; a dimension that no member has |
+//! | `variable` | what becomes of a variable of several members |
+//! | `variable/{compared, common_type, gathered}` | its members side by side; the type that holds all; the elements of what stands in memory |
+//! | `instants` | times in one unit |
 //! | `made`, `mapped`, `recoding` | an array that is made of those of members |
+//! | `scales` | the attributes by which arrays name their dimensions |
 //! | `tree`, `container` | the groups and arrays of the joined file; how it answers |
 //! | `choice` | `joined[tas_*.nc,join=time]` |
 //!
@@ -21,22 +23,14 @@
 //! [`Container`]: crate::model::Container
 
 pub(crate) mod choice;
-mod common_type;
-mod compared;
 mod container;
-mod content;
-mod coordinate;
-mod extra;
 mod instants;
-mod kind;
 mod made;
 mod mapped;
 pub(crate) mod members;
 mod place;
-mod position;
 mod recoding;
-mod scan;
-mod skeleton;
+mod scales;
 mod tree;
 mod variable;
 

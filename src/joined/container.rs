@@ -6,18 +6,17 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
 use crate::joined::members::Members;
-use crate::joined::recoding::{OWN, PREFIX, parted};
+use crate::joined::recoding::parted;
+use crate::joined::scales::own_sequence;
 use crate::joined::tree::{Kept, Tree, TreeNode};
 use crate::limits;
 use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
-use crate::model::attribute::AttributeContent;
-use crate::model::datatype::{Class, ReferenceKind};
+use crate::model::datatype::ReferenceKind;
 use crate::model::region::Region;
 use crate::model::{
-    Attribute, Container, Datatype, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind,
-    Reference, Shape,
+    Attribute, Container, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind, Reference,
 };
 use crate::wire::{Count, to_u64, to_usize};
 
@@ -68,36 +67,6 @@ impl Joined {
             None => Ok(None),
         }
     }
-}
-
-/// The attribute that leads from an array to the scales of its dimensions: for each a sequence of one
-/// reference, or of none.
-pub(super) fn scale_list(scales: &[Option<u32>]) -> AttributeContent {
-    let element = |scale: &Option<u32>| match scale {
-        Some(number) => {
-            let node = NodeId::at(*number).number().to_le_bytes();
-            [OWN, node].concat()
-        }
-        None => vec![0; 2 * PREFIX],
-    };
-    let reference = Datatype {
-        size: 8,
-        class: Class::Reference(ReferenceKind::Object),
-    };
-    AttributeContent {
-        datatype: Datatype {
-            size: 16,
-            class: Class::VariableLength(Box::new(reference)),
-        },
-        shape: Shape::fixed(vec![to_u64(scales.len())]),
-        elements: scales.iter().flat_map(element).collect(),
-    }
-}
-
-/// The bytes that a sequence of the joined file itself holds: one reference.
-fn own_sequence(element: &[u8]) -> Option<&[u8]> {
-    let (prefix, own) = element.split_first_chunk::<PREFIX>()?;
-    (*prefix == OWN).then_some(own)
 }
 
 impl fmt::Debug for Joined {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::joined::Path;
 use crate::joined::mapped::Mapped;
 use crate::joined::members::Members;
-use crate::joined::skeleton::Named;
+use crate::joined::members::skeleton::Named;
 use crate::model::array::{Array, Fill, Layout, Storage};
 use crate::model::storage::Pipeline;
 use crate::model::{Datatype, Shape};

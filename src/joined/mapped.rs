@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Cause, Error, Result};
+use crate::joined::members::skeleton::Variable;
 use crate::joined::members::{Member, Members, node_at};
 use crate::joined::place::Placement;
 use crate::joined::recoding::{Recoding, Span, prefix};
-use crate::joined::skeleton::Variable;
 use crate::model::NodeKind;
 use crate::model::array::{Mapping, Mappings, OpenSource, Recode, VirtualSource};
 use crate::model::region::{Axis, Region};

@@ -1,5 +1,9 @@
 //! The files that are joined: what is known of each, and those that are open.
 
+pub(super) mod content;
+pub(super) mod scan;
+pub(super) mod skeleton;
+
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,9 +14,9 @@ use lru::LruCache;
 
 use crate::array::Engine;
 use crate::error::{Error, Result};
-use crate::joined::content::Known;
-use crate::joined::scan::{Common, Scan, scan};
-use crate::joined::skeleton::Skeleton;
+use crate::joined::members::content::Known;
+use crate::joined::members::scan::{Common, Scan, scan};
+use crate::joined::members::skeleton::Skeleton;
 use crate::joined::{Path, Told};
 use crate::limits;
 use crate::memory::lock::lock;

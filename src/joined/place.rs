@@ -1,16 +1,21 @@
 //! Along which dimensions the members of a kind are joined, and where each lies.
 
+pub(super) mod coordinate;
+pub(super) mod extra;
+pub(super) mod kind;
+mod position;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::joined::choice::Join;
-use crate::joined::content::Known;
-use crate::joined::coordinate::Coordinate;
-use crate::joined::extra::{self, NewDimension};
-use crate::joined::kind::Kind;
+use crate::joined::members::content::Known;
+use crate::joined::members::skeleton::Role;
 use crate::joined::members::{Member, Members};
-use crate::joined::position::{Blocks, by_coordinate};
-use crate::joined::skeleton::Role;
+use crate::joined::place::coordinate::Coordinate;
+use crate::joined::place::extra::NewDimension;
+use crate::joined::place::kind::Kind;
+use crate::joined::place::position::{Blocks, by_coordinate};
 use crate::joined::{Path, Sure, Told, split};
 use crate::model::datatype::Class;
 use crate::wire::Count;

@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::joined::choice::Choice;
-use crate::joined::compared::Compared;
-use crate::joined::content::{one_number, one_text, padded, texts};
-use crate::joined::extra::{NewDimension, Values};
 use crate::joined::instants::Unit;
-use crate::joined::kind::{Kind, kinds};
 use crate::joined::made::{Content, Made, MadeDimension};
 use crate::joined::mapped::Placed;
 use crate::joined::members::Members;
+use crate::joined::members::content::{one_number, one_text, padded, texts};
+use crate::joined::members::scan::Same;
+use crate::joined::members::skeleton::Named;
+use crate::joined::place::extra::{NewDimension, Values};
+use crate::joined::place::kind::{Kind, kinds};
 use crate::joined::place::{Axis, JoinedDimension, Placement, place};
-use crate::joined::scan::Same;
-use crate::joined::skeleton::Named;
+use crate::joined::scales::dimension_attributes;
+use crate::joined::variable::compared::Compared;
 use crate::joined::variable::make;
 use crate::joined::{Path, Sure, Told, beneath, split};
 use crate::model::array::Fill;
@@ -338,49 +339,6 @@ fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Made 
         attributes,
         content: Content::Elements(elements),
     }
-}
-
-/// The attributes by which an array names its dimensions, or is one: those of HDF5's dimension scales
-/// (H5DS).
-fn dimension_attributes(made: &Made, scales: &HashMap<Path, u32>) -> Vec<Named> {
-    let mut own = Vec::new();
-    if made.is_scale {
-        own.push((b"CLASS".to_vec(), one_text(b"DIMENSION_SCALE")));
-        let name = split(&made.path).1;
-        let length = made.dims.first().map_or(0, |dim| dim.length);
-        let mark = "This is a netCDF dimension but not a netCDF variable.";
-        let text = if made.is_dimension {
-            format!("{mark}{length:10}").into_bytes()
-        } else {
-            name.to_vec()
-        };
-        own.push((b"NAME".to_vec(), one_text(&text)));
-    }
-    let found: Vec<Option<u32>> = made
-        .dims
-        .iter()
-        .map(|dim| scales.get(&dim.key).copied())
-        .collect();
-    let is_own = made.is_scale && made.dims.len() == 1;
-    if !is_own && found.iter().any(Option::is_some) {
-        own.push((
-            b"DIMENSION_LIST".to_vec(),
-            super::container::scale_list(&found),
-        ));
-    }
-    let labels = made
-        .dims
-        .iter()
-        .zip(&found)
-        .map(|(dim, found)| match found {
-            None if dim.has_name => split(&dim.key).1.to_vec(),
-            _ => Vec::new(),
-        });
-    let labels: Vec<Vec<u8>> = labels.collect();
-    if labels.iter().any(|label| !label.is_empty()) {
-        own.push((b"DIMENSION_LABELS".to_vec(), texts(&labels)));
-    }
-    own
 }
 
 /// A line for each joined file: its path, the group that it is in, and of each joined dimension its

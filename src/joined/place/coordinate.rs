@@ -3,25 +3,25 @@
 use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
-use crate::joined::content::trimmed;
 use crate::joined::instants;
-use crate::joined::skeleton::Variable;
+use crate::joined::members::content::trimmed;
+use crate::joined::members::skeleton::Variable;
 use crate::model::datatype::Class;
 use crate::view::cf::stored::{Number, Stored};
 use crate::wire::to_usize;
 
 /// The values of a dimension.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Coordinate {
+pub(in crate::joined) struct Coordinate {
     /// How many there are.
     length: u64,
     /// All of them; of many, the first and the last.
-    pub(super) values: Values,
+    pub(in crate::joined) values: Values,
 }
 
 /// Values of a dimension.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Values {
+pub(in crate::joined) enum Values {
     /// Whole numbers, and times in nanoseconds.
     Integers(Vec<i128>),
     Reals(Vec<f64>),
@@ -31,14 +31,14 @@ pub(super) enum Values {
 
 /// A value that others stand before or behind.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub(in crate::joined) enum Step {
     Integer(i128),
     Real(f64),
     Text(Box<[u8]>),
 }
 
 impl Step {
-    pub(super) fn compare(&self, other: &Self) -> Ordering {
+    pub(in crate::joined) fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Step::Integer(a), Step::Integer(b)) => a.cmp(b),
             (Step::Text(a), Step::Text(b)) => a.cmp(b),
@@ -65,18 +65,18 @@ impl Coordinate {
     ///
     /// # Errors
     /// `Unsupported` if one of them is missing or no number.
-    pub(super) fn of(variable: &Variable, elements: &[u8], length: u64) -> Result<Self> {
+    pub(in crate::joined) fn of(variable: &Variable, elements: &[u8], length: u64) -> Result<Self> {
         let values = Values::of(variable, elements, length)?;
         Ok(Coordinate { length, values })
     }
 
-    pub(super) fn length(&self) -> u64 {
+    pub(in crate::joined) fn length(&self) -> u64 {
         self.length
     }
 
     /// Whether both are the same values: equal, or nowhere apart by more than a thousandth of the
     /// smallest step. Files of one grid may differ in how it was rounded.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
+    pub(in crate::joined) fn is_same(&self, other: &Self) -> bool {
         self.length == other.length && self.values.is_same(&other.values)
     }
 }
@@ -141,12 +141,12 @@ impl Values {
     }
 
     /// The first and the last value.
-    pub(super) fn ends(&self) -> Option<(Step, Step)> {
+    pub(in crate::joined) fn ends(&self) -> Option<(Step, Step)> {
         self.step(0).zip(self.step(self.len().checked_sub(1)?))
     }
 
     /// The lowest and the highest value.
-    pub(super) fn range(&self) -> Option<(Step, Step)> {
+    pub(in crate::joined) fn range(&self) -> Option<(Step, Step)> {
         let lowest = self.steps().min_by(Step::compare);
         lowest.zip(self.steps().max_by(Step::compare))
     }

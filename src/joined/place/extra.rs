@@ -3,23 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::joined::instants;
-use crate::joined::kind::Kind;
+use crate::joined::members::skeleton::Variable;
 use crate::joined::members::{Member, Members};
+use crate::joined::place::kind::Kind;
 use crate::joined::place::{Axis, JoinedDimension, Placement};
-use crate::joined::skeleton::Variable;
 use crate::joined::{Path, Sure, split};
 use crate::wire::{Count, to_u64};
 
 /// A dimension that no member has.
 #[derive(Debug)]
-pub(super) struct NewDimension {
-    pub(super) name: Path,
-    pub(super) values: Values,
+pub(in crate::joined) struct NewDimension {
+    pub(in crate::joined) name: Path,
+    pub(in crate::joined) values: Values,
 }
 
 /// The values of such a dimension.
 #[derive(Debug)]
-pub(super) enum Values {
+pub(in crate::joined) enum Values {
     Texts(Vec<Vec<u8>>),
     Integers(Vec<i64>),
     /// Nanoseconds, of the variable with this path in each member.
@@ -37,7 +37,7 @@ struct Apart {
 ///
 /// # Errors
 /// Fails if nothing tells these members apart.
-pub(super) fn separate(
+pub(in crate::joined) fn separate(
     members: &Members,
     kind: &Kind,
     placement: &mut Placement,
@@ -105,7 +105,7 @@ pub(super) fn separate(
 }
 
 impl Values {
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::joined) fn len(&self) -> usize {
         match self {
             Values::Texts(values) => values.len(),
             Values::Integers(values) => values.len(),
@@ -288,7 +288,7 @@ fn number(part: &[u8]) -> Option<i64> {
 }
 
 /// Whether a variable is the time of a whole file that becomes the coordinate of a dimension.
-pub(super) fn is_of_times(new: &NewDimension, variable: &Variable) -> bool {
+pub(in crate::joined) fn is_of_times(new: &NewDimension, variable: &Variable) -> bool {
     matches!(new.values, Values::Times(_)) && new.name == variable.path
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
 use crate::joined::Path;
-use crate::joined::content;
+use crate::joined::members::content;
 use crate::model::Datatype;
 use crate::model::array::Fill;
 use crate::model::attribute::AttributeContent;
@@ -13,50 +13,50 @@ use crate::view::cf::packing::Packing;
 use crate::view::cf::time::TimeUnits;
 
 /// An attribute's name and value.
-pub(super) type Named = (Vec<u8>, AttributeContent);
+pub(in crate::joined) type Named = (Vec<u8>, AttributeContent);
 
 /// The groups, variables and dimensions of a member.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Skeleton {
+pub(in crate::joined) struct Skeleton {
     /// In the order of the walk, the root first.
-    pub(super) groups: Vec<Path>,
-    pub(super) variables: Vec<Variable>,
-    pub(super) dimensions: Vec<Dimension>,
+    pub(in crate::joined) groups: Vec<Path>,
+    pub(in crate::joined) variables: Vec<Variable>,
+    pub(in crate::joined) dimensions: Vec<Dimension>,
 }
 
 /// A dimension of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Dimension {
+pub(in crate::joined) struct Dimension {
     /// The path of its scale, or its label in the group of the variable. One without a name has a
     /// key that no path is.
-    pub(super) key: Path,
-    pub(super) has_name: bool,
-    pub(super) is_unlimited: bool,
+    pub(in crate::joined) key: Path,
+    pub(in crate::joined) has_name: bool,
+    pub(in crate::joined) is_unlimited: bool,
     /// The variable that has its values.
-    pub(super) coordinate: Option<usize>,
+    pub(in crate::joined) coordinate: Option<usize>,
 }
 
 /// An array of a member.
 #[derive(Debug)]
-pub(super) struct Variable {
-    pub(super) path: Path,
-    pub(super) datatype: Datatype,
+pub(in crate::joined) struct Variable {
+    pub(in crate::joined) path: Path,
+    pub(in crate::joined) datatype: Datatype,
     /// The numbers of its dimensions.
-    pub(super) dims: Vec<usize>,
-    pub(super) chunk_shape: Option<Vec<u64>>,
-    pub(super) fill: Fill,
-    pub(super) role: Role,
+    pub(in crate::joined) dims: Vec<usize>,
+    pub(in crate::joined) chunk_shape: Option<Vec<u64>>,
+    pub(in crate::joined) fill: Fill,
+    pub(in crate::joined) role: Role,
     /// Whether it is a dimension scale.
-    pub(super) is_scale: bool,
+    pub(in crate::joined) is_scale: bool,
     /// The attributes by which its numbers have a meaning.
-    pub(super) marks: Vec<Named>,
+    pub(in crate::joined) marks: Vec<Named>,
     /// The meaning that these give, or why there is none.
-    pub(super) meaning: Meaning,
+    pub(in crate::joined) meaning: Meaning,
 }
 
 /// What a variable is there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Role {
+pub(in crate::joined) enum Role {
     /// Its values are what the file was made for.
     Data,
     /// It has the values of its own dimension.
@@ -69,15 +69,15 @@ pub(super) enum Role {
 
 /// The meaning of stored numbers. It follows from the datatype and the attributes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Meaning {
-    pub(super) packing: Option<Packing>,
-    pub(super) time: Option<TimeUnits>,
+pub(in crate::joined) struct Meaning {
+    pub(in crate::joined) packing: Option<Packing>,
+    pub(in crate::joined) time: Option<TimeUnits>,
     /// Why the attributes cannot be used.
-    pub(super) refusal: Option<String>,
+    pub(in crate::joined) refusal: Option<String>,
 }
 
 /// Attributes that say how numbers are packed.
-pub(super) const PACKING: [&[u8]; 5] = [
+pub(in crate::joined) const PACKING: [&[u8]; 5] = [
     b"scale_factor",
     b"add_offset",
     b"_FillValue",
@@ -86,7 +86,7 @@ pub(super) const PACKING: [&[u8]; 5] = [
 ];
 
 /// Attributes that mean something of stored numbers: with the numbers they go.
-pub(super) const OF_STORED: [&[u8]; 3] = [b"valid_min", b"valid_max", b"valid_range"];
+pub(in crate::joined) const OF_STORED: [&[u8]; 3] = [b"valid_min", b"valid_max", b"valid_range"];
 
 /// All other attributes that the rules look at.
 const OTHER_MARKS: [&[u8]; 6] = [
@@ -99,7 +99,7 @@ const OTHER_MARKS: [&[u8]; 6] = [
 ];
 
 /// Whether the rules look at an attribute.
-pub(super) fn is_mark(name: &[u8]) -> bool {
+pub(in crate::joined) fn is_mark(name: &[u8]) -> bool {
     let mut all = PACKING.iter().chain(&OF_STORED).chain(&OTHER_MARKS);
     all.any(|mark| *mark == name)
 }
@@ -128,32 +128,32 @@ impl Variable {
     }
 
     /// The value of an attribute that the rules look at.
-    pub(super) fn mark(&self, name: &[u8]) -> Option<&AttributeContent> {
+    pub(in crate::joined) fn mark(&self, name: &[u8]) -> Option<&AttributeContent> {
         let mut marks = self.marks.iter();
         marks.find(|mark| mark.0 == name).map(|mark| &mark.1)
     }
 
     /// The text of such an attribute.
-    pub(super) fn text(&self, name: &[u8]) -> Option<&[u8]> {
+    pub(in crate::joined) fn text(&self, name: &[u8]) -> Option<&[u8]> {
         self.mark(name).and_then(content::text)
     }
 
     /// The attributes that say how its numbers are packed.
-    pub(super) fn packing_marks(&self) -> Vec<Option<&AttributeContent>> {
+    pub(in crate::joined) fn packing_marks(&self) -> Vec<Option<&AttributeContent>> {
         PACKING.iter().map(|name| self.mark(name)).collect()
     }
 }
 
 impl Skeleton {
     /// The variables by their paths.
-    pub(super) fn by_path(&self) -> HashMap<&[u8], usize> {
+    pub(in crate::joined) fn by_path(&self) -> HashMap<&[u8], usize> {
         let all = self.variables.iter().enumerate();
         all.map(|(number, variable)| (&*variable.path, number))
             .collect()
     }
 
     /// The dimensions of a variable.
-    pub(super) fn dims<'s>(
+    pub(in crate::joined) fn dims<'s>(
         &'s self,
         variable: &'s Variable,
     ) -> impl Iterator<Item = &'s Dimension> {
@@ -161,7 +161,7 @@ impl Skeleton {
     }
 
     /// The keys of the dimensions of a variable that have names; `None` for the others.
-    pub(super) fn names(&self, variable: &Variable) -> Vec<Option<Path>> {
+    pub(in crate::joined) fn names(&self, variable: &Variable) -> Vec<Option<Path>> {
         let names = self.dims(variable);
         names
             .map(|dim| dim.has_name.then(|| Path::clone(&dim.key)))
@@ -169,7 +169,7 @@ impl Skeleton {
     }
 
     /// Bytes of memory that it takes, about.
-    pub(super) fn weight(&self) -> u64 {
+    pub(in crate::joined) fn weight(&self) -> u64 {
         let variable = |variable: &Variable| {
             let marks = variable.marks.iter();
             let marks: usize = marks

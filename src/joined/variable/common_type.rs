@@ -5,7 +5,7 @@ use crate::model::datatype::{ByteOrder, Class};
 use crate::model::number::ieee_bytes;
 
 /// The smallest type that holds all elements of these types; `None` where there is none.
-pub(super) fn common(types: &[&Datatype]) -> Option<Datatype> {
+pub(in crate::joined) fn common(types: &[&Datatype]) -> Option<Datatype> {
     let (first, others) = types.split_first()?;
     if others.iter().all(|other| other == first) {
         return Some((*first).clone());

@@ -3,20 +3,20 @@
 use std::cmp::Ordering;
 
 use crate::joined::Sure;
-use crate::joined::coordinate::{Coordinate, Step, Values};
-use crate::joined::kind::Kind;
 use crate::joined::members::Members;
+use crate::joined::place::coordinate::{Coordinate, Step, Values};
+use crate::joined::place::kind::Kind;
 
 /// A member's place in the kind, its values, and the first and last of them.
 type Ordered<'c> = (usize, &'c Coordinate, Option<(Step, Step)>);
 
 /// The blocks of values along a dimension.
-pub(super) struct Blocks {
-    pub(super) lengths: Vec<u64>,
+pub(in crate::joined) struct Blocks {
+    pub(in crate::joined) lengths: Vec<u64>,
     /// The block of each member of the kind that has the dimension.
-    pub(super) of: Vec<Option<usize>>,
+    pub(in crate::joined) of: Vec<Option<usize>>,
     /// Which members overlap, in words.
-    pub(super) overlaps: Option<String>,
+    pub(in crate::joined) overlaps: Option<String>,
 }
 
 /// Puts the values of all members one behind the other by their first, falling ones by falling
@@ -24,7 +24,7 @@ pub(super) struct Blocks {
 ///
 /// # Errors
 /// Fails if a value is no number.
-pub(super) fn by_coordinate(
+pub(in crate::joined) fn by_coordinate(
     members: &Members,
     kind: &Kind,
     values: &[Option<Coordinate>],

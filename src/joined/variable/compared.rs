@@ -4,46 +4,46 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::joined::Path;
-use crate::joined::content::Known;
 use crate::joined::instants::{Unit, instant};
 use crate::joined::mapped::Placed;
+use crate::joined::members::content::Known;
+use crate::joined::members::skeleton::{Dimension, Named, Skeleton, Variable};
 use crate::joined::members::{Member, Members};
-use crate::joined::skeleton::{Dimension, Named, Skeleton, Variable};
 use crate::model::attribute::AttributeContent;
 use crate::view::cf::time::TimeUnits;
 use crate::wire::to_usize;
 
 /// The members of a kind, where they lie, and the variables of their skeletons by path.
-pub(super) struct Compared<'m> {
-    pub(super) members: &'m Members,
-    pub(super) placed: &'m Arc<Placed>,
+pub(in crate::joined) struct Compared<'m> {
+    pub(in crate::joined) members: &'m Members,
+    pub(in crate::joined) placed: &'m Arc<Placed>,
     paths: HashMap<usize, HashMap<&'m [u8], usize>>,
 }
 
 /// A variable of several members.
-pub(super) struct Alike<'m> {
-    pub(super) of: &'m Compared<'m>,
-    pub(super) path: Path,
+pub(in crate::joined) struct Alike<'m> {
+    pub(in crate::joined) of: &'m Compared<'m>,
+    pub(in crate::joined) path: Path,
     /// By the numbers of the skeletons that have it, those of the first members first.
-    pub(super) specimens: Vec<Specimen<'m>>,
+    pub(in crate::joined) specimens: Vec<Specimen<'m>>,
     /// Which of these is of a skeleton.
     numbers: HashMap<usize, usize>,
     /// How many members have it.
-    pub(super) count: usize,
+    pub(in crate::joined) count: usize,
 }
 
 /// The variable of a skeleton.
 #[derive(Clone, Copy)]
-pub(super) struct Specimen<'m> {
-    pub(super) number: usize,
-    pub(super) skeleton: &'m Skeleton,
+pub(in crate::joined) struct Specimen<'m> {
+    pub(in crate::joined) number: usize,
+    pub(in crate::joined) skeleton: &'m Skeleton,
     /// Its number there.
-    pub(super) place: usize,
-    pub(super) variable: &'m Variable,
+    pub(in crate::joined) place: usize,
+    pub(in crate::joined) variable: &'m Variable,
 }
 
 impl<'m> Compared<'m> {
-    pub(super) fn new(members: &'m Members, placed: &'m Arc<Placed>) -> Self {
+    pub(in crate::joined) fn new(members: &'m Members, placed: &'m Arc<Placed>) -> Self {
         let mut paths = HashMap::new();
         for &member in &placed.members {
             let number = members.list[member].skeleton;
@@ -59,7 +59,9 @@ impl<'m> Compared<'m> {
     }
 
     /// The members, each with its place along the axes.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&'m Member, &'m [usize])> + use<'m> {
+    pub(in crate::joined) fn all(
+        &self,
+    ) -> impl Iterator<Item = (&'m Member, &'m [usize])> + use<'m> {
         let (members, placed) = (self.members, self.placed);
         let all = placed.members.iter().zip(&placed.placement.places);
         all.map(move |(&member, place)| (&members.list[member], &**place))
@@ -73,7 +75,7 @@ impl<'m> Compared<'m> {
     }
 
     /// The paths of all variables, in the order of the members.
-    pub(super) fn variables(&self) -> Vec<Path> {
+    pub(in crate::joined) fn variables(&self) -> Vec<Path> {
         let mut known = HashSet::new();
         let skeletons = self.skeletons();
         let all = skeletons
@@ -87,7 +89,7 @@ impl<'m> Compared<'m> {
     }
 
     /// The paths of all groups, in the order of the members.
-    pub(super) fn groups(&self) -> Vec<Path> {
+    pub(in crate::joined) fn groups(&self) -> Vec<Path> {
         let mut known = HashSet::new();
         let skeletons = self.skeletons();
         let all = skeletons
@@ -99,7 +101,7 @@ impl<'m> Compared<'m> {
     }
 
     /// The attributes that all members which have the group or variable at `path` have alike there.
-    pub(super) fn attributes(&self, path: &[u8]) -> Vec<Named> {
+    pub(in crate::joined) fn attributes(&self, path: &[u8]) -> Vec<Named> {
         let mut common: Option<Vec<Named>> = None;
         for number in self.skeletons() {
             let skeleton = &self.members.skeletons[number];
@@ -121,7 +123,7 @@ impl<'m> Compared<'m> {
     }
 
     /// The scalars of the tree that all members have alike.
-    pub(super) fn scalars(&self) -> crate::joined::scan::Common {
+    pub(in crate::joined) fn scalars(&self) -> crate::joined::members::scan::Common {
         let mut all = self
             .skeletons()
             .into_iter()
@@ -133,7 +135,7 @@ impl<'m> Compared<'m> {
     }
 
     /// The variable at `path` of all members that have it.
-    pub(super) fn alike(&'m self, path: &Path) -> Alike<'m> {
+    pub(in crate::joined) fn alike(&'m self, path: &Path) -> Alike<'m> {
         let specimens = self.skeletons().into_iter().filter_map(|number| {
             let skeleton = &*self.members.skeletons[number];
             let place = *self.paths.get(&number)?.get(&**path)?;
@@ -162,22 +164,22 @@ impl<'m> Compared<'m> {
 
 impl<'m> Alike<'m> {
     /// The variable of the first member.
-    pub(super) fn first(&self) -> &'m Variable {
+    pub(in crate::joined) fn first(&self) -> &'m Variable {
         self.specimens[0].variable
     }
 
     /// The dimensions of the first member's.
-    pub(super) fn dims(&self) -> impl Iterator<Item = &'m Dimension> {
+    pub(in crate::joined) fn dims(&self) -> impl Iterator<Item = &'m Dimension> {
         let first = self.specimens[0];
         first.skeleton.dims(first.variable)
     }
 
-    pub(super) fn variables(&self) -> impl Iterator<Item = &'m Variable> + '_ {
+    pub(in crate::joined) fn variables(&self) -> impl Iterator<Item = &'m Variable> + '_ {
         self.specimens.iter().map(|specimen| specimen.variable)
     }
 
     /// The members that have it, with their places along the axes.
-    pub(super) fn each(
+    pub(in crate::joined) fn each(
         &self,
     ) -> impl Iterator<Item = (&'m Member, &'m [usize], Specimen<'m>)> + '_ {
         self.of.all().filter_map(|(member, place)| {
@@ -187,12 +189,12 @@ impl<'m> Alike<'m> {
     }
 
     /// Whether all members have it.
-    pub(super) fn is_everywhere(&self) -> bool {
+    pub(in crate::joined) fn is_everywhere(&self) -> bool {
         self.count == self.of.placed.members.len()
     }
 
     /// Whether its elements are the same in all members; `None` where that is not known.
-    pub(super) fn is_equal(&self) -> Option<bool> {
+    pub(in crate::joined) fn is_equal(&self) -> Option<bool> {
         let mut hashes = self.each().map(|(member, _, own)| {
             let known = member.values.get(own.place)?;
             Some((known.hash()?, member.lengths_of(own)))
@@ -207,7 +209,10 @@ impl<'m> Alike<'m> {
     }
 
     /// The first and another value of an attribute that is not alike in all.
-    pub(super) fn differing(&self, name: &[u8]) -> Option<[Option<&'m AttributeContent>; 2]> {
+    pub(in crate::joined) fn differing(
+        &self,
+        name: &[u8],
+    ) -> Option<[Option<&'m AttributeContent>; 2]> {
         let first = self.first().mark(name);
         let mut others = self.variables().map(|variable| variable.mark(name));
         others
@@ -216,7 +221,7 @@ impl<'m> Alike<'m> {
     }
 
     /// The units of times, where all are times or some are.
-    pub(super) fn times(&self) -> Vec<TimeUnits> {
+    pub(in crate::joined) fn times(&self) -> Vec<TimeUnits> {
         self.variables()
             .filter_map(|variable| variable.meaning.time)
             .collect()
@@ -224,7 +229,7 @@ impl<'m> Alike<'m> {
 
     /// The times that the elements of a member are, in nanoseconds; `None` where these are not
     /// known, or one is no time.
-    pub(super) fn instants(member: &Member, own: Specimen<'_>) -> Option<Vec<i128>> {
+    pub(in crate::joined) fn instants(member: &Member, own: Specimen<'_>) -> Option<Vec<i128>> {
         let Known::Elements(elements) = member.values.get(own.place)? else {
             return None;
         };
@@ -237,7 +242,7 @@ impl<'m> Alike<'m> {
     }
 
     /// All of them in all members; the lowest of them is the first.
-    pub(super) fn all_instants(&self) -> Option<Vec<i128>> {
+    pub(in crate::joined) fn all_instants(&self) -> Option<Vec<i128>> {
         let mut all = Vec::new();
         for (member, _, own) in self.each() {
             all.extend(Self::instants(member, own)?);
@@ -246,7 +251,7 @@ impl<'m> Alike<'m> {
     }
 
     /// The unit in which its times and those of its bounds are whole.
-    pub(super) fn unit(&self, bounds: Option<&Alike<'_>>) -> Option<Unit> {
+    pub(in crate::joined) fn unit(&self, bounds: Option<&Alike<'_>>) -> Option<Unit> {
         let own = self.all_instants()?;
         let bounds = bounds.map_or(Some(Vec::new()), Alike::all_instants)?;
         Some(Unit::of(own.into_iter().chain(bounds)))
@@ -255,7 +260,7 @@ impl<'m> Alike<'m> {
 
 impl Member {
     /// The lengths of the dimensions of one of its variables.
-    pub(super) fn lengths_of(&self, own: Specimen<'_>) -> Vec<u64> {
+    pub(in crate::joined) fn lengths_of(&self, own: Specimen<'_>) -> Vec<u64> {
         let dims = own.variable.dims.iter();
         dims.map(|&dim| self.lengths.get(dim).copied().unwrap_or(0))
             .collect()

@@ -4,21 +4,21 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::joined::members::Members;
-use crate::joined::skeleton::{Role, Skeleton};
+use crate::joined::members::skeleton::{Role, Skeleton};
 use crate::joined::{Path, Told, split};
 
 /// Members of one kind, in the order of their names.
 #[derive(Debug)]
-pub(super) struct Kind {
+pub(in crate::joined) struct Kind {
     /// Their places in the list of members.
-    pub(super) members: Vec<usize>,
+    pub(in crate::joined) members: Vec<usize>,
     /// The paths of their data variables.
-    pub(super) data: BTreeSet<Path>,
+    pub(in crate::joined) data: BTreeSet<Path>,
 }
 
 impl Kind {
     /// The name of the group that it is where it cannot be the root: its data variables.
-    pub(super) fn name(&self) -> Vec<u8> {
+    pub(in crate::joined) fn name(&self) -> Vec<u8> {
         /// Bytes of a name beyond which it says enough.
         const ENOUGH: usize = 40;
         let mut name = Vec::new();
@@ -43,7 +43,7 @@ fn data(skeleton: &Skeleton) -> impl Iterator<Item = (Path, Vec<Option<Path>>)> 
 }
 
 /// All kinds, that of the first member first.
-pub(super) fn kinds(members: &Members, told: &mut Vec<Told>) -> Vec<Kind> {
+pub(in crate::joined) fn kinds(members: &Members, told: &mut Vec<Told>) -> Vec<Kind> {
     // Of each skeleton another one of its kind, which has a lower number; itself for the first.
     let mut others: Vec<usize> = (0..members.skeletons.len()).collect();
     let mut owners = HashMap::new();

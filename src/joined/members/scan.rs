@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use crate::array::Engine;
 use crate::error::{Error, Result};
-use crate::joined::content::{self, Known, hashes};
-use crate::joined::skeleton::{Dimension, Meaning, Named, Role, Skeleton, Variable, is_mark};
+use crate::joined::members::content::{self, Known, hashes};
+use crate::joined::members::skeleton::{
+    Dimension, Meaning, Named, Role, Skeleton, Variable, is_mark,
+};
 use crate::joined::{Path, beneath, split};
 use crate::limits;
 use crate::model::{Array, Container, LinkTarget, NodeId, NodeKind, Scalar};
@@ -20,35 +22,35 @@ use crate::view::zarr::dimensions::named;
 use crate::wire::to_u64;
 
 /// All that is kept of a member.
-pub(super) struct Scan {
-    pub(super) skeleton: Skeleton,
-    pub(super) common: Common,
+pub(in crate::joined) struct Scan {
+    pub(in crate::joined) skeleton: Skeleton,
+    pub(in crate::joined) common: Common,
     /// The length of each dimension.
-    pub(super) lengths: Box<[u64]>,
+    pub(in crate::joined) lengths: Box<[u64]>,
     /// The dimensions of variables that are shorter than these.
-    pub(super) short: Vec<(usize, Box<[u64]>)>,
+    pub(in crate::joined) short: Vec<(usize, Box<[u64]>)>,
     /// What is known of the elements of each variable.
-    pub(super) values: Box<[Known]>,
+    pub(in crate::joined) values: Box<[Known]>,
 }
 
 /// What members of one skeleton have alike, beside it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Common {
+pub(in crate::joined) struct Common {
     /// Of the groups, then of the variables.
-    pub(super) attributes: Vec<Vec<Named>>,
+    pub(in crate::joined) attributes: Vec<Vec<Named>>,
     /// ASDF: the scalars of the tree, by their paths.
-    pub(super) scalars: BTreeMap<Path, Same>,
+    pub(in crate::joined) scalars: BTreeMap<Path, Same>,
 }
 
 /// A scalar of the tree.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Same(pub(super) Scalar);
+pub(in crate::joined) struct Same(pub(in crate::joined) Scalar);
 
 impl Eq for Same {}
 
 impl Common {
     /// Leaves what the other members have as well.
-    pub(super) fn keep(&mut self, other: &Self) {
+    pub(in crate::joined) fn keep(&mut self, other: &Self) {
         for (own, other) in self.attributes.iter_mut().zip(&other.attributes) {
             own.retain(|attribute| other.contains(attribute));
         }
@@ -69,7 +71,10 @@ struct Objects {
 ///
 /// # Errors
 /// Fails if an object of it cannot be read; `Limit` if it has too many.
-pub(super) fn scan(engine: &Arc<Engine>, container: &Arc<dyn Container>) -> Result<Scan> {
+pub(in crate::joined) fn scan(
+    engine: &Arc<Engine>,
+    container: &Arc<dyn Container>,
+) -> Result<Scan> {
     let objects = walk(&**container)?;
     let mut layout = Layout::of(&**container, &objects)?;
     let mut common = Common {

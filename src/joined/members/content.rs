@@ -15,7 +15,7 @@ use crate::wire::{Count, to_u64, to_usize};
 
 /// What is known of the elements of a variable of one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Known {
+pub(in crate::joined) enum Known {
     /// Nothing: they were not read.
     Nothing,
     /// Two hashes of them: they were compared, and not kept.
@@ -28,7 +28,7 @@ pub(super) enum Known {
 
 impl Known {
     /// What tells these elements from others, once they were read.
-    pub(super) fn hash(&self) -> Option<[u64; 2]> {
+    pub(in crate::joined) fn hash(&self) -> Option<[u64; 2]> {
         match self {
             Known::Nothing | Known::Ends(_) => None,
             Known::Hash(hash) => Some(*hash),
@@ -37,7 +37,7 @@ impl Known {
     }
 
     /// The elements, where they were kept.
-    pub(super) fn elements(&self) -> Option<&Arc<[u8]>> {
+    pub(in crate::joined) fn elements(&self) -> Option<&Arc<[u8]>> {
         match self {
             Known::Elements(elements) => Some(elements),
             _ => None,
@@ -49,7 +49,7 @@ impl Known {
 ///
 /// # Errors
 /// Fails if they cannot be read.
-pub(super) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Arc<[u8]>> {
+pub(in crate::joined) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Arc<[u8]>> {
     let reader = Reader::new(engine, Arc::clone(array))?;
     let size = u64::from(array.datatype.size);
     let last = reader.length().left_after(size);
@@ -59,7 +59,7 @@ pub(super) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Arc<[u8]>
 }
 
 /// Two hashes of bytes, which no two pieces of data have by chance.
-pub(super) fn hashes(bytes: &[u8]) -> [u64; 2] {
+pub(in crate::joined) fn hashes(bytes: &[u8]) -> [u64; 2] {
     [0_u8, 1].map(|seed| {
         let mut hasher = DefaultHasher::new();
         (seed, bytes).hash(&mut hasher);
@@ -71,7 +71,7 @@ pub(super) fn hashes(bytes: &[u8]) -> [u64; 2] {
 ///
 /// # Errors
 /// Fails if a text cannot be read.
-pub(super) fn attribute(
+pub(in crate::joined) fn attribute(
     container: &dyn Container,
     content: AttributeContent,
 ) -> Result<Option<AttributeContent>> {
@@ -91,7 +91,7 @@ pub(super) fn attribute(
 ///
 /// # Errors
 /// Fails if they cannot be read.
-pub(super) fn elements(
+pub(in crate::joined) fn elements(
     engine: &Arc<Engine>,
     container: &dyn Container,
     array: &Arc<Array>,
@@ -115,7 +115,7 @@ pub(super) fn elements(
 }
 
 /// Texts as one type of fixed length has them.
-pub(super) fn padded(texts: &[Vec<u8>]) -> (Datatype, Arc<[u8]>) {
+pub(in crate::joined) fn padded(texts: &[Vec<u8>]) -> (Datatype, Arc<[u8]>) {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(0).max(1);
     let mut elements = Vec::with_capacity(longest.saturating_mul(texts.len()));
     for text in texts {
@@ -126,7 +126,7 @@ pub(super) fn padded(texts: &[Vec<u8>]) -> (Datatype, Arc<[u8]>) {
 }
 
 /// The type of texts of so many bytes.
-pub(super) fn text_of(length: usize) -> Datatype {
+pub(in crate::joined) fn text_of(length: usize) -> Datatype {
     Datatype {
         size: u32::try_from(length).unwrap_or(u32::MAX),
         class: Class::String {
@@ -137,7 +137,7 @@ pub(super) fn text_of(length: usize) -> Datatype {
 }
 
 /// The value of an attribute that is one text.
-pub(super) fn one_text(text: &[u8]) -> AttributeContent {
+pub(in crate::joined) fn one_text(text: &[u8]) -> AttributeContent {
     let (datatype, elements) = padded(&[text.to_vec()]);
     let shape = Shape::fixed(Vec::new());
     AttributeContent {
@@ -148,7 +148,7 @@ pub(super) fn one_text(text: &[u8]) -> AttributeContent {
 }
 
 /// The value of an attribute that is a list of texts.
-pub(super) fn texts(texts: &[Vec<u8>]) -> AttributeContent {
+pub(in crate::joined) fn texts(texts: &[Vec<u8>]) -> AttributeContent {
     let (datatype, elements) = padded(texts);
     let shape = Shape::fixed(vec![to_u64(texts.len())]);
     AttributeContent {
@@ -159,7 +159,7 @@ pub(super) fn texts(texts: &[Vec<u8>]) -> AttributeContent {
 }
 
 /// The value of an attribute that is one number.
-pub(super) fn one_number(number: u64) -> AttributeContent {
+pub(in crate::joined) fn one_number(number: u64) -> AttributeContent {
     AttributeContent {
         datatype: Datatype::integer(8, true, ByteOrder::Little),
         shape: Shape::fixed(Vec::new()),
@@ -168,13 +168,13 @@ pub(super) fn one_number(number: u64) -> AttributeContent {
 }
 
 /// The text that one element of a type of fixed length is, without what fills it up.
-pub(super) fn trimmed(element: &[u8]) -> &[u8] {
+pub(in crate::joined) fn trimmed(element: &[u8]) -> &[u8] {
     let end = element.iter().rposition(|byte| !matches!(byte, 0 | b' '));
     &element[..end.map_or(0, |end| end + 1)]
 }
 
 /// The text that the value of an attribute is, if it is one of fixed length.
-pub(super) fn text(content: &AttributeContent) -> Option<&[u8]> {
+pub(in crate::joined) fn text(content: &AttributeContent) -> Option<&[u8]> {
     let is_text = matches!(content.datatype.class, Class::String { .. });
     let is_short = content.elements.len() <= limits::ATTRIBUTE_TEXT;
     let is_one = content.shape.elements() == Ok(1);

@@ -1,0 +1,83 @@
+//! Dimension scales of the joined file (H5DS): the attributes by which arrays name their dimensions.
+
+use std::collections::HashMap;
+
+use crate::joined::made::Made;
+use crate::joined::members::content::{one_text, texts};
+use crate::joined::members::skeleton::Named;
+use crate::joined::recoding::{OWN, PREFIX};
+use crate::joined::{Path, split};
+use crate::model::attribute::AttributeContent;
+use crate::model::datatype::{Class, ReferenceKind};
+use crate::model::{Datatype, NodeId, Shape};
+use crate::wire::to_u64;
+
+/// The attributes by which an array names its dimensions, or is one: those of HDF5's dimension scales
+/// (H5DS).
+pub(super) fn dimension_attributes(made: &Made, scales: &HashMap<Path, u32>) -> Vec<Named> {
+    let mut own = Vec::new();
+    if made.is_scale {
+        own.push((b"CLASS".to_vec(), one_text(b"DIMENSION_SCALE")));
+        let name = split(&made.path).1;
+        let length = made.dims.first().map_or(0, |dim| dim.length);
+        let mark = "This is a netCDF dimension but not a netCDF variable.";
+        let text = if made.is_dimension {
+            format!("{mark}{length:10}").into_bytes()
+        } else {
+            name.to_vec()
+        };
+        own.push((b"NAME".to_vec(), one_text(&text)));
+    }
+    let found: Vec<Option<u32>> = made
+        .dims
+        .iter()
+        .map(|dim| scales.get(&dim.key).copied())
+        .collect();
+    let is_own = made.is_scale && made.dims.len() == 1;
+    if !is_own && found.iter().any(Option::is_some) {
+        own.push((b"DIMENSION_LIST".to_vec(), scale_list(&found)));
+    }
+    let labels = made
+        .dims
+        .iter()
+        .zip(&found)
+        .map(|(dim, found)| match found {
+            None if dim.has_name => split(&dim.key).1.to_vec(),
+            _ => Vec::new(),
+        });
+    let labels: Vec<Vec<u8>> = labels.collect();
+    if labels.iter().any(|label| !label.is_empty()) {
+        own.push((b"DIMENSION_LABELS".to_vec(), texts(&labels)));
+    }
+    own
+}
+
+/// The attribute that leads from an array to the scales of its dimensions: for each a sequence of one
+/// reference, or of none.
+fn scale_list(scales: &[Option<u32>]) -> AttributeContent {
+    let element = |scale: &Option<u32>| match scale {
+        Some(number) => {
+            let node = NodeId::at(*number).number().to_le_bytes();
+            [OWN, node].concat()
+        }
+        None => vec![0; 2 * PREFIX],
+    };
+    let reference = Datatype {
+        size: 8,
+        class: Class::Reference(ReferenceKind::Object),
+    };
+    AttributeContent {
+        datatype: Datatype {
+            size: 16,
+            class: Class::VariableLength(Box::new(reference)),
+        },
+        shape: Shape::fixed(vec![to_u64(scales.len())]),
+        elements: scales.iter().flat_map(element).collect(),
+    }
+}
+
+/// The bytes that a sequence of the joined file itself holds: one reference.
+pub(super) fn own_sequence(element: &[u8]) -> Option<&[u8]> {
+    let (prefix, own) = element.split_first_chunk::<PREFIX>()?;
+    (*prefix == OWN).then_some(own)
+}
