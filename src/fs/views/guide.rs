@@ -134,8 +134,8 @@ pub static GUIDE: &[GuideRow] = &[
         "directories.md",
     ),
     row(
-        &["joined/", "joined[PATTERN]/", "joined.zarr"],
-        "in the mount of a directory: all its data files, or some, as one file",
+        &["joined/", "joined.zarr"],
+        "in the mount of a directory: all its data files as one file; those that match, `joined[PATTERN]/`",
         "joined.md",
     ),
     row(

@@ -106,7 +106,14 @@ impl Rules<'_, '_> {
         let once = matches!(standing, Standing::Once);
         let mapped = self.laid(added, once, HashMap::new());
         let mut covered = 0_u64;
-        for ((member, place, own), piece) in self.alike.each().zip(&pieces) {
+        let parts: Vec<_> = self.alike.each().zip(&pieces).collect();
+        let taken = if once {
+            &parts[..parts.len().min(1)]
+        } else {
+            &parts
+        };
+        // Where several have the same values, nearly so, those of the first are shown.
+        for ((member, place, own), piece) in taken.iter().rev() {
             let start = mapped.start(place);
             let lengths = std::iter::repeat_n(1, added);
             let lengths: Vec<u64> = lengths
@@ -114,9 +121,6 @@ impl Rules<'_, '_> {
                 .collect();
             lay(&mut out, shape, &start, &lengths, piece, size);
             covered = covered.with_more(product(&lengths).unwrap_or(0));
-            if once {
-                break;
-            }
         }
         let all = product(shape).unwrap_or(u64::MAX);
         if covered < all && matches!(form.meaning, Meaning::Times(..)) {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::detect;
 use crate::error::{Cause, Error, Result};
 use crate::fs::forest::archive::entries::EntryKind;
-use crate::fs::forest::archive::look::Look;
+use crate::fs::forest::archive::look::{Found as Looked, Look};
 use crate::joined::choice::Choice;
 use crate::joined::members::OpenMember;
 use crate::limits;
@@ -49,6 +49,8 @@ pub(super) struct Files {
     /// Of the request that waits for them, if one does.
     cancel: Mutex<CancelToken>,
     pub(super) progress: Arc<Progress>,
+    /// Whether other users read them: all of these are shown what each file holds.
+    allow_other: bool,
 }
 
 /// How many files are read before they can be shown as one.
@@ -81,8 +83,17 @@ impl Progress {
 pub(super) struct Listing {
     names: Vec<Arc<[u8]>>,
     files: Vec<File>,
+    /// Files and directories that not all users may read.
+    pub(super) private: Vec<String>,
     /// Tells them, and their states, from others.
     hash: u64,
+}
+
+/// Files while they are looked for.
+#[derive(Default)]
+struct Found {
+    files: Vec<(Arc<[u8]>, File)>,
+    private: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -97,6 +108,7 @@ impl Files {
         (root, look): (&Arc<dyn Directory>, &Arc<Look>),
         choice: Choice,
         progress: &Arc<Progress>,
+        allow_other: bool,
     ) -> Arc<Self> {
         Arc::new(Files {
             root: Arc::clone(root),
@@ -105,6 +117,7 @@ impl Files {
             opened: Mutex::default(),
             cancel: Mutex::default(),
             progress: Arc::clone(progress),
+            allow_other,
         })
     }
 
@@ -138,27 +151,24 @@ impl Files {
     }
 
     fn list(&self) -> Result<Listing> {
-        let mut found = Vec::new();
+        let mut found = Found::default();
         self.list_beneath(Path::new(""), 0, &mut found)?;
-        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let Found { mut files, private } = found;
+        files.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut hasher = DefaultHasher::new();
-        for (name, file) in &found {
+        for (name, file) in &files {
             (name, &file.path, &file.state).hash(&mut hasher);
         }
-        let (names, files) = found.into_iter().unzip();
+        let (names, files) = files.into_iter().unzip();
         Ok(Listing {
             names,
             files,
+            private,
             hash: hasher.finish(),
         })
     }
 
-    fn list_beneath(
-        &self,
-        directory: &Path,
-        depth: usize,
-        found: &mut Vec<(Arc<[u8]>, File)>,
-    ) -> Result<()> {
+    fn list_beneath(&self, directory: &Path, depth: usize, found: &mut Found) -> Result<()> {
         if depth > DEPTH {
             return Err(Error::limit(
                 "joined: directories within directories",
@@ -185,6 +195,10 @@ impl Files {
             };
             // What cannot be looked at is not shown in the directory either.
             let Ok(looked) = looked else { continue };
+            if self.is_private(&looked) {
+                found.private.push(path.display().to_string());
+                continue;
+            }
             match looked.kind {
                 EntryKind::Directory => self.list_beneath(&path, depth + 1, found)?,
                 EntryKind::DataFile => self.take(&path, path.clone(), looked.there.state, found)?,
@@ -199,22 +213,38 @@ impl Files {
         Ok(())
     }
 
-    fn take(
-        &self,
-        name: &Path,
-        path: PathBuf,
-        state: Identity,
-        found: &mut Vec<(Arc<[u8]>, File)>,
-    ) -> Result<()> {
+    /// Whether other users, who are shown the files as one, may not read this one alone.
+    fn is_private(&self, looked: &Looked) -> bool {
+        const ALL: u32 = 0o444;
+        const ALL_SEARCH: u32 = 0o555;
+        let wanted = match looked.kind {
+            EntryKind::Directory => ALL_SEARCH,
+            EntryKind::DataFile => ALL,
+            // What it leads to is looked at by itself.
+            _ => return false,
+        };
+        self.allow_other && looked.there.attributes.mode & wanted != wanted
+    }
+
+    /// Whether a directory above a file is private.
+    fn is_hidden(&self, path: &Path) -> bool {
+        self.allow_other
+            && path.ancestors().skip(1).any(|above| {
+                let looked = self.look.at(above, false, None);
+                looked.is_ok_and(|looked| self.is_private(&looked))
+            })
+    }
+
+    fn take(&self, name: &Path, path: PathBuf, state: Identity, found: &mut Found) -> Result<()> {
         let name = name.as_os_str().as_bytes();
         if !self.choice.takes(name) {
             return Ok(());
         }
-        if found.len() >= limits::JOINED_FILES {
+        if found.files.len() >= limits::JOINED_FILES {
             let most = to_u64(limits::JOINED_FILES);
             return Err(Error::limit("joined: files of a directory", most));
         }
-        found.push((name.into(), File { path, state }));
+        found.files.push((name.into(), File { path, state }));
         Ok(())
     }
 
@@ -230,6 +260,9 @@ impl Files {
             at = within(&text)?;
             let found = self.look.at(&at, false, None).ok()?;
             match found.kind {
+                EntryKind::DataFile if self.is_private(&found) || self.is_hidden(&at) => {
+                    return None;
+                }
                 EntryKind::DataFile => return Some((at, found.there.state)),
                 EntryKind::Symlink => {}
                 _ => return None,
@@ -324,7 +357,8 @@ impl OpenSource for OpenFiles {
     }
 
     fn attributes(&self) -> Result<Attributes> {
-        Ok(self.files.root.look(Path::new(""), false)?.attributes)
+        let own = self.files.root.look(Path::new(""), self.files.allow_other);
+        Ok(own?.attributes)
     }
 }
 

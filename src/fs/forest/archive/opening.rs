@@ -109,7 +109,12 @@ impl Opener {
         let name = opening.path.as_os_str().as_bytes();
         let choice = Choice::named(name).ok_or(Error::NotFound)?;
         let place = Path::new(OsStr::from_bytes(VIEWS)).join(opening.path);
-        let files = Files::new((&self.root, &self.look), choice, &self.progress);
+        let files = Files::new(
+            (&self.root, &self.look),
+            choice,
+            &self.progress,
+            self.options.allow_other,
+        );
         let (again, reopened) = (Arc::clone(&files), Arc::clone(&files));
         let open: Reopen = Box::new(move || reopened.open());
         let absolute = self.root.absolute(&place);
@@ -144,8 +149,13 @@ impl Opener {
         let (engine, caches) = (Arc::clone(&self.shared.engine), self.caches.clone());
         let (threads, force) = (self.options.threads, self.options.force);
         Box::new(move |_, neighbours| {
+            let listing = files.opened();
+            for name in &listing.private {
+                let reason = "left out: not every user may read it";
+                errors.add(ErrorKind::Refused, &name.escape_debug().to_string(), reason);
+            }
             let listed = OpenListed {
-                listing: files.opened(),
+                listing,
                 files: Arc::clone(&files),
                 neighbours,
                 caches: caches.clone(),
