@@ -45,6 +45,11 @@ fn files_of_a_directory_come_change_grow_and_go() {
 }
 
 #[test]
+fn files_that_are_shown_as_one_come_change_and_go() {
+    part("joined.py", 6);
+}
+
+#[test]
 fn what_a_writer_appends_is_seen() {
     // Seconds, not rounds; how soon it is seen is not for a busy machine to tell.
     part("growth.py", 3);

@@ -126,8 +126,8 @@ def goes(directory):
             cmi = made.createVariable("CMI", "f4", ("y", "x"), fill_value=-1.0)
             cmi[:] = chance.random((5, 6))
             made.createVariable("band", "i4", ())[...] = 13
-    ready = {"preprocess": lambda one: one.expand_dims("t").drop_vars("band")}
-    made = opened(directory, combine="nested", concat_dim="t", **ready)
+    ready = lambda one: one.set_coords("t").expand_dims("t").drop_vars("band")  # noqa: E731
+    made = opened(directory, combine="nested", concat_dim="t", data_vars="all", preprocess=ready)
     return made.assign(band=((), np.int32(13)))
 
 
@@ -165,7 +165,7 @@ def cf_agrees(expected, views):
             continue
         path = os.path.join(views, "cf", f"{name}.parquet")
         query = f"select count(*), avg({name}) from '{path}' where not isnan({name}::double)"
-        count, mean = duckdb.sql(query).fetchone()
+        ((count, mean),) = duckdb.sql(query).fetchall()
         values = expected[name].values.astype("f8")
         assert count == np.isfinite(values).sum(), (name, count)
         assert np.isclose(mean, np.nanmean(values), rtol=1e-6), name
