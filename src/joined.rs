@@ -9,6 +9,7 @@
 //! | `place/{kind, coordinate, position, extra}` | which members are joined with which; the values of a dimension; blocks one behind the other; a dimension that no member has |
 //! | `variable` | what becomes of a variable of several members |
 //! | `variable/{compared, common_type, gathered}` | its members side by side; the type that holds all; the elements of what stands in memory |
+//! | `paths` | paths of objects; what is certain, and what is told |
 //! | `instants` | times in one unit |
 //! | `made`, `mapped`, `recoding` | an array that is made of those of members |
 //! | `scales` | the attributes by which arrays name their dimensions |
@@ -28,6 +29,7 @@ mod instants;
 mod made;
 mod mapped;
 pub(crate) mod members;
+mod paths;
 mod place;
 mod recoding;
 mod scales;
@@ -41,21 +43,7 @@ use crate::error::Result;
 use crate::joined::choice::Choice;
 use crate::joined::container::Joined;
 use crate::joined::members::{Members, OpenMember};
-
-/// The path of an object in a file: names with a slash between them, none before the first. That of
-/// the root is empty.
-type Path = Arc<[u8]>;
-
-/// What is certain, or the reason why it is not.
-type Sure<T> = std::result::Result<T, String>;
-
-/// Something that is not joined, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
-    /// The member or the object.
-    pub(crate) what: String,
-    pub(crate) reason: String,
-}
+pub(crate) use crate::joined::paths::Told;
 
 /// Joins the members that `open` opens, as `choice` says. Returns the file, and what is not in it.
 ///
@@ -71,20 +59,4 @@ pub(crate) fn join(
     let members = Members::scan(engine, open, threads, &mut told)?;
     let tree = tree::Tree::of(&members, choice, &mut told)?;
     Ok((Arc::new(Joined::new(members, tree)), told))
-}
-
-/// The path of what is called `name` in the group at `group`.
-fn beneath(group: &[u8], name: &[u8]) -> Path {
-    if group.is_empty() {
-        return name.into();
-    }
-    [group, b"/", name].concat().into()
-}
-
-/// The path of the group that holds what is at `path`, and its name there.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|&byte| byte == b'/') {
-        Some(at) => (&path[..at], &path[at + 1..]),
-        None => (b"", path),
-    }
 }

@@ -376,11 +376,13 @@ pub const BZIP2_KEPT: u64 = 16 << 20;
 pub const THREADS: usize = 256;
 
 /// Bytes of memory that reading may take beside the cache and the threads: the largest chunk as
-/// stored and twice as decoded, what is open, the decoders of two ASDF streams, 64 MiB for all
-/// else, and memory that allocators leave unused.
+/// stored and twice as decoded, what is open, the decoders of two ASDF streams, files that are shown
+/// as one, 64 MiB for all else, and memory that allocators leave unused.
 pub const SERVING_BYTES: u64 = {
     let (decoders, unused) = (2 * (160 << 20), 384 << 20);
-    3 * CHUNK_BYTES + OPEN_BYTES + decoders + (64 << 20) + unused
+    // Files as one: what is known of them, in an old state and the next, and their arrays.
+    let joined = 2 * JOINED_BYTES + VIRTUAL_BYTES;
+    3 * CHUNK_BYTES + OPEN_BYTES + decoders + (64 << 20) + joined + unused
 };
 
 /// Bytes of memory that each thread that serves requests may take: 16 MiB for a request, its
@@ -471,6 +473,13 @@ pub const JOINED_SKELETONS: usize = 4096;
 
 /// Objects of a file that is joined with others.
 pub const JOINED_OBJECTS: usize = 1 << 14;
+
+/// Bytes of the attributes of a file that is joined with others.
+pub const JOINED_ATTRIBUTES: usize = 4 << 20;
+
+/// Bytes of the coordinates, bounds and scalars of a file that is joined with others; as many of small
+/// variables are compared.
+pub const JOINED_VALUES: u64 = 8 << 20;
 
 /// Bytes of a coordinate of a file that is joined with others: it is kept. Of a longer one only the
 /// ends are read.

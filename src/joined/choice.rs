@@ -73,7 +73,7 @@ impl Choice {
         let part = if pattern.contains(&b'/') {
             path
         } else {
-            super::split(path).1
+            crate::joined::paths::split(path).1
         };
         matches(pattern, part)
     }

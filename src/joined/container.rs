@@ -20,6 +20,9 @@ use crate::model::{
 };
 use crate::wire::{Count, to_u64, to_usize};
 
+/// Joined files of which arrays may be kept at a time.
+const OPEN: u64 = 4;
+
 /// A file, and a pointer as it is stored there.
 type Pointed<'e> = (Arc<dyn Container>, &'e [u8]);
 
@@ -36,7 +39,7 @@ impl Joined {
         Joined {
             members: Arc::new(members),
             tree: Arc::new(tree),
-            nodes: Mutex::new(WeightedLru::new(limits::VIRTUAL_BYTES)),
+            nodes: Mutex::new(WeightedLru::new(limits::VIRTUAL_BYTES / OPEN)),
         }
     }
 

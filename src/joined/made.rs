@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::joined::Path;
 use crate::joined::mapped::Mapped;
 use crate::joined::members::Members;
 use crate::joined::members::skeleton::Named;
+use crate::joined::paths::Path;
 use crate::model::array::{Array, Fill, Layout, Storage};
 use crate::model::storage::Pipeline;
 use crate::model::{Datatype, Shape};
@@ -55,10 +55,13 @@ impl Made {
     /// The description of the array.
     pub(super) fn array(&self, members: &Arc<Members>) -> Array {
         let (storage, layout) = match &self.content {
-            Content::Elements(elements) => (Storage::Inline(Arc::clone(elements)), Layout::Compact),
-            Content::Fill => (Storage::Fill, Layout::Contiguous),
+            Content::Elements(elements) => {
+                (Ok(Storage::Inline(Arc::clone(elements))), Layout::Compact)
+            }
+            Content::Fill => (Ok(Storage::Fill), Layout::Contiguous),
             Content::Mapped(mapped) => {
-                (Storage::Virtual(mapped.mappings(members)), Layout::Virtual)
+                let mappings = mapped.mappings(members);
+                (mappings.map(Storage::Virtual), Layout::Virtual)
             }
         };
         let shape = self.shape();
@@ -70,9 +73,9 @@ impl Made {
             shape: Shape::fixed(shape),
             fill: self.fill.clone(),
             layout,
-            chunk_shape: chunk_shape.filter(|_| matches!(storage, Storage::Virtual(_))),
+            chunk_shape: chunk_shape.filter(|_| layout == Layout::Virtual),
             pipeline: Pipeline::default(),
-            storage: Ok(storage),
+            storage,
         }
     }
 

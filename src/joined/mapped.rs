@@ -7,13 +7,14 @@ use std::sync::Arc;
 use crate::error::{Cause, Error, Result};
 use crate::joined::members::skeleton::Variable;
 use crate::joined::members::{Member, Members, node_at};
-use crate::joined::place::Placement;
+use crate::joined::place::placement::Placement;
 use crate::joined::recoding::{Recoding, Span, prefix};
+use crate::limits;
 use crate::model::NodeKind;
 use crate::model::array::{Mapping, Mappings, OpenSource, Recode, VirtualSource};
 use crate::model::region::{Axis, Region};
 use crate::view::cf::packing::Packing;
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// Members, and where they lie.
 #[derive(Debug)]
@@ -105,7 +106,20 @@ impl Mapped {
     }
 
     /// The parts of the array, in the order of the members.
-    pub(super) fn mappings(&self, members: &Arc<Members>) -> Mappings {
+    ///
+    /// # Errors
+    /// `Limit` for too many of them.
+    pub(super) fn mappings(&self, members: &Arc<Members>) -> Result<Mappings> {
+        /// Bytes that a part takes beside its axes, about.
+        const PART: usize = 200;
+        let each = PART.with_more(self.axes.len().times(size_of::<Axis>()));
+        let count = self.parts(members).count();
+        if to_u64(count.times(each)) > limits::VIRTUAL_BYTES {
+            return Err(Error::limit(
+                "bytes of the parts of a joined array",
+                limits::VIRTUAL_BYTES,
+            ));
+        }
         let parts = self.parts(members).map(|(place_in_list, place, part)| {
             let member = &members.list[place_in_list];
             let stored = stored_dims(members, member, part.variable);
@@ -126,7 +140,7 @@ impl Mapped {
                 }),
             }
         });
-        parts.collect()
+        Ok(parts.collect())
     }
 }
 

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::joined::members::content::Known;
 use crate::joined::members::scan::{Common, Scan, scan};
 use crate::joined::members::skeleton::Skeleton;
-use crate::joined::{Path, Told};
+use crate::joined::paths::{Path, Told};
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::model::{Container, LinkTarget, NodeId};

@@ -3,6 +3,7 @@
 pub(super) mod coordinate;
 pub(super) mod extra;
 pub(super) mod kind;
+pub(super) mod placement;
 mod position;
 
 use std::collections::BTreeMap;
@@ -12,66 +13,12 @@ use crate::joined::choice::Join;
 use crate::joined::members::content::Known;
 use crate::joined::members::skeleton::Role;
 use crate::joined::members::{Member, Members};
-use crate::joined::place::coordinate::Coordinate;
-use crate::joined::place::extra::NewDimension;
+use crate::joined::paths::{Path, Sure, Told, split};
+use crate::joined::place::coordinate::{Coordinate, Lie};
 use crate::joined::place::kind::Kind;
+use crate::joined::place::placement::{Axis, JoinedDimension, Placement};
 use crate::joined::place::position::{Blocks, by_coordinate};
-use crate::joined::{Path, Sure, Told, split};
 use crate::model::datatype::Class;
-use crate::wire::Count;
-
-/// Where the members of a kind lie.
-#[derive(Debug, Default)]
-pub(super) struct Placement {
-    pub(super) axes: Vec<Axis>,
-    /// Of each member of the kind, its block along each axis.
-    pub(super) places: Vec<Vec<usize>>,
-}
-
-/// A way along which blocks follow each other.
-#[derive(Debug)]
-pub(super) struct Axis {
-    /// The dimensions that go this way.
-    pub(super) dims: Vec<JoinedDimension>,
-    pub(super) blocks: usize,
-    /// The dimension that no member has.
-    pub(super) new: Option<NewDimension>,
-    /// Whether blocks overlap.
-    pub(super) overlaps: bool,
-}
-
-/// A dimension that is joined.
-#[derive(Debug)]
-pub(super) struct JoinedDimension {
-    pub(super) key: Path,
-    /// Where each block begins, and where the last one ends.
-    pub(super) starts: Vec<u64>,
-}
-
-impl JoinedDimension {
-    /// The length of the whole dimension.
-    pub(super) fn length(&self) -> u64 {
-        self.starts.last().copied().unwrap_or(0)
-    }
-
-    /// Where a block begins.
-    pub(super) fn start(&self, block: usize) -> u64 {
-        self.starts.get(block).copied().unwrap_or(0)
-    }
-
-    fn of(key: &Path, lengths: &[u64]) -> Self {
-        let mut starts = vec![0];
-        let mut end: u64 = 0;
-        for &length in lengths {
-            end = end.with_more(length);
-            starts.push(end);
-        }
-        JoinedDimension {
-            key: Path::clone(key),
-            starts,
-        }
-    }
-}
 
 /// A dimension of the members of a kind.
 pub(super) struct Facts {
@@ -86,35 +33,9 @@ pub(super) struct Facts {
 enum Way {
     Shared,
     /// Each member has values of its own, those that have the dimension.
-    Coordinates(Vec<Option<Coordinate>>),
+    Coordinates(Vec<Option<Lie>>),
     /// It has no values, and members have more of it one behind another.
     Bare,
-}
-
-impl Placement {
-    /// Whether each member has a place of its own, and each place a member.
-    pub(super) fn is_full(&self) -> bool {
-        let places = self
-            .axes
-            .iter()
-            .fold(1_usize, |all, axis| all.times(axis.blocks.max(1)));
-        self.places.len() == places
-    }
-
-    /// The axis and the place among its dimensions of the dimension of this key.
-    pub(super) fn find(&self, key: &[u8]) -> Option<(usize, usize)> {
-        let axes = self.axes.iter().enumerate();
-        axes.filter_map(|(number, axis)| {
-            let place = axis.dims.iter().position(|dim| &*dim.key == key)?;
-            Some((number, place))
-        })
-        .next()
-    }
-
-    /// The dimension at such a place.
-    pub(super) fn dim(&self, (axis, place): (usize, usize)) -> Option<&JoinedDimension> {
-        self.axes.get(axis)?.dims.get(place)
-    }
 }
 
 /// Places the members of a kind.
@@ -129,7 +50,7 @@ pub(super) fn place(
 ) -> Sure<Placement> {
     let all = facts(members, kind);
     let mut placement = match join {
-        Join::File => Placement::none(kind),
+        Join::File => Placement::none(kind.members.len()),
         Join::First => in_order(members, kind, &all, |facts| is_first(members, kind, facts)),
         Join::Found | Join::Dimension(_) if all.iter().any(|facts| facts.has_name) => {
             let wanted = |facts: &&Facts| match join {
@@ -145,15 +66,6 @@ pub(super) fn place(
     };
     extra::separate(members, kind, &mut placement, *join == Join::File)?;
     Ok(placement)
-}
-
-impl Placement {
-    fn none(kind: &Kind) -> Self {
-        Placement {
-            axes: Vec::new(),
-            places: vec![Vec::new(); kind.members.len()],
-        }
-    }
 }
 
 /// All dimensions of the members, in the order of their groups.
@@ -215,29 +127,27 @@ impl Facts {
         if with < have {
             return Err(format!("dimension {name}: some files have no coordinate"));
         }
-        let mut all = Vec::new();
+        let mut all: Vec<Option<Lie>> = Vec::new();
         let mut are_same = true;
         let mut first: Option<(usize, Coordinate)> = None;
-        for (place, (&member, &number)) in kind.members.iter().zip(&self.numbers).enumerate() {
+        for (place, &number) in self.numbers.iter().enumerate() {
             let Some(number) = number else {
                 all.push(None);
                 continue;
             };
-            let member = &members.list[member];
             // Files of one grid have one copy of it.
-            if let Some((of, first)) = &first
+            if let Some((of, _)) = &first
                 && is_copy(members, kind, (*of, place), &elements, number)
             {
-                all.push(Some(first.clone()));
+                all.push(all[*of].clone());
                 continue;
             }
-            let own = coordinate(members, member, number)?;
-            if let Some((_, first)) = &first {
-                are_same &= first.is_same(&own);
-            } else {
-                first = Some((place, own.clone()));
+            let own = self.coordinate(members, kind, place)?;
+            all.push(Some(own.lie()));
+            match &first {
+                Some((_, first)) => are_same &= first.is_same(&own),
+                None => first = Some((place, own)),
             }
-            all.push(Some(own));
         }
         Ok(if are_same {
             Way::Shared
@@ -277,19 +187,46 @@ fn values_of<'m>(
     Some((variable, elements))
 }
 
-/// The values of a dimension of a member.
-fn coordinate(members: &Members, member: &Member, dim: usize) -> Sure<Coordinate> {
-    let skeleton = members.skeleton(member);
-    let refused = |why: &dyn std::fmt::Display| {
-        let key = skeleton.dimensions[dim].key.escape_ascii();
-        format!("{key} of {}: {why}", member.name.escape_ascii())
-    };
-    let Some((variable, elements)) = values_of(members, member, dim) else {
-        return Err(refused(&"its values are not known"));
-    };
-    let variable = &skeleton.variables[variable];
-    let own = Coordinate::of(variable, elements, member.lengths[dim]);
-    own.map_err(|error| refused(&error))
+impl Facts {
+    /// The values of the dimension of a member, by its place in the kind.
+    fn coordinate(&self, members: &Members, kind: &Kind, place: usize) -> Sure<Coordinate> {
+        let member = &members.list[kind.members[place]];
+        let refused = |why: &dyn std::fmt::Display| {
+            let key = self.key.escape_ascii();
+            format!("{key} of {}: {why}", member.name.escape_ascii())
+        };
+        let number = self.numbers.get(place).copied().flatten();
+        let known = number.and_then(|number| Some((number, values_of(members, member, number)?)));
+        let Some((number, (variable, elements))) = known else {
+            return Err(refused(&"its values are not known"));
+        };
+        let variable = &members.skeleton(member).variables[variable];
+        let own = Coordinate::of(variable, elements, member.lengths[number]);
+        own.map_err(|error| refused(&error))
+    }
+
+    /// The blocks along the dimension.
+    fn blocks(&self, members: &Members, kind: &Kind, lies: &[Option<Lie>]) -> Sure<Blocks> {
+        let has_nan = |lie: &Option<Lie>| lie.as_ref().is_some_and(|lie| lie.has_nan);
+        if let Some(place) = lies.iter().position(has_nan) {
+            let name = &members.list[kind.members[place]].name;
+            let key = self.key.escape_ascii();
+            return Err(format!("{key} of {}: it has NaN", name.escape_ascii()));
+        }
+        by_coordinate(lies, |a, b| {
+            if lies[a] != lies[b] && !may_be_near(&lies[a], &lies[b]) {
+                return Ok(false);
+            }
+            let [a, b] = [a, b].map(|place| self.coordinate(members, kind, place));
+            Ok(a?.is_same(&b?))
+        })
+    }
+}
+
+/// Whether two coordinates may be the same but for how they were rounded.
+fn may_be_near(a: &Option<Lie>, b: &Option<Lie>) -> bool {
+    let length = |lie: &Option<Lie>| lie.as_ref().map(|lie| lie.length);
+    length(a) == length(b)
 }
 
 /// Joins along what the coordinates tell: of the first group that has a dimension to be joined; the
@@ -319,15 +256,21 @@ fn found(
     let (own, others): (Vec<_>, Vec<_>) = joined
         .into_iter()
         .partition(|(facts, _)| split(&facts.key).0 == group);
-    let mut placement = Placement::none(kind);
+    let mut placement = Placement::none(kind.members.len());
     let is_one = own.len() == 1;
     for (facts, values) in &own {
-        let blocks = by_coordinate(members, kind, values, &facts.key)?;
-        if blocks.overlaps.is_some() && !is_one {
-            let name = facts.key.escape_ascii();
-            return Err(format!("{name}: {}", blocks.overlaps.unwrap_or_default()));
+        let blocks = facts.blocks(members, kind, values)?;
+        let name = |place: usize| members.list[kind.members[place]].name.escape_ascii();
+        let overlap = blocks.overlap;
+        let overlap = overlap.map(|(a, b)| format!("{} and {} overlap", name(a), name(b)));
+        if let (Some(overlap), false) = (&overlap, is_one) {
+            return Err(format!("{}: {overlap}", facts.key.escape_ascii()));
         }
-        placement.push(facts, &blocks, told);
+        told.extend(overlap.map(|reason| Told {
+            what: format!("/{}", facts.key.escape_ascii()),
+            reason,
+        }));
+        placement.push(facts, &blocks);
     }
     if let ([axis], true) = (&mut placement.axes[..], is_one) {
         let others = others.iter().map(|(facts, _)| *facts);
@@ -338,13 +281,7 @@ fn found(
 }
 
 impl Placement {
-    fn push(&mut self, facts: &Facts, blocks: &Blocks, told: &mut Vec<Told>) {
-        if let Some(why) = &blocks.overlaps {
-            told.push(Told {
-                what: facts.key.escape_ascii().to_string(),
-                reason: why.clone(),
-            });
-        }
+    fn push(&mut self, facts: &Facts, blocks: &Blocks) {
         for (places, own) in self.places.iter_mut().zip(&blocks.of) {
             places.push(own.unwrap_or(0));
         }
@@ -352,7 +289,7 @@ impl Placement {
             dims: vec![JoinedDimension::of(&facts.key, &blocks.lengths)],
             blocks: blocks.lengths.len(),
             new: None,
-            overlaps: blocks.overlaps.is_some(),
+            overlaps: blocks.overlap.is_some(),
         });
     }
 }
@@ -387,7 +324,7 @@ fn in_order(
     all: &[Facts],
     is_joined: impl Fn(&Facts) -> bool,
 ) -> Placement {
-    let mut placement = Placement::none(kind);
+    let mut placement = Placement::none(kind.members.len());
     let joined: Vec<&Facts> = all.iter().filter(|facts| is_joined(facts)).collect();
     if joined.is_empty() {
         return placement;

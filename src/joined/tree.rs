@@ -12,13 +12,13 @@ use crate::joined::members::Members;
 use crate::joined::members::content::{one_number, one_text, padded, texts};
 use crate::joined::members::scan::Same;
 use crate::joined::members::skeleton::Named;
-use crate::joined::place::extra::{NewDimension, Values};
+use crate::joined::paths::{Path, Sure, Told, beneath, split};
 use crate::joined::place::kind::{Kind, kinds};
-use crate::joined::place::{Axis, JoinedDimension, Placement, place};
+use crate::joined::place::place;
+use crate::joined::place::placement::{Axis, JoinedDimension, NewDimension, Placement, Values};
 use crate::joined::scales::dimension_attributes;
 use crate::joined::variable::compared::Compared;
 use crate::joined::variable::make;
-use crate::joined::{Path, Sure, Told, beneath, split};
 use crate::model::array::Fill;
 use crate::model::datatype::ByteOrder;
 use crate::model::{Datatype, Scalar};
@@ -245,11 +245,9 @@ impl Part {
             placed: Arc::clone(&placed),
         };
         for axis in &placed.placement.axes {
-            part.arrays.extend(
-                axis.new
-                    .as_ref()
-                    .map(|new| coordinate(&compared, axis, new)),
-            );
+            if let Some(new) = &axis.new {
+                part.arrays.push(coordinate(&compared, axis, new)?);
+            }
         }
         for path in compared.variables() {
             match make(&compared, &path) {
@@ -295,7 +293,7 @@ fn is_same(a: &Made, b: &Made) -> bool {
 }
 
 /// The coordinate of a dimension that no member has.
-fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Made {
+fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Sure<Made> {
     let length = axis.dims.first().map_or(0, JoinedDimension::length);
     let number = Datatype::integer(8, true, ByteOrder::Little);
     let integers = |values: &[i64]| {
@@ -306,7 +304,7 @@ fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Made 
     };
     let mut attributes = Vec::new();
     let (datatype, elements): (_, Arc<[u8]>) = match &new.values {
-        Values::Texts(values) => padded(values),
+        Values::Texts(values) => padded(values).map_err(|error| error.to_string())?,
         Values::Integers(values) => (number, integers(values)),
         Values::Times(values) => {
             let unit = Unit::of(values.iter().copied());
@@ -324,7 +322,7 @@ fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Made 
             (number, integers(&numbers.collect::<Vec<_>>()))
         }
     };
-    Made {
+    Ok(Made {
         path: Path::clone(&new.name),
         datatype,
         dims: vec![MadeDimension {
@@ -338,7 +336,7 @@ fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Made 
         is_dimension: false,
         attributes,
         content: Content::Elements(elements),
-    }
+    })
 }
 
 /// A line for each joined file: its path, the group that it is in, and of each joined dimension its

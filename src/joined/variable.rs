@@ -12,12 +12,12 @@ use crate::joined::made::{Content, Made, MadeDimension};
 use crate::joined::mapped::{Mapped, Part, Recipe};
 use crate::joined::members::content::{self, one_text};
 use crate::joined::members::skeleton::{Named, OF_STORED, PACKING, Role, Variable};
-use crate::joined::place::JoinedDimension;
+use crate::joined::paths::{Path, Sure};
 use crate::joined::place::extra::is_of_times;
+use crate::joined::place::placement::JoinedDimension;
 use crate::joined::recoding::{has_references, with_members};
 use crate::joined::variable::common_type::common;
 use crate::joined::variable::compared::{Alike, Compared, Specimen};
-use crate::joined::{Path, Sure};
 use crate::model::Datatype;
 use crate::model::array::Fill;
 use crate::model::attribute::AttributeContent;
@@ -457,7 +457,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         let (chunk, count) = counts
             .into_iter()
             .max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(a.0)))?;
-        if count * 2 < self.alike.count {
+        if count * 2 < self.alike.count() {
             return None;
         }
         let added = dims.len().checked_sub(chunk.len())?;

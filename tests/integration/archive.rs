@@ -158,7 +158,7 @@ fn own_bytes_and_views() {
     assert!(original == fs::read(top.join("sub/a.h5")).unwrap());
     assert_eq!(
         names(&mount.at(".h5fs")),
-        ["errors", "metrics", "original", "status"]
+        ["errors", "joined", "joined.zarr", "metrics", "original", "status"]
             .map(str::to_owned)
             .into()
     );

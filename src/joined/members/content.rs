@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use crate::array::{Engine, Reader};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::attribute::AttributeContent;
 use crate::model::attribute_value::strings;
@@ -77,7 +77,7 @@ pub(in crate::joined) fn attribute(
 ) -> Result<Option<AttributeContent>> {
     if matches!(content.datatype.class, Class::VariableString { .. }) {
         let texts = strings(container, &content.datatype, &content.elements)?;
-        let (datatype, elements) = padded(&texts);
+        let (datatype, elements) = padded(&texts)?;
         return Ok(Some(AttributeContent {
             datatype,
             shape: content.shape,
@@ -111,18 +111,26 @@ pub(in crate::joined) fn elements(
         return Ok(Some(stored));
     }
     let texts = strings(container, &array.datatype, &stored)?;
-    Ok(Some(padded(&texts).1))
+    Ok(Some(padded(&texts)?.1))
 }
 
 /// Texts as one type of fixed length has them.
-pub(in crate::joined) fn padded(texts: &[Vec<u8>]) -> (Datatype, Arc<[u8]>) {
+///
+/// # Errors
+/// `Limit` where one of them is so long that all of its length are too many bytes.
+pub(in crate::joined) fn padded(texts: &[Vec<u8>]) -> Result<(Datatype, Arc<[u8]>)> {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(0).max(1);
-    let mut elements = Vec::with_capacity(longest.saturating_mul(texts.len()));
+    let bytes = longest.saturating_mul(texts.len());
+    if to_u64(bytes) > limits::JOINED_INLINE {
+        let most = limits::JOINED_INLINE;
+        return Err(Error::limit("joined: bytes of texts of one length", most));
+    }
+    let mut elements = Vec::with_capacity(bytes);
     for text in texts {
         elements.extend_from_slice(text);
         elements.resize(elements.len() + longest - text.len(), 0);
     }
-    (text_of(longest), elements.into())
+    Ok((text_of(longest), elements.into()))
 }
 
 /// The type of texts of so many bytes.
@@ -138,19 +146,24 @@ pub(in crate::joined) fn text_of(length: usize) -> Datatype {
 
 /// The value of an attribute that is one text.
 pub(in crate::joined) fn one_text(text: &[u8]) -> AttributeContent {
-    let (datatype, elements) = padded(&[text.to_vec()]);
-    let shape = Shape::fixed(Vec::new());
     AttributeContent {
-        datatype,
-        shape,
-        elements,
+        datatype: text_of(text.len().max(1)),
+        shape: Shape::fixed(Vec::new()),
+        elements: if text.is_empty() {
+            [0].into()
+        } else {
+            text.into()
+        },
     }
 }
 
-/// The value of an attribute that is a list of texts.
+/// The value of an attribute that is a list of texts; of no more than fit.
 pub(in crate::joined) fn texts(texts: &[Vec<u8>]) -> AttributeContent {
-    let (datatype, elements) = padded(texts);
-    let shape = Shape::fixed(vec![to_u64(texts.len())]);
+    let longest = texts.iter().map(Vec::len).max().unwrap_or(0).max(1);
+    let fit = limits::ATTRIBUTE_TEXT / longest;
+    let texts = texts.get(..fit).unwrap_or(texts);
+    let (datatype, elements) = padded(texts).unwrap_or_else(|_| (text_of(1), Arc::default()));
+    let shape = Shape::fixed(vec![to_u64(elements.len() / datatype.size as usize)]);
     AttributeContent {
         datatype,
         shape,

@@ -11,7 +11,7 @@ use crate::joined::members::content::{self, Known, hashes};
 use crate::joined::members::skeleton::{
     Dimension, Meaning, Named, Role, Skeleton, Variable, is_mark,
 };
-use crate::joined::{Path, beneath, split};
+use crate::joined::paths::{Path, beneath, split};
 use crate::limits;
 use crate::model::{Array, Container, LinkTarget, NodeId, NodeKind, Scalar};
 use crate::view::cf::packing::Packing;
@@ -81,12 +81,13 @@ pub(in crate::joined) fn scan(
         attributes: Vec::new(),
         scalars: objects.scalars,
     };
+    let mut left = limits::JOINED_ATTRIBUTES;
     for (group, _) in &objects.groups {
-        let (_, attributes) = attributes_of(&**container, *group)?;
+        let (_, attributes) = attributes_of(&**container, *group, &mut left)?;
         common.attributes.push(attributes);
     }
     for ((node, ..), variable) in objects.arrays.iter().zip(&mut layout.variables) {
-        let (marks, attributes) = attributes_of(&**container, *node)?;
+        let (marks, attributes) = attributes_of(&**container, *node, &mut left)?;
         variable.marks = marks;
         common.attributes.push(attributes);
     }
@@ -113,10 +114,15 @@ fn walk(container: &dyn Container) -> Result<Objects> {
     let root = container.root();
     let mut objects = Objects::default();
     let mut met = HashSet::from([root]);
+    let mut left = limits::JOINED_OBJECTS;
     let mut pending = VecDeque::from([(root, Path::default())]);
     while let Some((group, path)) = pending.pop_front() {
         let mut links = container.links(group)?;
         while let Some(link) = links.next()? {
+            left = left.checked_sub(1).ok_or_else(|| {
+                let most = to_u64(limits::JOINED_OBJECTS);
+                Error::limit("joined: links of a file", most)
+            })?;
             let LinkTarget::Hard(node) = link.target else {
                 continue;
             };
@@ -128,10 +134,6 @@ fn walk(container: &dyn Container) -> Result<Objects> {
             }
             if !met.insert(node) {
                 continue;
-            }
-            if met.len() > limits::JOINED_OBJECTS {
-                let most = to_u64(limits::JOINED_OBJECTS);
-                return Err(Error::limit("joined: objects of a file", most));
             }
             let place = beneath(&path, &link.name);
             let found = container.node(node)?;
@@ -164,11 +166,15 @@ const OWN: [&[u8]; 8] = [
     b"_nc3_strict",
 ];
 
-/// The attributes of an object by themselves: those that the rules look at, and all of them.
-fn attributes_of(container: &dyn Container, node: NodeId) -> Result<(Vec<Named>, Vec<Named>)> {
+/// The attributes of an object by themselves, of no more bytes than are `left`: those that the rules
+/// look at, and all of them.
+fn attributes_of(
+    container: &dyn Container,
+    node: NodeId,
+    left: &mut usize,
+) -> Result<(Vec<Named>, Vec<Named>)> {
     let (mut marks, mut all) = (Vec::new(), Vec::new());
     let mut failed = None;
-    let mut left = limits::ATTRIBUTE_TEXT;
     container.attributes(node, &mut |attribute| {
         if OWN.contains(&&*attribute.name) {
             return ControlFlow::Continue(());
@@ -179,11 +185,12 @@ fn attributes_of(container: &dyn Container, node: NodeId) -> Result<(Vec<Named>,
         match own {
             Ok(Some(own)) => {
                 let bytes = attribute.name.len().saturating_add(own.elements.len());
-                if bytes > left {
-                    // What is as long is no part of what files have alike.
-                    return ControlFlow::Continue(());
-                }
-                left -= bytes;
+                let Some(rest) = left.checked_sub(bytes) else {
+                    let most = to_u64(limits::JOINED_ATTRIBUTES);
+                    failed = Some(Error::limit("joined: bytes of attributes of a file", most));
+                    return ControlFlow::Break(());
+                };
+                *left = rest;
                 if is_mark(&attribute.name) {
                     marks.push((attribute.name.clone(), own.clone()));
                 }
@@ -381,9 +388,27 @@ impl Scan {
         arrays: &[(NodeId, Path, Arc<Array>)],
     ) -> Result<()> {
         let mut values = Vec::with_capacity(arrays.len());
+        let (mut kept, mut compared) = (limits::JOINED_VALUES, limits::JOINED_VALUES);
         for (variable, (_, path, array)) in self.skeleton.variables.iter().zip(arrays) {
             let read = || content::elements(engine, container, array);
-            let known = match self.wanted(variable, array)? {
+            let wanted = self.wanted(variable, array)?;
+            let left = match wanted {
+                Wanted::Hash => &mut compared,
+                _ => &mut kept,
+            };
+            let wanted = match (left.checked_sub(array.bytes()?), wanted) {
+                (_, Wanted::Nothing | Wanted::Ends) => wanted,
+                (Some(rest), wanted) => {
+                    *left = rest;
+                    wanted
+                }
+                (None, Wanted::Hash) => Wanted::Nothing,
+                (None, Wanted::Elements) => {
+                    let most = limits::JOINED_VALUES;
+                    return Err(Error::limit("joined: bytes of coordinates of a file", most));
+                }
+            };
+            let known = match wanted {
                 Wanted::Nothing => Ok(Known::Nothing),
                 Wanted::Hash => read()
                     .map(|read| read.map_or(Known::Nothing, |read| Known::Hash(hashes(&read)))),
@@ -421,6 +446,7 @@ impl Scan {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Wanted {
     Nothing,
     Hash,

@@ -1,11 +1,10 @@
 //! What members have in common that differ in their values only: their groups, variables and
 //! dimensions. It is kept once for all members alike.
 
-use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
-use crate::joined::Path;
 use crate::joined::members::content;
+use crate::joined::paths::Path;
 use crate::model::Datatype;
 use crate::model::array::Fill;
 use crate::model::attribute::AttributeContent;
@@ -145,13 +144,6 @@ impl Variable {
 }
 
 impl Skeleton {
-    /// The variables by their paths.
-    pub(in crate::joined) fn by_path(&self) -> HashMap<&[u8], usize> {
-        let all = self.variables.iter().enumerate();
-        all.map(|(number, variable)| (&*variable.path, number))
-            .collect()
-    }
-
     /// The dimensions of a variable.
     pub(in crate::joined) fn dims<'s>(
         &'s self,

@@ -16,12 +16,12 @@ pub(in crate::joined) struct Coordinate {
     /// How many there are.
     length: u64,
     /// All of them; of many, the first and the last.
-    pub(in crate::joined) values: Values,
+    values: Values,
 }
 
 /// Values of a dimension.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::joined) enum Values {
+enum Values {
     /// Whole numbers, and times in nanoseconds.
     Integers(Vec<i128>),
     Reals(Vec<f64>),
@@ -57,6 +57,9 @@ impl Step {
     }
 }
 
+/// Bytes of a text by which it is ordered.
+const ORDERED: usize = 256;
+
 /// The part of the smallest step by which two values of one place may be apart.
 const TOLERANCE: f64 = 1000.0;
 
@@ -70,14 +73,35 @@ impl Coordinate {
         Ok(Coordinate { length, values })
     }
 
-    pub(in crate::joined) fn length(&self) -> u64 {
-        self.length
-    }
-
     /// Whether both are the same values: equal, or nowhere apart by more than a thousandth of the
     /// smallest step. Files of one grid may differ in how it was rounded.
     pub(in crate::joined) fn is_same(&self, other: &Self) -> bool {
         self.length == other.length && self.values.is_same(&other.values)
+    }
+}
+
+/// Where the values of a member lie, without all of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::joined) struct Lie {
+    pub(in crate::joined) length: u64,
+    /// The first and the last value, if there is one.
+    pub(in crate::joined) ends: Option<(Step, Step)>,
+    /// The lowest and the highest.
+    pub(in crate::joined) range: Option<(Step, Step)>,
+    pub(in crate::joined) is_text: bool,
+    pub(in crate::joined) has_nan: bool,
+}
+
+impl Coordinate {
+    pub(in crate::joined) fn lie(&self) -> Lie {
+        let has_nan = |values: &[f64]| values.iter().any(|value| value.is_nan());
+        Lie {
+            length: self.length,
+            ends: self.values.ends(),
+            range: self.values.range(),
+            is_text: matches!(self.values, Values::Texts(_)),
+            has_nan: matches!(&self.values, Values::Reals(values) if has_nan(values)),
+        }
     }
 }
 
@@ -132,7 +156,10 @@ impl Values {
         match self {
             Values::Integers(values) => values.get(number).copied().map(Step::Integer),
             Values::Reals(values) => values.get(number).copied().map(Step::Real),
-            Values::Texts(values) => values.get(number).cloned().map(Step::Text),
+            Values::Texts(values) => {
+                let text = values.get(number)?;
+                Some(Step::Text(text.get(..ORDERED).unwrap_or(text).into()))
+            }
         }
     }
 
@@ -141,12 +168,12 @@ impl Values {
     }
 
     /// The first and the last value.
-    pub(in crate::joined) fn ends(&self) -> Option<(Step, Step)> {
+    fn ends(&self) -> Option<(Step, Step)> {
         self.step(0).zip(self.step(self.len().checked_sub(1)?))
     }
 
     /// The lowest and the highest value.
-    pub(in crate::joined) fn range(&self) -> Option<(Step, Step)> {
+    fn range(&self) -> Option<(Step, Step)> {
         let lowest = self.steps().min_by(Step::compare);
         lowest.zip(self.steps().max_by(Step::compare))
     }

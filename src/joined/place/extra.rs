@@ -5,26 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::joined::instants;
 use crate::joined::members::skeleton::Variable;
 use crate::joined::members::{Member, Members};
+use crate::joined::paths::{Path, Sure, split};
 use crate::joined::place::kind::Kind;
-use crate::joined::place::{Axis, JoinedDimension, Placement};
-use crate::joined::{Path, Sure, split};
+use crate::joined::place::placement::{Axis, JoinedDimension, NewDimension, Placement, Values};
 use crate::wire::{Count, to_u64};
-
-/// A dimension that no member has.
-#[derive(Debug)]
-pub(in crate::joined) struct NewDimension {
-    pub(in crate::joined) name: Path,
-    pub(in crate::joined) values: Values,
-}
-
-/// The values of such a dimension.
-#[derive(Debug)]
-pub(in crate::joined) enum Values {
-    Texts(Vec<Vec<u8>>),
-    Integers(Vec<i64>),
-    /// Nanoseconds, of the variable with this path in each member.
-    Times(Vec<i128>),
-}
 
 /// The members of a kind that are in a directory of their own, or have a time of their own, by what
 /// tells them apart, and of each member which one it is.
@@ -102,16 +86,6 @@ pub(in crate::joined) fn separate(
         },
     );
     Ok(())
-}
-
-impl Values {
-    pub(in crate::joined) fn len(&self) -> usize {
-        match self {
-            Values::Texts(values) => values.len(),
-            Values::Integers(values) => values.len(),
-            Values::Times(values) => values.len(),
-        }
-    }
 }
 
 /// The directories in which members are; `None` where they are in one. `member=r1` is value `r1` of

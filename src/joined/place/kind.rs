@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::joined::members::Members;
 use crate::joined::members::skeleton::{Role, Skeleton};
-use crate::joined::{Path, Told, split};
+use crate::joined::paths::{Path, Told, split};
 
 /// Members of one kind, in the order of their names.
 #[derive(Debug)]

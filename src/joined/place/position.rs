@@ -2,108 +2,124 @@
 
 use std::cmp::Ordering;
 
-use crate::joined::Sure;
-use crate::joined::members::Members;
-use crate::joined::place::coordinate::{Coordinate, Step, Values};
-use crate::joined::place::kind::Kind;
-
-/// A member's place in the kind, its values, and the first and last of them.
-type Ordered<'c> = (usize, &'c Coordinate, Option<(Step, Step)>);
+use crate::joined::paths::Sure;
+use crate::joined::place::coordinate::{Lie, Step};
 
 /// The blocks of values along a dimension.
 pub(in crate::joined) struct Blocks {
     pub(in crate::joined) lengths: Vec<u64>,
     /// The block of each member of the kind that has the dimension.
     pub(in crate::joined) of: Vec<Option<usize>>,
-    /// Which members overlap, in words.
-    pub(in crate::joined) overlaps: Option<String>,
+    /// The first two members that overlap, by their places in the kind.
+    pub(in crate::joined) overlap: Option<(usize, usize)>,
 }
 
 /// Puts the values of all members one behind the other by their first, falling ones by falling
-/// values; those of the same values have one block.
+/// values; those of the same values, as `are_same` says of two members, have one block.
 ///
 /// # Errors
-/// Fails if a value is no number.
+/// Fails as `are_same` does.
 pub(in crate::joined) fn by_coordinate(
-    members: &Members,
-    kind: &Kind,
-    values: &[Option<Coordinate>],
-    key: &[u8],
+    lies: &[Option<Lie>],
+    are_same: impl Fn(usize, usize) -> Sure<bool>,
 ) -> Sure<Blocks> {
-    let name = |place: usize| {
-        members.list[kind.members[place]]
-            .name
-            .escape_ascii()
-            .to_string()
-    };
-    let mut order: Vec<Ordered<'_>> = Vec::new();
-    for (place, own) in values.iter().enumerate() {
-        let Some(own) = own else { continue };
-        if matches!(&own.values, Values::Reals(values) if values.iter().any(|value| value.is_nan()))
-        {
-            return Err(format!(
-                "{} of {}: it has NaN",
-                key.escape_ascii(),
-                name(place)
-            ));
-        }
-        order.push((place, own, own.values.ends()));
-    }
+    let all = lies.iter().enumerate();
+    let mut order: Vec<(usize, &Lie)> = all
+        .filter_map(|(at, lie)| Some((at, lie.as_ref()?)))
+        .collect();
     let falls = do_all_fall(&order);
-    order.sort_by(|(a, _, a_ends), (b, _, b_ends)| {
-        compare(a_ends.as_ref(), b_ends.as_ref(), falls).then_with(|| a.cmp(b))
-    });
+    order.sort_by(|(a, a_lie), (b, b_lie)| compare(a_lie, b_lie, falls).then_with(|| a.cmp(b)));
     let mut blocks = Blocks {
         lengths: Vec::new(),
-        of: vec![None; values.len()],
-        overlaps: None,
+        of: vec![None; lies.len()],
+        overlap: None,
     };
-    let mut last: Option<(usize, &Coordinate)> = None;
-    for (place, own, _) in order {
-        if last.is_none_or(|(_, before)| !before.is_same(own)) {
+    let mut last: Option<(usize, &Lie)> = None;
+    for (at, lie) in order {
+        let is_known = match last {
+            Some((other, _)) => are_same(other, at)?,
+            None => false,
+        };
+        if !is_known {
             if let Some((other, before)) = last
-                && blocks.overlaps.is_none()
-                && do_overlap(before, own, falls)
+                && blocks.overlap.is_none()
+                && do_overlap(before, lie, falls)
             {
-                blocks.overlaps = Some(format!("{} and {} overlap", name(other), name(place)));
+                blocks.overlap = Some((other, at));
             }
-            blocks.lengths.push(own.length());
-            last = Some((place, own));
+            blocks.lengths.push(lie.length);
+            last = Some((at, lie));
         }
-        blocks.of[place] = blocks.lengths.len().checked_sub(1);
+        blocks.of[at] = blocks.lengths.len().checked_sub(1);
     }
     Ok(blocks)
 }
 
 /// Whether all that have more than one value fall, and there are some.
-fn do_all_fall(order: &[Ordered<'_>]) -> bool {
-    let mut long = order
-        .iter()
-        .filter(|(_, own, _)| own.length() > 1)
-        .peekable();
+fn do_all_fall(order: &[(usize, &Lie)]) -> bool {
+    let mut long = order.iter().filter(|(_, lie)| lie.length > 1).peekable();
     long.peek().is_some()
-        && long.all(|(_, _, ends)| {
-            ends.as_ref()
-                .is_some_and(|(first, last)| first.compare(last) == Ordering::Greater)
+        && long.all(|(_, lie)| {
+            let ends = lie.ends.as_ref();
+            ends.is_some_and(|(first, last)| first.compare(last) == Ordering::Greater)
         })
 }
 
-fn compare(a: Option<&(Step, Step)>, b: Option<&(Step, Step)>, falls: bool) -> Ordering {
-    let (Some(a), Some(b)) = (a, b) else {
-        return a.is_some().cmp(&b.is_some());
+fn compare(a: &Lie, b: &Lie, falls: bool) -> Ordering {
+    let (Some(a), Some(b)) = (&a.ends, &b.ends) else {
+        return a.ends.is_some().cmp(&b.ends.is_some());
     };
-    let order = a.0.compare(&b.0).then_with(|| a.1.compare(&b.1));
+    let order = Step::compare(&a.0, &b.0).then_with(|| a.1.compare(&b.1));
     if falls { order.reverse() } else { order }
 }
 
-fn do_overlap(before: &Coordinate, own: &Coordinate, falls: bool) -> bool {
-    let (Some((lowest, highest)), Some((low, high))) = (before.values.range(), own.values.range())
-    else {
+fn do_overlap(before: &Lie, own: &Lie, falls: bool) -> bool {
+    let (Some((lowest, highest)), Some((low, high))) = (&before.range, &own.range) else {
         return false;
     };
-    match own.values {
-        Values::Texts(_) => false,
-        _ if falls => high.compare(&lowest) != Ordering::Less,
-        _ => low.compare(&highest) != Ordering::Greater,
+    match falls {
+        _ if own.is_text => false,
+        true => high.compare(lowest) != Ordering::Less,
+        false => low.compare(highest) != Ordering::Greater,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lie(first: i128, last: i128, length: u64) -> Option<Lie> {
+        let [first, last] = [first, last].map(Step::Integer);
+        let range = if first.compare(&last) == Ordering::Greater {
+            (last.clone(), first.clone())
+        } else {
+            (first.clone(), last.clone())
+        };
+        Some(Lie {
+            length,
+            ends: Some((first, last)),
+            range: Some(range),
+            is_text: false,
+            has_nan: false,
+        })
+    }
+
+    #[test]
+    fn blocks_follow_each_other_by_their_values() {
+        let lies = [lie(10, 12, 3), None, lie(0, 4, 5), lie(10, 12, 3)];
+        let blocks = by_coordinate(&lies, |a, b| Ok(lies[a] == lies[b])).unwrap();
+        assert_eq!(blocks.lengths, [5, 3]);
+        assert_eq!(blocks.of, [Some(1), None, Some(0), Some(1)]);
+        assert_eq!(blocks.overlap, None);
+    }
+
+    #[test]
+    fn falling_blocks_fall_and_overlaps_are_found() {
+        let lies = [lie(4, 0, 5), lie(9, 5, 5)];
+        let blocks = by_coordinate(&lies, |_, _| Ok(false)).unwrap();
+        assert_eq!((blocks.of, blocks.overlap), (vec![Some(1), Some(0)], None));
+        let lies = [lie(0, 4, 5), lie(4, 6, 3)];
+        let blocks = by_coordinate(&lies, |_, _| Ok(false)).unwrap();
+        assert_eq!(blocks.overlap, Some((0, 1)));
     }
 }

@@ -3,21 +3,29 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::joined::Path;
 use crate::joined::instants::{Unit, instant};
 use crate::joined::mapped::Placed;
 use crate::joined::members::content::Known;
 use crate::joined::members::skeleton::{Dimension, Named, Skeleton, Variable};
 use crate::joined::members::{Member, Members};
+use crate::joined::paths::Path;
+use crate::limits;
 use crate::model::attribute::AttributeContent;
+use crate::model::shape::product;
 use crate::view::cf::time::TimeUnits;
-use crate::wire::to_usize;
+use crate::wire::{Count, to_usize};
 
-/// The members of a kind, where they lie, and the variables of their skeletons by path.
+/// The members of a kind, where they lie, and what they have by path.
 pub(in crate::joined) struct Compared<'m> {
     pub(in crate::joined) members: &'m Members,
     pub(in crate::joined) placed: &'m Arc<Placed>,
-    paths: HashMap<usize, HashMap<&'m [u8], usize>>,
+    /// The variables of each path: the numbers of the skeletons, those of the first members first,
+    /// and of the variable there.
+    variables: HashMap<&'m Path, Vec<(usize, usize)>>,
+    /// The same of groups.
+    groups: HashMap<&'m Path, Vec<(usize, usize)>>,
+    /// Of each skeleton the members that have it, by their places in the kind.
+    of_skeleton: HashMap<usize, Vec<usize>>,
 }
 
 /// A variable of several members.
@@ -26,10 +34,8 @@ pub(in crate::joined) struct Alike<'m> {
     pub(in crate::joined) path: Path,
     /// By the numbers of the skeletons that have it, those of the first members first.
     pub(in crate::joined) specimens: Vec<Specimen<'m>>,
-    /// Which of these is of a skeleton.
-    numbers: HashMap<usize, usize>,
-    /// How many members have it.
-    pub(in crate::joined) count: usize,
+    /// The places in the kind of the members that have it, and of each which of these it has.
+    members: Vec<(usize, usize)>,
 }
 
 /// The variable of a skeleton.
@@ -44,74 +50,79 @@ pub(in crate::joined) struct Specimen<'m> {
 
 impl<'m> Compared<'m> {
     pub(in crate::joined) fn new(members: &'m Members, placed: &'m Arc<Placed>) -> Self {
-        let mut paths = HashMap::new();
-        for &member in &placed.members {
-            let number = members.list[member].skeleton;
-            paths
-                .entry(number)
-                .or_insert_with(|| members.skeletons[number].by_path());
-        }
-        Compared {
+        let mut compared = Compared {
             members,
             placed,
-            paths,
+            variables: HashMap::new(),
+            groups: HashMap::new(),
+            of_skeleton: HashMap::new(),
+        };
+        for (place, &member) in placed.members.iter().enumerate() {
+            let number = members.list[member].skeleton;
+            let own = compared.of_skeleton.entry(number).or_default();
+            own.push(place);
+            if own.len() > 1 {
+                continue;
+            }
+            let skeleton = &members.skeletons[number];
+            for (variable, own) in skeleton.variables.iter().enumerate() {
+                let same = compared.variables.entry(&own.path).or_default();
+                same.push((number, variable));
+            }
+            for (group, path) in skeleton.groups.iter().enumerate() {
+                compared
+                    .groups
+                    .entry(path)
+                    .or_default()
+                    .push((number, group));
+            }
         }
+        compared
     }
 
-    /// The members, each with its place along the axes.
-    pub(in crate::joined) fn all(
-        &self,
-    ) -> impl Iterator<Item = (&'m Member, &'m [usize])> + use<'m> {
+    /// A member, by its place in the kind, with its place along the axes.
+    fn member(&self, place: usize) -> (&'m Member, &'m [usize]) {
         let (members, placed) = (self.members, self.placed);
-        let all = placed.members.iter().zip(&placed.placement.places);
-        all.map(move |(&member, place)| (&members.list[member], &**place))
+        let member = &members.list[placed.members[place]];
+        (member, &placed.placement.places[place])
     }
 
     /// The numbers of the skeletons, those of the first members first.
     fn skeletons(&self) -> Vec<usize> {
-        let mut known = HashSet::new();
-        let all = self.all().map(|(member, _)| member.skeleton);
-        all.filter(|number| known.insert(*number)).collect()
+        let mut all: Vec<_> = self.of_skeleton.iter().collect();
+        all.sort_by_key(|(_, members)| members.first());
+        all.into_iter().map(|(number, _)| *number).collect()
     }
 
     /// The paths of all variables, in the order of the members.
     pub(in crate::joined) fn variables(&self) -> Vec<Path> {
         let mut known = HashSet::new();
         let skeletons = self.skeletons();
-        let all = skeletons
-            .iter()
-            .flat_map(|&number| &self.members.skeletons[number].variables);
+        let all = skeletons.iter();
+        let all = all.flat_map(|&number| &self.members.skeletons[number].variables);
         let paths = all.map(|variable| &variable.path);
-        paths
-            .filter(|path| known.insert(Path::clone(path)))
-            .cloned()
-            .collect()
+        paths.filter(|path| known.insert(*path)).cloned().collect()
     }
 
     /// The paths of all groups, in the order of the members.
     pub(in crate::joined) fn groups(&self) -> Vec<Path> {
         let mut known = HashSet::new();
         let skeletons = self.skeletons();
-        let all = skeletons
-            .iter()
-            .flat_map(|&number| &self.members.skeletons[number].groups);
-        all.filter(|path| known.insert(Path::clone(path)))
-            .cloned()
-            .collect()
+        let all = skeletons.iter();
+        let all = all.flat_map(|&number| &self.members.skeletons[number].groups);
+        all.filter(|path| known.insert(*path)).cloned().collect()
     }
 
     /// The attributes that all members which have the group or variable at `path` have alike there.
-    pub(in crate::joined) fn attributes(&self, path: &[u8]) -> Vec<Named> {
+    pub(in crate::joined) fn attributes(&self, path: &Path) -> Vec<Named> {
+        let none = Vec::new();
+        let groups = self.groups.get(path).unwrap_or(&none).iter().copied();
+        let variables = self.variables.get(path).unwrap_or(&none).iter();
+        let behind = |number: usize| self.members.skeletons[number].groups.len();
+        let variables = variables.map(|&(number, at)| (number, behind(number) + at));
         let mut common: Option<Vec<Named>> = None;
-        for number in self.skeletons() {
-            let skeleton = &self.members.skeletons[number];
-            let groups = skeleton.groups.len();
-            let variable = self.paths.get(&number).and_then(|paths| paths.get(path));
-            let at = match variable {
-                Some(variable) => Some(groups + variable),
-                None => skeleton.groups.iter().position(|group| &**group == path),
-            };
-            let Some(own) = at.and_then(|at| self.members.common[number].attributes.get(at)) else {
+        for (number, at) in groups.chain(variables) {
+            let Some(own) = self.members.common[number].attributes.get(at) else {
                 continue;
             };
             match &mut common {
@@ -136,29 +147,31 @@ impl<'m> Compared<'m> {
 
     /// The variable at `path` of all members that have it.
     pub(in crate::joined) fn alike(&'m self, path: &Path) -> Alike<'m> {
-        let specimens = self.skeletons().into_iter().filter_map(|number| {
-            let skeleton = &*self.members.skeletons[number];
-            let place = *self.paths.get(&number)?.get(&**path)?;
-            Some(Specimen {
-                number,
-                skeleton,
-                place,
-                variable: &skeleton.variables[place],
+        let of = self.variables.get(path).map_or(&[][..], |of| of);
+        let specimens: Vec<Specimen<'m>> = of
+            .iter()
+            .map(|&(number, place)| {
+                let skeleton = &*self.members.skeletons[number];
+                Specimen {
+                    number,
+                    skeleton,
+                    place,
+                    variable: &skeleton.variables[place],
+                }
             })
-        });
-        let specimens: Vec<Specimen<'m>> = specimens.collect();
-        let numbers = specimens.iter().enumerate();
-        let mut alike = Alike {
+            .collect();
+        let mut members: Vec<(usize, usize)> = Vec::new();
+        for (at, specimen) in specimens.iter().enumerate() {
+            let own = self.of_skeleton.get(&specimen.number);
+            members.extend(own.into_iter().flatten().map(|&place| (place, at)));
+        }
+        members.sort_unstable();
+        Alike {
             of: self,
             path: Path::clone(path),
-            numbers: numbers
-                .map(|(at, specimen)| (specimen.number, at))
-                .collect(),
             specimens,
-            count: 0,
-        };
-        alike.count = alike.each().count();
-        alike
+            members,
+        }
     }
 }
 
@@ -182,15 +195,20 @@ impl<'m> Alike<'m> {
     pub(in crate::joined) fn each(
         &self,
     ) -> impl Iterator<Item = (&'m Member, &'m [usize], Specimen<'m>)> + '_ {
-        self.of.all().filter_map(|(member, place)| {
-            let own = self.specimens[*self.numbers.get(&member.skeleton)?];
-            Some((member, place, own))
+        self.members.iter().map(|&(place, at)| {
+            let (member, along) = self.of.member(place);
+            (member, along, self.specimens[at])
         })
+    }
+
+    /// How many members have it.
+    pub(in crate::joined) fn count(&self) -> usize {
+        self.members.len()
     }
 
     /// Whether all members have it.
     pub(in crate::joined) fn is_everywhere(&self) -> bool {
-        self.count == self.of.placed.members.len()
+        self.count() == self.of.placed.members.len()
     }
 
     /// Whether its elements are the same in all members; `None` where that is not known.
@@ -243,6 +261,15 @@ impl<'m> Alike<'m> {
 
     /// All of them in all members; the lowest of them is the first.
     pub(in crate::joined) fn all_instants(&self) -> Option<Vec<i128>> {
+        /// So many that they take no more memory than a coordinate may.
+        const MOST: u64 = limits::JOINED_INLINE / 8;
+        let mut counts = self
+            .each()
+            .map(|(member, _, own)| product(&member.lengths_of(own)));
+        let count = counts.try_fold(0_u64, |all, own| Some(all.with_more(own.ok()?)))?;
+        if count > MOST {
+            return None;
+        }
         let mut all = Vec::new();
         for (member, _, own) in self.each() {
             all.extend(Self::instants(member, own)?);

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::joined::Sure;
 use crate::joined::made::Content;
 use crate::joined::mapped::{Recipe, stored_dims};
 use crate::joined::members::content::{Known, text_of};
 use crate::joined::members::skeleton::Variable;
+use crate::joined::paths::Sure;
 use crate::joined::variable::compared::Alike;
 use crate::joined::variable::{Form, Meaning, Rules, Standing};
 use crate::limits;

@@ -1,0 +1,119 @@
+//! Where members lie: the dimensions that are joined, their blocks, and those that no member has.
+
+use crate::joined::paths::Path;
+use crate::wire::Count;
+
+/// Where the members of a kind lie.
+#[derive(Debug, Default)]
+pub(in crate::joined) struct Placement {
+    pub(in crate::joined) axes: Vec<Axis>,
+    /// Of each member of the kind, its block along each axis.
+    pub(in crate::joined) places: Vec<Vec<usize>>,
+}
+
+/// A way along which blocks follow each other.
+#[derive(Debug)]
+pub(in crate::joined) struct Axis {
+    /// The dimensions that go this way.
+    pub(in crate::joined) dims: Vec<JoinedDimension>,
+    pub(in crate::joined) blocks: usize,
+    /// The dimension that no member has.
+    pub(in crate::joined) new: Option<NewDimension>,
+    /// Whether blocks overlap.
+    pub(in crate::joined) overlaps: bool,
+}
+
+/// A dimension that is joined.
+#[derive(Debug)]
+pub(in crate::joined) struct JoinedDimension {
+    pub(in crate::joined) key: Path,
+    /// Where each block begins, and where the last one ends.
+    pub(in crate::joined) starts: Vec<u64>,
+}
+
+impl JoinedDimension {
+    /// The length of the whole dimension.
+    pub(in crate::joined) fn length(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// Where a block begins.
+    pub(in crate::joined) fn start(&self, block: usize) -> u64 {
+        self.starts.get(block).copied().unwrap_or(0)
+    }
+
+    pub(in crate::joined) fn of(key: &Path, lengths: &[u64]) -> Self {
+        let mut starts = vec![0];
+        let mut end: u64 = 0;
+        for &length in lengths {
+            end = end.with_more(length);
+            starts.push(end);
+        }
+        JoinedDimension {
+            key: Path::clone(key),
+            starts,
+        }
+    }
+}
+
+impl Placement {
+    /// Whether each member has a place of its own, and each place a member.
+    pub(in crate::joined) fn is_full(&self) -> bool {
+        let places = self
+            .axes
+            .iter()
+            .fold(1_usize, |all, axis| all.times(axis.blocks.max(1)));
+        self.places.len() == places
+    }
+
+    /// The axis and the place among its dimensions of the dimension of this key.
+    pub(in crate::joined) fn find(&self, key: &[u8]) -> Option<(usize, usize)> {
+        let axes = self.axes.iter().enumerate();
+        axes.filter_map(|(number, axis)| {
+            let place = axis.dims.iter().position(|dim| &*dim.key == key)?;
+            Some((number, place))
+        })
+        .next()
+    }
+
+    /// The dimension at such a place.
+    pub(in crate::joined) fn dim(&self, (axis, place): (usize, usize)) -> Option<&JoinedDimension> {
+        self.axes.get(axis)?.dims.get(place)
+    }
+}
+
+/// A dimension that no member has.
+#[derive(Debug)]
+pub(in crate::joined) struct NewDimension {
+    pub(in crate::joined) name: Path,
+    pub(in crate::joined) values: Values,
+}
+
+/// The values of such a dimension.
+#[derive(Debug)]
+pub(in crate::joined) enum Values {
+    Texts(Vec<Vec<u8>>),
+    Integers(Vec<i64>),
+    /// Nanoseconds, of the variable with this path in each member.
+    Times(Vec<i128>),
+}
+
+impl Values {
+    pub(in crate::joined) fn len(&self) -> usize {
+        match self {
+            Values::Texts(values) => values.len(),
+            Values::Integers(values) => values.len(),
+            Values::Times(values) => values.len(),
+        }
+    }
+}
+
+impl Placement {
+    /// That of so many members along nothing.
+    pub(in crate::joined) fn none(members: usize) -> Self {
+        Placement {
+            axes: Vec::new(),
+            places: vec![Vec::new(); members],
+        }
+    }
+}
