@@ -1,6 +1,7 @@
 //! Requests and their replies.
 
 mod queue;
+pub(super) mod room;
 pub(super) mod stage;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use crate::cli::fetcher::names::page::Page;
 use crate::cli::fetcher::names::web::{Question, Web};
 use crate::cli::fetcher::patience::Patience;
 use crate::cli::fetcher::service::queue::{Job, Queue};
+use crate::cli::fetcher::service::room::{Places, Room};
 use crate::cli::fetcher::service::stage::Stage;
 use crate::cli::fetcher::transfer::{Stop, Transfer};
 use crate::cli::fetcher::trouble::Trouble;
@@ -44,6 +46,7 @@ pub(super) struct Service {
     exchange: Exchange,
     cache: Option<DiskCache>,
     web: Web,
+    listings: Places,
     deadline: Duration,
     connections: usize,
     queue: Queue,
@@ -76,6 +79,7 @@ impl Service {
             exchange,
             cache,
             web: Web::default(),
+            listings: Places::default(),
             deadline: settings.deadline(),
             connections: settings.connections(),
             queue: Queue::default(),
@@ -363,7 +367,9 @@ impl Service {
     fn list(&self, job: &Job, prefix: &[u8], after: &[u8]) -> Result<Reply, Stop> {
         let token = std::str::from_utf8(after);
         let token = token.map_err(|_| Trouble::other("a listing from nowhere"))?;
-        let mut page = self.listed(job, prefix, token)?;
+        // Given back when the names are sent.
+        let room = self.listings.room();
+        let mut page = self.listed(job, prefix, token, &room)?;
         let listed = |is_last, entries, next| Reply::Listed {
             id: job.id,
             is_last,
@@ -377,12 +383,13 @@ impl Service {
     }
 
     /// A page of the names that begin with `prefix`, from the server.
-    fn listed(&self, job: &Job, prefix: &[u8], token: &str) -> Result<Page, Stop> {
+    fn listed(&self, job: &Job, prefix: &[u8], token: &str, room: &Room<'_>) -> Result<Page, Stop> {
         if self.exchange.address.url().is_of_web() {
             let question = Question {
                 web: &self.web,
                 exchange: &self.exchange,
                 prefix,
+                room,
             };
             let page = question.answer(self.patience(job))?;
             return Ok(self.compared(page));
@@ -397,10 +404,13 @@ impl Service {
             has_gone_back: false,
         };
         loop {
-            let body = transfer.whole(limits::LISTING_BYTES);
+            let body = transfer.page(room);
             match body.and_then(|body| names::parse(url.scheme(), &body, &whole)) {
                 Ok(page) => return Ok(self.compared(page)),
-                Err(trouble) => transfer.again(Stop::Failed(trouble))?,
+                Err(trouble) => {
+                    room.leave();
+                    transfer.again(Stop::Failed(trouble))?;
+                }
             }
         }
     }

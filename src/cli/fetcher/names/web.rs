@@ -15,9 +15,9 @@ use crate::cli::fetcher::names::href::Base;
 use crate::cli::fetcher::names::page::{Page, listed};
 use crate::cli::fetcher::names::{index, thredds, webdav};
 use crate::cli::fetcher::patience::Patience;
+use crate::cli::fetcher::service::room::Room;
 use crate::cli::fetcher::transfer::{Stop, Transfer, is_encoded, state};
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
-use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::remote::message::{Failure, Named};
 
@@ -31,6 +31,8 @@ pub(in crate::cli::fetcher) struct Question<'a> {
     pub(in crate::cli::fetcher) exchange: &'a Exchange,
     /// Relative to the URL's directory: a directory with a `/` at its end, the empty one, or a name.
     pub(in crate::cli::fetcher) prefix: &'a [u8],
+    /// Where the page stands.
+    pub(in crate::cli::fetcher) room: &'a Room<'a>,
 }
 
 impl Question<'_> {
@@ -66,7 +68,10 @@ impl Question<'_> {
         loop {
             match act(&transfer) {
                 Ok(found) => return Ok(found),
-                Err(trouble) => transfer.again(Stop::Failed(trouble))?,
+                Err(trouble) => {
+                    self.room.leave();
+                    transfer.again(Stop::Failed(trouble))?;
+                }
             }
         }
     }
@@ -108,7 +113,7 @@ impl Question<'_> {
         protocol: Protocol,
     ) -> Result<Page, Trouble> {
         let wanted = |address: &Address, _: &str| address.directory(prefix, protocol);
-        let body = with(transfer, &wanted).whole(limits::LISTING_BYTES)?;
+        let body = with(transfer, &wanted).page(self.room)?;
         let target = wanted(&self.exchange.address, "")?;
         let base = Base::of(&self.way(&target.uri).unwrap_or(target.uri));
         match protocol {
