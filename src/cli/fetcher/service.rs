@@ -3,6 +3,7 @@
 mod queue;
 pub(super) mod room;
 pub(super) mod stage;
+mod uncached;
 
 use std::collections::HashMap;
 use std::io;
@@ -24,6 +25,7 @@ use crate::cli::fetcher::patience::Patience;
 use crate::cli::fetcher::service::queue::{Job, Queue};
 use crate::cli::fetcher::service::room::{Places, Room};
 use crate::cli::fetcher::service::stage::Stage;
+use crate::cli::fetcher::service::uncached::Told;
 use crate::cli::fetcher::transfer::{Stop, Transfer};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
@@ -45,6 +47,7 @@ pub(super) struct Service {
     stage: Stage,
     exchange: Exchange,
     cache: Option<DiskCache>,
+    uncached: Told,
     web: Web,
     listings: Places,
     deadline: Duration,
@@ -78,6 +81,7 @@ impl Service {
             stage,
             exchange,
             cache,
+            uncached: Told::default(),
             web: Web::default(),
             listings: Places::default(),
             deadline: settings.deadline(),
@@ -135,6 +139,7 @@ impl Service {
         loop {
             let job = self.queue.next();
             let reply = self.perform(&job);
+            self.tell_full();
             self.queue.done(job.id);
             match reply {
                 Ok(reply) => self.reply(&reply),
@@ -231,6 +236,7 @@ impl Service {
             self.warn(format!("{shown}: the server gives neither an entity tag nor a date: a change is seen by the length, the first and the last 64 KiB alone"));
             self.sample(job, name, &mut state, &first)?;
         }
+        self.tell_uncached(shown, &state);
         self.cached(place, &state)
             .begin((place, shown), &state, &first);
         Ok((state, to_u64(first.len())))
@@ -272,6 +278,23 @@ impl Service {
     pub(super) fn warn(&self, text: String) {
         log::warn!("{text}");
         self.reply(&Reply::Warned { id: 0, text });
+    }
+
+    fn tell_uncached(&self, shown: &str, state: &ObjectState) {
+        let has_weak_tags = self.exchange.has_weak_tags;
+        let told = self
+            .cache
+            .as_ref()
+            .and_then(|_| self.uncached.of_object(shown, state, has_weak_tags));
+        told.into_iter().for_each(|text| self.warn(text));
+    }
+
+    /// Tells whoever mounts that the cache is full, once; it has told the log.
+    fn tell_full(&self) {
+        let cache = self.cache.as_ref();
+        if let Some(text) = cache.and_then(|cache| self.uncached.of_cache(cache)) {
+            self.reply(&Reply::Warned { id: 0, text });
+        }
     }
 
     fn cached(&self, place: &str, state: &ObjectState) -> Cached<'_> {
