@@ -428,7 +428,7 @@ impl Service {
         };
         loop {
             let body = transfer.page(room);
-            match body.and_then(|body| names::parse(url.scheme(), &body, &whole)) {
+            match body.and_then(|(body, _)| names::parse(url.scheme(), &body, &whole)) {
                 Ok(page) => return Ok(self.compared(page)),
                 Err(trouble) => {
                     room.leave();

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use http::{HeaderValue, header};
+use http::{HeaderMap, HeaderValue, header};
 use jiff::fmt::rfc2822;
 
 use crate::cli::fetcher::client::{Answer, Header};
@@ -123,21 +123,18 @@ impl Transfer<'_> {
         now.map(|state| self.exchange.compared(state))
     }
 
-    /// The bytes of a page of names: none of it is kept if it breaks off, so that it may take half
+    /// The bytes of a page of names, and the headers of the answer: none of it is kept if it breaks off, so that it may take half
     /// of the time that there is, and leaves the rest to another attempt. It takes what `room` it
-    /// needs, in which no page stands yet or any more.
+    /// needs beside the pages that stand there.
     ///
     /// # Errors
     /// Why there is none: also if a step of that time brings too little.
-    pub(super) fn page(&self, room: &Room<'_>) -> Result<Vec<u8>, Trouble> {
-        room.leave();
+    pub(super) fn page(&self, room: &Room<'_>) -> Result<(Vec<u8>, HeaderMap), Trouble> {
         let allowed = self.patience.within(self.patience.left() / 2);
         let mut answer = self.exchange.get(self.wanted, &[], &allowed)?;
         let mut pace = Pace::new(self.exchange.client.step);
-        let mut bytes = 0;
         let body = answer.whole(limits::LISTING_BYTES, |length| {
-            bytes += length;
-            let held = room.hold(bytes, &allowed);
+            let held = room.hold(length, &allowed);
             if held.map_err(|_| Trouble::passing("no room for one more large listing"))? {
                 // While it waited, the server was not read from.
                 pace = Pace::new(self.exchange.client.step);
@@ -145,7 +142,7 @@ impl Transfer<'_> {
             pace.received(length)
         })?;
         Counted::add(&self.exchange.counted.bytes, to_u64(body.len()));
-        Ok(body)
+        Ok((body, answer.headers))
     }
 
     /// The answer to a request with these headers, which comes as a whole `within` this time,

@@ -4,7 +4,7 @@
 //! what is read of the document takes several times its bytes. Whoever waits for a place holds no
 //! more than a page of the size below, and who has one of the largest waits for none.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use crate::cli::fetcher::patience::{Allowed, End};
@@ -21,10 +21,11 @@ const CLASSES: [(usize, usize); 2] = [
 #[derive(Debug, Default)]
 pub(in crate::cli::fetcher) struct Places(Arc<Gate<()>>);
 
-/// The places of one page.
+/// The places of one page, or of those that are put together.
 #[derive(Debug)]
 pub(in crate::cli::fetcher) struct Room<'a> {
     all: &'a Places,
+    bytes: Cell<usize>,
     taken: RefCell<Vec<Place<()>>>,
 }
 
@@ -32,21 +33,24 @@ impl Places {
     pub(in crate::cli::fetcher) fn room(&self) -> Room<'_> {
         Room {
             all: self,
+            bytes: Cell::new(0),
             taken: RefCell::default(),
         }
     }
 }
 
 impl Room<'_> {
-    /// Takes the places that a page of so many `bytes` needs; whether that took one.
+    /// Takes the places that a page needs with so many `more` bytes; whether that took one.
     ///
     /// # Errors
     /// Fails if the time that is allowed ends before there is one, or nobody waits for the page.
     pub(in crate::cli::fetcher) fn hold(
         &self,
-        bytes: usize,
+        more: usize,
         allowed: &Allowed<'_>,
     ) -> Result<bool, End> {
+        let bytes = self.bytes.get().saturating_add(more);
+        self.bytes.set(bytes);
         let mut taken = self.taken.borrow_mut();
         let before = taken.len();
         while let Some((least, most)) = CLASSES.get(taken.len())
@@ -64,6 +68,7 @@ impl Room<'_> {
 
     /// Gives the places back.
     pub(in crate::cli::fetcher) fn leave(&self) {
+        self.bytes.set(0);
         self.taken.borrow_mut().clear();
     }
 }
@@ -125,7 +130,7 @@ mod tests {
         assert_eq!(next.hold(limits::SMALL_LISTING, &none), Ok(false));
         assert_eq!(next.hold(limits::LISTING_BYTES, &none), Err(End::TimedOut));
         rooms[0].leave();
-        assert_eq!(next.hold(limits::LISTING_BYTES, &none), Ok(true));
+        assert_eq!(next.hold(1, &none), Ok(true));
         is_cancelled.store(true, Ordering::Relaxed);
         assert_eq!(
             rooms[0].hold(limits::LISTING_BYTES, &long),
