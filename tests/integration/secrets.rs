@@ -18,6 +18,12 @@ const NAME: &str = "groups.latest.h5";
 /// Bytes of memory that are looked at at a time.
 const PIECE: usize = 4096;
 
+/// What a command is called with.
+type Words<'a> = &'a [&'a str];
+
+/// The variables of its environment, by their names.
+type Variables<'a> = &'a [(&'a str, &'a str)];
+
 /// Secrets, and a server that is to learn none of them, with the object of the fixture.
 struct Kept<'a> {
     secrets: &'a [&'a str],
@@ -45,7 +51,7 @@ impl<'a> Kept<'a> {
     /// Mounts what `source` names, with all that it may log and cache in a directory; reads all,
     /// and looks for the secrets, which stand in the source or in the `variables`, in all that the
     /// system shows of the mount, and in what the other server got.
-    fn in_mount(&self, source: &[&str], variables: &[(&str, &str)]) {
+    fn in_mount(&self, source: Words<'_>, variables: Variables<'_>) {
         let directory = tempfile::tempdir().expect("directory");
         let at = |name: &str| directory.path().join(name);
         let mount = Mount::prepare();
@@ -243,7 +249,7 @@ fn keys_of_amazon() {
         ("AWS_SESSION_TOKEN", TOKEN),
         ("AWS_REGION", "eu-north-1"),
     ];
-    let ways: [(&[&str], &[(&str, &str)]); 2] =
+    let ways: [(Words<'_>, Variables<'_>); 2] =
         [(by_variables, &variables), (&by_file, &variables[3..])];
     for (source, variables) in ways {
         kept.in_mount(source, variables);
@@ -279,8 +285,7 @@ fn logins() {
     let url = origin.url(&format!("/data/{NAME}"));
     let by_netrc = format!("--netrc={netrc}");
     let (basic, bearer) = (format!("Basic {BASIC}"), format!("Bearer {token}"));
-    type Way<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
-    let ways: [Way<'_>; 4] = [
+    let ways: [(Words<'_>, Variables<'_>, &str); 4] = [
         (&["--bearer-token-file", &tokens], &[], &bearer),
         (&[], &[("H5FS_BEARER_TOKEN", token)], &bearer),
         (&[&by_netrc], &[], &basic),
