@@ -827,6 +827,18 @@ pub const ERROR_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 /// Bytes of a page of names that a server lists: a thousand names of a kibibyte, encoded.
 pub const LISTING_BYTES: usize = 8 << 20;
 
+/// Bytes of such a page beyond which few are read at a time.
+pub const SMALL_LISTING: usize = 256 << 10;
+
+/// Pages of more bytes that the fetcher reads at a time.
+pub const MEDIUM_LISTINGS: usize = 8;
+
+/// Bytes of such a page beyond which hardly any are read at a time.
+pub const MEDIUM_LISTING: usize = 2 << 20;
+
+/// Pages of more bytes that the fetcher reads at a time.
+pub const LARGE_LISTINGS: usize = 2;
+
 /// Names in such a page.
 pub const LISTING_NAMES: usize = 50_000;
 

@@ -24,6 +24,7 @@ mod client;
 mod disk_cache;
 mod exchange;
 mod hosts;
+mod links;
 mod login;
 mod names;
 mod patience;

@@ -2,12 +2,13 @@
 //!
 //! A URL is `s3://BUCKET/KEY`, `s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/KEY`, `gs://BUCKET/KEY`, `az://ACCOUNT/CONTAINER/KEY`,
 //! `abfs[s]://CONTAINER@ACCOUNT.dfs.core.windows.net/KEY`, `http://…`, `https://…`,
-//! `pelican://FEDERATION/PATH` or `osdf:///PATH`; anything else is a path. A key of a store is taken
+//! `hf://datasets/OWNER/NAME/PATH`, `pelican://FEDERATION/PATH` or `osdf:///PATH`; anything else is a path. A key of a store is taken
 //! as it stands, as its tools take it. The path of another URL is already encoded (RFC 3986), as a browser shows it.
 //!
 //! User information and the query of a URL are secrets: a presigned URL has its signature there.
 //! They are never displayed.
 
+mod dataset;
 pub mod percent;
 
 use std::ffi::OsString;
@@ -48,6 +49,9 @@ const ABFS: [&str; 2] = ["abfs://", "abfss://"];
 
 /// The hosts of accounts in Azure's storage, behind the account's name.
 const ACCOUNTS: [&str; 2] = [".dfs.core.windows.net", ".blob.core.windows.net"];
+
+/// The scheme of datasets of Hugging Face, whose files are pages.
+const DATASETS: &str = "hf://";
 
 /// The federation of `osdf://`.
 const OSDF: &str = "osg-htc.org";
@@ -142,7 +146,7 @@ impl Location {
 }
 
 impl Scheme {
-    const ALL: [(Scheme, &str); 9] = [
+    const ALL: [(Scheme, &str); 10] = [
         (Scheme::S3, "s3://"),
         (Scheme::Google, "gs://"),
         (Scheme::Azure, "az://"),
@@ -150,6 +154,7 @@ impl Scheme {
         (Scheme::Azure, ABFS[1]),
         (Scheme::Http, "http://"),
         (Scheme::Https, "https://"),
+        (Scheme::Https, DATASETS),
         (Scheme::Pelican, "pelican://"),
         (Scheme::Pelican, "osdf://"),
     ];
@@ -191,6 +196,9 @@ impl Url {
             true => Err(format!("a URL has at most {} bytes", limits::URL_BYTES)),
             false if ABFS.contains(&prefix) => Self::of_data_lake(rest),
             false if scheme == Scheme::Azure => Self::of_blob(rest),
+            false if prefix == DATASETS => {
+                dataset::page(rest).and_then(|page| Self::of_page(scheme, &page))
+            }
             false if scheme.has_keys() => Self::of_object(scheme, rest),
             false if prefix == "osdf://" => {
                 Self::of_page(scheme, &format!("{OSDF}/{}", rest.trim_start_matches('/')))
@@ -536,6 +544,19 @@ mod tests {
                 other => panic!("{wrong}: {other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_dataset_is_a_page_of_its_host() {
+        let object = url("hf://datasets/owner/name@v1/a.h5");
+        assert_eq!(object.scheme(), Scheme::Https);
+        let page = "https://huggingface.co/datasets/owner/name/resolve/v1/a.h5";
+        assert_eq!(object.to_string(), page);
+        assert!(url("HF://datasets/owner/name/").is_prefix());
+        assert!(matches!(
+            Location::parse("hf://owner/name".into()),
+            Err(Error::Usage(_))
+        ));
     }
 
     #[test]

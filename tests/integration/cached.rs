@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::harness::{Finished, LONG, Mount, h5fs, run, script, tree};
+use crate::harness::{Finished, LONG, Mount, fixture, h5fs, run, script, tree};
+use crate::inspect::on_a_terminal;
 use crate::objects::server::Server;
 
 /// The file of `remote.py` with 50 datasets, whose bytes stand in the directory `small`, on a server.
@@ -97,6 +98,89 @@ fn what_is_no_cache_and_no_size_is_refused_in_one_line() {
     let options = ["prefetch", "--disk-cache", &top, "a.h5", "/"];
     let told = run(&mut h5fs(options), LONG);
     assert!(told.one_line().contains("no URL"), "{told:?}");
+}
+
+#[test]
+fn what_cannot_be_cached_is_told_with_the_reason() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let server = Server::start();
+    let bytes = fs::read(fixture("tiny.latest.h5")).expect("the fixture");
+    let put = |name: &str, tag: &str| {
+        let path = format!("/data/{name}");
+        server.put_tagged(&path, bytes.clone(), tag);
+    };
+    put("p/weak.h5", "W/\"1\"");
+    put("p/none.h5", "");
+    put("p/strong.h5", "\"1\"");
+    let kept = directory.path().join("cache").display().to_string();
+    let endpoint = server.url("");
+    let prefetch = |url: &str, more: &[&str]| {
+        let options = ["prefetch", "--anonymous", "--endpoint", &endpoint];
+        let words = [&options[..], &["--disk-cache", &kept], more, &[url, "/"]].concat();
+        run(&mut h5fs(words), LONG)
+    };
+    let told = prefetch(&server.url("/data/p/weak.h5"), &[]);
+    assert_eq!(told.status.code(), Some(1));
+    let line = format!(
+        "h5fs: warning: {}: nothing of it is cached on disk: its entity tag is weak",
+        server.url("/data/p/weak.h5")
+    );
+    assert_eq!(told.one_line(), line);
+    // Each object of a prefix that is not cached; the others are.
+    let told = prefetch("s3://data/p/", &[]);
+    assert_eq!(told.status.code(), Some(1));
+    let mut lines: Vec<&str> = told.stderr.lines().collect();
+    lines.sort_unstable();
+    let [none, weak] = lines[..] else {
+        panic!("{told:?}");
+    };
+    assert!(none.contains("s3://data/p/none.h5: ") && none.ends_with("sends no entity tag"));
+    assert!(
+        weak.contains("s3://data/p/weak.h5: ") && weak.ends_with("is weak"),
+        "{weak}"
+    );
+    let listed = cache(&["list", &kept]).success().text();
+    assert!(
+        listed.contains("strong.h5") && !listed.contains("weak.h5"),
+        "{listed}"
+    );
+    let told = prefetch(&server.url("/data/p/none.h5"), &["--quiet"]);
+    assert_eq!((told.status.code(), told.stderr.as_str()), (Some(1), ""));
+    let told = prefetch(&server.url("/data/p/strong.h5"), &["--etag", "weak"]);
+    let line = told.one_line();
+    assert!(
+        line.contains("`etag=weak` compares no entity tags"),
+        "{line}"
+    );
+    assert!(
+        prefetch(&server.url("/data/p/strong.h5"), &[])
+            .status
+            .success()
+    );
+}
+
+#[test]
+fn a_terminal_shows_how_far_it_has_come() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let server = served(directory.path());
+    // Several times as long as the line stands.
+    server.faults(|to| to.latency = std::time::Duration::from_millis(400));
+    let url = server.url("/data/small.h5");
+    let shown = |cache: &str, variables: &[(&str, &str)]| {
+        let kept = directory.path().join(cache).display().to_string();
+        let words = format!("prefetch --disk-cache '{kept}' '{url}'");
+        on_a_terminal(&words, Path::new("/"), variables)
+    };
+    let line = shown("one", &[]);
+    assert!(
+        line.contains(" objects, ") && line.contains("iB/s\x1b[K"),
+        "{line:?}"
+    );
+    assert!(
+        line.ends_with("\r\x1b[K"),
+        "it is gone in the end: {line:?}"
+    );
+    assert_eq!(shown("two", &[("TERM", "dumb")]), "");
 }
 
 /// The rest is read.

@@ -1,4 +1,4 @@
-//! The process with the network: its keys, its secrets, its end.
+//! The process with the network: its keys, its cache, its end.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,14 +11,14 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::harness::{MOUNT_LIMIT, Mount, Process, SOON, fixture, h5fs, is_root, run, tree, wait};
-use crate::objects::server::{Seen, Server};
+use crate::objects::server::Server;
 use crate::objects::sigv4::Keys;
 use crate::remote::array_file;
 
-const SECRET: &str = "0123456789abcdefSECRETfedcba9876543210";
+pub(crate) const SECRET: &str = "0123456789abcdefSECRETfedcba9876543210";
 
 /// A server with one of the fixtures at `/data/NAME`.
-fn server_of(name: &str) -> Server {
+pub(crate) fn server_of(name: &str) -> Server {
     let server = Server::start();
     server.put(
         &format!("/data/{name}"),
@@ -60,146 +60,6 @@ fn s3_is_read_with_the_keys_of_the_environment() {
     assert_eq!(ls(SECRET).success().text(), local.success().text());
     let refused = ls("wrong");
     assert!(refused.one_line().contains("403"), "{}", refused.one_line());
-}
-
-/// Whether a text is in one of the files of a directory.
-fn is_beneath(directory: &Path, text: &str) -> bool {
-    tree(directory).iter().any(|path| {
-        let content = fs::read(path).unwrap_or_default();
-        let name = path.display().to_string();
-        name.contains(text)
-            || content
-                .windows(text.len())
-                .any(|part| part == text.as_bytes())
-    })
-}
-
-/// Mounts what `source` names, with all that it may log and cache in a directory; reads all, and
-/// asserts that none of the `secrets`, which stand in the source or in the `variables`, is seen.
-fn keeps(secrets: &[&str], source: &[&str], variables: &[(&str, &str)]) {
-    let directory = tempfile::tempdir().expect("directory");
-    let (cache, log) = (directory.path().join("cache"), directory.path().join("log"));
-    let mount = Mount::prepare();
-    let mut command = h5fs(source);
-    command.arg(&mount.path).arg("--disk-cache").arg(&cache);
-    command.arg("--log-file").arg(&log).env("H5FS_LOG", "trace");
-    command.envs(variables.iter().copied());
-    run(&mut command, MOUNT_LIMIT).success();
-    for path in tree(&mount.path) {
-        // Directories and links cannot be read, and need not be.
-        let _ = fs::read(path);
-    }
-    let shows = |text: &str| secrets.iter().any(|secret| text.contains(secret));
-    let status = fs::read_to_string(mount.at(".h5fs/status")).expect("status");
-    assert!(!shows(&status));
-    let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
-    assert!(!shows(&mounts));
-    for process in mount.processes() {
-        let of = |what: &str| {
-            let text = fs::read(format!("/proc/{}/{what}", process.pid)).unwrap_or_default();
-            String::from_utf8_lossy(&text).into_owned()
-        };
-        assert!(!shows(&of("cmdline")), "{}", of("cmdline"));
-        assert!(!process.is_called("worker") || !shows(&of("environ")));
-        let limits = of("limits");
-        let mut lines = limits.lines();
-        let cores = lines.find(|line| line.starts_with("Max core file size"));
-        let is_off = cores.is_some_and(|line| line.split_whitespace().any(|word| word == "0"));
-        assert!(is_off, "{cores:?}");
-    }
-    mount.unmount();
-    mount.must_be_gone(SOON);
-    assert!(log.exists() && cache.exists());
-    for secret in secrets {
-        assert!(!is_beneath(directory.path(), secret), "{secret}");
-    }
-}
-
-#[test]
-fn secrets_of_a_url_are_nowhere_to_be_seen() {
-    let server = server_of("groups.latest.h5");
-    let source = server.url(&format!("/data/groups.latest.h5?token={SECRET}"));
-    let source = source.replace("http://", &format!("http://joe:{SECRET}@"));
-    keeps(&[SECRET], &[&source], &[("AWS_SECRET_ACCESS_KEY", SECRET)]);
-    let seen = server.seen();
-    assert!(
-        seen.iter().all(|one| one.path.contains(SECRET)),
-        "the server got it"
-    );
-}
-
-#[test]
-fn keys_and_tokens_are_nowhere_to_be_seen() {
-    const TOKEN: &str = "a-session-token-of-which-nobody-hears";
-    let server = server_of("groups.latest.h5");
-    let keys = Keys {
-        id: "AKIDEXAMPLE".to_owned(),
-        secret: SECRET.to_owned(),
-        token: TOKEN.to_owned(),
-        region: "eu-north-1".to_owned(),
-    };
-    server.faults(|to| to.keys = Some(keys));
-    let source = ["--endpoint", &server.url(""), "s3://data/groups.latest.h5"];
-    let variables = [
-        ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
-        ("AWS_SECRET_ACCESS_KEY", SECRET),
-        ("AWS_SESSION_TOKEN", TOKEN),
-        ("AWS_REGION", "eu-north-1"),
-    ];
-    keeps(&[SECRET, TOKEN, "AKIDEXAMPLE"], &source, &variables);
-    let seen = server.seen();
-    let is_signed = |seen: &Seen| seen.header("x-amz-security-token") == Some(TOKEN);
-    assert!(!seen.is_empty() && seen.iter().all(is_signed), "{seen:?}");
-}
-
-#[test]
-fn logins_are_nowhere_to_be_seen() {
-    const WORDS: [&str; 4] = [
-        "token-that-nobody-sees",
-        "key-that-nobody-sees",
-        "word-that-nobody-sees",
-        "cookie-that-nobody-sees",
-    ];
-    let [token, key, word, cookie] = WORDS;
-    let server = server_of("groups.latest.h5");
-    let directory = tempfile::tempdir().expect("directory");
-    let file = |name: &str, text: &str| {
-        let path = directory.path().join(name);
-        fs::write(&path, text).expect("a file with a secret");
-        path.display().to_string()
-    };
-    let headers = file("headers", &format!("X-Api-Key: {key}\n"));
-    let netrc = file(
-        "netrc",
-        &format!("machine 127.0.0.1 login joe password {word}\n"),
-    );
-    let jar = file(
-        "jar",
-        &format!("127.0.0.1\tFALSE\t/\tTRUE\t0\tid\t{cookie}\n"),
-    );
-    let tokens = file("token", token);
-    let options = ["--header-file", &headers, "--cookies", &jar];
-    let url = server.url("/data/groups.latest.h5");
-    let by_netrc = format!("--netrc={netrc}");
-    let by_file = ["--bearer-token-file", &tokens];
-    let basic = "Basic am9lOndvcmQtdGhhdC1ub2JvZHktc2Vlcw==";
-    let bearer = format!("Bearer {token}");
-    type Way<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
-    let ways: [Way<'_>; 3] = [
-        (&by_file, &[], &bearer),
-        (&[], &[("H5FS_BEARER_TOKEN", token)], &bearer),
-        (&[&by_netrc], &[], basic),
-    ];
-    for (way, variables, shown) in ways {
-        keeps(&WORDS, &[&options[..], way, &[&url]].concat(), variables);
-        let seen = server.seen();
-        let is_shown = |one: &Seen| {
-            let of = |name| one.header(name).unwrap_or_default().to_owned();
-            (of("authorization"), of("x-api-key"), of("cookie"))
-                == (shown.to_owned(), key.to_owned(), format!("id={cookie}"))
-        };
-        assert!(!seen.is_empty() && seen.iter().all(is_shown), "{seen:?}");
-    }
 }
 
 #[test]

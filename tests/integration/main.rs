@@ -53,6 +53,7 @@ mod random;
 mod reasons;
 mod references;
 mod remote;
+mod secrets;
 mod selectors;
 mod serving;
 mod several;

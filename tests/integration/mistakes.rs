@@ -104,7 +104,9 @@ fn other_schemes_are_no_files() {
             let told = tell(words, &top);
             let line = told.one_line();
             assert!(
-                line.contains("s3://, gs://, az://, http://, https://, pelican:// or osdf://"),
+                line.contains(
+                    "s3://, gs://, az://, hf://, http://, https://, pelican:// or osdf://"
+                ),
                 "{line}"
             );
             assert!(!line.contains("sesame"), "{line}");

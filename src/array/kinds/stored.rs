@@ -119,7 +119,7 @@ impl Stored {
                 }
                 let bytes = self.read_chunks(chunks, &span, cancel)?;
                 if chunks.is_far() {
-                    self.touch(chunks, &span);
+                    self.touch(chunks, span.parts().map(|part| part.number));
                 }
                 Ok(bytes)
             }
@@ -162,8 +162,7 @@ impl Stored {
     }
 
     /// Asks for all chunks once readers have touched enough of them.
-    fn touch(&self, chunks: &Arc<Chunks>, span: &Span<'_>) {
-        let numbers = span.parts().map(|part| part.number);
+    fn touch(&self, chunks: &Arc<Chunks>, numbers: impl Iterator<Item = u64>) {
         if self.touched.are_enough(numbers, chunks.grid.chunks()) {
             chunks.expect_all();
         }
@@ -228,7 +227,11 @@ impl Stored {
         if offset >= end {
             return Ok(Bytes::from(Vec::new()));
         }
-        match self.decoder().chunk(chunks, number, cancel)? {
+        let content = self.decoder().chunk(chunks, number, cancel)?;
+        if chunks.is_far() {
+            self.touch(chunks, once(number));
+        }
+        match content {
             ChunkContent::Decoded(chunk) => Ok(Bytes::shared(chunk, offset as usize..end as usize)),
             ChunkContent::Raw(source, base) => {
                 let (pool, length) = (&self.decoder().pool, end - offset);

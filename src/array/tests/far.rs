@@ -112,6 +112,25 @@ fn an_array_of_which_much_was_touched_is_asked_for_as_a_whole() {
     assert_eq!((far.trips(), far.bytes()), (9, far.length() - 20));
 }
 
+/// So are the chunks of a store, in whatever order they are opened.
+#[test]
+fn an_array_of_which_many_chunks_were_read_is_asked_for_as_a_whole() {
+    let sample = Sample::new(&[80, 64], &[1, 64], 4);
+    let (reader, far) = far_reader(&sample, &Engine::new(1 << 20, 2));
+    let expected = sample.expected();
+    for place in (0..80).rev() {
+        // In two pieces, as the kernel reads a file.
+        for offset in [0, 100] {
+            let token = CancelToken::default();
+            let read = reader.read_chunk(&[place, 0], offset, 256, &token).unwrap();
+            let start = place as usize * 256;
+            assert_eq!(&*read, &expected[start + offset as usize..start + 256]);
+        }
+    }
+    // Eight chunks, one after another, and then all others.
+    assert_eq!((far.trips(), far.bytes()), (9, far.length() - 20));
+}
+
 #[test]
 fn one_chunk_is_not_enough_to_ask_for_others() {
     let enough = |chunks: &[u64], count| {

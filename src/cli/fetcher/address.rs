@@ -25,7 +25,7 @@ use http::{HeaderName, HeaderValue, Method, Uri, header};
 
 use crate::cli::fetcher::client::Header;
 use crate::cli::fetcher::hosts;
-use crate::cli::fetcher::names::{json, thredds};
+use crate::cli::fetcher::names::{json, thredds, tree};
 use crate::cli::fetcher::pelican;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::source::location::percent::{IN_NAME, IN_PATH, IN_QUERY};
@@ -58,6 +58,8 @@ pub(super) enum Protocol {
     Catalog,
     /// RFC 4918.
     WebDav,
+    /// The tree of a dataset of Hugging Face.
+    Tree,
 }
 
 /// Where a request goes.
@@ -178,6 +180,19 @@ impl Address {
     /// # Errors
     /// `NotFound` for a name that nothing beneath the prefix has.
     pub(super) fn directory(&self, prefix: &[u8], protocol: Protocol) -> Result<Target, Trouble> {
+        self.directory_from(prefix, protocol, None)
+    }
+
+    /// The same, from the page on that this query asks for.
+    ///
+    /// # Errors
+    /// Fails as [`directory`](Self::directory) does.
+    pub(super) fn directory_from(
+        &self,
+        prefix: &[u8],
+        protocol: Protocol,
+        query: Option<&str>,
+    ) -> Result<Target, Trouble> {
         let name = prefix.strip_suffix(b"/").unwrap_or(prefix);
         // The rules of names are those of objects.
         self.object(name, "")?;
@@ -198,8 +213,16 @@ impl Address {
                 (path, propfind(), header(depth, "1"))
             }
             Protocol::WebDav => (path, propfind(), header(depth, "0")),
+            Protocol::Tree => {
+                let tree = tree::listing(&path).ok_or_else(|| Trouble::other("no dataset"))?;
+                (
+                    tree,
+                    Method::GET,
+                    header(header::ACCEPT, "application/json"),
+                )
+            }
         };
-        let target = self.target(&path, None, "")?;
+        let target = self.target(&path, query, "")?;
         Ok(Target {
             method,
             headers: vec![header],

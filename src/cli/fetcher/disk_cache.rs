@@ -15,8 +15,8 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use nix::fcntl::{Flock, FlockArg, OFlag};
@@ -53,8 +53,8 @@ pub(in crate::cli) struct DiskCache {
     most: u64,
     /// Bytes that may be written before the next look.
     left: Mutex<u64>,
-    /// Nothing is written any more.
-    is_full: AtomicBool,
+    /// Why nothing is written any more.
+    full: OnceLock<String>,
     /// Nothing is read any more: a wrong page could not be forgotten.
     is_wrong: AtomicBool,
 }
@@ -92,7 +92,7 @@ impl DiskCache {
             directory,
             most,
             left: Mutex::new(0),
-            is_full: AtomicBool::new(false),
+            full: OnceLock::new(),
             is_wrong: AtomicBool::new(false),
         })
     }
@@ -115,7 +115,7 @@ impl DiskCache {
 
     /// The key of an object in this state; none where no tag tells states apart.
     pub(super) fn key(&self, place: &str, state: &ObjectState) -> Option<Key> {
-        state.etag.starts_with(b"\"").then(|| {
+        state.is_tagged_strongly().then(|| {
             let hash = Sha256::new()
                 .chain_update(place)
                 .chain_update([0])
@@ -124,6 +124,11 @@ impl DiskCache {
                 .chain_update(&state.etag);
             Key(hash.finalize().into())
         })
+    }
+
+    /// Why nothing is written any more, if so.
+    pub(super) fn full(&self) -> Option<&str> {
+        self.full.get().map(String::as_str)
     }
 
     /// The state in which the object at a place was seen last.
@@ -244,16 +249,17 @@ impl DiskCache {
 
     /// Writes, unless an earlier attempt has failed; whether it was done.
     fn attempt(&self, write: impl FnOnce() -> io::Result<()>) -> bool {
-        if self.is_full.load(Ordering::Relaxed) {
+        if self.full.get().is_some() {
             return false;
         }
         let written = write();
-        if let Err(error) = &written
-            && !self.is_full.swap(true, Ordering::Relaxed)
-        {
+        if let Err(error) = &written {
             let directory = self.directory.display();
             let reason = words_of(error);
-            log::warn!("{directory}: nothing is cached on disk any more: {reason}");
+            let text = format!("{directory}: nothing is cached on disk any more: {reason}");
+            if self.full.set(text.clone()).is_ok() {
+                log::warn!("{text}");
+            }
         }
         written.is_ok()
     }
@@ -526,7 +532,7 @@ mod tests {
         fs::remove_dir_all(directory.path()).unwrap();
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
         cache.write(&key, 0, &page(1));
-        assert!(cache.is_full.load(Ordering::Relaxed));
+        assert!(cache.full().is_some());
         assert!(!cache.read(&key, 0, &mut page(0)));
     }
 }

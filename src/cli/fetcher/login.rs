@@ -4,6 +4,7 @@
 //! |---|---|
 //! | the token of `bearer_token_file` or `H5FS_BEARER_TOKEN`, the lines of `header_file` | the URL's scheme, host and port |
 //! | the token of `EARTHDATA_TOKEN` | the same, where the host is NASA's |
+//! | the token of `HF_TOKEN` | the same, where the host is Hugging Face's |
 //! | a name and a password of netrc | the host that stands there with them; those of `default`, the URL's own |
 //! | a cookie | the hosts that its line, or the server that set it, names |
 //!
@@ -28,8 +29,8 @@ use crate::memory::lock::lock;
 use cookies::Cookies;
 use netrc::Netrc;
 
-/// The general token, and the one that NASA's Earthdata gives out.
-const TOKENS: [&str; 2] = ["H5FS_BEARER_TOKEN", "EARTHDATA_TOKEN"];
+/// The general token, and those that NASA's Earthdata and Hugging Face give out.
+const TOKENS: [&str; 3] = ["H5FS_BEARER_TOKEN", "EARTHDATA_TOKEN", "HF_TOKEN"];
 
 /// Headers that a request has from its range, its connection and its object.
 const OWN: [HeaderName; 10] = [
@@ -156,7 +157,7 @@ impl Login {
     /// The token of the environment that the URL's host may see.
     fn token_of_environment(&self) -> Result<Option<HeaderValue>> {
         let host = self.origin.host().unwrap_or_default();
-        let may_see_token = |name: &str| name != "EARTHDATA_TOKEN" || is_of_nasa(host);
+        let may_see_token = |name: &str| is_for(name, host);
         let given = TOKENS.iter().find_map(|name| {
             let token = std::env::var(name).ok()?;
             let is_shown = !token.trim().is_empty() && may_see_token(name) && may_see(&self.origin);
@@ -230,9 +231,14 @@ fn may_see(uri: &Uri) -> bool {
     uri.scheme_str() == Some("https") || hosts::is_this_machine(uri)
 }
 
-fn is_of_nasa(host: &str) -> bool {
+/// Whether the token in the variable of this name is for a host.
+fn is_for(name: &str, host: &str) -> bool {
     let host = host.to_ascii_lowercase();
-    host == "nasa.gov" || host.ends_with(".nasa.gov")
+    match name {
+        "EARTHDATA_TOKEN" => host == "nasa.gov" || host.ends_with(".nasa.gov"),
+        "HF_TOKEN" => host == "huggingface.co",
+        _ => true,
+    }
 }
 
 /// The header of a token; RFC 6750, section 2.1.
@@ -303,14 +309,24 @@ mod tests {
     }
 
     #[test]
-    fn nasas_token_is_nasas() {
-        for (host, is_theirs) in [
-            ("data.nsidc.earthdatacloud.nasa.gov", true),
-            ("URS.earthdata.NASA.gov", true),
-            ("evilnasa.gov", false),
-            ("nasa.gov.example.org", false),
+    fn tokens_are_for_those_that_gave_them_out() {
+        for (name, host, is_theirs) in [
+            (
+                "EARTHDATA_TOKEN",
+                "data.nsidc.earthdatacloud.nasa.gov",
+                true,
+            ),
+            ("EARTHDATA_TOKEN", "URS.earthdata.NASA.gov", true),
+            ("EARTHDATA_TOKEN", "evilnasa.gov", false),
+            ("EARTHDATA_TOKEN", "nasa.gov.example.org", false),
+            ("EARTHDATA_TOKEN", "huggingface.co", false),
+            ("HF_TOKEN", "huggingface.co", true),
+            ("HF_TOKEN", "HuggingFace.co", true),
+            ("HF_TOKEN", "cdn-lfs.huggingface.co", false),
+            ("HF_TOKEN", "huggingface.co.example.org", false),
+            ("H5FS_BEARER_TOKEN", "example.org", true),
         ] {
-            assert_eq!(is_of_nasa(host), is_theirs, "{host}");
+            assert_eq!(is_for(name, host), is_theirs, "{name} {host}");
         }
     }
 

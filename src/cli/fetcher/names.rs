@@ -6,6 +6,7 @@
 //! | `azure` | the answer of `List Blobs` |
 //! | `index`, `json` | index pages of web servers, in HTML or JSON |
 //! | `thredds` | catalogs of THREDDS |
+//! | `tree` | trees of datasets of Hugging Face |
 //! | `webdav` | properties of WebDAV |
 //! | `web` | which of these a server of the web speaks, and names that are looked up |
 //! | `page`, `keys`, `href` | a page of names; keys of stores; references of pages |
@@ -19,6 +20,7 @@ mod keys;
 pub(super) mod page;
 mod s3;
 pub(super) mod thredds;
+pub(super) mod tree;
 pub(super) mod web;
 mod webdav;
 mod xml;

@@ -6,6 +6,7 @@
 
 use http::{HeaderMap, Uri};
 
+use crate::cli::fetcher::links::{Link, links};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::source::location::{Location, Url};
 
@@ -40,32 +41,13 @@ pub(super) fn director(configuration: &[u8]) -> Result<Url, Trouble> {
 
 /// The places that an answer names beside `Location`, the best first.
 pub(super) fn duplicates(headers: &HeaderMap) -> Vec<Uri> {
-    let texts = headers
-        .get_all("link")
-        .iter()
-        .filter_map(|value| value.to_str().ok());
-    // A `,` may stand in a URL, but not before the `<` of the next one.
-    let links = texts.flat_map(|text| text.split(",<").flat_map(|part| part.split(", <")));
-    let mut found: Vec<_> = links.filter_map(duplicate).take(CACHES).collect();
+    let duplicate = |link: Link<'_>| {
+        let uri = link.is("duplicate").then(|| link.uri.parse().ok())??;
+        Some((link.priority.unwrap_or(u32::MAX), uri))
+    };
+    let mut found: Vec<_> = links(headers).filter_map(duplicate).take(CACHES).collect();
     found.sort_by_key(|(priority, _)| *priority);
     found.into_iter().map(|(_, uri)| uri).collect()
-}
-
-fn duplicate(link: &str) -> Option<(u32, Uri)> {
-    let (uri, parameters) = link.trim().trim_start_matches('<').split_once('>')?;
-    let parameters = parameters
-        .split(';')
-        .filter_map(|one| one.trim().split_once('='));
-    let value = |name: &str| {
-        let (_, value) = parameters
-            .clone()
-            .find(|(own, _)| own.eq_ignore_ascii_case(name))?;
-        Some(value.trim_matches('"'))
-    };
-    let priority = value("pri").and_then(|text| text.parse().ok());
-    let is_duplicate = value("rel").is_some_and(|rel| rel.eq_ignore_ascii_case("duplicate"));
-    is_duplicate.then_some(())?;
-    Some((priority.unwrap_or(u32::MAX), uri.parse().ok()?))
 }
 
 #[cfg(test)]

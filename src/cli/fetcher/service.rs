@@ -1,7 +1,9 @@
 //! Requests and their replies.
 
 mod queue;
+pub(super) mod room;
 pub(super) mod stage;
+mod uncached;
 
 use std::collections::HashMap;
 use std::io;
@@ -21,7 +23,9 @@ use crate::cli::fetcher::names::page::Page;
 use crate::cli::fetcher::names::web::{Question, Web};
 use crate::cli::fetcher::patience::Patience;
 use crate::cli::fetcher::service::queue::{Job, Queue};
+use crate::cli::fetcher::service::room::{Places, Room};
 use crate::cli::fetcher::service::stage::Stage;
+use crate::cli::fetcher::service::uncached::Told;
 use crate::cli::fetcher::transfer::{Stop, Transfer};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
@@ -43,7 +47,9 @@ pub(super) struct Service {
     stage: Stage,
     exchange: Exchange,
     cache: Option<DiskCache>,
+    uncached: Told,
     web: Web,
+    listings: Places,
     deadline: Duration,
     connections: usize,
     queue: Queue,
@@ -75,7 +81,9 @@ impl Service {
             stage,
             exchange,
             cache,
+            uncached: Told::default(),
             web: Web::default(),
+            listings: Places::default(),
             deadline: settings.deadline(),
             connections: settings.connections(),
             queue: Queue::default(),
@@ -131,6 +139,7 @@ impl Service {
         loop {
             let job = self.queue.next();
             let reply = self.perform(&job);
+            self.tell_full();
             self.queue.done(job.id);
             match reply {
                 Ok(reply) => self.reply(&reply),
@@ -227,6 +236,7 @@ impl Service {
             self.warn(format!("{shown}: the server gives neither an entity tag nor a date: a change is seen by the length, the first and the last 64 KiB alone"));
             self.sample(job, name, &mut state, &first)?;
         }
+        self.tell_uncached(shown, &state);
         self.cached(place, &state)
             .begin((place, shown), &state, &first);
         Ok((state, to_u64(first.len())))
@@ -268,6 +278,23 @@ impl Service {
     pub(super) fn warn(&self, text: String) {
         log::warn!("{text}");
         self.reply(&Reply::Warned { id: 0, text });
+    }
+
+    fn tell_uncached(&self, shown: &str, state: &ObjectState) {
+        let has_weak_tags = self.exchange.has_weak_tags;
+        let told = self
+            .cache
+            .as_ref()
+            .and_then(|_| self.uncached.of_object(shown, state, has_weak_tags));
+        told.into_iter().for_each(|text| self.warn(text));
+    }
+
+    /// Tells whoever mounts that the cache is full, once; it has told the log.
+    fn tell_full(&self) {
+        let cache = self.cache.as_ref();
+        if let Some(text) = cache.and_then(|cache| self.uncached.of_cache(cache)) {
+            self.reply(&Reply::Warned { id: 0, text });
+        }
     }
 
     fn cached(&self, place: &str, state: &ObjectState) -> Cached<'_> {
@@ -363,7 +390,9 @@ impl Service {
     fn list(&self, job: &Job, prefix: &[u8], after: &[u8]) -> Result<Reply, Stop> {
         let token = std::str::from_utf8(after);
         let token = token.map_err(|_| Trouble::other("a listing from nowhere"))?;
-        let mut page = self.listed(job, prefix, token)?;
+        // Given back when the names are sent.
+        let room = self.listings.room();
+        let mut page = self.listed(job, prefix, token, &room)?;
         let listed = |is_last, entries, next| Reply::Listed {
             id: job.id,
             is_last,
@@ -377,12 +406,13 @@ impl Service {
     }
 
     /// A page of the names that begin with `prefix`, from the server.
-    fn listed(&self, job: &Job, prefix: &[u8], token: &str) -> Result<Page, Stop> {
+    fn listed(&self, job: &Job, prefix: &[u8], token: &str, room: &Room<'_>) -> Result<Page, Stop> {
         if self.exchange.address.url().is_of_web() {
             let question = Question {
                 web: &self.web,
                 exchange: &self.exchange,
                 prefix,
+                room,
             };
             let page = question.answer(self.patience(job))?;
             return Ok(self.compared(page));
@@ -397,10 +427,13 @@ impl Service {
             has_gone_back: false,
         };
         loop {
-            let body = transfer.whole(limits::LISTING_BYTES);
-            match body.and_then(|body| names::parse(url.scheme(), &body, &whole)) {
+            let body = transfer.page(room);
+            match body.and_then(|(body, _)| names::parse(url.scheme(), &body, &whole)) {
                 Ok(page) => return Ok(self.compared(page)),
-                Err(trouble) => transfer.again(Stop::Failed(trouble))?,
+                Err(trouble) => {
+                    room.leave();
+                    transfer.again(Stop::Failed(trouble))?;
+                }
             }
         }
     }

@@ -7,12 +7,13 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use http::{HeaderValue, header};
+use http::{HeaderMap, HeaderValue, header};
 use jiff::fmt::rfc2822;
 
 use crate::cli::fetcher::client::{Answer, Header};
 use crate::cli::fetcher::exchange::{Counted, Exchange, Wanted};
 use crate::cli::fetcher::patience::{End, Pace, Patience};
+use crate::cli::fetcher::service::room::Room;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::error::words_of;
 use crate::limits;
@@ -122,18 +123,26 @@ impl Transfer<'_> {
         now.map(|state| self.exchange.compared(state))
     }
 
-    /// The body of at most `most` bytes of what is asked for as a whole: none of it is kept if it
-    /// breaks off, so that it may take half of the time that there is, and leaves the rest to
-    /// another attempt.
+    /// The bytes of a page of names, and the headers of the answer: none of it is kept if it breaks off, so that it may take half
+    /// of the time that there is, and leaves the rest to another attempt. It takes what `room` it
+    /// needs beside the pages that stand there.
     ///
     /// # Errors
     /// Why there is none: also if a step of that time brings too little.
-    pub(super) fn whole(&self, most: usize) -> Result<Vec<u8>, Trouble> {
-        let mut answer = self.get(&[], self.patience.left() / 2)?;
+    pub(super) fn page(&self, room: &Room<'_>) -> Result<(Vec<u8>, HeaderMap), Trouble> {
+        let allowed = self.patience.within(self.patience.left() / 2);
+        let mut answer = self.exchange.get(self.wanted, &[], &allowed)?;
         let mut pace = Pace::new(self.exchange.client.step);
-        let body = answer.whole(most, |length| pace.received(length))?;
+        let body = answer.whole(limits::LISTING_BYTES, |length| {
+            let held = room.hold(length, &allowed);
+            if held.map_err(|_| Trouble::passing("no room for one more large listing"))? {
+                // While it waited, the server was not read from.
+                pace = Pace::new(self.exchange.client.step);
+            }
+            pace.received(length)
+        })?;
         Counted::add(&self.exchange.counted.bytes, to_u64(body.len()));
-        Ok(body)
+        Ok((body, answer.headers))
     }
 
     /// The answer to a request with these headers, which comes as a whole `within` this time,

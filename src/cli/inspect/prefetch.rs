@@ -7,16 +7,22 @@ use crate::array::CancelToken;
 use crate::cli::inspect::glob::expand;
 use crate::cli::inspect::reading::{self, Outcome, PIECE, Source};
 use crate::cli::inspect::walk::Names;
-use crate::cli::words::complaint::complain_of;
+use crate::cli::words::complaint::{complain, complain_of};
+use crate::cli::words::printable::printable;
 use crate::cli::words::progress::{Done, Progress};
 use crate::error::{Error, Result};
 use crate::fs::{Handle, Ino, Kind, Requests};
-use crate::source::location::Location;
+use crate::source::location::{Location, Url};
+use crate::source::remote::connection::Connection;
 use crate::wire::to_u64;
 
 /// Reads files, and all that is in directories, and forgets their bytes.
 struct Reader<'a> {
     tree: &'a dyn Requests,
+    connection: &'a Connection,
+    /// Warnings that were told, or are not wanted.
+    told: usize,
+    is_quiet: bool,
     progress: Progress,
     done: Done,
     is_whole: bool,
@@ -29,32 +35,42 @@ struct Level<'a> {
     names: Names<'a>,
 }
 
-/// Reads what stands at these paths of a source by URL; whether all went well.
+/// Reads what stands at these paths of a source by URL; whether all went well, and nothing tells
+/// that some of it was not cached.
 ///
 /// # Errors
 /// `Usage` for a source that is no URL, or without a cache on disk; else fails if the source cannot
 /// be opened.
 pub(in crate::cli) fn prefetch(source: Source<'_>, paths: &[OsString]) -> Result<Outcome<bool>> {
-    if let Location::Path(path) = source.file {
-        let path = path.display();
-        return Err(Error::Usage(format!("prefetch: {path}: no URL")));
-    }
+    let url = match source.file {
+        Location::Url(url) => url,
+        Location::Path(path) => {
+            let path = path.display();
+            return Err(Error::Usage(format!("prefetch: {path}: no URL")));
+        }
+    };
     if source.how.remote.settings.disk_cache.is_none() {
         let text = "prefetch: --disk-cache is missing: the directory to fill";
         return Err(Error::Usage(text.to_owned()));
     }
-    Ok(read_all(source, paths))
+    Ok(read_all(source, url, paths))
 }
 
-fn read_all(source: Source<'_>, paths: &[OsString]) -> Outcome<bool> {
-    let tree = reading::open_tree(source)?;
+fn read_all(source: Source<'_>, url: &Url, paths: &[OsString]) -> Outcome<bool> {
+    // In the cage no terminal is told from a file.
+    let progress = Progress::new();
+    let (tree, connection) = reading::open_far(source, url)?;
     reading::warn(source, tree.warning());
     let mut reader = Reader {
         tree: tree.requests(),
-        progress: Progress::new(),
+        connection: &connection,
+        told: 0,
+        is_quiet: source.how.quiet,
+        progress,
         done: Done::default(),
         is_whole: true,
     };
+    reader.warn();
     for path in paths {
         match expand(reader.tree, path.as_bytes()) {
             Ok(found) => found.iter().for_each(|path| reader.read_at(path)),
@@ -125,6 +141,7 @@ impl Reader<'_> {
         let read = self.read_open(handle);
         self.tree.release(handle);
         self.done.objects += 1;
+        self.warn();
         read
     }
 
@@ -140,6 +157,20 @@ impl Reader<'_> {
             self.done.bytes += to_u64(piece.len());
             self.progress.show(self.done, None);
         }
+    }
+
+    /// Tells what the fetcher has to say by now: each of it is a reason why something is not in the
+    /// cache.
+    fn warn(&mut self) {
+        let warnings = self.connection.warnings();
+        for text in warnings.get(self.told..).unwrap_or_default() {
+            self.is_whole = false;
+            self.progress.clear();
+            if !self.is_quiet {
+                complain(&format!("warning: {}", printable(text)));
+            }
+        }
+        self.told = warnings.len();
     }
 
     fn fail(&mut self, path: &[u8], error: &Error) {

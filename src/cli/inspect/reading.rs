@@ -19,6 +19,7 @@ use crate::fs::{self, Archive, Filesystem, Served, Unread};
 use crate::source::directory::Directory;
 use crate::source::local::beneath::Beneath;
 use crate::source::location::{Location, Url};
+use crate::source::remote::connection::Connection;
 
 /// The source that a command reads.
 #[derive(Debug, Clone, Copy)]
@@ -84,11 +85,16 @@ fn enter_remote(source: Source<'_>, url: &Url, options: &fs::Options) -> Result<
     Ok(remote)
 }
 
+/// Opens the source by URL, an object or a prefix, as [`open`] does.
+pub(in crate::cli) fn open_far(source: Source<'_>, url: &Url) -> Result<(Served, Arc<Connection>)> {
+    let mut options = read_options(source.how, false);
+    enter_remote(source, url, &options)?.served(&mut options)
+}
+
 /// Opens the source, a file or a directory of files, as [`open`] does.
 pub(in crate::cli) fn open_tree(source: Source<'_>) -> Result<Served> {
     if let Location::Url(url) = source.file {
-        let mut options = read_options(source.how, false);
-        return enter_remote(source, url, &options)?.served(&mut options, &mut Vec::new());
+        return open_far(source, url).map(|(served, _)| served);
     }
     let Some(path) = source.file.path().filter(|path| path.is_dir()) else {
         return Ok(Served::File(Box::new(open(source, false)?)));

@@ -87,16 +87,12 @@ impl RemoteSource {
         }
     }
 
-    /// Opens the object, or the prefix as a directory of files; what whoever mounts has to know is
-    /// added to the `warnings`.
+    /// Opens the object, or the prefix as a directory of files. The connection tells what whoever
+    /// reads it has to know.
     ///
     /// # Errors
     /// Fails with the fetcher's error.
-    pub(in crate::cli) fn served(
-        self,
-        options: &mut Options,
-        warnings: &mut Vec<String>,
-    ) -> Result<Served> {
+    pub(in crate::cli) fn served(self, options: &mut Options) -> Result<(Served, Arc<Connection>)> {
         let is_prefix = self.is_prefix;
         let connection = self.connect(options)?;
         let served = if is_prefix {
@@ -106,8 +102,7 @@ impl RemoteSource {
             let object = Unread::of_object(&connection)?;
             Served::File(Box::new(Filesystem::of(object, options)?))
         };
-        warnings.extend(connection.warnings());
-        Ok(served)
+        Ok((served, connection))
     }
 
     /// Opens the prefix.

@@ -234,7 +234,11 @@ impl Source {
     fn served(self, mut options: Options, warnings: &mut Vec<String>) -> Result<Served> {
         let file = match self {
             Source::File(file) => file,
-            Source::Object(object) => return object.served(&mut options, warnings),
+            Source::Object(object) => {
+                let (served, connection) = object.served(&mut options)?;
+                warnings.extend(connection.warnings());
+                return Ok(served);
+            }
             Source::Directory(directory, changes) => {
                 let archive = Archive::new(Arc::new(directory), changes, &options);
                 return Ok(Served::Archive(Box::new(archive)));

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::source::location::Location;
 
 /// Schemes of URLs that sources have, and of some that they have not but that are written for them.
-const WORDS: [&str; 11] = [
-    "s3", "gs", "az", "abfs", "abfss", "http", "https", "pelican", "osdf", "ftp", "file",
+const WORDS: [&str; 12] = [
+    "s3", "gs", "az", "abfs", "abfss", "hf", "http", "https", "pelican", "osdf", "ftp", "file",
 ];
 
 /// The location that a user wrote.
@@ -25,7 +25,7 @@ pub(in crate::cli) fn location(text: OsString) -> Result<Location> {
         // What follows may be a secret.
         Some(scheme) => Err(Error::Usage(format!(
             "{scheme}…: no such file, and no URL of a source: \
-             these begin with s3://, gs://, az://, http://, https://, pelican:// or osdf://"
+             these begin with s3://, gs://, az://, hf://, http://, https://, pelican:// or osdf://"
         ))),
         None => Ok(location),
     }
@@ -66,7 +66,9 @@ mod tests {
             let told = location(text.into()).unwrap_err().to_string();
             assert!(told.starts_with(&format!("{wanted}…: ")), "{told}");
             assert!(
-                told.contains("s3://, gs://, az://, http://, https://, pelican:// or osdf://"),
+                told.contains(
+                    "s3://, gs://, az://, hf://, http://, https://, pelican:// or osdf://"
+                ),
                 "{told}"
             );
             assert!(!told.contains("sesame"), "{told}");

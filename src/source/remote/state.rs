@@ -25,6 +25,11 @@ impl ObjectState {
         }
     }
 
+    /// Whether the tag changes whenever a byte does.
+    pub fn is_tagged_strongly(&self) -> bool {
+        self.etag.starts_with(b"\"")
+    }
+
     /// Whether the server tells states apart.
     pub fn is_told_apart(&self) -> bool {
         !self.etag.is_empty() || self.modified != 0
@@ -92,6 +97,7 @@ mod tests {
         assert!(!one.is_same(&state(b"W/\"1\"", 7)) && !one.is_same(&state(b"", 7)));
         assert!(state(b"", 7).is_same(&state(b"", 7)));
         assert!(!state(b"", 7).is_same(&state(b"", 0)));
+        assert!(one.is_tagged_strongly() && !state(b"W/\"1\"", 7).is_tagged_strongly());
         assert!(!one.is_same(&ObjectState {
             length: 6,
             ..one.clone()
@@ -104,5 +110,6 @@ mod tests {
         assert!(!sampled.is_told_apart() && !sampled.is_sampled());
         sampled.set_sample(b"hash");
         assert!(sampled.is_told_apart() && sampled.is_sampled() && !one.is_sampled());
+        assert!(!sampled.is_tagged_strongly());
     }
 }

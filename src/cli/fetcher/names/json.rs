@@ -43,8 +43,8 @@ pub(super) fn page(text: &str) -> Result<Option<Page>, Trouble> {
         return Ok(None);
     }
     let mut names = Names::default();
-    for entry in parts(list, ('[', ']'))? {
-        let entry: Value = serde_json::from_str(entry).map_err(|_| wrong())?;
+    for entry in entries(list)? {
+        let entry = entry?;
         let text = |name: &str| entry.get(name).and_then(Value::as_str);
         let Some(name) = text("name").or_else(|| text("key")) else {
             return Ok(None);
@@ -57,6 +57,17 @@ pub(super) fn page(text: &str) -> Result<Option<Page>, Trouble> {
         }
     }
     Ok(Some(names.page()))
+}
+
+/// The entries of a list, one in memory at a time.
+///
+/// # Errors
+/// Fails for a text that is no whole list, and for one with too many entries.
+pub(super) fn entries(
+    list: &str,
+) -> Result<impl Iterator<Item = Result<Value, Trouble>> + '_, Trouble> {
+    let parts = parts(list, ('[', ']'))?.into_iter();
+    Ok(parts.map(|entry| serde_json::from_str(entry).map_err(|_| wrong())))
 }
 
 /// The texts between the commas of a list or an object: each is read by itself, so that no more than

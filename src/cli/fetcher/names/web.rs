@@ -1,7 +1,7 @@
 //! A directory of the web: its names are listed in one of several ways, and looked up one by one.
 //!
-//! How a server lists is found out at the first listing: a THREDDS is known by its URL, an index
-//! page when it is seen, and any other server is asked for the properties of WebDAV. A name is
+//! How a server lists is found out at the first listing: a THREDDS and a dataset of Hugging Face are
+//! known by their URLs, an index page when it is seen, and any other server is asked for the properties of WebDAV. A name is
 //! looked up by a HEAD. A server that leads from it to the same with a `/` has a directory there.
 
 use std::sync::OnceLock;
@@ -12,9 +12,10 @@ use crate::cli::fetcher::address::{Address, Protocol, decoded};
 use crate::cli::fetcher::client::Answer;
 use crate::cli::fetcher::exchange::{Exchange, Wanted};
 use crate::cli::fetcher::names::href::Base;
-use crate::cli::fetcher::names::page::{Page, listed};
-use crate::cli::fetcher::names::{index, thredds, webdav};
+use crate::cli::fetcher::names::page::{Names, Page, listed};
+use crate::cli::fetcher::names::{index, thredds, tree, webdav};
 use crate::cli::fetcher::patience::Patience;
+use crate::cli::fetcher::service::room::Room;
 use crate::cli::fetcher::transfer::{Stop, Transfer, is_encoded, state};
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::limits;
@@ -31,6 +32,8 @@ pub(in crate::cli::fetcher) struct Question<'a> {
     pub(in crate::cli::fetcher) exchange: &'a Exchange,
     /// Relative to the URL's directory: a directory with a `/` at its end, the empty one, or a name.
     pub(in crate::cli::fetcher) prefix: &'a [u8],
+    /// Where the page stands.
+    pub(in crate::cli::fetcher) room: &'a Room<'a>,
 }
 
 impl Question<'_> {
@@ -66,7 +69,10 @@ impl Question<'_> {
         loop {
             match act(&transfer) {
                 Ok(found) => return Ok(found),
-                Err(trouble) => transfer.again(Stop::Failed(trouble))?,
+                Err(trouble) => {
+                    self.room.leave();
+                    transfer.again(Stop::Failed(trouble))?;
+                }
             }
         }
     }
@@ -74,7 +80,9 @@ impl Question<'_> {
     fn protocol(&self) -> Option<Protocol> {
         let directory = self.exchange.address.url().directory();
         let of_catalog = thredds::files(directory).map(|_| Protocol::Catalog);
-        of_catalog.or_else(|| self.web.0.get().copied())
+        let of_tree = || tree::listing(directory).map(|_| Protocol::Tree);
+        let known = of_catalog.or_else(of_tree);
+        known.or_else(|| self.web.0.get().copied())
     }
 
     fn list(&self, transfer: &Transfer<'_>) -> Result<Page, Trouble> {
@@ -107,14 +115,17 @@ impl Question<'_> {
         prefix: &[u8],
         protocol: Protocol,
     ) -> Result<Page, Trouble> {
+        if protocol == Protocol::Tree {
+            return self.tree(transfer, prefix);
+        }
         let wanted = |address: &Address, _: &str| address.directory(prefix, protocol);
-        let body = with(transfer, &wanted).whole(limits::LISTING_BYTES)?;
+        let (body, _) = with(transfer, &wanted).page(self.room)?;
         let target = wanted(&self.exchange.address, "")?;
         let base = Base::of(&self.way(&target.uri).unwrap_or(target.uri));
         match protocol {
             Protocol::Catalog => thredds::page(&body, &base),
             Protocol::WebDav => webdav::page(&body, &base),
-            Protocol::Index => index::page(&body, &base)?.ok_or_else(|| {
+            Protocol::Index | Protocol::Tree => index::page(&body, &base)?.ok_or_else(|| {
                 let text = format!(
                     "{}: the server lists no names: neither by an index page nor by WebDAV",
                     target.shown
@@ -122,6 +133,26 @@ impl Question<'_> {
                 self.no_index(text)
             }),
         }
+    }
+
+    /// All pages of a dataset's directory: each names the next one.
+    fn tree(&self, transfer: &Transfer<'_>, prefix: &[u8]) -> Result<Page, Trouble> {
+        let mut names = Names::default();
+        let mut query: Option<String> = None;
+        for _ in 0..limits::LISTED_PAGES {
+            let wanted = |address: &Address, _: &str| {
+                address.directory_from(prefix, Protocol::Tree, query.as_deref())
+            };
+            let (body, headers) = with(transfer, &wanted).page(self.room)?;
+            tree::add(&body, &mut names)?;
+            let next = tree::next(&headers)?;
+            match next {
+                None => return Ok(names.page()),
+                Some(next) if query.as_ref() == Some(&next) => break,
+                next => query = next,
+            }
+        }
+        Err(Trouble::other("the server's listing has no end"))
     }
 
     /// A page that is no index: of a server that has sent one before, the next one may be.
@@ -141,10 +172,12 @@ impl Question<'_> {
     fn look(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
         let found = match self.protocol() {
             Some(Protocol::WebDav) => self.properties(transfer)?,
-            Some(Protocol::Catalog) => match self.object(transfer)? {
-                None => self.catalog(transfer)?,
-                found => return Ok(found),
-            },
+            Some(protocol @ (Protocol::Catalog | Protocol::Tree)) => {
+                match self.object(transfer)? {
+                    None => self.beneath(transfer, protocol)?,
+                    found => return Ok(found),
+                }
+            }
             Some(Protocol::Index) | None => Some(Named::Unseen),
         };
         match found {
@@ -160,10 +193,14 @@ impl Question<'_> {
         Ok(first.map(|name| name.named))
     }
 
-    /// Whether there is a catalog of this name.
-    fn catalog(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
+    /// Whether there is a directory of this name.
+    fn beneath(
+        &self,
+        transfer: &Transfer<'_>,
+        protocol: Protocol,
+    ) -> Result<Option<Named>, Trouble> {
         let directory = [self.prefix, b"/"].concat();
-        let page = present(self.page(transfer, &directory, Protocol::Catalog))?;
+        let page = present(self.page(transfer, &directory, protocol))?;
         Ok(page.map(|_| Named::Prefix))
     }
 

@@ -105,6 +105,97 @@ fn a_record_has_files() {
     );
 }
 
+/// Hugging Face lists the files of a dataset page by page, and leads from each to a signed URL.
+#[test]
+fn a_dataset_has_files() {
+    const TOKEN: &str = "token-for-the-hub-alone";
+    let (hub, bytes) = (Server::start(), Server::start());
+    let content = content(MIB);
+    bytes.put("/lfs/1", content.clone());
+    let tree = "/api/datasets/o/n/tree/main";
+    let file = |path: &str| format!(r#"{{"type":"file","oid":"1","size":5,"path":"{path}"}}"#);
+    let directory = r#"{"type":"directory","oid":"2","size":0,"path":"runs/sub"}"#;
+    let page = |entries: &[&str]| format!("[{}]", entries.join(",")).into_bytes();
+    hub.put(&format!("{tree}/runs/sub"), page(&[]));
+    let (first, second) = (
+        page(&[&file("runs/a b.h5"), directory]),
+        page(&[&file("runs/c.h5")]),
+    );
+    let signed = format!("http://127.1:{}/lfs/1?X-Amz-Signature=s", bytes.port());
+    let answered = |body: &[u8], more: &str| {
+        let head = format!(
+            "HTTP/1.1 200 -\r\n{more}content-length: {}\r\n\r\n",
+            body.len()
+        );
+        [head.as_bytes(), body].concat()
+    };
+    let next = format!(
+        "link: <{}?cursor=two>; rel=\"next\"\r\n",
+        hub.url(&format!("{tree}/runs"))
+    );
+    hub.faults(|to| {
+        to.portal = Some(Arc::new(move |seen: &objects::server::Seen| {
+            let is_file = seen.path == "/datasets/o/n/resolve/main/runs/a%20b.h5";
+            is_file.then(|| (302, vec![("location", signed.clone())]))
+        }));
+        to.raw = Some(Raw {
+            left: 1,
+            of: "tree/main/runs",
+            bytes: answered(&first, &next),
+            then: Then::Next,
+        });
+    });
+    hub.put(&format!("{tree}/runs"), second);
+    let directory = tempfile::tempdir().unwrap();
+    let token = directory.path().join("token");
+    std::fs::write(&token, TOKEN).unwrap();
+    let settings = RemoteSettings {
+        bearer_token_file: Some(token),
+        ..leading_to(&[&bytes])
+    };
+    let connection = fetcher(&hub.url("/datasets/o/n/resolve/main/runs/"), &settings);
+    let wanted = [
+        ("a b.h5", Named::Unseen),
+        ("c.h5", Named::Unseen),
+        ("sub", Named::Prefix),
+    ];
+    assert_eq!(
+        names(&connection, ""),
+        wanted.map(|(name, named)| (name.to_owned(), named))
+    );
+    let asked: Vec<_> = hub.seen().into_iter().map(|one| one.path).collect();
+    assert_eq!(
+        asked,
+        [format!("{tree}/runs"), format!("{tree}/runs?cursor=two")]
+    );
+    assert_eq!(
+        names(&connection, "sub"),
+        [("sub".to_owned(), Named::Prefix)]
+    );
+    assert_eq!(names(&connection, "none"), []);
+    let object = open(&connection, "a b.h5").unwrap();
+    assert_eq!(read(&object, 0, MIB).unwrap(), content);
+    let bearer = format!("Bearer {TOKEN}");
+    assert!(
+        hub.seen()
+            .iter()
+            .all(|one| one.header("authorization") == Some(&bearer))
+    );
+    let led: Vec<_> = bytes.seen();
+    assert!(!led.is_empty() && led.iter().all(|one| one.header("authorization").is_none()));
+    // A page that names itself.
+    let itself = answered(&page(&[]), &next);
+    hub.faults(|to| {
+        to.raw = Some(Raw {
+            left: 2,
+            of: "tree/main/runs",
+            bytes: itself,
+            then: Then::Next,
+        });
+    });
+    assert_eq!(cause(connection.list(b"", b"")), Some(Cause::Failed));
+}
+
 /// A page that was cut off, or one of a proxy, is not taken for a directory of fewer names.
 #[test]
 fn a_page_that_is_no_index_is_tried_again() {

@@ -1,0 +1,65 @@
+//! The `Link` header: other places, and how they are related to the one that was asked for; RFC 8288.
+
+use http::HeaderMap;
+
+/// A link: `<URI>; rel="…"; pri=1`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Link<'a> {
+    pub(super) uri: &'a str,
+    pub(super) rel: &'a str,
+    /// The smaller, the better: of the caches of Pelican.
+    pub(super) priority: Option<u32>,
+}
+
+/// The links of an answer, in their order.
+pub(super) fn links(headers: &HeaderMap) -> impl Iterator<Item = Link<'_>> {
+    let all = headers.get_all("link").iter();
+    let texts = all.filter_map(|value| value.to_str().ok());
+    // A `,` may stand in a URL, but not before the `<` of the next one.
+    let links = texts.flat_map(|text| text.split(",<").flat_map(|part| part.split(", <")));
+    links.filter_map(Link::parse)
+}
+
+impl<'a> Link<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let (uri, parameters) = text.trim().trim_start_matches('<').split_once('>')?;
+        let pairs = parameters.split(';');
+        let pairs = pairs.filter_map(|one| one.trim().split_once('='));
+        let value = |name: &str| {
+            let mut pairs = pairs.clone();
+            let (_, value) = pairs.find(|(own, _)| own.eq_ignore_ascii_case(name))?;
+            Some(value.trim_matches('"'))
+        };
+        Some(Link {
+            uri,
+            rel: value("rel").unwrap_or_default(),
+            priority: value("pri").and_then(|text| text.parse().ok()),
+        })
+    }
+
+    pub(super) fn is(&self, rel: &str) -> bool {
+        self.rel.eq_ignore_ascii_case(rel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_have_relations() {
+        let mut headers = HeaderMap::new();
+        let text = "<https://h/a?b=1,2>; rel=\"next\", <c>;REL=prev;pri=7,<d>, no link";
+        headers.append("link", text.parse().unwrap());
+        let found: Vec<_> = links(&headers)
+            .map(|one| (one.uri, one.rel, one.priority))
+            .collect();
+        let wanted = [
+            ("https://h/a?b=1,2", "next", None),
+            ("c", "prev", Some(7)),
+            ("d", "", None),
+        ];
+        assert_eq!(found, wanted);
+        assert!(links(&headers).next().unwrap().is("Next"));
+    }
+}

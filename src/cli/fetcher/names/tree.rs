@@ -1,0 +1,124 @@
+//! The tree of a dataset of Hugging Face: the Hub's API, "List repository tree".
+//!
+//! The files of `datasets/OWNER/NAME/resolve/REVISION/PATH` are listed at
+//! `api/datasets/OWNER/NAME/tree/REVISION/PATH`, a thousand at a time: a list of
+//! `{"type": "file", "path": "PATH/a.h5", "size": 4, …}` and `{"type": "directory", …}`. The header
+//! `Link` names the next page.
+
+use http::{HeaderMap, Uri};
+
+use crate::cli::fetcher::links::links;
+use crate::cli::fetcher::names::json;
+use crate::cli::fetcher::names::page::{Names, wrong};
+use crate::cli::fetcher::trouble::Trouble;
+use crate::limits;
+
+/// Where a directory of files is listed; both encoded, and without a `/` at the beginning.
+pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
+    let parts: Vec<&str> = directory.strip_suffix('/')?.splitn(6, '/').collect();
+    let (["datasets", owner, name, "resolve", revision], path) = parts.split_at_checked(5)? else {
+        return None;
+    };
+    let whole = [owner, name, revision].iter().all(|part| !part.is_empty());
+    let tree = format!("api/datasets/{owner}/{name}/tree/{revision}");
+    whole.then(|| path.iter().fold(tree, |tree, path| tree + "/" + path))
+}
+
+/// Adds the names of a page.
+///
+/// # Errors
+/// Fails for what is no page, or no whole one, and for too many names.
+pub(super) fn add(body: &[u8], names: &mut Names) -> Result<(), Trouble> {
+    let text = std::str::from_utf8(body).map_err(|_| wrong())?;
+    for entry in json::entries(text)? {
+        let entry = entry?;
+        let text = |name: &str| entry.get(name).and_then(serde_json::Value::as_str);
+        let (Some(path), Some(kind)) = (text("path"), text("type")) else {
+            return Err(wrong());
+        };
+        let name = path.rsplit('/').next().unwrap_or_default();
+        if !matches!(name, "." | "..") {
+            names.add(name.as_bytes().to_vec(), kind == "directory")?;
+        }
+    }
+    Ok(())
+}
+
+/// The query of the next page, where there is one.
+///
+/// # Errors
+/// Fails for a link that leads to none.
+pub(super) fn next(headers: &HeaderMap) -> Result<Option<String>, Trouble> {
+    let Some(link) = links(headers).find(|link| link.is("next")) else {
+        return Ok(None);
+    };
+    let uri: Option<Uri> = link.uri.parse().ok();
+    let query = uri.as_ref().and_then(Uri::query);
+    let query = query.filter(|query| (1..=limits::KEY_BYTES).contains(&query.len()));
+    query.map(|query| Some(query.to_owned())).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_of_files_has_a_tree() {
+        for (directory, wanted) in [
+            ("datasets/o/n/resolve/main/", "api/datasets/o/n/tree/main"),
+            (
+                "datasets/o/n/resolve/refs%2Fpr%2F1/a/b%20c/",
+                "api/datasets/o/n/tree/refs%2Fpr%2F1/a/b%20c",
+            ),
+        ] {
+            assert_eq!(listing(directory).as_deref(), Some(wanted));
+        }
+        for other in [
+            "",
+            "/",
+            "datasets/o/n/resolve/",
+            "datasets/o/n/blob/main/",
+            "datasets/o//resolve/main/",
+            "datasets/o/n/resolve/main",
+        ] {
+            assert_eq!(listing(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_next_page_is_a_query() {
+        let headers =
+            |text: &str| HeaderMap::from_iter([(http::header::LINK, text.parse().unwrap())]);
+        let next_of = |text: &str| next(&headers(text));
+        assert_eq!(next(&HeaderMap::new()), Ok(None));
+        assert_eq!(next_of("<https://h/a?limit=5>; rel=prev"), Ok(None));
+        let found = next_of("<https://h/api/x?cursor=ab%3D&limit=5>; rel=\"next\"");
+        assert_eq!(found, Ok(Some("cursor=ab%3D&limit=5".to_owned())));
+        assert!(next_of("<https://h/a>; rel=next").is_err());
+        let long = format!(
+            "<https://h/a?{}>; rel=next",
+            "x".repeat(limits::KEY_BYTES + 1)
+        );
+        assert!(next_of(&long).is_err());
+    }
+
+    #[test]
+    fn a_page_is_whole_or_wrong() {
+        let mut names = Names::default();
+        let page = br#"[{"type": "directory", "oid": "1", "size": 0, "path": "a/sub"},
+                        {"type": "file", "oid": "2", "size": 5, "path": "a/b c.h5", "lfs": {"size": 5}}]"#;
+        add(page, &mut names).unwrap();
+        let page = names.page();
+        let found: Vec<_> = page.names.iter().map(|one| &one.name[..]).collect();
+        assert_eq!(found, [&b"b c.h5"[..], b"sub"]);
+        for text in [
+            &b""[..],
+            b"{}",
+            b"[{\"type\": \"file\"}]",
+            b"[{\"type\": \"file\", \"path\": \"a\"}",
+            b"<html>",
+        ] {
+            assert!(add(text, &mut Names::default()).is_err());
+        }
+    }
+}

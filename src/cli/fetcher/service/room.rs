@@ -1,0 +1,140 @@
+//! Room for pages of names: the larger they are, the fewer of them are held at a time.
+//!
+//! A page takes a place among others of its size as it comes, and keeps it until its names are sent:
+//! what is read of the document takes several times its bytes. Whoever waits for a place holds no
+//! more than a page of the size below, and who has one of the largest waits for none.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use crate::cli::fetcher::patience::{Allowed, End};
+use crate::limits;
+use crate::memory::gate::{Gate, Place};
+
+/// Bytes beyond which a page needs a place of each class, and how many of these there are.
+const CLASSES: [(usize, usize); 2] = [
+    (limits::SMALL_LISTING, limits::MEDIUM_LISTINGS),
+    (limits::MEDIUM_LISTING, limits::LARGE_LISTINGS),
+];
+
+/// The places of all pages.
+#[derive(Debug, Default)]
+pub(in crate::cli::fetcher) struct Places(Arc<Gate<()>>);
+
+/// The places of one page, or of those that are put together.
+#[derive(Debug)]
+pub(in crate::cli::fetcher) struct Room<'a> {
+    all: &'a Places,
+    bytes: Cell<usize>,
+    taken: RefCell<Vec<Place<()>>>,
+}
+
+impl Places {
+    pub(in crate::cli::fetcher) fn room(&self) -> Room<'_> {
+        Room {
+            all: self,
+            bytes: Cell::new(0),
+            taken: RefCell::default(),
+        }
+    }
+}
+
+impl Room<'_> {
+    /// Takes the places that a page needs with so many `more` bytes; whether that took one.
+    ///
+    /// # Errors
+    /// Fails if the time that is allowed ends before there is one, or nobody waits for the page.
+    pub(in crate::cli::fetcher) fn hold(
+        &self,
+        more: usize,
+        allowed: &Allowed<'_>,
+    ) -> Result<bool, End> {
+        let bytes = self.bytes.get().saturating_add(more);
+        self.bytes.set(bytes);
+        let mut taken = self.taken.borrow_mut();
+        let before = taken.len();
+        while let Some((least, most)) = CLASSES.get(taken.len())
+            && bytes > *least
+        {
+            let class = taken.len();
+            taken.push(self.all.0.enter(
+                (class, 0),
+                |(), works| works.inside(class).count() < *most,
+                || allowed.goes_on(),
+            )?);
+        }
+        Ok(taken.len() > before)
+    }
+
+    /// Gives the places back.
+    pub(in crate::cli::fetcher) fn leave(&self) {
+        self.bytes.set(0);
+        self.taken.borrow_mut().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::cli::fetcher::patience::Patience;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// More pages than there are places, each in its own thread: how many of them were there at a
+    /// time at most.
+    fn most_at_once(bytes: usize) -> usize {
+        const PAGES: usize = 64;
+        let (places, is_cancelled) = (Places::default(), AtomicBool::new(false));
+        let (inside, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..PAGES {
+                scope.spawn(|| {
+                    let patience = Patience::new(600 * SECOND, &is_cancelled);
+                    let room = places.room();
+                    room.hold(bytes, &patience.within(600 * SECOND)).unwrap();
+                    let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
+                    most.fetch_max(now, Ordering::SeqCst);
+                    std::thread::yield_now();
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        most.into_inner()
+    }
+
+    #[test]
+    fn few_large_pages_are_held_at_a_time() {
+        assert!(most_at_once(limits::SMALL_LISTING + 1) <= limits::MEDIUM_LISTINGS);
+        assert!(most_at_once(limits::MEDIUM_LISTING + 1) <= limits::LARGE_LISTINGS);
+        assert!(most_at_once(limits::LISTING_BYTES) <= limits::LARGE_LISTINGS);
+    }
+
+    #[test]
+    fn small_pages_wait_for_none_and_places_are_given_back() {
+        let (places, is_cancelled) = (Places::default(), AtomicBool::new(false));
+        let patience = Patience::new(600 * SECOND, &is_cancelled);
+        let (long, none) = (
+            patience.within(600 * SECOND),
+            patience.within(Duration::ZERO),
+        );
+        let rooms: Vec<_> = (0..limits::LARGE_LISTINGS).map(|_| places.room()).collect();
+        for room in &rooms {
+            assert_eq!(room.hold(limits::SMALL_LISTING, &long), Ok(false));
+            assert_eq!(room.hold(limits::LISTING_BYTES, &long), Ok(true));
+            assert_eq!(room.hold(limits::LISTING_BYTES, &long), Ok(false));
+        }
+        let next = places.room();
+        assert_eq!(next.hold(limits::SMALL_LISTING, &none), Ok(false));
+        assert_eq!(next.hold(limits::LISTING_BYTES, &none), Err(End::TimedOut));
+        rooms[0].leave();
+        assert_eq!(next.hold(1, &none), Ok(true));
+        is_cancelled.store(true, Ordering::Relaxed);
+        assert_eq!(
+            rooms[0].hold(limits::LISTING_BYTES, &long),
+            Err(End::Cancelled)
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! What is not cached on disk although there is a cache: whoever asked for one is told.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::cli::fetcher::disk_cache::DiskCache;
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::source::remote::state::ObjectState;
+
+/// What was told by now.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    objects: Mutex<HashSet<String>>,
+    is_full: AtomicBool,
+}
+
+impl Told {
+    /// What to tell of an object in this state, as people may see it; none of what was told, and
+    /// after as many objects as are told of.
+    pub(super) fn of_object(
+        &self,
+        shown: &str,
+        state: &ObjectState,
+        has_weak_tags: bool,
+    ) -> Option<String> {
+        let reason = reason(state, has_weak_tags)?;
+        let mut told = lock(&self.objects);
+        let is_new = told.len() < limits::EARLY_LINES && told.insert(shown.to_owned());
+        is_new.then(|| format!("{shown}: nothing of it is cached on disk: {reason}"))
+    }
+
+    /// What to tell of the cache, once.
+    pub(super) fn of_cache(&self, cache: &DiskCache) -> Option<String> {
+        let full = cache.full()?;
+        let is_new = !self.is_full.swap(true, Ordering::Relaxed);
+        is_new.then(|| full.to_owned())
+    }
+}
+
+/// Why nothing is cached of an object in this state, if so.
+fn reason(state: &ObjectState, has_weak_tags: bool) -> Option<&'static str> {
+    if state.is_tagged_strongly() {
+        return None;
+    }
+    Some(match state.etag.as_slice() {
+        [] if has_weak_tags => "`etag=weak` compares no entity tags",
+        [] => "the server sends no entity tag",
+        [b'W', b'/', ..] => "its entity tag is weak",
+        _ if state.is_sampled() => "the server sends neither an entity tag nor a date",
+        _ => "its entity tag has no quotes",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_told_of_once_and_not_too_many_are() {
+        let told = Told::default();
+        let state = |etag: &[u8]| ObjectState {
+            etag: etag.to_vec(),
+            ..ObjectState::default()
+        };
+        let tell = |etag: &[u8], weak| told.of_object("http://h/a", &state(etag), weak);
+        assert_eq!(tell(b"\"1\"", false), None);
+        let text = tell(b"W/\"1\"", false).unwrap();
+        assert_eq!(
+            text,
+            "http://h/a: nothing of it is cached on disk: its entity tag is weak"
+        );
+        assert_eq!(tell(b"W/\"1\"", false), None);
+        for (etag, weak, word) in [
+            (&b""[..], true, "etag=weak"),
+            (b"", false, "no entity tag"),
+            (b"abc", false, "quotes"),
+            (b"\0sample", false, "neither"),
+        ] {
+            assert!(reason(&state(etag), weak).unwrap().contains(word));
+        }
+        let many = (0..100).filter_map(|number| {
+            let shown = format!("http://h/{number}");
+            told.of_object(&shown, &state(b""), false)
+        });
+        assert_eq!(many.count(), limits::EARLY_LINES - 1);
+    }
+}

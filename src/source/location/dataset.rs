@@ -1,0 +1,83 @@
+//! Datasets of Hugging Face: `hf://datasets/OWNER/NAME[@REVISION]/PATH`, as the library
+//! `huggingface_hub` writes them; its documentation, "Interact with the Hub through the Filesystem API".
+
+use super::percent::{IN_NAME, IN_QUERY, decoded, encoded};
+
+/// Where the files are.
+const HOST: &str = "huggingface.co";
+
+/// The page of what stands behind `hf://`, without its scheme.
+///
+/// # Errors
+/// Says how a dataset is written.
+pub(super) fn page(rest: &str) -> Result<String, String> {
+    let needed = "a dataset is written hf://datasets/OWNER/NAME[@REVISION]/PATH";
+    let mut parts = rest.splitn(4, '/');
+    let mut next = || parts.next().unwrap_or_default();
+    let (kind, owner, named, path) = (next(), next(), next(), next());
+    let (name, revision) = named.split_once('@').unwrap_or((named, "main"));
+    let (revision, path) = reference(revision, path);
+    let is_right = kind == "datasets" && is_name(owner) && is_name(name) && !revision.is_empty();
+    if !is_right {
+        return Err(needed.to_owned());
+    }
+    let (revision, path) = (encoded(revision, IN_QUERY), encoded(path, IN_NAME));
+    Ok(format!(
+        "{HOST}/datasets/{owner}/{name}/resolve/{revision}/{path}"
+    ))
+}
+
+/// The revision and the path. The names of some references have a `/`: `refs/pr/1`,
+/// `refs/convert/parquet`; of others, it is written `%2F`.
+fn reference<'a>(revision: &str, path: &'a str) -> (Vec<u8>, &'a str) {
+    let mut parts = path.splitn(3, '/');
+    if let ("refs", Some(kind @ ("pr" | "convert")), Some(name)) =
+        (revision, parts.next(), parts.next())
+    {
+        let revision = format!("refs/{kind}/{name}").into_bytes();
+        return (revision, parts.next().unwrap_or_default());
+    }
+    (decoded(revision), path)
+}
+
+fn is_name(text: &str) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !matches!(text, "" | "." | "..") && text.bytes().all(is_of_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dataset_is_a_page() {
+        let base = "huggingface.co/datasets/own-er/na.me/resolve";
+        for (text, wanted) in [
+            ("datasets/own-er/na.me/a/b c.h5", "main/a/b%20c.h5"),
+            ("datasets/own-er/na.me", "main/"),
+            ("datasets/own-er/na.me@v1.0/a/", "v1.0/a/"),
+            ("datasets/own-er/na.me@refs/pr/1/a.h5", "refs%2Fpr%2F1/a.h5"),
+            (
+                "datasets/own-er/na.me@refs%2Fpr%2F1/a.h5",
+                "refs%2Fpr%2F1/a.h5",
+            ),
+            (
+                "datasets/own-er/na.me@refs/convert/parquet",
+                "refs%2Fconvert%2Fparquet/",
+            ),
+            ("datasets/own-er/na.me/50%.h5", "main/50%25.h5"),
+        ] {
+            assert_eq!(page(text), Ok(format!("{base}/{wanted}")));
+        }
+        for wrong in [
+            "",
+            "datasets/owner",
+            "models/owner/name/a.h5",
+            "datasets/own er/name/a",
+            "datasets/../name/a",
+            "datasets/owner/name@/a",
+        ] {
+            assert!(page(wrong).is_err(), "{wrong}");
+        }
+    }
+}
