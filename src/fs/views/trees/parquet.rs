@@ -97,13 +97,19 @@ pub(super) fn file(subject: &Subject<'_>, table: Table) -> Result<Box<dyn View>>
     let file = if plan.is_counted() {
         let cancel = subject.file.effort.cancel();
         let counted = || plan.counted(&cancel).map(Text::new);
-        let shown = [b".parquet", subject.selected].concat();
+        let shown = kept(subject, b".parquet ");
         let counted = subject.file.kept_text(subject.node.id, &shown, counted)?;
         plan.file(counted.bytes())?
     } else {
         plan.file(&[])?
     };
     viewed(Some(file)).ok_or(Error::NotFound)
+}
+
+/// The name of what is kept of a file: an object has one in each of several forms.
+fn kept(subject: &Subject<'_>, what: &[u8]) -> Vec<u8> {
+    let form = subject.form.to_string();
+    [what, form.as_bytes(), subject.selected].concat()
 }
 
 pub(super) fn pointers(subject: &Subject<'_>) -> Pointers {
