@@ -1,9 +1,13 @@
 //! Parquet files whose every byte is computed, read by pyarrow and compared with what h5py and asdf
 //! read. The tables of conventions, and other readers, are tried by `tests/readers`.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::harness::{LONG, Mount, run, script};
+use crate::hostile::memory::PROMISED;
+use crate::objects::server::Server;
+use crate::remote::taken;
 
 #[track_caller]
 fn parquet(command: &str, paths: &[&Path]) {
@@ -38,4 +42,76 @@ fn a_damaged_chunk_is_an_error_of_its_column_alone() {
 #[test]
 fn what_no_file_can_hold_is_refused() {
     compare("hostile", &[]);
+}
+
+/// A file of `columns.py`: eight columns of four chunks of 131 072 numbers.
+struct Columns {
+    directory: tempfile::TempDir,
+}
+
+const TABLE: &str = ".h5fs/parquet/table.parquet";
+
+#[track_caller]
+fn columns(command: &str, path: &Path) {
+    run(script("columns.py").arg(command).arg(path), LONG).success();
+}
+
+impl Columns {
+    fn write() -> Self {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        columns("write", &directory.path().join("columns.h5"));
+        Columns { directory }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("columns.h5")
+    }
+}
+
+/// The footer takes what `ls` takes; two columns of eight a quarter of the file.
+#[test]
+fn of_a_far_file_comes_what_a_query_names() {
+    let file = Columns::write();
+    let bytes = fs::read(file.path()).expect("the file");
+    let whole = bytes.len();
+    let server = Server::start();
+    server.put("/data/columns.h5", bytes);
+    let (_, listed) = taken(&server, "columns.h5", |mount| {
+        assert_eq!(fs::read_dir(mount.at("table")).expect("a group").count(), 8);
+    });
+    let (_, footer) = taken(&server, "columns.h5", |mount| {
+        columns("footer", &mount.at(TABLE));
+    });
+    let (_, two) = taken(&server, "columns.h5", |mount| {
+        columns("two", &mount.at(TABLE));
+    });
+    let what = format!("{listed}, {footer} and {two} bytes of {whole}");
+    assert!(footer <= listed + (64 << 10), "{what}");
+    assert!(two <= footer + whole / 4 + whole / 32, "{what}");
+}
+
+#[test]
+fn two_columns_decode_no_others() {
+    let file = Columns::write();
+    let mount = Mount::new(&file.path());
+    columns("footer", &mount.at(TABLE));
+    let before = mount.status("chunks decoded");
+    columns("two", &mount.at(TABLE));
+    let decoded = mount.status("chunks decoded") - before;
+    assert!(decoded <= 2 * 4, "{decoded} chunks");
+}
+
+/// Neither the kernel nor the mount keeps what was decoded.
+#[test]
+fn many_readers_take_as_much_memory_as_is_promised() {
+    const THREADS: u64 = 2;
+    const CHUNK: u64 = 1 << 20;
+    let file = Columns::write();
+    let options = format!("cache_size=1M,direct_io,threads={THREADS}");
+    let mount = Mount::with(&file.path(), &["-o", &options]);
+    let mut many = script("columns.py");
+    run(many.arg("many").arg(mount.at(TABLE)).arg("16"), LONG).success();
+    let (worker, _) = mount.worker_and_supervisor(&file.path());
+    let (peak, promised) = (worker.peak(), PROMISED + THREADS * 3 * CHUNK);
+    assert!(peak <= promised, "{peak} bytes, not {promised}");
 }

@@ -25,7 +25,7 @@ use crate::view::cf::place::Place;
 use crate::view::cf::table::{LongColumn, LongTable};
 use crate::view::parquet::encoding::{Encoded, Encoding, dictionary};
 use crate::view::parquet::field::{Content, Field, shown};
-use crate::view::parquet::leaf::{Body, Leaf, Values, Written};
+use crate::view::parquet::leaf::{Body, Leaf, Origin, Values, Written};
 use crate::view::parquet::schema::{Logical, Physical, Type, Unit};
 use crate::view::parquet::stored::Pointers;
 use crate::view::parquet::table::{Description, Fields, Table};
@@ -279,6 +279,11 @@ impl Values for LongValues {
             first = end;
         }
         Ok(())
+    }
+
+    fn origin(&self) -> Option<Origin> {
+        let content = &*self.column.elements().0.content;
+        Some(Origin::of(content, true))
     }
 
     fn own_bytes(&self) -> u64 {

@@ -15,7 +15,7 @@ use crate::view::View;
 use crate::view::cf::stored as numbers;
 use crate::view::elements::missing::Missing;
 use crate::view::parquet::encoding::Encoding;
-use crate::view::parquet::leaf::{Values, Written};
+use crate::view::parquet::leaf::{Origin, Values, Written};
 use crate::view::texts::json::SharedPaths;
 use crate::wire::{to_u64, to_usize};
 
@@ -98,6 +98,12 @@ impl RowBytes {
 }
 
 impl Place {
+    /// The array that it is in.
+    pub(super) fn origin(&self) -> Origin {
+        let is_alone = self.rows.each == to_u64(self.size);
+        Origin::of(&*self.rows.content, is_alone)
+    }
+
     /// Hands on the value of each row.
     ///
     /// # Errors
@@ -287,6 +293,10 @@ impl Values for Stored {
             first = end;
         }
         Ok(())
+    }
+
+    fn origin(&self) -> Option<Origin> {
+        Some(self.place.origin())
     }
 
     fn own_bytes(&self) -> u64 {
