@@ -90,6 +90,25 @@ fn of_a_far_file_comes_what_a_query_names() {
     assert!(two <= footer + whole / 4 + whole / 32, "{what}");
 }
 
+/// Each has a chunk in each group of rows; the first tells in which a time is.
+#[test]
+fn a_range_decodes_the_chunks_of_its_groups() {
+    let file = Columns::write();
+    let mount = Mount::new(&file.path());
+    let decoded = |command: &str| {
+        let before = mount.status("chunks decoded");
+        columns(command, &mount.at(TABLE));
+        mount.status("chunks decoded") - before
+    };
+    // The columns that ascend, up to where one does not; of the others, a look at the first chunk.
+    let footer = decoded("footer");
+    assert!(footer <= 3 * 4 + 5, "{footer} chunks");
+    assert_eq!(decoded("bounds"), 0);
+    // Of each column that is named a chunk, and another that is decoded ahead.
+    let rows = decoded("between");
+    assert!(rows <= 2 * 2, "{rows} chunks");
+}
+
 #[test]
 fn two_columns_decode_no_others() {
     let file = Columns::write();

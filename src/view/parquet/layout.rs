@@ -298,6 +298,12 @@ impl Layout {
         self.rows.start.saturating_add(behind)
     }
 
+    /// The rows of a group, of the source.
+    pub(super) fn rows_of(&self, number: u64) -> Range<u64> {
+        let first = self.first_row(number);
+        first..first.saturating_add(self.like(number).rows)
+    }
+
     /// A group with the same rows, of whose columns none was counted.
     fn like(&self, number: u64) -> &Arc<Group> {
         let is_last = number.saturating_add(1) >= self.groups;

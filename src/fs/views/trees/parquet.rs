@@ -14,7 +14,7 @@ use crate::view::View;
 use crate::view::elements::dimensions::last_name;
 use crate::view::elements::{Elements, opened};
 use crate::view::parquet::{
-    Around, Description, Plan, Pointers, Table, array_table, group_table, has_columns,
+    Around, Description, Keep, Plan, Pointers, Table, array_table, group_table, has_columns,
 };
 use crate::view::texts::text::Text;
 
@@ -99,9 +99,9 @@ pub(super) fn file(subject: &Subject<'_>, table: Table) -> Result<Box<dyn View>>
         let counted = || plan.counted(&cancel).map(Text::new);
         let shown = kept(subject, b".parquet ");
         let counted = subject.file.kept_text(subject.node.id, &shown, counted)?;
-        plan.file(counted.bytes())?
+        plan.file(counted.bytes(), bounds(subject))?
     } else {
-        plan.file(&[])?
+        plan.file(&[], bounds(subject))?
     };
     viewed(Some(file)).ok_or(Error::NotFound)
 }
@@ -110,6 +110,13 @@ pub(super) fn file(subject: &Subject<'_>, table: Table) -> Result<Box<dyn View>>
 fn kept(subject: &Subject<'_>, what: &[u8]) -> Vec<u8> {
     let form = subject.form.to_string();
     [what, form.as_bytes(), subject.selected].concat()
+}
+
+/// Keeps the bounds of the columns.
+fn bounds(subject: &Subject<'_>) -> Keep {
+    let (file, node) = (Arc::clone(subject.file), subject.node.id);
+    let shown = kept(subject, b".parquet bounds ");
+    Box::new(move |find| file.kept_text(node, &shown, find))
 }
 
 pub(super) fn pointers(subject: &Subject<'_>) -> Pointers {
