@@ -225,7 +225,11 @@ impl Stored {
     }
 
     /// Appends the values of rows, none of which is missing.
-    fn write_all<'a>(&self, rows: impl Iterator<Item = &'a [u8]>, out: &mut Written) -> Result<()> {
+    fn write_all<'a>(
+        &self,
+        rows: impl ExactSizeIterator<Item = &'a [u8]>,
+        out: &mut Written,
+    ) -> Result<()> {
         match (&self.encoding, &*self.lists, self.place.size) {
             // The copy of a few bytes whose number is known is fast.
             (Encoding::Copy, [], 4) => self.copy::<4>(rows, out),
@@ -241,14 +245,18 @@ impl Stored {
 
     fn copy<'a, const SIZE: usize>(
         &self,
-        rows: impl Iterator<Item = &'a [u8]>,
+        rows: impl ExactSizeIterator<Item = &'a [u8]>,
         out: &mut Written,
     ) -> Result<()> {
-        for row in rows {
+        let start = out.bytes.len();
+        let end = start.saturating_add(rows.len().saturating_mul(SIZE));
+        // Room once, not a look at it for each value.
+        out.bytes.resize(end, 0);
+        let (places, _) = out.bytes[start..].as_chunks_mut::<SIZE>();
+        for (row, place) in rows.zip(places) {
             let value = row.get(self.place.offset..).and_then(<[u8]>::first_chunk);
-            let value: &[u8; SIZE] =
-                value.ok_or_else(|| Error::corrupt("table: a row that is too short", None))?;
-            out.bytes.extend_from_slice(value);
+            *place =
+                *value.ok_or_else(|| Error::corrupt("table: a row that is too short", None))?;
         }
         Ok(())
     }
