@@ -12,4 +12,5 @@ mod reference_time;
 pub(super) mod stored;
 pub(crate) mod table;
 pub(super) mod time;
+pub(crate) mod together;
 pub(crate) mod variable;

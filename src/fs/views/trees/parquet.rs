@@ -127,7 +127,7 @@ pub(super) fn pointers(subject: &Subject<'_>) -> Pointers {
 }
 
 /// Indices of the first dimension that a chunk has: what is decoded together. 1 for a selection.
-pub(super) fn rows_of_a_chunk(subject: &Subject<'_>) -> u64 {
+fn rows_of_a_chunk(subject: &Subject<'_>) -> u64 {
     let Some(array) = subject.node.array().filter(|_| subject.selected.is_empty()) else {
         return 1;
     };
