@@ -168,10 +168,20 @@ fn count(column: &Column, rows: Range<u64>, in_time: &dyn Fn() -> Result<()>) ->
         let bytes = bytes_of(column, rows, in_time)?;
         return Ok(Counted { bytes, entries: 0 });
     };
-    let found = Entries::of(&**lists, rows, in_time)?;
-    let width = column.leaf.kind.physical.bytes();
+    let found = Entries::of(&**lists, rows.clone(), in_time)?;
+    let bytes = match column.leaf.kind.physical {
+        Physical::ByteArray => {
+            if found.elements > limits::COUNTED_VALUES {
+                let what = "texts of the lists of a Parquet file";
+                return Err(Error::limit(what, limits::COUNTED_VALUES));
+            }
+            let elements = lists.elements(&rows, &CancelToken::default())?;
+            bytes_of(column, elements.unwrap_or(rows), in_time)?
+        }
+        physical => found.elements.saturating_mul(physical.bytes()),
+    };
     Ok(Counted {
-        bytes: found.elements.saturating_mul(width),
+        bytes,
         entries: found.count,
     })
 }

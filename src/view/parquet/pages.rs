@@ -14,6 +14,7 @@ use crate::view::parquet::layout::Chunk;
 use crate::view::parquet::leaf::{Body, Leaf, Written};
 use crate::view::parquet::levels::{ListLevels, bits, packed_bytes, packed_head};
 use crate::view::parquet::ragged;
+use crate::view::parquet::schema::Physical;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes of memory that the marks of all pages take.
@@ -158,6 +159,13 @@ impl Pages {
         let repeats = own.column.repeats();
         let leaf = &own.column.leaf;
         if let Some(elements) = elements(own, cancel)? {
+            if leaf.kind.physical == Physical::ByteArray {
+                let own = ColumnChunk {
+                    rows: elements,
+                    ..*own
+                };
+                return self.dense(&own, range, cancel);
+            }
             let width = leaf.kind.physical.bytes();
             if (elements.end - elements.start).saturating_mul(width) != own.chunk.values {
                 let what = "parquet: lists of another length than were counted";
