@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::harness::{LONG, Mount, run, script};
-use crate::hostile::memory::PROMISED;
+use crate::hostile::memory::{PROMISED, keeps_its_promise, mounted};
 use crate::objects::server::Server;
 use crate::remote::taken;
 
@@ -39,9 +39,16 @@ fn a_damaged_chunk_is_an_error_of_its_column_alone() {
     compare("damaged", &[]);
 }
 
+/// The texts that a few pointers lead to are many times as long as the file: they are read a few at a
+/// time.
 #[test]
 fn what_no_file_can_hold_is_refused() {
-    compare("hostile", &[]);
+    let directory = tempfile::tempdir().expect("temporary directory");
+    parquet("write", &[directory.path()]);
+    let source = directory.path().join("hostile.h5");
+    let mount = mounted(&source);
+    parquet("hostile", &[directory.path(), &mount.path]);
+    keeps_its_promise(&mount, &source);
 }
 
 /// A file of `columns.py`: eight columns of four chunks of 131 072 numbers.

@@ -191,16 +191,13 @@ fn bytes_of(column: &Column, rows: Range<u64>, in_time: impl Fn() -> Result<()>)
     let cancel = CancelToken::default();
     let at_a_time = batch(&column.leaf);
     let (mut first, mut bytes) = (rows.start, 0);
-    let mut written = Written::default();
     while first < rows.end {
         in_time()?;
         let end = rows.end.min(first.saturating_add(at_a_time));
-        written.bytes.clear();
-        written.present.clear();
+        let mut written = Written::default();
         let values = &column.leaf.values;
-        values.write(first..end, &cancel, &mut written)?;
+        first = values.write_some(first..end, &cancel, &mut written)?;
         bytes += to_u64(written.bytes.len());
-        first = end;
     }
     Ok(bytes)
 }

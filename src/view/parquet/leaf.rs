@@ -84,12 +84,15 @@ pub(super) trait Values: Send + Sync {
     /// Fails if they cannot be read.
     fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()>;
 
-    /// The end of the first of these rows, one at least, that can be written together.
+    /// Appends the values of the first of these rows, of one at least, and of no more once `out` has
+    /// [`ENOUGH`] bytes: a text may be long. Gives the row that comes next.
     ///
     /// # Errors
-    /// Fails if that cannot be found out.
-    fn together(&self, rows: Range<u64>, _cancel: &CancelToken) -> Result<u64> {
-        Ok(rows.end)
+    /// Fails if they cannot be read.
+    fn write_some(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<u64> {
+        let next = rows.end;
+        self.write(rows, cancel, out)?;
+        Ok(next)
     }
 
     /// The array that they stand in; `None` where they are computed, or come from several.
@@ -122,6 +125,9 @@ pub(super) trait Lists: Send + Sync {
     /// Fails if that cannot be found out.
     fn elements(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Option<Range<u64>>>;
 }
+
+/// Bytes of values that are written together where each has a length of its own.
+pub(super) const ENOUGH: usize = 256 << 10;
 
 /// The values of some rows.
 #[derive(Debug, Default)]

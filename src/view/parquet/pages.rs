@@ -205,13 +205,12 @@ impl Pages {
         let mut window = Window::new(range.clone(), at);
         while !window.is_full() && row < own.rows.end {
             let end = own.rows.end.min(row.saturating_add(at_a_time));
-            let end = leaf.values.together(row..end, cancel)?;
             let mut written = Written::default();
-            leaf.values.write(row..end, cancel, &mut written)?;
+            let next = leaf.values.write_some(row..end, cancel, &mut written)?;
             lock(&marks).pass(at, || row);
             window.bytes(&written.bytes)?;
             at = at.saturating_add(to_u64(written.bytes.len()));
-            row = end;
+            row = next;
         }
         let is_short = row == own.rows.end && at < own.chunk.values;
         let is_counted = matches!(leaf.body, Body::Counted);
@@ -315,11 +314,13 @@ fn present(own: &ColumnChunk<'_>, rows: Range<u64>, cancel: &CancelToken) -> Res
     let at_a_time = batch(leaf);
     let end = rows.end.min(own.rows.end - own.rows.start);
     let mut present = Vec::new();
-    let mut first = rows.start;
-    while first < end {
-        let next = end.min(first.saturating_add(at_a_time));
-        present.extend(written(leaf, &own.rows, first..next, cancel)?.present);
-        first = next;
+    let row = |number: u64| own.rows.start.saturating_add(number);
+    let mut first = row(rows.start);
+    while first < row(end) {
+        let next = row(end).min(first.saturating_add(at_a_time));
+        let mut written = Written::default();
+        first = leaf.values.write_some(first..next, cancel, &mut written)?;
+        present.extend(written.present);
     }
     Ok(present)
 }
