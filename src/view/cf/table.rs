@@ -103,7 +103,8 @@ fn values(
     Ok(LongColumn::Values(Box::new(values)))
 }
 
-/// The table of `shown` rows as text.
+/// The table of `shown` rows as text, in columns of fixed width if it is long and holds only numbers
+/// and times.
 ///
 /// # Errors
 /// `Limit` for names that are too long.
@@ -116,7 +117,8 @@ pub(crate) fn table(long: LongTable, shown: Range<u64>, engine: Arc<Engine>) -> 
         }) as Box<dyn Fields>,
         LongColumn::Numbers(fields) => Box::new(Shifted { fields, first }),
     });
-    Table::named(fields.collect(), shown.end.saturating_sub(first), engine)
+    let count = shown.end.saturating_sub(first);
+    Ok(Table::named(fields.collect(), count, engine)?.padded_if_long())
 }
 
 /// The columns of the coordinates.
@@ -142,6 +144,7 @@ fn coordinates(
             None => LongColumn::Numbers(Numbers {
                 name: [finder.name(dimension)?],
                 place: rows.number(number),
+                padding: None,
             }),
         });
     }
