@@ -282,18 +282,14 @@ impl Stored {
 
     fn copy<'a, const SIZE: usize>(
         &self,
-        rows: impl ExactSizeIterator<Item = &'a [u8]>,
+        rows: impl Iterator<Item = &'a [u8]>,
         out: &mut Written,
     ) -> Result<()> {
-        let start = out.bytes.len();
-        let end = start.saturating_add(rows.len().saturating_mul(SIZE));
-        // Room once, not a look at it for each value.
-        out.bytes.resize(end, 0);
-        let (places, _) = out.bytes[start..].as_chunks_mut::<SIZE>();
-        for (row, place) in rows.zip(places) {
+        for row in rows {
             let value = row.get(self.place.offset..).and_then(<[u8]>::first_chunk);
-            *place =
-                *value.ok_or_else(|| Error::corrupt("table: a row that is too short", None))?;
+            let value: &[u8; SIZE] =
+                value.ok_or_else(|| Error::corrupt("table: a row that is too short", None))?;
+            out.bytes.extend_from_slice(value);
         }
         Ok(())
     }
