@@ -627,6 +627,9 @@ pub const PARQUET_FOOTER: u64 = 64 << 20;
 /// Bytes of a page of a Parquet file: its length is one of 32 bits with a sign.
 pub const PARQUET_PAGE: u64 = i32::MAX as u64;
 
+/// Values of a Parquet file that are looked at for the bounds of sorted columns: it takes about a second.
+pub const PARQUET_SORTED: u64 = 1 << 24;
+
 /// Bytes of a text in a Parquet file.
 pub const PARQUET_TEXT: usize = 16 << 20;
 

@@ -32,6 +32,11 @@ pub(crate) trait View: Send + Sync {
         0
     }
 
+    /// Whether it is known that none of its bytes come from far away.
+    fn is_near(&self) -> bool {
+        false
+    }
+
     /// Whether the kernel is to keep nothing of it: the next open has another text, or it can only be
     /// read from front to back.
     fn is_uncached(&self) -> bool {

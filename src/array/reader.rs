@@ -76,6 +76,11 @@ impl Reader {
         &self.array
     }
 
+    /// Whether reading it takes long because bytes of it are far away.
+    pub(crate) fn is_far(&self) -> bool {
+        self.ahead.is_some()
+    }
+
     /// Bytes of all elements.
     pub(crate) fn length(&self) -> u64 {
         self.length

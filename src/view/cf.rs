@@ -12,4 +12,5 @@ mod reference_time;
 pub(crate) mod stored;
 pub(crate) mod table;
 pub(crate) mod time;
+pub(crate) mod together;
 pub(crate) mod variable;

@@ -20,6 +20,7 @@
 pub(crate) mod array;
 pub(crate) mod column;
 pub(crate) mod fields;
+pub(in crate::view) mod padding;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub(crate) struct Table {
     per_line: u64,
     /// Bytes of a row whose cells are padded so that all have one length.
     width: Option<u64>,
+    /// The fields whose number makes up for empty cells of a padded row.
+    stretched: Option<usize>,
 }
 
 /// Bytes of cells that are read at a time.
@@ -69,7 +72,11 @@ impl Table {
     /// The same; where it has more values than are counted and all are numbers, all rows have one
     /// length.
     pub(crate) fn padded_if_long(mut self) -> Self {
-        if self.values() > limits::COUNTED_VALUES {
+        let stretched = self.fields.iter().position(|fields| fields.is_stretched());
+        let may_be_empty = self.fields.iter().any(|fields| fields.may_be_empty());
+        let is_padded = stretched.is_some() || !may_be_empty;
+        if is_padded && self.values() > limits::COUNTED_VALUES {
+            self.stretched = stretched;
             let widths = self.fields.iter_mut().map(|fields| fields.pad());
             let widths: Option<Vec<u64>> = widths.collect();
             self.width = widths.map(|widths| widths.iter().sum());
@@ -91,6 +98,7 @@ impl Table {
             rows,
             per_line,
             width: None,
+            stretched: None,
         }
     }
 
@@ -127,8 +135,10 @@ impl Table {
         let cells: Vec<_> = cells.collect::<Result<_>>()?;
         let columns = self.fields.iter().map(|fields| fields.names().len());
         let all = || {
-            let columns = columns.clone().zip(&cells);
-            columns.flat_map(|(count, cells)| (0..count).map(move |column| (column, cells)))
+            let columns = columns.clone().zip(&cells).enumerate();
+            columns.flat_map(|(fields, (count, cells))| {
+                (0..count).map(move |column| (fields, column, cells))
+            })
         };
         let mut pace = Pace::new();
         for row in rows.start..end {
@@ -139,16 +149,23 @@ impl Table {
             let start = out.len();
             self.long.write(room.as_ref(), |most| {
                 out.truncate(start);
-                for (column, cells) in all() {
+                let mut stretched = None;
+                for (fields, column, cells) in all() {
                     let before = out.len();
                     let cell = cells.write(number, column, start + most, out)?;
                     self.finish(cell, before, out);
+                    if self.stretched == Some(fields) {
+                        stretched = Some(before..out.len());
+                    }
                     out.push(b',');
                     if out.len() - start > most {
                         return Err(Error::limit("a row of a csv", to_u64(most)));
                     }
                 }
-                Ok(())
+                match (self.width, stretched) {
+                    (Some(width), Some(cell)) => stretch(cell, start + to_usize(width)?, out),
+                    _ => Ok(()),
+                }
             })?;
             if (row + 1).is_multiple_of(self.per_line) {
                 out.pop();
@@ -257,6 +274,24 @@ impl Units for Table {
         let header = to_u64(self.header.capacity());
         fields.fold(header, u64::saturating_add)
     }
+}
+
+/// Adds zeros to the fraction of a number, so that its row ends at `end`.
+fn stretch(cell: Range<usize>, end: usize, out: &mut Vec<u8>) -> Result<()> {
+    let Some(missing) = end.checked_sub(out.len()) else {
+        let most = to_u64(end);
+        return Err(Error::limit("width of a csv row", most));
+    };
+    let text = out.get(cell.clone()).unwrap_or_default();
+    let is_fraction =
+        text.contains(&b'.') && text.iter().all(|byte| b"+-.e0123456789".contains(byte));
+    if missing > 0 && !is_fraction {
+        return Err(Error::corrupt("csv: a coordinate that is missing", None));
+    }
+    let exponent = text.iter().position(|&byte| byte == b'e');
+    let place = exponent.map_or(cell.end, |place| cell.start + place);
+    out.splice(place..place, std::iter::repeat_n(b'0', missing));
+    Ok(())
 }
 
 /// The line of the columns' names.

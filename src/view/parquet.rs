@@ -19,7 +19,7 @@
 //! | `layout` | where the parts of a group stand |
 //! | `ragged` | lists of any number of elements |
 //! | `headers`, `levels`, `pages` | the bytes of a page |
-//! | `schema`, `footer`, `thrift` | the footer |
+//! | `schema`, `footer`, `statistics`, `thrift` | the footer |
 //! | `file` | the file |
 //!
 //! # Values of many lengths
@@ -45,6 +45,7 @@ mod ragged;
 mod row_groups;
 mod runs;
 mod schema;
+mod statistics;
 mod stored;
 mod table;
 mod texts;
@@ -54,5 +55,6 @@ pub(crate) use columns::{array_table, has_columns};
 pub(crate) use file::Plan;
 pub(crate) use group_table::{Around, group_table};
 pub(crate) use long_table::long_table;
+pub(crate) use statistics::Keep;
 pub(crate) use stored::Pointers;
 pub(crate) use table::{Description, Table};

@@ -158,9 +158,16 @@ fn own_bytes_and_views() {
     assert!(original == fs::read(top.join("sub/a.h5")).unwrap());
     assert_eq!(
         names(&mount.at(".h5fs")),
-        ["errors", "joined", "joined.zarr", "metrics", "original", "status"]
-            .map(str::to_owned)
-            .into()
+        [
+            "errors",
+            "joined",
+            "joined.zarr",
+            "metrics",
+            "original",
+            "status"
+        ]
+        .map(str::to_owned)
+        .into()
     );
     let status = fs::read_to_string(mount.at(".h5fs/status")).unwrap();
     assert!(status.contains("\nfiles open: 0\n"), "{status}");

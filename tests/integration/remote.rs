@@ -170,7 +170,7 @@ fn an_object_that_is_replaced_is_not_mixed() {
 }
 
 /// The requests of one task on a fresh mount, beyond its opening, and their bytes.
-fn taken(server: &Server, name: &str, task: impl FnOnce(&Mount)) -> (usize, usize) {
+pub(crate) fn taken(server: &Server, name: &str, task: impl FnOnce(&Mount)) -> (usize, usize) {
     let mount = Mount::new(Path::new(&server.url(&format!("/data/{name}"))));
     server.seen();
     task(&mount);

@@ -102,6 +102,8 @@ pub(in crate::fs) struct SharedState {
     conventions: Mutex<WeightedLru<NodeId, Option<Convention>>>,
     /// Whether groups of ASDF hold an array, at any depth.
     with_arrays: Mutex<WeightedLru<NodeId, bool>>,
+    /// Whether groups have variables that stand side by side in a table.
+    with_variables: Mutex<WeightedLru<NodeId, bool>>,
     /// The lengths of unlimited dimensions.
     lengths: Arc<Lengths>,
     /// Whether all chunks of an array have gone through its filters.
@@ -167,6 +169,7 @@ impl FileState {
                 counts: Counts::default(),
                 conventions: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
                 with_arrays: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
+                with_variables: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
                 lengths: Arc::new(Mutex::new(WeightedLru::new(limits::CONVENTIONS))),
                 filtered: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
             }),
@@ -260,7 +263,7 @@ impl FileState {
     }
 
     /// The caches of what was worked out.
-    fn kept(&self) -> [&dyn Kept; 10] {
+    fn kept(&self) -> [&dyn Kept; 11] {
         [
             &self.readers,
             &self.variable_length,
@@ -270,6 +273,7 @@ impl FileState {
             &self.counts.0,
             &self.conventions,
             &self.with_arrays,
+            &self.with_variables,
             &*self.lengths,
             &self.filtered,
         ]
@@ -540,6 +544,23 @@ impl FileState {
         }
         let found = find()?;
         lock(&self.with_arrays).put(group, found, 0);
+        Ok(found)
+    }
+
+    /// Whether `group` has variables that stand side by side in a table, which `find` finds out unless
+    /// that is still kept. Of a file that grows none is kept.
+    pub(in crate::fs) fn has_variables(
+        &self,
+        group: NodeId,
+        find: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        if let Some(known) = lock(&self.with_variables).get(&group) {
+            return Ok(*known);
+        }
+        let found = find()?;
+        if !self.is_growing() {
+            lock(&self.with_variables).put(group, found, 0);
+        }
         Ok(found)
     }
 

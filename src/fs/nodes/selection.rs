@@ -133,7 +133,12 @@ fn enter_part(
     } else {
         file.tree
     };
-    let shown = name::escape(name, *group == file.container.root());
+    // The name of the root's own files is no name in the file.
+    let shown = if *group == place.node.id {
+        name.clone()
+    } else {
+        name::escape(name, *group == file.container.root())
+    };
     let inode = Inode {
         node_type: NodeType::Selection,
         generation: file.generation,

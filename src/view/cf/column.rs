@@ -12,9 +12,10 @@ use crate::model::value::Context;
 use crate::view::cf::decoding::Decoding;
 use crate::view::cf::place::Place;
 use crate::view::csv::fields::{Cell, Cells, Fields};
+use crate::view::csv::padding::Padding;
 use crate::view::elements::{Elements, values_of};
 use crate::view::texts::json::SharedPaths;
-use crate::wire::to_usize;
+use crate::wire::{to_u64, to_usize};
 
 /// A column of decoded elements.
 pub(crate) struct Column {
@@ -24,6 +25,8 @@ pub(crate) struct Column {
     decoding: Decoding,
     /// Which element a row has; without it, each row has its own.
     place: Option<Place>,
+    /// Makes its cells as long as the longest, where they are padded.
+    padding: Option<Padding>,
     container: Arc<dyn Container>,
     paths: SharedPaths,
 }
@@ -32,6 +35,8 @@ pub(crate) struct Column {
 pub(crate) struct Numbers {
     pub(in crate::view) name: [Vec<u8>; 1],
     pub(in crate::view) place: Place,
+    /// Makes its cells as long as the longest, where they are padded.
+    pub(super) padding: Option<Padding>,
 }
 
 /// The elements of some rows, one each.
@@ -52,7 +57,7 @@ struct SharedCells<'a> {
 }
 
 struct NumberCells<'a> {
-    place: &'a Place,
+    numbers: &'a Numbers,
     first: u64,
 }
 
@@ -79,6 +84,7 @@ impl Column {
             elements,
             decoding,
             place,
+            padding: None,
             container: Arc::clone(container),
             paths: Arc::clone(paths),
         })
@@ -134,7 +140,19 @@ impl Column {
 
     fn write(&self, element: &[u8], most: usize, out: &mut Vec<u8>) -> Result<Cell> {
         let context = Context::new(&*self.container, &*self.paths, most);
-        self.decoding.write(element, &context, out)
+        let start = out.len();
+        let cell = self.decoding.write(element, &context, out)?;
+        match self.padding {
+            Some(padding) if cell != Cell::Missing => padding.pad(start, out)?,
+            _ => {}
+        }
+        Ok(cell)
+    }
+
+    /// Whether each row has an element.
+    fn is_whole(&self) -> bool {
+        let place = self.place.as_ref();
+        place.is_none_or(|place| place.most() < self.count)
     }
 
     /// The elements that these rows have, each read once, and the texts of those that are short.
@@ -235,6 +253,21 @@ impl Fields for Column {
         })
     }
 
+    fn pad(&mut self) -> Option<u64> {
+        let padding = self.decoding.padding()?;
+        self.padding = Some(padding);
+        Some(to_u64(padding.width()) + 1)
+    }
+
+    fn may_be_empty(&self) -> bool {
+        self.decoding.may_miss() || !self.is_whole()
+    }
+
+    fn is_stretched(&self) -> bool {
+        // A coordinate has its values, whatever number its type has for none.
+        self.place.is_some() && self.is_whole() && self.decoding.is_plain_real()
+    }
+
     fn own_bytes(&self) -> u64 {
         self.elements.own_bytes_with(2)
     }
@@ -283,9 +316,15 @@ impl Fields for Numbers {
 
     fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
         Ok(Box::new(NumberCells {
-            place: &self.place,
+            numbers: self,
             first: rows.start,
         }))
+    }
+
+    fn pad(&mut self) -> Option<u64> {
+        let padding = Padding::of_numbers_to(self.place.most());
+        self.padding = Some(padding);
+        Some(to_u64(padding.width()) + 1)
     }
 
     fn own_bytes(&self) -> u64 {
@@ -295,8 +334,12 @@ impl Fields for Numbers {
 
 impl Cells for NumberCells<'_> {
     fn write(&self, row: usize, _: usize, _: usize, out: &mut Vec<u8>) -> Result<Cell> {
-        let number = self.place.of(self.first + row as u64);
+        let number = self.numbers.place.of(self.first + row as u64);
+        let start = out.len();
         append(out, format_args!("{number}"));
+        if let Some(padding) = self.numbers.padding {
+            padding.pad(start, out)?;
+        }
         Ok(Cell::Plain)
     }
 }

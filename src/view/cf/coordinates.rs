@@ -165,7 +165,7 @@ impl Finder<'_> {
 }
 
 /// The names that a text holds, with blanks between them.
-fn names(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn names(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let names = text.split(u8::is_ascii_whitespace);
     names.filter(|name| !name.is_empty())
 }

@@ -10,6 +10,7 @@ use crate::view::cf::packing::Packing;
 use crate::view::cf::stored::Number;
 use crate::view::cf::time::{TEXT_BYTES, Tick, Ticks, TimeUnits};
 use crate::view::csv::fields::Cell;
+use crate::view::csv::padding::Padding;
 use crate::view::elements::Elements;
 
 /// The meaning of the elements of a variable.
@@ -61,6 +62,33 @@ impl Decoding {
             },
             Decoding::Booleans(_) => Meaning::Boolean,
             Decoding::Texts(_) | Decoding::Characters => Meaning::Text,
+        }
+    }
+
+    /// Makes the texts of values as long as the longest; `None` of those that cannot be padded.
+    pub(super) fn padding(&self) -> Option<Padding> {
+        match self {
+            Decoding::Numbers(packing) => Padding::of_numbers(&packing.datatype()),
+            Decoding::Times(..) => Some(Padding::of_times(TEXT_BYTES)),
+            Decoding::Booleans(_) | Decoding::Texts(_) | Decoding::Characters => None,
+        }
+    }
+
+    /// Whether a value may be missing.
+    pub(super) fn may_miss(&self) -> bool {
+        match self {
+            Decoding::Numbers(packing) | Decoding::Times(packing, _) => packing.may_miss(),
+            Decoding::Booleans(_) | Decoding::Texts(_) | Decoding::Characters => false,
+        }
+    }
+
+    /// Whether values are floating-point numbers as they are stored.
+    pub(super) fn is_plain_real(&self) -> bool {
+        match self {
+            Decoding::Numbers(packing) => {
+                packing.is_plain() && matches!(packing.datatype().class, Class::Float(_))
+            }
+            _ => false,
         }
     }
 

@@ -117,6 +117,12 @@ impl Packing {
         self.decoded == Decoded::AsStored
     }
 
+    /// Whether a number may be missing: a real may be NaN.
+    pub(super) fn may_miss(&self) -> bool {
+        let is_bounded = self.valid_min.is_some() || self.valid_max.is_some();
+        is_bounded || !self.missing.is_empty() || self.stored.sign().is_none()
+    }
+
     /// The type of decoded numbers.
     pub(crate) fn datatype(&self) -> Datatype {
         match self.decoded {

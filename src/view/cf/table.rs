@@ -4,18 +4,20 @@
 //! dimensions that an integer has picked a place of and all others, then the variable. A dimension
 //! without a coordinate variable has the number of the row along it, and is named as its scale is.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::selector::Selector;
 use crate::model::{Array, Container, NodeId};
 use crate::view::cf::column::{Column, Numbers};
 use crate::view::cf::coordinates::{Coordinate, Finder};
 use crate::view::cf::place::Rows;
+use crate::view::cf::together::Together;
 use crate::view::cf::variable::Variable;
 use crate::view::csv::Table;
-use crate::view::csv::fields::Fields;
+use crate::view::csv::fields::{Fields, Shifted};
 use crate::view::elements::Elements;
 use crate::view::elements::dimensions::last_name;
 use crate::view::texts::json::SharedPaths;
@@ -56,35 +58,67 @@ pub(crate) fn columns(
 ) -> Result<LongTable> {
     let rows = Rows::of(&variable, selector)?;
     let mut columns = coordinates(&variable, path, &rows, around)?;
-    let name = last_name(path);
-    // netCDF marks a variable that is named as a dimension that it is no coordinate of.
-    let name = name.strip_prefix(b"_nc4_non_coord_").unwrap_or(name);
-    let (container, paths) = (&around.container, &around.paths);
-    let values = Column::new(
-        name.to_vec(),
-        stored,
-        variable.decoding,
-        None,
-        container,
-        paths,
-    )?;
-    columns.push(LongColumn::Values(Box::new(values)));
+    columns.push(values(variable, last_name(path), stored, around)?);
     Ok(LongTable {
         rows: rows.count()?,
         columns,
     })
 }
 
-/// The table as text.
+/// The columns of the table of variables of the group at `path` that have the same axes.
+///
+/// # Errors
+/// `NotFound` without any; fails if one of them, or a coordinate, cannot be read now.
+pub(crate) fn side_by_side(
+    variables: Vec<Together>,
+    path: &[u8],
+    around: &Surroundings<'_>,
+) -> Result<LongTable> {
+    let first = variables.first().ok_or(Error::NotFound)?;
+    let rows = Rows::of(&first.variable, None)?;
+    let path = [path, b"/", &first.name].concat();
+    let mut columns = coordinates(&first.variable, &path, &rows, around)?;
+    for Together { name, variable, .. } in variables {
+        let stored = (around.open)(variable.node, &variable.array)?;
+        columns.push(values(variable, &name, stored, around)?);
+    }
+    Ok(LongTable {
+        rows: rows.count()?,
+        columns,
+    })
+}
+
+/// The column of the values of a variable.
+fn values(
+    variable: Variable,
+    name: &[u8],
+    stored: Elements,
+    around: &Surroundings<'_>,
+) -> Result<LongColumn> {
+    // netCDF marks a variable that is named as a dimension that it is no coordinate of.
+    let name = name.strip_prefix(b"_nc4_non_coord_").unwrap_or(name);
+    let (container, paths) = (&around.container, &around.paths);
+    let name = name.to_vec();
+    let values = Column::new(name, stored, variable.decoding, None, container, paths)?;
+    Ok(LongColumn::Values(Box::new(values)))
+}
+
+/// The table of `shown` rows as text, in columns of fixed width if it is long and holds only numbers
+/// and times.
 ///
 /// # Errors
 /// `Limit` for names that are too long.
-pub(crate) fn table(long: LongTable, engine: Arc<Engine>) -> Result<Table> {
+pub(crate) fn table(long: LongTable, shown: Range<u64>, engine: Arc<Engine>) -> Result<Table> {
+    let first = shown.start;
     let fields = long.columns.into_iter().map(|column| match column {
-        LongColumn::Values(column) => column as Box<dyn Fields>,
-        LongColumn::Numbers(numbers) => Box::new(numbers),
+        LongColumn::Values(column) => Box::new(Shifted {
+            fields: *column,
+            first,
+        }) as Box<dyn Fields>,
+        LongColumn::Numbers(fields) => Box::new(Shifted { fields, first }),
     });
-    Table::named(fields.collect(), long.rows, engine)
+    let count = shown.end.saturating_sub(first);
+    Ok(Table::named(fields.collect(), count, engine)?.padded_if_long())
 }
 
 /// The columns of the coordinates.
@@ -110,6 +144,7 @@ fn coordinates(
             None => LongColumn::Numbers(Numbers {
                 name: [finder.name(dimension)?],
                 place: rows.number(number),
+                padding: None,
             }),
         });
     }

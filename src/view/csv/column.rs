@@ -24,11 +24,12 @@
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::Datatype;
-use crate::model::datatype::{Bits, Class, Float};
+use crate::model::datatype::Class;
 use crate::model::number;
 use crate::model::text_length::TextLength;
 use crate::model::value::{Context, ValueWriter};
 use crate::view::csv::fields::Cell;
+use crate::view::csv::padding::Padding;
 use crate::view::elements::{as_numpy_has_it, values_of};
 use crate::wire::{to_u64, to_usize};
 
@@ -41,10 +42,9 @@ struct Column {
     kind: Kind,
     /// Where its bytes are in the element.
     offset: usize,
-    /// Bytes of its cells where they are padded.
-    padded: usize,
-    /// Bytes of its cells, at most; `None` where they cannot be padded.
-    width: Option<usize>,
+    /// Makes its cells as long as the longest; `None` where they cannot be padded.
+    padding: Option<Padding>,
+    is_padded: bool,
     writer: ValueWriter,
     /// Finds how long its cells are, where that is fast.
     length: Option<TextLength>,
@@ -106,12 +106,13 @@ impl Columns {
     /// Has the cells padded, if all columns are numbers; gives the bytes of an element's text,
     /// separators included.
     pub(crate) fn pad(&mut self) -> Option<u64> {
-        let widths = self.list.iter().map(|column| column.width);
-        let widths: Vec<usize> = widths.collect::<Option<_>>()?;
-        for (column, &width) in self.list.iter_mut().zip(&widths) {
-            column.padded = width;
+        let widths = self.list.iter().map(|column| column.padding);
+        let widths = widths.map(|padding| Some(to_u64(padding?.width()) + 1));
+        let width = widths.sum::<Option<u64>>()?;
+        for column in &mut self.list {
+            column.is_padded = true;
         }
-        Some(widths.iter().map(|&width| to_u64(width) + 1).sum())
+        Some(width)
     }
 
     /// Appends the cell that `element` has in column number `column`.
@@ -131,7 +132,7 @@ impl Columns {
     /// Whether [`length`](Self::length) tells of any element.
     pub(crate) fn are_measured(&self) -> bool {
         let mut columns = self.list.iter();
-        columns.all(|column| column.length.is_some() && column.padded == 0)
+        columns.all(|column| column.length.is_some() && !column.is_padded)
     }
 
     /// Bytes of all cells of `element`, where that is found without writing them.
@@ -188,11 +189,14 @@ impl Columns {
         self.names.push(name);
         self.values = self.values.saturating_add(values_of(datatype));
         let datatype = as_numpy_has_it(datatype);
+        let kind = Kind::of(&datatype);
+        let is_number = matches!(kind, Kind::Integer | Kind::Float);
+        let padding = is_number.then(|| Padding::of_numbers(&datatype));
         self.list.push(Column {
-            kind: Kind::of(&datatype),
+            kind,
             offset: to_usize(offset)?,
-            padded: 0,
-            width: number_width(&datatype).map(to_usize).transpose()?,
+            padding: padding.flatten(),
+            is_padded: false,
             writer: ValueWriter::new(&datatype)?,
             length: TextLength::of(&datatype),
         });
@@ -237,36 +241,10 @@ impl Column {
             }
             Kind::Float | Kind::Integer | Kind::Word => {}
         }
-        if self.padded > 0 {
-            self.pad(start, out)?;
+        if let Some(padding) = self.padding.filter(|_| self.is_padded) {
+            padding.pad(start, out)?;
         }
         Ok(Cell::Plain)
-    }
-
-    /// Makes the number from `start` on as long as all in its column.
-    fn pad(&self, start: usize, out: &mut Vec<u8>) -> Result<()> {
-        let text = out.get(start..).unwrap_or_default();
-        let Some(missing) = self.padded.checked_sub(text.len()) else {
-            // Never cut: the widths are those of the longest texts.
-            let most = to_u64(self.padded);
-            return Err(Error::limit("width of a csv cell", most));
-        };
-        let is_decimal = text.iter().all(|byte| b"+-.e0123456789".contains(byte));
-        let has_point = text.contains(&b'.');
-        let (place, padding) = match self.kind {
-            _ if !is_decimal => (0, b' '),
-            Kind::Integer => (usize::from(text.starts_with(b"-")), b'0'),
-            _ => {
-                let exponent = text.iter().position(|&byte| byte == b'e');
-                (exponent.unwrap_or(text.len()), b'0')
-            }
-        };
-        let place = start + place;
-        out.splice(place..place, std::iter::repeat_n(padding, missing));
-        if self.kind == Kind::Float && is_decimal && !has_point && missing > 0 {
-            out[place] = b'.';
-        }
-        Ok(())
     }
 }
 
@@ -275,40 +253,6 @@ fn joined(name: &[u8], part: &[u8]) -> Vec<u8> {
     match name {
         [] => part.to_vec(),
         name => [name, part].join(&b'.'),
-    }
-}
-
-/// Characters of the longest number of a type; `None` where it is no number.
-fn number_width(datatype: &Datatype) -> Option<u64> {
-    match (Kind::of(datatype), &datatype.class) {
-        (Kind::Integer, Class::Integer { signed, bits, .. }) => Some(digits(*signed, *bits)),
-        (Kind::Float, Class::Float(format)) => Some(float_width(datatype.size, format)),
-        _ => None,
-    }
-}
-
-/// Characters of the longest integer of that many bits.
-fn digits(signed: bool, bits: Bits) -> u64 {
-    let magnitude_bits = u32::from(bits.precision)
-        .min(128)
-        .saturating_sub(u32::from(signed));
-    let text = match (signed, 1_u128.checked_shl(magnitude_bits)) {
-        (true, Some(most)) => format!("-{most}"),
-        (true, None) => i128::MIN.to_string(),
-        (false, Some(beyond)) => (beyond - 1).to_string(),
-        (false, None) => u128::MAX.to_string(),
-    };
-    to_u64(text.len())
-}
-
-/// Characters of the longest shortest text of a floating-point number.
-fn float_width(size: u32, format: &Float) -> u64 {
-    const DOUBLE: u64 = 24;
-    match number::ieee_bytes(size, format) {
-        Some(2 | 4) => 15,
-        Some(_) => DOUBLE,
-        // What 64 bits cannot hold is `-0x1.`, four bits a digit, `p`, sign and exponent.
-        None => DOUBLE.max(u64::from(format.mantissa_bits).div_ceil(4) + 18),
     }
 }
 

@@ -32,6 +32,17 @@ pub(crate) trait Fields: Send + Sync {
         None
     }
 
+    /// Whether cells may be empty, also of padded columns.
+    fn may_be_empty(&self) -> bool {
+        false
+    }
+
+    /// Whether it is one column, of numbers that are there in each row: zeros behind the fraction of
+    /// such a number stand in for what empty cells lack.
+    fn is_stretched(&self) -> bool {
+        false
+    }
+
     /// Whether the lengths of all cells are found without writing them.
     fn are_measured(&self) -> bool {
         false
@@ -72,6 +83,14 @@ impl<F: Fields> Fields for Shifted<F> {
 
     fn pad(&mut self) -> Option<u64> {
         self.fields.pad()
+    }
+
+    fn may_be_empty(&self) -> bool {
+        self.fields.may_be_empty()
+    }
+
+    fn is_stretched(&self) -> bool {
+        self.fields.is_stretched()
     }
 
     fn are_measured(&self) -> bool {

@@ -49,6 +49,10 @@ impl View for Raw {
         chunk_values(self.reader.array())
     }
 
+    fn is_near(&self) -> bool {
+        !self.reader.is_far()
+    }
+
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
         self.read_for(offset, length, &CancelToken::default())
     }

@@ -68,7 +68,7 @@ fn has_field(datatype: &Datatype) -> bool {
         Class::Compound(members) => members.iter().any(|member| has_field(&member.datatype)),
         Class::Array { base, dims } => !dims.contains(&0) && has_field(base),
         Class::Complex(part) => has_field(part),
-        Class::VariableLength(base) => Encoded::of_number(base).is_some(),
+        Class::VariableLength(base) => Encoded::is_of_element(base),
         _ => Encoded::is_of(datatype),
     }
 }
@@ -330,7 +330,7 @@ impl Builder {
 
     /// The leaf of sequences of variable length; `None` where Parquet has no such elements.
     fn sequences(&mut self, size: u32, base: &Datatype, offset: u64) -> Result<Option<Content>> {
-        let Some(encoded) = Encoded::of_number(base) else {
+        let Some(encoded) = Encoded::of_element(base)? else {
             return Ok(None);
         };
         let sequences = Sequences {

@@ -126,6 +126,39 @@ impl Encoded {
         }
     }
 
+    /// That of the elements of lists of any length: numbers, and texts in plain; `None` of others.
+    ///
+    /// # Errors
+    /// `Limit` for a datatype that is nested too deeply.
+    pub(super) fn of_element(datatype: &Datatype) -> Result<Option<Self>> {
+        if !Self::is_of_element(datatype) {
+            return Ok(None);
+        }
+        let encoding = match &datatype.class {
+            Class::Integer { .. } | Class::Float(_) => return Ok(Self::of_number(datatype)),
+            Class::String { padding, .. } => Encoding::Text(*padding),
+            _ => Encoding::Written(ValueWriter::new(datatype)?),
+        };
+        Ok(Some(Encoded {
+            kind: Type::STRING,
+            body: Body::Counted,
+            encoding,
+        }))
+    }
+
+    /// Whether elements of lists have one.
+    pub(super) fn is_of_element(datatype: &Datatype) -> bool {
+        match &datatype.class {
+            Class::Integer { .. } | Class::Float(_) => Self::of_number(datatype).is_some(),
+            Class::Enumeration { base, .. } => base.size <= 8 && !datatype.is_boolean(),
+            Class::String { .. }
+            | Class::Ucs4(_)
+            | Class::VariableString { .. }
+            | Class::Reference(_) => true,
+            _ => false,
+        }
+    }
+
     /// That of a number, each with as many bytes as the others; `None` of what is no number.
     pub(super) fn of_number(datatype: &Datatype) -> Option<Self> {
         match &datatype.class {

@@ -15,6 +15,7 @@ use crate::view::parquet::pages::{ColumnChunk, Pages, Window, batch};
 use crate::view::parquet::ragged::Entries;
 use crate::view::parquet::row_groups::Demand;
 use crate::view::parquet::schema::Physical;
+use crate::view::parquet::statistics::{Keep, Statistics};
 use crate::view::parquet::table::Table;
 use crate::view::parquet::thrift::Struct;
 use crate::wire::to_u64;
@@ -34,6 +35,7 @@ struct File {
     columns: Vec<Column>,
     layout: Layout,
     footer: Footer,
+    statistics: Statistics,
     pages: Pages,
 }
 
@@ -123,11 +125,12 @@ impl Plan {
         Ok(counts)
     }
 
-    /// The file, of whose values of variable length these bytes were [`counted`](Self::counted).
+    /// The file, of whose values of variable length these bytes were [`counted`](Self::counted);
+    /// `keep` keeps the bounds of its columns.
     ///
     /// # Errors
     /// `Limit` where it has more bytes than a file can.
-    pub(crate) fn file(self, counted: &[u8]) -> Result<impl View + use<>> {
+    pub(crate) fn file(self, counted: &[u8], keep: Keep) -> Result<impl View + use<>> {
         let (numbers, _) = counted.as_chunks();
         let (pairs, _) = numbers.as_chunks();
         let pairs = pairs.iter().map(|&pair| {
@@ -136,8 +139,11 @@ impl Plan {
         });
         let counts: Vec<Counted> = pairs.collect();
         let layout = Layout::of(&self.columns, self.rows, self.group_rows, counts)?;
-        let footer = Footer::of(self.schema, &self.columns, &layout, &self.pairs)?;
+        let columns = &self.columns;
+        let statistics = Statistics::of(columns, &layout, keep);
+        let footer = Footer::of(self.schema, columns, &layout, &statistics, &self.pairs)?;
         Ok(File {
+            statistics,
             columns: self.columns,
             layout,
             footer,
@@ -162,10 +168,20 @@ fn count(column: &Column, rows: Range<u64>, in_time: &dyn Fn() -> Result<()>) ->
         let bytes = bytes_of(column, rows, in_time)?;
         return Ok(Counted { bytes, entries: 0 });
     };
-    let found = Entries::of(&**lists, rows, in_time)?;
-    let width = column.leaf.kind.physical.bytes();
+    let found = Entries::of(&**lists, rows.clone(), in_time)?;
+    let bytes = match column.leaf.kind.physical {
+        Physical::ByteArray => {
+            if found.elements > limits::COUNTED_VALUES {
+                let what = "texts of the lists of a Parquet file";
+                return Err(Error::limit(what, limits::COUNTED_VALUES));
+            }
+            let elements = lists.elements(&rows, &CancelToken::default())?;
+            bytes_of(column, elements.unwrap_or(rows), in_time)?
+        }
+        physical => found.elements.saturating_mul(physical.bytes()),
+    };
     Ok(Counted {
-        bytes: found.elements.saturating_mul(width),
+        bytes,
         entries: found.count,
     })
 }
@@ -175,16 +191,13 @@ fn bytes_of(column: &Column, rows: Range<u64>, in_time: impl Fn() -> Result<()>)
     let cancel = CancelToken::default();
     let at_a_time = batch(&column.leaf);
     let (mut first, mut bytes) = (rows.start, 0);
-    let mut written = Written::default();
     while first < rows.end {
         in_time()?;
         let end = rows.end.min(first.saturating_add(at_a_time));
-        written.bytes.clear();
-        written.present.clear();
+        let mut written = Written::default();
         let values = &column.leaf.values;
-        values.write(first..end, &cancel, &mut written)?;
+        first = values.write_some(first..end, &cancel, &mut written)?;
         bytes += to_u64(written.bytes.len());
-        first = end;
     }
     Ok(bytes)
 }
@@ -234,6 +247,7 @@ impl View for File {
         let others = [
             self.layout.own_bytes(),
             self.footer.own_bytes(),
+            self.statistics.own_bytes(),
             self.pages.own_bytes(),
         ];
         others.into_iter().fold(columns, u64::saturating_add)
@@ -251,8 +265,11 @@ impl View for File {
         self.write_groups(cancel, &mut window)?;
         window.begin_at(self.layout.end());
         window.zeros_to(self.layout.footer())?;
+        let (columns, layout) = (&self.columns, &self.layout);
         window.part(self.footer.length(), |range| {
-            self.footer.read(range, &self.columns, &self.layout)
+            self.statistics.with(columns, layout, cancel, |bounds| {
+                self.footer.read(range, columns, layout, bounds)
+            })
         })?;
         Ok(window.out.into())
     }
@@ -385,7 +402,7 @@ mod tests {
         let mut plan = Plan::of(table).unwrap();
         plan.group_rows = 1000;
         let counted = plan.counted(&CancelToken::default()).unwrap();
-        plan.file(&counted).unwrap()
+        plan.file(&counted, Box::new(|find| find())).unwrap()
     }
 
     #[test]

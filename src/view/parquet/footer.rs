@@ -11,6 +11,7 @@ use crate::view::parquet::layout::{Chunk, Group, Layout};
 use crate::view::parquet::leaf::Body;
 use crate::view::parquet::pages::Window;
 use crate::view::parquet::schema;
+use crate::view::parquet::statistics::{Bounds, Statistics};
 use crate::view::parquet::thrift::{Struct, Type};
 use crate::wire::to_u64;
 
@@ -38,6 +39,7 @@ impl Footer {
         (fields, elements): (usize, Vec<Struct>),
         columns: &[Column],
         layout: &Layout,
+        statistics: &Statistics,
         pairs: &[(String, String)],
     ) -> Result<Self> {
         let elements = [schema::root(fields)].into_iter().chain(elements);
@@ -58,7 +60,8 @@ impl Footer {
             if number.is_multiple_of(APART) {
                 footer.places.push(footer.groups);
             }
-            footer.groups += to_u64(described(columns, layout, number).len());
+            let described = described(columns, layout, number, statistics.none());
+            footer.groups += to_u64(described.len());
             if footer.metadata() > limits::PARQUET_FOOTER {
                 let most = limits::PARQUET_FOOTER;
                 return Err(Error::limit("bytes of the footer of a Parquet file", most));
@@ -85,6 +88,7 @@ impl Footer {
         range: Range<u64>,
         columns: &[Column],
         layout: &Layout,
+        bounds: Bounds<'_>,
     ) -> Result<Vec<u8>> {
         let mut window = Window::new(range.clone(), 0);
         window.bytes(&self.head)?;
@@ -95,7 +99,7 @@ impl Footer {
             let mut groups = Window::new(part, self.places.get(kept).copied().unwrap_or(0));
             let mut number = to_u64(kept) * APART;
             while !groups.is_full() && number < layout.groups {
-                groups.bytes(&described(columns, layout, number))?;
+                groups.bytes(&described(columns, layout, number, bounds))?;
                 number += 1;
             }
             Ok(groups.out)
@@ -131,14 +135,14 @@ fn tail(columns: usize, pairs: &[(String, String)]) -> Vec<u8> {
 }
 
 /// The description of a group.
-fn described(columns: &[Column], layout: &Layout, number: u64) -> Vec<u8> {
+fn described(columns: &[Column], layout: &Layout, number: u64, bounds: Bounds<'_>) -> Vec<u8> {
     let group = layout.group(columns, number);
     let start = layout.start(number);
-    let first = layout.first_row(number);
-    let rows = first..first.saturating_add(group.rows);
+    let rows = layout.rows_of(number);
     let chunks = columns.iter().enumerate();
     let chunks = chunks.map(|(at, column)| {
-        let metadata = chunk(column, &group, at, start, &rows);
+        let statistics = bounds.add(known(column, &rows), (number, at), column);
+        let metadata = chunk(column, &group, at, start).inner(12, statistics);
         Struct::default().i64(2, 0).inner(3, metadata)
     });
     let bytes = group.chunks.iter().map(Chunk::length);
@@ -153,8 +157,20 @@ fn described(columns: &[Column], layout: &Layout, number: u64) -> Vec<u8> {
         .end()
 }
 
-/// The description of a column's chunk.
-fn chunk(column: &Column, group: &Group, at: usize, start: u64, rows: &Range<u64>) -> Struct {
+/// What is known of the values of a column in some rows without a look at them.
+fn known(column: &Column, rows: &Range<u64>) -> Struct {
+    let mut statistics = Struct::default();
+    if !column.leaf.is_optional && !column.is_in_lists() {
+        statistics = statistics.i64(3, 0);
+    }
+    if let Some([least, greatest]) = column.leaf.values.bounds(rows.clone()) {
+        statistics = statistics.binary(5, &greatest).binary(6, &least);
+    }
+    statistics
+}
+
+/// The description of a column's chunk, without the statistics.
+fn chunk(column: &Column, group: &Group, at: usize, start: u64) -> Struct {
     let chunk = &group.chunks[at];
     let begin = start.saturating_add(group.starts[at]);
     let has_dictionary = matches!(column.leaf.body, Body::Indices(_));
@@ -177,12 +193,5 @@ fn chunk(column: &Column, group: &Group, at: usize, start: u64, rows: &Range<u64
     if has_dictionary {
         metadata = metadata.i64(11, begin.cast_signed());
     }
-    let mut statistics = Struct::default();
-    if !column.leaf.is_optional && !column.is_in_lists() {
-        statistics = statistics.i64(3, 0);
-    }
-    if let Some([least, greatest]) = column.leaf.values.bounds(rows.clone()) {
-        statistics = statistics.binary(5, &greatest).binary(6, &least);
-    }
-    metadata.inner(12, statistics)
+    metadata
 }

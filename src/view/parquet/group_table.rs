@@ -6,7 +6,7 @@
 //! | values of which some are missing | the same, optional |
 //! | categories | their names or numbers, as places in a dictionary, optional |
 //! | numbers of runs, of a sparse matrix | `INT64`, from the index of its rows or columns |
-//! | lists of numbers | `LIST` |
+//! | lists of numbers and of texts | `LIST` |
 //! | instants | `TIMESTAMP`, optional |
 //! | durations, days, periods | `STRING`, as the group's CSV has them, optional |
 //! | others: lists, texts of a Python pickle | the same, counted |
@@ -308,9 +308,9 @@ impl Opening<'_> {
         }))))
     }
 
-    /// Lists of numbers; `None` of others, and of lists in lists.
+    /// Lists of numbers and of texts; `None` of others, and of lists in lists.
     fn lists(&mut self, ends: &[Part], values: &Part) -> Result<Option<Content>> {
-        let ([ends], Some(encoded)) = (ends, Encoded::of_number(&values.datatype)) else {
+        let ([ends], Some(encoded)) = (ends, Encoded::of_element(&values.datatype)?) else {
             return Ok(None);
         };
         let Some(stored) = numbers::Stored::new(&ends.datatype) else {

@@ -22,6 +22,12 @@ const ALIGNED: u64 = 4096;
 /// such a read decodes nothing, and no chunk that is damaged hides the footer.
 const TAIL: u64 = 64 << 10;
 
+/// Bytes that the kernel asks for together as it reads ahead, at most.
+const READ_AHEAD: u64 = 1 << 20;
+
+/// Bytes of a chunk behind which reading ahead costs little.
+const LITTLE: u64 = 64 << 10;
+
 /// The groups of a file.
 pub(super) struct Layout {
     /// The rows of the source that the file has.
@@ -148,6 +154,8 @@ impl Group {
             let chunk = Chunk::of(column, rows, counted);
             group.starts.push(group.length);
             let end = group.length.saturating_add(chunk.length());
+            let is_last = group.starts.len() == columns.len();
+            let end = end.saturating_add(zeros_behind(column, chunk.length(), is_last));
             group.length = end.checked_next_multiple_of(ALIGNED).unwrap_or(u64::MAX);
             group.chunks.push(chunk);
         }
@@ -290,9 +298,20 @@ impl Layout {
         self.rows.start.saturating_add(behind)
     }
 
-    pub(super) fn group(&self, columns: &[Column], number: u64) -> Arc<Group> {
+    /// The rows of a group, of the source.
+    pub(super) fn rows_of(&self, number: u64) -> Range<u64> {
+        let first = self.first_row(number);
+        first..first.saturating_add(self.like(number).rows)
+    }
+
+    /// A group with the same rows, of whose columns none was counted.
+    fn like(&self, number: u64) -> &Arc<Group> {
         let is_last = number.saturating_add(1) >= self.groups;
-        let like = if is_last { &self.last } else { &self.full };
+        if is_last { &self.last } else { &self.full }
+    }
+
+    pub(super) fn group(&self, columns: &[Column], number: u64) -> Arc<Group> {
+        let like = self.like(number);
         match &self.counts {
             None => Arc::clone(like),
             Some(counts) => {
@@ -310,6 +329,23 @@ impl Layout {
             8 * to_u64(2 * counts.each.capacity() + counts.starts.capacity())
         });
         counts + self.full.own_bytes() + self.last.own_bytes()
+    }
+}
+
+/// Bytes of zeros behind a chunk, for the kernel to read ahead in place of chunks that nobody wants.
+/// The columns of one array are decoded together in any case.
+fn zeros_behind(column: &Column, length: u64, is_last: bool) -> u64 {
+    let origin = column.leaf.values.origin();
+    let is_kept_apart =
+        origin.is_some_and(|origin| origin.is_costly() && (origin.is_alone || is_last));
+    match length {
+        _ if !is_kept_apart => 0,
+        0..LITTLE => 0,
+        // It asks for twice as much as was read at once, up to its most; of a long read, it has
+        // asked for the part behind the next one when that ends.
+        _ if length <= READ_AHEAD / 4 => length,
+        _ if length <= READ_AHEAD => READ_AHEAD,
+        _ => 2 * READ_AHEAD,
     }
 }
 

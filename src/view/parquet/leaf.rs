@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::array::CancelToken;
 use crate::error::Result;
+use crate::view::View;
 use crate::view::parquet::schema::Type;
 
 /// A column.
@@ -44,6 +45,33 @@ pub(super) struct Dictionary {
     pub(super) index_bytes: u64,
 }
 
+/// The array that the values of a leaf stand in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// Whether it holds the values of no other leaf.
+    pub(super) is_alone: bool,
+    /// Whether none of it is far away.
+    pub(super) is_near: bool,
+    /// Whether its chunks are decoded.
+    pub(super) is_decoded: bool,
+}
+
+impl Origin {
+    /// That of values of `content`.
+    pub(super) fn of(content: &dyn View, is_alone: bool) -> Self {
+        Origin {
+            is_alone,
+            is_near: content.is_near(),
+            is_decoded: content.chunk_values() > 0,
+        }
+    }
+
+    /// Whether it costs much to read on where nothing is wanted.
+    pub(super) fn is_costly(self) -> bool {
+        self.is_decoded || !self.is_near
+    }
+}
+
 /// The values of a leaf.
 pub(super) trait Values: Send + Sync {
     /// Bytes of memory that a row takes while it is read.
@@ -56,12 +84,20 @@ pub(super) trait Values: Send + Sync {
     /// Fails if they cannot be read.
     fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()>;
 
-    /// The end of the first of these rows, one at least, that can be written together.
+    /// Appends the values of the first of these rows, of one at least, and of no more once `out` has
+    /// [`ENOUGH`] bytes: a text may be long. Gives the row that comes next.
     ///
     /// # Errors
-    /// Fails if that cannot be found out.
-    fn together(&self, rows: Range<u64>, _cancel: &CancelToken) -> Result<u64> {
-        Ok(rows.end)
+    /// Fails if they cannot be read.
+    fn write_some(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<u64> {
+        let next = rows.end;
+        self.write(rows, cancel, out)?;
+        Ok(next)
+    }
+
+    /// The array that they stand in; `None` where they are computed, or come from several.
+    fn origin(&self) -> Option<Origin> {
+        None
     }
 
     /// The least and the greatest of the values that these rows have, PLAIN, where that costs no
@@ -89,6 +125,9 @@ pub(super) trait Lists: Send + Sync {
     /// Fails if that cannot be found out.
     fn elements(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Option<Range<u64>>>;
 }
+
+/// Bytes of values that are written together where each has a length of its own.
+pub(super) const ENOUGH: usize = 256 << 10;
 
 /// The values of some rows.
 #[derive(Debug, Default)]

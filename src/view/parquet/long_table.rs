@@ -25,7 +25,7 @@ use crate::view::cf::place::Place;
 use crate::view::cf::table::{LongColumn, LongTable};
 use crate::view::parquet::encoding::{Encoded, Encoding, dictionary};
 use crate::view::parquet::field::{Content, Field, shown};
-use crate::view::parquet::leaf::{Body, Leaf, Values, Written};
+use crate::view::parquet::leaf::{Body, ENOUGH, Leaf, Origin, Values, Written};
 use crate::view::parquet::schema::{Logical, Physical, Type, Unit};
 use crate::view::parquet::stored::Pointers;
 use crate::view::parquet::table::{Description, Fields, Table};
@@ -177,10 +177,6 @@ fn of_short(values: &LongValues, kind: Type, count: u64) -> Result<Option<Leaf>>
     let Some(all) = values.all(count)? else {
         return Ok(None);
     };
-    let bytes: usize = all.iter().map(Vec::len).sum();
-    if to_u64(bytes) > limits::PARQUET_DICTIONARY_BYTES {
-        return Ok(None);
-    }
     let dictionary = dictionary(&all);
     let indices = Indices {
         place: place.clone(),
@@ -228,7 +224,37 @@ impl LongValues {
         Ok(is_there)
     }
 
-    /// The values of all elements of a coordinate; `None` where one is missing.
+    /// Appends the values of these rows until `out` has `enough` bytes; gives the row that comes next.
+    fn write_until(
+        &self,
+        enough: usize,
+        rows: Range<u64>,
+        cancel: &CancelToken,
+        out: &mut Written,
+    ) -> Result<u64> {
+        let at_a_time = (BATCH / self.row_bytes().max(1)).max(1);
+        let mut next = rows.start;
+        while next < rows.end && out.bytes.len() < enough {
+            cancel.go_on()?;
+            let end = rows.end.min(next.saturating_add(at_a_time));
+            self.column.each(next..end, cancel, &mut |element| {
+                if out.bytes.len() >= enough {
+                    return Ok(());
+                }
+                let is_there = match element {
+                    Some(element) => self.push(element, &mut out.bytes)?,
+                    None => false,
+                };
+                out.present.push(is_there);
+                next += 1;
+                Ok(())
+            })?;
+        }
+        Ok(next)
+    }
+
+    /// The values of all elements of a coordinate; `None` where one is missing, or they are too long
+    /// for a dictionary.
     fn all(&self, count: u64) -> Result<Option<Vec<Vec<u8>>>> {
         let (elements, _) = self.column.elements();
         let size = to_usize(elements.datatype.size.into())?.max(1);
@@ -236,9 +262,12 @@ impl LongValues {
             .content
             .read_at(0, to_usize(count)?.saturating_mul(size))?;
         let mut all = Vec::with_capacity(to_usize(count)?);
+        let mut together = 0;
         for element in bytes.chunks_exact(size) {
             let mut value = Vec::new();
-            if !self.push(element, &mut value)? {
+            let is_there = self.push(element, &mut value)?;
+            together += to_u64(value.len());
+            if !is_there || together > limits::PARQUET_DICTIONARY_BYTES {
                 return Ok(None);
             }
             all.push(value);
@@ -263,22 +292,17 @@ impl Values for LongValues {
     }
 
     fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
-        let at_a_time = (BATCH / self.row_bytes().max(1)).max(1);
-        let mut first = rows.start;
-        while first < rows.end {
-            cancel.go_on()?;
-            let end = rows.end.min(first.saturating_add(at_a_time));
-            self.column.each(first..end, cancel, &mut |element| {
-                let is_there = match element {
-                    Some(element) => self.push(element, &mut out.bytes)?,
-                    None => false,
-                };
-                out.present.push(is_there);
-                Ok(())
-            })?;
-            first = end;
-        }
+        self.write_until(usize::MAX, rows, cancel, out)?;
         Ok(())
+    }
+
+    fn write_some(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<u64> {
+        self.write_until(ENOUGH, rows, cancel, out)
+    }
+
+    fn origin(&self) -> Option<Origin> {
+        let content = &*self.column.elements().0.content;
+        Some(Origin::of(content, true))
     }
 
     fn own_bytes(&self) -> u64 {

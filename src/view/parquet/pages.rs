@@ -14,6 +14,7 @@ use crate::view::parquet::layout::Chunk;
 use crate::view::parquet::leaf::{Body, Leaf, Written};
 use crate::view::parquet::levels::{ListLevels, bits, packed_bytes, packed_head};
 use crate::view::parquet::ragged;
+use crate::view::parquet::schema::Physical;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes of memory that the marks of all pages take.
@@ -158,6 +159,13 @@ impl Pages {
         let repeats = own.column.repeats();
         let leaf = &own.column.leaf;
         if let Some(elements) = elements(own, cancel)? {
+            if leaf.kind.physical == Physical::ByteArray {
+                let own = ColumnChunk {
+                    rows: elements,
+                    ..*own
+                };
+                return self.dense(&own, range, cancel);
+            }
             let width = leaf.kind.physical.bytes();
             if (elements.end - elements.start).saturating_mul(width) != own.chunk.values {
                 let what = "parquet: lists of another length than were counted";
@@ -197,13 +205,12 @@ impl Pages {
         let mut window = Window::new(range.clone(), at);
         while !window.is_full() && row < own.rows.end {
             let end = own.rows.end.min(row.saturating_add(at_a_time));
-            let end = leaf.values.together(row..end, cancel)?;
             let mut written = Written::default();
-            leaf.values.write(row..end, cancel, &mut written)?;
+            let next = leaf.values.write_some(row..end, cancel, &mut written)?;
             lock(&marks).pass(at, || row);
             window.bytes(&written.bytes)?;
             at = at.saturating_add(to_u64(written.bytes.len()));
-            row = end;
+            row = next;
         }
         let is_short = row == own.rows.end && at < own.chunk.values;
         let is_counted = matches!(leaf.body, Body::Counted);
@@ -307,11 +314,13 @@ fn present(own: &ColumnChunk<'_>, rows: Range<u64>, cancel: &CancelToken) -> Res
     let at_a_time = batch(leaf);
     let end = rows.end.min(own.rows.end - own.rows.start);
     let mut present = Vec::new();
-    let mut first = rows.start;
-    while first < end {
-        let next = end.min(first.saturating_add(at_a_time));
-        present.extend(written(leaf, &own.rows, first..next, cancel)?.present);
-        first = next;
+    let row = |number: u64| own.rows.start.saturating_add(number);
+    let mut first = row(rows.start);
+    while first < row(end) {
+        let next = row(end).min(first.saturating_add(at_a_time));
+        let mut written = Written::default();
+        first = leaf.values.write_some(first..next, cancel, &mut written)?;
+        present.extend(written.present);
     }
     Ok(present)
 }

@@ -9,15 +9,12 @@ use crate::limits;
 use crate::model::value::Context;
 use crate::view::cf::stored as numbers;
 use crate::view::parquet::encoding::Encoding;
-use crate::view::parquet::leaf::{Lists, Values, Written};
+use crate::view::parquet::leaf::{ENOUGH, Lists, Values, Written};
 use crate::view::parquet::stored::{Place, Pointers};
 use crate::wire::{Count, to_u64, to_usize};
 
 /// Rows whose lists are looked at together.
 const ROWS: u64 = 16 << 10;
-
-/// Bytes of lists that are written together.
-const BATCH: u64 = 256 << 10;
 
 /// The entries of a page and the bytes of its values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -181,45 +178,64 @@ pub(super) struct SequenceValues {
     pub(super) encoding: Encoding,
 }
 
+impl SequenceValues {
+    /// Appends the elements of the lists of these rows until `out` has `enough` bytes; gives the row
+    /// that comes next.
+    fn write_until(
+        &self,
+        enough: usize,
+        rows: Range<u64>,
+        cancel: &CancelToken,
+        out: &mut Written,
+    ) -> Result<u64> {
+        let mut row = rows.start;
+        self.sequences.place.each(rows, cancel, &mut |pointer| {
+            if out.bytes.len() < enough {
+                self.push(pointer, &mut out.bytes)?;
+                row += 1;
+            }
+            Ok(())
+        })?;
+        Ok(row)
+    }
+
+    /// Appends the elements of a list.
+    fn push(&self, pointer: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        const MOST: u64 = limits::TEXT_ELEMENT_BYTES;
+        let Sequences { size, pointers, .. } = &self.sequences;
+        let Pointers { container, paths } = &**pointers;
+        let context = Context::new(&**container, &**paths, limits::PARQUET_TEXT);
+        let length = container.variable_length_bytes(pointer, *size)?;
+        let length = length.unwrap_or(0);
+        let before = out.len();
+        let check = |bytes: u64| match bytes {
+            0..=MOST => Ok(()),
+            _ => Err(Error::limit("bytes of a list of a Parquet file", MOST)),
+        };
+        check(length)?;
+        let bytes = container.variable_length(pointer, *size, 0..length)?;
+        let each = to_usize(*size)?.max(1);
+        for element in bytes.unwrap_or_default().chunks_exact(each) {
+            // A text that many elements lead to is there as often.
+            check(to_u64(out.len() - before))?;
+            self.encoding.push(element, &context, out)?;
+        }
+        Ok(())
+    }
+}
+
 impl Values for SequenceValues {
     fn row_bytes(&self) -> u64 {
         self.sequences.place.rows.each
     }
 
-    fn together(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<u64> {
-        let mut bytes = 0_u64;
-        let lengths = self.sequences.lengths(rows.clone(), cancel)?;
-        let fits = lengths.iter().take_while(|&&length| {
-            bytes = bytes.saturating_add(length.saturating_mul(self.sequences.size));
-            bytes <= BATCH
-        });
-        let count = to_u64(fits.count()).max(1);
-        Ok(rows.end.min(rows.start.saturating_add(count)))
+    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
+        self.write_until(usize::MAX, rows, cancel, out)?;
+        Ok(())
     }
 
-    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
-        let Sequences {
-            place,
-            size,
-            pointers,
-        } = &self.sequences;
-        let Pointers { container, paths } = &**pointers;
-        let context = Context::new(&**container, &**paths, limits::PARQUET_TEXT);
-        let each = to_usize(*size)?.max(1);
-        place.each(rows, cancel, &mut |pointer| {
-            let length = container
-                .variable_length_bytes(pointer, *size)?
-                .unwrap_or(0);
-            if length > limits::TEXT_ELEMENT_BYTES {
-                let most = limits::TEXT_ELEMENT_BYTES;
-                return Err(Error::limit("bytes of a list of a Parquet file", most));
-            }
-            let bytes = container.variable_length(pointer, *size, 0..length)?;
-            for element in bytes.unwrap_or_default().chunks_exact(each) {
-                self.encoding.push(element, &context, &mut out.bytes)?;
-            }
-            Ok(())
-        })
+    fn write_some(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<u64> {
+        self.write_until(ENOUGH, rows, cancel, out)
     }
 
     fn own_bytes(&self) -> u64 {

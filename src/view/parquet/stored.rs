@@ -15,7 +15,7 @@ use crate::view::View;
 use crate::view::cf::stored as numbers;
 use crate::view::elements::missing::Missing;
 use crate::view::parquet::encoding::Encoding;
-use crate::view::parquet::leaf::{Values, Written};
+use crate::view::parquet::leaf::{ENOUGH, Origin, Values, Written};
 use crate::view::texts::json::SharedPaths;
 use crate::wire::{to_u64, to_usize};
 
@@ -98,6 +98,12 @@ impl RowBytes {
 }
 
 impl Place {
+    /// The array that it is in.
+    pub(super) fn origin(&self) -> Origin {
+        let is_alone = self.rows.each == to_u64(self.size);
+        Origin::of(&*self.rows.content, is_alone)
+    }
+
     /// Hands on the value of each row.
     ///
     /// # Errors
@@ -187,49 +193,90 @@ impl Absent {
 }
 
 impl Stored {
-    /// Appends the values of rows that are read together.
+    /// Appends the values of these rows until `out` has `enough` bytes; gives the row that comes next.
+    fn write_until(
+        &self,
+        enough: usize,
+        rows: Range<u64>,
+        cancel: &CancelToken,
+        out: &mut Written,
+    ) -> Result<u64> {
+        let at_a_time = (BATCH / self.place.rows.each.max(1)).max(1);
+        let mut next = rows.start;
+        while next < rows.end && out.bytes.len() < enough {
+            let end = rows.end.min(next.saturating_add(at_a_time));
+            next += self.write_batch(&(next..end), enough, cancel, out)?;
+        }
+        Ok(next)
+    }
+
+    /// Appends the values of rows that are read together, where texts stand elsewhere until `out` has
+    /// `enough` bytes; gives how many rows they are.
     fn write_batch(
         &self,
         rows: &Range<u64>,
+        enough: usize,
         cancel: &CancelToken,
         out: &mut Written,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let bytes = self.place.rows.read(rows, cancel)?;
         let is_all =
             self.place.size == bytes.len() || self.place.rows.each == to_u64(self.place.size);
         if is_all && matches!(self.encoding, Encoding::Copy) && self.absent.is_none() {
             out.bytes.extend_from_slice(&bytes);
-            return Ok(());
+            return Ok(rows.end - rows.start);
         }
         let each = bytes.chunks_exact(to_usize(self.place.rows.each)?.max(1));
         let Some(absent) = &self.absent else {
-            return self.write_all(each, out);
+            return self.write_all(each, enough, out);
         };
         let values: Vec<&[u8]> = each
             .map(|row| self.place.of(row, 0))
             .collect::<Result<_>>()?;
         let missing = absent.among(&values, rows, &bytes, cancel)?;
-        for (value, is_missing) in values.iter().zip(missing) {
+        for (number, (value, is_missing)) in (0..).zip(values.iter().zip(missing)) {
+            if out.bytes.len() >= enough {
+                return Ok(number);
+            }
             out.present.push(!is_missing);
             if !is_missing {
                 self.push(value, out)?;
             }
         }
-        Ok(())
+        Ok(rows.end - rows.start)
     }
 
     /// Appends the values of rows, none of which is missing.
-    fn write_all<'a>(&self, rows: impl Iterator<Item = &'a [u8]>, out: &mut Written) -> Result<()> {
+    fn write_all<'a>(
+        &self,
+        rows: impl ExactSizeIterator<Item = &'a [u8]>,
+        enough: usize,
+        out: &mut Written,
+    ) -> Result<u64> {
+        let count = to_u64(rows.len());
         match (&self.encoding, &*self.lists, self.place.size) {
             // The copy of a few bytes whose number is known is fast.
-            (Encoding::Copy, [], 4) => self.copy::<4>(rows, out),
-            (Encoding::Copy, [], 8) => self.copy::<8>(rows, out),
+            (Encoding::Copy, [], 4) => self.copy::<4>(rows, out)?,
+            (Encoding::Copy, [], 8) => self.copy::<8>(rows, out)?,
             _ => {
-                for row in rows {
-                    self.write_lists(row, 0, &self.lists, out)?;
+                for (number, row) in (0..).zip(rows) {
+                    if out.bytes.len() >= enough {
+                        return Ok(number);
+                    }
+                    let most = self.most_of_row(out);
+                    self.write_lists(row, 0, &self.lists, most, out)?;
                 }
-                Ok(())
             }
+        }
+        Ok(count)
+    }
+
+    /// The bytes that `out` has at most when a value of the next row is added: many of its elements
+    /// may lead to one long text.
+    fn most_of_row(&self, out: &Written) -> usize {
+        match self.encoding {
+            Encoding::Written(_) => out.bytes.len().saturating_add(limits::PARQUET_TEXT),
+            _ => usize::MAX,
         }
     }
 
@@ -253,15 +300,20 @@ impl Stored {
         row: &[u8],
         distance: usize,
         lists: &[(u32, u64)],
+        most: usize,
         out: &mut Written,
     ) -> Result<()> {
         let Some((&(count, apart), inner)) = lists.split_first() else {
+            if out.bytes.len() > most {
+                let most = to_u64(limits::PARQUET_TEXT);
+                return Err(Error::limit("texts of a row of a Parquet file", most));
+            }
             return self.push(self.place.of(row, distance)?, out);
         };
         let apart = to_usize(apart)?;
         for number in 0..to_usize(count.into())? {
             let further = number.saturating_mul(apart);
-            self.write_lists(row, distance.saturating_add(further), inner, out)?;
+            self.write_lists(row, distance.saturating_add(further), inner, most, out)?;
         }
         Ok(())
     }
@@ -279,14 +331,16 @@ impl Values for Stored {
     }
 
     fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
-        let at_a_time = (BATCH / self.place.rows.each.max(1)).max(1);
-        let mut first = rows.start;
-        while first < rows.end {
-            let end = rows.end.min(first.saturating_add(at_a_time));
-            self.write_batch(&(first..end), cancel, out)?;
-            first = end;
-        }
+        self.write_until(usize::MAX, rows, cancel, out)?;
         Ok(())
+    }
+
+    fn write_some(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<u64> {
+        self.write_until(ENOUGH, rows, cancel, out)
+    }
+
+    fn origin(&self) -> Option<Origin> {
+        Some(self.place.origin())
     }
 
     fn own_bytes(&self) -> u64 {

@@ -7,9 +7,9 @@ use crate::error::Result;
 use crate::limits;
 use crate::view::csv::fields::{Cell, Cells, Fields};
 use crate::view::parquet::encoding::push_text;
-use crate::view::parquet::leaf::{Values, Written};
+use crate::view::parquet::leaf::{ENOUGH, Values, Written};
 use crate::view::table::rows::Rows;
-use crate::wire::to_usize;
+use crate::wire::{to_u64, to_usize};
 
 /// Bytes of rows that are read at a time.
 const BATCH: u64 = 64 << 10;
@@ -25,6 +25,28 @@ impl Values for Texts {
     }
 
     fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
+        self.write_until(usize::MAX, rows, cancel, out)?;
+        Ok(())
+    }
+
+    fn write_some(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<u64> {
+        self.write_until(ENOUGH, rows, cancel, out)
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.rows.own_bytes()
+    }
+}
+
+impl Texts {
+    /// Appends the texts of these rows until `out` has `enough` bytes; gives the row that comes next.
+    fn write_until(
+        &self,
+        enough: usize,
+        rows: Range<u64>,
+        cancel: &CancelToken,
+        out: &mut Written,
+    ) -> Result<u64> {
         let at_a_time = (BATCH / self.rows.row_bytes().max(64)).max(1);
         let mut text = Vec::new();
         let mut first = rows.start;
@@ -33,6 +55,9 @@ impl Values for Texts {
             let end = rows.end.min(first.saturating_add(at_a_time));
             let batch = self.rows.batch(first..end)?;
             for row in 0..to_usize(end - first)? {
+                if out.bytes.len() >= enough {
+                    return Ok(first.saturating_add(to_u64(row)));
+                }
                 text.clear();
                 let cell = batch.write(row, 0, limits::PARQUET_TEXT, &mut text)?;
                 out.present.push(cell != Cell::Missing);
@@ -42,10 +67,6 @@ impl Values for Texts {
             }
             first = end;
         }
-        Ok(())
-    }
-
-    fn own_bytes(&self) -> u64 {
-        self.rows.own_bytes()
+        Ok(rows.end)
     }
 }

@@ -17,14 +17,14 @@ use h5fs::limits;
 
 /// What the program may take with a cache of one mebibyte and no chunk being decoded; one that is
 /// built without optimization is itself larger.
-pub(super) const PROMISED: u64 = (1 + 64 + if cfg!(debug_assertions) { 8 } else { 0 }) << 20;
+pub(crate) const PROMISED: u64 = (1 + 64 + if cfg!(debug_assertions) { 8 } else { 0 }) << 20;
 
-pub(super) fn mounted(source: &Path) -> Mount {
+pub(crate) fn mounted(source: &Path) -> Mount {
     Mount::with(source, &["-o", "cache_size=1M,threads=1"])
 }
 
 #[track_caller]
-pub(super) fn keeps_its_promise(mount: &Mount, source: &Path) {
+pub(crate) fn keeps_its_promise(mount: &Mount, source: &Path) {
     let (worker, _) = mount.worker_and_supervisor(source);
     let peak = worker.peak();
     assert!(peak <= PROMISED, "{peak} bytes");

@@ -1,26 +1,33 @@
-//! `.h5fs/cf`: variables by netCDF's conventions, as NumPy files, and as long tables.
+//! `.h5fs/cf`: variables by netCDF's conventions, as NumPy files, and as long tables; those of a group
+//! that have the same axes side by side.
 
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::fs::forest::file_state::FileState;
+use crate::fs::views::trees::csv::{group, is_plain_group};
 use crate::fs::views::trees::parquet;
 use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, viewed,
 };
+use crate::limits;
 use crate::model::selector::Selector;
 use crate::model::{Array, Node, NodeId};
 use crate::view::View;
 use crate::view::cf::decoded::{npy, npy_length};
-use crate::view::cf::table::{LongTable, Surroundings, columns, table};
+use crate::view::cf::table::{LongTable, Surroundings, columns, side_by_side, table};
+use crate::view::cf::together::{self, Together};
 use crate::view::cf::variable::Variable;
 use crate::view::elements::Elements;
-use crate::view::parquet::long_table as long_parquet;
+use crate::view::parquet::{Description, long_table as long_parquet};
 use crate::view::pictures::framed::Framed;
+use crate::view::table::budget::Budget;
+use crate::wire::to_u64;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"cf",
     number: 24,
+    root_name: Some(b"%"),
     forms: &[
         Form {
             number: 25,
@@ -36,22 +43,39 @@ pub(super) const TREE: ViewTree = ViewTree {
         Form {
             number: 27,
             suffix: b".csv",
-            size: |file, node| Ok(variable(file, node)?.map(|_| Size::Counted)),
+            size: table_size,
             view: Some(|subject, elements| open_csv(subject, elements).map(Some)),
+            open: group_csv,
+            has_rows: true,
             is_padded: true,
             ..OF_NOTHING
         },
         Form {
             number: 45,
             suffix: b".parquet",
-            size: |file, node| Ok(variable(file, node)?.map(|_| Size::Counted)),
+            size: table_size,
             view: Some(|subject, elements| open_parquet(subject, elements).map(Some)),
+            open: group_parquet,
+            has_rows: true,
             is_padded: true,
             ..OF_NOTHING
         },
     ],
     ..WITHOUT_FILES
 };
+
+/// A table has to be counted.
+fn table_size(file: &FileState, node: &Node) -> Result<Option<Size>> {
+    let is_there = if is_plain_group(node) {
+        file.has_variables(node.id, || {
+            let (variables, budget) = (file.variables(), Budget::default());
+            together::is_there(&group(file, &*variables, node, &budget))
+        })?
+    } else {
+        variable(file, node)?.is_some()
+    };
+    Ok(is_there.then_some(Size::Counted))
+}
 
 /// The variable that an object is, if it is one.
 fn variable(file: &FileState, node: &Node) -> Result<Option<Variable>> {
@@ -75,45 +99,99 @@ fn open_npy(subject: &Subject<'_>, elements: Elements) -> Result<Option<Framed>>
 
 fn open_csv(subject: &Subject<'_>, elements: Elements) -> Result<Box<dyn View>> {
     let long = long_table(subject, elements)?;
-    subject.counted(table(long, Arc::clone(&subject.file.engine))?)
+    let rows = 0..long.rows;
+    subject.counted(table(long, rows, Arc::clone(&subject.file.engine))?)
+}
+
+fn group_csv(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+    let long = group_table(subject)?;
+    let rows = subject.rows(long.rows)?;
+    subject.counted(table(long, rows, Arc::clone(&subject.file.engine))?)
 }
 
 fn open_parquet(subject: &Subject<'_>, elements: Elements) -> Result<Box<dyn View>> {
     let long = long_table(subject, elements)?;
     let description = parquet::description(subject, &subject.known_path()?)?;
-    // A chunk holds whole rows of the other dimensions, about.
-    let dims = subject
-        .node
-        .array()
-        .map_or(&[][..], |array| array.shape.dims());
-    let inner = dims
-        .iter()
-        .skip(1)
-        .fold(1, |all: u64, &dim| all.saturating_mul(dim));
-    let unit = parquet::rows_of_a_chunk(subject).saturating_mul(inner.max(1));
+    let unit = match subject.selected {
+        [] => rows_of_a_chunk(subject.node),
+        _ => 1,
+    };
     let pointers = parquet::pointers(subject);
     parquet::file(subject, long_parquet(long, unit, pointers, description)?)
 }
 
+fn group_parquet(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+    let (members, path) = members(subject)?;
+    let container = subject.file.variables();
+    let mut description = Description::of(&subject.known_path()?);
+    for member in &members {
+        description.add(&*container, &member.name, member.node.id)?;
+    }
+    let units = members.iter().map(|member| rows_of_a_chunk(&member.node));
+    let unit = units.min().unwrap_or(1);
+    let long = side_by_side(members, &path, &surroundings(subject, &opener(subject)))?;
+    if to_u64(long.columns.len()) > limits::PARQUET_COLUMNS {
+        let most = limits::PARQUET_COLUMNS;
+        return Err(Error::limit("columns of a Parquet file", most));
+    }
+    let rows = subject.rows(long.rows)?;
+    let table = long_parquet(long, unit, parquet::pointers(subject), description)?;
+    parquet::file(subject, table.part(rows))
+}
+
+/// Rows of a long table that a chunk has, about: it holds whole rows of the other dimensions.
+fn rows_of_a_chunk(node: &Node) -> u64 {
+    let Some(array) = node.array() else {
+        return 1;
+    };
+    let inner = array.shape.dims().iter().skip(1);
+    let inner = inner.fold(1, |all: u64, &dim| all.saturating_mul(dim));
+    let first = array.chunk_shape.as_deref().and_then(<[u64]>::first);
+    first.copied().unwrap_or(1).saturating_mul(inner.max(1))
+}
+
+/// The variables of a group that stand side by side, and the group's path, without a slash at its end.
+fn members(subject: &Subject<'_>) -> Result<(Vec<Together>, Vec<u8>)> {
+    let (file, budget) = (subject.file, Budget::default());
+    let path = subject.known_path()?;
+    let path = path.strip_suffix(b"/").unwrap_or(&path).to_vec();
+    let variables = file.variables();
+    let group = group(file, &*variables, subject.node, &budget);
+    Ok((together::variables(&group, &path)?, path))
+}
+
+/// The table of the variables of a group.
+fn group_table(subject: &Subject<'_>) -> Result<LongTable> {
+    let (members, path) = members(subject)?;
+    side_by_side(members, &path, &surroundings(subject, &opener(subject)))
+}
+
 /// The table of a variable and its coordinates: a row for each value.
 fn long_table(subject: &Subject<'_>, elements: Elements) -> Result<LongTable> {
-    let file = subject.file;
-    let variable = variable(file, subject.node)?.ok_or(Error::NotFound)?;
-    let open = |node: NodeId, array: &Arc<Array>| {
-        (subject.verify)(node)?;
-        Elements::whole(file.reader(node, array)?)
-    };
-    let around = Surroundings {
-        container: file.variables(),
-        paths: subject.paths(),
-        open: &open,
-    };
-    let selector = selector(subject)?;
+    let variable = variable(subject.file, subject.node)?.ok_or(Error::NotFound)?;
     columns(
         variable,
         &subject.known_path()?,
         elements,
-        selector.as_ref(),
-        &around,
+        selector(subject)?.as_ref(),
+        &surroundings(subject, &opener(subject)),
     )
+}
+
+fn surroundings<'a>(subject: &Subject<'_>, open: &'a Open<'a>) -> Surroundings<'a> {
+    Surroundings {
+        container: subject.file.variables(),
+        paths: subject.paths(),
+        open,
+    }
+}
+
+/// Opens all elements of an array.
+type Open<'a> = dyn Fn(NodeId, &Arc<Array>) -> Result<Elements> + 'a;
+
+fn opener(subject: &Subject<'_>) -> impl Fn(NodeId, &Arc<Array>) -> Result<Elements> {
+    |node, array| {
+        (subject.verify)(node)?;
+        Elements::whole(subject.file.reader(node, array)?)
+    }
 }

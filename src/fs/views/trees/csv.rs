@@ -70,7 +70,7 @@ pub(super) fn convention(file: &FileState, node: &Node) -> Result<Option<Convent
     })
 }
 
-fn group<'a>(
+pub(super) fn group<'a>(
     file: &'a FileState,
     container: &'a dyn Container,
     node: &Node,

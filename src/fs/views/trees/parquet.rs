@@ -14,7 +14,7 @@ use crate::view::View;
 use crate::view::elements::dimensions::last_name;
 use crate::view::elements::{Elements, opened};
 use crate::view::parquet::{
-    Around, Description, Plan, Pointers, Table, array_table, group_table, has_columns,
+    Around, Description, Keep, Plan, Pointers, Table, array_table, group_table, has_columns,
 };
 use crate::view::texts::text::Text;
 
@@ -97,13 +97,26 @@ pub(super) fn file(subject: &Subject<'_>, table: Table) -> Result<Box<dyn View>>
     let file = if plan.is_counted() {
         let cancel = subject.file.effort.cancel();
         let counted = || plan.counted(&cancel).map(Text::new);
-        let shown = [b".parquet", subject.selected].concat();
+        let shown = kept(subject, b".parquet ");
         let counted = subject.file.kept_text(subject.node.id, &shown, counted)?;
-        plan.file(counted.bytes())?
+        plan.file(counted.bytes(), bounds(subject))?
     } else {
-        plan.file(&[])?
+        plan.file(&[], bounds(subject))?
     };
     viewed(Some(file)).ok_or(Error::NotFound)
+}
+
+/// The name of what is kept of a file: an object has one in each of several forms.
+fn kept(subject: &Subject<'_>, what: &[u8]) -> Vec<u8> {
+    let form = subject.form.to_string();
+    [what, form.as_bytes(), subject.selected].concat()
+}
+
+/// Keeps the bounds of the columns.
+fn bounds(subject: &Subject<'_>) -> Keep {
+    let (file, node) = (Arc::clone(subject.file), subject.node.id);
+    let shown = kept(subject, b".parquet bounds ");
+    Box::new(move |find| file.kept_text(node, &shown, find))
 }
 
 pub(super) fn pointers(subject: &Subject<'_>) -> Pointers {
@@ -114,7 +127,7 @@ pub(super) fn pointers(subject: &Subject<'_>) -> Pointers {
 }
 
 /// Indices of the first dimension that a chunk has: what is decoded together. 1 for a selection.
-pub(super) fn rows_of_a_chunk(subject: &Subject<'_>) -> u64 {
+fn rows_of_a_chunk(subject: &Subject<'_>) -> u64 {
     let Some(array) = subject.node.array().filter(|_| subject.selected.is_empty()) else {
         return 1;
     };
