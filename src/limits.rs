@@ -380,8 +380,9 @@ pub const THREADS: usize = 256;
 /// as one, 64 MiB for all else, and memory that allocators leave unused.
 pub const SERVING_BYTES: u64 = {
     let (decoders, unused) = (2 * (160 << 20), 384 << 20);
-    // Files as one: what is known of them, in an old state and the next, and their arrays.
-    let joined = 2 * JOINED_BYTES + VIRTUAL_BYTES;
+    // Files as one: what is known of them in an old state and the next, and as much for their arrays
+    // and for what is worked out while they are joined.
+    let joined = 4 * JOINED_BYTES;
     3 * CHUNK_BYTES + OPEN_BYTES + decoders + (64 << 20) + joined + unused
 };
 
