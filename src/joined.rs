@@ -56,6 +56,12 @@ pub(crate) fn join(
     threads: usize,
 ) -> Result<(Arc<Joined>, Vec<Told>)> {
     let mut told = Vec::new();
+    if open.names().is_empty() {
+        told.push(Told {
+            what: "/".to_owned(),
+            reason: "no data file is there, or none matches".to_owned(),
+        });
+    }
     let members = Members::scan(engine, open, threads, &mut told)?;
     let tree = tree::Tree::of(&members, choice, &mut told)?;
     Ok((Arc::new(Joined::new(members, tree)), told))

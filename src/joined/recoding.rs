@@ -7,6 +7,7 @@ use crate::model::Datatype;
 use crate::model::array::Recode;
 use crate::model::datatype::{Class, Member};
 use crate::view::cf::packing::Packing;
+use crate::view::cf::stored::Number;
 use crate::wire::to_usize;
 
 /// Bytes that stand before what a member has as a pointer: the number of its file and one more, or
@@ -78,13 +79,8 @@ fn put(element: &mut [u8], at: usize, bytes: &[u8]) -> Result<()> {
 
 /// The number that a stored one stands for, NaN where it is missing.
 fn unpack(packing: &Packing, stored: &[u8], size: usize, element: &mut [u8]) {
-    let mut own = Vec::with_capacity(8);
-    packing.decode(stored, &mut own);
-    let number = match *own {
-        [a, b, c, d] => f64::from(f32::from_le_bytes([a, b, c, d])),
-        [a, b, c, d, e, f, g, h] => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
-        _ => f64::NAN,
-    };
+    let number = packing.number(stored);
+    let number = number.map_or(f64::NAN, Number::as_f64);
     if size == 4 {
         element.copy_from_slice(&(number as f32).to_le_bytes());
     } else {

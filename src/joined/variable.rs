@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::joined::instants::{self, Unit};
 use crate::joined::made::{Content, Made, MadeDimension};
 use crate::joined::mapped::{Mapped, Part, Recipe};
-use crate::joined::members::content::{self, one_text};
+use crate::joined::members::content::one_text;
 use crate::joined::members::skeleton::{Named, OF_STORED, PACKING, Role, Variable};
 use crate::joined::paths::{Path, Sure};
 use crate::joined::place::extra::is_of_times;
@@ -20,7 +20,6 @@ use crate::joined::variable::common_type::common;
 use crate::joined::variable::compared::{Alike, Compared, Specimen};
 use crate::model::Datatype;
 use crate::model::array::Fill;
-use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{ByteOrder, Class};
 use crate::view::cf::packing::Packing;
 
@@ -82,8 +81,9 @@ impl<'a, 'm> Rules<'a, 'm> {
         let first = alike.specimens[0];
         let names = first.skeleton.names(first.variable);
         let has_other_names = |own: &Specimen<'_>| own.skeleton.names(own.variable) != names;
-        if alike.specimens.iter().any(has_other_names) {
-            return Err("its dimensions differ".to_owned());
+        if let Some(other) = alike.specimens.iter().find(|own| has_other_names(own)) {
+            let (one, other) = alike.files(*other);
+            return Err(format!("its dimensions differ ({one}, {other})"));
         }
         let placement = &alike.of.placed.placement;
         let axes: Vec<_> = alike.dims().map(|dim| placement.find(&dim.key)).collect();
@@ -100,13 +100,18 @@ impl<'a, 'm> Rules<'a, 'm> {
     }
 
     fn refuse_other_lengths(&self) -> Sure<()> {
-        let mut first: Option<Vec<u64>> = None;
+        let mut first: Option<(&Path, Vec<u64>)> = None;
         for (member, _, own) in self.alike.each() {
             let lengths = member.lengths_of(own).into_iter().zip(&self.axes);
             let fixed = lengths.filter(|(_, axis)| axis.is_none());
             let fixed: Vec<u64> = fixed.map(|(length, _)| length).collect();
-            if first.get_or_insert_with(|| fixed.clone()) != &fixed {
-                return Err("its lengths differ".to_owned());
+            match &first {
+                Some((name, lengths)) if *lengths != fixed => {
+                    let (one, other) = (name.escape_ascii(), member.name.escape_ascii());
+                    return Err(format!("its lengths differ ({one}, {other})"));
+                }
+                Some(_) => {}
+                None => first = Some((&member.name, fixed)),
             }
         }
         Ok(())
@@ -211,13 +216,19 @@ impl<'a, 'm> Rules<'a, 'm> {
         if times.len() == alike.specimens.len() && !times.is_empty() {
             return self.times(&times);
         }
-        if let Some(units) = alike.differing(b"units") {
-            let text = |value: Option<&AttributeContent>| {
-                let text = value.and_then(content::text).unwrap_or(b"none");
+        let has_other_units =
+            |own: &&Specimen<'_>| own.variable.mark(b"units") != first.mark(b"units");
+        if let Some(other) = alike.specimens.iter().find(has_other_units) {
+            let text = |variable: &Variable| {
+                let text = variable.text(b"units").unwrap_or(b"none");
                 text.escape_ascii().to_string()
             };
-            let [own, other] = units.map(text);
-            return Err(format!("units differ: {own}, {other}"));
+            let units = [first, other.variable].map(text);
+            let (one, file) = alike.files(*other);
+            return Err(format!(
+                "units differ: {} in {one}, {} in {file}",
+                units[0], units[1]
+            ));
         }
         let packing = first.packing_marks();
         let is_packed_alike = alike
@@ -228,12 +239,22 @@ impl<'a, 'm> Rules<'a, 'm> {
                 .variables()
                 .all(|variable| variable.meaning.packing.is_some())
         {
-            let decoded = alike
-                .variables()
-                .filter_map(|variable| variable.meaning.packing.as_ref());
-            let is_wide = decoded
-                .map(Packing::datatype)
-                .any(|own| own != Datatype::ieee(4, ByteOrder::Little));
+            let types = || {
+                alike
+                    .variables()
+                    .filter_map(|own| own.meaning.packing.as_ref())
+                    .map(Packing::datatype)
+            };
+            // No real number holds every long integer.
+            let is_long =
+                |own: &Datatype| own.size > 4 && matches!(own.class, Class::Integer { .. });
+            if types().any(|own| is_long(&own)) {
+                return Err(
+                    "numbers are packed in some files, and 64-bit integers in others".to_owned(),
+                );
+            }
+            let is_single = |own: &Datatype| own.size == 4 && matches!(own.class, Class::Float(_));
+            let is_wide = !types().all(|own| is_single(&own));
             return Ok(Form {
                 datatype: Datatype::ieee(if is_wide { 8 } else { 4 }, ByteOrder::Little),
                 meaning: Meaning::Unpacked,
@@ -248,7 +269,14 @@ impl<'a, 'm> Rules<'a, 'm> {
             .variables()
             .map(|variable| &variable.datatype)
             .collect();
-        let datatype = common(&types).ok_or_else(|| "its types differ".to_owned())?;
+        let first = types[0];
+        let datatype = common(&types).ok_or_else(|| {
+            let mut others = self.alike.specimens.iter();
+            let other = others.find(|own| own.variable.datatype != *first);
+            let other = other.copied().unwrap_or(self.alike.specimens[0]);
+            let (one, other) = self.alike.files(other);
+            format!("its types differ ({one}, {other})")
+        })?;
         Ok(Form {
             datatype,
             meaning: Meaning::Stored,
@@ -258,8 +286,16 @@ impl<'a, 'm> Rules<'a, 'm> {
     fn times(&self, times: &[crate::view::cf::time::TimeUnits]) -> Sure<Form> {
         let lowest = || self.alike.all_instants()?.into_iter().min();
         let calendar = instants::calendar(times, lowest);
-        let calendar = calendar.ok_or_else(|| "calendars differ".to_owned())?;
         let first = times.first();
+        let calendar = calendar.ok_or_else(|| {
+            let calendar = |own: &Variable| own.meaning.time.map(|time| time.calendar());
+            let own = calendar(self.alike.first());
+            let mut others = self.alike.specimens.iter();
+            let other = others.find(|other| calendar(other.variable) != own);
+            let other = other.copied().unwrap_or(self.alike.specimens[0]);
+            let (one, other) = self.alike.files(other);
+            format!("calendars differ ({one}, {other})")
+        })?;
         let packing = self.alike.first().packing_marks();
         let is_alike = times.iter().all(|other| Some(other) == first)
             && self

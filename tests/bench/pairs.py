@@ -428,8 +428,8 @@ PAIRS = [
         joined.opened,
         "h5netcdf",
     ),
-    Joined("whole", "a variable of 1000 files as one", 2, joined.each_whole, joined.whole),
-    Joined("point", "one place at all times of 1000 files", 2, joined.each_point, joined.point),
+    Joined("whole", "a variable of 1000 files as one, once opened", 2, joined.each_whole, joined.whole),
+    Joined("point", "one place at all times of 1000 files, once opened", 2, joined.each_point, joined.point),
     *(
         Part(choose, kind, reader)
         for kind in KINDS

@@ -6,6 +6,8 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Stdio;
 
 use crate::cli::args::Reading;
 use crate::cli::inspect::checked::{self, Fault, Record, Sum, Verdict};
@@ -45,6 +47,12 @@ pub(in crate::cli) fn check(
         report.unopened(name, &reason_of(name, &error))?;
     }
     report.progress.clear();
+    if !json {
+        report.output.flush()?;
+        sources
+            .iter()
+            .for_each(|source| warn_of_joining(source, how));
+    }
     let sum = report.sum;
     let last = if json {
         sum.object(data)
@@ -54,6 +62,20 @@ pub(in crate::cli) fn check(
     writeln!(report.output, "{last}")?;
     report.output.flush()?;
     Ok(sum.verdict())
+}
+
+/// Has a process say what keeps the files of a directory of this machine from being one.
+fn warn_of_joining(source: &Location, how: &Reading) {
+    let is_near = source.path().is_some_and(Path::is_dir);
+    if !is_near || how.quiet {
+        return;
+    }
+    let mut arguments = Arguments::of("ls", how);
+    arguments.flag("--one");
+    arguments.paths.push(".h5fs/joined".into());
+    let listed = arguments.command(source);
+    // What cannot be started was told of each file.
+    let _ = listed.map(|mut command| command.stdout(Stdio::null()).status());
 }
 
 /// What is written.

@@ -10,7 +10,6 @@ use crate::joined::members::skeleton::{Dimension, Named, Skeleton, Variable};
 use crate::joined::members::{Member, Members};
 use crate::joined::paths::Path;
 use crate::limits;
-use crate::model::attribute::AttributeContent;
 use crate::model::shape::product;
 use crate::view::cf::time::TimeUnits;
 use crate::wire::{Count, to_usize};
@@ -226,16 +225,15 @@ impl<'m> Alike<'m> {
         Some(true)
     }
 
-    /// The first and another value of an attribute that is not alike in all.
-    pub(in crate::joined) fn differing(
-        &self,
-        name: &[u8],
-    ) -> Option<[Option<&'m AttributeContent>; 2]> {
-        let first = self.first().mark(name);
-        let mut others = self.variables().map(|variable| variable.mark(name));
-        others
-            .find(|other| *other != first)
-            .map(|other| [first, other])
+    /// The names of the first file that has it, and of the first that has it as this one.
+    pub(in crate::joined) fn files(&self, other: Specimen<'_>) -> (String, String) {
+        let name = |number: usize| {
+            let members = self.of.of_skeleton.get(&number);
+            let first = members.and_then(|members| members.first());
+            let name = first.map(|&place| self.of.member(place).0.name.escape_ascii());
+            name.map_or_else(String::new, |name| name.to_string())
+        };
+        (name(self.specimens[0].number), name(other.number))
     }
 
     /// The units of times, where all are times or some are.
