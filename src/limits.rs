@@ -486,6 +486,12 @@ pub const JOINED_VALUES: u64 = 8 << 20;
 /// ends are read.
 pub const JOINED_COORDINATE: u64 = 1 << 20;
 
+/// Bytes of a coordinate of a file that is joined with others, of which only the ends are kept.
+pub const JOINED_LONG: u64 = 1 << 30;
+
+/// Dimensions of joined files, times the files of a kind.
+pub const JOINED_PLACES: usize = 4 << 20;
+
 /// Bytes of a variable up to which it is compared in all files that are joined: a larger one that
 /// no joined dimension has is that of the first file.
 pub const JOINED_COMPARED: u64 = 64 << 10;

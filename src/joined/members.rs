@@ -6,14 +6,14 @@ pub(super) mod skeleton;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use lru::LruCache;
 
 use crate::array::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::joined::members::content::Known;
 use crate::joined::members::scan::{Common, Scan, scan};
 use crate::joined::members::skeleton::Skeleton;
@@ -72,6 +72,8 @@ pub(super) struct Members {
     opener: Box<dyn OpenMember>,
     /// By the numbers of their files.
     open: Mutex<LruCache<usize, Arc<dyn Container>>>,
+    /// Bytes of arrays that may still stand in memory.
+    inline: AtomicU64,
     weight: u64,
 }
 
@@ -133,8 +135,16 @@ impl Members {
             common: gathered.common,
             opener,
             open: Mutex::new(LruCache::new(OPEN)),
+            inline: AtomicU64::new(limits::JOINED_BYTES),
             weight: gathered.weight,
         })
+    }
+
+    /// Counts bytes of an array that stands in memory; whether there is room for them.
+    pub(super) fn take_inline(&self, bytes: u64) -> bool {
+        let order = Ordering::Relaxed;
+        let rest = |left: u64| left.checked_sub(bytes);
+        self.inline.fetch_update(order, order, rest).is_ok()
     }
 
     /// The skeleton of a member.
@@ -165,10 +175,9 @@ impl Members {
 impl Member {
     /// The dimensions of a variable as they are stored, where these are not those of its dimensions.
     pub(super) fn short(&self, variable: usize) -> Option<&[u64]> {
-        let mut short = self.short.iter();
-        short
-            .find(|short| short.0 == variable)
-            .map(|short| &*short.1)
+        let short = &self.short;
+        let at = short.binary_search_by_key(&variable, |short| short.0);
+        at.ok().and_then(|at| short.get(at)).map(|short| &*short.1)
     }
 }
 
@@ -213,11 +222,19 @@ fn gather(engine: &Arc<Engine>, opener: &dyn OpenMember, threads: usize) -> Gath
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// Whether the system has denied it to the user that reads.
+fn is_denied(error: &Error) -> bool {
+    /// EPERM and EACCES.
+    const DENIED: [i32; 2] = [1, 13];
+    matches!(error, Error::Io { cause: Cause::System(number), .. } if DENIED.contains(number))
+}
+
 impl Gathered {
     fn take(&mut self, number: usize, name: &Path, scanned: Result<Scan>) {
         let scan = match scanned {
             Ok(scan) => scan,
-            Err(error) if error.is_unwanted() => {
+            // It may be read the next time: to leave it out would show fill in its place.
+            Err(error) if error.is_passing() && !is_denied(&error) => {
                 self.failed = Some(error);
                 return;
             }
@@ -232,7 +249,18 @@ impl Gathered {
             + name.len()
             + 64
             + size_of_val(&*scan.lengths)
-            + size_of_val(&*scan.values);
+            + size_of_val(&*scan.values)
+            + scan
+                .short
+                .iter()
+                .map(|short| 32 + size_of_val(&*short.1))
+                .sum::<usize>()
+            + scan
+                .values
+                .iter()
+                .filter(|known| matches!(known, Known::Ends(..)))
+                .count()
+                * 64;
         self.weight = self.weight.with_more(to_u64(own));
         let skeleton = self.skeleton(scan.skeleton, scan.common);
         let values = scan

@@ -6,7 +6,7 @@ pub(super) mod kind;
 pub(super) mod placement;
 mod position;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::joined::choice::Join;
@@ -18,7 +18,9 @@ use crate::joined::place::coordinate::{Coordinate, Lie};
 use crate::joined::place::kind::Kind;
 use crate::joined::place::placement::{Axis, JoinedDimension, Placement};
 use crate::joined::place::position::{Blocks, by_coordinate};
+use crate::limits;
 use crate::model::datatype::Class;
+use crate::wire::Count;
 
 /// A dimension of the members of a kind.
 pub(super) struct Facts {
@@ -48,7 +50,7 @@ pub(super) fn place(
     join: &Join,
     told: &mut Vec<Told>,
 ) -> Sure<Placement> {
-    let all = facts(members, kind);
+    let all = facts(members, kind)?;
     let mut placement = match join {
         Join::File => Placement::none(kind.members.len()),
         Join::First => in_order(members, kind, &all, |facts| is_first(members, kind, facts)),
@@ -64,12 +66,25 @@ pub(super) fn place(
             in_order(members, kind, &all, |facts| grows.contains(&facts.key))
         }
     };
+    for facts in &all {
+        if placement.find(&facts.key).is_some() {
+            continue;
+        }
+        let key = Path::clone(&facts.key);
+        match facts.way(members, kind) {
+            Ok(Way::Shared) => _ = placement.shared.insert(key),
+            Ok(Way::Bare) => {}
+            // Where files are stacked, it is one of what differs.
+            Ok(Way::Coordinates(_)) | Err(_) if *join == Join::File => {}
+            Ok(Way::Coordinates(_)) | Err(_) => _ = placement.apart.insert(key),
+        }
+    }
     extra::separate(members, kind, &mut placement, *join == Join::File)?;
     Ok(placement)
 }
 
 /// All dimensions of the members, in the order of their groups.
-fn facts(members: &Members, kind: &Kind) -> Vec<Facts> {
+fn facts(members: &Members, kind: &Kind) -> Sure<Vec<Facts>> {
     let mut all: BTreeMap<(usize, Path), Facts> = BTreeMap::new();
     for (place, &member) in kind.members.iter().enumerate() {
         let skeleton = members.skeleton(&members.list[member]);
@@ -85,9 +100,12 @@ fn facts(members: &Members, kind: &Kind) -> Vec<Facts> {
                 });
             facts.is_unlimited &= dim.is_unlimited;
             facts.numbers[place] = Some(number);
+            if all.len().times(kind.members.len()) > limits::JOINED_PLACES {
+                return Err("its files have too many dimensions".to_owned());
+            }
         }
     }
-    all.into_values().collect()
+    Ok(all.into_values().collect())
 }
 
 impl Facts {
@@ -117,7 +135,7 @@ impl Facts {
             let own = number.and_then(|number| values_of(members, member, number));
             have += usize::from(number.is_some());
             with += usize::from(own.is_some());
-            elements.push(own.map(|(_, elements)| elements));
+            elements.push(own.and_then(|(_, known)| known.elements()));
         }
         if with == 0 {
             let is_bare = self.is_unlimited || self.differs(members, kind);
@@ -173,18 +191,16 @@ fn is_copy(
     is_alike && Arc::ptr_eq(first, elements)
 }
 
-/// The variable with the values of a dimension of a member, and its elements.
+/// The variable with the values of a dimension of a member, and what is known of them.
 fn values_of<'m>(
     members: &'m Members,
     member: &'m Member,
     dim: usize,
-) -> Option<(usize, &'m Arc<[u8]>)> {
+) -> Option<(usize, &'m Known)> {
     let variable = members.skeleton(member).dimensions.get(dim)?.coordinate?;
-    let elements = match member.values.get(variable)? {
-        Known::Elements(elements) | Known::Ends(elements) => elements,
-        Known::Nothing | Known::Hash(_) => return None,
-    };
-    Some((variable, elements))
+    let known = member.values.get(variable)?;
+    let has_some = matches!(known, Known::Elements(_) | Known::Ends(..));
+    has_some.then_some((variable, known))
 }
 
 impl Facts {
@@ -197,11 +213,14 @@ impl Facts {
         };
         let number = self.numbers.get(place).copied().flatten();
         let known = number.and_then(|number| Some((number, values_of(members, member, number)?)));
-        let Some((number, (variable, elements))) = known else {
+        let Some((number, (variable, known))) = known else {
             return Err(refused(&"its values are not known"));
         };
+        if member.short(variable).is_some() {
+            return Err(refused(&"it has fewer values than its dimension"));
+        }
         let variable = &members.skeleton(member).variables[variable];
-        let own = Coordinate::of(variable, elements, member.lengths[number]);
+        let own = Coordinate::of(variable, known, member.lengths[number]);
         own.map_err(|error| refused(&error))
     }
 
@@ -368,7 +387,7 @@ fn rows(members: &Members, kind: &Kind, all: &[Facts]) -> Vec<Path> {
     let grows = |facts: &&&Facts| {
         facts.is_unlimited || facts.differs(members, kind) || is_of_table(members, kind, facts)
     };
-    let growing: Vec<_> = first
+    let growing: HashSet<_> = first
         .iter()
         .filter(grows)
         .map(|facts| lengths(facts))

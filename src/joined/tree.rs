@@ -1,6 +1,6 @@
 //! The groups and arrays of the joined file.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -34,6 +34,8 @@ pub(super) struct Tree {
     paths: HashMap<Path, u32>,
     /// Whether the attributes of the root are those of a kind.
     has_root: bool,
+    /// Names of what is not there, by the group.
+    absent: BTreeMap<Path, Vec<Vec<u8>>>,
 }
 
 /// A group or an array.
@@ -77,11 +79,12 @@ impl Tree {
                 placement.and_then(|placement| Part::of(members, &kind, placement, &mut own));
             match part {
                 Ok(mut part) => {
+                    part.refuse_groups(&mut own);
                     part.settle(&kind, &parts);
                     parts.push(part);
                 }
                 Err(reason) => {
-                    let what = kind.name().escape_ascii().to_string();
+                    let what = format!("/{}", kind.name().escape_ascii());
                     let reason = format!("its files are not joined: {reason}");
                     own = vec![Told { what, reason }];
                 }
@@ -99,6 +102,7 @@ impl Tree {
             let files = one_number(to_u64(joined));
             root.attributes.push((b"_h5fs_files".to_vec(), files));
         }
+        tree.tell();
         tree.link();
         Ok(tree)
     }
@@ -162,17 +166,24 @@ impl Tree {
             let attributes = std::mem::take(&mut made.attributes);
             self.add(&path, Kept::Array(Box::new(made)), attributes);
         }
-        let mut absent: BTreeMap<Path, Vec<Vec<u8>>> = BTreeMap::new();
         for path in part.absent {
             let path = within(&path);
             let (group, name) = split(&path);
-            absent.entry(group.into()).or_default().push(name.to_vec());
+            self.group(group);
+            self.absent
+                .entry(group.into())
+                .or_default()
+                .push(name.to_vec());
         }
-        for (group, names) in absent {
+    }
+
+    /// Says in each group what is not there.
+    fn tell(&mut self) {
+        for (group, names) in std::mem::take(&mut self.absent) {
             let number = self.group(&group);
             if let Some(node) = self.nodes.get_mut(number as usize) {
-                node.attributes
-                    .push((b"_h5fs_absent".to_vec(), texts(&names)));
+                let own = (b"_h5fs_absent".to_vec(), texts(&names));
+                node.attributes.push(own);
             }
         }
     }
@@ -267,18 +278,49 @@ impl Part {
         Ok(part)
     }
 
-    /// Finds the group that it is: the root where all that others have there, too, is the same.
+    /// Leaves out arrays that are groups in other members.
+    fn refuse_groups(&mut self, told: &mut Vec<Told>) {
+        let groups: HashSet<&Path> = self.groups.iter().map(|(path, _)| path).collect();
+        let are_both = |made: &Made| groups.contains(&made.path);
+        let both: Vec<Path> = self
+            .arrays
+            .iter()
+            .filter(|made| are_both(made))
+            .map(|made| Path::clone(&made.path))
+            .collect();
+        self.arrays.retain(|made| !both.contains(&made.path));
+        told.extend(both.iter().map(|path| Told {
+            what: format!("/{}", path.escape_ascii()),
+            reason: "it is an array in some files, and a group in others".to_owned(),
+        }));
+        self.absent.extend(both);
+    }
+
+    /// Finds the group that it is: the root where all that others have there, too, is the same; else
+    /// one that is called by its data, with a number where others are called so.
     fn settle(&mut self, kind: &Kind, others: &[Part]) {
         let of_root = others.iter().filter(|other| other.group.is_empty());
         let known = of_root.flat_map(|other| other.arrays.iter().map(|made| (&made.path, made)));
         let known: HashMap<&Path, &Made> = known.collect();
+        let of_root = others.iter().filter(|other| other.group.is_empty());
+        let groups = of_root.flat_map(|other| other.groups.iter().map(|(path, _)| path));
+        let groups: HashSet<&Path> = groups.collect();
         let is_alike = |made: &Made| {
             let other = known.get(&made.path);
-            other.is_none_or(|other| is_same(other, made))
+            other.is_none_or(|other| is_same(other, made)) && !groups.contains(&made.path)
         };
-        if !self.arrays.iter().all(is_alike) {
-            self.group = kind.name().into();
+        let are_arrays = self.groups.iter().any(|(path, _)| known.contains_key(path));
+        if self.arrays.iter().all(is_alike) && !are_arrays {
+            return;
         }
+        let name = kind.name();
+        let names = (2..).map(|number: usize| [&name, format!("_{number}").as_bytes()].concat());
+        let mut names = std::iter::once(name.clone()).chain(names).map(Path::from);
+        let is_free = |name: &Path| {
+            let is_other = |other: &Part| other.group == *name;
+            !others.iter().any(is_other) && !known.contains_key(name) && !groups.contains(name)
+        };
+        self.group = names.find(is_free).unwrap_or_default();
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::joined::instants::{self, Unit};
 use crate::joined::made::{Content, Made, MadeDimension};
 use crate::joined::mapped::{Mapped, Part, Recipe};
-use crate::joined::members::content::one_text;
+use crate::joined::members::content::{Known, one_text};
 use crate::joined::members::skeleton::{Named, OF_STORED, PACKING, Role, Variable};
 use crate::joined::paths::{Path, Sure};
 use crate::joined::place::extra::is_of_times;
@@ -18,9 +18,12 @@ use crate::joined::place::placement::JoinedDimension;
 use crate::joined::recoding::{has_references, with_members};
 use crate::joined::variable::common_type::common;
 use crate::joined::variable::compared::{Alike, Compared, Specimen};
+use crate::limits;
 use crate::model::Datatype;
 use crate::model::array::Fill;
 use crate::model::datatype::{ByteOrder, Class};
+use crate::model::number::ieee_bytes;
+use crate::model::shape::product;
 use crate::view::cf::packing::Packing;
 
 /// What the stored elements become.
@@ -85,7 +88,18 @@ impl<'a, 'm> Rules<'a, 'm> {
             let (one, other) = alike.files(*other);
             return Err(format!("its dimensions differ ({one}, {other})"));
         }
+        let has_other_role = |own: &&Specimen<'_>| own.role() != first.role();
+        if let Some(other) = alike.specimens.iter().find(has_other_role) {
+            let (one, other) = alike.files(*other);
+            return Err(format!(
+                "it is a coordinate, or bounds, in some files only ({one}, {other})"
+            ));
+        }
         let placement = &alike.of.placed.placement;
+        if let Some(dim) = alike.dims().find(|dim| placement.apart.contains(&dim.key)) {
+            let key = dim.key.escape_ascii();
+            return Err(format!("its dimension {key} differs and is not joined"));
+        }
         let axes: Vec<_> = alike.dims().map(|dim| placement.find(&dim.key)).collect();
         let mut met = Vec::new();
         for (axis, _) in axes.iter().flatten() {
@@ -132,6 +146,9 @@ impl<'a, 'm> Rules<'a, 'm> {
         let standing = self.standing()?;
         let form = self.form()?;
         let dims = self.dims(&standing);
+        if dims.len() > limits::RANK {
+            return Err("it would have too many dimensions".to_owned());
+        }
         let (content, datatype) = self.content(&standing, &form, &dims)?;
         let fill = self.fill(&standing, &form, &datatype)?;
         let first = self.alike.first();
@@ -152,22 +169,26 @@ impl<'a, 'm> Rules<'a, 'm> {
     /// Where it stands, by the table of the rules.
     fn standing(&self) -> Sure<Standing> {
         let first = self.alike.first();
-        let axes = &self.alike.of.placed.placement.axes;
+        let placement = &self.alike.of.placed.placement;
+        let axes = &placement.axes;
         let has_new = axes.iter().any(|axis| axis.new.is_some());
         if self.is_joined() {
             let is_new = has_new && first.role == Role::Data;
             return Ok(Standing::Along { is_new });
         }
-        if first.role == Role::Dimension || self.is_of_shared_coordinate() {
+        let is_shared = first.role == Role::Coordinate && placement.shared.contains(&first.path);
+        if first.role == Role::Dimension || is_shared {
             return Ok(Standing::Once);
         }
         let is_equal = self.alike.is_equal();
         let is_array = first.role == Role::Data && !first.dims.is_empty();
         if has_new && (is_equal == Some(false) || is_array) {
-            return Ok(Standing::Along { is_new: true });
+            return self.along_new();
         }
         match (is_equal, &axes[..]) {
-            (Some(true) | None, _) => Ok(Standing::Once),
+            (Some(true), _) => Ok(Standing::Once),
+            (None, _) if self.is_large() => Ok(Standing::Once),
+            (None, _) => Err("it was not compared in all files".to_owned()),
             (Some(false), [axis]) if first.dims.is_empty() && axis.new.is_none() => {
                 Ok(Standing::Repeated)
             }
@@ -175,31 +196,34 @@ impl<'a, 'm> Rules<'a, 'm> {
         }
     }
 
-    /// Whether it is a coordinate that all members have alike, or nearly so, or the bounds of one.
-    fn is_of_shared_coordinate(&self) -> bool {
-        let is_shared = |variable: &Variable| {
-            let is_found = self
-                .alike
-                .of
-                .placed
-                .placement
-                .find(&variable.path)
-                .is_some();
-            variable.role == Role::Coordinate && !is_found
-        };
-        let first = self.alike.specimens[0];
-        let is_one = match first.variable.role {
-            Role::Coordinate => is_shared(first.variable),
-            Role::Bounds(of) => is_shared(&first.skeleton.variables[of]),
-            _ => false,
-        };
-        // Where files are stacked, their coordinates were not compared.
-        let placement = &self.alike.of.placed.placement;
-        let was_compared = placement
-            .axes
-            .iter()
-            .all(|axis| axis.new.as_ref().is_none_or(|new| *new.name != *b"file"));
-        is_one && (was_compared || self.alike.is_equal() != Some(false))
+    /// Along the new dimension alone: the members of one value of it have the same elements.
+    fn along_new(&self) -> Sure<Standing> {
+        let axes = &self.alike.of.placed.placement.axes;
+        if axes.len() == 1 {
+            return Ok(Standing::Along { is_new: true });
+        }
+        let mut known = HashMap::new();
+        for (member, place, own) in self.alike.each() {
+            let hash = member.values.get(own.place).and_then(Known::hash);
+            let block = place.first().copied();
+            if hash.is_none() || *known.entry(block).or_insert(hash) != hash {
+                let name = member.name.escape_ascii();
+                return Err(format!(
+                    "it differs in files of one place, or is too large to be compared ({name})"
+                ));
+            }
+        }
+        Ok(Standing::Along { is_new: true })
+    }
+
+    /// Whether it is too large to be compared in all members.
+    fn is_large(&self) -> bool {
+        let first = self.alike.each().next();
+        let bytes = first.and_then(|(member, _, own)| {
+            let elements = product(&member.lengths_of(own)).ok()?;
+            elements.checked_mul(own.variable.datatype.size.into())
+        });
+        bytes.is_none_or(|bytes| bytes > limits::JOINED_COMPARED)
     }
 
     /// The type of the joined array, and what its numbers are.
@@ -234,7 +258,10 @@ impl<'a, 'm> Rules<'a, 'm> {
         let is_packed_alike = alike
             .variables()
             .all(|variable| variable.packing_marks() == packing);
-        if !is_packed_alike
+        // What a mark means depends on the type of the numbers.
+        let has_marks = packing.iter().any(Option::is_some);
+        let is_one_type = alike.variables().all(|own| own.datatype == first.datatype);
+        if !(is_packed_alike && (is_one_type || !has_marks))
             && alike
                 .variables()
                 .all(|variable| variable.meaning.packing.is_some())
@@ -286,7 +313,6 @@ impl<'a, 'm> Rules<'a, 'm> {
     fn times(&self, times: &[crate::view::cf::time::TimeUnits]) -> Sure<Form> {
         let lowest = || self.alike.all_instants()?.into_iter().min();
         let calendar = instants::calendar(times, lowest);
-        let first = times.first();
         let calendar = calendar.ok_or_else(|| {
             let calendar = |own: &Variable| own.meaning.time.map(|time| time.calendar());
             let own = calendar(self.alike.first());
@@ -296,17 +322,13 @@ impl<'a, 'm> Rules<'a, 'm> {
             let (one, other) = self.alike.files(other);
             format!("calendars differ ({one}, {other})")
         })?;
-        let packing = self.alike.first().packing_marks();
-        let is_alike = times.iter().all(|other| Some(other) == first)
-            && self
-                .alike
-                .variables()
-                .all(|variable| variable.packing_marks() == packing);
-        if is_alike && let Ok(form) = self.stored_type() {
-            return Ok(form);
-        }
         let bounds = self.partner();
         let partner = bounds.as_ref().map(|path| self.alike.of.alike(path));
+        // A coordinate and its bounds are of one unit.
+        let are_alike = has_one_unit(self.alike) && partner.as_ref().is_none_or(has_one_unit);
+        if are_alike && let Ok(form) = self.stored_type() {
+            return Ok(form);
+        }
         let unit = self.alike.unit(partner.as_ref());
         let unit = unit.ok_or_else(|| {
             "its times are of several units, and some are missing or too many to be read".to_owned()
@@ -383,8 +405,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         }
         let shape: Vec<u64> = dims.iter().map(|dim| dim.length).collect();
         if let Standing::Repeated = standing {
-            let pieces = self.pieces(form)?;
-            return self.repeated(&pieces, &shape, form);
+            return self.repeated(&shape, form);
         }
         let is_small = first.role != Role::Data;
         if matches!(form.meaning, Meaning::Times(..)) || is_small && self.are_known() {
@@ -455,11 +476,13 @@ impl<'a, 'm> Rules<'a, 'm> {
             }
         };
         let is_real = matches!(datatype.class, Class::Float(_));
-        if matches!(standing, Standing::Once | Standing::Repeated) || first.role != Role::Data {
+        let is_whole = matches!(standing, Standing::Once | Standing::Repeated);
+        if is_whole || first.role == Role::Dimension {
             return Ok(own());
         }
+        let none = || "not in all files, and without a fill value".to_owned();
         if let Meaning::Unpacked = form.meaning {
-            return Ok(nan(datatype));
+            return nan(datatype).ok_or_else(none);
         }
         let is_short = self
             .alike
@@ -474,10 +497,8 @@ impl<'a, 'm> Rules<'a, 'm> {
         match marked {
             Some(mark) => Ok(Fill::Value(Arc::clone(&mark.elements))),
             None if is_short => Ok(own()),
-            None if is_real => Ok(nan(datatype)),
-            None if !self.alike.is_everywhere() => {
-                Err("not in all files, and without a fill value".to_owned())
-            }
+            None if is_real => nan(datatype).ok_or_else(none),
+            None if !self.alike.is_everywhere() => Err(none()),
             None => Ok(own()),
         }
     }
@@ -547,24 +568,37 @@ fn is_of_packing(name: &[u8]) -> bool {
     PACKING.iter().chain(&OF_STORED).any(|own| *own == name)
 }
 
+/// Whether the times of all members are stored in one unit and one way.
+fn has_one_unit(alike: &Alike<'_>) -> bool {
+    let first = alike.first();
+    let packing = first.packing_marks();
+    alike.variables().all(|own| {
+        own.meaning.time == first.meaning.time
+            && own.packing_marks() == packing
+            && (own.datatype == first.datatype || packing.iter().all(Option::is_none))
+    })
+}
+
 /// Whether texts of one length become those of another.
 fn is_other_text(own: &Datatype, datatype: &Datatype) -> bool {
     let is_text = |own: &Datatype| matches!(own.class, Class::String { .. });
     is_text(own) && is_text(datatype) && own != datatype
 }
 
-fn nan(datatype: &Datatype) -> Fill {
-    let single = f32::NAN.to_le_bytes();
-    let double = f64::NAN.to_le_bytes();
-    match (&datatype.class, datatype.size) {
-        (Class::Float(format), 4) if format.order == ByteOrder::Big => {
-            Fill::Value(f32::NAN.to_be_bytes()[..].into())
-        }
-        (Class::Float(format), 8) if format.order == ByteOrder::Big => {
-            Fill::Value(f64::NAN.to_be_bytes()[..].into())
-        }
-        (Class::Float(_), 4) => Fill::Value(single[..].into()),
-        (Class::Float(_), 8) => Fill::Value(double[..].into()),
-        _ => Fill::Zero,
+/// NaN in a type of IEEE 754.
+fn nan(datatype: &Datatype) -> Option<Fill> {
+    let Class::Float(format) = &datatype.class else {
+        return None;
+    };
+    ieee_bytes(datatype.size, format)?;
+    let mut bytes = match datatype.size {
+        2 => 0x7E00_u16.to_le_bytes().to_vec(),
+        4 => f32::NAN.to_le_bytes().to_vec(),
+        8 => f64::NAN.to_le_bytes().to_vec(),
+        _ => return None,
+    };
+    if format.order == ByteOrder::Big {
+        bytes.reverse();
     }
+    Some(Fill::Value(bytes.into()))
 }

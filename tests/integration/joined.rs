@@ -22,6 +22,14 @@ fn files_are_one_by_their_coordinates() {
 }
 
 #[test]
+fn what_files_do_not_agree_on_is_not_shown() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    joined("traps", &[directory.path()]);
+    let mount = Mount::with(directory.path(), &[]);
+    joined("fell", &[directory.path(), &mount.path]);
+}
+
+#[test]
 fn what_is_read_is_of_one_state() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let mount = Mount::with(directory.path(), &[]);
@@ -46,7 +54,13 @@ fn numbers(days: std::ops::Range<u8>) -> Vec<u8> {
 fn files_of_the_web_are_one_with_few_requests() {
     let directory = tempfile::tempdir().expect("temporary directory");
     joined("days", &[directory.path()]);
-    let web = Web::by("web_server.py", directory.path(), &[]);
+    for kind in [&[][..], &["webdav"]] {
+        are_one_from_the_web(&Web::by("web_server.py", directory.path(), kind));
+    }
+}
+
+#[track_caller]
+fn are_one_from_the_web(web: &Web) {
     let mount = Mount::new(Path::new(&web.url("/")));
     let shown = fs::read(mount.at(".h5fs/joined/a"));
     assert_eq!(shown.expect("the numbers"), numbers(0..20));

@@ -20,8 +20,8 @@ pub(in crate::joined) enum Known {
     Nothing,
     /// Two hashes of them: they were compared, and not kept.
     Hash([u64; 2]),
-    /// The first and the last of many.
-    Ends(Arc<[u8]>),
+    /// The first and the last of many, and two hashes of all.
+    Ends(Arc<[u8]>, [u64; 2]),
     /// They themselves. Texts stand one behind another in pieces of the same length.
     Elements(Arc<[u8]>),
 }
@@ -30,8 +30,8 @@ impl Known {
     /// What tells these elements from others, once they were read.
     pub(in crate::joined) fn hash(&self) -> Option<[u64; 2]> {
         match self {
-            Known::Nothing | Known::Ends(_) => None,
-            Known::Hash(hash) => Some(*hash),
+            Known::Nothing => None,
+            Known::Hash(hash) | Known::Ends(_, hash) => Some(*hash),
             Known::Elements(elements) => Some(hashes(elements)),
         }
     }
@@ -45,17 +45,29 @@ impl Known {
     }
 }
 
-/// The first and the last element of an array of numbers.
+/// The first and the last element of an array of numbers, and hashes of all.
 ///
 /// # Errors
-/// Fails if they cannot be read.
-pub(in crate::joined) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Arc<[u8]>> {
-    let reader = Reader::new(engine, Arc::clone(array))?;
+/// `Limit` for elements that are no plain numbers, and for too many of them; fails if they cannot be
+/// read.
+pub(in crate::joined) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Known> {
     let size = u64::from(array.datatype.size);
-    let last = reader.length().left_after(size);
-    let both = [0, last].map(|at| reader.read(at, size as usize));
-    let [first, last] = both;
-    Ok([&first?[..], &last?[..]].concat().into())
+    let length = array.bytes()?;
+    if size > 8 || array.datatype.has_pointers() || length > limits::JOINED_LONG {
+        let most = limits::JOINED_LONG;
+        return Err(Error::limit("joined: bytes of a coordinate", most));
+    }
+    let reader = Reader::new(engine, Arc::clone(array))?;
+    let mut hashers = [0_u8, 1].map(|seed| {
+        let mut hasher = DefaultHasher::new();
+        seed.hash(&mut hasher);
+        hasher
+    });
+    reader.read_all(&mut |part| hashers.iter_mut().for_each(|hasher| hasher.write(part)))?;
+    let hash = hashers.map(|hasher| hasher.finish());
+    let [first, last] = [0, length.left_after(size)].map(|at| reader.read(at, size as usize));
+    let both = [&first?[..], &last?[..]].concat();
+    Ok(Known::Ends(both.into(), hash))
 }
 
 /// Two hashes of bytes, which no two pieces of data have by chance.

@@ -52,7 +52,8 @@ impl Common {
     /// Leaves what the other members have as well.
     pub(in crate::joined) fn keep(&mut self, other: &Self) {
         for (own, other) in self.attributes.iter_mut().zip(&other.attributes) {
-            own.retain(|attribute| other.contains(attribute));
+            let other: HashMap<_, _> = other.iter().map(|(name, value)| (name, value)).collect();
+            own.retain(|(name, value)| other.get(name) == Some(&value));
         }
         self.scalars
             .retain(|path, scalar| other.scalars.get(path) == Some(scalar));
@@ -184,7 +185,10 @@ fn attributes_of(
             .and_then(|own| content::attribute(container, own));
         match own {
             Ok(Some(own)) => {
+                /// What each takes beside its name and its elements.
+                const OWN: usize = 150;
                 let bytes = attribute.name.len().saturating_add(own.elements.len());
+                let bytes = bytes.saturating_add(OWN);
                 let Some(rest) = left.checked_sub(bytes) else {
                     let most = to_u64(limits::JOINED_ATTRIBUTES);
                     failed = Some(Error::limit("joined: bytes of attributes of a file", most));
@@ -412,7 +416,7 @@ impl Scan {
                 Wanted::Nothing => Ok(Known::Nothing),
                 Wanted::Hash => read()
                     .map(|read| read.map_or(Known::Nothing, |read| Known::Hash(hashes(&read)))),
-                Wanted::Ends => content::ends(engine, array).map(Known::Ends),
+                Wanted::Ends => content::ends(engine, array),
                 Wanted::Elements => read().map(|read| read.map_or(Known::Nothing, Known::Elements)),
             };
             let name = path.escape_ascii().to_string();

@@ -144,6 +144,19 @@ impl Variable {
 }
 
 impl Skeleton {
+    /// What a variable is there for, and of what, by path.
+    pub(in crate::joined) fn role(&self, variable: &Variable) -> (bool, bool, Option<&[u8]>) {
+        let bounded = match variable.role {
+            Role::Bounds(of) => self.variables.get(of),
+            _ => None,
+        };
+        (
+            variable.role == Role::Coordinate,
+            variable.role == Role::Dimension,
+            bounded.map(|bounded| &*bounded.path),
+        )
+    }
+
     /// The dimensions of a variable.
     pub(in crate::joined) fn dims<'s>(
         &'s self,

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
 use crate::joined::instants;
-use crate::joined::members::content::trimmed;
+use crate::joined::members::content::{Known, trimmed};
 use crate::joined::members::skeleton::Variable;
 use crate::model::datatype::Class;
 use crate::view::cf::stored::{Number, Stored};
@@ -17,6 +17,8 @@ pub(in crate::joined) struct Coordinate {
     length: u64,
     /// All of them; of many, the first and the last.
     values: Values,
+    /// Hashes of all, where these are many.
+    hash: Option<[u64; 2]>,
 }
 
 /// Values of a dimension.
@@ -64,19 +66,37 @@ const ORDERED: usize = 256;
 const TOLERANCE: f64 = 1000.0;
 
 impl Coordinate {
-    /// The `length` values of a variable, of which these elements are all, or the first and the last.
+    /// The `length` values of a variable, as far as they are known.
     ///
     /// # Errors
     /// `Unsupported` if one of them is missing or no number.
-    pub(in crate::joined) fn of(variable: &Variable, elements: &[u8], length: u64) -> Result<Self> {
+    pub(in crate::joined) fn of(variable: &Variable, known: &Known, length: u64) -> Result<Self> {
+        let (elements, hash) = match known {
+            Known::Elements(elements) => (elements, None),
+            Known::Ends(ends, hash) => (ends, Some(*hash)),
+            Known::Nothing | Known::Hash(_) => {
+                return Err(Error::unsupported(
+                    "joined: values that are not known",
+                    None,
+                ));
+            }
+        };
         let values = Values::of(variable, elements, length)?;
-        Ok(Coordinate { length, values })
+        Ok(Coordinate {
+            length,
+            values,
+            hash,
+        })
     }
 
     /// Whether both are the same values: equal, or nowhere apart by more than a thousandth of the
     /// smallest step. Files of one grid may differ in how it was rounded.
     pub(in crate::joined) fn is_same(&self, other: &Self) -> bool {
-        self.length == other.length && self.values.is_same(&other.values)
+        let are_same = match (self.hash, other.hash) {
+            (None, None) => self.values.is_same(&other.values),
+            (own, other) => own == other,
+        };
+        self.length == other.length && are_same
     }
 }
 

@@ -29,7 +29,10 @@ pub(in crate::joined) fn separate(
 ) -> Sure<()> {
     let mut at: HashMap<&[usize], Vec<usize>> = HashMap::new();
     for (number, place) in placement.places.iter().enumerate() {
-        at.entry(place).or_default().push(number);
+        // One without values takes no place.
+        if !placement.is_empty_at(place) {
+            at.entry(place).or_default().push(number);
+        }
     }
     let most = at.values().max_by_key(|together| together.len());
     let Some(together) = most.filter(|together| together.len() > 1) else {
@@ -55,7 +58,7 @@ pub(in crate::joined) fn separate(
         let or_names = || placement.axes.is_empty().then(|| names(members, kind));
         in_directories.or_else(or_times).or_else(or_names)
     };
-    let Some(apart) = apart else {
+    let Some(mut apart) = apart else {
         let names = together.iter().take(3).map(|&number| {
             members.list[kind.members[number]]
                 .name
@@ -68,6 +71,9 @@ pub(in crate::joined) fn separate(
             names.join(", ")
         ));
     };
+    if !matches!(apart.new.values, Values::Times(_)) {
+        apart.new.name = free_name(members, kind, &apart.new.name);
+    }
     let blocks = apart.new.values.len();
     for (place, own) in placement.places.iter_mut().zip(apart.of) {
         place.insert(0, own);
@@ -86,6 +92,27 @@ pub(in crate::joined) fn separate(
         },
     );
     Ok(())
+}
+
+/// The name, with as many `_` behind it as no member has a dimension or an object of.
+fn free_name(members: &Members, kind: &Kind, name: &Path) -> Path {
+    let mut taken: BTreeSet<&[u8]> = BTreeSet::new();
+    let skeletons: BTreeSet<usize> = kind
+        .members
+        .iter()
+        .map(|&member| members.list[member].skeleton)
+        .collect();
+    for number in skeletons {
+        let skeleton = &members.skeletons[number];
+        taken.extend(skeleton.variables.iter().map(|variable| &*variable.path));
+        taken.extend(skeleton.dimensions.iter().map(|dim| &*dim.key));
+        taken.extend(skeleton.groups.iter().map(|group| &**group));
+    }
+    let mut free = name.to_vec();
+    while taken.contains(&*free) {
+        free.push(b'_');
+    }
+    free.into()
 }
 
 /// The directories in which members are; `None` where they are in one. `member=r1` is value `r1` of

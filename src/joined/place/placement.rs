@@ -1,5 +1,7 @@
 //! Where members lie: the dimensions that are joined, their blocks, and those that no member has.
 
+use std::collections::HashSet;
+
 use crate::joined::paths::Path;
 use crate::wire::Count;
 
@@ -9,6 +11,10 @@ pub(in crate::joined) struct Placement {
     pub(in crate::joined) axes: Vec<Axis>,
     /// Of each member of the kind, its block along each axis.
     pub(in crate::joined) places: Vec<Vec<usize>>,
+    /// The dimensions whose coordinates are the same in all members.
+    pub(in crate::joined) shared: HashSet<Path>,
+    /// Those whose coordinates differ, and that are not joined.
+    pub(in crate::joined) apart: HashSet<Path>,
 }
 
 /// A way along which blocks follow each other.
@@ -66,6 +72,17 @@ impl Placement {
         self.places.len() == places
     }
 
+    /// Whether a block at a place has nothing along one of the axes.
+    pub(in crate::joined) fn is_empty_at(&self, place: &[usize]) -> bool {
+        self.axes.iter().zip(place).any(|(axis, &block)| {
+            let length = |dim: &JoinedDimension| {
+                let end = dim.start(block.saturating_add(1));
+                end.left_after(dim.start(block))
+            };
+            axis.dims.first().is_some_and(|dim| length(dim) == 0)
+        })
+    }
+
     /// The axis and the place among its dimensions of the dimension of this key.
     pub(in crate::joined) fn find(&self, key: &[u8]) -> Option<(usize, usize)> {
         let axes = self.axes.iter().enumerate();
@@ -114,6 +131,7 @@ impl Placement {
         Placement {
             axes: Vec::new(),
             places: vec![Vec::new(); members],
+            ..Placement::default()
         }
     }
 }

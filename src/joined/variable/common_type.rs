@@ -14,8 +14,9 @@ pub(in crate::joined) fn common(types: &[&Datatype]) -> Option<Datatype> {
         .iter()
         .all(|own| matches!(own.class, Class::String { .. }))
     {
+        let are_filled_alike = others.iter().all(|other| other.class == first.class);
         let longest = types.iter().max_by_key(|own| own.size)?;
-        return Some((*longest).clone());
+        return are_filled_alike.then(|| (*longest).clone());
     }
     let all = types.iter().map(|own| Number::of(own));
     let mut all = all.collect::<Option<Vec<_>>>()?.into_iter();

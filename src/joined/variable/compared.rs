@@ -47,6 +47,13 @@ pub(in crate::joined) struct Specimen<'m> {
     pub(in crate::joined) variable: &'m Variable,
 }
 
+impl<'m> Specimen<'m> {
+    /// What it is there for, and of what, by path.
+    pub(in crate::joined) fn role(self) -> (bool, bool, Option<&'m [u8]>) {
+        self.skeleton.role(self.variable)
+    }
+}
+
 impl<'m> Compared<'m> {
     pub(in crate::joined) fn new(members: &'m Members, placed: &'m Arc<Placed>) -> Self {
         let mut compared = Compared {
@@ -126,7 +133,11 @@ impl<'m> Compared<'m> {
             };
             match &mut common {
                 None => common = Some(own.clone()),
-                Some(common) => common.retain(|attribute| own.contains(attribute)),
+                Some(common) => {
+                    let own: HashMap<_, _> =
+                        own.iter().map(|(name, value)| (name, value)).collect();
+                    common.retain(|(name, value)| own.get(name) == Some(&value));
+                }
             }
         }
         common.unwrap_or_default()
@@ -212,6 +223,15 @@ impl<'m> Alike<'m> {
 
     /// Whether its elements are the same in all members; `None` where that is not known.
     pub(in crate::joined) fn is_equal(&self) -> Option<bool> {
+        let first = self.first();
+        let means_the_same = |own: &Variable| {
+            own.datatype == first.datatype
+                && own.packing_marks() == first.packing_marks()
+                && own.meaning.time == first.meaning.time
+        };
+        if !self.variables().all(means_the_same) {
+            return Some(false);
+        }
         let mut hashes = self.each().map(|(member, _, own)| {
             let known = member.values.get(own.place)?;
             Some((known.hash()?, member.lengths_of(own)))

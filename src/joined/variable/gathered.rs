@@ -8,11 +8,13 @@ use crate::joined::made::Content;
 use crate::joined::mapped::{Recipe, stored_dims};
 use crate::joined::members::content::{Known, text_of};
 use crate::joined::members::skeleton::Variable;
+use crate::joined::members::{Member, Members};
 use crate::joined::paths::Sure;
-use crate::joined::variable::compared::Alike;
-use crate::joined::variable::{Form, Meaning, Rules, Standing};
+use crate::joined::variable::compared::{Alike, Specimen};
+use crate::joined::variable::{Form, Meaning, Rules, Standing, nan};
 use crate::limits;
 use crate::model::Datatype;
+use crate::model::array::Fill;
 use crate::model::datatype::Class;
 use crate::model::shape::product;
 use crate::wire::{Count, to_u64, to_usize};
@@ -28,28 +30,28 @@ impl Rules<'_, '_> {
         })
     }
 
-    /// The elements of each member in the form of the joined array.
-    pub(super) fn pieces(&self, form: &Form) -> Sure<Vec<Vec<u8>>> {
-        let unknown = || "its elements are not known".to_owned();
-        let size = self.text_size(form).ok_or_else(unknown)?;
-        self.alike
-            .each()
-            .map(|(member, _, own)| {
-                if let Meaning::Times(unit, _) = form.meaning {
-                    let times = Alike::instants(member, own).ok_or_else(unknown)?;
-                    let numbers = times.iter().map(|&time| unit.number(time));
-                    let numbers = numbers
-                        .collect::<Result<Vec<i64>>>()
-                        .map_err(|error| error.to_string())?;
-                    return Ok(numbers.into_iter().flat_map(i64::to_le_bytes).collect());
-                }
-                let Some(Known::Elements(elements)) = member.values.get(own.place) else {
-                    return Err(unknown());
-                };
-                piece(own.variable, elements, &member.lengths_of(own), form, size)
-                    .map_err(|error| error.to_string())
-            })
-            .collect()
+    /// The elements of a member in the form of the joined array, `size` bytes each.
+    fn piece(
+        &self,
+        (member, own): (&Member, Specimen<'_>),
+        form: &Form,
+        size: usize,
+    ) -> Sure<Vec<u8>> {
+        if let Meaning::Times(unit, _) = form.meaning {
+            let times = Alike::instants(member, own).ok_or_else(unknown)?;
+            let numbers = times.iter().map(|&time| unit.number(time));
+            let numbers = numbers
+                .collect::<Result<Vec<i64>>>()
+                .map_err(|error| error.to_string())?;
+            return Ok(numbers.into_iter().flat_map(i64::to_le_bytes).collect());
+        }
+        let Some(Known::Elements(elements)) = member.values.get(own.place) else {
+            return Err(unknown());
+        };
+        let dims = stored_dims(self.alike.of.members, member, own.place);
+        let count = product(&dims).and_then(to_usize);
+        let made = count.and_then(|count| piece(own.variable, elements, count, form, size));
+        made.map_err(|error| error.to_string())
     }
 
     /// Bytes of one element; of texts of any length those of the longest one.
@@ -58,7 +60,7 @@ impl Rules<'_, '_> {
             return to_usize(form.datatype.size.into()).ok();
         }
         let lengths = self.alike.each().map(|(member, _, own)| {
-            let count = product(&member.lengths_of(own)).ok()?;
+            let count = product(&stored_dims(self.alike.of.members, member, own.place)).ok()?;
             let bytes = member.values.get(own.place)?.elements()?.len();
             Some(bytes / to_usize(count).ok()?.max(1))
         });
@@ -69,27 +71,25 @@ impl Rules<'_, '_> {
             .map(|size| size.max(1))
     }
 
-    pub(super) fn repeated(
-        &self,
-        pieces: &[Vec<u8>],
-        shape: &[u64],
-        form: &Form,
-    ) -> Sure<(Content, Datatype)> {
-        let size = pieces.first().map_or(1, Vec::len);
+    /// Scalars, each repeated along the block of its member.
+    pub(super) fn repeated(&self, shape: &[u64], form: &Form) -> Sure<(Content, Datatype)> {
+        let size = self.text_size(form).ok_or_else(unknown)?;
         if size > 16 {
             return Err("it differs from file to file".to_owned());
         }
-        let mut out = buffer(shape, size)?;
+        let mut out = Block::new(self.alike.of.members, shape, size)?;
         let axis = &self.alike.of.placed.placement.axes[0];
         let dim = axis.dims.first();
-        for ((_, place, _), piece) in self.alike.each().zip(pieces) {
+        for (member, place, own) in self.alike.each() {
+            let piece = self.piece((member, own), form, size)?;
             let block = place.first().copied().unwrap_or(0);
             let range = dim.map_or(0..0, |dim| dim.start(block)..dim.start(block + 1));
             for step in range {
-                put(&mut out, step, size, piece);
+                out.put(step, &piece);
             }
         }
-        Ok((Content::Elements(out.into()), fixed(form, size)))
+        let datatype = fixed(form, size);
+        Ok((Content::Elements(out.finish(&datatype)?), datatype))
     }
 
     /// The elements of all members in memory.
@@ -99,34 +99,110 @@ impl Rules<'_, '_> {
         form: &Form,
         shape: &[u64],
     ) -> Sure<(Content, Datatype)> {
-        let pieces = self.pieces(form)?;
-        let size = self.text_size(form).unwrap_or(1);
-        let mut out = buffer(shape, size)?;
+        let size = self.text_size(form).ok_or_else(unknown)?;
+        let mut out = Block::new(self.alike.of.members, shape, size)?;
         let added = usize::from(matches!(standing, Standing::Along { is_new: true }));
         let once = matches!(standing, Standing::Once);
         let mapped = self.laid(added, once, HashMap::new());
-        let mut covered = 0_u64;
-        let parts: Vec<_> = self.alike.each().zip(&pieces).collect();
-        let taken = if once {
-            &parts[..parts.len().min(1)]
-        } else {
-            &parts
-        };
+        let mut parts: Vec<_> = self.alike.each().collect();
+        if once {
+            parts.truncate(1);
+        }
         // Where several have the same values, nearly so, those of the first are shown.
-        for ((member, place, own), piece) in taken.iter().rev() {
-            let start = mapped.start(place);
+        for (member, place, own) in parts.into_iter().rev() {
+            let piece = self.piece((member, own), form, size)?;
             let lengths = std::iter::repeat_n(1, added);
-            let lengths: Vec<u64> = lengths
-                .chain(stored_dims(self.alike.of.members, member, own.place))
-                .collect();
-            lay(&mut out, shape, &start, &lengths, piece, size);
-            covered = covered.with_more(product(&lengths).unwrap_or(0));
+            let stored = stored_dims(self.alike.of.members, member, own.place);
+            let lengths: Vec<u64> = lengths.chain(stored).collect();
+            out.lay(shape, &mapped.start(place), &lengths, &piece);
         }
-        let all = product(shape).unwrap_or(u64::MAX);
-        if covered < all && matches!(form.meaning, Meaning::Times(..)) {
-            return Err("times are missing at places without a file".to_owned());
+        let datatype = fixed(form, size);
+        Ok((Content::Elements(out.finish(&datatype)?), datatype))
+    }
+}
+
+fn unknown() -> String {
+    "its elements are not known".to_owned()
+}
+
+/// The elements of an array while they are put together.
+struct Block {
+    elements: Vec<u8>,
+    /// Which of them are there.
+    is_there: Vec<bool>,
+    size: usize,
+}
+
+impl Block {
+    /// Room for all elements.
+    fn new(members: &Members, shape: &[u64], size: usize) -> Sure<Self> {
+        let count = product(shape).ok();
+        let bytes = count.map(|count| count.times(to_u64(size)));
+        let bytes =
+            bytes.filter(|&bytes| bytes <= limits::JOINED_INLINE && members.take_inline(bytes));
+        let count = count.zip(bytes).and_then(|(count, _)| to_usize(count).ok());
+        let count = count.ok_or_else(|| {
+            let most = limits::JOINED_INLINE;
+            format!("it takes more than {most} bytes in memory, or too many with others")
+        })?;
+        Ok(Block {
+            elements: vec![0; count.saturating_mul(size)],
+            is_there: vec![false; count],
+            size,
+        })
+    }
+
+    /// Puts elements at a place, as far as there is room.
+    fn put(&mut self, at: u64, piece: &[u8]) {
+        let at = to_usize(at).unwrap_or(usize::MAX);
+        let count = piece.len() / self.size.max(1);
+        let begin = at.saturating_mul(self.size);
+        if let Some(place) = self
+            .elements
+            .get_mut(begin..begin.saturating_add(piece.len()))
+        {
+            place.copy_from_slice(piece);
         }
-        Ok((Content::Elements(out.into()), fixed(form, size)))
+        if let Some(there) = self.is_there.get_mut(at..at.saturating_add(count)) {
+            there.fill(true);
+        }
+    }
+
+    /// Puts the elements of a block, in C order, where it lies in an array of these dimensions.
+    fn lay(&mut self, shape: &[u64], start: &[u64], lengths: &[u64], piece: &[u8]) {
+        let row = lengths.last().copied().unwrap_or(1);
+        let bytes = to_usize(row).unwrap_or(0).saturating_mul(self.size);
+        for (number, row) in piece.chunks_exact(bytes.max(1)).enumerate() {
+            let mut rest = to_u64(number);
+            let mut at = start.last().copied().unwrap_or(0);
+            let mut stride = shape.last().copied().unwrap_or(1);
+            let outer = shape.iter().zip(start).zip(lengths).rev().skip(1);
+            for ((&dim, &start), &length) in outer {
+                let step = start.with_more(rest % length.max(1));
+                at = at.with_more(step.times(stride));
+                rest /= length.max(1);
+                stride = stride.times(dim);
+            }
+            self.put(at, row);
+        }
+    }
+
+    /// All elements; those that no member has are NaN.
+    ///
+    /// # Errors
+    /// Fails if some are missing and the type has no NaN.
+    fn finish(mut self, datatype: &Datatype) -> Sure<Arc<[u8]>> {
+        if self.is_there.iter().all(|there| *there) {
+            return Ok(self.elements.into());
+        }
+        let Some(Fill::Value(nan)) = nan(datatype) else {
+            return Err("not in all files, and without a fill value".to_owned());
+        };
+        let elements = self.elements.chunks_exact_mut(self.size.max(1));
+        for (element, _) in elements.zip(&self.is_there).filter(|(_, there)| !**there) {
+            element.copy_from_slice(&nan);
+        }
+        Ok(self.elements.into())
     }
 }
 
@@ -142,13 +218,19 @@ fn fixed(form: &Form, size: usize) -> Datatype {
 fn piece(
     variable: &Variable,
     elements: &[u8],
-    lengths: &[u64],
+    count: usize,
     form: &Form,
     size: usize,
 ) -> Result<Vec<u8>> {
-    let count = to_usize(product(lengths)?)?;
     let own = elements.len() / count.max(1);
-    let mut out = vec![0; size.saturating_mul(count)];
+    let bytes = to_u64(size.saturating_mul(count));
+    if bytes > limits::JOINED_INLINE {
+        return Err(Error::limit(
+            "joined: bytes of elements in memory",
+            limits::JOINED_INLINE,
+        ));
+    }
+    let mut out = vec![0; to_usize(bytes)?];
     let pairs = elements
         .chunks_exact(own.max(1))
         .zip(out.chunks_exact_mut(size.max(1)));
@@ -181,54 +263,38 @@ fn is_text(datatype: &Datatype) -> bool {
     )
 }
 
-/// Room for all elements.
-fn buffer(shape: &[u64], size: usize) -> Sure<Vec<u8>> {
-    let bytes = product(shape).map(|count| count.times(to_u64(size)));
-    let bytes = bytes.ok().filter(|&bytes| bytes <= limits::JOINED_INLINE);
-    let bytes = bytes.and_then(|bytes| to_usize(bytes).ok());
-    let bytes = bytes.ok_or_else(|| {
-        let most = limits::JOINED_INLINE;
-        format!("it takes more than {most} bytes as a coordinate")
-    })?;
-    Ok(vec![0; bytes])
-}
-
-fn put(out: &mut [u8], step: u64, size: usize, piece: &[u8]) {
-    let at = to_usize(step).unwrap_or(usize::MAX).saturating_mul(size);
-    if let Some(place) = out.get_mut(at..at.saturating_add(piece.len())) {
-        place.copy_from_slice(piece);
-    }
-}
-
-/// Puts the elements of a block, in C order, where it lies in an array of these dimensions.
-fn lay(out: &mut [u8], shape: &[u64], start: &[u64], lengths: &[u64], piece: &[u8], size: usize) {
-    let row = lengths.last().copied().unwrap_or(1);
-    let bytes = to_usize(row).unwrap_or(0).saturating_mul(size);
-    for (number, row) in piece.chunks_exact(bytes.max(1)).enumerate() {
-        let mut rest = to_u64(number);
-        let mut at = start.last().copied().unwrap_or(0);
-        let mut stride = shape.last().copied().unwrap_or(1);
-        let outer = shape.iter().zip(start).zip(lengths).rev().skip(1);
-        for ((&dim, &start), &length) in outer {
-            at = at.with_more((start.with_more(rest % length.max(1))).times(stride));
-            rest /= length.max(1);
-            stride = stride.times(dim);
-        }
-        put(out, at, size, row);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::datatype::ByteOrder;
+
+    fn block(count: usize, size: usize) -> Block {
+        Block {
+            elements: vec![0; count * size],
+            is_there: vec![false; count],
+            size,
+        }
+    }
 
     #[test]
     fn a_block_lies_among_others() {
-        let mut out = vec![0; 4 * 3];
-        lay(&mut out, &[4, 3], &[2, 1], &[2, 2], &[1, 2, 3, 4], 1);
-        assert_eq!(out, [0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 3, 4]);
-        let mut out = vec![0; 2];
-        lay(&mut out, &[], &[], &[], &[7, 8], 2);
-        assert_eq!(out, [7, 8]);
+        let mut out = block(12, 1);
+        out.lay(&[4, 3], &[2, 1], &[2, 2], &[1, 2, 3, 4]);
+        assert_eq!(out.elements, [0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 3, 4]);
+        let byte = Datatype::integer(1, false, ByteOrder::Little);
+        assert!(out.finish(&byte).is_err());
+        let mut out = block(1, 2);
+        out.lay(&[], &[], &[], &[7, 8]);
+        assert_eq!(out.finish(&byte).unwrap()[..], [7, 8]);
+    }
+
+    #[test]
+    fn what_no_member_has_is_nan() {
+        let mut out = block(2, 4);
+        out.put(1, &1.5_f32.to_le_bytes());
+        let single = Datatype::ieee(4, ByteOrder::Little);
+        let made = out.finish(&single).unwrap();
+        assert!(f32::from_le_bytes(made[..4].try_into().unwrap()).is_nan());
+        assert_eq!(made[4..], 1.5_f32.to_le_bytes());
     }
 }

@@ -9,9 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+
 use crate::detect;
 use crate::error::{Cause, Error, Result};
+use crate::fs::errno;
 use crate::fs::forest::archive::entries::EntryKind;
+use crate::fs::forest::archive::is_denied;
 use crate::fs::forest::archive::look::{Found as Looked, Look};
 use crate::joined::choice::Choice;
 use crate::joined::members::OpenMember;
@@ -83,8 +87,8 @@ impl Progress {
 pub(super) struct Listing {
     names: Vec<Arc<[u8]>>,
     files: Vec<File>,
-    /// Files and directories that not all users may read.
-    pub(super) private: Vec<String>,
+    /// Files and directories that are left out, and why.
+    pub(super) left_out: Vec<(String, String)>,
     /// Tells them, and their states, from others.
     hash: u64,
 }
@@ -93,7 +97,7 @@ pub(super) struct Listing {
 #[derive(Default)]
 struct Found {
     files: Vec<(Arc<[u8]>, File)>,
-    private: Vec<String>,
+    left_out: Vec<(String, String)>,
 }
 
 #[derive(Debug)]
@@ -153,7 +157,10 @@ impl Files {
     fn list(&self) -> Result<Listing> {
         let mut found = Found::default();
         self.list_beneath(Path::new(""), 0, &mut found)?;
-        let Found { mut files, private } = found;
+        let Found {
+            mut files,
+            left_out,
+        } = found;
         files.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut hasher = DefaultHasher::new();
         for (name, file) in &files {
@@ -163,7 +170,7 @@ impl Files {
         Ok(Listing {
             names,
             files,
-            private,
+            left_out,
             hash: hasher.finish(),
         })
     }
@@ -193,14 +200,31 @@ impl Files {
                 Some(found) => Ok(found),
                 None => self.look.at(&path, false, None),
             };
-            // What cannot be looked at is not shown in the directory either.
-            let Ok(looked) = looked else { continue };
+            let looked = match looked {
+                Ok(looked) => looked,
+                Err(Error::NotFound) => continue,
+                Err(error) if is_lasting(&error) => {
+                    found
+                        .left_out
+                        .push((path.display().to_string(), error.to_string()));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             if self.is_private(&looked) {
-                found.private.push(path.display().to_string());
+                let reason = "not every user may read it".to_owned();
+                found.left_out.push((path.display().to_string(), reason));
                 continue;
             }
             match looked.kind {
-                EntryKind::Directory => self.list_beneath(&path, depth + 1, found)?,
+                EntryKind::Directory => match self.list_beneath(&path, depth + 1, found) {
+                    Err(error) if is_lasting(&error) && !matches!(error, Error::Limit { .. }) => {
+                        let name = path.display().to_string();
+                        found.left_out.push((name, error.to_string()));
+                    }
+                    Err(error) => return Err(error),
+                    Ok(()) => {}
+                },
                 EntryKind::DataFile => self.take(&path, path.clone(), looked.there.state, found)?,
                 EntryKind::Symlink => {
                     if let Some((target, state)) = self.led_to(&path) {
@@ -270,6 +294,15 @@ impl Files {
         }
         None
     }
+}
+
+/// Whether an error will be the same the next time.
+fn is_lasting(error: &Error) -> bool {
+    !error.is_passing() || is_denied(error) || is_own_mount(error)
+}
+
+fn is_own_mount(error: &Error) -> bool {
+    errno::of(error) == Errno::EDEADLK as i32
 }
 
 /// A relative path without `..`; `None` of one that leads out of the directory.
@@ -380,7 +413,8 @@ impl OpenMember for OpenListed {
         let file = self.listing.files.get(number).ok_or(Error::NotFound)?;
         let (root, absolute) = (&self.files.root, self.files.root.absolute(&file.path));
         let source = root.open(&file.path)?.content.source(&absolute, None)?;
-        if source.opened() != file.state {
+        // Of an object, a listing may know less; that it stays what it was is watched below.
+        if !root.is_far() && source.opened() != file.state {
             let name = file.path.display().to_string();
             return Err(Error::caused(Cause::Stale, name));
         }
@@ -392,7 +426,7 @@ impl OpenMember for OpenListed {
         let container = detect::open(source, Arc::new(own), &self.caches, self.force)?;
         if container.is_growing() {
             let what = "a writer appends to it (its lock says so)";
-            return Err(Error::caused(Cause::Failed, what));
+            return Err(Error::Usage(what.to_owned()));
         }
         Ok(container)
     }

@@ -150,9 +150,13 @@ impl Opener {
         let (threads, force) = (self.options.threads, self.options.force);
         Box::new(move |_, neighbours| {
             let listing = files.opened();
-            for name in &listing.private {
-                let reason = "left out: not every user may read it";
-                errors.add(ErrorKind::Refused, &name.escape_debug().to_string(), reason);
+            for (name, reason) in &listing.left_out {
+                let reason = format!("left out: {reason}");
+                errors.add(
+                    ErrorKind::Refused,
+                    &name.escape_debug().to_string(),
+                    &reason,
+                );
             }
             let listed = OpenListed {
                 listing,
@@ -166,7 +170,10 @@ impl Opener {
             let (joined, told) = joined?;
             for told in &told {
                 errors.add(ErrorKind::Unsupported, &told.what, &told.reason);
-                log::warn!(target: LACKS, "{}: {}", errors.name(&told.what), told.reason);
+                // What files do not agree on. One that cannot be read says so itself.
+                if told.what.starts_with('/') {
+                    log::warn!(target: LACKS, "{}: {}", errors.name(&told.what), told.reason);
+                }
             }
             Ok(joined)
         })
