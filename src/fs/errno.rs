@@ -55,3 +55,8 @@ pub(super) fn stale() -> Error {
 pub(super) fn too_long() -> Error {
     refusal(Errno::EOVERFLOW, "a text that is too long to be counted")
 }
+
+/// Whether the system has denied it to the user that reads.
+pub(in crate::fs) fn is_denied(error: &Error) -> bool {
+    of(error) == Errno::EACCES as i32
+}

@@ -38,11 +38,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
 use lru::LruCache;
-use nix::errno::Errno;
 
 use crate::array::{CancelToken, Engine, HeldMemory};
 use crate::error::{Error, Result};
-use crate::fs::errno::{self, is_fault, stale};
+use crate::fs::errno::{is_denied, is_fault, stale};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::forest::archive::entries::{
     ERRORS, Entries, EntryKind, JOINED, JOINED_STORE, METRICS, ORIGINAL, Place, STATUS, VIEWS,
@@ -467,11 +466,6 @@ impl Archive {
             answer(filesystem)
         })
     }
-}
-
-/// Whether the system has denied it to the user that reads.
-fn is_denied(error: &Error) -> bool {
-    errno::of(error) == Errno::EACCES as i32
 }
 
 /// Why nothing inside of a data file can be had, where that is a fault of the file.

@@ -13,9 +13,8 @@ use nix::errno::Errno;
 
 use crate::detect;
 use crate::error::{Cause, Error, Result};
-use crate::fs::errno;
+use crate::fs::errno::{self, is_denied};
 use crate::fs::forest::archive::entries::EntryKind;
-use crate::fs::forest::archive::is_denied;
 use crate::fs::forest::archive::look::{Found as Looked, Look};
 use crate::joined::choice::Choice;
 use crate::joined::members::OpenMember;
