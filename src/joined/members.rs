@@ -4,13 +4,14 @@ pub(super) mod content;
 pub(super) mod scan;
 pub(super) mod skeleton;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use lru::LruCache;
+use nix::errno::Errno;
 
 use crate::array::Engine;
 use crate::error::{Cause, Error, Result};
@@ -92,7 +93,7 @@ struct Gathered {
     list: Vec<Member>,
     skeletons: HashMap<Arc<Skeleton>, usize>,
     common: Vec<Common>,
-    elements: HashMap<Arc<[u8]>, ()>,
+    elements: HashSet<Arc<[u8]>>,
     weight: u64,
     told: Vec<(usize, Told)>,
     failed: Option<Error>,
@@ -224,8 +225,7 @@ fn gather(engine: &Arc<Engine>, opener: &dyn OpenMember, threads: usize) -> Gath
 
 /// Whether the system has denied it to the user that reads.
 fn is_denied(error: &Error) -> bool {
-    /// EPERM and EACCES.
-    const DENIED: [i32; 2] = [1, 13];
+    const DENIED: [i32; 2] = [Errno::EPERM as i32, Errno::EACCES as i32];
     matches!(error, Error::Io { cause: Cause::System(number), .. } if DENIED.contains(number))
 }
 
@@ -245,23 +245,8 @@ impl Gathered {
                 return;
             }
         };
-        let own = size_of::<Member>()
-            + name.len()
-            + 64
-            + size_of_val(&*scan.lengths)
-            + size_of_val(&*scan.values)
-            + scan
-                .short
-                .iter()
-                .map(|short| 32 + size_of_val(&*short.1))
-                .sum::<usize>()
-            + scan
-                .values
-                .iter()
-                .filter(|known| matches!(known, Known::Ends(..)))
-                .count()
-                * 64;
-        self.weight = self.weight.with_more(to_u64(own));
+        let own = size_of::<Member>().with_more(name.len());
+        self.weight = self.weight.with_more(to_u64(own)).with_more(scan.weight());
         let skeleton = self.skeleton(scan.skeleton, scan.common);
         let values = scan
             .values
@@ -311,11 +296,11 @@ impl Gathered {
             // The ends of a long one are few bytes.
             return known;
         };
-        if let Some((kept, ())) = self.elements.get_key_value(&elements) {
+        if let Some(kept) = self.elements.get(&elements) {
             return Known::Elements(Arc::clone(kept));
         }
         self.weight = self.weight.with_more(to_u64(elements.len()).with_more(64));
-        self.elements.insert(Arc::clone(&elements), ());
+        self.elements.insert(Arc::clone(&elements));
         Known::Elements(elements)
     }
 }
@@ -339,4 +324,92 @@ pub(super) fn node_at(container: &dyn Container, path: &[u8]) -> Result<NodeId> 
         }
     }
     Ok(node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::CacheSize;
+
+    fn scan_of(group: String, values: Vec<Known>) -> Scan {
+        Scan {
+            skeleton: Skeleton {
+                groups: vec![group.into_bytes().into()],
+                variables: Vec::new(),
+                dimensions: Vec::new(),
+            },
+            common: Common::default(),
+            lengths: Box::default(),
+            short: Vec::new(),
+            values: values.into(),
+        }
+    }
+
+    fn gathered(scans: impl Iterator<Item = Scan>) -> Gathered {
+        let mut gathered = Gathered::default();
+        for (number, scan) in scans.enumerate() {
+            gathered.take(number, &Path::from(&b"name"[..]), Ok(scan));
+        }
+        gathered
+    }
+
+    #[test]
+    fn files_that_differ_have_a_bound() {
+        let differ =
+            |count| gathered((0..count).map(|n: usize| scan_of(n.to_string(), Vec::new())));
+        assert!(differ(limits::JOINED_SKELETONS).failed.is_none());
+        let failed = differ(limits::JOINED_SKELETONS + 1).failed;
+        assert!(matches!(failed, Some(Error::Limit { .. })));
+    }
+
+    #[test]
+    fn what_is_kept_has_a_bound_and_equal_elements_count_once() {
+        const MIB: usize = 1 << 20;
+        let files = limits::JOINED_BYTES as usize / MIB + 1;
+        let of = |first: &dyn Fn(usize) -> u8| {
+            let known = (0..files).map(|n| {
+                let mut elements = vec![0; MIB];
+                elements[0] = first(n);
+                vec![Known::Elements(elements.into())]
+            });
+            gathered(known.map(|known| scan_of(String::new(), known)))
+        };
+        let alike = of(&|_| 7);
+        assert!(alike.failed.is_none() && alike.weight < 2 * MIB as u64);
+        assert!(matches!(of(&|n| n as u8).failed, Some(Error::Limit { .. })));
+    }
+
+    struct Names(Vec<Path>);
+
+    impl OpenMember for Names {
+        fn names(&self) -> &[Path] {
+            &self.0
+        }
+
+        fn open(&self, _number: usize) -> Result<Arc<dyn Container>> {
+            Err(Error::NotFound)
+        }
+
+        fn is_far(&self) -> bool {
+            false
+        }
+
+        fn begin(&self) {}
+
+        fn scanned(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn files_have_a_bound() {
+        let engine = Engine::new(CacheSize::from(1 << 20), 1);
+        let scan = |count| {
+            let names = Names(vec![Path::default(); count]);
+            Members::scan(&engine, Box::new(names), 1, &mut Vec::new())
+        };
+        assert!(scan(2).is_ok());
+        let many = scan(limits::JOINED_FILES + 1);
+        assert!(matches!(many, Err(Error::Limit { .. })));
+    }
 }

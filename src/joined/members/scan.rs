@@ -19,7 +19,7 @@ use crate::view::cf::stored::Stored;
 use crate::view::cf::{attributes, time::TimeUnits};
 use crate::view::elements::dimensions as scales;
 use crate::view::zarr::dimensions::named;
-use crate::wire::to_u64;
+use crate::wire::{Count, to_u64};
 
 /// All that is kept of a member.
 pub(in crate::joined) struct Scan {
@@ -347,6 +347,22 @@ fn unnamed(path: &[u8], axis: usize) -> Path {
 }
 
 impl Scan {
+    /// Bytes of memory of what belongs to the member alone, about; without the elements, which may be
+    /// those of others.
+    pub(in crate::joined) fn weight(&self) -> u64 {
+        const EACH: usize = 64;
+        let short = self
+            .short
+            .iter()
+            .map(|(_, dims)| EACH + size_of_val(&**dims));
+        let ends = self
+            .values
+            .iter()
+            .filter(|known| matches!(known, Known::Ends(..)));
+        let own = size_of_val(&*self.lengths) + size_of_val(&*self.values);
+        to_u64(own + short.sum::<usize>() + EACH * ends.count().one_more())
+    }
+
     /// Finds what the numbers of each variable mean. Bounds have the units of what they bound.
     fn find_meanings(
         &mut self,
