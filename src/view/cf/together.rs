@@ -8,14 +8,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::error::{Error, Result, quoted};
+use crate::error::{Result, quoted};
 use crate::limits;
 use crate::model::attribute_value::text;
 use crate::model::{Link, LinkTarget, Node, NodeId};
 use crate::view::cf::coordinates::names;
 use crate::view::cf::variable::Variable;
 use crate::view::elements::dimensions::{is_scale, listed};
-use crate::view::table::group::Group;
+use crate::view::table::group::{Group, refuse_large};
 use crate::wire::to_u64;
 
 /// A variable of a group.
@@ -89,14 +89,7 @@ pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<Together>>
         }
         Ok(bytes <= limits::TABLE_BYTES)
     })?;
-    if bytes > limits::TABLE_BYTES {
-        let most = limits::TABLE_BYTES;
-        return Err(Error::limit("bytes of the columns of a table", most));
-    }
-    if !is_whole {
-        let most = to_u64(limits::TABLE_MEMBERS);
-        return Err(Error::limit("members of a table", most));
-    }
+    refuse_large(bytes, is_whole)?;
     all.sort_by(|(one, a), (other, b)| (one, &a.name).cmp(&(other, &b.name)));
     let all = all.into_iter().map(|(_, found)| found);
     let is_named = |found: &Together| named_by_others.contains(&found.name);

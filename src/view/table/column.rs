@@ -423,7 +423,7 @@ fn within_a_row(bytes: Option<u64>) -> Result<u64> {
     bytes.filter(|&bytes| bytes <= most).ok_or_else(too_long)
 }
 
-fn too_heavy() -> Error {
+pub(super) fn too_heavy() -> Error {
     Error::limit("bytes of the columns of a table", limits::TABLE_BYTES)
 }
 

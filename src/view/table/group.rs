@@ -10,7 +10,7 @@ use crate::model::attribute_value::{self, numbers, strings};
 use crate::model::paths::{resolve, resolve_names};
 use crate::model::{Container, Link, LinkTarget, Node, NodeId, NodeKind};
 use crate::view::table::budget::Budget;
-use crate::view::table::column::Part;
+use crate::view::table::column::{Part, too_heavy};
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that a look at a member counts for.
@@ -205,4 +205,20 @@ pub(crate) fn part_of(node: &Node, name: &[u8]) -> Result<Part> {
 /// The table's member `name` is not as it must be.
 pub(crate) fn missing(name: &[u8], why: &str) -> Error {
     Error::corrupt(format!("table: {} {why}", quoted(name)), None)
+}
+
+/// Refuses a table whose columns take so many `bytes` of memory, or of whose group not all members
+/// were met.
+///
+/// # Errors
+/// `Limit` then.
+pub(crate) fn refuse_large(bytes: u64, is_whole: bool) -> Result<()> {
+    if bytes > limits::TABLE_BYTES {
+        return Err(too_heavy());
+    }
+    if !is_whole {
+        let most = to_u64(limits::TABLE_MEMBERS);
+        return Err(Error::limit("members of a table", most));
+    }
+    Ok(())
 }

@@ -18,7 +18,7 @@ use crate::limits;
 use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use crate::view::elements::dimensions::{has_no_values, is_scale, listed};
 use crate::view::table::column::{GroupTable, Part};
-use crate::view::table::group::Group;
+use crate::view::table::group::{Group, refuse_large};
 use crate::wire::to_u64;
 
 /// What the columns of a table have in common.
@@ -72,14 +72,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
         members.push(member);
         weight <= limits::TABLE_BYTES
     })?;
-    if weight > limits::TABLE_BYTES {
-        let most = limits::TABLE_BYTES;
-        return Err(Error::limit("bytes of the columns of a table", most));
-    }
-    if !all {
-        let most = to_u64(limits::TABLE_MEMBERS);
-        return Err(Error::limit("members of a table", most));
-    }
+    refuse_large(weight, all)?;
     members.sort_by(|one, other| one.place().cmp(&other.place()));
     let count = |rows: Rows| counts.get(&rows).copied().unwrap_or(0);
     let most = members.iter().map(|member| count(member.rows)).max();
