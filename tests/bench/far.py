@@ -9,6 +9,7 @@ mount at MNT that shows the files), or a library: `s3fs` (EP), `remfile`, `fsspe
 | `runs` | 300 of 2000 files of 66 KiB, 16 at a time |
 | `table` | two of eight columns of four million rows, 16 MiB stored each; for h5fs a query of its Parquet file |
 | `fifty` | 50 small datasets of an object of 3.8 MiB |
+| `point` | one place at all times of 365 files of a day each; for h5fs through the Zarr store of all as one, for kerchunk through an index of all |
 """
 
 import json
@@ -21,6 +22,7 @@ import numpy as np
 
 COLUMNS, ROWS = "abcdefgh", 4 << 20
 RUNS, ASKED = 2000, 300
+DAYS, PLACE = 365, (7, 9)
 
 
 def make_field(path):
@@ -72,14 +74,50 @@ def make_runs(directory):
     os.rename(f"{directory}.part", directory)
 
 
-def make_index(path, file):
+def day(number):
+    return f"day_{number:03}.nc"
+
+
+def make_days(directory):
+    import h5py
+
+    os.makedirs(f"{directory}.part", exist_ok=True)
+    for number in range(DAYS):
+        with h5py.File(f"{directory}.part/{day(number)}", "w") as file:
+            file.create_dataset("time", data=[float(number)], chunks=(512,), maxshape=(None,))
+            file["time"].attrs["units"] = "days since 2025-01-01"
+            file["lat"], file["lon"] = np.arange(180.0) - 89.5, np.arange(360.0)
+            for name in ("time", "lat", "lon"):
+                file[name].make_scale(name)
+            values = np.random.default_rng(number).integers(1, 1 << 14, (1, 180, 360)) / 64
+            t = file.create_dataset("t", data=values.astype("<f4"), chunks=(1, 180, 360),
+                                    maxshape=(None, 180, 360), compression="gzip", shuffle=True)
+            for axis, name in enumerate(("time", "lat", "lon")):
+                t.dims[axis].attach_scale(file[name])
+    os.rename(f"{directory}.part", directory)
+
+
+def index_of(file, name):
     """What kerchunk reads in place of the file; its URL is put in at each start."""
     from kerchunk.hdf import SingleHdf5ToZarr
 
     with open(file, "rb") as opened:
-        index = SingleHdf5ToZarr(opened, "URL").translate()
+        return SingleHdf5ToZarr(opened, f"URL/{name}").translate()
+
+
+def make_index(path, file):
     with open(path, "w") as written:
-        json.dump(index, written)
+        json.dump(index_of(file, os.path.basename(file)), written)
+
+
+def make_index_of_days(path, directory):
+    from kerchunk.combine import MultiZarrToZarr
+
+    all_days = [index_of(os.path.join(directory, day(number)), f"days/{day(number)}")
+                for number in range(DAYS)]
+    combined = MultiZarrToZarr(all_days, concat_dims=["time"], identical_dims=["lat", "lon"])
+    with open(path, "w") as written:
+        json.dump(combined.translate(), written)
 
 
 def make(directory):
@@ -87,11 +125,13 @@ def make(directory):
         return not os.path.exists(os.path.join(directory, name))
 
     for name, maker in [("field.nc", make_field), ("table.h5", make_table), ("fifty.h5", make_fifty),
-                        ("runs", make_runs)]:
+                        ("runs", make_runs), ("days", make_days)]:
         if missing(name):
             maker(os.path.join(directory, name))
     if missing("field.json"):
         make_index(os.path.join(directory, "field.json"), os.path.join(directory, "field.nc"))
+    if missing("days.json"):
+        make_index_of_days(os.path.join(directory, "days.json"), os.path.join(directory, "days"))
 
 
 def opened(method):
@@ -116,11 +156,11 @@ def opened(method):
                                  block_size=4 << 20)
 
 
-def of_kerchunk():
+def of_kerchunk(name):
     import xarray
 
-    with open(os.environ["INDEX"]) as file:
-        index = json.loads(file.read().replace('"URL"', f'"{os.environ["WEB"]}/bucket/field.nc"'))
+    with open(os.path.join(os.environ["INDEX"], name)) as file:
+        index = json.loads(file.read().replace('"URL/', f'"{os.environ["WEB"]}/bucket/'))
     options = {"fo": index, "remote_protocol": "http", "asynchronous": True,
                "remote_options": {"asynchronous": True}}
     return xarray.open_dataset("reference://", engine="zarr", chunks={}, backend_kwargs={
@@ -131,7 +171,7 @@ def mean(method):
     import xarray
 
     if method == "kerchunk":
-        return lambda: float(of_kerchunk()["u"].mean(dtype="f8"))
+        return lambda: float(of_kerchunk("field.json")["u"].mean(dtype="f8"))
     if method == "tree":
         def store():
             return xarray.open_zarr(os.path.join(os.environ["MNT"], ".h5fs/file.zarr"))
@@ -203,13 +243,39 @@ def fifty(method):
     return act
 
 
+def point(method):
+    import xarray
+
+    if method in ("tree", "kerchunk"):
+        def store():
+            if method == "kerchunk":
+                return of_kerchunk("days.json")
+            return xarray.open_zarr(os.path.join(os.environ["MNT"], ".h5fs/joined.zarr"))
+
+        return lambda: float(store()["t"][(slice(None), *PLACE)].sum(dtype="f8"))
+    import h5py
+
+    file = opened(method)
+
+    def value(number):
+        with h5py.File(file(f"days/{day(number)}"), "r") as one:
+            return float(one["t"][(0, *PLACE)])
+
+    def act():
+        with ThreadPoolExecutor(16) as readers:
+            return sum(readers.map(value, range(DAYS)))
+
+    return act
+
+
 def main():
     method, task = sys.argv[1:]
     if method == "make":
         return make(task)
-    act = {"mean": mean, "runs": runs, "table": table, "fifty": fifty}[task](method)
+    tasks = {"mean": mean, "runs": runs, "table": table, "fifty": fifty, "point": point}
+    act = tasks[task](method)
     # As in a program that has opened a file before.
-    for module in ["h5py", "dask.array", "h5netcdf", "zarr"] if task == "mean" else []:
+    for module in ["h5py", "dask.array", "h5netcdf", "zarr"] if task in ("mean", "point") else []:
         __import__(module)
     began = time.perf_counter()
     result = act()

@@ -8,13 +8,18 @@ import time
 
 
 class Mount:
-    def __init__(self, h5fs, source, *options):
+    """Without a directory for caches it knows nothing of what another mount has read."""
+
+    def __init__(self, h5fs, source, *options, cache="/dev/null"):
         self.path = tempfile.mkdtemp(prefix="h5fs-bench-")
         self.command = [h5fs, *options, source, self.path]
+        self.environment = {**os.environ, "XDG_CACHE_HOME": cache}
 
     def __enter__(self):
         # in a session of its own: a Ctrl-C must not end it half way
-        mounting = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, start_new_session=True)
+        mounting = subprocess.Popen(
+            self.command, stdin=subprocess.DEVNULL, start_new_session=True, env=self.environment
+        )
         try:
             if mounting.wait(60):
                 raise RuntimeError(f"{self.command} failed")

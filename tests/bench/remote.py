@@ -61,10 +61,12 @@ FLOORS = [
     Floor("mean", "field.nc", 0.85),
     Floor("table", "table.h5", 0.85),
     Floor("runs", "runs/", 0.85),
+    # Beside an index that was made before: the files are read first.
+    Floor("point", "days/", 2.0, "kerchunk"),
 ]
 
 # The tasks of far.py; the others are those of peer.py.
-FAR = ["fifty", "mean", "table", "runs"]
+FAR = ["fifty", "mean", "table", "runs", "point"]
 
 # What the methods of peer.py are called there, and those that it alone has.
 FAR_METHODS = {"s3fs-block4M": "s3fs", "h5py-file": "file", "tree": "tree", "remfile": "remfile",
@@ -115,13 +117,14 @@ class Proxy:
 class Mounted:
     """A mount that a command makes, and the seconds that took; it ends with its `with`."""
 
-    def __init__(self, command):
+    def __init__(self, command, cache="/dev/null"):
         self.point = tempfile.mkdtemp(prefix="h5fs-bench-")
         self.command = [*command, self.point]
+        self.more = {"XDG_CACHE_HOME": cache}
 
     def __enter__(self):
         began = time.perf_counter()
-        subprocess.run(self.command, check=True, env={**os.environ, **KEYS})
+        subprocess.run(self.command, check=True, env={**os.environ, **KEYS, **self.more})
         self.seconds = time.perf_counter() - began
         return self
 
@@ -147,6 +150,20 @@ class H5fs:
         with self.mounted(proxy, name) as mount:
             seconds, result = peer(self.options, "tree", proxy, name, task, MNT=mount.point)
         return mount.seconds + seconds, result
+
+
+class Known(H5fs):
+    """A mount that knows from another one what is in the files of a prefix."""
+
+    name = "h5fs-known"
+
+    def mounted(self, proxy, name):
+        cache = os.path.join(os.path.abspath(self.options.data), "known")
+        command = [self.options.binary, "--endpoint", proxy.url, f"s3://bucket/{name}"]
+        if not os.path.isdir(cache):
+            with Mounted(command, cache) as mount:
+                os.stat(os.path.join(mount.point, ".h5fs/joined/t"))
+        return Mounted(command, cache)
 
 
 class LocalFile:
@@ -243,7 +260,7 @@ class Unsigned(Peer):
 def peer(options, method, proxy, name, task, **more):
     """The seconds that a task takes a fresh process, and its result."""
     if task in FAR:
-        index = os.path.join(options.data, "bucket", "field.json")
+        index = os.path.join(options.data, "bucket")
         words, more = [far_script(), FAR_METHODS[method], task], {"INDEX": index, **more}
     else:
         words = [os.path.join(options.tools, "peer.py"), method, name, task]
@@ -261,7 +278,7 @@ def far_script():
 def can(method, task):
     """Whether a method has a task."""
     if method.name == "kerchunk":
-        return task == "mean"
+        return task in ("mean", "point")
     return task in FAR or method.name not in OF_FAR
 
 
@@ -509,6 +526,8 @@ def all_tasks(options, proxies, peers):
         least = ideal(options, int(latency))
         for floor in filter(lambda floor: is_asked_for(floor.task), FLOORS):
             methods = [H5fs(options), *(peer for peer in peers if can(peer, floor.task))]
+            if floor.task == "point":
+                methods.insert(1, Known(options))
             found = measure(methods, proxy, options.runs, floor.file, floor.task)
             kept &= judge(floor, found, *least)
         kept &= not is_asked_for("cached") or cached(
