@@ -16,6 +16,7 @@ mod fetcher;
 mod inspect;
 mod mount;
 mod options;
+mod scans;
 mod words;
 
 use std::ffi::OsString;

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `members` | all members, scanned by several threads; which of them are open |
 //! | `members/{scan, skeleton, content}` | what is read of a member: its objects, its dimensions, its small values |
+//! | `members/kept` | the same, kept in a file for the next time |
 //! | `place` | along which dimensions the members of a kind are joined, and where each lies |
 //! | `place/{kind, coordinate, position, extra}` | which members are joined with which; the values of a dimension; blocks one behind the other; a dimension that no member has |
 //! | `variable` | what becomes of a variable of several members |
@@ -36,6 +37,7 @@ mod scales;
 mod tree;
 mod variable;
 
+use std::fs::File;
 use std::sync::Arc;
 
 use crate::array::Engine;
@@ -45,7 +47,8 @@ use crate::joined::container::Joined;
 use crate::joined::members::{Members, OpenMember};
 pub(crate) use crate::joined::paths::Told;
 
-/// Joins the members that `open` opens, as `choice` says. Returns the file, and what is not in it.
+/// Joins the members that `open` opens, as `choice` says. What is read of them is kept in a file, if
+/// there is one, for the next time. Returns the file, and what is not in it.
 ///
 /// # Errors
 /// Fails if a member cannot be read now, or what is kept of all takes too much memory.
@@ -54,6 +57,7 @@ pub(crate) fn join(
     open: Box<dyn OpenMember>,
     choice: &Choice,
     threads: usize,
+    kept: Option<&File>,
 ) -> Result<(Arc<Joined>, Vec<Told>)> {
     let mut told = Vec::new();
     if open.names().is_empty() {
@@ -62,7 +66,7 @@ pub(crate) fn join(
             reason: "no data file is there, or none matches".to_owned(),
         });
     }
-    let members = Members::scan(engine, open, threads, &mut told)?;
+    let members = Members::scan(engine, open, threads, kept, &mut told)?;
     let tree = tree::Tree::of(&members, choice, &mut told)?;
     Ok((Arc::new(Joined::new(members, tree)), told))
 }

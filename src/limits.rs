@@ -496,6 +496,13 @@ pub const JOINED_PLACES: usize = 4 << 20;
 /// no joined dimension has is that of the first file.
 pub const JOINED_COMPARED: u64 = 64 << 10;
 
+/// Bytes of a file in which what was read of joined files is kept for the next time. Nothing is added
+/// to one that is full; it begins anew the next time that it is opened.
+pub const JOINED_KEPT: u64 = 32 << 20;
+
+/// Bytes of all such files of a user: those that were used longest ago are deleted.
+pub const JOINED_KEPT_ALL: u64 = 256 << 20;
+
 /// Bytes of the values of a coordinate of all joined files together.
 pub const JOINED_INLINE: u64 = 16 << 20;
 

@@ -6,6 +6,7 @@
 //! An error is told on standard error and remembered for the exit status; the rest is done. A
 //! closed pipe is no error.
 
+pub(in crate::cli) mod as_one;
 pub(in crate::cli) mod cache;
 pub(in crate::cli) mod check;
 pub(in crate::cli) mod check_many;
@@ -16,6 +17,7 @@ pub(in crate::cli) mod glob;
 pub(in crate::cli) mod list;
 pub(in crate::cli) mod listed_json;
 pub(in crate::cli) mod many;
+pub(in crate::cli) mod named;
 pub(in crate::cli) mod prefetch;
 pub(in crate::cli) mod prefix_files;
 pub(in crate::cli) mod reading;
@@ -26,8 +28,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 
 use crate::array::CancelToken;
 use crate::cli::args::{Format, Inspect, Operands, Reading};
@@ -35,6 +36,7 @@ use crate::cli::inspect::checked::Verdict;
 use crate::cli::inspect::data_files::DataFiles;
 use crate::cli::inspect::glob::expand;
 use crate::cli::inspect::many::Arguments;
+use crate::cli::inspect::named::Named;
 use crate::cli::inspect::reading::{Outcome, PIECE, Source, Stop};
 use crate::cli::inspect::several::Form;
 use crate::cli::mount::handover;
@@ -189,6 +191,18 @@ fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> 
     }
     let path = named.paths.pop();
     if let [file] = &named.sources[..] {
+        if let Some(document) = path
+            .as_deref()
+            .and_then(|path| as_one::document(path, options))
+            && is_directory(file)
+        {
+            if options.values > 0 {
+                let text =
+                    "ndl: files that are one have no --values; their arrays have files of JSON";
+                return Err(Error::Usage(text.to_owned()));
+            }
+            return Ok(copy(source(file, &operands.how), &[document]));
+        }
         let inside = match &path {
             Some(path) => data_files::file_on(file, path, &operands.how)?,
             None => None,
@@ -245,50 +259,6 @@ fn is_directory(location: &Location) -> bool {
     }
 }
 
-/// The sources and the paths that a command line names.
-struct Named {
-    sources: Vec<Location>,
-    paths: Vec<OsString>,
-}
-
-impl Named {
-    /// The word behind the first source tells whether more sources follow or paths.
-    fn of(operands: &Operands) -> Result<Self> {
-        let mut sources = vec![operands.source.clone()];
-        let mut rest = &operands.more[..];
-        let second = rest.first().filter(|word| !operands.one && is_there(word));
-        let is_path = second.is_none_or(|word| has(operands, word));
-        while let Some((word, behind)) = rest.split_first()
-            && !is_path
-            && is_there(word)
-        {
-            sources.push(Location::parse(word.clone())?);
-            rest = behind;
-        }
-        let paths = rest.to_vec();
-        Ok(Named { sources, paths })
-    }
-}
-
-/// Whether a word may name a source: a URL, or what is on disk.
-fn is_there(word: &OsString) -> bool {
-    let location = Location::parse(word.clone());
-    location.is_ok_and(|location| location.path().is_none_or(Path::exists))
-}
-
-/// Whether the source has this path, as a process says that may read it.
-fn has(operands: &Operands, path: &OsString) -> bool {
-    let mut arguments = Arguments::of("ls", &operands.how);
-    arguments.flag("--directory");
-    arguments.flag("--one");
-    arguments.paths.push(path.clone());
-    let status = arguments.command(&operands.source).and_then(|mut command| {
-        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-        status.map_err(|error| Error::io(&error, "starting `h5fs`"))
-    });
-    status.is_ok_and(|status| status.success())
-}
-
 /// Looks at one file here, at several in processes of their own.
 fn check_all(
     sources: &[Location],
@@ -304,7 +274,7 @@ fn check_all(
 
 /// Writes the bytes of files; whether all went well.
 fn copy(source: Source<'_>, paths: &[OsString]) -> Outcome<bool> {
-    let tree = reading::open_tree(source)?;
+    let tree = reading::open_tree(source, paths)?;
     reading::warn(source, tree.warning());
     let mut output = reading::output()?;
     let mut is_whole = true;

@@ -69,6 +69,11 @@ pub static FAMILIES: &[Family] = &[
         "Memory of the data files that are open, about.",
     ),
     figure(
+        "joined_files_read_total",
+        "joined files read",
+        "Data files that were read to be shown as one; without those that were known before.",
+    ),
+    figure(
         "handles_open",
         "handles open",
         "Open files and directories of the mount.",

@@ -1,6 +1,8 @@
 //! How a mounted file is shown.
 
+use std::fs::File;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use crate::array::CacheSize;
 use crate::fs::state::resident::Resident;
@@ -39,6 +41,9 @@ pub struct Options {
     pub force: bool,
     /// Whether elements of a virtual array whose source is missing are an error.
     pub strict: bool,
+    /// Where what is read of the files of a directory is kept, for the next time that they are shown
+    /// as one; open for reading, and for writing at its end.
+    pub scans: Option<Arc<File>>,
     /// How much memory the process takes, if the mount is to tell.
     pub resident: Option<Resident>,
 }
@@ -60,6 +65,7 @@ impl Default for Options {
             verify: false,
             force: false,
             strict: false,
+            scans: None,
             resident: None,
         }
     }

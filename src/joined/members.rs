@@ -1,10 +1,12 @@
 //! The files that are joined: what is known of each, and those that are open.
 
 pub(super) mod content;
+pub(in crate::joined) mod kept;
 pub(super) mod scan;
 pub(super) mod skeleton;
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,6 +18,8 @@ use nix::errno::Errno;
 use crate::array::Engine;
 use crate::error::{Cause, Error, Result};
 use crate::joined::members::content::Known;
+use crate::joined::members::kept::Kept;
+pub(crate) use crate::joined::members::kept::Key;
 use crate::joined::members::scan::{Common, Scan, scan};
 use crate::joined::members::skeleton::Skeleton;
 use crate::joined::paths::{Path, Told};
@@ -35,17 +39,21 @@ pub(crate) trait OpenMember: Send + Sync {
     /// Fails if it is no file of a known format, or cannot be opened; `Stale` if it has changed.
     fn open(&self, number: usize) -> Result<Arc<dyn Container>>;
 
+    /// What the state of a member is known by, so that what was read of it need not be read again;
+    /// `None` where a change would not show.
+    fn key(&self, number: usize) -> Option<Key>;
+
     /// Whether opening one takes requests to a server.
     fn is_far(&self) -> bool;
 
     /// Is told that all members are to be scanned.
     fn begin(&self);
 
-    /// Is told that one more has been.
+    /// Is told that one more has been, or that what was read of it is known from before.
     ///
     /// # Errors
     /// [`Error::unwanted`] where nobody waits for it any more.
-    fn scanned(&self) -> Result<()>;
+    fn scanned(&self, was_known: bool) -> Result<()>;
 }
 
 /// A member that could be read.
@@ -89,7 +97,8 @@ const NEAR_THREADS: usize = 16;
 
 /// What is gathered of members as they are scanned.
 #[derive(Default)]
-struct Gathered {
+struct Gathered<'f> {
+    kept: Option<Kept<'f>>,
     list: Vec<Member>,
     skeletons: HashMap<Arc<Skeleton>, usize>,
     common: Vec<Common>,
@@ -100,7 +109,7 @@ struct Gathered {
 }
 
 impl Members {
-    /// Scans all members.
+    /// Scans all members but those of which `kept` has what was read of them.
     ///
     /// # Errors
     /// Fails if what is known of them takes too much memory, or the work is to end.
@@ -108,6 +117,7 @@ impl Members {
         engine: &Arc<Engine>,
         opener: Box<dyn OpenMember>,
         threads: usize,
+        kept: Option<&File>,
         told: &mut Vec<Told>,
     ) -> Result<Self> {
         let files = opener.names().len();
@@ -116,7 +126,7 @@ impl Members {
             return Err(Error::limit("joined: files of a directory", most));
         }
         opener.begin();
-        let gathered = gather(engine, &*opener, threads);
+        let gathered = gather(engine, &*opener, threads, kept);
         if let Some(error) = gathered.failed {
             return Err(error);
         }
@@ -182,8 +192,15 @@ impl Member {
     }
 }
 
-fn gather(engine: &Arc<Engine>, opener: &dyn OpenMember, threads: usize) -> Gathered {
-    let gathered = Mutex::new(Gathered::default());
+fn gather<'f>(
+    engine: &Arc<Engine>,
+    opener: &dyn OpenMember,
+    threads: usize,
+    kept: Option<&'f File>,
+) -> Gathered<'f> {
+    let mut gathered = Gathered::default();
+    let known = kept.map_or_else(HashSet::new, |file| gathered.take_kept(opener, file));
+    let gathered = Mutex::new(gathered);
     let next = AtomicUsize::new(0);
     let work = || {
         loop {
@@ -191,12 +208,17 @@ fn gather(engine: &Arc<Engine>, opener: &dyn OpenMember, threads: usize) -> Gath
             let Some(name) = opener.names().get(number) else {
                 return;
             };
+            if known.contains(&number) {
+                continue;
+            }
+            // The state before anything was read.
+            let key = kept.and_then(|_| opener.key(number));
             let scanned = opener
                 .open(number)
                 .and_then(|container| scan(engine, &container));
             let mut gathered = lock(&gathered);
-            gathered.take(number, name, scanned);
-            if let Err(error) = opener.scanned() {
+            gathered.take(number, name, scanned, key);
+            if let Err(error) = opener.scanned(false) {
                 gathered.failed = Some(error);
             }
             if gathered.failed.is_some() {
@@ -209,7 +231,9 @@ fn gather(engine: &Arc<Engine>, opener: &dyn OpenMember, threads: usize) -> Gath
     } else {
         threads.min(NEAR_THREADS)
     };
-    let others = most.min(opener.names().len()).left_after(1);
+    let others = most
+        .min(opener.names().len().left_after(known.len()))
+        .left_after(1);
     thread::scope(|scope| {
         for _ in 0..others {
             let thread = thread::Builder::new().name("join".to_owned());
@@ -229,9 +253,32 @@ fn is_denied(error: &Error) -> bool {
     matches!(error, Error::Io { cause: Cause::System(number), .. } if DENIED.contains(number))
 }
 
-impl Gathered {
-    fn take(&mut self, number: usize, name: &Path, scanned: Result<Scan>) {
-        let scan = match scanned {
+impl<'f> Gathered<'f> {
+    /// Takes what a file keeps of members, and returns the numbers of these.
+    fn take_kept(&mut self, opener: &dyn OpenMember, file: &'f File) -> HashSet<usize> {
+        let numbers = 0..opener.names().len();
+        let keys = numbers.filter_map(|number| Some((opener.key(number)?, number)));
+        let mut known = HashSet::new();
+        let read = Kept::read(file, &keys.collect(), &mut |number, scan| {
+            let Some(name) = opener.names().get(number) else {
+                return;
+            };
+            self.take(number, name, Ok(scan), None);
+            if let Err(error) = opener.scanned(true) {
+                self.failed = Some(error);
+            }
+            known.insert(number);
+        });
+        match read {
+            Ok(kept) => self.kept = Some(kept),
+            Err(error) => log::debug!("what was read of files that are joined: {error}"),
+        }
+        known
+    }
+
+    /// Takes what was read of a member, and keeps it by the `key`, if there is one, for the next time.
+    fn take(&mut self, number: usize, name: &Path, scanned: Result<Scan>, key: Option<Key>) {
+        let mut scan = match scanned {
             Ok(scan) => scan,
             // It may be read the next time: to leave it out would show fill in its place.
             Err(error) if error.is_passing() && !is_denied(&error) => {
@@ -247,19 +294,19 @@ impl Gathered {
         };
         let own = size_of::<Member>().with_more(name.len());
         self.weight = self.weight.with_more(to_u64(own)).with_more(scan.weight());
+        let values = scan.values.into_iter();
+        scan.values = values.map(|known| self.shared(known)).collect();
+        if let (Some(kept), Some(key)) = (&mut self.kept, key) {
+            kept.put(key, &scan);
+        }
         let skeleton = self.skeleton(scan.skeleton, scan.common);
-        let values = scan
-            .values
-            .into_iter()
-            .map(|known| self.shared(known))
-            .collect();
         self.list.push(Member {
             number,
             name: Path::clone(name),
             skeleton,
             lengths: scan.lengths,
             short: scan.short,
-            values,
+            values: scan.values,
         });
         if self.weight > limits::JOINED_BYTES {
             let most = limits::JOINED_BYTES;
@@ -271,13 +318,13 @@ impl Gathered {
     }
 
     /// The number of a skeleton, whose members have no more than this in common.
-    fn skeleton(&mut self, skeleton: Skeleton, common: Common) -> usize {
+    fn skeleton(&mut self, skeleton: Arc<Skeleton>, common: Common) -> usize {
         if let Some(&number) = self.skeletons.get(&skeleton) {
             self.common[number].keep(&common);
             return number;
         }
         let number = self.skeletons.len();
-        let attributes = common.attributes.iter().flatten();
+        let attributes = common.attributes.iter().flat_map(|own| own.iter());
         let attributes: usize = attributes
             .map(|(name, value)| name.len() + value.elements.len() + 150)
             .sum();
@@ -285,7 +332,7 @@ impl Gathered {
             .weight
             .with_more(skeleton.weight())
             .with_more(to_u64(attributes));
-        self.skeletons.insert(Arc::new(skeleton), number);
+        self.skeletons.insert(skeleton, number);
         self.common.push(common);
         number
     }
@@ -333,11 +380,11 @@ mod tests {
 
     fn scan_of(group: String, values: Vec<Known>) -> Scan {
         Scan {
-            skeleton: Skeleton {
+            skeleton: Arc::new(Skeleton {
                 groups: vec![group.into_bytes().into()],
                 variables: Vec::new(),
                 dimensions: Vec::new(),
-            },
+            }),
             common: Common::default(),
             lengths: Box::default(),
             short: Vec::new(),
@@ -345,10 +392,10 @@ mod tests {
         }
     }
 
-    fn gathered(scans: impl Iterator<Item = Scan>) -> Gathered {
+    fn gathered(scans: impl Iterator<Item = Scan>) -> Gathered<'static> {
         let mut gathered = Gathered::default();
         for (number, scan) in scans.enumerate() {
-            gathered.take(number, &Path::from(&b"name"[..]), Ok(scan));
+            gathered.take(number, &Path::from(&b"name"[..]), Ok(scan), None);
         }
         gathered
     }
@@ -390,13 +437,17 @@ mod tests {
             Err(Error::NotFound)
         }
 
+        fn key(&self, _number: usize) -> Option<Key> {
+            None
+        }
+
         fn is_far(&self) -> bool {
             false
         }
 
         fn begin(&self) {}
 
-        fn scanned(&self) -> Result<()> {
+        fn scanned(&self, _was_known: bool) -> Result<()> {
             Ok(())
         }
     }
@@ -406,7 +457,7 @@ mod tests {
         let engine = Engine::new(CacheSize::from(1 << 20), 1);
         let scan = |count| {
             let names = Names(vec![Path::default(); count]);
-            Members::scan(&engine, Box::new(names), 1, &mut Vec::new())
+            Members::scan(&engine, Box::new(names), 1, None, &mut Vec::new())
         };
         assert!(scan(2).is_ok());
         let many = scan(limits::JOINED_FILES + 1);

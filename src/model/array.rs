@@ -7,6 +7,8 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::piece;
@@ -80,7 +82,7 @@ impl Array {
 }
 
 /// The value of elements that are not stored.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Fill {
     /// The format's default: zeros (HDF5: also where the fill value is undefined).
     Zero,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Result;
 use crate::model::{Datatype, NodeId, Shape};
 
@@ -15,7 +17,7 @@ pub struct Attribute {
 }
 
 /// An attribute's value.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AttributeContent {
     /// The type of one stored element.
     pub datatype: Datatype,

@@ -3,11 +3,13 @@
 //! The classes are those of the HDF5 specification (3.0, IV.A.2.d); ASDF's datatypes are a subset,
 //! with two more (`Ucs4`, `Bool`).
 
+use serde::{Deserialize, Serialize};
+
 use crate::memory::piece;
 use crate::wire::{Count, to_u64};
 
 /// The type of one stored element.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Datatype {
     /// Bytes of one stored element. HDF5 variable-length types: of the stored reference.
     pub size: u32,
@@ -16,7 +18,7 @@ pub struct Datatype {
 }
 
 /// The meaning of an element's bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Class {
     /// Fixed-point number.
     Integer {
@@ -92,7 +94,7 @@ pub enum Class {
 }
 
 /// One field of a compound.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Member {
     /// Bytes as in the file.
     pub name: Vec<u8>,
@@ -103,7 +105,7 @@ pub struct Member {
 }
 
 /// The order of a number's bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ByteOrder {
     /// Least significant first.
     Little,
@@ -114,7 +116,7 @@ pub enum ByteOrder {
 }
 
 /// The part of an element that a number fills; the rest is padding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Bits {
     /// The lowest bit.
     pub offset: u16,
@@ -123,7 +125,7 @@ pub struct Bits {
 }
 
 /// A floating-point format, by the places of its fields, counted in bits from the element's lowest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Float {
     /// Order of the bytes.
     pub order: ByteOrder,
@@ -146,7 +148,7 @@ pub struct Float {
 }
 
 /// Where the mantissa's leading one is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Normalization {
     /// Nowhere in particular: the mantissa is taken as it stands.
     None,
@@ -157,7 +159,7 @@ pub enum Normalization {
 }
 
 /// The bytes that follow a string within its size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StringPadding {
     /// The text ends at the first NUL.
     NullTerminated,
@@ -168,7 +170,7 @@ pub enum StringPadding {
 }
 
 /// How a string's characters are encoded, as the file claims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Charset {
     /// ASCII; real files hold UTF-8 and Latin-1 too.
     Ascii,
@@ -177,7 +179,7 @@ pub enum Charset {
 }
 
 /// The content of a reference element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ReferenceKind {
     /// An object's address.
     Object,

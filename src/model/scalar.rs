@@ -1,10 +1,12 @@
 //! A scalar of an ASDF tree: its text, and the value that YAML gives it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::number::{Real, append};
 use crate::model::text::write_json_text;
 
 /// A scalar of an ASDF tree.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scalar {
     /// Its text after unquoting.
     pub text: String,
@@ -13,7 +15,7 @@ pub struct Scalar {
 }
 
 /// The value of a scalar, by the rules of YAML 1.1.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ScalarValue {
     /// No value.
     Null,

@@ -1,11 +1,13 @@
 //! The extent of an array.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::to_u64;
 
 /// Dataspace (HDF5) or `shape` (ASDF).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Shape {
     /// HDF5: null dataspace, no element at all.
     Null,

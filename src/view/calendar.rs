@@ -5,8 +5,10 @@
 //! are the same days. Years are counted with a year 0, and written without one where the calendar
 //! has none.
 
+use serde::{Deserialize, Serialize};
+
 /// A rule that puts days together to months and years.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Calendar {
     /// Julian up to 1582-10-04, Gregorian from the next day on, which is 1582-10-15.
     Standard,

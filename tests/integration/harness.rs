@@ -150,10 +150,10 @@ pub(crate) fn eventually(limit: Duration, what: &str, mut is: impl FnMut() -> bo
     }
 }
 
-/// The program, with arguments.
+/// The program, with arguments. It keeps nothing of what it reads for the next test.
 pub(crate) fn h5fs<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(arguments: I) -> Command {
     let mut command = Command::new(H5FS);
-    command.args(arguments);
+    command.args(arguments).env("XDG_CACHE_HOME", "/dev/null");
     command
 }
 

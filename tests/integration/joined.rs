@@ -3,9 +3,10 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::harness::{LONG, Mount, run, script};
+use crate::harness::{LONG, MOUNT_LIMIT, Mount, h5fs, run, script};
 use crate::web::Web;
 
 #[track_caller]
@@ -44,6 +45,116 @@ fn files_in_which_nothing_is_right() {
     joined("inert", &[directory.path(), &mount.path]);
 }
 
+/// Mounts a directory with a directory for caches.
+#[track_caller]
+fn with_cache(source: &Path, cache: &Path) -> Mount {
+    let mount = Mount::prepare();
+    let mut command = h5fs([source, &mount.path]);
+    run(command.env("XDG_CACHE_HOME", cache), MOUNT_LIMIT).success();
+    mount
+}
+
+/// The one file in which what was read is kept.
+#[track_caller]
+fn kept(cache: &Path) -> PathBuf {
+    let files = fs::read_dir(cache.join("h5fs/joined")).expect("the directory");
+    let files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    files.into_iter().next().expect("a file")
+}
+
+/// Waits until the times of files tell of the next change for sure.
+fn calm_down() {
+    std::thread::sleep(Duration::from_millis(2100));
+}
+
+#[test]
+fn the_next_mount_knows_what_was_read_of_files() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let cache = tempfile::tempdir().expect("temporary directory");
+    let cache = cache.path();
+    joined("write", &[directory.path()]);
+    calm_down();
+    let check = |is_read: bool| {
+        let mount = with_cache(directory.path(), cache);
+        joined("check", &[directory.path(), &mount.path]);
+        assert_eq!(mount.status("joined files read") > 0, is_read);
+        mount.unmount();
+        mount.must_be_gone(MOUNT_LIMIT);
+    };
+    check(true);
+    check(false);
+    // What is damaged is read again, and known the next time.
+    let file = kept(cache);
+    let mut bytes = fs::read(&file).expect("what is kept");
+    for at in (100..bytes.len()).step_by(1000) {
+        bytes[at] ^= 1;
+    }
+    fs::write(&file, bytes).expect("damaged");
+    check(true);
+    check(false);
+    let bytes = fs::read(&file).expect("what is kept");
+    fs::write(&file, &bytes[..bytes.len() / 3]).expect("cut off");
+    check(true);
+    check(false);
+}
+
+#[test]
+fn a_file_in_another_state_is_read_again() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let cache = tempfile::tempdir().expect("temporary directory");
+    joined("days", &[directory.path()]);
+    calm_down();
+    let shown = |read: u64, expected: &[u8]| {
+        let mount = with_cache(directory.path(), cache.path());
+        let shown = fs::read(mount.at(".h5fs/joined/a")).expect("the numbers");
+        assert!(shown == expected);
+        assert_eq!(mount.status("joined files read"), read);
+        // Another choice of the same files.
+        let shown = fs::read(mount.at(".h5fs/joined[day_1*.nc]/a")).expect("the numbers");
+        assert_eq!(shown.len(), 11 * 16);
+        mount.unmount();
+        mount.must_be_gone(MOUNT_LIMIT);
+    };
+    shown(20, &numbers(0..20));
+    shown(0, &numbers(0..20));
+    let changed = ["replace", "7", "77"];
+    let mut python = script("joined.py");
+    python
+        .arg(changed[0])
+        .arg(directory.path())
+        .args(&changed[1..]);
+    run(&mut python, LONG).success();
+    calm_down();
+    let mut expected = numbers(0..20);
+    expected[7 * 16..8 * 16].copy_from_slice(&77_f32.to_le_bytes().repeat(4));
+    shown(1, &expected);
+    fs::remove_file(directory.path().join("day_0.nc")).expect("removed");
+    shown(0, &expected[16..]);
+}
+
+#[test]
+fn a_mount_that_joins_nothing_leaves_nothing_in_the_cache() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let cache = tempfile::tempdir().expect("temporary directory");
+    joined("days", &[directory.path()]);
+    let mount = with_cache(directory.path(), cache.path());
+    fs::read(mount.at("day_0.nc/a")).expect("the numbers");
+    let file = kept(cache.path());
+    mount.unmount();
+    mount.must_be_gone(MOUNT_LIMIT);
+    assert!(!file.exists());
+    let list = |path: &str| {
+        let mut command = h5fs(["ls".as_ref(), directory.path(), path.as_ref()]);
+        run(command.env("XDG_CACHE_HOME", cache.path()), MOUNT_LIMIT).success();
+    };
+    list("day_0.nc");
+    assert!(!file.exists());
+    calm_down();
+    list(".h5fs/joined");
+    assert!(file.metadata().expect("what is kept").len() > 0);
+}
+
 /// What is shown of the twenty files of days: their numbers, four times each.
 fn numbers(days: std::ops::Range<u8>) -> Vec<u8> {
     let numbers = days.flat_map(|day| [f32::from(day); 4]);
@@ -66,6 +177,22 @@ fn are_one_from_the_web(web: &Web) {
     assert_eq!(shown.expect("the numbers"), numbers(0..20));
     // The index page, and of each file a look, and one request for all of it.
     assert!(mount.status("network requests") <= 2 * 20 + 2);
+}
+
+#[test]
+fn files_of_the_web_that_are_known_are_not_asked_for() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let cache = tempfile::tempdir().expect("temporary directory");
+    joined("days", &[directory.path()]);
+    let web = Web::by("web_server.py", directory.path(), &["webdav"]);
+    let listed = |requests: u64| {
+        let mount = with_cache(Path::new(&web.url("/")), cache.path());
+        assert!(mount.at(".h5fs/joined/a").metadata().expect("it").len() == 20 * 16);
+        assert!(mount.status("network requests") <= requests);
+    };
+    listed(2 * 20 + 2);
+    // The listing alone.
+    listed(2);
 }
 
 #[test]

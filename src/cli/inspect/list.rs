@@ -37,7 +37,7 @@ pub(in crate::cli) fn list(
     let escape = format.terminal || io::stdout().is_terminal();
     let paint = Paint::of(escape);
     let progress = format.recursive.then(Progress::new);
-    let tree = reading::open_tree(source)?;
+    let tree = reading::open_tree(source, paths)?;
     let mut listing = Listing {
         tree: tree.requests(),
         format,

@@ -1,6 +1,7 @@
 //! Shared by the commands without a mount: how the source is opened, where the output goes, and how
 //! a command ends early.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -9,11 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::cli::args::Reading;
+use crate::cli::inspect::as_one::is_joined;
 use crate::cli::mount::remote_source::RemoteSource;
 use crate::cli::words::advice;
 use crate::cli::words::complaint::{complain, of_text};
 use crate::cli::words::printable::printable;
-use crate::cli::{cage, options};
+use crate::cli::{cage, options, scans};
 use crate::error::{Error, Result};
 use crate::fs::{self, Archive, Filesystem, Served, Unread};
 use crate::source::directory::Directory;
@@ -91,17 +93,21 @@ pub(in crate::cli) fn open_far(source: Source<'_>, url: &Url) -> Result<(Served,
     enter_remote(source, url, &options)?.served(&mut options)
 }
 
-/// Opens the source, a file or a directory of files, as [`open`] does.
-pub(in crate::cli) fn open_tree(source: Source<'_>) -> Result<Served> {
+/// Opens the source, a file or a directory of files, as [`open`] does, to read what is at `paths`.
+pub(in crate::cli) fn open_tree(source: Source<'_>, paths: &[OsString]) -> Result<Served> {
+    let scans = scans_for(source, paths);
     if let Location::Url(url) = source.file {
-        return open_far(source, url).map(|(served, _)| served);
+        let mut options = read_options(source.how, false);
+        options.scans = scans;
+        return Ok(enter_remote(source, url, &options)?.served(&mut options)?.0);
     }
     let Some(path) = source.file.path().filter(|path| path.is_dir()) else {
         return Ok(Served::File(Box::new(open(source, false)?)));
     };
     let failed = |error| Error::io(&error, path.display().to_string());
     advise(path, source.how);
-    let options = read_options(source.how, false);
+    let mut options = read_options(source.how, false);
+    options.scans = scans;
     let path = path.canonicalize().map_err(failed)?;
     let directory = Beneath::open(&path).map_err(failed)?;
     let owner = directory.look(Path::new(""), false)?.attributes.uid;
@@ -113,6 +119,14 @@ pub(in crate::cli) fn open_tree(source: Source<'_>) -> Result<Served> {
     cage::enter(shown, &options, source.how.sandbox)?;
     let archive = Archive::new(Arc::new(directory), None, &options);
     Ok(Served::Archive(Box::new(archive)))
+}
+
+/// Where what is read of the files of a directory is kept, if one of the paths shows these as one.
+fn scans_for(source: Source<'_>, paths: &[OsString]) -> Option<Arc<File>> {
+    let disk_cache = source.how.remote.settings.disk_cache.as_deref();
+    let is_wanted = paths.iter().any(|path| is_joined(path));
+    let place = is_wanted.then(|| scans::place(source.file, disk_cache))?;
+    scans::open(place.as_deref())
 }
 
 /// Says, unless that is not wanted or a log that was asked for says it, why only a part of the source

@@ -99,6 +99,7 @@ const KEPT: &[&str] = &[
     "TERM",
     "RUST_BACKTRACE",
     "TMPDIR",
+    "XDG_CACHE_HOME",
 ];
 
 /// Leaves a process that parses none of the secrets in this one's environment.

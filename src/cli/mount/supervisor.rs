@@ -42,6 +42,8 @@ use crate::cli::mount::mounts::{self, FreePlace, OwnMount, Removal};
 use crate::cli::mount::notify;
 use crate::cli::mount::report::{Garbled, Report, Reports};
 use crate::cli::mount::rotation;
+use crate::cli::mount::worker;
+use crate::cli::scans;
 use crate::cli::words::complaint::complain;
 use crate::cli::words::lines::each_line;
 use crate::cli::words::logging::{self, Destination};
@@ -168,6 +170,8 @@ enum Event {
 }
 
 fn supervise(call: &Call, mount: &Mount, launcher: Launcher) -> ExitCode {
+    // While relative paths still lead on.
+    let scans = worker::place_of_scans(mount);
     let code = match Supervisor::start(call, mount, launcher) {
         Ok(supervisor) => supervisor.run(),
         Err(report) => {
@@ -175,6 +179,7 @@ fn supervise(call: &Call, mount: &Mount, launcher: Launcher) -> ExitCode {
             ExitCode::FAILURE
         }
     };
+    scans.iter().for_each(|place| scans::clear(place));
     log::logger().flush();
     code
 }

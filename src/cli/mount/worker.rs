@@ -31,6 +31,7 @@ use crate::cli::mount::remote_source::{self, RemoteSource};
 use crate::cli::mount::report::Report;
 use crate::cli::mount::rotation;
 use crate::cli::options::{self, Settings};
+use crate::cli::scans;
 use crate::cli::words::log_file::LogFile;
 use crate::cli::words::logging::{self, Destination, Early};
 use crate::cli::words::printable::printable;
@@ -116,6 +117,7 @@ fn start(
         Location::Url(url) => url.to_string().into(),
     };
     let of_content = |error: Error| opened(mount, &path, &error);
+    let scans = place_of_scans(mount);
     let source = match &mount.source {
         Location::Path(_) => Source::open(&path, &mount.settings),
         Location::Url(url) => RemoteSource::take(url, &mount.settings.remote)
@@ -151,6 +153,7 @@ fn start(
             device: Some(device),
             foreign,
         },
+        scans::open(scans.as_deref()),
     );
     let sandbox = !mount.settings.no_sandbox;
     let caged = source.shown(mount.settings.run_as).map_err(of_source)?;
@@ -303,7 +306,13 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io(&error, path.display().to_string()))
 }
 
-fn filesystem_options(mount: &Mount, guard: MountGuard) -> Options {
+/// Where what is read of a directory's files is kept; none where nothing shows them as one.
+pub(super) fn place_of_scans(mount: &Mount) -> Option<PathBuf> {
+    let disk_cache = mount.settings.remote.disk_cache.as_deref();
+    (!mount.settings.no_views).then(|| scans::place(&mount.source, disk_cache))?
+}
+
+fn filesystem_options(mount: &Mount, guard: MountGuard, scans: Option<Arc<File>>) -> Options {
     let settings = &mount.settings;
     Options {
         open_files: settings.open_files.unwrap_or(limits::OPEN_MEMBERS),
@@ -322,6 +331,7 @@ fn filesystem_options(mount: &Mount, guard: MountGuard) -> Options {
         verify: settings.verify,
         force: settings.force,
         strict: settings.strict,
+        scans,
         resident: Resident::open(),
     }
 }

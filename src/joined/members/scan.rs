@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::array::Engine;
 use crate::error::{Error, Result};
 use crate::joined::members::content::{self, Known, hashes};
@@ -23,7 +25,7 @@ use crate::wire::{Count, to_u64};
 
 /// All that is kept of a member.
 pub(in crate::joined) struct Scan {
-    pub(in crate::joined) skeleton: Skeleton,
+    pub(in crate::joined) skeleton: Arc<Skeleton>,
     pub(in crate::joined) common: Common,
     /// The length of each dimension.
     pub(in crate::joined) lengths: Box<[u64]>,
@@ -33,17 +35,20 @@ pub(in crate::joined) struct Scan {
     pub(in crate::joined) values: Box<[Known]>,
 }
 
+/// The attributes of an object.
+pub(in crate::joined) type Attributes = Arc<Vec<Named>>;
+
 /// What members of one skeleton have alike, beside it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::joined) struct Common {
     /// Of the groups, then of the variables.
-    pub(in crate::joined) attributes: Vec<Vec<Named>>,
+    pub(in crate::joined) attributes: Vec<Attributes>,
     /// ASDF: the scalars of the tree, by their paths.
     pub(in crate::joined) scalars: BTreeMap<Path, Same>,
 }
 
 /// A scalar of the tree.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::joined) struct Same(pub(in crate::joined) Scalar);
 
 impl Eq for Same {}
@@ -52,8 +57,11 @@ impl Common {
     /// Leaves what the other members have as well.
     pub(in crate::joined) fn keep(&mut self, other: &Self) {
         for (own, other) in self.attributes.iter_mut().zip(&other.attributes) {
+            if own == other {
+                continue;
+            }
             let other: HashMap<_, _> = other.iter().map(|(name, value)| (name, value)).collect();
-            own.retain(|(name, value)| other.get(name) == Some(&value));
+            Arc::make_mut(own).retain(|(name, value)| other.get(name) == Some(&value));
         }
         self.scalars
             .retain(|path, scalar| other.scalars.get(path) == Some(scalar));
@@ -85,27 +93,28 @@ pub(in crate::joined) fn scan(
     let mut left = limits::JOINED_ATTRIBUTES;
     for (group, _) in &objects.groups {
         let (_, attributes) = attributes_of(&**container, *group, &mut left)?;
-        common.attributes.push(attributes);
+        common.attributes.push(Arc::new(attributes));
     }
     for ((node, ..), variable) in objects.arrays.iter().zip(&mut layout.variables) {
         let (marks, attributes) = attributes_of(&**container, *node, &mut left)?;
         variable.marks = marks;
-        common.attributes.push(attributes);
+        common.attributes.push(Arc::new(attributes));
     }
     layout.find_bounds();
     let groups = objects.groups.iter().map(|(_, path)| Path::clone(path));
+    let mut skeleton = Skeleton {
+        groups: groups.collect(),
+        variables: layout.variables,
+        dimensions: layout.dimensions,
+    };
+    find_meanings(&mut skeleton, &**container, &objects.arrays)?;
     let mut scan = Scan {
-        skeleton: Skeleton {
-            groups: groups.collect(),
-            variables: layout.variables,
-            dimensions: layout.dimensions,
-        },
+        skeleton: Arc::new(skeleton),
         common,
         lengths: layout.lengths.into(),
         short: layout.short,
         values: Box::default(),
     };
-    scan.find_meanings(&**container, &objects.arrays)?;
     scan.read(engine, &**container, &objects.arrays)?;
     Ok(scan)
 }
@@ -346,6 +355,41 @@ fn unnamed(path: &[u8], axis: usize) -> Path {
     [path, b"\0", axis.to_string().as_bytes()].concat().into()
 }
 
+/// Finds what the numbers of each variable mean. Bounds have the units of what they bound.
+fn find_meanings(
+    skeleton: &mut Skeleton,
+    container: &dyn Container,
+    arrays: &[(NodeId, Path, Arc<Array>)],
+) -> Result<()> {
+    let times = |variable: &Variable| {
+        let calendar = variable.text(b"calendar");
+        TimeUnits::parse(variable.text(b"units")?, calendar)
+    };
+    let own: Vec<_> = skeleton.variables.iter().map(times).collect();
+    for (number, (variable, (node, ..))) in skeleton.variables.iter_mut().zip(arrays).enumerate() {
+        let Some(stored) = Stored::new(&variable.datatype) else {
+            continue;
+        };
+        let of_bounded = match variable.role {
+            Role::Bounds(of) if variable.mark(b"units").is_none() => own[of],
+            _ => None,
+        };
+        let packing = match attributes::packing(container, *node) {
+            Err(error) if !error.is_passing() => {
+                variable.meaning.refusal = Some(error.to_string());
+                continue;
+            }
+            packing => packing?,
+        };
+        variable.meaning = Meaning {
+            packing: Some(Packing::new(stored, &packing)),
+            time: own[number].or(of_bounded),
+            refusal: None,
+        };
+    }
+    Ok(())
+}
+
 impl Scan {
     /// Bytes of memory of what belongs to the member alone, about; without the elements, which may be
     /// those of others.
@@ -361,43 +405,6 @@ impl Scan {
             .filter(|known| matches!(known, Known::Ends(..)));
         let own = size_of_val(&*self.lengths) + size_of_val(&*self.values);
         to_u64(own + short.sum::<usize>() + EACH * ends.count().one_more())
-    }
-
-    /// Finds what the numbers of each variable mean. Bounds have the units of what they bound.
-    fn find_meanings(
-        &mut self,
-        container: &dyn Container,
-        arrays: &[(NodeId, Path, Arc<Array>)],
-    ) -> Result<()> {
-        let times = |variable: &Variable| {
-            let calendar = variable.text(b"calendar");
-            TimeUnits::parse(variable.text(b"units")?, calendar)
-        };
-        let own: Vec<_> = self.skeleton.variables.iter().map(times).collect();
-        for (number, (variable, (node, ..))) in
-            self.skeleton.variables.iter_mut().zip(arrays).enumerate()
-        {
-            let Some(stored) = Stored::new(&variable.datatype) else {
-                continue;
-            };
-            let of_bounded = match variable.role {
-                Role::Bounds(of) if variable.mark(b"units").is_none() => own[of],
-                _ => None,
-            };
-            let packing = match attributes::packing(container, *node) {
-                Err(error) if !error.is_passing() => {
-                    variable.meaning.refusal = Some(error.to_string());
-                    continue;
-                }
-                packing => packing?,
-            };
-            variable.meaning = Meaning {
-                packing: Some(Packing::new(stored, &packing)),
-                time: own[number].or(of_bounded),
-                refusal: None,
-            };
-        }
-        Ok(())
     }
 
     /// Reads what is small.

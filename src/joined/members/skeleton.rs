@@ -3,6 +3,8 @@
 
 use std::hash::{Hash, Hasher};
 
+use serde::{Deserialize, Serialize};
+
 use crate::joined::members::content;
 use crate::joined::paths::Path;
 use crate::model::Datatype;
@@ -15,7 +17,7 @@ use crate::view::cf::time::TimeUnits;
 pub(in crate::joined) type Named = (Vec<u8>, AttributeContent);
 
 /// The groups, variables and dimensions of a member.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) struct Skeleton {
     /// In the order of the walk, the root first.
     pub(in crate::joined) groups: Vec<Path>,
@@ -24,7 +26,7 @@ pub(in crate::joined) struct Skeleton {
 }
 
 /// A dimension of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) struct Dimension {
     /// The path of its scale, or its label in the group of the variable. One without a name has a
     /// key that no path is.
@@ -36,7 +38,7 @@ pub(in crate::joined) struct Dimension {
 }
 
 /// An array of a member.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(in crate::joined) struct Variable {
     pub(in crate::joined) path: Path,
     pub(in crate::joined) datatype: Datatype,
@@ -54,7 +56,7 @@ pub(in crate::joined) struct Variable {
 }
 
 /// What a variable is there for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) enum Role {
     /// Its values are what the file was made for.
     Data,
@@ -67,7 +69,7 @@ pub(in crate::joined) enum Role {
 }
 
 /// The meaning of stored numbers. It follows from the datatype and the attributes.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(in crate::joined) struct Meaning {
     pub(in crate::joined) packing: Option<Packing>,
     pub(in crate::joined) time: Option<TimeUnits>,

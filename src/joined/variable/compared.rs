@@ -132,7 +132,7 @@ impl<'m> Compared<'m> {
                 continue;
             };
             match &mut common {
-                None => common = Some(own.clone()),
+                None => common = Some(own.to_vec()),
                 Some(common) => {
                     let own: HashMap<_, _> =
                         own.iter().map(|(name, value)| (name, value)).collect();

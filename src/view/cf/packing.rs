@@ -18,6 +18,8 @@
 
 use std::cmp::Ordering;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::Datatype;
 use crate::model::datatype::ByteOrder;
 use crate::model::number::Real;
@@ -46,7 +48,7 @@ pub(crate) struct Factor {
 }
 
 /// Decodes the numbers of a variable.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Packing {
     stored: Stored,
     missing: Vec<Number>,
@@ -58,7 +60,7 @@ pub(crate) struct Packing {
 }
 
 /// The type of decoded numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Decoded {
     /// They are the stored ones, and none is missing.
     AsStored,

@@ -2,12 +2,14 @@
 
 use std::cmp::Ordering;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::Datatype;
 use crate::model::datatype::{Bits, ByteOrder, Class, Float};
 use crate::model::number::{self, Integer, Real, append};
 
 /// A number, exact.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Number {
     Integer(i128),
     Real(f64),
@@ -15,13 +17,13 @@ pub(crate) enum Number {
 
 /// Reads the numbers of one datatype: integers of up to eight bytes, IEEE 754 numbers of two, four
 /// or eight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stored {
     size: u8,
     kind: Kind,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Kind {
     Integer {
         order: ByteOrder,

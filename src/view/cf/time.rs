@@ -5,6 +5,8 @@
 //! rounded to the microsecond, and one that is a microsecond beside a whole second, which no
 //! fraction of a day can help, to the second. The product is exact, however large the number is.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::model::number::append;
 use crate::view::calendar::{Calendar, Date};
@@ -12,7 +14,7 @@ use crate::view::cf::reference_time::ReferenceTime;
 use crate::view::cf::stored::Number;
 
 /// The unit, the reference time and the calendar of numbers that are times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TimeUnits {
     calendar: Calendar,
     tick: Tick,
@@ -23,7 +25,7 @@ pub(crate) struct TimeUnits {
 }
 
 /// The part of a second that times are counted in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Tick {
     Microsecond,
     /// Of units of nanoseconds only.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use sha2::{Digest, Sha256};
 
 use crate::detect;
 use crate::error::{Cause, Error, Result};
@@ -17,7 +18,7 @@ use crate::fs::errno::{self, is_denied};
 use crate::fs::forest::archive::entries::EntryKind;
 use crate::fs::forest::archive::look::{Found as Looked, Look};
 use crate::joined::choice::Choice;
-use crate::joined::members::OpenMember;
+use crate::joined::members::{Key, OpenMember};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
@@ -35,6 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The same of a far directory: a look is a request for each of its listings.
 const FAR_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long nobody may have written to a file for its times to tell the next change.
+const CALM: Duration = Duration::from_secs(2);
 
 /// Symbolic links that lead to one another.
 const LINKS: usize = 8;
@@ -61,6 +65,8 @@ pub(super) struct Files {
 pub(super) struct Progress {
     done: AtomicUsize,
     all: AtomicUsize,
+    /// Since the mount: those that had to be opened.
+    read: AtomicUsize,
 }
 
 impl Progress {
@@ -69,6 +75,11 @@ impl Progress {
         let all = self.all.load(Ordering::Relaxed);
         let done = self.done.load(Ordering::Relaxed);
         (all > 0).then(|| format!("{done} of {all} files"))
+    }
+
+    /// Files that have been read to be shown as one, since the mount.
+    pub(super) fn read(&self) -> u64 {
+        to_u64(self.read.load(Ordering::Relaxed))
     }
 
     fn begin(&self, all: usize) {
@@ -430,6 +441,18 @@ impl OpenMember for OpenListed {
         Ok(container)
     }
 
+    fn key(&self, number: usize) -> Option<Key> {
+        let file = self.listing.files.get(number)?;
+        let shows_changes = match &file.state {
+            // A date has seconds, in which it may have changed twice.
+            Identity::Object(object) => !object.state.etag.is_empty(),
+            state => state.is_calm_for(CALM),
+        };
+        let mut hasher = KeyHasher::default();
+        (&file.path, &file.state, self.force).hash(&mut hasher);
+        shows_changes.then(|| hasher.0.finalize().into())
+    }
+
     fn is_far(&self) -> bool {
         self.files.root.is_far()
     }
@@ -438,8 +461,25 @@ impl OpenMember for OpenListed {
         self.files.progress.begin(self.listing.files.len());
     }
 
-    fn scanned(&self) -> Result<()> {
-        self.files.progress.done.fetch_add(1, Ordering::Relaxed);
+    fn scanned(&self, was_known: bool) -> Result<()> {
+        let progress = &self.files.progress;
+        progress.done.fetch_add(1, Ordering::Relaxed);
+        let read = usize::from(!was_known);
+        progress.read.fetch_add(read, Ordering::Relaxed);
         lock(&self.files.cancel).go_on()
+    }
+}
+
+/// Puts facts together to a key that no others have.
+#[derive(Default)]
+struct KeyHasher(Sha256);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        0
     }
 }

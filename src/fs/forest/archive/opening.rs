@@ -148,6 +148,7 @@ impl Opener {
     fn joiner(&self, files: Arc<Files>, errors: Errors) -> other_files::Opener {
         let (engine, caches) = (Arc::clone(&self.shared.engine), self.caches.clone());
         let (threads, force) = (self.options.threads, self.options.force);
+        let kept = self.options.scans.clone();
         Box::new(move |_, neighbours| {
             let listing = files.opened();
             for (name, reason) in &listing.left_out {
@@ -165,7 +166,8 @@ impl Opener {
                 caches: caches.clone(),
                 force,
             };
-            let joined = join(&engine, Box::new(listed), &files.choice, threads);
+            let kept = kept.as_deref();
+            let joined = join(&engine, Box::new(listed), &files.choice, threads, kept);
             files.progress.end();
             let (joined, told) = joined?;
             for told in &told {

@@ -75,6 +75,7 @@ impl Archive {
         figures.add("files_open", to_u64(open));
         figures.add("files_open_at_most", to_u64(self.options.open_files));
         figures.add("open_files_bytes", bytes);
+        figures.add("joined_files_read_total", self.joining.read());
         figures.add("handles_open", to_u64(self.handles.len()));
         status::add_engine(&mut figures, &self.engine.statistics());
         status::add_traffic(&mut figures, &self.traffic);

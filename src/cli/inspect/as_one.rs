@@ -1,0 +1,100 @@
+//! Files of a directory as one, as a command line names them: `DIRECTORY[PATTERN]`, or a path that
+//! begins with `.h5fs/joined`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use crate::model::ndl::Syntax;
+use crate::view::texts::ndl::Options;
+
+/// Where all files of a directory are one.
+const JOINED: &[u8] = b".h5fs/joined";
+
+/// The directory and the place in its mount of `DIRECTORY[PATTERN]`, if nothing has that very name.
+pub(in crate::cli) fn joined_of(word: &Path) -> Option<(PathBuf, Vec<u8>)> {
+    let bytes = word.as_os_str().as_bytes();
+    let begin = bytes
+        .strip_suffix(b"]")?
+        .iter()
+        .position(|&byte| byte == b'[')?;
+    let directory = Path::new(OsStr::from_bytes(bytes.get(..begin)?));
+    if word.symlink_metadata().is_ok() || !directory.is_dir() {
+        return None;
+    }
+    let choice = bytes.get(begin..)?;
+    let choice = choice.iter().flat_map(|byte| match byte {
+        b'/' => &b"%2F"[..],
+        byte => std::slice::from_ref(byte),
+    });
+    let files = JOINED.iter().chain(choice).copied().collect();
+    Some((directory.to_path_buf(), files))
+}
+
+/// Whether a path leads to files that are one.
+pub(in crate::cli) fn is_joined(path: &OsStr) -> bool {
+    let path = path.as_bytes();
+    path.strip_prefix(b"/").unwrap_or(path).starts_with(JOINED)
+}
+
+/// The path of the document about an object in files that are one.
+pub(in crate::cli) fn document(path: &OsStr, options: Options) -> Option<OsString> {
+    let path = Some(path).filter(|path| is_joined(path))?.as_bytes();
+    let path = path.strip_prefix(b"/").unwrap_or(path);
+    let ending = match options.syntax {
+        Syntax::Yaml => "yaml",
+        Syntax::Json => "json",
+    };
+    // The name of the files is the second one.
+    let mut slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    let (files, object) = match slashes.nth(1) {
+        Some((end, _)) => path.split_at(end),
+        None => (path, &b""[..]),
+    };
+    let object = object.strip_prefix(b"/").unwrap_or(object);
+    let object = object.strip_suffix(b"/").unwrap_or(object);
+    let name = match (object, options.syntax) {
+        (b"", Syntax::Yaml) => b"ndl.yaml".to_vec(),
+        (b"", Syntax::Json) => b"tree.json".to_vec(),
+        _ => [b"ndl/", object, b".", ending.as_bytes()].concat(),
+    };
+    Some(OsString::from_vec([files, b"/.h5fs/", &name].concat()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_and_files_of_it() {
+        let home = tempfile::tempdir().unwrap();
+        let word = |text: &str| home.path().join(text);
+        std::fs::create_dir(word("a")).unwrap();
+        std::fs::create_dir(word("b[1]")).unwrap();
+        let (directory, files) = joined_of(&word("a[r?/*.nc,join=time]")).unwrap();
+        assert_eq!(directory, word("a"));
+        assert_eq!(files, b".h5fs/joined[r?%2F*.nc,join=time]");
+        for none in ["a", "b[1]", "c[*]", "a[*", "a]"] {
+            assert_eq!(joined_of(&word(none)), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn documents_of_files_that_are_one() {
+        let of = |path: &str, syntax| {
+            let options = Options {
+                syntax,
+                ..Options::default()
+            };
+            document(path.as_ref(), options).map(|path| path.into_string().unwrap())
+        };
+        let all = of("/.h5fs/joined", Syntax::Json);
+        assert_eq!(all.as_deref(), Some(".h5fs/joined/.h5fs/tree.json"));
+        let one = of(".h5fs/joined[*.nc]/g/x", Syntax::Yaml);
+        assert_eq!(
+            one.as_deref(),
+            Some(".h5fs/joined[*.nc]/.h5fs/ndl/g/x.yaml")
+        );
+        assert_eq!(of("a.nc/x", Syntax::Yaml), None);
+    }
+}

@@ -1,0 +1,75 @@
+//! Which sources and which paths in them a command line names.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::cli::args::Operands;
+use crate::cli::inspect::as_one::joined_of;
+use crate::cli::inspect::many::Arguments;
+use crate::error::{Error, Result};
+use crate::source::location::Location;
+
+/// The sources and the paths that a command line names.
+pub(in crate::cli) struct Named {
+    pub(in crate::cli) sources: Vec<Location>,
+    pub(in crate::cli) paths: Vec<OsString>,
+}
+
+impl Named {
+    /// The word behind the first source tells whether more sources follow or paths.
+    ///
+    /// # Errors
+    /// `Usage` for a URL that is none.
+    pub(in crate::cli) fn of(operands: &Operands) -> Result<Self> {
+        if let Some((directory, files)) = Location::path(&operands.source).and_then(joined_of) {
+            let beneath = |path: &OsString| {
+                let path = path.as_bytes();
+                let path = path.strip_prefix(b"/").unwrap_or(path);
+                OsString::from_vec([&files, &b"/"[..], path].concat())
+            };
+            let paths: Vec<_> = operands.more.iter().map(beneath).collect();
+            return Ok(Named {
+                sources: vec![Location::Path(directory)],
+                paths: if paths.is_empty() {
+                    vec![OsString::from_vec(files)]
+                } else {
+                    paths
+                },
+            });
+        }
+        let mut sources = vec![operands.source.clone()];
+        let mut rest = &operands.more[..];
+        let second = rest.first().filter(|word| !operands.one && is_there(word));
+        let is_path = second.is_none_or(|word| has(operands, word));
+        while let Some((word, behind)) = rest.split_first()
+            && !is_path
+            && is_there(word)
+        {
+            sources.push(Location::parse(word.clone())?);
+            rest = behind;
+        }
+        let paths = rest.to_vec();
+        Ok(Named { sources, paths })
+    }
+}
+
+/// Whether a word may name a source: a URL, or what is on disk.
+fn is_there(word: &OsString) -> bool {
+    let location = Location::parse(word.clone());
+    location.is_ok_and(|location| location.path().is_none_or(Path::exists))
+}
+
+/// Whether the source has this path, as a process says that may read it.
+fn has(operands: &Operands, path: &OsString) -> bool {
+    let mut arguments = Arguments::of("ls", &operands.how);
+    arguments.flag("--directory");
+    arguments.flag("--one");
+    arguments.paths.push(path.clone());
+    let status = arguments.command(&operands.source).and_then(|mut command| {
+        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.map_err(|error| Error::io(&error, "starting `h5fs`"))
+    });
+    status.is_ok_and(|status| status.success())
+}
