@@ -453,6 +453,15 @@ mod tests {
     }
 
     #[test]
+    fn arrays_in_memory_have_a_bound_together() {
+        let engine = Engine::new(CacheSize::from(1 << 20), 1);
+        let members = Members::scan(&engine, Box::new(Names(vec![])), 1, None, &mut Vec::new());
+        let members = members.unwrap();
+        assert!(members.take_inline(limits::JOINED_BYTES - 1));
+        assert!(!members.take_inline(2) && members.take_inline(1) && !members.take_inline(1));
+    }
+
+    #[test]
     fn files_have_a_bound() {
         let engine = Engine::new(CacheSize::from(1 << 20), 1);
         let scan = |count| {

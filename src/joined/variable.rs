@@ -13,6 +13,7 @@ use crate::joined::mapped::{Mapped, Part, Recipe};
 use crate::joined::members::content::{Known, one_text};
 use crate::joined::members::skeleton::{Named, OF_STORED, PACKING, Role, Variable};
 use crate::joined::paths::{Path, Sure};
+use crate::joined::place::coordinate::Coordinate;
 use crate::joined::place::extra::is_of_times;
 use crate::joined::place::placement::JoinedDimension;
 use crate::joined::recoding::{has_references, with_members};
@@ -180,7 +181,10 @@ impl<'a, 'm> Rules<'a, 'm> {
         if first.role == Role::Dimension || is_shared {
             return Ok(Standing::Once);
         }
-        let is_equal = self.alike.is_equal();
+        let is_equal = match self.alike.is_equal() {
+            Some(false) if self.are_rounded_bounds() => Some(true),
+            known => known,
+        };
         let is_array = first.role == Role::Data && !first.dims.is_empty();
         if has_new && (is_equal == Some(false) || is_array) {
             return self.along_new();
@@ -194,6 +198,44 @@ impl<'a, 'm> Rules<'a, 'm> {
             }
             (Some(false), _) => Err("it differs from file to file".to_owned()),
         }
+    }
+
+    /// Whether it is the bounds of a coordinate that all share, and they differ as little as the values
+    /// of that may.
+    fn are_rounded_bounds(&self) -> bool {
+        let first = self.alike.specimens[0];
+        let Role::Bounds(of) = first.variable.role else {
+            return false;
+        };
+        let shared = &self.alike.of.placed.placement.shared;
+        let mut bounded = first.skeleton.variables.get(of).into_iter();
+        if !bounded.any(|bounded| shared.contains(&bounded.path)) {
+            return false;
+        }
+        let units = first.variable.mark(b"units");
+        let mut known: Option<(&Known, Coordinate)> = None;
+        self.alike.each().all(|(member, _, own)| {
+            let lengths = member.lengths_of(own);
+            let (Some(values), [cells, each]) = (member.values.get(own.place), &lengths[..]) else {
+                return false;
+            };
+            if own.variable.mark(b"units") != units {
+                return false;
+            }
+            match &known {
+                Some((first, _)) if *first == values => true,
+                Some((_, first)) => {
+                    let bounds = Coordinate::of(own.variable, values, cells.saturating_mul(*each));
+                    let each = usize::try_from(*each).unwrap_or(0);
+                    bounds.is_ok_and(|bounds| first.are_same_bounds(&bounds, each))
+                }
+                None => {
+                    let bounds = Coordinate::of(own.variable, values, cells.saturating_mul(*each));
+                    known = bounds.ok().map(|bounds| (values, bounds));
+                    known.is_some()
+                }
+            }
+        })
     }
 
     /// Along the new dimension alone: the members of one value of it have the same elements.

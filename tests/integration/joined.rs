@@ -6,6 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::errno::Errno;
+
 use crate::harness::{LONG, MOUNT_LIMIT, Mount, h5fs, run, script};
 use crate::web::Web;
 
@@ -177,6 +179,18 @@ fn are_one_from_the_web(web: &Web) {
     assert_eq!(shown.expect("the numbers"), numbers(0..20));
     // The index page, and of each file a look, and one request for all of it.
     assert!(mount.status("network requests") <= 2 * 20 + 2);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_now_is_an_error_of_all() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    joined("days", &[directory.path()]);
+    let web = Web::by("web_server.py", directory.path(), &["failing"]);
+    let mount = Mount::with(Path::new(&web.url("/")), &["-o", "timeout=1"]);
+    let error = fs::metadata(mount.at(".h5fs/joined/a")).expect_err("no file less");
+    assert_eq!(error.raw_os_error(), Some(Errno::EIO as i32), "{error}");
+    let shown = fs::read(mount.at(".h5fs/joined[day_1?.nc]/a"));
+    assert_eq!(shown.expect("the numbers"), numbers(10..20));
 }
 
 #[test]

@@ -70,6 +70,7 @@ pub(crate) fn trace(source: &Path, options: &[&str], look: impl FnOnce(&Mount)) 
         .arg(&log)
         .arg(H5FS);
     command.args(options).arg(source).arg(&mount.path);
+    command.env("XDG_CACHE_HOME", "/dev/null");
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())

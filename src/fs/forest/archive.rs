@@ -473,6 +473,12 @@ fn own_fault(error: &Error) -> bool {
     is_fault(error) || matches!(error, Error::Usage(_))
 }
 
+/// Whether such a fault will be there the next time, so that the file has nothing inside. What cannot be
+/// read now may be read then, and an empty listing would tell otherwise.
+fn lasts(error: &Error) -> bool {
+    own_fault(error) && !error.is_passing()
+}
+
 /// The entry with the number that it has in the mount.
 fn numbered(mut entry: Entry, ino: Ino) -> Entry {
     entry.ino = ino;

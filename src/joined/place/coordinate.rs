@@ -98,6 +98,23 @@ impl Coordinate {
         };
         self.length == other.length && are_same
     }
+
+    /// Whether both are the same bounds of cells that have so many each: their first ones are, and
+    /// so on, as values of a dimension are.
+    pub(in crate::joined) fn are_same_bounds(&self, other: &Self, each: usize) -> bool {
+        let of = |own: &Self, number| {
+            let reals = own.values.reals().into_iter().skip(number);
+            reals.step_by(each).collect::<Vec<_>>()
+        };
+        let are_whole = self.hash.is_none() && other.hash.is_none();
+        let are_numbers = |own: &Self| !matches!(own.values, Values::Texts(_));
+        let are_near = |number| are_near(&of(self, number), &of(other, number));
+        self.length == other.length
+            && are_whole
+            && [self, other].into_iter().all(are_numbers)
+            && each > 0
+            && (0..each).all(are_near)
+    }
 }
 
 /// Where the values of a member lie, without all of them.
@@ -241,6 +258,21 @@ mod tests {
         assert!(!reals(&[1.0]).is_same(&reals(&[1.000_001])));
         assert!(Values::Integers(vec![1, 2]).is_same(&reals(&[1.0, 2.0])));
         assert!(!Values::Integers(vec![0, 5000]).is_same(&Values::Integers(vec![3, 5000])));
+    }
+
+    #[test]
+    fn bounds_that_were_rounded_are_the_same() {
+        let bounds = |values: &[f64]| Coordinate {
+            length: values.len() as u64,
+            values: Values::Reals(values.to_vec()),
+            hash: None,
+        };
+        let cells = bounds(&[0.0, 1.0, 1.0, 2.0, 2.0, 3.0]);
+        assert!(cells.are_same_bounds(&bounds(&[0.0, 1.0, 1.0005, 2.0, 2.0, 3.0]), 2));
+        assert!(!cells.are_same_bounds(&bounds(&[0.0, 1.0, 1.1, 2.0, 2.0, 3.0]), 2));
+        assert!(!cells.are_same_bounds(&bounds(&[0.0, 1.0, 1.0, 2.0]), 2));
+        // Of one cell no step is known.
+        assert!(!bounds(&[0.0, 1.0]).are_same_bounds(&bounds(&[0.0, 1.000_001]), 2));
     }
 
     #[test]

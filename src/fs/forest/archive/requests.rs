@@ -14,7 +14,7 @@ use crate::fs::forest::archive::entries::{EntryKind, ORIGINAL, VIEWS, is_entry};
 use crate::fs::forest::archive::look::LIFETIME;
 use crate::fs::forest::archive::members::Member;
 use crate::fs::forest::archive::{
-    Archive, Content, ERROR, ORIGINALS, STORE, STORE_TARGET, TOLD, Target, VIEW_NAMES, gone,
+    Archive, Content, ERROR, ORIGINALS, STORE, STORE_TARGET, TOLD, Target, VIEW_NAMES, gone, lasts,
     numbered, own_fault,
 };
 use crate::fs::name;
@@ -73,7 +73,7 @@ impl Requests for Archive {
                             Err(stale())
                         }
                         // The data file itself says what is wrong with it.
-                        Err(error) if own_fault(&error) => Err(Error::NotFound),
+                        Err(error) if lasts(&error) => Err(Error::NotFound),
                         found => found,
                     }
                 }
@@ -236,7 +236,7 @@ impl Requests for Archive {
                     let member = self.member(ino, place, &path);
                     let opened = self.open_inner((&member, ROOT, true), cancel);
                     match opened.map_err(|error| self.unopened(&path, error)) {
-                        Err(error) if own_fault(&error) => {
+                        Err(error) if lasts(&error) => {
                             let names = &[];
                             self.insert(Content::Fixed { ino, names }, Caching::WhileOpen)
                         }
