@@ -97,30 +97,36 @@ def make_days(directory):
     os.rename(f"{directory}.part", directory)
 
 
-def index_of(file, name):
-    """What kerchunk reads in place of the file; its URL is put in at each start."""
+def index_of(file):
+    """What kerchunk reads in place of the file."""
     from kerchunk.hdf import SingleHdf5ToZarr
 
     with open(file, "rb") as opened:
-        return SingleHdf5ToZarr(opened, f"URL/{name}").translate()
+        return SingleHdf5ToZarr(opened, file).translate()
+
+
+def keep_index(path, index):
+    """Keeps an index of files beside it; their URL is put in at each start."""
+    text = json.dumps(index).replace(f'"{os.path.dirname(path)}/', '"URL/')
+    with open(path, "w") as written:
+        written.write(text)
 
 
 def make_index(path, file):
-    with open(path, "w") as written:
-        json.dump(index_of(file, os.path.basename(file)), written)
+    keep_index(path, index_of(file))
 
 
 def make_index_of_days(path, directory):
     from kerchunk.combine import MultiZarrToZarr
 
-    all_days = [index_of(os.path.join(directory, day(number)), f"days/{day(number)}")
-                for number in range(DAYS)]
+    all_days = [index_of(os.path.join(directory, day(number))) for number in range(DAYS)]
     combined = MultiZarrToZarr(all_days, concat_dims=["time"], identical_dims=["lat", "lon"])
-    with open(path, "w") as written:
-        json.dump(combined.translate(), written)
+    keep_index(path, combined.translate())
 
 
 def make(directory):
+    directory = os.path.abspath(directory)
+
     def missing(name):
         return not os.path.exists(os.path.join(directory, name))
 
