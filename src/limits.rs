@@ -456,6 +456,12 @@ pub const VIRTUAL_SOURCES: u64 = 4 << 20;
 /// each other.
 pub const VIRTUAL_OVERLAPS: u64 = 16;
 
+/// Far sources of one read of a virtual array that are opened before the first of them is read.
+pub const VIRTUAL_FAR: usize = 32;
+
+/// Threads that open the far sources of one read.
+pub const VIRTUAL_FAR_THREADS: usize = 8;
+
 /// Virtual datasets within virtual datasets.
 pub const VIRTUAL_DEPTH: usize = 16;
 

@@ -224,6 +224,10 @@ impl VirtualSource for MemberArray {
         false
     }
 
+    fn is_far(&self) -> bool {
+        self.members.is_far()
+    }
+
     fn weight(&self) -> u64 {
         to_u64(size_of::<Self>())
     }

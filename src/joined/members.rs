@@ -177,6 +177,11 @@ impl Members {
         Ok(opened)
     }
 
+    /// Whether opening one takes requests to a server.
+    pub(super) fn is_far(&self) -> bool {
+        self.opener.is_far()
+    }
+
     /// Bytes of memory that is kept of them, about.
     pub(super) fn weight(&self) -> u64 {
         self.weight

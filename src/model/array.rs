@@ -204,6 +204,11 @@ pub trait VirtualSource: Send + Sync + fmt::Debug {
     /// array's file.
     fn is_elsewhere(&self) -> bool;
 
+    /// Whether opening it takes requests to a server, so that several are opened at the same time.
+    fn is_far(&self) -> bool {
+        false
+    }
+
     /// Bytes of memory that what is known of it takes, about.
     fn weight(&self) -> u64;
 }

@@ -4,6 +4,8 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use crate::array::bytes::Bytes;
 use crate::array::kinds::convert::Conversion;
@@ -124,12 +126,45 @@ impl VirtualArray {
         let wanted = offset / size..end.div_ceil(size);
         let mut left = (wanted.end - wanted.start).times(limits::VIRTUAL_OVERLAPS);
         let mut opened = None;
-        for part in &self.parts {
-            if part.first < wanted.end && wanted.start < part.end {
-                self.read_part(part, offset, &mut reply, &mut left, &mut opened)?;
-            }
+        let is_touched = |part: &&Part| part.first < wanted.end && wanted.start < part.end;
+        self.open_far(&self.parts.iter().filter(is_touched).collect::<Vec<_>>());
+        for part in self.parts.iter().filter(is_touched) {
+            self.read_part(part, offset, &mut reply, &mut left, &mut opened)?;
         }
         Ok(reply.into())
+    }
+
+    /// Opens the far sources of several parts at the same time: each waits for its server. What is
+    /// wrong with one is met when that is read.
+    fn open_far(&self, parts: &[&Part]) {
+        let is_far = |part: &Part| {
+            let mapping = self.mapping(part.number);
+            mapping.is_some_and(|mapping| mapping.source.is_far())
+        };
+        // Those that are kept until they are read.
+        let parts = parts.get(..limits::VIRTUAL_FAR).unwrap_or(parts);
+        if parts.len() < 2 || !parts.iter().all(|part| is_far(part)) {
+            return;
+        }
+        let next = AtomicUsize::new(0);
+        let open = || {
+            while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if self.sources.get(part.number).is_none()
+                    && let Ok(Some(source)) = self.source(part, &mut None)
+                {
+                    let weight = source.weight;
+                    self.sources.put(part.number, source, weight);
+                }
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..parts.len().min(limits::VIRTUAL_FAR_THREADS) {
+                let thread = thread::Builder::new().name("open".to_owned());
+                // Fewer threads take longer.
+                let _ = thread.spawn_scoped(scope, open);
+            }
+            open();
+        });
     }
 
     /// Puts a part into `reply`, as far as it lies there and has no more elements than are `left`.
