@@ -18,6 +18,7 @@
 
 pub mod errno;
 pub mod fuse;
+pub mod http;
 pub mod metrics;
 pub mod name;
 
