@@ -4,7 +4,6 @@ use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
 use std::process::{ExitCode, exit};
 use std::thread;
 
@@ -210,7 +209,7 @@ fn enter(
     let sandbox = !serve.settings.no_sandbox;
     cage::enter_to_serve(&shown, &caged, sandbox, number).map_err(|error| {
         let first = sources.first().map(|(location, _)| location.name());
-        Report::failure(&first.unwrap_or_else(PathBuf::new), &error.to_string())
+        Report::failure(&first.unwrap_or_default(), &error.to_string())
     })
 }
 

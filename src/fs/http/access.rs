@@ -213,7 +213,7 @@ mod tests {
         let bearer = format!("Bearer {TOKEN}");
         let cookie = format!("a=b; h5fs-8080={TOKEN}");
         let asked = |uri: &str, fields: &[(HeaderName, &str)]| {
-            asked(&access, uri, &[&[own.clone()], fields].concat())
+            asked(&access, uri, &[std::slice::from_ref(&own), fields].concat())
         };
         let query = format!("/x?token={TOKEN}");
         assert_eq!(asked(&query, &[]), Ok(Admission::In));

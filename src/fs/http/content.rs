@@ -98,7 +98,7 @@ impl FileParts {
         }
         // A file that is shown as it is may be written while it is read.
         let now = tree.version_of(self.open.handle(), cancel)?;
-        if self.version.identity.is_some() && self.version != now {
+        if self.version.identity.is_some() && now.identity.is_some() && self.version != now {
             return Err(stale());
         }
         tree.traffic().read(to_u64(bytes.len()));

@@ -4,7 +4,7 @@ use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
 use libdeflater::{CompressionLvl, Compressor};
 
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::fs::http::access::texts;
 use crate::limits;
 
@@ -37,7 +37,7 @@ pub(super) fn packed(text: &[u8]) -> Result<Vec<u8>> {
     let mut compressor = Compressor::new(CompressionLvl::fastest());
     let mut packed = vec![0; compressor.gzip_compress_bound(text.len())];
     let length = compressor.gzip_compress(text, &mut packed);
-    let length = length.map_err(|_| Error::Usage("compressing a text".to_owned()))?;
+    let length = length.map_err(|_| Error::caused(Cause::Failed, "compressing a text"))?;
     packed.truncate(length);
     Ok(packed)
 }

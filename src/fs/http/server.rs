@@ -162,7 +162,7 @@ impl Shared {
         let has_body = !body.is_end_stream();
         let asked = self.site.admit(&parts, has_body);
         let mut answer = match asked {
-            Err(answer) => answer,
+            Err(answer) => *answer,
             Ok(asked) => {
                 let of = (Object::Description(hash(&asked.path())), None);
                 let shared = Arc::clone(&self);

@@ -28,7 +28,7 @@ use crate::fs::http::media;
 use crate::fs::http::multipart;
 use crate::fs::http::ranges::{Wanted, wanted};
 use crate::fs::http::target::Target;
-use crate::fs::http::trees::{OpenPlace, Place, Trees};
+use crate::fs::http::trees::{OpenPlace, Place, Trees, Way};
 use crate::fs::requests::Version;
 use crate::fs::stat::Kind;
 use crate::fs::state::handle::Caching;
@@ -93,27 +93,29 @@ impl Site {
         &self,
         parts: &Parts,
         has_body: bool,
-    ) -> std::result::Result<Asked, Response<Content>> {
+    ) -> std::result::Result<Asked, Box<Response<Content>>> {
         let answered = self.admitted(parts, has_body);
-        answered.map_err(|answer| self.with_fields(answer, &parts.headers))
+        answered.map_err(|answer| Box::new(self.with_fields(*answer, &parts.headers)))
     }
 
     fn admitted(
         &self,
         parts: &Parts,
         has_body: bool,
-    ) -> std::result::Result<Asked, Response<Content>> {
-        let target = Target::of(&parts.uri).map_err(|fault| refused(&fault))?;
+    ) -> std::result::Result<Asked, Box<Response<Content>>> {
+        let target = Target::of(&parts.uri).map_err(|fault| Box::new(refused(&fault)))?;
         if parts.method == Method::OPTIONS && self.access.origin(&parts.headers).is_some() {
-            return Err(preflight());
+            return Err(Box::new(preflight()));
         }
         if ![Method::GET, Method::HEAD].contains(&parts.method) {
             let reason = "nothing here can be changed: GET and HEAD are answered";
-            return Err(refused(&Fault::new(StatusCode::METHOD_NOT_ALLOWED, reason)));
+            let fault = Fault::new(StatusCode::METHOD_NOT_ALLOWED, reason);
+            return Err(Box::new(refused(&fault)));
         }
         if has_body {
             let reason = "a request for a file has no body";
-            return Err(refused(&Fault::new(StatusCode::PAYLOAD_TOO_LARGE, reason)));
+            let fault = Fault::new(StatusCode::PAYLOAD_TOO_LARGE, reason);
+            return Err(Box::new(refused(&fault)));
         }
         match self.access.admit(parts, &target) {
             Ok(Admission::In) => Ok(Asked {
@@ -121,8 +123,10 @@ impl Site {
                 method: parts.method.clone(),
                 headers: parts.headers.clone(),
             }),
-            Ok(Admission::Enter(cookie)) => Err(redirect(&target.own_reference(), Some(&cookie))),
-            Err(fault) => Err(refused(&fault)),
+            Ok(Admission::Enter(cookie)) => {
+                Err(Box::new(redirect(&target.own_reference(), Some(&cookie))))
+            }
+            Err(fault) => Err(Box::new(refused(&fault))),
         }
     }
 
@@ -176,12 +180,16 @@ impl Site {
     }
 
     fn found(&self, asked: &Asked, cancel: &CancelToken) -> Result<Response<Content>> {
-        let Some(within) = self.trees.split(&asked.target.names) else {
-            let form = form(asked);
-            let text = listing::of_sources(self.trees.names(), form);
-            return Ok(whole(form, text));
+        let within = match self.trees.split(&asked.target.names) {
+            Way::Tree(tree, names) => (tree, names),
+            Way::Nowhere => return Err(Error::NotFound),
+            Way::Root => {
+                let form = form(asked);
+                let text = listing::of_sources(self.trees.names(), form);
+                return Ok(whole(form, text));
+            }
         };
-        let place = Place::find(&self.trees, within.ok_or(Error::NotFound)?, cancel)?;
+        let place = Place::find(&self.trees, within, cancel)?;
         place.requests().traffic().asked(Call::Lookup);
         match place.entry().attributes.kind {
             Kind::Directory if !asked.target.is_directory => Ok(redirect_into(asked)),

@@ -40,21 +40,32 @@ impl Trees {
         self.trees.iter().map(|(name, _)| &name[..])
     }
 
-    /// The number of the tree that a path leads into, and the rest of the path; `None` for the root
-    /// of several, `Some(None)` where there is none of that name.
-    pub(super) fn split<'n>(&self, names: &'n [Vec<u8>]) -> Option<Option<(usize, &'n [Vec<u8>])>> {
+    /// Where a path leads to.
+    pub(super) fn split<'n>(&self, names: &'n [Vec<u8>]) -> Way<'n> {
         if self.is_alone {
-            return Some(Some((0, names)));
+            return Way::Tree(0, names);
         }
-        let (first, rest) = names.split_first()?;
+        let Some((first, rest)) = names.split_first() else {
+            return Way::Root;
+        };
         let tree = self.trees.iter().position(|(name, _)| name == first);
-        Some(tree.map(|tree| (tree, rest)))
+        tree.map_or(Way::Nowhere, |tree| Way::Tree(tree, rest))
     }
 
     /// Any of the trees counts what all are asked for.
     fn tree(&self, tree: usize) -> &dyn Requests {
         self.trees[tree].1.requests()
     }
+}
+
+/// Where a path leads to.
+pub(super) enum Way<'n> {
+    /// To the root of several.
+    Root,
+    /// Into the tree of this number, by the rest of the path.
+    Tree(usize, &'n [Vec<u8>]),
+    /// There is no source of that name.
+    Nowhere,
 }
 
 /// A place in a tree. What was counted on the way to it is given back when it is dropped.
@@ -131,8 +142,9 @@ impl Place {
                 above.is_some_and(|ino| is_file(*ino)) && own.is_some_and(|ino| !is_file(*ino))
             }
         };
-        let named = (0..names.len()).filter(|at| names.get(*at).is_some_and(|name| name == VIEWS));
-        let last = named.filter(is_view).last()?;
+        let mut named =
+            (0..names.len()).filter(|at| names.get(*at).is_some_and(|name| name == VIEWS));
+        let last = named.rfind(is_view)?;
         names.get(last + 1..)
     }
 }
