@@ -6,7 +6,8 @@
 //! source, mounts, enters its cage, and then reads and serves. In the foreground, and to view a
 //! file in a browser, the launcher is the supervisor itself. With `external=none` the worker starts a fourth process, the *opener*,
 //! which opens the source again for it. For a source by URL the supervisor also starts the *fetcher*,
-//! which has the network and the credentials; a command without a mount starts one, too. Each
+//! which has the network and the credentials; a command without a mount starts one, too. `h5fs serve`
+//! has a worker without a mount, and is its supervisor itself: see `serve`. Each
 //! process is started anew from the executable, never forked, with the user's own arguments.
 
 mod args;
@@ -17,6 +18,7 @@ mod inspect;
 mod mount;
 mod options;
 mod scans;
+mod serve;
 mod words;
 
 use std::ffi::OsString;
@@ -97,6 +99,10 @@ fn perform(call: &Call) -> Result<ExitCode> {
             _ => inspect::run(&inspect),
         },
         Task::View(mount) => view::run(call, mount),
+        Task::Serve(serve) => match call.role {
+            Role::Worker => serve::worker::run(&serve),
+            _ => serve::server::run(call, &serve),
+        },
         Task::Mount(mount) => match call.role {
             Role::Worker => worker::run(&mount),
             Role::Supervisor => Ok(supervisor::run_detached(call, &mount)),

@@ -1,11 +1,12 @@
 //! The mounted tree. [`Filesystem`] answers requests without a mount; only the files of
-//! `fs/fuse` know the kernel's side.
+//! `fs/fuse` know the kernel's side, and only those of `fs/http` that of clients by HTTP.
 //!
 //! A request passes these rooms, from the top:
 //!
 //! | room or file | content |
 //! |---|---|
-//! | `fuse` | the kernel's side: unpack, call, reply; the order in which requests are answered |
+//! | `fuse`, `http` | the kernel's side, and that of clients by HTTP: unpack, call, reply |
+//! | `workers` | the order in which requests are answered |
 //! | `requests` | the requests of the kernel, which a file and a directory of files answer |
 //! | `forest` | the data files: the source, the members of a directory, those that links lead to |
 //! | `filesystem`, `document` | each request about one file as a method; its document |
@@ -17,6 +18,7 @@
 
 pub mod errno;
 pub mod fuse;
+pub mod http;
 pub mod metrics;
 pub mod name;
 
@@ -35,6 +37,7 @@ mod requests;
 mod stat;
 mod state;
 mod views;
+mod workers;
 
 /// Keeps the mount from looking into itself.
 pub use crate::source::mounts::mount_guard::MountGuard;
@@ -46,7 +49,7 @@ pub use forest::served::Served;
 pub use forest::unread::Unread;
 pub use nodes::node::Finding;
 pub use options::Options;
-pub use requests::{Detail, Ino, Requests, Take, TakeWithAttributes, Whence};
+pub use requests::{Detail, Ino, Requests, Take, TakeWithAttributes, Version, Whence};
 pub use stat::{DirEntry, Entry, Kind, Origin, Stat};
 pub(crate) use state::errors::timestamp_of;
 pub use state::handle::{Caching, Handle, Opened};

@@ -9,7 +9,7 @@
 //! | floor | modules | content |
 //! |---|---|---|
 //! | 9 | [`cli`] | the command: arguments, supervisor, caged worker, fetcher, commands without a mount |
-//! | 8 | [`fs`] | inodes, names, handles, stat; only the files of `fs/fuse` know fuser |
+//! | 8 | [`fs`] | inodes, names, handles, stat; only the files of `fs/fuse` know fuser, and `fs/http/server.rs` hyper |
 //! | 7 | `joined` | many files as one: a container over containers |
 //! | 6 | `view` | a file of the mount: a length and a `read_at` |
 //! | 5 | `array` | a byte range of an array: chunks, cache, prefetch, gather |

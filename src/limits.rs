@@ -950,3 +950,33 @@ pub const HTML_FAR_PIECES: u64 = 64;
 
 #[cfg(test)]
 pub(crate) mod tests;
+
+/// Sources that one server shows.
+pub const HTTP_SOURCES: usize = 64;
+
+/// Connections of clients at a time; those beyond wait in the system's queue.
+pub const HTTP_CONNECTIONS: usize = 1024;
+
+/// Bytes of the beginning of a request: its target and its fields.
+pub const HTTP_HEAD: usize = 16 << 10;
+
+/// Fields of a request.
+pub const HTTP_FIELDS: usize = 64;
+
+/// Ranges of one request.
+pub const HTTP_RANGES: usize = 64;
+
+/// Time that a connection may be without a request, take to send one, or take nothing of an answer.
+pub const HTTP_IDLE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Bytes of an answer that are in memory for each client.
+pub const HTTP_PIECE: usize = 16 << 10;
+
+/// The same for a few of those that read fast.
+pub const HTTP_LARGE_PIECE: usize = 512 << 10;
+
+/// Such pieces of all clients together.
+pub const HTTP_LARGE_PIECES: usize = 16;
+
+/// Bytes of a text that is compressed for a client.
+pub const HTTP_GZIP: u64 = 1 << 20;

@@ -30,8 +30,7 @@ impl Bytes {
         }
     }
 
-    /// Whether no copy was made of a cached chunk.
-    #[cfg(test)]
+    /// Whether no copy was made of a cached chunk, which stays in memory with them.
     pub fn is_shared(&self) -> bool {
         matches!(self.0, Holder::Decoder { .. })
     }

@@ -11,6 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::cli::options::{self, Flags, RemoteFlags, Settings, Words};
+use crate::cli::serve::arguments::{Serve, ServeArguments};
 use crate::cli::words::completions;
 use crate::cli::words::manual::{self, PRINTING};
 use crate::cli::words::refusal;
@@ -125,8 +126,16 @@ enum Subcommands {
     ///
     /// Mounts it in a new directory for temporary files, prints the path of the page about it and
     /// opens that with xdg-open, as far as that is installed. Ctrl-C ends it, and so does
-    /// unmounting. Of a directory, the directory itself is opened.
+    /// unmounting. Of a directory, the directory itself is opened. Without a display, or on a machine
+    /// that is reached by ssh, it is served instead, as `h5fs serve` does, and the line for ssh is
+    /// printed that leads to it.
     View(ViewArguments),
+    /// Serve files over HTTP, without a mount
+    ///
+    /// Prints a URL, and answers at it until Ctrl-C ends it: everything that a mount would show, with
+    /// ranges and entity tags, for browsers and for programs. One source is the root; several are
+    /// directories by their names. The URL holds a token, without which nobody is let in.
+    Serve(ServeArguments),
     /// Write a small HDF5 file to try h5fs with
     ///
     /// The file of the examples in the manual and the documents: a year of temperatures on a grid,
@@ -481,6 +490,8 @@ pub(crate) enum Task {
     Mount(Mount),
     /// Mount in a directory that is yet to be made, and open the page.
     View(Mount),
+    /// Serve over HTTP.
+    Serve(Serve),
     /// Nothing: the arguments of a fake mount are right.
     Fake,
     /// List or read without a mount.
@@ -549,6 +560,7 @@ fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
     match arguments.command {
         Some(Subcommands::Inspect(inspect)) => return Ok(Task::Inspect(inspect)),
         Some(Subcommands::View(view)) => return view_task(view),
+        Some(Subcommands::Serve(serve)) => return serve_task(serve),
         Some(Subcommands::Example { file }) => return Ok(Task::Example(file)),
         None => {}
     }
@@ -596,6 +608,13 @@ fn view_task(view: ViewArguments) -> clap::error::Result<Task> {
         Some(mountpoint) => Task::Mount(mount(mountpoint)),
         None => Task::View(mount(PathBuf::new())),
     })
+}
+
+fn serve_task(serve: ServeArguments) -> clap::error::Result<Task> {
+    let settings = settings(&serve.words, Some(&serve.flags))?;
+    let serve = Serve::of(serve.own, settings);
+    let refused = |reason| clap::Error::raw(ErrorKind::ArgumentConflict, reason);
+    serve.map(Task::Serve).map_err(refused)
 }
 
 fn helper_task(line: Vec<OsString>) -> clap::error::Result<Task> {

@@ -20,6 +20,7 @@ pub(super) mod tests;
 mod user;
 
 use std::fs::OpenOptions;
+use std::os::fd::RawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -54,9 +55,38 @@ pub(super) struct Shown<'a> {
 /// `Io` where root cannot become the source's reader, or that user may not read it; `Usage` where
 /// only root may choose that user.
 pub(super) fn enter(source: Shown<'_>, options: &Options, sandbox: bool) -> Result<()> {
-    user::become_reader(source.reader)?;
-    if matches!(source.reader, Reader::Chosen(_)) && !source.is_directory {
-        refuse_unreadable(source.path)?;
+    enter_all(&[source], options, sandbox, None)
+}
+
+/// Gives up every right that showing these sources to the `clients` of a socket does not need. All
+/// have one reader.
+///
+/// # Errors
+/// Fails as [`enter`] does.
+pub(super) fn enter_to_serve(
+    sources: &[Shown<'_>],
+    options: &Options,
+    sandbox: bool,
+    clients: RawFd,
+) -> Result<()> {
+    enter_all(sources, options, sandbox, Some(clients))
+}
+
+fn enter_all(
+    sources: &[Shown<'_>],
+    options: &Options,
+    sandbox: bool,
+    clients: Option<RawFd>,
+) -> Result<()> {
+    let Some(first) = sources.first() else {
+        return Ok(());
+    };
+    user::become_reader(first.reader)?;
+    let chosen = |source: &&Shown<'_>| matches!(source.reader, Reader::Chosen(_));
+    for source in sources.iter().filter(chosen) {
+        if !source.is_directory {
+            refuse_unreadable(source.path)?;
+        }
     }
     if sandbox {
         hide_memory();
@@ -64,7 +94,8 @@ pub(super) fn enter(source: Shown<'_>, options: &Options, sandbox: bool) -> Resu
             let error = Error::io(&errno.into(), "bounding memory and threads");
             log::warn!("{error}");
         }
-        say_gaps(source.path, &shut(&Reach::of(source, options)));
+        let reaches = sources.iter().map(|source| Reach::of(*source, options));
+        say_gaps(first.path, &shut(&reaches.collect::<Vec<_>>(), clients));
     }
     Ok(())
 }
@@ -87,7 +118,8 @@ fn refuse_unreadable(path: &Path) -> Result<()> {
 pub(super) fn enter_to_open(path: &Path, reader: u32) -> Result<()> {
     user::become_reader(Reader::Owner(reader))?;
     // Its gaps are those of the process that asks, which tells of them.
-    let _ = landlock::restrict(path.parent(), false);
+    let directory: Vec<_> = path.parent().into_iter().collect();
+    let _ = landlock::restrict(&directory, false);
     Ok(())
 }
 
@@ -117,7 +149,7 @@ pub(super) fn enter_network(
 /// kernel falls short of that.
 pub(super) fn shut_network(reach: &NetworkReach) -> Vec<String> {
     let landlock = landlock::restrict_network(reach);
-    gaps([landlock, seccomp::restrict(Files::Network)])
+    gaps([landlock, seccomp::restrict(Files::Network, None)])
 }
 
 fn gaps(restricted: [std::result::Result<(), String>; 2]) -> Vec<String> {
@@ -165,16 +197,29 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// Applies both restrictions, and says in which way the kernel falls short of them.
-fn shut(reach: &Reach<'_>) -> Vec<String> {
-    let (readable, files) = match reach {
-        Reach::Nothing => (None, Files::None),
-        Reach::Beneath(directory) => (*directory, Files::Landlocked),
-        Reach::Listed(directory) => (*directory, Files::Listed),
-    };
-    let landlock = landlock::restrict(readable, files == Files::Listed);
+/// Applies both restrictions, and says in which way the kernel falls short of them. What one source
+/// needs all have.
+fn shut(reaches: &[Reach<'_>], clients: Option<RawFd>) -> Vec<String> {
+    let mut readable = Vec::new();
+    let mut files = Files::None;
+    for reach in reaches {
+        match reach {
+            Reach::Nothing => {}
+            Reach::Beneath(directory) => {
+                readable.extend(directory);
+                if files == Files::None {
+                    files = Files::Landlocked;
+                }
+            }
+            Reach::Listed(directory) => {
+                readable.extend(directory);
+                files = Files::Listed;
+            }
+        }
+    }
+    let landlock = landlock::restrict(&readable, files == Files::Listed);
     // The second takes away the calls for the first.
-    gaps([landlock, seccomp::restrict(files)])
+    gaps([landlock, seccomp::restrict(files, clients)])
 }
 
 /// Keeps the bytes that were read out of core files.

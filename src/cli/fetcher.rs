@@ -173,6 +173,7 @@ fn reach(
 fn has_sandbox(task: &Task) -> bool {
     match task {
         Task::Mount(mount) => !mount.settings.no_sandbox,
+        Task::Serve(serve) => !serve.settings.no_sandbox,
         Task::Inspect(Inspect::Check { how, .. }) => how.sandbox,
         Task::Inspect(
             Inspect::Ls { operands, .. }
@@ -191,6 +192,15 @@ impl<'a> Asked<'a> {
                 let settings = &mount.settings;
                 (
                     &mount.source,
+                    &settings.remote,
+                    settings.external,
+                    settings.run_as,
+                )
+            }
+            Task::Serve(serve) => {
+                let settings = &serve.settings;
+                (
+                    serve.sources.first()?,
                     &settings.remote,
                     settings.external,
                     settings.run_as,

@@ -13,6 +13,7 @@ pub(in crate::cli) mod opener;
 pub(in crate::cli) mod remote_source;
 pub(in crate::cli) mod report;
 pub(in crate::cli) mod rotation;
+pub(in crate::cli) mod source;
 pub(in crate::cli) mod supervisor;
 pub(in crate::cli) mod view;
 pub(in crate::cli) mod worker;

@@ -405,6 +405,53 @@ impl FromArgMatches for Flags {
     }
 }
 
+/// The options that were given as flags to a command that serves without a mount. Those of a mount
+/// alone are not in its help.
+#[derive(Debug)]
+pub(crate) struct ServeFlags(Flags);
+
+/// The options that say nothing to such a command.
+const OF_MOUNTS: &[&str] = &[
+    "allow-other",
+    "uid",
+    "gid",
+    "umask",
+    "direct-io",
+    "noforget",
+    "log-file",
+];
+
+impl std::ops::Deref for ServeFlags {
+    type Target = Flags;
+
+    fn deref(&self) -> &Flags {
+        &self.0
+    }
+}
+
+impl Args for ServeFlags {
+    fn augment_args(command: Command) -> Command {
+        let hide = |command: Command, flag: &&'static str| {
+            command.mut_arg(flag, |argument| argument.hide(true))
+        };
+        OF_MOUNTS.iter().fold(Flags::augment_args(command), hide)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ServeFlags {
+    fn from_arg_matches(given: &ArgMatches) -> clap::error::Result<Self> {
+        Flags::from_arg_matches(given).map(ServeFlags)
+    }
+
+    fn update_from_arg_matches(&mut self, given: &ArgMatches) -> clap::error::Result<()> {
+        self.0.update_from_arg_matches(given)
+    }
+}
+
 /// The options of a source by URL that were given as flags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct RemoteFlags {

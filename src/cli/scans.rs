@@ -19,6 +19,7 @@ use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 use sha2::{Digest, Sha256};
 
+use crate::cli::options::Settings;
 use crate::limits;
 use crate::source::location::Location;
 
@@ -41,6 +42,12 @@ pub(in crate::cli) fn place(source: &Location, disk_cache: Option<&Path>) -> Opt
         let _ = write!(file, "{byte:02x}");
     }
     Some(cache.join(DIRECTORY).join(file))
+}
+
+/// The same, as settings say; none where nothing shows files as one.
+pub(in crate::cli) fn place_of(source: &Location, settings: &Settings) -> Option<PathBuf> {
+    let disk_cache = settings.remote.disk_cache.as_deref();
+    (!settings.no_views).then(|| place(source, disk_cache))?
 }
 
 /// The user's directory for caches (XDG Base Directory Specification).

@@ -51,6 +51,11 @@ pub(super) fn stale() -> Error {
     Error::caused(Cause::Stale, "the source has changed")
 }
 
+/// Whether something was asked of a state of the source that is over.
+pub(in crate::fs) fn is_stale(error: &Error) -> bool {
+    of(error) == Errno::ESTALE as i32
+}
+
 /// A text is too long for its size to be found out.
 pub(super) fn too_long() -> Error {
     refusal(Errno::EOVERFLOW, "a text that is too long to be counted")

@@ -24,7 +24,7 @@ use crate::fs::nodes;
 use crate::fs::nodes::node::{Finding, FsNode, Target};
 use crate::fs::nodes::xattr;
 use crate::fs::options::Options;
-use crate::fs::requests::{Detail, Ino, Requests, TakeWithAttributes, Whence};
+use crate::fs::requests::{Detail, Ino, Requests, TakeWithAttributes, Version, Whence};
 use crate::fs::stat::{DirEntry, Entry, Kind, Origin};
 use crate::fs::state::errors::Errors;
 use crate::fs::state::handle::{Caching, Content, Handle, Open, Opened};
@@ -569,6 +569,18 @@ impl Requests for Filesystem {
         let cancel = open.file.until_over(cancel);
         let read = self.file(&open)?.read_for(offset, length, &cancel);
         self.served(&open, read)
+    }
+
+    fn version_of(&self, handle: Handle, cancel: &CancelToken) -> Result<Version> {
+        let open = self.opened(handle, cancel)?;
+        let file = &open.file;
+        let is_fixed = file.is_settled() && !self.tells_of_mount(&open);
+        Ok(Version {
+            length: self.file(&open)?.length(),
+            identity: file.identity().filter(|_| is_fixed),
+            generation: file.generation,
+            modified: is_fixed.then_some(file.origin.modified.0),
+        })
     }
 
     fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>> {

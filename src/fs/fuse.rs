@@ -1,7 +1,5 @@
 //! The mount in the kernel. Only the files of this folder know fuser.
 
-pub(super) mod workers;
-
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -18,7 +16,7 @@ use crate::fs::forest::served::Served;
 use crate::fs::fuse::adapter::{Adapter, Late};
 use crate::fs::fuse::forgotten::Forgotten;
 use crate::fs::fuse::relay::Relay;
-use crate::fs::fuse::workers::{Askers, Workers};
+use crate::fs::workers::{Askers, Workers};
 use crate::source::local::changes::Changes;
 use crate::source::mounts::device::Device;
 use crate::source::mounts::mount_id::told_of;

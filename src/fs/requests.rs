@@ -8,6 +8,7 @@ use crate::fs::options::Options;
 use crate::fs::stat::{DirEntry, Entry};
 use crate::fs::state::handle::{Handle, Opened};
 use crate::fs::state::traffic::Traffic;
+use crate::source::identity::Identity;
 
 /// An inode number.
 pub type Ino = u64;
@@ -19,6 +20,20 @@ pub enum Whence {
     Data,
     /// The next byte of a range that reads as zeros and is stored nowhere.
     Hole,
+}
+
+/// The content of an open file, as one that keeps a copy has to know it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Version {
+    /// Bytes.
+    pub length: u64,
+    /// The state of the file that it is from; `None` where none is known, or it may change while it
+    /// is shown.
+    pub identity: Option<Identity>,
+    /// How often the source was opened anew before.
+    pub generation: u32,
+    /// When that file was modified, in seconds since 1970 UTC.
+    pub modified: Option<i64>,
 }
 
 /// Takes an entry of a listing; answers `true` and has not taken it once there is no room.
@@ -157,7 +172,13 @@ pub trait Requests: Send + Sync {
         cancel: &CancelToken,
     ) -> Result<Bytes>;
 
-    /// The same bytes, if they are to be had without decoding or waiting.
+    /// What an open file holds.
+    ///
+    /// # Errors
+    /// Fails as [`read_for`](Self::read_for) does.
+    fn version_of(&self, handle: Handle, cancel: &CancelToken) -> Result<Version>;
+
+    /// The bytes of a read, if they are to be had without decoding or waiting.
     ///
     /// # Errors
     /// Fails as [`read_for`](Self::read_for) does.

@@ -54,7 +54,7 @@ fn words_of_other_programs_are_answered() {
     assert_eq!(said(&["help"]), said(&["--help"]));
     assert_eq!(said(&["version"]), said(&["--version"]));
     for command in [
-        "ls", "cat", "ndl", "check", "prefetch", "cache", "view", "status", "list",
+        "ls", "cat", "ndl", "check", "prefetch", "cache", "view", "serve", "status", "list",
     ] {
         assert_eq!(said(&["help", command]), said(&[command, "--help"]));
     }

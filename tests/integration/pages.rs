@@ -132,6 +132,8 @@ impl Viewed {
             .arg(source)
             .env("PATH", programs)
             .env("TMPDIR", temporary)
+            .env("DISPLAY", ":0")
+            .env_remove("SSH_CONNECTION")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::from(
@@ -237,7 +239,8 @@ fn view_leaves_nothing_where_no_absolute_directory_is_named() {
     fs::write(directory.path().join("text.h5"), "no data").expect("file");
     for temporary in ["", "."] {
         let mut command = h5fs(["view", "text.h5"]);
-        command.current_dir(directory.path());
+        command.current_dir(directory.path()).env("DISPLAY", ":0");
+        let command = command.env_remove("SSH_CONNECTION");
         let ended = run(command.env("TMPDIR", temporary), MOUNT_LIMIT);
         assert!(ended.one_line().contains("text.h5"), "{}", ended.stderr);
         let left = fs::read_dir(directory.path()).expect("directory");
@@ -253,6 +256,7 @@ fn view_of_what_cannot_be_mounted_fails_and_leaves_nothing() {
     let temporary = directory.path().join("tmp");
     fs::create_dir(&temporary).expect("directory");
     let mut command = h5fs(["view"]);
+    command.env("DISPLAY", ":0").env_remove("SSH_CONNECTION");
     let ended = run(command.arg(&file).env("TMPDIR", &temporary), MOUNT_LIMIT);
     assert!(ended.one_line().contains("text.h5"), "{}", ended.stderr);
     assert_eq!(fs::read_dir(&temporary).expect("directory").count(), 0);

@@ -37,6 +37,7 @@ import skies  # noqa: E402,F401
 import mappings  # noqa: E402,F401
 import matlab  # noqa: E402,F401
 import parquet  # noqa: E402
+import served  # noqa: E402
 import values  # noqa: E402
 from kit import FIXTURES  # noqa: E402
 from mounted import Mount  # noqa: E402
@@ -153,6 +154,10 @@ def main():
                 print("== joined", flush=True)
                 for view, tool, wrong in joined.rows(os.path.abspath(given.binary), directory):
                     cells.append(Cell("joined", view, tool, wrong))
+            if fnmatch.fnmatch("served", given.only):
+                print("== served", flush=True)
+                for view, tool, wrong in served.rows(os.path.abspath(given.binary), directory):
+                    cells.append(Cell("served", view, tool, wrong))
             for python in (sys.executable, *given.pandas):
                 cell = frames_of(python, os.path.abspath(given.binary), directory)
                 cells += [cell] if fnmatch.fnmatch(cell.fixture, given.only) else []

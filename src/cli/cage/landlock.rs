@@ -14,11 +14,12 @@ use crate::cli::cage::reach::NetworkReach;
 const VERSION: ABI = ABI::V6;
 
 /// Leaves this thread, and those that it starts, nothing of the file system but to read regular
-/// files beneath `readable`, and to list directories there where they are `listed`; no TCP; no signals and no abstract sockets to other processes.
+/// files beneath each of `readable`, and to list directories there where they are `listed`; no TCP
+/// but by what is open; no signals and no abstract sockets to other processes.
 ///
 /// # Errors
 /// The text names the step that the kernel cannot do.
-pub(super) fn restrict(readable: Option<&Path>, listed: bool) -> Result<(), String> {
+pub(super) fn restrict(readable: &[&Path], listed: bool) -> Result<(), String> {
     said(rules(readable, listed))
 }
 
@@ -71,14 +72,14 @@ fn network_rules(reach: &NetworkReach) -> Result<RulesetStatus, RulesetError> {
     Ok(rules.restrict_self()?.ruleset)
 }
 
-fn rules(readable: Option<&Path>, listed: bool) -> Result<RulesetStatus, RulesetError> {
+fn rules(readable: &[&Path], listed: bool) -> Result<RulesetStatus, RulesetError> {
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(VERSION))?
         .handle_access(AccessNet::from_all(VERSION))?
         .scope(Scope::from_all(VERSION))?
         .create()?;
     // A directory that its user cannot enter holds nothing to be read.
-    if let Some(Ok(directory)) = readable.map(PathFd::new) {
+    for directory in readable.iter().flat_map(PathFd::new) {
         let read = if listed {
             AccessFs::ReadFile | AccessFs::ReadDir
         } else {

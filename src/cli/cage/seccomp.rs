@@ -1,6 +1,7 @@
 //! seccomp: which system calls there are; seccomp(2). The only file that knows the crate.
 
 use std::collections::BTreeMap;
+use std::os::fd::RawFd;
 
 use nix::libc;
 use seccompiler::SeccompCmpArgLen::{Dword, Qword};
@@ -25,13 +26,13 @@ pub(super) enum Files {
     Network,
 }
 
-/// Leaves this thread, and those that it starts, the system calls that serving takes. All others
-/// answer `EPERM`.
+/// Leaves this thread, and those that it starts, the system calls that serving takes; those for
+/// clients, too, where there is a socket that takes them. All others answer `EPERM`.
 ///
 /// # Errors
 /// The text names the step that the kernel cannot do.
-pub(super) fn restrict(files: Files) -> Result<(), String> {
-    programs(files)
+pub(super) fn restrict(files: Files, clients: Option<RawFd>) -> Result<(), String> {
+    programs(files, clients)
         .and_then(|programs| {
             programs
                 .iter()
@@ -40,7 +41,7 @@ pub(super) fn restrict(files: Files) -> Result<(), String> {
         .map_err(|error| format!("no seccomp filter: {error}"))
 }
 
-fn programs(files: Files) -> seccompiler::Result<[BpfProgram; 2]> {
+fn programs(files: Files, clients: Option<RawFd>) -> seccompiler::Result<[BpfProgram; 2]> {
     let machine = TargetArch::try_from(std::env::consts::ARCH)?;
     let filter = |rules, otherwise, then| -> seccompiler::Result<BpfProgram> {
         Ok(SeccompFilter::new(rules, otherwise, then, machine)?.try_into()?)
@@ -49,7 +50,11 @@ fn programs(files: Files) -> seccompiler::Result<[BpfProgram; 2]> {
     // A refusal by one of them counts more than what the other allows.
     Ok([
         filter(unknown(), SeccompAction::Allow, refused(libc::ENOSYS))?,
-        filter(allowed(files)?, refused(libc::EPERM), SeccompAction::Allow)?,
+        filter(
+            allowed(files, clients)?,
+            refused(libc::EPERM),
+            SeccompAction::Allow,
+        )?,
     ])
 }
 
@@ -60,7 +65,7 @@ fn unknown() -> Rules {
 }
 
 /// All calls that there are left, some only with certain arguments.
-fn allowed(files: Files) -> seccompiler::Result<Rules> {
+fn allowed(files: Files, clients: Option<RawFd>) -> seccompiler::Result<Rules> {
     let (always, sometimes_more) = match files {
         Files::Landlocked => ([OPENING, &[]], opening()),
         Files::Listed => ([OPENING, LISTING], opening()),
@@ -68,11 +73,15 @@ fn allowed(files: Files) -> seccompiler::Result<Rules> {
         Files::Network => ([NETWORK, LISTING], networking()),
     };
     let mut rules = Rules::new();
-    for (call, conditions) in sometimes().into_iter().chain(sometimes_more) {
+    let of_clients = clients.map(taking).unwrap_or_default();
+    let all = sometimes().into_iter().chain(sometimes_more);
+    for (call, conditions) in all.chain(of_clients) {
         let rule = conditions.into_iter().collect::<Result<Vec<_>, _>>()?;
         rules.entry(call).or_default().push(SeccompRule::new(rule)?);
     }
+    let of_clients = if clients.is_some() { CLIENTS } else { &[] };
     let always = ALWAYS.iter().chain(always.into_iter().flatten());
+    let always = always.chain(of_clients);
     rules.extend(always.map(|call| (*call, vec![])));
     Ok(rules)
 }
@@ -126,6 +135,15 @@ fn networking() -> Vec<Sometimes> {
     // The type of a request differs between C libraries.
     let control = requests.map(|request| (libc::SYS_ioctl, vec![is(1, request as i32)]));
     sockets.into_iter().chain(control).collect()
+}
+
+/// Clients of the one socket that listens. What they are sent waits for nothing.
+fn taking(listener: RawFd) -> Vec<Sometimes> {
+    let no_delay = vec![is(1, libc::IPPROTO_TCP), is(2, libc::TCP_NODELAY)];
+    vec![
+        (libc::SYS_accept4, vec![is(0, listener)]),
+        (libc::SYS_setsockopt, no_delay),
+    ]
 }
 
 fn sometimes() -> Vec<Sometimes> {
@@ -236,6 +254,17 @@ const NETWORK: &[i64] = &[
     libc::SYS_unlink,
 ];
 
+/// The calls by which one thread waits for clients, and hears them. What they are told goes by those
+/// that write.
+const CLIENTS: &[i64] = &[
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_wait,
+    libc::SYS_recvfrom,
+    libc::SYS_shutdown,
+];
+
 /// Calls whose arguments do not matter.
 const ALWAYS: &[i64] = &[
     // serving
@@ -344,8 +373,42 @@ mod tests {
         for (argument, value) in all.iter_mut().zip(arguments) {
             *argument = *value as u64;
         }
-        let programs = programs(files).unwrap();
+        let programs = programs(files, None).unwrap();
         programs.iter().all(|program| passes(program, call, all))
+    }
+
+    #[test]
+    fn clients_come_by_the_one_socket() {
+        let may = |clients, call, arguments: &[u64]| {
+            let mut all = [0; 6];
+            all[..arguments.len()].copy_from_slice(arguments);
+            let programs = programs(Files::Landlocked, clients).unwrap();
+            programs.iter().all(|program| passes(program, call, all))
+        };
+        assert!(may(Some(7), libc::SYS_accept4, &[7]));
+        assert!(!may(Some(7), libc::SYS_accept4, &[8]));
+        assert!(!may(None, libc::SYS_accept4, &[7]));
+        let option = |level: i32, name: i32| {
+            let arguments = [9, level as u64, name as u64];
+            may(Some(7), libc::SYS_setsockopt, &arguments)
+        };
+        assert!(option(libc::IPPROTO_TCP, libc::TCP_NODELAY));
+        assert!(!option(libc::SOL_SOCKET, libc::SO_BROADCAST));
+        for call in [
+            libc::SYS_epoll_pwait,
+            libc::SYS_recvfrom,
+            libc::SYS_shutdown,
+        ] {
+            assert!(may(Some(7), call, &[9]) && !may(None, call, &[9]), "{call}");
+        }
+        for call in [
+            libc::SYS_bind,
+            libc::SYS_listen,
+            libc::SYS_connect,
+            libc::SYS_socket,
+        ] {
+            assert!(!may(Some(7), call, &[7]), "{call}");
+        }
     }
 
     fn flags(all: &[i32]) -> i64 {

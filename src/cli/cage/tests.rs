@@ -76,7 +76,7 @@ fn files() -> tempfile::TempDir {
 /// kernel has gaps.
 #[track_caller]
 fn shut_in(reach: &Reach<'_>, attempts: impl FnOnce() + Send) {
-    shut_in_by(|| shut(reach), attempts);
+    shut_in_by(|| shut(&[*reach], None), attempts);
 }
 
 /// Calls `attempts` from a thread of its own, after `shut`; skipped where that leaves gaps.

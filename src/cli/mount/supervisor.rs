@@ -42,7 +42,6 @@ use crate::cli::mount::mounts::{self, FreePlace, OwnMount, Removal};
 use crate::cli::mount::notify;
 use crate::cli::mount::report::{Garbled, Report, Reports};
 use crate::cli::mount::rotation;
-use crate::cli::mount::worker;
 use crate::cli::scans;
 use crate::cli::words::complaint::complain;
 use crate::cli::words::lines::each_line;
@@ -171,7 +170,7 @@ enum Event {
 
 fn supervise(call: &Call, mount: &Mount, launcher: Launcher) -> ExitCode {
     // While relative paths still lead on.
-    let scans = worker::place_of_scans(mount);
+    let scans = scans::place_of(&mount.source, &mount.settings);
     let code = match Supervisor::start(call, mount, launcher) {
         Ok(supervisor) => supervisor.run(),
         Err(report) => {
@@ -601,7 +600,7 @@ fn start_fetcher(call: &Call, mount: &Mount, sender: &Sender<Event>) -> Result<O
 }
 
 /// The settings of [`ALLOCATOR`] that the user has not made otherwise.
-fn allocator_settings() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(in crate::cli) fn allocator_settings() -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_free = |(name, _): &(&str, &str)| std::env::var_os(name).is_none();
     ALLOCATOR.into_iter().filter(is_free)
 }
@@ -625,7 +624,8 @@ fn watch_worker(worker: &mut Child, sender: &Sender<Event>) {
 }
 
 /// Shows the lines of a worker in the foreground.
-fn show(errors: ChildStderr) -> JoinHandle<()> {
+/// Passes on what a process writes, as far as it is text.
+pub(in crate::cli) fn show(errors: ChildStderr) -> JoinHandle<()> {
     thread::spawn(move || {
         each_line(errors, |line| {
             let _ = writeln!(io::stderr(), "{line}");
@@ -662,7 +662,7 @@ fn watch_signals(launcher: Launcher, sender: &Sender<Event>) -> Result<()> {
 }
 
 /// Whether we were started with SIGHUP ignored; proc(5), /proc/PID/status, `SigIgn`.
-fn hangup_is_ignored() -> bool {
+pub(in crate::cli) fn hangup_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status
         .lines()
@@ -675,7 +675,8 @@ fn signal(number: i32) -> &'static str {
     Signal::try_from(number).map_or("a signal", Signal::as_str)
 }
 
-fn describe(status: io::Result<ExitStatus>) -> String {
+/// How a worker ended.
+pub(in crate::cli) fn describe(status: io::Result<ExitStatus>) -> String {
     match status {
         Ok(status) => match (status.code(), status.signal()) {
             (Some(code), _) => format!("the worker ended with status {code}"),

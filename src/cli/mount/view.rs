@@ -1,4 +1,5 @@
-//! `h5fs view`: a mount in a directory of its own, to be looked at in a browser.
+//! `h5fs view`: a mount in a directory of its own, to be looked at in a browser; without a display, a
+//! server.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,6 +9,8 @@ use nix::unistd::mkdtemp;
 use crate::cli::args::Mount;
 use crate::cli::call::Call;
 use crate::cli::mount::supervisor;
+use crate::cli::serve::arguments::Serve;
+use crate::cli::serve::server;
 use crate::cli::words::advice;
 use crate::cli::words::complaint::complain;
 use crate::error::{Error, Result, words_of};
@@ -18,6 +21,9 @@ use crate::error::{Error, Result, words_of};
 /// `Usage` where the source cannot be meant; fails if there is no place for the mount.
 pub(in crate::cli) fn run(call: &Call, mount: Mount) -> Result<ExitCode> {
     advice::refuse(call.program, &mount)?;
+    if !has_display() {
+        return serve(call, mount);
+    }
     let place = place()?;
     let mount = Mount {
         mountpoint: place.clone(),
@@ -40,6 +46,24 @@ pub(in crate::cli) fn run(call: &Call, mount: Mount) -> Result<ExitCode> {
         complain(&format!("{}: {}", place.display(), words_of(&error)));
     }
     Ok(code)
+}
+
+/// Whether a browser here would be seen by whoever called the program.
+fn has_display() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|text| !text.is_empty());
+    (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) && !is_set("SSH_CONNECTION")
+}
+
+/// Serves it, for a browser at another machine.
+fn serve(call: &Call, mount: Mount) -> Result<ExitCode> {
+    let mut arguments = call.arguments.clone();
+    arguments.splice(..1, ["serve".into()]);
+    let call = Call {
+        program: call.program,
+        role: call.role,
+        arguments,
+    };
+    server::run_for_tunnel(&call, &Serve::one(mount.source, mount.settings)?)
 }
 
 /// A new directory that only this user may enter.

@@ -23,25 +23,22 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::cli::args::Mount;
-use crate::cli::cage::{self, Reader};
+use crate::cli::cage;
 use crate::cli::mount::askers;
 use crate::cli::mount::mounts::{self, FreePlace};
-use crate::cli::mount::opener;
 use crate::cli::mount::remote_source::{self, RemoteSource};
 use crate::cli::mount::report::Report;
 use crate::cli::mount::rotation;
-use crate::cli::options::{self, Settings};
+use crate::cli::mount::source::{Source, filesystem_options};
+use crate::cli::options;
 use crate::cli::scans;
 use crate::cli::words::log_file::LogFile;
 use crate::cli::words::logging::{self, Destination, Early};
 use crate::cli::words::printable::printable;
 use crate::error::{Error, Result, words_of};
+use crate::fs::MountGuard;
 use crate::fs::fuse::{self, FindGone, MountOptions, Mounted};
-use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Resident, Served, Unread};
 use crate::limits;
-use crate::source::directory::Directory;
-use crate::source::local::beneath::Beneath;
-use crate::source::local::changes::Changes;
 use crate::source::location::Location;
 use crate::source::mounts::foreign::ForeignFilesystems;
 
@@ -117,7 +114,7 @@ fn start(
         Location::Url(url) => url.to_string().into(),
     };
     let of_content = |error: Error| opened(mount, &path, &error);
-    let scans = place_of_scans(mount);
+    let scans = scans::place_of(&mount.source, &mount.settings);
     let source = match &mount.source {
         Location::Path(_) => Source::open(&path, &mount.settings),
         Location::Url(url) => RemoteSource::take(url, &mount.settings.remote)
@@ -146,15 +143,12 @@ fn start(
     told.map_err(|_| alone())?;
     mounts::raise_read_ahead(device);
     open_many_files();
-    let shown = filesystem_options(
-        mount,
-        MountGuard {
-            point: point.clone(),
-            device: Some(device),
-            foreign,
-        },
-        scans::open(scans.as_deref()),
-    );
+    let guard = MountGuard {
+        point: point.clone(),
+        device: Some(device),
+        foreign,
+    };
+    let shown = filesystem_options(&mount.settings, Some(guard), scans::open(scans.as_deref()));
     let sandbox = !mount.settings.no_sandbox;
     let caged = source.shown(mount.settings.run_as).map_err(of_source)?;
     cage::enter(caged, &source.caged(&shown), sandbox).map_err(of_source)?;
@@ -174,98 +168,8 @@ fn start(
     unserved.serve(served, Some(find_gone)).map_err(of_point)
 }
 
-/// What is to be mounted, open, and of which nothing has been read.
-enum Source {
-    File(Unread),
-    /// With what tells of changes of its files, which the cage lets nobody ask for later.
-    Directory(Beneath, Option<Arc<Changes>>),
-    Object(RemoteSource),
-}
-
-impl Source {
-    /// Opens the file or the directory at `path`.
-    fn open(path: &Path, settings: &Settings) -> Result<Self> {
-        let failed = |error| Error::io(&error, path.display().to_string());
-        if path.is_dir() {
-            let path = path.canonicalize().map_err(failed)?;
-            let directory = Beneath::open(&path).map_err(failed)?;
-            return Ok(Source::Directory(directory, Changes::new()));
-        }
-        Ok(Source::File(opened_again(Unread::open(path)?, settings)?))
-    }
-
-    /// Where it is on this machine.
-    fn path(&self) -> Option<&Path> {
-        match self {
-            Source::File(file) => Some(file.path()),
-            Source::Directory(directory, _) => Some(directory.path()),
-            Source::Object(_) => None,
-        }
-    }
-
-    /// Whether a mount at `point` leaves no way to the files of the source.
-    fn is_hidden_by(&self, point: &Path) -> bool {
-        matches!(self, Source::Directory(directory, _) if directory.path().starts_with(point))
-    }
-
-    /// The source as its cage has to know it.
-    fn shown(&self, run_as: Option<u32>) -> Result<cage::Shown<'_>> {
-        let (path, owner, is_directory) = match self {
-            Source::File(file) => (file.path(), file.owner()?, false),
-            Source::Directory(directory, _) => {
-                let there = directory.look(Path::new(""), false)?;
-                (directory.path(), there.attributes.uid, true)
-            }
-            Source::Object(object) => return Ok(object.shown(run_as)),
-        };
-        Ok(cage::Shown {
-            path,
-            reader: run_as.map_or(Reader::Owner(owner), Reader::Chosen),
-            is_directory,
-        })
-    }
-
-    /// The options with which the process enters its cage.
-    fn caged(&self, options: &Options) -> Options {
-        match self {
-            Source::Object(_) => RemoteSource::caged(options),
-            Source::File(_) | Source::Directory(..) => options.clone(),
-        }
-    }
-
-    /// Serves it; what whoever mounts has to know is added to the `warnings`.
-    fn served(self, mut options: Options, warnings: &mut Vec<String>) -> Result<Served> {
-        let file = match self {
-            Source::File(file) => file,
-            Source::Object(object) => {
-                let (served, connection) = object.served(&mut options)?;
-                warnings.extend(connection.warnings());
-                return Ok(served);
-            }
-            Source::Directory(directory, changes) => {
-                let archive = Archive::new(Arc::new(directory), changes, &options);
-                return Ok(Served::Archive(Box::new(archive)));
-            }
-        };
-        let filesystem = Filesystem::of(file, &options)?;
-        Ok(Served::File(Box::new(filesystem)))
-    }
-}
-
-/// A cage in which no file is opened at all takes another process to open the source again. It is
-/// started before there is a mount, so that it has nothing of that open.
-fn opened_again(source: Unread, settings: &Settings) -> Result<Unread> {
-    if !settings.no_sandbox && settings.external == External::None {
-        let reader = settings.run_as.map_or_else(|| source.owner(), Ok)?;
-        let opener = opener::start(source.path(), reader);
-        let failed = |error| Error::io(&error, "starting the process that opens the source again");
-        return Ok(source.opened_again_by(opener.map_err(failed)?));
-    }
-    Ok(source)
-}
-
 /// One source may take its elements from more files than a process may have open by default.
-fn open_many_files() {
+pub(in crate::cli) fn open_many_files() {
     const MANY: u64 = 1 << 16;
     let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| {
         let wanted = soft.max(hard.min(MANY));
@@ -304,36 +208,6 @@ fn failure(file: &Path, error: &Error) -> Report {
 
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io(&error, path.display().to_string()))
-}
-
-/// Where what is read of a directory's files is kept; none where nothing shows them as one.
-pub(super) fn place_of_scans(mount: &Mount) -> Option<PathBuf> {
-    let disk_cache = mount.settings.remote.disk_cache.as_deref();
-    (!mount.settings.no_views).then(|| scans::place(&mount.source, disk_cache))?
-}
-
-fn filesystem_options(mount: &Mount, guard: MountGuard, scans: Option<Arc<File>>) -> Options {
-    let settings = &mount.settings;
-    Options {
-        open_files: settings.open_files.unwrap_or(limits::OPEN_MEMBERS),
-        uid: settings.uid,
-        gid: settings.gid,
-        umask: settings.umask,
-        direct_io: settings.direct_io,
-        cache_size: settings
-            .cache_size
-            .map_or_else(options::default_cache_size, Into::into),
-        threads: settings.threads.unwrap_or_else(options::default_threads),
-        views: !settings.no_views,
-        external: settings.external,
-        guard: Some(guard),
-        allow_other: settings.allow_other,
-        verify: settings.verify,
-        force: settings.force,
-        strict: settings.strict,
-        scans,
-        resident: Resident::open(),
-    }
 }
 
 fn mount_options(mount: &Mount, source: &Path) -> MountOptions {

@@ -28,13 +28,13 @@ use crate::fs::fuse::reply::{
     Listed, NOTHING, ReadReply, attributes, directory_flags, file_flags, file_type, number,
     reply_xattr, ttl,
 };
-use crate::fs::fuse::workers::{Asker, Attempt, Object, Workers};
 use crate::fs::requests::{Detail, Requests, Whence};
 use crate::fs::stat::{BLOCK_SIZE, DirEntry, Entry};
 use crate::fs::state::handle::Handle;
 use crate::fs::state::traffic::Call;
+use crate::fs::workers::{Asker, Object, Workers, guarded};
 use crate::limits;
-use crate::memory::cancel::{CancelToken, Ticket};
+use crate::memory::cancel::CancelToken;
 use crate::wire::to_u64;
 
 /// Requests of readahead and direct I/O that may wait at a time. Further ones would wait in the
@@ -111,31 +111,15 @@ impl Adapter {
         let filesystem = Arc::clone(&self.filesystem);
         filesystem.traffic().asked(asked.call);
         let of = (asked.object, filesystem.file_of(asked.ino.0));
-        let ticket = Arc::<Ticket>::default();
-        let cancel = asked.cancel.with(&ticket);
-        let mut left = Some((asked.reply, tell));
-        let job = move || {
-            let mut attempt = Attempt::Answered;
-            guarded(asked.call.name(), || {
-                let Some((mut reply, tell)) = left.take() else {
-                    return;
-                };
-                // Whoever asked has gone before it was begun.
-                let answered = if cancel.is_unwanted() {
-                    Err(Error::unwanted())
-                } else {
-                    answer(&**filesystem, &mut reply, &cancel)
-                };
-                if cancel.is_put_off_by(&answered) {
-                    left = Some((reply, tell));
-                    attempt = Attempt::PutOff;
-                } else {
-                    tell(&**filesystem, reply, answered);
-                }
-            });
-            attempt
-        };
-        self.workers.answer(of, (asked.asker, ticket), job);
+        let telling = Arc::clone(&self.filesystem);
+        self.workers.request(
+            (asked.call.name(), of),
+            asked.asker,
+            (asked.cancel, Arc::default()),
+            asked.reply,
+            move |reply, cancel| answer(&**filesystem, reply, cancel),
+            move |reply, answered| tell(&**telling, reply, answered),
+        );
     }
 }
 
@@ -151,12 +135,6 @@ fn a_part(read: Result<()>, has_some: bool) -> Result<()> {
     match read {
         Err(error) if has_some && error.is_unwanted() => Ok(()),
         read => read,
-    }
-}
-
-fn guarded(call: &str, handler: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(handler)).is_err() {
-        log::error!("{call}: a defect of this program; the call answers with an I/O error");
     }
 }
 

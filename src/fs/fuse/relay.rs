@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
-use crate::fs::fuse::workers::Askers;
+use crate::fs::workers::Askers;
 use crate::memory::lock::lock;
 use crate::source::packets;
 

@@ -2,6 +2,7 @@
 
 use nix::errno::Errno;
 
+use crate::array::CancelToken;
 use crate::error::{Cause, Error, Result};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::requests::{Ino, Requests};
@@ -28,7 +29,8 @@ impl Filesystem {
     }
 
     fn passing(&self, path: &[u8], follow_last: bool) -> Result<Entry> {
-        let mut way = Way::from_root(self)?;
+        let cancel = CancelToken::default();
+        let mut way = Way::from_root(self, &cancel)?;
         let found = way.go(path, follow_last);
         way.give_back();
         found
@@ -44,23 +46,63 @@ impl dyn Requests + '_ {
     /// `Usage` with the reason where a link or a selector leads nowhere; `NotFound` where there is no
     /// more to say; fails after 40 symbolic links, and beneath a file.
     pub(crate) fn find(&self, path: &[u8], follow_last: bool) -> Result<Entry> {
-        let mut way = Way::from_root(self)?;
-        way.is_explained = true;
-        let found = way.go(path, follow_last);
-        found.map_err(|error| {
-            let explained = way.explained(error, path);
-            way.give_back();
-            explained
-        })
+        let found = self.find_for(path, follow_last, &CancelToken::default());
+        found.map(|found| found.entry)
     }
+
+    /// Like [`find`](Self::find), for a caller that gives back what was counted.
+    ///
+    /// # Errors
+    /// Fails as that does.
+    pub(in crate::fs) fn find_for(
+        &self,
+        path: &[u8],
+        follow_last: bool,
+        cancel: &CancelToken,
+    ) -> Result<Found> {
+        let mut way = Way::from_root(self, cancel)?;
+        way.is_explained = true;
+        match way.go(path, follow_last) {
+            Ok(entry) => {
+                let passed = way.directories.iter().chain([&entry]);
+                // The root's is not counted.
+                let counted = passed.map(|passed| passed.ino).filter(|ino| *ino != ROOT);
+                let counted = counted.collect();
+                let mut names = way.names;
+                names.extend(way.last);
+                Ok(Found {
+                    entry,
+                    names,
+                    counted,
+                })
+            }
+            Err(error) => {
+                let explained = way.explained(error, path);
+                way.give_back();
+                Err(explained)
+            }
+        }
+    }
+}
+
+/// An entry, and the way to it across symbolic links.
+pub(in crate::fs) struct Found {
+    pub(in crate::fs) entry: Entry,
+    /// The names that lead to it from the root on, without a link.
+    pub(in crate::fs) names: Vec<Vec<u8>>,
+    /// The number of what each of them leads to, to be given back once.
+    pub(in crate::fs) counted: Vec<Ino>,
 }
 
 /// The directories that lead to a place. As the kernel does, this keeps them.
 struct Way<'a> {
     tree: &'a dyn Requests,
+    cancel: &'a CancelToken,
     directories: Vec<Entry>,
     /// The names that led to all of them but the root.
     names: Vec<Vec<u8>>,
+    /// The name at the end that leads to no directory.
+    last: Option<Vec<u8>>,
     /// The links whose texts are being followed, the last one innermost.
     links: Vec<Followed>,
     /// The name that was not found.
@@ -91,11 +133,13 @@ impl Followed {
 }
 
 impl<'a> Way<'a> {
-    fn from_root(tree: &'a dyn Requests) -> Result<Self> {
+    fn from_root(tree: &'a dyn Requests, cancel: &'a CancelToken) -> Result<Self> {
         Ok(Way {
             tree,
-            directories: vec![tree.getattr(ROOT)?],
+            cancel,
+            directories: vec![tree.getattr_for(ROOT, cancel)?],
             names: Vec::new(),
+            last: None,
             links: Vec::new(),
             absent: None,
             is_explained: false,
@@ -124,7 +168,7 @@ impl<'a> Way<'a> {
                 }
                 _ => {}
             }
-            let next = self.tree.lookup(self.here(), &name);
+            let next = self.tree.lookup_for(self.here(), &name, self.cancel);
             let next = next.inspect_err(|_| self.absent = Some(name.clone()))?;
             let follow = follow_last || !names.is_empty();
             if next.attributes.kind == Kind::Symlink && follow {
@@ -149,6 +193,7 @@ impl<'a> Way<'a> {
                 self.directories.push(next);
                 self.names.push(name);
             } else if names.is_empty() {
+                self.last = Some(name);
                 return Ok(next);
             } else {
                 self.tree.forget(next.ino, 1);
@@ -167,7 +212,7 @@ impl<'a> Way<'a> {
             self.astray = Some((self.path_of(name), reason));
             return Err(Error::NotFound);
         }
-        self.tree.readlink(link.ino)
+        self.tree.readlink_for(link.ino, self.cancel)
     }
 
     /// The directory that the way has come to.
@@ -229,7 +274,8 @@ impl<'a> Way<'a> {
             return Some((path, reason));
         }
         if let Some(link) = self.links.last() {
-            let found = Way::from_root(self.tree).and_then(|mut way| way.go(&link.path, false));
+            let found = Way::from_root(self.tree, self.cancel)
+                .and_then(|mut way| way.go(&link.path, false));
             let reason = found
                 .ok()
                 .and_then(|it| self.tree.why_nowhere(it.ino, true));
@@ -238,7 +284,7 @@ impl<'a> Way<'a> {
         // What stands before a selector may be a link that leads nowhere.
         let bracket = name.iter().position(|&byte| byte == b'[')?;
         let before = path.get(..path.len() - name.len() + bracket)?;
-        let mut way = Way::from_root(self.tree).ok()?;
+        let mut way = Way::from_root(self.tree, self.cancel).ok()?;
         way.is_explained = true;
         way.go(before, true).err()?;
         way.why().filter(|_| bracket > 0)

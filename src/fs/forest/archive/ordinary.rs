@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -14,7 +15,7 @@ use rustix::io::pread;
 use crate::array::{Bytes, Stream};
 use crate::error::{Error, Result};
 use crate::fs::errno::{refusal, stale};
-use crate::fs::requests::{Ino, Whence};
+use crate::fs::requests::{Ino, Version, Whence};
 use crate::fs::state::handle::Caching;
 use crate::limits;
 use crate::memory::lock::lock;
@@ -117,6 +118,35 @@ impl OrdinaryFile {
             } => read_local(file, *known, offset, length),
             OrdinaryFile::Object { object, stream } => read_object(object, stream, offset, length),
         }
+    }
+
+    /// What it holds now.
+    ///
+    /// # Errors
+    /// Fails with the system's error.
+    pub(super) fn version(&self) -> Result<Version> {
+        let (length, identity, modified) = match self {
+            OrdinaryFile::Local { file, .. } => {
+                let metadata = file.metadata();
+                let metadata = metadata.map_err(|error| Error::io(&error, "looking at a file"))?;
+                let identity = Identity::File(Fingerprint::of(&metadata));
+                (metadata.len(), identity, metadata.mtime())
+            }
+            OrdinaryFile::Object { object, .. } => {
+                let identity = object.opened();
+                let modified = match &identity {
+                    Identity::Object(object) => object.state.modified,
+                    Identity::File(_) | Identity::Directory(_) => 0,
+                };
+                (object.length(), identity, modified)
+            }
+        };
+        Ok(Version {
+            length,
+            identity: Some(identity),
+            generation: 0,
+            modified: Some(modified),
+        })
     }
 
     /// Where the next data or the next hole is, from `offset` on. An object has no holes.

@@ -20,7 +20,7 @@ use crate::fs::forest::archive::{
 use crate::fs::name;
 use crate::fs::nodes::xattr;
 use crate::fs::options::Options;
-use crate::fs::requests::{Detail, Ino, Requests, TakeWithAttributes, Whence};
+use crate::fs::requests::{Detail, Ino, Requests, TakeWithAttributes, Version, Whence};
 use crate::fs::stat::Entry;
 use crate::fs::state::handle::{Caching, Handle, Opened};
 use crate::fs::state::inode::ROOT;
@@ -279,6 +279,25 @@ impl Requests for Archive {
             Content::Inner(inner) if !inner.is_directory => {
                 self.ask_open(handle, inner, cancel, |filesystem| {
                     filesystem.read_for(handle, offset, length, cancel)
+                })
+            }
+            _ => Err(refusal(Errno::EISDIR, "read")),
+        }
+    }
+
+    fn version_of(&self, handle: Handle, cancel: &CancelToken) -> Result<Version> {
+        let open = self.handles.get(handle)?;
+        match &open.content {
+            Content::File(file) => file.version(),
+            Content::Text(text) => Ok(Version {
+                length: text.length(),
+                identity: None,
+                generation: 0,
+                modified: None,
+            }),
+            Content::Inner(inner) if !inner.is_directory => {
+                self.ask_open(handle, inner, cancel, |filesystem| {
+                    filesystem.version_of(handle, cancel)
                 })
             }
             _ => Err(refusal(Errno::EISDIR, "read")),

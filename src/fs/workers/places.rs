@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::fs::fuse::workers::queue::{File, Object, Of, Request};
+use crate::fs::workers::queue::{File, Object, Of, Request};
 use crate::limits;
 use crate::memory::cancel::Ticket;
 

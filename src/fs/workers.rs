@@ -28,14 +28,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::words_of;
-use crate::fs::fuse::workers::places::Places;
-use crate::fs::fuse::workers::queue::{Of, Queue, Request, Waiting};
+use crate::error::{Error, Result, words_of};
+use crate::fs::workers::places::Places;
+use crate::fs::workers::queue::{Queue, Request, Waiting};
 use crate::limits;
-use crate::memory::cancel::Ticket;
+use crate::memory::cancel::{CancelToken, Ticket};
 use crate::memory::lock::lock;
 
-pub(in crate::fs) use queue::{Asker, Attempt, Object};
+pub(in crate::fs) use queue::{Asker, Attempt, Object, Of};
 
 /// The requests of a mount, and its worker threads, which end with it.
 pub(in crate::fs) struct Workers(Arc<Shared>);
@@ -47,6 +47,8 @@ pub(in crate::fs) struct Askers(Weak<Shared>);
 struct Shared {
     state: Mutex<State>,
     ready: Condvar,
+    /// Whether the threads that take requests answer some of them.
+    answers_in_place: bool,
 }
 
 #[derive(Default)]
@@ -76,6 +78,15 @@ enum Next {
 impl Workers {
     /// For so many requests at a time. The caller takes requests in one thread more than that.
     pub(in crate::fs) fn new(threads: usize) -> Self {
+        Self::with(threads, true)
+    }
+
+    /// For a caller that takes all requests in one thread, which answers none.
+    pub(in crate::fs) fn apart(threads: usize) -> Self {
+        Self::with(threads, false)
+    }
+
+    fn with(threads: usize, answers_in_place: bool) -> Self {
         let state = State {
             places: Places::new(threads),
             ..State::default()
@@ -83,7 +94,47 @@ impl Workers {
         Workers(Arc::new(Shared {
             state: Mutex::new(state),
             ready: Condvar::new(),
+            answers_in_place,
         }))
+    }
+
+    /// Has `answer` answer a request, here or in a worker thread and perhaps once more, with what
+    /// `held` is for it; `tell` is given that and the outcome. Neither is called where one of them
+    /// has panicked, and what is held is dropped.
+    pub(in crate::fs) fn request<R: Send + 'static, T>(
+        &self,
+        of: (&'static str, Of),
+        asker: Asker,
+        (cancel, ticket): (CancelToken, Arc<Ticket>),
+        held: R,
+        mut answer: impl FnMut(&mut R, &CancelToken) -> Result<T> + Send + 'static,
+        tell: impl FnOnce(R, Result<T>) + Send + 'static,
+    ) {
+        let (call, of) = of;
+        let cancel = cancel.with(&ticket);
+        let mut left = Some((held, tell));
+        let job = move || {
+            let mut attempt = Attempt::Answered;
+            guarded(call, || {
+                let Some((mut held, tell)) = left.take() else {
+                    return;
+                };
+                // Whoever asked has gone before it was begun.
+                let answered = if cancel.is_unwanted() {
+                    Err(Error::unwanted())
+                } else {
+                    answer(&mut held, &cancel)
+                };
+                if cancel.is_put_off_by(&answered) {
+                    left = Some((held, tell));
+                    attempt = Attempt::PutOff;
+                } else {
+                    tell(held, answered);
+                }
+            });
+            attempt
+        };
+        self.answer(of, (asker, ticket), job);
     }
 
     /// Has `job` answer a request, here or in a worker thread, as often as it takes. The work ends
@@ -106,7 +157,8 @@ impl Workers {
             job: Box::new(job),
         };
         let mut state = shared.state();
-        if state.in_place < state.places.threads
+        if shared.answers_in_place
+            && state.in_place < state.places.threads
             && state.quick.is_empty()
             && state.places.may_begin(of, now)
         {
@@ -122,6 +174,13 @@ impl Workers {
     /// Who waits for an answer.
     pub(in crate::fs) fn askers(&self) -> Askers {
         Askers(Arc::downgrade(&self.0))
+    }
+}
+
+/// Has a handler do its work; a defect in it is told of.
+pub(in crate::fs) fn guarded(call: &str, handler: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(handler)).is_err() {
+        log::error!("{call}: a defect of this program; the call answers with an I/O error");
     }
 }
 

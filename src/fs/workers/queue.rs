@@ -29,7 +29,7 @@ impl Object {
 pub(in crate::fs) type File = Option<u64>;
 
 /// What a request is about.
-pub(super) type Of = (Object, File);
+pub(in crate::fs) type Of = (Object, File);
 
 /// Who waits for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

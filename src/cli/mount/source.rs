@@ -1,0 +1,149 @@
+//! A source as the process that parses opens it: with the rights of the user that called the program,
+//! before it enters its cage, and without a byte read.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::cli::cage::{self, Reader};
+use crate::cli::mount::opener;
+use crate::cli::mount::remote_source::RemoteSource;
+use crate::cli::options::{self, Settings};
+use crate::error::{Error, Result};
+use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Resident, Served, Unread};
+use crate::limits;
+use crate::source::directory::Directory;
+use crate::source::local::beneath::Beneath;
+use crate::source::local::changes::Changes;
+
+/// What is to be shown, open, and of which nothing has been read.
+pub(in crate::cli) enum Source {
+    File(Unread),
+    /// With what tells of changes of its files, which the cage lets nobody ask for later.
+    Directory(Beneath, Option<Arc<Changes>>),
+    Object(RemoteSource),
+}
+
+impl Source {
+    /// Opens the file or the directory at `path`.
+    ///
+    /// # Errors
+    /// Fails with the system's error.
+    pub(in crate::cli) fn open(path: &Path, settings: &Settings) -> Result<Self> {
+        let failed = |error| Error::io(&error, path.display().to_string());
+        if path.is_dir() {
+            let path = path.canonicalize().map_err(failed)?;
+            let directory = Beneath::open(&path).map_err(failed)?;
+            return Ok(Source::Directory(directory, Changes::new()));
+        }
+        Ok(Source::File(opened_again(Unread::open(path)?, settings)?))
+    }
+
+    /// Where it is on this machine.
+    pub(in crate::cli) fn path(&self) -> Option<&Path> {
+        match self {
+            Source::File(file) => Some(file.path()),
+            Source::Directory(directory, _) => Some(directory.path()),
+            Source::Object(_) => None,
+        }
+    }
+
+    /// Whether a mount at `point` leaves no way to the files of the source.
+    pub(in crate::cli) fn is_hidden_by(&self, point: &Path) -> bool {
+        matches!(self, Source::Directory(directory, _) if directory.path().starts_with(point))
+    }
+
+    /// The source as its cage has to know it.
+    ///
+    /// # Errors
+    /// Fails with the system's error.
+    pub(in crate::cli) fn shown(&self, run_as: Option<u32>) -> Result<cage::Shown<'_>> {
+        let (path, owner, is_directory) = match self {
+            Source::File(file) => (file.path(), file.owner()?, false),
+            Source::Directory(directory, _) => {
+                let there = directory.look(Path::new(""), false)?;
+                (directory.path(), there.attributes.uid, true)
+            }
+            Source::Object(object) => return Ok(object.shown(run_as)),
+        };
+        Ok(cage::Shown {
+            path,
+            reader: run_as.map_or(Reader::Owner(owner), Reader::Chosen),
+            is_directory,
+        })
+    }
+
+    /// The options with which the process enters its cage.
+    pub(in crate::cli) fn caged(&self, options: &Options) -> Options {
+        match self {
+            Source::Object(_) => RemoteSource::caged(options),
+            Source::File(_) | Source::Directory(..) => options.clone(),
+        }
+    }
+
+    /// Serves it; what whoever mounts has to know is added to the `warnings`.
+    ///
+    /// # Errors
+    /// Fails if it is no data file, or its root is damaged.
+    pub(in crate::cli) fn served(
+        self,
+        mut options: Options,
+        warnings: &mut Vec<String>,
+    ) -> Result<Served> {
+        let file = match self {
+            Source::File(file) => file,
+            Source::Object(object) => {
+                let (served, connection) = object.served(&mut options)?;
+                warnings.extend(connection.warnings());
+                return Ok(served);
+            }
+            Source::Directory(directory, changes) => {
+                let archive = Archive::new(Arc::new(directory), changes, &options);
+                return Ok(Served::Archive(Box::new(archive)));
+            }
+        };
+        let filesystem = Filesystem::of(file, &options)?;
+        Ok(Served::File(Box::new(filesystem)))
+    }
+}
+
+/// A cage in which no file is opened at all takes another process to open the source again. It is
+/// started before there is a mount, so that it has nothing of that open.
+fn opened_again(source: Unread, settings: &Settings) -> Result<Unread> {
+    if !settings.no_sandbox && settings.external == External::None {
+        let reader = settings.run_as.map_or_else(|| source.owner(), Ok)?;
+        let opener = opener::start(source.path(), reader);
+        let failed = |error| Error::io(&error, "starting the process that opens the source again");
+        return Ok(source.opened_again_by(opener.map_err(failed)?));
+    }
+    Ok(source)
+}
+
+/// How a source is shown; `guard` is the mount, if there is one, and `scans` the file in which what is
+/// read of a directory's files is kept.
+pub(in crate::cli) fn filesystem_options(
+    settings: &Settings,
+    guard: Option<MountGuard>,
+    scans: Option<Arc<File>>,
+) -> Options {
+    Options {
+        open_files: settings.open_files.unwrap_or(limits::OPEN_MEMBERS),
+        uid: settings.uid,
+        gid: settings.gid,
+        umask: settings.umask,
+        direct_io: settings.direct_io,
+        cache_size: settings
+            .cache_size
+            .map_or_else(options::default_cache_size, Into::into),
+        threads: settings.threads.unwrap_or_else(options::default_threads),
+        views: !settings.no_views,
+        external: settings.external,
+        guard,
+        allow_other: settings.allow_other,
+        verify: settings.verify,
+        force: settings.force,
+        strict: settings.strict,
+        scans,
+        resident: Resident::open(),
+    }
+}

@@ -1,0 +1,250 @@
+//! The arguments of `h5fs serve`.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+
+use crate::cli::options::{self, ServeFlags, Settings, Words};
+use crate::cli::serve::listen::{self, Listen};
+use crate::cli::words::printable::printable_bytes;
+use crate::cli::words::schemes;
+use crate::error;
+use crate::limits;
+use crate::source::location::Location;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ServeArguments {
+    #[command(flatten)]
+    pub(in crate::cli) own: Own,
+
+    /// Options of a mount, separated by commas
+    #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::words)]
+    pub(in crate::cli) words: Vec<Words>,
+
+    #[command(flatten)]
+    pub(in crate::cli) flags: ServeFlags,
+}
+
+/// The arguments that no mount has.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Own {
+    /// HDF5 or ASDF files, directories of such files, or one URL
+    #[arg(
+        value_name = "SOURCE",
+        required = true,
+        value_parser = OsStringValueParser::new().try_map(schemes::location)
+    )]
+    sources: Vec<Location>,
+
+    /// Where to listen: ADDRESS:PORT (port 0: any that is free), or unix:PATH
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:0",
+        value_parser = OsStringValueParser::new().try_map(listen::parse)
+    )]
+    listen: Listen,
+
+    /// Another name of this machine that URLs may hold, as behind a proxy
+    #[arg(long, value_name = "NAME", value_parser = host)]
+    allow_host: Vec<String>,
+
+    /// An origin whose scripts may read what is served: https://viewer.example
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    allow_origin: Vec<String>,
+
+    /// Ask for no token; for unix:PATH, which this user alone can connect to
+    #[arg(long)]
+    no_token: bool,
+}
+
+/// What is to be served, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli) struct Serve {
+    pub(in crate::cli) sources: Vec<Location>,
+    pub(in crate::cli) listen: Listen,
+    pub(in crate::cli) hosts: Vec<String>,
+    pub(in crate::cli) origins: Vec<String>,
+    pub(in crate::cli) no_token: bool,
+    pub(in crate::cli) settings: Settings,
+}
+
+impl Serve {
+    /// # Errors
+    /// One line of text where the arguments do not go together.
+    pub(in crate::cli) fn of(own: Own, settings: Settings) -> Result<Self, String> {
+        let serve = Serve {
+            sources: own.sources,
+            listen: own.listen,
+            hosts: own.allow_host,
+            origins: own.allow_origin,
+            no_token: own.no_token,
+            settings,
+        };
+        serve.refuse()?;
+        Ok(serve)
+    }
+
+    /// One source, as it is looked at where there is no display.
+    ///
+    /// # Errors
+    /// `Usage` for options of a mount.
+    pub(in crate::cli) fn one(source: Location, settings: Settings) -> error::Result<Self> {
+        let serve = Serve {
+            sources: vec![source],
+            listen: Listen::default(),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            no_token: false,
+            settings,
+        };
+        serve.refuse().map_err(error::Error::Usage)?;
+        Ok(serve)
+    }
+
+    fn refuse(&self) -> Result<(), String> {
+        if self.no_token && matches!(self.listen, Listen::Network(_)) {
+            return Err(
+                "serve: --no-token is for unix:PATH: every user of this machine, and every \
+                        page in a browser on it, can connect to a port"
+                    .to_owned(),
+            );
+        }
+        let settings = &self.settings;
+        let is_of_mount = settings.allow_other
+            || settings.uid.is_some()
+            || settings.gid.is_some()
+            || settings.umask.is_some()
+            || settings.direct_io
+            || settings.no_forget
+            || settings.log_file.is_some();
+        if is_of_mount {
+            return Err(
+                "serve: allow_other, uid, gid, umask, direct_io, noforget and log_file are \
+                        options of a mount"
+                    .to_owned(),
+            );
+        }
+        let is_url = |source: &Location| source.url().is_some();
+        if self.sources.len() > 1 && self.sources.iter().any(is_url) {
+            return Err("serve: a source by URL is served alone".to_owned());
+        }
+        if self.sources.len() > limits::HTTP_SOURCES {
+            let most = limits::HTTP_SOURCES;
+            return Err(format!("serve: at most {most} sources; a directory is one"));
+        }
+        let mut names = BTreeSet::new();
+        for source in &self.sources {
+            let name = name(source);
+            if self.sources.len() > 1 && !names.insert(name.clone()) {
+                let name = printable_bytes(&name);
+                return Err(format!("serve: two sources are called {name}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name under which a source stands beside others.
+pub(in crate::cli) fn name(source: &Location) -> Vec<u8> {
+    let path = source.path().map_or_else(PathBuf::new, Path::to_path_buf);
+    // `.` and `..` have names of their own.
+    let path = match path.file_name() {
+        Some(_) => path,
+        None => path.canonicalize().unwrap_or(path),
+    };
+    let name = path.file_name().map(OsString::from).unwrap_or_default();
+    name.as_bytes().to_vec()
+}
+
+/// The name of a host, without a port.
+fn host(text: &str) -> Result<String, String> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    if text.is_empty() || !text.bytes().all(is_part) {
+        return Err("the name of a host is needed, without a port".to_owned());
+    }
+    Ok(text.trim_end_matches('.').to_owned())
+}
+
+/// What a browser calls an origin: RFC 6454.
+fn origin(text: &str) -> Result<String, String> {
+    let authority = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
+    let is_part = |byte: u8| byte.is_ascii_graphic() && !b"/?#@*,".contains(&byte);
+    match authority {
+        Some(authority) if !authority.is_empty() && authority.bytes().all(is_part) => {
+            Ok(text.to_ascii_lowercase())
+        }
+        _ => Err(
+            "an origin is a scheme, a host and perhaps a port: https://viewer.example".to_owned(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn serve(sources: &[&str], listen: Listen, no_token: bool) -> Result<(), String> {
+        let sources = sources
+            .iter()
+            .map(|text| Location::parse(text.into()).unwrap());
+        Serve {
+            sources: sources.collect(),
+            listen,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            no_token,
+            settings: Settings::default(),
+        }
+        .refuse()
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        let usual = Listen::default;
+        assert_eq!(serve(&["a.h5"], usual(), false), Ok(()));
+        assert_eq!(serve(&["x/a.h5", "x/b.h5"], usual(), false), Ok(()));
+        let twice = serve(&["x/a.h5", "y/a.h5"], usual(), false).unwrap_err();
+        assert!(twice.contains("two sources are called a.h5"), "{twice}");
+        let far = serve(&["a.h5", "https://host/b.h5"], usual(), false).unwrap_err();
+        assert!(far.contains("alone"), "{far}");
+        assert!(
+            serve(&["a.h5"], usual(), true)
+                .unwrap_err()
+                .contains("unix:PATH")
+        );
+        assert_eq!(serve(&["a.h5"], Listen::Unix("s".into()), true), Ok(()));
+        let names: Vec<_> = (0..=limits::HTTP_SOURCES)
+            .map(|n| format!("{n}.h5"))
+            .collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert!(serve(&names, usual(), false).is_err());
+        assert_eq!(serve(&names[1..], usual(), false), Ok(()));
+    }
+
+    #[test]
+    fn hosts_and_origins_are_checked() {
+        assert_eq!(host("node7.example.").as_deref(), Ok("node7.example"));
+        assert!(host("node7:80").is_err() && host("").is_err() && host("a/b").is_err());
+        assert_eq!(
+            origin("https://A.example:8443").as_deref(),
+            Ok("https://a.example:8443")
+        );
+        for wrong in [
+            "*",
+            "null",
+            "viewer.example",
+            "https://",
+            "https://a/",
+            "https://u@a",
+        ] {
+            assert!(origin(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The socket that listens.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use nix::sys::stat::{Mode, umask};
+
+use crate::error::{Error, Result};
+
+/// Where to listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli) enum Listen {
+    Network(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        Listen::Network((Ipv4Addr::LOCALHOST, 0).into())
+    }
+}
+
+/// Reads `ADDRESS:PORT`, `localhost:PORT`, `:PORT` and `unix:PATH`.
+///
+/// # Errors
+/// One line of text.
+pub(in crate::cli) fn parse(text: OsString) -> std::result::Result<Listen, String> {
+    if let Some(path) = text.as_bytes().strip_prefix(b"unix:") {
+        if path.is_empty() {
+            return Err("unix: needs a path behind it".to_owned());
+        }
+        return Ok(Listen::Unix(OsString::from_vec(path.to_vec()).into()));
+    }
+    let wrong =
+        || "an address and a port are needed, as in 127.0.0.1:8080, or unix:PATH".to_owned();
+    let text = text.into_string().map_err(|_| wrong())?;
+    let port = text
+        .strip_prefix("localhost:")
+        .or_else(|| text.strip_prefix(':'));
+    match port {
+        Some(port) => {
+            let port: u16 = port.parse().map_err(|_| wrong())?;
+            Ok(Listen::Network((Ipv4Addr::LOCALHOST, port).into()))
+        }
+        None => text.parse().map(Listen::Network).map_err(|_| wrong()),
+    }
+}
+
+/// A socket that listens. That of a path goes when it is dropped.
+#[derive(Debug)]
+pub(in crate::cli) struct Bound {
+    pub(in crate::cli) socket: OwnedFd,
+    pub(in crate::cli) at: At,
+}
+
+/// Where a socket listens.
+#[derive(Debug)]
+pub(in crate::cli) enum At {
+    Network(SocketAddr),
+    Unix(SocketFile),
+}
+
+/// The file of a Unix socket; it goes when this is dropped.
+#[derive(Debug)]
+pub(in crate::cli) struct SocketFile {
+    pub(in crate::cli) path: PathBuf,
+    /// Device and inode: what stands there later may be another's.
+    identity: (u64, u64),
+}
+
+impl Listen {
+    /// Opens the socket. One at a path lets this user in alone.
+    ///
+    /// # Errors
+    /// Fails with the system's error: the port or the path is taken, or is not for this user.
+    pub(in crate::cli) fn bind(&self) -> Result<Bound> {
+        match self {
+            Listen::Network(address) => bind_network(*address)
+                .map_err(|error| Error::io(&error, format!("listening on {address}"))),
+            Listen::Unix(path) => bind_path(path)
+                .map_err(|error| Error::io(&error, format!("listening on {}", path.display()))),
+        }
+    }
+
+    /// Whether other machines can connect.
+    pub(in crate::cli) fn is_open_to_others(&self) -> bool {
+        matches!(self, Listen::Network(address) if !address.ip().is_loopback())
+    }
+}
+
+fn bind_network(address: SocketAddr) -> io::Result<Bound> {
+    let listener = TcpListener::bind(address)?;
+    let at = At::Network(listener.local_addr()?);
+    Ok(Bound {
+        socket: listener.into(),
+        at,
+    })
+}
+
+fn bind_path(path: &Path) -> io::Result<Bound> {
+    // The directory may be left before the end.
+    let path = std::path::absolute(path)?;
+    remove_dead(&path)?;
+    // No other thread makes a file meanwhile: none has been started.
+    let before = umask(Mode::S_IRWXG | Mode::S_IRWXO | Mode::S_IXUSR);
+    let listener = UnixListener::bind(&path);
+    umask(before);
+    let listener = listener?;
+    let there = fs::symlink_metadata(&path)?;
+    Ok(Bound {
+        socket: listener.into(),
+        at: At::Unix(SocketFile {
+            identity: (there.dev(), there.ino()),
+            path,
+        }),
+    })
+}
+
+/// Removes a socket that a server has left that was killed: nobody listens there any more.
+fn remove_dead(path: &Path) -> io::Result<()> {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|there| there.file_type().is_socket());
+    if is_socket
+        && let Err(error) = UnixStream::connect(path)
+        && error.kind() == io::ErrorKind::ConnectionRefused
+    {
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let there = fs::symlink_metadata(&self.path);
+        if there.is_ok_and(|there| (there.dev(), there.ino()) == self.identity) {
+            // Where that is not allowed, it stays, and nobody listens.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl At {
+    /// The address of a URL, by which this machine gets to it.
+    pub(in crate::cli) fn authority(&self) -> String {
+        match self {
+            At::Network(address) if address.ip().is_unspecified() => {
+                let host = match address.ip() {
+                    IpAddr::V4(_) => "127.0.0.1",
+                    IpAddr::V6(_) => "[::1]",
+                };
+                format!("{host}:{}", address.port())
+            }
+            At::Network(address) => address.to_string(),
+            At::Unix(_) => "localhost".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn addresses_are_read() {
+        let read = |text: &str| parse(text.into());
+        let local = |port: u16| Ok(Listen::Network((Ipv4Addr::LOCALHOST, port).into()));
+        assert_eq!(read("127.0.0.1:0"), local(0));
+        assert_eq!(read("localhost:80"), local(80));
+        assert_eq!(read(":80"), local(80));
+        assert_eq!(read("unix:a b"), Ok(Listen::Unix("a b".into())));
+        assert!(read("0.0.0.0:80").unwrap().is_open_to_others());
+        assert!(read("[::]:80").unwrap().is_open_to_others());
+        assert!(!read("[::1]:80").unwrap().is_open_to_others());
+        for wrong in ["", "80", "127.0.0.1", "host:80", "unix:", "127.0.0.1:70000"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_socket_is_its_owners_and_goes_at_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let listen = Listen::Unix(path.clone());
+        let bound = listen.bind().unwrap();
+        let mode = fs::symlink_metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(listen.bind().unwrap_err().to_string().contains("Address"));
+        drop(bound);
+        assert!(!path.exists());
+        // One that was left is taken over, and anything else is not.
+        drop(UnixListener::bind(&path).unwrap());
+        let bound = listen.bind().unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "another's").unwrap();
+        drop(bound);
+        assert_eq!(fs::read(&path).unwrap(), b"another's");
+        assert!(listen.bind().is_err() && path.exists());
+    }
+
+    #[test]
+    fn a_port_is_taken_once() {
+        let bound = Listen::default().bind().unwrap();
+        let At::Network(address) = bound.at else {
+            panic!("no address")
+        };
+        let again = Listen::Network(address).bind().unwrap_err().to_string();
+        assert!(again.contains("Address already in use"), "{again}");
+    }
+}

@@ -1,0 +1,266 @@
+//! The process that the user calls: the keeper of the socket, the token and the worker.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::cli::cage;
+use crate::cli::call::{Call, Role};
+use crate::cli::mount::handover;
+use crate::cli::mount::notify;
+use crate::cli::mount::report::{Report, Reports};
+use crate::cli::mount::supervisor::{allocator_settings, describe, hangup_is_ignored, show};
+use crate::cli::scans;
+use crate::cli::serve::arguments::Serve;
+use crate::cli::serve::listen::{At, Bound};
+use crate::cli::serve::token;
+use crate::cli::serve::worker::own_name;
+use crate::cli::words::complaint::complain;
+use crate::error::{Error, Result};
+use crate::source::local::rights;
+use crate::source::location::Location;
+
+/// How long the worker may take to end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Between two looks at what is about to end.
+const MOMENT: Duration = Duration::from_millis(5);
+
+/// How the user gets to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By the URL.
+    Url,
+    /// By a tunnel that leads here from a machine with a browser.
+    Tunnel,
+}
+
+/// Serves until a signal ends it.
+///
+/// # Errors
+/// Fails if there is no socket to listen on.
+pub(in crate::cli) fn run(call: &Call, serve: &Serve) -> Result<ExitCode> {
+    start(call, serve, Way::Url)
+}
+
+/// The same for a user at another machine, who is told how to get here.
+///
+/// # Errors
+/// Fails if there is no socket to listen on.
+pub(in crate::cli) fn run_for_tunnel(call: &Call, serve: &Serve) -> Result<ExitCode> {
+    start(call, serve, Way::Tunnel)
+}
+
+fn start(call: &Call, serve: &Serve, way: Way) -> Result<ExitCode> {
+    let bound = serve.listen.bind()?;
+    let token = (!serve.no_token).then(token::new).transpose()?;
+    let (sender, events) = channel();
+    watch_signals(&sender)?;
+    let keeper = Keeper::start(call, serve, (&bound, token.as_deref()), &sender)?;
+    let Bound { socket, at } = bound;
+    // The worker has it: from here on nobody else takes connections.
+    drop(socket);
+    let scans = serve.sources.iter();
+    let scans = scans.filter_map(|source| scans::place_of(source, &serve.settings));
+    let scans: Vec<_> = scans.collect();
+    let code = keeper.keep(&events, || {
+        tell(&at, token.as_deref(), way, serve.listen.is_open_to_others());
+        notify::ready();
+    });
+    scans.iter().for_each(|place| scans::clear(place));
+    Ok(code)
+}
+
+/// An event that the keeper waits for.
+enum Event {
+    Warning(String),
+    Ready,
+    Failed(String),
+    /// The worker is gone, or about to be.
+    WorkerGone,
+    /// SIGINT, SIGTERM or SIGHUP.
+    Signal,
+}
+
+struct Keeper {
+    worker: Child,
+    /// Its end ends the worker.
+    leash: UnixStream,
+}
+
+impl Keeper {
+    fn start(
+        call: &Call,
+        serve: &Serve,
+        (bound, token): (&Bound, Option<&str>),
+        sender: &Sender<Event>,
+    ) -> Result<Self> {
+        let failed = |error| Error::io(&error, "starting the worker");
+        let ends = match serve.sources.first() {
+            Some(Location::Url(_)) => Some(fetcher(call)?),
+            _ => None,
+        };
+        let started = call.again(Role::Worker).and_then(|mut command| {
+            let (leash, worn) = handover::leash(ends.as_ref())?;
+            // Nothing of it stands on a command line, which everybody can read.
+            let message = format!("l{}", token.unwrap_or_default());
+            rights::send(leash.as_fd(), message.as_bytes(), &[bound.socket.as_fd()])?;
+            handover::without_secrets(&mut command);
+            let worker = command
+                .envs(allocator_settings())
+                .stdin(worn)
+                .stdout(Stdio::piped())
+                // Nothing of it reaches the terminal as it is.
+                .stderr(Stdio::piped())
+                // Control-C is for the keeper alone.
+                .process_group(0)
+                .spawn()?;
+            Ok(Keeper { worker, leash })
+        });
+        let mut keeper = started.map_err(failed)?;
+        cage::hide_memory();
+        if let Some(errors) = keeper.worker.stderr.take() {
+            show(errors);
+        }
+        if let Some(output) = keeper.worker.stdout.take() {
+            watch_worker(output, sender.clone());
+        }
+        Ok(keeper)
+    }
+
+    /// Waits for the end. `tell` is called once the worker answers.
+    fn keep(mut self, events: &Receiver<Event>, tell: impl FnOnce()) -> ExitCode {
+        let mut tell = Some(tell);
+        for event in events {
+            match event {
+                Event::Warning(text) => complain(&text),
+                Event::Ready => {
+                    if let Some(tell) = tell.take() {
+                        tell();
+                    }
+                }
+                Event::Failed(text) => {
+                    complain(&text);
+                    self.end();
+                    return ExitCode::FAILURE;
+                }
+                Event::WorkerGone => {
+                    complain(&describe(self.worker.wait()));
+                    return ExitCode::FAILURE;
+                }
+                Event::Signal => {
+                    self.end();
+                    return ExitCode::SUCCESS;
+                }
+            }
+        }
+        ExitCode::FAILURE
+    }
+
+    /// Ends the worker.
+    fn end(self) {
+        let Keeper { mut worker, leash } = self;
+        drop(leash);
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            match worker.try_wait() {
+                Ok(None) => thread::sleep(MOMENT),
+                _ => return,
+            }
+        }
+        let _ = worker.kill();
+        let _ = worker.wait();
+    }
+}
+
+/// Starts the process with the network, for a source by URL. It ends when the worker has.
+fn fetcher(call: &Call) -> Result<handover::Ends> {
+    let started = handover::start_fetcher(call, Stdio::piped());
+    let (mut process, ends) = started.map_err(|error| Error::io(&error, "starting the fetcher"))?;
+    process.stderr.take().map(show);
+    thread::spawn(move || process.wait());
+    Ok(ends)
+}
+
+fn watch_worker(output: ChildStdout, sender: Sender<Event>) {
+    thread::spawn(move || {
+        let mut reports = Reports::of_supervisor(output);
+        loop {
+            let event = match reports.next() {
+                Ok(Some(Report::Warning(text))) => Event::Warning(text),
+                Ok(Some(Report::Ready)) => Event::Ready,
+                Ok(Some(Report::Failed(text))) => Event::Failed(text),
+                _ => Event::WorkerGone,
+            };
+            let is_end = matches!(event, Event::WorkerGone);
+            if sender.send(event).is_err() || is_end {
+                return;
+            }
+        }
+    });
+}
+
+fn watch_signals(sender: &Sender<Event>) -> Result<()> {
+    let mut watched = vec![SIGINT, SIGTERM];
+    if !hangup_is_ignored() {
+        watched.push(SIGHUP);
+    }
+    let signals = Signals::new(watched);
+    let mut signals = signals.map_err(|error| Error::io(&error, "waiting for signals"))?;
+    let sender = sender.clone();
+    thread::spawn(move || {
+        for _ in signals.forever() {
+            if sender.send(Event::Signal).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Prints how to get to the server. The token stands on standard output alone.
+fn tell(at: &At, token: Option<&str>, way: Way, is_open: bool) {
+    let authority = at.authority();
+    let query = token
+        .map(|token| format!("?token={token}"))
+        .unwrap_or_default();
+    let mut lines = vec![format!("http://{authority}/{query}")];
+    match (at, way) {
+        (At::Network(address), Way::Tunnel) => {
+            let (port, host) = (
+                address.port(),
+                own_name().unwrap_or_else(|| "HOST".to_owned()),
+            );
+            lines.push(format!("ssh -L {port}:127.0.0.1:{port} {host}"));
+        }
+        (At::Unix(file), _) => {
+            let path = file.path.display();
+            complain(&format!(
+                "listening on {path}: curl --unix-socket {path} URL"
+            ));
+        }
+        (At::Network(_), Way::Url) => {}
+    }
+    if is_open {
+        complain(
+            "warning: other machines can connect, and the token and all bytes go to them as they \
+             are; `ssh -L` is a safe way",
+        );
+    }
+    if way == Way::Tunnel {
+        complain("no display here: run the second line where there is one, and open the first");
+    }
+    let mut output = io::stdout();
+    for line in lines {
+        let _ = writeln!(output, "{line}");
+    }
+    let _ = output.flush();
+}

@@ -1,0 +1,38 @@
+//! The token without which nobody is let in.
+
+use std::fmt::Write;
+
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::error::{Error, Result};
+
+/// Bytes of chance in it.
+const BYTES: usize = 16;
+
+/// A new token, in hexadecimal digits.
+///
+/// # Errors
+/// Fails if the system has no random numbers.
+pub(in crate::cli) fn new() -> Result<String> {
+    let mut bytes = [0; BYTES];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| Error::Usage("the system has no random numbers for a token".to_owned()))?;
+    let mut text = String::new();
+    for byte in bytes {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_tokens_are_the_same() {
+        let (one, other) = (new().unwrap(), new().unwrap());
+        assert_ne!(one, other);
+        assert!(one.len() == 2 * BYTES && one.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    }
+}

@@ -1,0 +1,265 @@
+//! The process that opens the sources and answers.
+
+use std::fs::File;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::process::{ExitCode, exit};
+use std::sync::Arc;
+use std::thread;
+
+use crate::cli::cage;
+use crate::cli::mount::handover;
+use crate::cli::mount::remote_source::{self, RemoteSource};
+use crate::cli::mount::report::Report;
+use crate::cli::mount::rotation;
+use crate::cli::mount::source::{Source, filesystem_options};
+use crate::cli::mount::worker::open_many_files;
+use crate::cli::scans;
+use crate::cli::serve::arguments::{Serve, name};
+use crate::cli::serve::listen::Listen;
+use crate::cli::words::logging::{self, Destination};
+use crate::error::{Error, Result};
+use crate::fs::Options;
+use crate::fs::http::{Access, Listener, Server, Token, Trees};
+use crate::source::local::rights;
+use crate::source::location::Location;
+
+/// Bytes that come with the socket: the token.
+const TOKEN: usize = 64;
+
+/// Answers until the keeper ends.
+///
+/// # Errors
+/// `Usage` where it was not started by its like.
+pub(in crate::cli) fn run(serve: &Serve) -> Result<ExitCode> {
+    rotation::ignore();
+    logging::start(&Destination::Terminal)?;
+    match start(serve) {
+        Ok(ready) => ready.serve(),
+        Err(report) => {
+            let _ = report.send(&mut io::stdout());
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// All that it takes to answer.
+struct Ready {
+    server: Server,
+    trees: Trees,
+    access: Access,
+    threads: usize,
+    warnings: Vec<Report>,
+}
+
+impl Ready {
+    fn serve(self) -> ! {
+        let output = &mut io::stdout();
+        for warning in &self.warnings {
+            let _ = warning.send(output);
+        }
+        let _ = Report::Ready.send(output);
+        thread::spawn(|| {
+            // This returns when the keeper ends, by its own will or not.
+            let _ = rustix::io::read(io::stdin(), &mut [0]);
+            log::logger().flush();
+            exit(0)
+        });
+        self.server.serve(self.trees, self.access, self.threads)
+    }
+}
+
+/// Opens one source after another, enters the cage, and reads.
+fn start(serve: &Serve) -> std::result::Result<Ready, Report> {
+    let first = serve
+        .sources
+        .first()
+        .map(Location::name)
+        .unwrap_or_default();
+    let of_first = |error: Error| Report::failure(&first, &error.to_string());
+    let ends = match serve.sources.first() {
+        Some(Location::Url(_)) => Some(handover::take().map_err(of_first)?),
+        _ => None,
+    };
+    let (server, access, number) = listening(serve).map_err(of_first)?;
+    open_many_files();
+    let mut ends = ends;
+    let mut sources = Vec::new();
+    for location in &serve.sources {
+        let failed = |error: Error| Report::failure(&location.name(), &error.to_string());
+        let source = match location {
+            Location::Path(path) => {
+                let path = std::path::absolute(path)
+                    .map_err(|error| Error::io(&error, path.display().to_string()));
+                path.and_then(|path| {
+                    Source::open(&path, &serve.settings)
+                        .map_err(|error| of_user(location, &path, &error))
+                })
+            }
+            Location::Url(url) => match ends.take() {
+                Some(ends) => Ok(Source::Object(RemoteSource::at(
+                    url,
+                    &serve.settings.remote,
+                    ends,
+                ))),
+                None => Err(Error::Usage("there is no fetcher".to_owned())),
+            },
+        };
+        sources.push((location, source.map_err(failed)?));
+    }
+    let kept = |location| scans::open(scans::place_of(location, &serve.settings).as_deref());
+    let kept = serve.sources.iter().map(kept).collect();
+    let _ = std::env::set_current_dir("/");
+    let is_far = serve.sources.iter().any(|source| source.url().is_some());
+    let mut options = filesystem_options(&serve.settings, None, None);
+    if is_far {
+        options.threads = remote_source::threads(serve.settings.threads);
+    }
+    enter(serve, &sources, &options, number)?;
+    let mut warnings = Vec::new();
+    let trees = opened(sources, kept, &options, &mut warnings)?;
+    Ok(Ready {
+        server,
+        trees,
+        access,
+        threads: options.threads,
+        warnings,
+    })
+}
+
+/// The error, which names the source as the user did.
+fn of_user(location: &Location, path: &std::path::Path, error: &Error) -> Error {
+    let text = error.to_string();
+    let absolute = format!("{}: ", path.display());
+    let reason = text.strip_prefix(&absolute).unwrap_or(&text);
+    Error::Usage(format!("{}: {reason}", location.name().display()))
+}
+
+/// What the keeper has put on the leash: the socket that listens, and the token.
+fn listening(serve: &Serve) -> Result<(Server, Access, i32)> {
+    let nothing = || Error::Usage("there is no socket to listen on".to_owned());
+    let mut token = [0; TOKEN];
+    let received = rights::receive(io::stdin().as_fd(), &mut token);
+    let (length, files) = received.map_err(|_| nothing())?;
+    let socket = files.into_iter().next().ok_or_else(nothing)?;
+    let number = socket.as_raw_fd();
+    let token = token.get(..length).unwrap_or_default();
+    // The first byte is there without a token, too.
+    let token = str::from_utf8(token)
+        .ok()
+        .and_then(|text| text.strip_prefix('l'));
+    let token = token.filter(|text| !text.is_empty());
+    if token.is_none() && !serve.no_token {
+        return Err(nothing());
+    }
+    let (listener, address) = listener(socket, &serve.listen)?;
+    let mut hosts = serve.hosts.clone();
+    if serve.listen.is_open_to_others() {
+        hosts.extend(own_name());
+    }
+    let access = Access {
+        token: token.map(|text| Token::new(text.to_owned())),
+        address,
+        hosts,
+        origins: serve.origins.clone(),
+    };
+    Ok((Server::new(listener)?, access, number))
+}
+
+fn listener(socket: OwnedFd, listen: &Listen) -> Result<(Listener, Option<std::net::SocketAddr>)> {
+    match listen {
+        Listen::Unix(_) => Ok((Listener::Unix(UnixListener::from(socket)), None)),
+        Listen::Network(_) => {
+            let listener = TcpListener::from(socket);
+            let address = listener.local_addr();
+            let address = address.map_err(|error| Error::io(&error, "listening"))?;
+            Ok((Listener::Network(listener), Some(address)))
+        }
+    }
+}
+
+/// The name of this machine.
+pub(in crate::cli) fn own_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    let name = name.trim();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Enters the cage, with what all sources need.
+fn enter(
+    serve: &Serve,
+    sources: &[(&Location, Source)],
+    options: &Options,
+    number: i32,
+) -> std::result::Result<(), Report> {
+    let mut shown: Vec<cage::Shown<'_>> = Vec::new();
+    let mut caged = options.clone();
+    for (location, source) in sources {
+        let failed = |error: Error| Report::failure(&location.name(), &error.to_string());
+        let own = source.shown(serve.settings.run_as).map_err(failed)?;
+        if shown
+            .first()
+            .is_some_and(|first| first.reader != own.reader)
+            && is_root()
+        {
+            let reason = "its owner is another than that of the first source; --run-as USER \
+                          reads all as one user";
+            return Err(Report::failure(&location.name(), reason));
+        }
+        caged = source.caged(&caged);
+        shown.push(own);
+    }
+    let sandbox = !serve.settings.no_sandbox;
+    cage::enter_to_serve(&shown, &caged, sandbox, number).map_err(|error| {
+        let first = sources.first().map(|(location, _)| location.name());
+        Report::failure(&first.unwrap_or_default(), &error.to_string())
+    })
+}
+
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// The trees of the sources, which share the memory for decoded chunks.
+fn opened(
+    sources: Vec<(&Location, Source)>,
+    kept: Vec<Option<Arc<File>>>,
+    options: &Options,
+    warnings: &mut Vec<Report>,
+) -> std::result::Result<Trees, Report> {
+    let count = u64::try_from(sources.len()).unwrap_or(u64::MAX).max(1);
+    let mut shared = options.clone();
+    shared.cache_size.most /= count;
+    shared.cache_size.least = shared.cache_size.least.min(shared.cache_size.most);
+    let mut trees = Vec::new();
+    for ((location, source), scans) in sources.into_iter().zip(kept) {
+        let own_name = location.name();
+        let path = location.path().map(std::path::absolute);
+        let failed = |error: Error| {
+            let error = match &path {
+                Some(Ok(path)) => of_user(location, path, &error),
+                _ => error,
+            };
+            Report::failure(&own_name, &error.to_string())
+        };
+        let mut reasons = Vec::new();
+        let own = Options {
+            scans,
+            ..shared.clone()
+        };
+        let served = source.served(own, &mut reasons).map_err(failed)?;
+        reasons.extend(served.warning());
+        let told = reasons
+            .iter()
+            .map(|reason| Report::warning(&own_name, reason));
+        warnings.extend(told);
+        trees.push((name(location), served));
+    }
+    warnings.truncate(crate::limits::EARLY_LINES);
+    Ok(match <[_; 1]>::try_from(trees) {
+        Ok([(_, served)]) => Trees::one(served),
+        Err(trees) => Trees::several(trees),
+    })
+}

@@ -1,0 +1,72 @@
+//! Answers that refuse, with their reasons as text.
+
+use http::StatusCode;
+use nix::errno::Errno;
+
+use crate::error::Error;
+use crate::fs::errno;
+
+/// Why a request is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) status: StatusCode,
+    pub(super) reason: String,
+}
+
+impl Fault {
+    pub(super) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Fault { status, reason }
+    }
+
+    /// The request makes no sense.
+    pub(super) fn bad(reason: &str) -> Self {
+        Fault::new(StatusCode::BAD_REQUEST, reason)
+    }
+
+    /// What the tree has answered.
+    pub(super) fn of(error: &Error) -> Self {
+        let status = match error {
+            // Why a path leads nowhere.
+            Error::NotFound | Error::Usage(_) => StatusCode::NOT_FOUND,
+            _ => of_number(errno::of(error)),
+        };
+        let reason = match error {
+            Error::NotFound => "no such file or directory".to_owned(),
+            error => error.to_string(),
+        };
+        Fault { status, reason }
+    }
+}
+
+fn of_number(number: i32) -> StatusCode {
+    match Errno::from_raw(number) {
+        Errno::EACCES | Errno::EPERM => StatusCode::FORBIDDEN,
+        Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::ENAMETOOLONG | Errno::EISDIR => {
+            StatusCode::NOT_FOUND
+        }
+        // It may go better the next time.
+        Errno::ESTALE | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE | Errno::EINTR => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::errno::{stale, too_long};
+
+    #[test]
+    fn errors_have_their_statuses() {
+        let status = |error: Error| Fault::of(&error).status.as_u16();
+        assert_eq!(status(Error::NotFound), 404);
+        assert_eq!(status(Error::Usage("out of range".to_owned())), 404);
+        assert_eq!(status(stale()), 503);
+        assert_eq!(status(too_long()), 500);
+        assert_eq!(status(errno::refusal(Errno::EACCES, "x")), 403);
+        assert_eq!(status(errno::refusal(Errno::EIO, "x")), 500);
+        assert_eq!(status(errno::refusal(Errno::ENOMEM, "x")), 503);
+    }
+}

@@ -1,0 +1,305 @@
+//! A directory as a page, or as JSON.
+
+use std::fmt::Write;
+
+use crate::array::{Bytes, CancelToken};
+use crate::error::Result;
+use crate::fs::http::content::Pieces;
+use crate::fs::http::target::encoded;
+use crate::fs::http::trees::{OpenPlace, VIEWS};
+use crate::fs::requests::{Detail, Ino};
+use crate::fs::stat::{DirEntry, Entry, Kind};
+use crate::fs::state::traffic::Call;
+use crate::fs::workers::{Object, Of};
+use crate::model::text::{self, turns_direction};
+
+/// How a listing is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Page,
+    /// An array with an object for each entry.
+    Json,
+}
+
+impl Form {
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Form::Page => "text/html; charset=utf-8",
+            Form::Json => "application/json",
+        }
+    }
+}
+
+/// An entry as it is written.
+struct Row<'a> {
+    name: &'a [u8],
+    kind: Kind,
+    size: Option<u64>,
+}
+
+/// The text of a listing.
+struct Text {
+    form: Form,
+    text: String,
+    has_rows: bool,
+}
+
+impl Text {
+    fn new(form: Form, has_rows: bool) -> Self {
+        Text {
+            form,
+            text: String::new(),
+            has_rows,
+        }
+    }
+
+    /// What stands before the entries of the directory at `path`; with `is_below` a link to the one
+    /// above, with `has_views` one to the views.
+    fn begin(&mut self, path: &[u8], is_below: bool, has_views: bool) {
+        if self.form == Form::Json {
+            self.text.push('[');
+            return;
+        }
+        let title = format!("/{}", escaped(path));
+        // Writing to a String cannot fail.
+        let _ = write!(
+            self.text,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+             </head>\n<body>\n<h1>{title}</h1>\n<ul>\n"
+        );
+        if is_below {
+            self.text.push_str("<li><a href=\"../\">../</a></li>\n");
+        }
+        if has_views {
+            self.text
+                .push_str("<li><a href=\".h5fs/\">.h5fs/</a></li>\n");
+        }
+    }
+
+    fn row(&mut self, row: &Row<'_>) {
+        if self.form == Form::Json {
+            self.text.push_str(if self.has_rows { ",\n" } else { "\n" });
+            self.text.push_str(&object(row));
+        } else {
+            let (name, href) = (escaped(row.name), encoded(row.name));
+            let slash = match row.kind {
+                Kind::Directory => "/",
+                Kind::File | Kind::Symlink => "",
+            };
+            let size = row.size.map(|size| format!(" — {size} bytes"));
+            let size = size.unwrap_or_default();
+            let _ = writeln!(
+                self.text,
+                "<li><a href=\"./{href}{slash}\">{name}{slash}</a>{size}</li>"
+            );
+        }
+        self.has_rows = true;
+    }
+
+    fn end(&mut self) {
+        self.text.push_str(match self.form {
+            Form::Page => "</ul>\n</body>\n</html>\n",
+            Form::Json => "\n]\n",
+        });
+    }
+}
+
+fn object(row: &Row<'_>) -> String {
+    let mut object = text::Object::default();
+    object.text("name", row.name);
+    object.text(
+        "kind",
+        match row.kind {
+            Kind::Directory => "directory",
+            Kind::File => "file",
+            Kind::Symlink => "symlink",
+        },
+    );
+    if let Some(size) = row.size {
+        object.json("size", size);
+    }
+    object.finish()
+}
+
+/// A name in a page.
+fn escaped(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '&' => text.push_str("&amp;"),
+                '<' => text.push_str("&lt;"),
+                '>' => text.push_str("&gt;"),
+                '"' => text.push_str("&quot;"),
+                '\'' => text.push_str("&#39;"),
+                _ if character.is_control() || turns_direction(character) => {
+                    text.extend(character.escape_default());
+                }
+                _ => text.push(character),
+            }
+        }
+        for byte in chunk.invalid() {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+/// The listing of the root of several sources.
+pub(super) fn of_sources<'n>(names: impl Iterator<Item = &'n [u8]>, form: Form) -> Bytes {
+    let mut text = Text::new(form, false);
+    text.begin(b"", false, false);
+    for name in names {
+        let (kind, size) = (Kind::Directory, None);
+        text.row(&Row { name, kind, size });
+    }
+    text.end();
+    text.text.into_bytes().into()
+}
+
+/// The listing of a directory, which is written while it is sent.
+pub(super) struct Listing {
+    open: OpenPlace,
+    form: Form,
+    /// The path in a page's title.
+    path: Vec<u8>,
+    has_views: bool,
+    step: Step,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Begin,
+    /// The place of the next entry, and whether one came before.
+    Entries(u64, bool),
+    Over,
+}
+
+impl Listing {
+    /// The listing of what is open; its title is `path`. With `has_views` it leads to them, too.
+    pub(super) fn new(open: OpenPlace, form: Form, path: Vec<u8>, has_views: bool) -> Self {
+        Listing {
+            open,
+            form,
+            path,
+            has_views,
+            step: Step::Begin,
+        }
+    }
+
+    /// The entries from a place on, as many as fit, and where the next ones stand; `None` at the
+    /// end.
+    fn entries(
+        &self,
+        (from, has_rows): (u64, bool),
+        most: usize,
+        cancel: &CancelToken,
+    ) -> Result<(String, Option<u64>)> {
+        let tree = self.open.requests();
+        tree.traffic().asked(Call::Readdirplus);
+        let mut text = Text::new(self.form, has_rows);
+        let mut next = None;
+        let mut counted: Vec<Ino> = Vec::new();
+        let mut take = |listed: DirEntry<'_>, entry: Option<&Entry>| {
+            let is_dot = matches!(listed.name, b"." | b"..");
+            if !text.text.is_empty() && text.text.len() >= most {
+                return true;
+            }
+            next = Some(listed.next);
+            if !is_dot {
+                counted.extend(entry.map(|entry| entry.ino));
+                let sized = entry.filter(|entry| entry.is_sized);
+                let stat = sized.map(|entry| entry.attributes);
+                let stat = stat.filter(|stat| stat.kind == Kind::File);
+                text.row(&Row {
+                    name: listed.name,
+                    kind: listed.kind,
+                    size: stat.map(|stat| stat.size),
+                });
+            }
+            false
+        };
+        let (handle, detail) = (self.open.handle(), Detail::Attributes);
+        let listed = tree.list_for(handle, from, detail, &mut take, cancel);
+        counted.iter().for_each(|ino| tree.forget(*ino, 1));
+        match listed {
+            // What comes behind is asked for once more.
+            Err(error) if !(next.is_some() && error.is_unwanted()) => Err(error),
+            _ => Ok((text.text, next)),
+        }
+    }
+}
+
+impl Pieces for Listing {
+    fn of(&self) -> Of {
+        let place = &self.open.place;
+        let file = place.requests().file_of(place.ino());
+        (Object::Description(place.number()), file)
+    }
+
+    fn left(&self) -> Option<u64> {
+        None
+    }
+
+    fn next(&mut self, most: usize, cancel: &CancelToken) -> Result<Option<Bytes>> {
+        let (text, step) = match self.step {
+            Step::Over => return Ok(None),
+            Step::Begin => {
+                let mut text = Text::new(self.form, false);
+                text.begin(&self.path, !self.path.is_empty(), self.has_views);
+                (text.text, Step::Entries(0, false))
+            }
+            Step::Entries(mut from, has_rows) => loop {
+                let (text, next) = self.entries((from, has_rows), most, cancel)?;
+                match next {
+                    // No more than the dots.
+                    Some(next) if text.is_empty() => from = next,
+                    Some(next) => break (text, Step::Entries(next, true)),
+                    None => {
+                        let mut text = Text::new(self.form, has_rows);
+                        text.end();
+                        break (text.text, Step::Over);
+                    }
+                }
+            },
+        };
+        self.step = step;
+        Ok(Some(text.into_bytes().into()))
+    }
+}
+
+/// Whether views are to be had beneath a place, of which a listing does not tell.
+pub(super) fn has_views(open: &OpenPlace, cancel: &CancelToken) -> bool {
+    let tree = open.requests();
+    let found = tree.lookup_for(open.place.ino(), VIEWS, cancel);
+    let found = found.inspect(|entry| tree.forget(entry.ino, 1));
+    found.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_in_both_forms() {
+        let names = || [&b"a<b>&\"'"[..], b"run 1.h5", b"\xff:x"].into_iter();
+        let page = of_sources(names(), Form::Page);
+        let page = str::from_utf8(&page).unwrap();
+        for part in [
+            "<a href=\"./a%3Cb%3E%26%22%27/\">a&lt;b&gt;&amp;&quot;&#39;/</a>",
+            "<a href=\"./run%201.h5/\">run 1.h5/</a>",
+            "<a href=\"./%FF%3Ax/\">\\xff:x/</a>",
+        ] {
+            assert!(page.contains(part), "{part}\n{page}");
+        }
+        let json = of_sources(names(), Form::Json);
+        let json = str::from_utf8(&json).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&json.replace("\\udcff", "?")).unwrap();
+        assert_eq!(value[0]["name"], "a<b>&\"'");
+        assert_eq!(value[2]["name"], "?:x");
+        assert_eq!(of_sources([].into_iter(), Form::Json).as_ref(), b"[\n]\n");
+    }
+}

@@ -1,0 +1,99 @@
+//! What kind of content a path leads to; RFC 9110, section 8.3.
+//!
+//! Only what h5fs has made itself is called by its kind: the bytes of a source are no page, no
+//! script and no picture, whatever its names say.
+
+/// Bytes of no kind that a browser would show.
+const BYTES: &str = "application/octet-stream";
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+const JSON: &str = "application/json";
+
+const YAML: &str = "application/yaml";
+
+/// The kind of what the names lead to from a directory of views on; of all else without one.
+pub(super) fn kind_of(view: Option<&[Vec<u8>]>) -> &'static str {
+    let Some([tree, inside @ ..]) = view else {
+        return BYTES;
+    };
+    let Some(last) = inside.last() else {
+        return of_document(tree);
+    };
+    // Both are documents of ours, and their trees hold bytes of the source as well.
+    match &tree[..] {
+        b"file.zarr" | b"joined.zarr" if last == b"zarr.json" => JSON,
+        b"attrs" => TEXT,
+        _ => of_view(tree, last),
+    }
+}
+
+/// The kind of a document that stands in `.h5fs` itself.
+fn of_document(name: &[u8]) -> &'static str {
+    match name {
+        b"ndl.yaml" | b"tree.yaml" => YAML,
+        b"tree.json" => JSON,
+        b"status" | b"errors" | b"metrics" => TEXT,
+        _ => BYTES,
+    }
+}
+
+/// The kind of a file of a tree of views.
+fn of_view(tree: &[u8], name: &[u8]) -> &'static str {
+    let suffix = name.iter().rposition(|byte| *byte == b'.');
+    let suffix = suffix.and_then(|at| name.get(at..)).unwrap_or_default();
+    match (tree, suffix) {
+        (b"html", b".html") => "text/html; charset=utf-8",
+        (b"png", b".png") => "image/png",
+        (b"tiff", b".tif") => "image/tiff",
+        (b"fits", b".fits") => "application/fits",
+        (b"csv" | b"cf", b".csv") => "text/csv; charset=utf-8",
+        (b"chunks", b".tsv") => "text/tab-separated-values; charset=utf-8",
+        (b"text", b".txt") => TEXT,
+        (b"json" | b"ndl", b".json") => JSON,
+        (b"ndl", b".yaml") => YAML,
+        (b"parquet" | b"cf", b".parquet") => "application/vnd.apache.parquet",
+        _ => BYTES,
+    }
+}
+
+/// Whether it is text, which is worth compressing.
+pub(super) fn is_text(kind: &str) -> bool {
+    kind.starts_with("text/") || [JSON, YAML].contains(&kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_those_of_our_own_documents() {
+        let kind = |path: &str| {
+            let names = path.split('/').map(|name| name.as_bytes().to_vec());
+            kind_of(Some(&names.collect::<Vec<_>>()))
+        };
+        assert_eq!(kind_of(None), BYTES);
+        for (path, expected) in [
+            ("html/index.html", "text/html; charset=utf-8"),
+            ("html/a.html", "text/html; charset=utf-8"),
+            ("parquet/t.parquet", "application/vnd.apache.parquet"),
+            ("cf/t.csv", "text/csv; charset=utf-8"),
+            ("png/a/000001.png", "image/png"),
+            ("tiff/a.tif", "image/tiff"),
+            ("npy/a.npy", BYTES),
+            ("file.zarr/a/zarr.json", JSON),
+            ("file.zarr/a/c/0/0", BYTES),
+            ("attrs/a/@x.html", TEXT),
+            ("status", TEXT),
+            ("tree.json", JSON),
+            ("html/a.png", BYTES),
+            ("page.html", BYTES),
+            ("a.svg", BYTES),
+            ("original/page.html", BYTES),
+            ("external/page.html", BYTES),
+        ] {
+            assert_eq!(kind(path), expected, "{path}");
+        }
+        assert!(is_text("text/csv; charset=utf-8") && is_text(JSON) && !is_text(BYTES));
+    }
+}

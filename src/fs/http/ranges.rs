@@ -1,0 +1,168 @@
+//! Ranges of bytes; RFC 9110, section 14.
+
+use std::ops::Range;
+
+use crate::limits;
+
+/// What is to be sent of a content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// All of it: no range is asked for, or none that is understood.
+    Whole,
+    /// These bytes, at least one range, none of which is empty.
+    Ranges(Vec<Range<u64>>),
+    /// None of what is asked for is there, or too much is asked for.
+    Unsatisfiable,
+}
+
+/// What a `Range` field asks for of a content of `length` bytes. Ranges that meet are one.
+pub(super) fn wanted(field: &str, length: u64) -> Wanted {
+    let Some((unit, set)) = field.split_once('=') else {
+        return Wanted::Whole;
+    };
+    if !unit.trim().eq_ignore_ascii_case("bytes") {
+        return Wanted::Whole;
+    }
+    let specs = set
+        .split(',')
+        .map(str::trim)
+        .filter(|spec| !spec.is_empty());
+    let Some(specs) = specs.map(Spec::parse).collect::<Option<Vec<_>>>() else {
+        return Wanted::Whole;
+    };
+    if specs.is_empty() {
+        return Wanted::Whole;
+    }
+    if specs.len() > limits::HTTP_RANGES {
+        return Wanted::Unsatisfiable;
+    }
+    let there = specs.iter().filter_map(|spec| spec.within(length));
+    let there = apart(there.collect());
+    if there.is_empty() {
+        Wanted::Unsatisfiable
+    } else {
+        Wanted::Ranges(there)
+    }
+}
+
+/// One range as it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spec {
+    /// From a byte on, to another one, or to the end.
+    From(u64, Option<u64>),
+    /// So many bytes at the end.
+    Last(u64),
+}
+
+impl Spec {
+    /// `None` for what the grammar does not know.
+    fn parse(text: &str) -> Option<Self> {
+        let (first, last) = text.split_once('-')?;
+        match (first, last) {
+            ("", last) => Some(Spec::Last(number(last)?)),
+            (first, "") => Some(Spec::From(number(first)?, None)),
+            (first, last) => {
+                let (first, last) = (number(first)?, number(last)?);
+                (first <= last).then_some(Spec::From(first, Some(last)))
+            }
+        }
+    }
+
+    /// The bytes of it that are there.
+    fn within(self, length: u64) -> Option<Range<u64>> {
+        let range = match self {
+            Spec::From(first, last) => {
+                let end = last.map_or(length, |last| last.saturating_add(1));
+                first..end.min(length)
+            }
+            Spec::Last(count) => length.saturating_sub(count)..length,
+        };
+        (!range.is_empty()).then_some(range)
+    }
+}
+
+/// A decimal number; one that is too large for any file is the largest.
+fn number(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// The same bytes once each, in the order that they were asked for where no two ranges meet.
+fn apart(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    let mut sorted = ranges.clone();
+    sorted.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in sorted {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    if joined.len() == ranges.len() {
+        ranges
+    } else {
+        joined
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is expected was worked out by hand from RFC 9110, 14.1.1 to 14.2.
+    #[test]
+    fn ranges_are_those_of_the_rfc() {
+        let of_ten = |field: &str| wanted(field, 10);
+        let one = |range: Range<u64>| Wanted::Ranges([range].into());
+        for (field, expected) in [
+            ("bytes=0-0", one(0..1)),
+            ("bytes=0-4", one(0..5)),
+            ("bytes=5-9", one(5..10)),
+            ("bytes=9-", one(9..10)),
+            ("bytes=0-", one(0..10)),
+            ("bytes=-1", one(9..10)),
+            ("bytes=-10", one(0..10)),
+            ("bytes=-11", one(0..10)),
+            ("bytes=3-99", one(3..10)),
+            ("bytes=3-18446744073709551615", one(3..10)),
+            ("bytes=3-99999999999999999999999", one(3..10)),
+            ("BYTES=1-2", one(1..3)),
+            ("bytes= 1-2 , ", one(1..3)),
+            ("bytes=0-1,5-6", Wanted::Ranges(vec![0..2, 5..7])),
+            ("bytes=5-6,0-1", Wanted::Ranges(vec![5..7, 0..2])),
+            ("bytes=0-4,2-6", one(0..7)),
+            ("bytes=0-1,2-3", one(0..4)),
+            ("bytes=0-0,-1", Wanted::Ranges(vec![0..1, 9..10])),
+            ("bytes=0-1,50-60", one(0..2)),
+            ("bytes=10-", Wanted::Unsatisfiable),
+            ("bytes=10-20", Wanted::Unsatisfiable),
+            ("bytes=-0", Wanted::Unsatisfiable),
+            ("bytes=99999999999999999999-", Wanted::Unsatisfiable),
+            ("bytes=5-3", Wanted::Whole),
+            ("bytes=a-b", Wanted::Whole),
+            ("bytes=", Wanted::Whole),
+            ("bytes=-", Wanted::Whole),
+            ("bytes=1", Wanted::Whole),
+            ("bytes=1-2-3", Wanted::Whole),
+            ("bytes=+1-2", Wanted::Whole),
+            ("lines=0-1", Wanted::Whole),
+            ("bytes 0-1", Wanted::Whole),
+        ] {
+            assert_eq!(of_ten(field), expected, "{field}");
+        }
+        assert_eq!(wanted("bytes=0-", 0), Wanted::Unsatisfiable);
+        assert_eq!(wanted("bytes=-5", 0), Wanted::Unsatisfiable);
+    }
+
+    #[test]
+    fn ranges_are_bounded() {
+        let field = |count: usize| {
+            let ranges: Vec<_> = (0..count).map(|n| format!("{0}-{0}", 2 * n)).collect();
+            format!("bytes={}", ranges.join(","))
+        };
+        let most = wanted(&field(limits::HTTP_RANGES), 10_000);
+        assert!(matches!(most, Wanted::Ranges(all) if all.len() == limits::HTTP_RANGES));
+        let more = wanted(&field(limits::HTTP_RANGES + 1), 10_000);
+        assert_eq!(more, Wanted::Unsatisfiable);
+    }
+}

@@ -1,0 +1,464 @@
+//! The answer to one request: a path is looked up, opened, and its content is described. Nothing here
+//! knows a connection.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_HEADERS,
+    ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
+    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, ETAG, HeaderValue, LAST_MODIFIED, LOCATION, RANGE, REFERRER_POLICY, RETRY_AFTER,
+    SET_COOKIE, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use http::request::Parts;
+use http::response::Builder;
+use http::{HeaderMap, HeaderName, Method, Response, StatusCode};
+
+use crate::array::{Bytes, CancelToken};
+use crate::error::{Error, Result};
+use crate::fs::errno::{is_stale, refusal};
+use crate::fs::http::access::{Access, Admission, texts};
+use crate::fs::http::conditions::{Validators, Verdict};
+use crate::fs::http::content::{Content, FileParts, Part};
+use crate::fs::http::fault::Fault;
+use crate::fs::http::gzip;
+use crate::fs::http::listing::{self, Form, Listing};
+use crate::fs::http::media;
+use crate::fs::http::multipart;
+use crate::fs::http::ranges::{Wanted, wanted};
+use crate::fs::http::target::Target;
+use crate::fs::http::trees::{OpenPlace, Place, Trees, Way};
+use crate::fs::requests::Version;
+use crate::fs::stat::Kind;
+use crate::fs::state::handle::Caching;
+use crate::fs::state::traffic::Call;
+
+/// What a page may do: show what comes from here. It has no script, and is put into no other page.
+const POLICY: &str = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+
+const METHODS: &str = "GET, HEAD";
+
+/// Where a data file's page stands in its tree.
+const PAGE: &str = ".h5fs/html/index.html";
+
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
+/// What is served, and to whom.
+pub(super) struct Site {
+    pub(super) trees: Arc<Trees>,
+    pub(super) access: Access,
+    /// A part of each tag: that of this process.
+    pub(super) seed: u64,
+}
+
+/// A request that has been let in.
+pub(super) struct Asked {
+    target: Target,
+    method: Method,
+    headers: HeaderMap,
+}
+
+impl Asked {
+    fn text(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    fn has_in(&self, name: &HeaderName, word: &str) -> bool {
+        texts(&self.headers, name).any(|text| text.contains(word))
+    }
+
+    /// A reference with the token, where a program has no other place for it.
+    fn with_token(&self, reference: &str) -> String {
+        match &self.target.token {
+            Some(token) if reference.contains('?') => format!("{reference}&token={token}"),
+            Some(token) => format!("{reference}?token={token}"),
+            None => reference.to_owned(),
+        }
+    }
+
+    /// What the request is about, before that is looked up.
+    pub(super) fn path(&self) -> Vec<u8> {
+        self.target.path()
+    }
+}
+
+impl Site {
+    /// Lets a request in, or answers it at once: nothing of a tree is looked at.
+    ///
+    /// # Errors
+    /// The answer, where there is no more to do.
+    pub(super) fn admit(
+        &self,
+        parts: &Parts,
+        has_body: bool,
+    ) -> std::result::Result<Asked, Box<Response<Content>>> {
+        let answered = self.admitted(parts, has_body);
+        answered.map_err(|answer| Box::new(self.with_fields(*answer, &parts.headers)))
+    }
+
+    fn admitted(
+        &self,
+        parts: &Parts,
+        has_body: bool,
+    ) -> std::result::Result<Asked, Box<Response<Content>>> {
+        let target = Target::of(&parts.uri).map_err(|fault| Box::new(refused(&fault)))?;
+        if parts.method == Method::OPTIONS && self.access.origin(&parts.headers).is_some() {
+            return Err(Box::new(preflight()));
+        }
+        if ![Method::GET, Method::HEAD].contains(&parts.method) {
+            let reason = "nothing here can be changed: GET and HEAD are answered";
+            let fault = Fault::new(StatusCode::METHOD_NOT_ALLOWED, reason);
+            return Err(Box::new(refused(&fault)));
+        }
+        if has_body {
+            let reason = "a request for a file has no body";
+            let fault = Fault::new(StatusCode::PAYLOAD_TOO_LARGE, reason);
+            return Err(Box::new(refused(&fault)));
+        }
+        match self.access.admit(parts, &target) {
+            Ok(Admission::In) => Ok(Asked {
+                target,
+                method: parts.method.clone(),
+                headers: parts.headers.clone(),
+            }),
+            Ok(Admission::Enter(cookie)) => {
+                Err(Box::new(redirect(&target.own_reference(), Some(&cookie))))
+            }
+            Err(fault) => Err(Box::new(refused(&fault))),
+        }
+    }
+
+    /// The answer to a request.
+    ///
+    /// # Errors
+    /// [`Error::unwanted`] where it is to be tried once more, or nobody waits for it.
+    pub(super) fn answer(&self, asked: &Asked, cancel: &CancelToken) -> Result<Response<Content>> {
+        let mut found = self.found(asked, cancel);
+        // What was looked up was that of a file that has changed meanwhile.
+        if found.as_ref().is_err_and(is_stale) {
+            found = self.found(asked, cancel);
+        }
+        let mut answer = match found {
+            Err(error) if error.is_unwanted() => return Err(error),
+            Err(error) => refused(&Fault::of(&error)),
+            Ok(answer) => answer,
+        };
+        if asked.method == Method::HEAD {
+            *answer.body_mut() = Content::Empty;
+        }
+        Ok(self.with_fields(answer, &asked.headers))
+    }
+
+    /// The answer with the fields that all have.
+    fn with_fields(&self, mut answer: Response<Content>, asked: &HeaderMap) -> Response<Content> {
+        let origin = self.access.origin(asked);
+        let origin = origin.and_then(|origin| HeaderValue::from_str(origin).ok());
+        let headers = answer.headers_mut();
+        let mut set = |name, text| _ = headers.insert(name, HeaderValue::from_static(text));
+        set(X_CONTENT_TYPE_OPTIONS, "nosniff");
+        set(REFERRER_POLICY, "no-referrer");
+        set(CONTENT_SECURITY_POLICY, POLICY);
+        set(
+            RESOURCE_POLICY,
+            if origin.is_some() {
+                "cross-origin"
+            } else {
+                "same-origin"
+            },
+        );
+        if let Some(origin) = origin {
+            let exposed = "Accept-Ranges, Content-Encoding, Content-Length, Content-Range, ETag";
+            set(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        }
+        if !self.access.origins.is_empty() {
+            headers.append(VARY, HeaderValue::from_static("Origin"));
+        }
+        answer
+    }
+
+    fn found(&self, asked: &Asked, cancel: &CancelToken) -> Result<Response<Content>> {
+        let within = match self.trees.split(&asked.target.names) {
+            Way::Tree(tree, names) => (tree, names),
+            Way::Nowhere => return Err(Error::NotFound),
+            Way::Root => {
+                let form = form(asked);
+                let text = listing::of_sources(self.trees.names(), form);
+                return Ok(whole(form, text));
+            }
+        };
+        let place = Place::find(&self.trees, within, cancel)?;
+        place.requests().traffic().asked(Call::Lookup);
+        match place.entry().attributes.kind {
+            Kind::Directory if !asked.target.is_directory => Ok(redirect_into(asked)),
+            Kind::Directory => self.directory(asked, place, cancel),
+            _ if asked.target.is_directory => Err(refusal(nix::errno::Errno::ENOTDIR, "a file")),
+            _ => self.file(asked, place, cancel),
+        }
+    }
+
+    /// The page about a data file, or the names in a directory.
+    fn directory(
+        &self,
+        asked: &Asked,
+        place: Place,
+        cancel: &CancelToken,
+    ) -> Result<Response<Content>> {
+        let form = form(asked);
+        refuse_unreadable(&place)?;
+        if form == Form::Page && !asked.target.wants_list && has_page(&place, cancel)? {
+            return Ok(redirect(&asked.with_token(PAGE), None));
+        }
+        let open = OpenPlace::directory(place, cancel)?;
+        let has_views = listing::has_views(&open, cancel);
+        let listing = Listing::new(open, form, asked.path(), has_views);
+        let answer = answer_of(form);
+        Ok(made(answer, Content::Pieces(Box::new(listing))))
+    }
+
+    fn file(&self, asked: &Asked, place: Place, cancel: &CancelToken) -> Result<Response<Content>> {
+        refuse_unreadable(&place)?;
+        let tree = place.requests();
+        // A text that is too long to be counted is refused here, as by `stat`.
+        tree.getattr_for(place.ino(), cancel)?;
+        tree.traffic().asked(Call::Open);
+        let kind = media::kind_of(place.view());
+        let names = place.names().join(&b'/');
+        let open = OpenPlace::file(place, cancel)?;
+        let version = open.requests().version_of(open.handle(), cancel)?;
+        let validators = match open.opened.caching {
+            Caching::Never => Validators::default(),
+            _ => Validators::of(&names, &version, self.seed),
+        };
+        let verdict = validators.verdict(&asked.headers);
+        if verdict != Verdict::Send {
+            return Ok(without_content(verdict, &validators, kind));
+        }
+        let ranges = asked
+            .text(&RANGE)
+            .filter(|_| validators.allow_ranges(&asked.headers));
+        let ranges = ranges.filter(|_| asked.method == Method::GET);
+        let ranges = ranges.map_or(Wanted::Whole, |field| wanted(field, version.length));
+        match ranges {
+            Wanted::Whole if is_compressed(asked, kind, &version) => {
+                compressed((open, version), &validators, kind, cancel)
+            }
+            Wanted::Unsatisfiable => Ok(unsatisfiable(version.length)),
+            Wanted::Whole => Ok(parts((open, version), &validators, kind, &[])),
+            Wanted::Ranges(ranges) => Ok(parts((open, version), &validators, kind, &ranges)),
+        }
+    }
+}
+
+/// The form in which a directory is asked for.
+fn form(asked: &Asked) -> Form {
+    if asked.has_in(&ACCEPT, "application/json") {
+        Form::Json
+    } else {
+        Form::Page
+    }
+}
+
+/// The owner of a source may read it because of its bits; nobody else does.
+fn refuse_unreadable(place: &Place) -> Result<()> {
+    if place.entry().attributes.permissions & 0o444 == 0 {
+        return Err(refusal(nix::errno::Errno::EACCES, "the mode of the source"));
+    }
+    Ok(())
+}
+
+/// Whether a place is the root of a data file with a page.
+fn has_page(place: &Place, cancel: &CancelToken) -> Result<bool> {
+    if place.view().is_some() {
+        return Ok(false);
+    }
+    match place.beneath(PAGE.as_bytes(), cancel) {
+        Err(error) if error.is_unwanted() => Err(error),
+        found => Ok(found.is_ok_and(|page| page.view().is_some())),
+    }
+}
+
+fn is_compressed(asked: &Asked, kind: &str, version: &Version) -> bool {
+    media::is_text(kind) && gzip::is_worthwhile(version.length) && gzip::is_accepted(&asked.headers)
+}
+
+/// An answer with a content whose length is known, and what a client may compare it with.
+fn described(status: StatusCode, validators: &Validators, kind: &str) -> Builder {
+    let mut answer = Response::builder()
+        .status(status)
+        .header(CONTENT_TYPE, kind);
+    let is_known = validators.tag.is_some();
+    let kept = if is_known {
+        "private, no-cache"
+    } else {
+        "no-store"
+    };
+    answer = answer.header(CACHE_CONTROL, kept);
+    if let Some(date) = validators.last_modified() {
+        answer = answer.header(LAST_MODIFIED, date);
+    }
+    if media::is_text(kind) {
+        answer = answer.header(VARY, ACCEPT_ENCODING.as_str());
+    }
+    answer
+}
+
+fn without_content(verdict: Verdict, validators: &Validators, kind: &str) -> Response<Content> {
+    let tag = validators.tag.clone().unwrap_or_default();
+    if verdict == Verdict::Unchanged {
+        let answer = described(StatusCode::NOT_MODIFIED, validators, kind).header(ETAG, tag);
+        return made(answer, Content::Empty);
+    }
+    let reason = "the file is not in the state that is asked for";
+    refused(&Fault::new(StatusCode::PRECONDITION_FAILED, reason))
+}
+
+fn unsatisfiable(length: u64) -> Response<Content> {
+    let reason = "no such range of bytes, or too many";
+    let mut answer = refused(&Fault::new(StatusCode::RANGE_NOT_SATISFIABLE, reason));
+    if let Ok(range) = HeaderValue::from_str(&format!("bytes */{length}")) {
+        answer.headers_mut().insert(CONTENT_RANGE, range);
+    }
+    answer
+}
+
+/// All of a file, or these ranges of it.
+fn parts(
+    (open, version): (OpenPlace, Version),
+    validators: &Validators,
+    kind: &str,
+    ranges: &[Range<u64>],
+) -> Response<Content> {
+    let length = version.length;
+    let (status, kind, content_range, parts) = match ranges {
+        [] => (
+            StatusCode::OK,
+            kind.to_owned(),
+            None,
+            vec![Part::Range(0..length)],
+        ),
+        [range] => {
+            let content_range = multipart::content_range(range, length);
+            let parts = vec![Part::Range(range.clone())];
+            (
+                StatusCode::PARTIAL_CONTENT,
+                kind.to_owned(),
+                Some(content_range),
+                parts,
+            )
+        }
+        ranges => {
+            let (kind, parts) = multipart::parts(ranges, length, kind);
+            (StatusCode::PARTIAL_CONTENT, kind, None, parts)
+        }
+    };
+    let all: u64 = parts.iter().map(Part::length).sum();
+    let mut answer = described(status, validators, &kind)
+        .header(ACCEPT_RANGES, "bytes")
+        .header(CONTENT_LENGTH, all);
+    if let Some(tag) = &validators.tag {
+        answer = answer.header(ETAG, tag);
+    }
+    if let Some(range) = content_range {
+        answer = answer.header(CONTENT_RANGE, range);
+    }
+    let parts = FileParts::new(open, version, parts);
+    made(answer, Content::Pieces(Box::new(parts)))
+}
+
+/// A text, compressed.
+fn compressed(
+    (open, version): (OpenPlace, Version),
+    validators: &Validators,
+    kind: &str,
+    cancel: &CancelToken,
+) -> Result<Response<Content>> {
+    let all = vec![Part::Range(0..version.length)];
+    let text = FileParts::new(open, version, all).whole(cancel)?;
+    let packed = gzip::packed(&text)?;
+    let mut answer = described(StatusCode::OK, validators, kind)
+        .header(CONTENT_ENCODING, "gzip")
+        .header(CONTENT_LENGTH, packed.len());
+    if let Some(tag) = &validators.gzip_tag {
+        answer = answer.header(ETAG, tag);
+    }
+    Ok(made(answer, Content::Whole(packed.into())))
+}
+
+fn answer_of(form: Form) -> Builder {
+    Response::builder()
+        .header(CONTENT_TYPE, form.kind())
+        .header(CACHE_CONTROL, "no-store")
+        .header(VARY, ACCEPT.as_str())
+}
+
+fn whole(form: Form, text: Bytes) -> Response<Content> {
+    let answer = answer_of(form).header(CONTENT_LENGTH, text.len());
+    made(answer, Content::Whole(text))
+}
+
+/// A directory is asked for without the slash, from which the references in it start.
+fn redirect_into(asked: &Asked) -> Response<Content> {
+    let into = Target {
+        is_directory: true,
+        ..asked.target.clone()
+    };
+    // From beside the directory, whose own name is the last.
+    let reference = into.own_reference();
+    let reference = reference.strip_prefix('.').unwrap_or(&reference);
+    redirect(&asked.with_token(reference), None)
+}
+
+/// Leads on to a relative reference, and may leave a cookie: wherever this server seems to stand, in
+/// front of a proxy or not, that leads to the same place.
+fn redirect(reference: &str, cookie: Option<&str>) -> Response<Content> {
+    let mut answer = Response::builder()
+        .status(StatusCode::FOUND)
+        .header(LOCATION, reference)
+        .header(CACHE_CONTROL, "no-store")
+        .header(CONTENT_LENGTH, 0);
+    if let Some(cookie) = cookie {
+        answer = answer.header(SET_COOKIE, cookie);
+    }
+    made(answer, Content::Empty)
+}
+
+/// A script of a named origin asks what it may ask.
+fn preflight() -> Response<Content> {
+    let answer = Response::builder()
+        .status(StatusCode::NO_CONTENT)
+        .header(ACCESS_CONTROL_ALLOW_METHODS, METHODS)
+        .header(
+            ACCESS_CONTROL_ALLOW_HEADERS,
+            "Authorization, If-None-Match, If-Range, Range",
+        );
+    made(answer, Content::Empty)
+}
+
+/// The reason, as text.
+pub(super) fn refused(fault: &Fault) -> Response<Content> {
+    let text = format!("{}\n", fault.reason);
+    let mut answer = Response::builder()
+        .status(fault.status)
+        .header(CONTENT_TYPE, "text/plain; charset=utf-8")
+        .header(CACHE_CONTROL, "no-store")
+        .header(CONTENT_LENGTH, text.len());
+    answer = match fault.status {
+        StatusCode::METHOD_NOT_ALLOWED => answer.header(ALLOW, METHODS),
+        StatusCode::UNAUTHORIZED => answer.header(WWW_AUTHENTICATE, "Bearer realm=\"h5fs\""),
+        StatusCode::SERVICE_UNAVAILABLE => answer.header(RETRY_AFTER, "1"),
+        _ => answer,
+    };
+    made(answer, Content::Whole(text.into_bytes().into()))
+}
+
+/// The answer; what stands in its fields is our own, and can be a field.
+fn made(answer: Builder, content: Content) -> Response<Content> {
+    answer.body(content).unwrap_or_else(|_| {
+        let mut answer = Response::new(Content::Empty);
+        *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+        answer
+    })
+}

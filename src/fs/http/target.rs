@@ -1,0 +1,181 @@
+//! The target of a request; RFC 9112, section 3.2, and RFC 3986.
+
+use std::fmt::Write;
+
+use http::Uri;
+
+use crate::fs::http::fault::Fault;
+
+/// What a request is for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Target {
+    /// The names from the root on, without their percent-encoding.
+    pub(super) names: Vec<Vec<u8>>,
+    /// Whether it ends in a slash, as the target of a directory does.
+    pub(super) is_directory: bool,
+    /// The token that the query holds.
+    pub(super) token: Option<String>,
+    /// Whether a listing is wanted, not the page about a data file.
+    pub(super) wants_list: bool,
+}
+
+impl Target {
+    /// The target that a URI names.
+    ///
+    /// # Errors
+    /// 400 for an encoding that is none, and for a name that no file has: `.`, `..`, one with a
+    /// slash or a NUL, or none between two slashes.
+    pub(super) fn of(uri: &Uri) -> Result<Self, Fault> {
+        let path = uri.path().strip_prefix('/');
+        let path = path.ok_or_else(|| Fault::bad("the target is no path"))?;
+        let mut target = Target {
+            is_directory: path.is_empty() || path.ends_with('/'),
+            ..Target::default()
+        };
+        if !path.is_empty() {
+            let names = path.strip_suffix('/').unwrap_or(path);
+            target.names = names.split('/').map(name).collect::<Result<_, _>>()?;
+        }
+        for word in uri.query().unwrap_or_default().split('&') {
+            match word.split_once('=') {
+                Some(("token", token)) => target.token = Some(token.to_owned()),
+                None if word == "list" => target.wants_list = true,
+                _ => {}
+            }
+        }
+        Ok(target)
+    }
+
+    /// The path as the tree takes it.
+    pub(super) fn path(&self) -> Vec<u8> {
+        self.names.join(&b'/')
+    }
+
+    /// Where this leads to from itself, without the token: to the last name, or to the directory.
+    pub(super) fn own_reference(&self) -> String {
+        let query = if self.wants_list { "?list" } else { "" };
+        match self.names.last() {
+            Some(last) if self.is_directory => format!("../{}/{query}", encoded(last)),
+            Some(last) => format!("./{}{query}", encoded(last)),
+            None => format!("./{query}"),
+        }
+    }
+}
+
+/// One name of a path.
+fn name(text: &str) -> Result<Vec<u8>, Fault> {
+    let name = decoded(text).ok_or_else(|| Fault::bad("`%` without two hexadecimal digits"))?;
+    match &name[..] {
+        b"" => Err(Fault::bad("an empty name")),
+        b"." | b".." => Err(Fault::bad("a name of dots")),
+        _ if name.iter().any(|byte| matches!(byte, b'/' | 0)) => {
+            Err(Fault::bad("a name with a slash or a NUL"))
+        }
+        _ => Ok(name),
+    }
+}
+
+/// The bytes that a percent-encoded text stands for.
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, behind)) = rest.split_first() {
+        rest = behind;
+        if first != b'%' {
+            bytes.push(first);
+            continue;
+        }
+        let (digits, behind) = rest.split_at_checked(2)?;
+        let digit = |byte: &u8| char::from(*byte).to_digit(16);
+        let [high, low] = digits else { return None };
+        let byte = digit(high)? * 16 + digit(low)?;
+        bytes.push(u8::try_from(byte).ok()?);
+        rest = behind;
+    }
+    Some(bytes)
+}
+
+/// A name as a part of a reference: all but unreserved characters (RFC 3986, section 2.3) are
+/// encoded, so that no name is taken for a scheme, a query or a fragment.
+pub(super) fn encoded(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for &byte in name {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                text.push(byte.into());
+            }
+            // Writing to a String cannot fail.
+            _ => drop(write!(text, "%{byte:02X}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(uri: &str) -> Result<Target, Fault> {
+        Target::of(&uri.parse().unwrap())
+    }
+
+    #[test]
+    fn a_target_is_names() {
+        let names = |uri: &str| target(uri).map(|target| target.names).unwrap();
+        assert_eq!(names("/"), Vec::<Vec<u8>>::new());
+        assert_eq!(names("/run/temp"), [&b"run"[..], b"temp"]);
+        assert_eq!(names("/run/temp/"), [&b"run"[..], b"temp"]);
+        assert_eq!(names("/%ff%20%25"), [b"\xff %"]);
+        // As the tree writes a slash in a name.
+        assert_eq!(names("/a%252Fb"), [b"a%2Fb"]);
+        assert_eq!(names("/t%5B0%2C%3A%5D"), [b"t[0,:]"]);
+        assert_eq!(names("http://other/x?y"), [b"x"]);
+        assert!(target("/a/").unwrap().is_directory && !target("/a").unwrap().is_directory);
+    }
+
+    #[test]
+    fn no_name_leads_elsewhere() {
+        for uri in [
+            "/..",
+            "/a/../b",
+            "/%2e%2e/x",
+            "/.%2E",
+            "/.",
+            "/a/./b",
+            "//",
+            "//a",
+            "/a//b",
+            "/a//",
+            "/%00",
+            "/a%00b",
+            "/a%2fb",
+            "/%2F",
+            "/%",
+            "/%4",
+            "/%zz",
+            "/a%2",
+        ] {
+            assert!(target(uri).is_err(), "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_query_is_looked_at() {
+        let with = target("/a?list&token=abc&x=1").unwrap();
+        assert_eq!(with.token.as_deref(), Some("abc"));
+        assert!(with.wants_list);
+        assert_eq!(with.own_reference(), "./a?list");
+        assert_eq!(
+            target("/a%3Ab/?token=1").unwrap().own_reference(),
+            "../a%3Ab/"
+        );
+        assert_eq!(target("/?token=1").unwrap().own_reference(), "./");
+    }
+
+    #[test]
+    fn a_name_is_encoded_as_bytes() {
+        assert_eq!(encoded(b"a b:c?\xff/~"), "a%20b%3Ac%3F%FF%2F~");
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(decoded(&encoded(&all)), Some(all));
+    }
+}

@@ -1,0 +1,282 @@
+//! What `h5fs serve` answers: all that a mount shows, in parts and under conditions.
+
+use std::fs;
+
+use crate::harness::{Mount, SOON, eventually, fixture, tree};
+use crate::served::{Served, archive, encoded};
+
+/// The kernel, with its own lookups and reads, is who says what is right.
+#[test]
+fn what_a_mount_shows_is_served() {
+    let file = fixture("tiny.latest.h5");
+    let mount = Mount::new(&file);
+    let served = Served::new(&[], &[&file]);
+    let views = [
+        "npy",
+        "csv",
+        "html",
+        "file.zarr",
+        "parquet",
+        "json",
+        "attrs",
+        "text",
+    ];
+    let views = views.map(|view| mount.at(".h5fs").join(view));
+    let paths = views
+        .iter()
+        .flat_map(|view| tree(view))
+        .chain(tree(&mount.path));
+    let mut count = 0;
+    for path in paths.filter(|path| path.is_file()) {
+        let target = encoded(path.strip_prefix(&mount.path).expect("beneath"));
+        let answer = served.get(&format!("/{target}"));
+        let expected = fs::read(&path).expect("the mount");
+        assert_eq!(
+            answer.field("content-length"),
+            expected.len().to_string(),
+            "{target}"
+        );
+        assert_eq!(answer.field("x-content-type-options"), "nosniff");
+        assert_eq!(answer.ok(), expected, "{target}");
+        count += 1;
+    }
+    assert!(count > 150, "{count}");
+    let chosen = served.get("/contiguous%5B3:5%5D").ok();
+    assert_eq!(
+        chosen,
+        fs::read(mount.at("contiguous[3:5]")).expect("the mount")
+    );
+}
+
+#[test]
+fn directories_are_listed_and_data_files_have_pages() {
+    let (_kept, top) = archive(b"some bytes");
+    let served = Served::new(&[], &[&top]);
+    let page = String::from_utf8(served.get("/").ok()).expect("text");
+    for part in [
+        "<a href=\"./a.h5/\">a.h5/</a>",
+        "<a href=\"./bytes\">bytes</a> — 10 bytes",
+    ] {
+        assert!(page.contains(part), "{page}");
+    }
+    let leads = |target: &str| {
+        let answer = served.get(target);
+        assert_eq!(answer.status, 302, "{target}");
+        answer.field("location").to_owned()
+    };
+    assert_eq!(leads("/a.h5"), "./a.h5/");
+    assert_eq!(leads("/a.h5/"), ".h5fs/html/index.html");
+    assert_eq!(leads("/a.h5/group"), "./group/");
+    let page = served.get("/a.h5/.h5fs/html/index.html");
+    assert_eq!(page.field("content-type"), "text/html; charset=utf-8");
+    assert!(
+        page.field("content-security-policy")
+            .starts_with("default-src 'none';")
+    );
+    let json = served
+        .ask("GET", "/a.h5/", &["Accept: application/json"])
+        .ok();
+    let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+    let names: Vec<_> = json
+        .as_array()
+        .expect("an array")
+        .iter()
+        .map(|it| &it["name"])
+        .collect();
+    let expected = [
+        "chunked",
+        "compact",
+        "contiguous",
+        "grid",
+        "group",
+        "growing",
+        "text",
+    ];
+    assert!(
+        expected
+            .iter()
+            .all(|name| names.iter().any(|own| *own == name)),
+        "{names:?}"
+    );
+    let list = String::from_utf8(served.get("/a.h5/?list").ok()).expect("text");
+    assert!(list.contains("<a href=\".h5fs/\">") && list.contains("./contiguous"));
+    // A text that another has written is no page of ours.
+    fs::write(top.join("evil.html"), "<script>alert(1)</script>").expect("write");
+    let evil = served.get("/evil.html");
+    assert_eq!(evil.field("content-type"), "application/octet-stream");
+}
+
+/// What is expected stands in RFC 9110, section 14; `src/fs/http/ranges.rs` has more cases.
+#[test]
+fn ranges_are_sent() {
+    let bytes: Vec<u8> = (0..=255).collect();
+    let (_kept, top) = archive(&bytes);
+    let served = Served::new(&[], &[&top]);
+    let ask = |range: &str| served.ask("GET", "/bytes", &[&format!("Range: bytes={range}")]);
+    for (range, expected) in [
+        ("0-0", 0..1),
+        ("0-9", 0..10),
+        ("250-", 250..256),
+        ("-6", 250..256),
+        ("200-999", 200..256),
+        ("0-9,5-19", 0..20),
+    ] {
+        let answer = ask(range);
+        let content_range = format!("bytes {}-{}/256", expected.start, expected.end - 1);
+        assert_eq!(answer.status, 206, "{range}");
+        assert_eq!(answer.field("content-range"), content_range);
+        assert_eq!(answer.field("content-length"), expected.len().to_string());
+        assert_eq!(answer.body, &bytes[expected]);
+    }
+    for range in ["256-", "-0", "300-400"] {
+        let answer = ask(range);
+        assert_eq!(
+            (answer.status, answer.field("content-range")),
+            (416, "bytes */256"),
+            "{range}"
+        );
+    }
+    let many: Vec<_> = (0..65).map(|n| format!("{0}-{0}", 2 * n)).collect();
+    assert_eq!(ask(&many.join(",")).status, 416);
+    let answer = ask("0-1,250-");
+    let kind = answer.field("content-type");
+    let boundary = kind
+        .strip_prefix("multipart/byteranges; boundary=")
+        .expect("parts");
+    let part = |range: &str, bytes: &[u8]| {
+        let head = format!(
+            "\r\n--{boundary}\r\nContent-Type: application/octet-stream\r\n\
+             Content-Range: bytes {range}/256\r\n\r\n"
+        );
+        [head.as_bytes(), bytes].concat()
+    };
+    let end = format!("\r\n--{boundary}--\r\n");
+    let expected = [
+        part("0-1", &bytes[..2]),
+        part("250-255", &bytes[250..]),
+        end.into(),
+    ]
+    .concat();
+    assert!(answer.status == 206 && answer.is_whole);
+    assert_eq!(answer.body, expected);
+    // A range is for GET alone, and one of something else is none.
+    let head = served.ask("HEAD", "/bytes", &["Range: bytes=0-1"]);
+    assert_eq!((head.status, head.field("content-length")), (200, "256"));
+    assert_eq!(
+        served.ask("GET", "/bytes", &["Range: rows=0-1"]).ok(),
+        bytes
+    );
+}
+
+#[test]
+fn a_tag_is_that_of_one_state() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("a.h5");
+    fs::copy(fixture("tiny.latest.h5"), &file).expect("copy");
+    let served = Served::new(&[], &[&file]);
+    let mut tag = String::new();
+    eventually(SOON, "a tag, once the file has rested", || {
+        tag = served.get("/contiguous").field("etag").to_owned();
+        !tag.is_empty()
+    });
+    let first = served.get("/contiguous").ok();
+    let head = served.ask("HEAD", "/contiguous", &[]);
+    assert!(head.body.is_empty() && head.field("content-length") == first.len().to_string());
+    assert_eq!(head.field("etag"), tag);
+    let known = format!("If-None-Match: {tag}");
+    let same = served.ask("GET", "/contiguous", &[&known]);
+    assert_eq!(
+        (same.status, same.field("etag"), same.body.len()),
+        (304, &*tag, 0)
+    );
+    let since = format!("If-Modified-Since: {}", head.field("last-modified"));
+    assert_eq!(served.ask("GET", "/contiguous", &[&since]).status, 304);
+    assert_eq!(
+        served
+            .ask("GET", "/contiguous", &["If-Match: \"other\""])
+            .status,
+        412
+    );
+    let [range, go_on] = ["Range: bytes=4-7".to_owned(), format!("If-Range: {tag}")];
+    let rest = served.ask("GET", "/contiguous", &[&range, &go_on]);
+    assert_eq!((rest.status, &rest.body[..]), (206, &first[4..8]));
+    assert_ne!(served.get("/compact").field("etag"), tag);
+
+    // Another file takes its place: what a client has kept is over.
+    let other = directory.path().join("other");
+    fs::copy(fixture("groups.latest.h5"), &other).expect("copy");
+    fs::rename(&other, &file).expect("rename");
+    eventually(SOON, "the new file", || {
+        served.get("/contiguous").status == 404
+    });
+    fs::copy(fixture("tiny.latest.h5"), &other).expect("copy");
+    fs::rename(&other, &file).expect("rename");
+    eventually(SOON, "the first again", || {
+        served.get("/contiguous").status == 200
+    });
+    assert_eq!(served.ask("GET", "/contiguous", &[&known]).ok(), first);
+    assert_eq!(
+        served.ask("GET", "/contiguous", &[&range, &go_on]).ok(),
+        first
+    );
+}
+
+#[test]
+fn a_text_is_compressed_where_that_is_taken() {
+    let file = fixture("tiny.latest.h5");
+    let served = Served::new(&[], &[&file]);
+    let page = "/.h5fs/html/index.html";
+    let plain = served.get(page);
+    assert_eq!(plain.field("vary"), "accept-encoding");
+    let packed = served.ask("GET", page, &["Accept-Encoding: gzip"]);
+    assert!(packed.is_whole && packed.field("content-encoding") == "gzip");
+    let mut unpacked = vec![0; plain.body.len()];
+    let length = libdeflater::Decompressor::new().gzip_decompress(&packed.body, &mut unpacked);
+    assert_eq!(length, Ok(plain.body.len()));
+    assert_eq!(unpacked, plain.body);
+    let array = served.ask("GET", "/contiguous", &["Accept-Encoding: gzip"]);
+    assert_eq!(array.field("content-encoding"), "");
+}
+
+#[test]
+fn no_target_leads_elsewhere() {
+    let (_kept, top) = archive(b"some bytes");
+    std::os::unix::fs::symlink("/etc/passwd", top.join("out")).expect("link");
+    std::os::unix::fs::symlink("bytes", top.join("in")).expect("link");
+    let served = Served::new(&[], &[&top]);
+    assert_eq!(served.get("/in").ok(), b"some bytes");
+    let long = format!("/{}", "a".repeat(300));
+    let longer = format!("/{}", "a".repeat(20_000));
+    for (target, status) in [
+        ("/..", 400),
+        ("/../../etc/passwd", 400),
+        ("/%2e%2e/%2e%2e/etc/passwd", 400),
+        ("/a.h5/../bytes", 400),
+        ("/..%2f..%2fetc%2fpasswd", 400),
+        ("//etc/passwd", 400),
+        ("/bytes%00", 400),
+        ("/bytes%", 400),
+        ("/out", 404),
+        ("/etc/passwd", 404),
+        ("/bytes/", 404),
+        ("/a.h5/nothing", 404),
+        ("/a.h5/contiguous%5B999%5D", 404),
+        ("/a.h5/.h5fs/file.zarr/chunked/c/9/9", 404),
+        (&long, 404),
+        (&longer, 431),
+        ("*", 400),
+    ] {
+        let answer = served.get(target);
+        let shown = &target[..target.len().min(40)];
+        assert_eq!(answer.status, status, "{shown}");
+        assert!(
+            !answer.body.windows(5).any(|part| part == b"root:"),
+            "{shown}"
+        );
+    }
+    let far = served.get("http://localhost/bytes").ok();
+    assert_eq!(far, b"some bytes");
+    assert_eq!(served.get("http://evil.example/bytes").status, 421);
+    let absent = served.get("/a.h5/contiguous%5B999%5D");
+    assert!(String::from_utf8_lossy(&absent.body).contains("out of range"));
+}
