@@ -160,7 +160,7 @@ impl<'a> PageSite<'a> {
     /// The pictures of a stack.
     fn frames(&self) -> Option<Frames> {
         let form = named(PICTURES)?.forms.first()?;
-        Frames::of_array(self.node.array()?, form.suffix).ok()?
+        Frames::of_node(&*self.file.container, self.node, form.suffix).ok()?
     }
 
     /// The page of what a link that is no hard link leads to.

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::view::elements::opened;
+use crate::view::pictures::appearance::Appearance;
 use crate::view::pictures::image::Image;
 use crate::view::texts::html::axes::{self, Axis};
 use crate::view::texts::html::draft::Draft;
@@ -33,7 +34,8 @@ fn picture(object: &Object<'_>, url: &Url) -> Result<Html> {
     };
     let (datatype, dims) = opened(&array.datatype, &array.shape)?;
     let dims = dims.unwrap_or_default();
-    let Some(image) = Image::of(&datatype, &dims) else {
+    let appearance = Appearance::of(&**object.container, object.node)?;
+    let Some(image) = Image::of(&datatype, &dims, appearance) else {
         return Ok(html);
     };
     let axes = axes::of_dimensions(object, &dims)?;
