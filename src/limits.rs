@@ -902,6 +902,13 @@ pub const FETCHING_BYTES: u64 = 256 << 20;
 /// The same, for each connection: its stack, its buffers, and TLS.
 pub const CONNECTION_BYTES: u64 = 4 << 20;
 
+/// Members of a group that are sorted for people: those of one with more are shown in the order of the
+/// file's index.
+pub const ORDERED_MEMBERS: u64 = 65_536;
+
+/// Bytes of memory that the names of members take that are sorted.
+pub const ORDERED_BYTES: u64 = 32 << 20;
+
 /// Members of a group, and of the groups in it, that one page lists.
 pub const HTML_ROWS: u64 = 500;
 

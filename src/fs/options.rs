@@ -39,6 +39,9 @@ pub struct Options {
     pub force: bool,
     /// Whether elements of a virtual array whose source is missing are an error.
     pub strict: bool,
+    /// Whether the members of a group are listed in the order in which people are shown them, not in
+    /// that of the file's index.
+    pub ordered: bool,
     /// How much memory the process takes, if the mount is to tell.
     pub resident: Option<Resident>,
 }
@@ -60,6 +63,7 @@ impl Default for Options {
             verify: false,
             force: false,
             strict: false,
+            ordered: false,
             resident: None,
         }
     }

@@ -322,6 +322,7 @@ fn filesystem_options(mount: &Mount, guard: MountGuard) -> Options {
         verify: settings.verify,
         force: settings.force,
         strict: settings.strict,
+        ordered: false,
         resident: Resident::open(),
     }
 }
