@@ -942,5 +942,23 @@ pub const HTML_WHOLE_PIECES: u64 = 65_536;
 /// The same where each may be a request to a server, or stand in another file.
 pub const HTML_FAR_PIECES: u64 = 64;
 
+/// Bytes that are decoded, or read, for a picture on a page.
+pub const HTML_PICTURE: u64 = 256 << 20;
+
+/// Pixels of a picture on a page, in either direction.
+pub const HTML_PICTURE_EDGE: u64 = 1024;
+
+/// Chunks, or pieces of 64 KiB, of an array that are read to find the range of its values.
+pub const HTML_SAMPLED_CHUNKS: u64 = 64;
+
+/// The same where each may be a request to a server, or stand in another file.
+pub const HTML_FAR_SAMPLED_CHUNKS: u64 = 8;
+
+/// Bytes that are decoded for that, if more than one chunk is.
+pub const HTML_SAMPLED: u64 = 64 << 20;
+
+/// Values that are looked at for that.
+pub const HTML_SAMPLED_VALUES: u64 = 1 << 20;
+
 #[cfg(test)]
 pub(crate) mod tests;

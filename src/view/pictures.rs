@@ -8,4 +8,5 @@ pub(crate) mod image;
 pub(crate) mod npy;
 pub(crate) mod palette;
 pub(crate) mod png;
+pub(crate) mod shaded;
 pub(crate) mod tiff;

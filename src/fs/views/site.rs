@@ -297,6 +297,17 @@ impl Site for PageSite<'_> {
         self.url(&way)
     }
 
+    fn drawn(&self, number: Option<u64>) -> Option<Url> {
+        let tree = named(PAGES)?;
+        let form = tree.forms.iter().find(|form| form.suffix == b".png")?;
+        let selector = match number {
+            Some(number) => String::from_utf8(self.frames()?.selector(number)).ok()?,
+            None => String::new(),
+        };
+        let way = self.mount.others.way_to_file(self.file);
+        self.file_of(way, tree, form, self.names()?, &selector)
+    }
+
     fn member(&self, group: NodeId, link: &Link) -> Member {
         let directory = self.space().directory(group);
         let found = directory.show(link.clone());

@@ -67,8 +67,22 @@ impl Look {
         node: &Node,
         selector: &[u8],
     ) -> Result<Self> {
+        let appearance = Appearance::of(container, node)?;
+        Self::of_part((container, engine), node, appearance, selector)
+    }
+
+    /// The same, if the whole array looks like this.
+    ///
+    /// # Errors
+    /// Fails as [`of`](Self::of) does.
+    pub(crate) fn of_part(
+        (container, engine): (&dyn Container, &Arc<Engine>),
+        node: &Node,
+        whole: Appearance,
+        selector: &[u8],
+    ) -> Result<Self> {
         let rank = numbers(node)?.map_or(0, |(_, dims)| dims.len());
-        let appearance = Appearance::of(container, node)?.of_part(selector, rank);
+        let appearance = whole.of_part(selector, rank);
         let palette = appearance.palette;
         let palette = palette.map(|palette| Palette::read(container, engine, palette));
         Ok(Look {
@@ -144,18 +158,23 @@ impl Appearance {
     /// That of a part that a selector picks from an array of `rank` dimensions: one without all axes
     /// of the pictures has no colours, and no corner.
     pub(crate) fn of_part(self, selector: &[u8], rank: usize) -> Self {
+        if self.has_axes(selector, rank) {
+            return self;
+        }
+        Appearance {
+            interlace: None,
+            origin: Origin::default(),
+            ..self
+        }
+    }
+
+    /// Whether a part that a selector picks, the whole for an empty one, has all axes of the pictures.
+    pub(crate) fn has_axes(self, selector: &[u8], rank: usize) -> bool {
         let axes = if self.interlace.is_some() { 3 } else { 2 };
         let own: Vec<usize> = (rank.saturating_sub(axes)..rank).collect();
         let selector = Selector::parse(selector);
         let kept = selector.map(|selector| selector.dimensions(rank).unwrap_or_default());
-        match kept {
-            Some(kept) if !kept.ends_with(&own) => Appearance {
-                interlace: None,
-                origin: Origin::default(),
-                ..self
-            },
-            _ => self,
-        }
+        kept.is_none_or(|kept| kept.ends_with(&own))
     }
 }
 

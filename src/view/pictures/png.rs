@@ -20,8 +20,8 @@
 //! ([`stored`]): its size follows from the shape and the type.
 
 mod levels;
-mod output;
-mod picture;
+pub(in crate::view::pictures) mod output;
+pub(in crate::view::pictures) mod picture;
 pub(crate) mod stored;
 
 use crate::limits;

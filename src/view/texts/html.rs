@@ -12,13 +12,14 @@
 //! | [`table`] | the first rows of an array |
 //! | [`bins`], [`plot`] | an array of numbers along one dimension, as a line |
 //! | [`axes`] | what stands at an axis: name, unit, values |
-//! | [`picture`] | pictures of an array, which are files of their own |
+//! | [`picture`], [`legend`] | pictures of an array, which are files of their own, and what is said of them |
 //! | [`facts`] | files beside the page; attributes; type, shape, storage |
 
 mod axes;
 mod bins;
 mod draft;
 mod facts;
+mod legend;
 pub(crate) mod markup;
 mod members;
 pub(crate) mod object;

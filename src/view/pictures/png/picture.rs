@@ -47,6 +47,14 @@ impl Picture {
         }
     }
 
+    /// The same of bare numbers, of which one of `step` is shown.
+    pub(in crate::view::pictures) fn reduced(image: Image, elements: Elements, step: u64) -> Self {
+        Picture {
+            step,
+            ..Self::new(image, elements, None)
+        }
+    }
+
     /// The pixels that are shown of so many.
     pub(super) fn shown(&self, extent: u64) -> u64 {
         extent.div_ceil(self.step)
@@ -171,7 +179,7 @@ impl Picture {
     }
 
     /// Hands the shown pixels of each shown row to `visit`, as they are stored.
-    pub(super) fn rows(
+    pub(in crate::view::pictures) fn rows(
         &self,
         check: Check<'_>,
         visit: &mut dyn FnMut(&[u8]) -> Result<()>,
@@ -275,7 +283,7 @@ fn reverse(pixels: &mut [u8], pixel: usize) {
 }
 
 /// Says whether to go on with the next row.
-pub(super) type Check<'c> = &'c mut dyn FnMut() -> Result<()>;
+pub(in crate::view::pictures) type Check<'c> = &'c mut dyn FnMut() -> Result<()>;
 
 /// The least number so that one pixel of so many in each direction, each of so many bytes, makes a
 /// picture that readers take, and that is soon read.

@@ -37,6 +37,9 @@ pub(crate) trait Site {
     /// The picture `number` of a stack.
     fn frame(&self, number: u64) -> Option<Url>;
 
+    /// The picture as the page draws it: of the whole array, or number so many of a stack.
+    fn drawn(&self, number: Option<u64>) -> Option<Url>;
+
     /// What a link of a group leads to.
     fn member(&self, group: NodeId, link: &Link) -> Member;
 
