@@ -930,6 +930,15 @@ pub const HTML_TRAIL: usize = 32;
 /// Characters of one text, a name or a value, that a page shows.
 pub const HTML_TEXT: usize = 512;
 
+/// Characters of a text that a page shows for itself: of a scalar, of an attribute that is unfolded.
+pub const HTML_LONG_TEXT: usize = 65_536;
+
+/// Attributes of a page that are shown at once; those behind are folded.
+pub const HTML_UNFOLDED: usize = 12;
+
+/// Bytes of the one element of an array, and of its chunk, that is shown beside its name.
+pub const HTML_GLANCE: u64 = 64 << 10;
+
 /// Bytes of an array that are decoded for the table on its page, and again for the line.
 pub const HTML_DECODED: u64 = 32 << 20;
 

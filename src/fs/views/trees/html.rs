@@ -2,10 +2,10 @@
 
 use crate::array::CancelToken;
 use crate::error::{Error, Result};
-use crate::fs::views::trees::mask;
 use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown,
 };
+use crate::fs::views::trees::{csv, mask};
 use crate::limits;
 use crate::model::NodeKind;
 use crate::model::selector::Selector;
@@ -18,9 +18,12 @@ use crate::view::pictures::png;
 use crate::view::pictures::shaded::sample::{self, Nature};
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::pictures::shaded::{self, Drawn, north};
+use crate::view::table::column::Source;
+use crate::view::texts::html::group_table::GroupRows;
 use crate::view::texts::html::object::Object;
 use crate::view::texts::html::{Rendered, first_of, render};
 use crate::view::texts::text::Text;
+use crate::wire::to_usize;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"html",
@@ -82,9 +85,50 @@ fn rendered(subject: &Subject<'_>, first: u64) -> Result<Rendered> {
         site: subject.site.ok_or(Error::NotFound)?,
         part: &|selector| part(subject, selector.as_bytes()),
         shading: &|| shading(subject),
+        rows: &|| group_rows(subject),
         first,
     });
     Ok(page)
+}
+
+/// The first columns of the table that the object is; `None` where it is none.
+fn group_rows(subject: &Subject<'_>) -> Result<Option<GroupRows>> {
+    let (file, node) = (subject.file, subject.node);
+    if !csv::is_plain_group(node) || csv::convention(file, node)?.is_none() {
+        return Ok(None);
+    }
+    let mut table = csv::group_columns(subject)?;
+    let (rows, columns) = (table.rows, table.columns.len());
+    table
+        .columns
+        .truncate(to_usize(limits::HTML_TABLE_COLUMNS)?);
+    let decoded = table.columns.iter().map(|column| decoded(&column.source));
+    if decoded.fold(0, u64::saturating_add) > limits::HTML_DECODED {
+        return Err(Error::limit(
+            "bytes that a page decodes",
+            limits::HTML_DECODED,
+        ));
+    }
+    let fields = csv::opened_group(subject, table)?;
+    Ok(Some(GroupRows {
+        fields: Box::new(fields),
+        rows,
+        columns,
+    }))
+}
+
+/// Bytes that are decoded for the first rows of a column.
+fn decoded(source: &Source) -> u64 {
+    let part = match source {
+        Source::Values(part)
+        | Source::Masked { values: part, .. }
+        | Source::Categories { codes: part, .. }
+        | Source::Lists { values: part, .. }
+        | Source::Runs { ends: part, .. }
+        | Source::Times { values: part, .. } => part,
+        Source::Texts(_) => return 0,
+    };
+    part.array.decoded_chunk().map_or(0, |(_, bytes)| bytes)
 }
 
 /// The picture of an array, or of one of a stack, as its page has it.

@@ -26,6 +26,10 @@ const PERCENTILES: (f64, f64) = (0.01, 0.99);
 /// logarithm.
 const DECADES: f64 = 1e3;
 
+/// The same, if half of them would be within this part of a linear range.
+const SKEWED: f64 = 10.0;
+const DARK: f64 = 0.1;
+
 /// How many times as far as on the other side values may be from 0, to be shown on both sides of it.
 const LOPSIDED: f64 = 10.0;
 
@@ -112,7 +116,9 @@ fn logarithmic(values: &[f64], high: f64) -> Option<f64> {
         .filter(|&value| value > 0.0)
         .collect();
     let low = percentile(&mut positive, PERCENTILES.0)?;
-    (high / low > DECADES).then_some(low)
+    let middle = percentile(&mut positive, 0.5)?;
+    let is_dark = high / low > SKEWED && (middle - low) / (high - low) < DARK;
+    (high / low > DECADES || is_dark).then_some(low)
 }
 
 /// The value below which this part of them is.
@@ -187,6 +193,12 @@ mod tests {
         counts[..300].fill(0.0);
         assert_eq!(of(&counts).kind, Kind::Log);
         assert_eq!(of(&ramp(1.0, 900.0)).kind, Kind::Linear);
+        // Most counts are few.
+        let mut frame = ramp(10.0, 30.0);
+        frame[900..].fill(800.0);
+        let scale = of(&frame);
+        assert_eq!(scale.kind, Kind::Log);
+        assert!(scale.share(20.0).unwrap() > 0.1);
     }
 
     #[test]

@@ -135,9 +135,24 @@ impl<'a> Legend<'a> {
         html.markup("<div class=\"along\">");
         for quarter in 0..=4 {
             let value = scale.value(f64::from(quarter) / 4.0);
-            html.markup("<span>").text(short(value)).markup("</span>");
+            html.markup("<span>").text(tick(value)).markup("</span>");
         }
         html.markup("</div></div>\n");
+    }
+}
+
+/// A number beside others, in so few characters that they stand beside each other on a phone.
+fn tick(value: f64) -> String {
+    let text = short(value);
+    if text.len() <= 6 {
+        return text;
+    }
+    match value.abs() {
+        1e-2..1e5 => {
+            let digits = 3 - value.abs().log10().floor() as i32;
+            format!("{value:.*}", usize::try_from(digits).unwrap_or(0))
+        }
+        _ => format!("{value:.1e}"),
     }
 }
 
@@ -187,5 +202,18 @@ mod tests {
             "16777215",
         ];
         assert_eq!(shown.map(short), expected);
+        let ticks = [
+            1.907_7e-5,
+            0.004_157_85,
+            43_044.7,
+            249.85,
+            -2.317_05,
+            16_777_215.0,
+        ]
+        .map(tick);
+        assert_eq!(
+            ticks,
+            ["1.9e-5", "4.2e-3", "43045", "249.85", "-2.317", "1.7e7"]
+        );
     }
 }

@@ -8,8 +8,9 @@ use crate::limits;
 use crate::model::link_order;
 use crate::model::ndl::ndl_type;
 use crate::model::{Link, Node, NodeId, NodeKind};
-use crate::view::texts::attributes::{pipeline_text, shape_text};
+use crate::view::texts::attributes::shape_text;
 use crate::view::texts::html::draft::{Draft, size};
+use crate::view::texts::html::glance;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::Object;
 use crate::view::texts::html::site::{Member, Target};
@@ -181,8 +182,19 @@ fn write_row(object: &Object<'_>, row: &Row, draft: &mut Draft) {
             if matches!(node.kind, NodeKind::Group) {
                 html.markup("/");
             }
+            match glance::label(object, node) {
+                Ok(Some(label)) => drop(html.markup(" <small>").text(label).markup("</small>")),
+                Ok(None) => {}
+                // The object's own page tells of it.
+                Err(error) => draft.is_partial |= error.is_passing(),
+            }
             html.markup("</span>");
-            write_facts(object, node, html);
+            let value = node.array().map(|array| glance::value(object, array));
+            let value = value.unwrap_or(Ok(None)).unwrap_or_else(|error| {
+                draft.is_partial |= error.is_passing();
+                None
+            });
+            write_facts(object, node, value, html);
             html.markup("</div>");
             if let Some(error) = &node.error {
                 draft.fail(error);
@@ -201,8 +213,8 @@ fn write_row(object: &Object<'_>, row: &Row, draft: &mut Draft) {
     }
 }
 
-/// Writes type, shape, filters and stored bytes.
-fn write_facts(object: &Object<'_>, node: &Arc<Node>, html: &mut Html) {
+/// Writes type and value, or type, shape, filters and stored bytes.
+fn write_facts(object: &Object<'_>, node: &Arc<Node>, value: Option<Vec<u8>>, html: &mut Html) {
     let mut fact = |text: &[u8]| {
         html.markup("<span>").text(text).markup("</span>");
     };
@@ -219,8 +231,14 @@ fn write_facts(object: &Object<'_>, node: &Arc<Node>, html: &mut Html) {
     }
     if let Some(array) = node.array() {
         fact(ndl_type(&array.datatype).as_bytes());
+        if let Some(value) = value {
+            html.markup("<span class=\"value\">")
+                .text(value)
+                .markup("</span>");
+            return;
+        }
         fact(shape_text(&array.shape).as_bytes());
-        fact(pipeline_text(&array.pipeline).as_bytes());
+        fact(glance::filters(&array.pipeline).as_bytes());
         let stored = object.site.stored_bytes(node);
         fact(stored.map(size).unwrap_or_default().as_bytes());
     }

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::model::{Container, Node};
 use crate::view::pictures::shaded::PartOf;
 use crate::view::pictures::shaded::statistics::Shading;
+use crate::view::texts::html::group_table::GroupRows;
 use crate::view::texts::html::site::Site;
 use crate::view::texts::json::SharedPaths;
 
@@ -23,6 +24,8 @@ pub(crate) struct Object<'a> {
     pub(crate) part: &'a PartOf<'a>,
     /// What is known of the values, and the range in which they are drawn; `None` where they are not.
     pub(crate) shading: &'a dyn Fn() -> Result<Option<Shading>>,
+    /// The table that a group is; `None` where it is none.
+    pub(crate) rows: &'a dyn Fn() -> Result<Option<GroupRows>>,
     /// The first member of the group that is shown.
     pub(crate) first: u64,
 }
