@@ -33,7 +33,7 @@ const PAGES: &[u8] = b"html";
 const TABLES: &[u8] = b"csv";
 
 /// The trees in which a group has a file if it is a table.
-const OF_TABLES: [&[u8]; 3] = [TABLES, b"parquet", b"fits"];
+const OF_TABLES: [&[u8]; 4] = [TABLES, b"cf", b"parquet", b"fits"];
 
 /// The tree of pictures.
 const PICTURES: &[u8] = b"png";

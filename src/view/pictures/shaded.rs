@@ -18,6 +18,7 @@ use png::{BitDepth, ColorType, DeflateCompression, Encoder, Filter};
 use crate::array::{CancelToken, HeldMemory};
 use crate::error::Result;
 use crate::limits;
+use crate::model::array::Fill;
 use crate::model::{Array, Container, Node};
 use crate::view::cf::decoded;
 use crate::view::elements::Elements;
@@ -48,8 +49,22 @@ impl Drawn<'_> {
     /// The numbers that a selector picks, as the conventions of netCDF mean them.
     fn numbers(&self, selector: &str) -> Result<(Elements, Option<Missing>)> {
         let (elements, missing) = (self.part)(selector)?;
+        let stored = elements.datatype.clone();
         let elements = decoded::numbers(self.container, self.node, self.path, elements)?;
+        let is_as_stored = elements.datatype == stored;
+        let missing = missing.or_else(|| self.fill(&elements).filter(|_| is_as_stored));
         Ok((elements, missing))
+    }
+
+    /// The value of what was never written, if the file names one that is not 0.
+    fn fill(&self, elements: &Elements) -> Option<Missing> {
+        let Fill::Value(fill) = &self.node.array()?.fill else {
+            return None;
+        };
+        let pixel = Pixel::of(&elements.datatype)?;
+        let value = number(pixel, fill.get(..pixel.bytes.into())?);
+        let is_one = fill.len() == usize::from(pixel.bytes);
+        (is_one && value != 0.0 && !value.is_nan()).then_some(Missing::Equal(value))
     }
 }
 

@@ -116,7 +116,7 @@ fn unit_of_quantity(object: &Object<'_>) -> Result<Option<Vec<u8>>> {
 /// `temperature [K]`.
 fn with_unit(name: Vec<u8>, unit: Option<Vec<u8>>) -> Vec<u8> {
     match unit {
-        Some(unit) => [&name[..], b" [", &unit, b"]"].concat(),
-        None => name,
+        Some(unit) if !name.ends_with(b"]") => [&name[..], b" [", &unit, b"]"].concat(),
+        _ => name,
     }
 }

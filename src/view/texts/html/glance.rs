@@ -42,6 +42,9 @@ pub(super) fn label(object: &Object<'_>, node: &Node) -> Result<Option<Vec<u8>>>
     }
     if node.array().is_some() {
         let (name, unit) = (known(b"long_name")?, known(b"units")?);
+        // A long name may have it.
+        let is_told = name.as_ref().is_some_and(|name| name.ends_with(b"]"));
+        let unit = unit.filter(|_| !is_told);
         let unit = unit.map(|unit| [b"[", &unit[..], b"]"].concat());
         if name.is_some() || unit.is_some() {
             let parts: Vec<Vec<u8>> = name.into_iter().chain(unit).collect();

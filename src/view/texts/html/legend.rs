@@ -91,7 +91,7 @@ impl<'a> Legend<'a> {
         };
         for (count, what) in [
             (known.nan, "NaN or missing"),
-            (known.masked, "masked"),
+            (known.masked, "fill or masked"),
             (known.infinite, "infinite"),
         ] {
             if count > 0 {
