@@ -216,9 +216,10 @@ fn interlace(
     if !modes.any(|mode| mode.fits(dims)) {
         return Ok(None);
     }
-    let subclass = match is_image {
-        true => text(container, node, b"IMAGE_SUBCLASS")?,
-        false => None,
+    let subclass = if is_image {
+        text(container, node, b"IMAGE_SUBCLASS")?
+    } else {
+        None
     };
     if subclass
         .as_ref()

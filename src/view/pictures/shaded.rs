@@ -19,13 +19,15 @@ use crate::array::{CancelToken, HeldMemory};
 use crate::error::Result;
 use crate::limits;
 use crate::model::array::Fill;
-use crate::model::{Array, Container, Node};
+use crate::model::{Array, Container, Datatype, Node};
 use crate::view::cf::decoded;
 use crate::view::elements::Elements;
 use crate::view::elements::dimensions::FindPath;
 use crate::view::elements::missing::Missing;
 use crate::view::pictures::appearance::Look;
 use crate::view::pictures::image::{Image, Kind, Pixel};
+use crate::view::pictures::palette::Palette;
+use crate::view::pictures::png::is_picture;
 use crate::view::pictures::png::output::{Output, failed};
 use crate::view::pictures::png::picture::Picture;
 use crate::view::pictures::shaded::statistics::Shading;
@@ -125,13 +127,13 @@ pub(crate) fn file(
     let (elements, missing) = drawn.numbers(selector)?;
     let dims = elements.dims.clone().unwrap_or_default();
     let image = Image::of(&elements.datatype, &dims, look.appearance);
-    let Some(image) = image.filter(super::png::is_picture) else {
+    let Some(image) = image.filter(is_picture) else {
         return Ok(None);
     };
     let shaded = Shaded {
         missing,
         datatype: elements.datatype.clone(),
-        palette: look.palette.clone(),
+        palette: look.palette,
         picture: Picture::reduced(image.clone(), elements, step(&image)),
         image,
         shading,
@@ -142,9 +144,9 @@ pub(crate) fn file(
 /// A picture that becomes a file.
 struct Shaded<'a> {
     image: Image,
-    datatype: crate::model::Datatype,
+    datatype: Datatype,
     missing: Option<Missing>,
-    palette: Option<super::palette::Palette>,
+    palette: Option<Palette>,
     picture: Picture,
     shading: &'a Shading,
 }

@@ -10,6 +10,8 @@
 //! The first page describes the axes before rows and columns: to ImageJ, where that can read such
 //! numbers, and otherwise as the shape in JSON that tifffile reads and writes.
 
+mod field;
+
 use std::ops::Range;
 
 use crate::error::Result;
@@ -21,6 +23,7 @@ use crate::view::elements::normal::normal;
 use crate::view::pictures::appearance::{Interlace, Look, Origin, refuse_lines};
 use crate::view::pictures::framed::{self, Framed, Head};
 use crate::view::pictures::image::{Image, Kind, Pixel, single};
+use crate::view::pictures::tiff::field::{Field, Numbers};
 use crate::wire::{to_u64, to_usize};
 
 /// The pixels begin at a multiple of this.
@@ -153,6 +156,11 @@ impl Headers {
         Some(())
     }
 
+    /// No numbers yet, in the byte order of the file.
+    fn numbers(&self) -> Numbers {
+        Numbers::new(self.image.pixel.is_big_endian, self.is_big)
+    }
+
     /// Where the directory of a page begins.
     fn place(&self, page: u64) -> u64 {
         match page.checked_sub(1) {
@@ -169,7 +177,7 @@ impl Headers {
 
     /// The file header: byte order, version, and where the first directory is.
     fn file_header(&self) -> Vec<u8> {
-        let mut out = Numbers::of(self);
+        let mut out = self.numbers();
         out.bytes.extend(if self.image.pixel.is_big_endian {
             b"MM"
         } else {
@@ -266,7 +274,7 @@ impl Headers {
     fn written(&self, fields: &[Field], place: u64, next: u64) -> Vec<u8> {
         let (count, entry, inline) = if self.is_big { (8, 20, 8) } else { (2, 12, 4) };
         let length = count + entry * fields.len() + inline;
-        let mut out = Numbers::of(self);
+        let mut out = self.numbers();
         let mut behind = Vec::new();
         if self.is_big {
             out.long8(to_u64(fields.len()));
@@ -274,7 +282,7 @@ impl Headers {
             out.short(u16::try_from(fields.len()).unwrap_or(0));
         }
         for field in fields {
-            let mut value = Numbers::of(self);
+            let mut value = self.numbers();
             field.value.write(&mut value);
             out.short(field.tag);
             out.short(field.value.type_number(self.is_big));
@@ -332,119 +340,6 @@ impl Headers {
         let end = self.place(self.pages);
         let zeros = usize::try_from(self.start - end).unwrap_or(0);
         (end, vec![0; zeros])
-    }
-}
-
-/// One field of a directory.
-struct Field {
-    tag: u16,
-    value: Value,
-}
-
-enum Value {
-    Ascii(Vec<u8>),
-    Shorts(Vec<u16>),
-    Long(u64),
-    /// Four bytes each, in BigTIFF eight.
-    Offsets(Vec<u64>),
-}
-
-impl Field {
-    fn ascii(tag: u16, text: &[u8]) -> Self {
-        let value = Value::Ascii([text, b"\0"].concat());
-        Field { tag, value }
-    }
-
-    fn short(tag: u16, number: u16) -> Self {
-        Self::shorts(tag, vec![number])
-    }
-
-    fn shorts(tag: u16, numbers: Vec<u16>) -> Self {
-        let value = Value::Shorts(numbers);
-        Field { tag, value }
-    }
-
-    fn long(tag: u16, number: u64) -> Self {
-        let value = Value::Long(number);
-        Field { tag, value }
-    }
-
-    fn offsets(tag: u16, numbers: Vec<u64>) -> Self {
-        let value = Value::Offsets(numbers);
-        Field { tag, value }
-    }
-}
-
-impl Value {
-    /// The number of the type ("TIFF 6.0", section 2; 16 is BigTIFF's LONG8).
-    fn type_number(&self, is_big: bool) -> u16 {
-        match self {
-            Value::Ascii(_) => 2,
-            Value::Shorts(_) => 3,
-            Value::Offsets(_) if is_big => 16,
-            Value::Long(_) | Value::Offsets(_) => 4,
-        }
-    }
-
-    fn count(&self) -> u64 {
-        match self {
-            Value::Ascii(text) => to_u64(text.len()),
-            Value::Shorts(numbers) => to_u64(numbers.len()),
-            Value::Offsets(numbers) => to_u64(numbers.len()),
-            Value::Long(_) => 1,
-        }
-    }
-
-    fn write(&self, out: &mut Numbers) {
-        match self {
-            Value::Ascii(text) => out.bytes.extend_from_slice(text),
-            Value::Shorts(numbers) => numbers.iter().for_each(|&number| out.short(number)),
-            Value::Long(number) => out.long(*number),
-            Value::Offsets(numbers) => numbers.iter().for_each(|&number| out.offset(number)),
-        }
-    }
-}
-
-/// Numbers in the byte order of a file.
-struct Numbers {
-    bytes: Vec<u8>,
-    is_big_endian: bool,
-    /// Whether offsets have eight bytes.
-    is_big: bool,
-}
-
-impl Numbers {
-    fn of(headers: &Headers) -> Self {
-        Numbers {
-            bytes: Vec::new(),
-            is_big_endian: headers.image.pixel.is_big_endian,
-            is_big: headers.is_big,
-        }
-    }
-
-    fn number(&mut self, number: u64, bytes: usize) {
-        if self.is_big_endian {
-            self.bytes
-                .extend_from_slice(&number.to_be_bytes()[8 - bytes..]);
-        } else {
-            self.bytes.extend_from_slice(&number.to_le_bytes()[..bytes]);
-        }
-    }
-
-    fn short(&mut self, number: u16) {
-        self.number(number.into(), 2);
-    }
-
-    fn long(&mut self, number: u64) {
-        self.number(number, 4);
-    }
-
-    fn long8(&mut self, number: u64) {
-        self.number(number, 8);
-    }
-
-    fn offset(&mut self, number: u64) {
-        self.number(number, if self.is_big { 8 } else { 4 });
     }
 }
 

@@ -167,9 +167,10 @@ pub(super) fn short(value: f64) -> String {
     }
     let digits = 5 - value.abs().log10().floor() as i32;
     let text = format!("{value:.*}", usize::try_from(digits).unwrap_or(0));
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 

@@ -10,10 +10,17 @@ use crate::view::texts::html::object::Object;
 /// Groups on the way to what is plotted.
 const STEPS: usize = 8;
 
+/// What is plotted: its group, the names that lead to it, and its link.
+struct Signal {
+    group: NodeId,
+    names: Vec<Vec<u8>>,
+    link: Link,
+}
+
 /// Writes a link to the page with the plot that the group has by default.
 pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
     match signal(object) {
-        Ok(Some((group, names, link))) => {
+        Ok(Some(Signal { group, names, link })) => {
             if let Some(page) = object.site.member(group, &link).page {
                 draft.body.markup("<p>Default plot: ");
                 draft.body.link(&page, names.join(&b'/')).markup("</p>\n");
@@ -24,8 +31,8 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
     }
 }
 
-/// The group with the data, the names that lead to these, and their link.
-fn signal(object: &Object<'_>) -> Result<Option<(NodeId, Vec<Vec<u8>>, Link)>> {
+/// What is plotted by default, of a group and the groups to which it leads.
+fn signal(object: &Object<'_>) -> Result<Option<Signal>> {
     let container = &**object.container;
     let (mut group, mut names) = (object.node.id, Vec::new());
     for _ in 0..STEPS {
@@ -41,7 +48,7 @@ fn signal(object: &Object<'_>) -> Result<Option<(NodeId, Vec<Vec<u8>>, Link)>> {
         };
         names.push(name);
         if is_signal {
-            return Ok(Some((group, names, link)));
+            return Ok(Some(Signal { group, names, link }));
         }
         match link.target {
             LinkTarget::Hard(node) => group = node,

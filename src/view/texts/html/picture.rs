@@ -66,9 +66,10 @@ fn pictures(
     let Some(image) = Image::of(&datatype, &dims, appearance) else {
         return Ok(html);
     };
-    let shading = match shaded::is_drawn(array, &image) {
-        true => (object.shading)()?,
-        false => None,
+    let shading = if shaded::is_drawn(array, &image) {
+        (object.shading)()?
+    } else {
+        None
     };
     match shading.zip(place.drawn.as_ref()) {
         Some((shading, drawn)) => {

@@ -65,7 +65,7 @@ fn shell(word: &str) -> String {
         Some(_) => format!("./{word}"),
         None => word.to_owned(),
     };
-    if word.as_bytes().iter().all(|byte| is_plain(byte)) {
+    if word.as_bytes().iter().all(is_plain) {
         word
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
