@@ -952,7 +952,7 @@ pub const HTML_WHOLE_PIECES: u64 = 65_536;
 pub const HTML_FAR_PIECES: u64 = 64;
 
 /// Bytes that are decoded, or read, for a picture on a page.
-pub const HTML_PICTURE: u64 = 256 << 20;
+pub const HTML_PICTURE: u64 = 128 << 20;
 
 /// Pixels of a picture on a page, in either direction.
 pub const HTML_PICTURE_EDGE: u64 = 1024;

@@ -5,6 +5,7 @@ pub(crate) mod fits;
 pub(crate) mod framed;
 pub(crate) mod frames;
 pub(crate) mod image;
+pub(crate) mod look;
 pub(crate) mod npy;
 pub(crate) mod palette;
 pub(crate) mod png;

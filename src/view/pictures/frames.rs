@@ -6,8 +6,8 @@
 
 use crate::error::Result;
 use crate::model::{Container, Node};
-use crate::view::pictures::appearance::image_of;
 use crate::view::pictures::image::Image;
+use crate::view::pictures::look::image_of;
 
 /// Digits of a name, at least.
 const DIGITS: usize = 6;

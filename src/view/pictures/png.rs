@@ -26,8 +26,8 @@ pub(crate) mod stored;
 
 use crate::limits;
 use crate::view::elements::Elements;
-use crate::view::pictures::appearance::Look;
 use crate::view::pictures::image::Image;
+use crate::view::pictures::look::Look;
 use crate::view::pictures::png::picture::Picture;
 use crate::view::pictures::png::stored::Stored;
 

@@ -14,15 +14,16 @@ mod field;
 
 use std::ops::Range;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::text::Object;
 use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::elements::converted::Converted;
 use crate::view::elements::normal::normal;
-use crate::view::pictures::appearance::{Interlace, Look, Origin, refuse_lines};
+use crate::view::pictures::appearance::{Interlace, Origin};
 use crate::view::pictures::framed::{self, Framed, Head};
 use crate::view::pictures::image::{Image, Kind, Pixel, single};
+use crate::view::pictures::look::Look;
 use crate::view::pictures::tiff::field::{Field, Numbers};
 use crate::wire::{to_u64, to_usize};
 
@@ -65,6 +66,20 @@ pub(crate) fn length(image: Option<Image>) -> Result<Option<u64>> {
     let headers = Headers::of(image, colours.map(|_| vec![0; COLOURS]));
     let length = |headers: Headers| framed::length(headers.length(), headers.pixel_bytes(), 1);
     headers.map(length).transpose()
+}
+
+/// Refuses what TIFF has no place for.
+///
+/// # Errors
+/// `Unsupported` for colours between rows and columns.
+fn refuse_lines(image: &Image) -> Result<()> {
+    match image.appearance.interlace {
+        Some(Interlace::Line) => Err(Error::unsupported(
+            "TIFF of colours that stand line by line (INTERLACE_LINE); png/ and npy/ have them",
+            None,
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Half floats as single ones, in the same byte order.

@@ -24,7 +24,7 @@ mod bins;
 mod draft;
 mod facts;
 mod glance;
-pub(crate) mod group_table;
+mod group_table;
 mod legend;
 pub(crate) mod markup;
 mod members;

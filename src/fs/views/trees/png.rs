@@ -6,7 +6,7 @@ use crate::fs::views::trees::view_tree::{
 };
 use crate::view::View;
 use crate::view::elements::Elements;
-use crate::view::pictures::appearance::{Look, image_of};
+use crate::view::pictures::look::{Look, image_of};
 use crate::view::pictures::png::{self, File};
 
 pub(super) const TREE: ViewTree = ViewTree {

@@ -1,7 +1,7 @@
 //! `.h5fs/tiff`: arrays of numbers, and parts of them, as TIFF files.
 
 use crate::fs::views::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES, viewed};
-use crate::view::pictures::appearance::{Look, image_of};
+use crate::view::pictures::look::{Look, image_of};
 use crate::view::pictures::tiff;
 
 pub(super) const TREE: ViewTree = ViewTree {

@@ -10,6 +10,7 @@ use crate::model::{Array, Container, Node, NodeId};
 use crate::view::cf::stored::Stored;
 use crate::view::elements::dimensions::{FindPath, is_scale, scales};
 use crate::view::pictures::appearance::Appearance;
+use crate::view::pictures::look::appearance_of;
 use crate::wire::to_usize;
 
 /// What the array looks like on its page: as its attributes say, and with the north above if its rows
@@ -23,7 +24,7 @@ pub(crate) fn up(
     node: &Node,
     path: &FindPath<'_>,
 ) -> Result<Appearance> {
-    let mut appearance = Appearance::of(container, node)?;
+    let mut appearance = appearance_of(container, node)?;
     let Some(array) = node.array().filter(|_| !appearance.is_image) else {
         return Ok(appearance);
     };

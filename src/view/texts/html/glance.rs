@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::array::Reader;
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::array::Storage;
 use crate::model::attribute_value::text;
 use crate::model::storage::{Filter, Pipeline};
 use crate::model::{Array, Node, NodeKind, Shape};
@@ -69,7 +70,12 @@ pub(super) fn value(object: &Object<'_>, array: &Arc<Array>) -> Result<Option<Ve
     let is_cheap = u64::from(array.datatype.size) <= limits::HTML_GLANCE
         && decoded <= limits::HTML_GLANCE
         && !object.container.is_far();
-    if !is_one || !is_cheap || array.storage.is_err() {
+    // What is behind a stream's beginning, or in other arrays, may take long to come by.
+    let is_near = matches!(
+        array.storage,
+        Ok(Storage::Fill | Storage::Inline(_) | Storage::Extents(_) | Storage::Chunked(_))
+    );
+    if !is_one || !is_cheap || !is_near {
         return Ok(None);
     }
     let reader = Reader::new(object.engine, Arc::clone(array))?;

@@ -2,23 +2,14 @@
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::view::csv::fields::{Cell, Fields};
+use crate::view::csv::fields::Cell;
 use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::markup::Html;
-use crate::view::texts::html::object::Object;
+use crate::view::texts::html::object::{GroupRows, Object};
 use crate::wire::{to_u64, to_usize};
 
 /// Rows to which the link behind the first ones leads.
 const NEXT: u64 = 1000;
-
-/// The table that a group is.
-pub(crate) struct GroupRows {
-    /// The columns that are shown.
-    pub(crate) fields: Box<dyn Fields>,
-    pub(crate) rows: u64,
-    /// How many columns there are.
-    pub(crate) columns: usize,
-}
 
 /// Writes the first rows, if the object is a group that is a table.
 pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {

@@ -5,11 +5,20 @@ use std::sync::Arc;
 use crate::array::Engine;
 use crate::error::Result;
 use crate::model::{Container, Node};
+use crate::view::csv::fields::Fields;
 use crate::view::pictures::shaded::PartOf;
 use crate::view::pictures::shaded::statistics::Shading;
-use crate::view::texts::html::group_table::GroupRows;
 use crate::view::texts::html::site::Site;
 use crate::view::texts::json::SharedPaths;
+
+/// The table that a group is.
+pub(crate) struct GroupRows {
+    /// The columns that are shown.
+    pub(crate) fields: Box<dyn Fields>,
+    pub(crate) rows: u64,
+    /// How many columns there are.
+    pub(crate) columns: usize,
+}
 
 /// The object that a page is about.
 pub(crate) struct Object<'a> {
