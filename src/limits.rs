@@ -915,6 +915,13 @@ pub const FETCHING_BYTES: u64 = 256 << 20;
 /// The same, for each connection: its stack, its buffers, and TLS.
 pub const CONNECTION_BYTES: u64 = 4 << 20;
 
+/// Members of a group that are sorted for people: those of one with more are shown in the order of the
+/// file's index.
+pub const ORDERED_MEMBERS: u64 = 65_536;
+
+/// Bytes of memory that the names of members take that are sorted.
+pub const ORDERED_BYTES: u64 = 32 << 20;
+
 /// Members of a group, and of the groups in it, that one page lists.
 pub const HTML_ROWS: u64 = 500;
 
@@ -936,6 +943,15 @@ pub const HTML_TRAIL: usize = 32;
 /// Characters of one text, a name or a value, that a page shows.
 pub const HTML_TEXT: usize = 512;
 
+/// Characters of a text that a page shows for itself: of a scalar, of an attribute that is unfolded.
+pub const HTML_LONG_TEXT: usize = 65_536;
+
+/// Attributes of a page that are shown at once; those behind are folded.
+pub const HTML_UNFOLDED: usize = 12;
+
+/// Bytes of the one element of an array, and of its chunk, that is shown beside its name.
+pub const HTML_GLANCE: u64 = 64 << 10;
+
 /// Bytes of an array that are decoded for the table on its page, and again for the line.
 pub const HTML_DECODED: u64 = 32 << 20;
 
@@ -947,6 +963,24 @@ pub const HTML_WHOLE_PIECES: u64 = 65_536;
 
 /// The same where each may be a request to a server, or stand in another file.
 pub const HTML_FAR_PIECES: u64 = 64;
+
+/// Bytes that are decoded, or read, for a picture on a page.
+pub const HTML_PICTURE: u64 = 128 << 20;
+
+/// Pixels of a picture on a page, in either direction.
+pub const HTML_PICTURE_EDGE: u64 = 1024;
+
+/// Chunks, or pieces of 64 KiB, of an array that are read to find the range of its values.
+pub const HTML_SAMPLED_CHUNKS: u64 = 64;
+
+/// The same where each may be a request to a server, or stand in another file.
+pub const HTML_FAR_SAMPLED_CHUNKS: u64 = 8;
+
+/// Bytes that are decoded for that, if more than one chunk is.
+pub const HTML_SAMPLED: u64 = 64 << 20;
+
+/// Values that are looked at for that.
+pub const HTML_SAMPLED_VALUES: u64 = 1 << 20;
 
 #[cfg(test)]
 pub(crate) mod tests;

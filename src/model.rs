@@ -29,6 +29,7 @@ pub mod attribute_value;
 pub mod datatype;
 pub mod extras;
 pub mod link;
+pub mod link_order;
 pub mod ndl;
 pub mod node;
 pub mod number;

@@ -354,6 +354,10 @@ impl LinkStream for Links {
         to_u64(self.slot)
     }
 
+    fn is_in_order(&self) -> bool {
+        true
+    }
+
     fn seek(&mut self, position: u64) -> Result<()> {
         self.slot = to_usize(position)?.min(self.tree.count(self.group));
         Ok(())

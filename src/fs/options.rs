@@ -44,6 +44,9 @@ pub struct Options {
     /// Where what is read of the files of a directory is kept, for the next time that they are shown
     /// as one; open for reading, and for writing at its end.
     pub scans: Option<Arc<File>>,
+    /// Whether the members of a group are listed in the order in which people are shown them, not in
+    /// that of the file's index.
+    pub ordered: bool,
     /// How much memory the process takes, if the mount is to tell.
     pub resident: Option<Resident>,
 }
@@ -66,6 +69,7 @@ impl Default for Options {
             force: false,
             strict: false,
             scans: None,
+            ordered: false,
             resident: None,
         }
     }

@@ -233,6 +233,10 @@ impl LinkStream for Links {
         self.position
     }
 
+    fn is_in_order(&self) -> bool {
+        true
+    }
+
     fn seek(&mut self, position: u64) -> Result<()> {
         if position != self.position {
             self.last = None;

@@ -61,6 +61,17 @@ impl Array {
         Some(chunks.fold(1, u64::times))
     }
 
+    /// The shape and the bytes of the chunks, where they are decoded whole.
+    pub fn decoded_chunk(&self) -> Option<(&[u64], u64)> {
+        let shape = self.chunk_shape.as_deref()?;
+        if self.pipeline.0.is_empty() {
+            return None;
+        }
+        let itemsize = u64::from(self.datatype.size);
+        let bytes = shape.iter().copied().fold(itemsize, u64::times);
+        Some((shape, bytes))
+    }
+
     /// Whether it has so few chunks that a listing counts the stored ones.
     pub fn has_listed_chunks(&self) -> bool {
         let count = self.chunk_count();

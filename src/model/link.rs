@@ -107,6 +107,12 @@ pub trait LinkStream: Send {
     /// the stream is then at its end, and says the same again.
     fn next(&mut self) -> Result<Option<Link>>;
 
+    /// Whether the index has them in the order in which people are shown them: by name, or as they
+    /// were made.
+    fn is_in_order(&self) -> bool {
+        false
+    }
+
     /// Bytes of memory that it keeps for itself, about.
     fn weight(&self) -> u64 {
         0

@@ -1,9 +1,13 @@
 //! Arrays as pictures, and as files with a header before the elements.
 
+pub(crate) mod appearance;
 pub(crate) mod fits;
 pub(crate) mod framed;
 pub(crate) mod frames;
 pub(crate) mod image;
+pub(crate) mod look;
 pub(crate) mod npy;
+pub(crate) mod palette;
 pub(crate) mod png;
+pub(crate) mod shaded;
 pub(crate) mod tiff;

@@ -117,6 +117,45 @@ fn the_page_of_a_large_group_is_quick() {
     assert!(took.as_secs_f64() < 1.5, "{took:?}");
 }
 
+/// The range of a stack is found from 64 of its 5000 chunks; the page reads no other one than the first.
+#[test]
+fn the_page_of_a_large_stack_decodes_few_chunks() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("stack.h5");
+    pages("stack", &[&file]);
+    let mount = Mount::new(&file);
+    let page = fs::read_to_string(mount.at(".h5fs/html/stack.html")).expect("the page");
+    assert!(
+        page.contains("of 4096 values in 64 of 5000 chunks"),
+        "{page}"
+    );
+    // And 20 rows of 8 of the first picture.
+    let decoded = mount.status("chunks decoded");
+    assert!((64..=65).contains(&decoded), "{decoded}");
+    fs::read(mount.at(".h5fs/html/stack[4999].png")).expect("the last picture");
+    let after = mount.status("chunks decoded");
+    assert!(after <= decoded + 1, "{after}");
+    assert!(fs::metadata(mount.at(".h5fs/html/stack[:,:,0].png")).is_err());
+}
+
+/// As h5py lists them, whatever the order of the index.
+#[test]
+fn names_are_listed_as_they_were_made_or_sorted() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("order.h5");
+    let listed = run(script("pages.py").arg("order").arg(&file), LONG).success();
+    let mut count = 0;
+    for line in listed.text().lines() {
+        let (group, names) = line.split_once(' ').expect("a group and its members");
+        let shown = run(h5fs(["ls"]).arg(&file).arg(group), LONG).success();
+        let shown = shown.text();
+        let shown: Vec<&str> = shown.lines().collect();
+        assert_eq!(shown.join(" "), names, "{group}");
+        count += 1;
+    }
+    assert_eq!(count, 4);
+}
+
 // ------------------------------------------------------------------ h5fs view
 
 /// A running `h5fs view`; ended when dropped.

@@ -1,6 +1,8 @@
 //! `h5fs ls`: the names of a mount, without one.
 //!
-//! Names of an ordinary directory are sorted, those of a group stand in the order of its index.
+//! Names of an ordinary directory are sorted; those of a group stand in the order in which they were
+//! made, where the file tracks that, else by name, as h5py lists them. A group with too many to be
+//! sorted has those of its index, and a line on standard error says so.
 //! Names go to a terminal escaped and in colour, to a pipe as they are. An entry that cannot be
 //! listed or read is named on standard error, after the lines that precede it. How far a recursive
 //! listing has come is shown there, too.
@@ -16,12 +18,13 @@ use crate::cli::inspect::glob::expand;
 use crate::cli::inspect::listed_json::Listed;
 use crate::cli::inspect::reading::{self, Outcome, Source};
 use crate::cli::inspect::walk::{Named, Names, join};
-use crate::cli::words::complaint::complain_of;
+use crate::cli::words::complaint::{complain, complain_of, of_text};
 use crate::cli::words::printable::printable_bytes;
 use crate::cli::words::progress::{Done, Progress};
 use crate::cli::words::style::{Paint, Style};
 use crate::error::{Error, Result};
 use crate::fs::{self, Ino, Kind, Requests};
+use crate::limits;
 
 /// Lines of a directory that are aligned with each other; those behind them are with these, as far
 /// as they fit.
@@ -223,6 +226,7 @@ impl Listing<'_> {
         let mut lines = Vec::new();
         let mut widths = Widths::default();
         lines.extend(self.views(directory));
+        let mut count = 0_u64;
         let torn = match Names::open(self.tree, directory.ino) {
             Err(error) => Some(error),
             Ok(mut names) => loop {
@@ -231,6 +235,7 @@ impl Listing<'_> {
                     Ok(None) => break None,
                     Err(error) => break Some(error),
                 };
+                count += 1;
                 let path = join(&directory.path, &named.name);
                 lines.push(self.line(path.clone(), &named));
                 if lines.len() == ALIGNED {
@@ -246,6 +251,12 @@ impl Listing<'_> {
             },
         };
         self.write(&mut lines, &mut widths)?;
+        if count > limits::ORDERED_MEMBERS && self.tree.is_ordered(directory.ino) {
+            self.make_room();
+            let most = limits::ORDERED_MEMBERS;
+            let note = format!("more than {most} names, in the order of the file's index");
+            complain(&of_text(&directory.path, &note));
+        }
         if let Some(error) = torn.or_else(|| self.fault(directory.ino)) {
             self.fail(&directory.path, &error);
         }

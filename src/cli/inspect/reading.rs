@@ -64,7 +64,10 @@ pub(in crate::cli) type Outcome<T> = std::result::Result<T, Stop>;
 /// No thread may have been started, and afterwards no file is opened but those that the source may
 /// bring in.
 pub(in crate::cli) fn open(source: Source<'_>, verify: bool) -> Result<Filesystem> {
-    let mut options = read_options(source.how, verify);
+    open_file(source, read_options(source.how, verify))
+}
+
+fn open_file(source: Source<'_>, mut options: fs::Options) -> Result<Filesystem> {
     let path = match source.file {
         Location::Path(path) => path,
         Location::Url(url) => return enter_remote(source, url, &options)?.file(&mut options),
@@ -93,21 +96,23 @@ pub(in crate::cli) fn open_far(source: Source<'_>, url: &Url) -> Result<(Served,
     enter_remote(source, url, &options)?.served(&mut options)
 }
 
-/// Opens the source, a file or a directory of files, as [`open`] does, to read what is at `paths`.
+/// Opens the source, a file or a directory of files, as [`open`] does, for people who look at names; what
+/// is read is at `paths`.
 pub(in crate::cli) fn open_tree(source: Source<'_>, paths: &[OsString]) -> Result<Served> {
-    let scans = scans_for(source, paths);
+    let mut options = fs::Options {
+        ordered: true,
+        scans: scans_for(source, paths),
+        ..read_options(source.how, false)
+    };
     if let Location::Url(url) = source.file {
-        let mut options = read_options(source.how, false);
-        options.scans = scans;
-        return Ok(enter_remote(source, url, &options)?.served(&mut options)?.0);
+        let served = enter_remote(source, url, &options)?.served(&mut options);
+        return served.map(|(served, _)| served);
     }
     let Some(path) = source.file.path().filter(|path| path.is_dir()) else {
-        return Ok(Served::File(Box::new(open(source, false)?)));
+        return Ok(Served::File(Box::new(open_file(source, options)?)));
     };
     let failed = |error| Error::io(&error, path.display().to_string());
     advise(path, source.how);
-    let mut options = read_options(source.how, false);
-    options.scans = scans;
     let path = path.canonicalize().map_err(failed)?;
     let directory = Beneath::open(&path).map_err(failed)?;
     let owner = directory.look(Path::new(""), false)?.attributes.uid;

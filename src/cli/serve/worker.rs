@@ -114,6 +114,7 @@ fn start(serve: &Serve) -> std::result::Result<Ready, Report> {
     let _ = std::env::set_current_dir("/");
     let is_far = serve.sources.iter().any(|source| source.url().is_some());
     let mut options = filesystem_options(&serve.settings, None, None);
+    options.ordered = true;
     if is_far {
         options.threads = remote_source::threads(serve.settings.threads);
     }

@@ -73,7 +73,9 @@ impl FsNode for Group {
     ) -> Result<()> {
         let (container, directory) = (&*target.file.container, target.directory());
         let listed = indexed::list(target, first, visit, |at| {
-            let Some((link, behind)) = listing.link(container, target.inode.node, at)? else {
+            let is_ordered = target.mount.options.ordered;
+            let link = listing.link(container, target.inode.node, at, is_ordered)?;
+            let Some((link, behind)) = link else {
                 return Ok(None);
             };
             let found = directory.show(link);

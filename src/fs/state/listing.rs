@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::views::store_chunks::Walk;
 use crate::memory;
+use crate::model::link_order;
 use crate::model::{Container, Link, LinkStream, NodeId};
 
 /// `.` and `..`, the first two entries of every directory.
@@ -74,16 +75,25 @@ impl Listing {
         self.walk = None;
     }
 
-    /// The first link of `group` at or after `position`, and the position behind it.
+    /// The first link of `group` at or after `position`, and the position behind it: in index
+    /// order, or in that in which people are shown them.
     pub(in crate::fs) fn link(
         &mut self,
         container: &dyn Container,
         group: NodeId,
         position: u64,
+        is_ordered: bool,
     ) -> Result<Option<(Link, u64)>> {
         let cursor = match &mut self.cursor {
             Some(cursor) => cursor,
-            None => self.cursor.insert(Cursor::new(container.links(group)?)),
+            None => {
+                let links = if is_ordered {
+                    link_order::links(container, group, &mut { u64::MAX })?.links
+                } else {
+                    container.links(group)?
+                };
+                self.cursor.insert(Cursor::new(links))
+            }
         };
         let found = cursor.at(position)?;
         Ok(found.map(|(link, behind)| (link.clone(), behind)))

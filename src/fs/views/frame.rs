@@ -91,8 +91,8 @@ impl Stack {
     fn of(group: &ViewGroup<'_>) -> Result<Self> {
         let form = group.tree.forms.first().ok_or(Error::NotFound)?;
         let node = group.file.container.node(group.object)?;
-        let array = node.array().ok_or(Error::NotFound)?;
-        let frames = Frames::of_array(array, form.suffix)?.ok_or(Error::NotFound)?;
+        let frames = Frames::of_node(&*group.file.container, &node, form.suffix)?;
+        let frames = frames.ok_or(Error::NotFound)?;
         Ok(Stack { form, node, frames })
     }
 

@@ -33,7 +33,7 @@ const PAGES: &[u8] = b"html";
 const TABLES: &[u8] = b"csv";
 
 /// The trees in which a group has a file if it is a table.
-const OF_TABLES: [&[u8]; 3] = [TABLES, b"parquet", b"fits"];
+const OF_TABLES: [&[u8]; 4] = [TABLES, b"cf", b"parquet", b"fits"];
 
 /// The tree of pictures.
 const PICTURES: &[u8] = b"png";
@@ -121,6 +121,18 @@ impl<'a> PageSite<'a> {
         names: &[Box<[u8]>],
         selector: &str,
     ) -> Option<Url> {
+        self.url(&self.names_of(way, tree, form, names, selector)?)
+    }
+
+    /// The names of that file from the root of the mount.
+    fn names_of(
+        &self,
+        way: Names,
+        tree: &ViewTree,
+        form: &Form,
+        names: &[Box<[u8]>],
+        selector: &str,
+    ) -> Option<Names> {
         let mut way = self.beneath(way, tree);
         let shown = match names.split_last() {
             None => [tree.root_name?, selector.as_bytes(), form.suffix].concat(),
@@ -133,7 +145,7 @@ impl<'a> PageSite<'a> {
         };
         name::refuse_long(&shown).ok()?;
         way.push(shown.into());
-        self.url(&way)
+        Some(way)
     }
 
     /// The reference to the page of what stands at `names` in the file at `way`.
@@ -160,7 +172,7 @@ impl<'a> PageSite<'a> {
     /// The pictures of a stack.
     fn frames(&self) -> Option<Frames> {
         let form = named(PICTURES)?.forms.first()?;
-        Frames::of_array(self.node.array()?, form.suffix).ok()?
+        Frames::of_node(&*self.file.container, self.node, form.suffix).ok()?
     }
 
     /// The page of what a link that is no hard link leads to.
@@ -229,6 +241,7 @@ impl Site for PageSite<'_> {
             tree: b"",
             suffix: b"",
             url,
+            path: own.join(&b'/'),
             bytes: object::measure(self.file, self.node, false)
                 .ok()
                 .map(|(size, _)| size)
@@ -241,21 +254,27 @@ impl Site for PageSite<'_> {
                 let Some(size) = form.shown_size(self.file, self.node)? else {
                     continue;
                 };
-                files.extend(
-                    self.file_of(way(), tree, form, names, "")
-                        .map(|url| Beside {
-                            tree: tree.name,
-                            suffix: form.suffix,
-                            url,
-                            bytes: match size {
-                                Size::Exact(bytes) => Some(bytes),
-                                Size::Counted => None,
-                            },
-                        }),
-                );
+                let Some(path) = self.names_of(way(), tree, form, names, "") else {
+                    continue;
+                };
+                files.extend(self.url(&path).map(|url| Beside {
+                    tree: tree.name,
+                    suffix: form.suffix,
+                    url,
+                    path: path.join(&b'/'),
+                    bytes: match size {
+                        Size::Exact(bytes) => Some(bytes),
+                        Size::Counted => None,
+                    },
+                }));
             }
         }
         Ok(files)
+    }
+
+    fn is_root(&self) -> bool {
+        let is_mount = self.mount.others.way_to_file(self.file).is_empty();
+        is_mount && self.names().is_some_and(<[_]>::is_empty)
     }
 
     fn attribute(&self, name: &[u8]) -> Option<Url> {
@@ -295,6 +314,17 @@ impl Site for PageSite<'_> {
         way.extend(in_directories(tree, self.names()?));
         way.push(self.frames()?.name(number).into());
         self.url(&way)
+    }
+
+    fn drawn(&self, number: Option<u64>) -> Option<Url> {
+        let tree = named(PAGES)?;
+        let form = tree.forms.iter().find(|form| form.suffix == b".png")?;
+        let selector = match number {
+            Some(number) => String::from_utf8(self.frames()?.selector(number)).ok()?,
+            None => String::new(),
+        };
+        let way = self.mount.others.way_to_file(self.file);
+        self.file_of(way, tree, form, self.names()?, &selector)
     }
 
     fn member(&self, group: NodeId, link: &Link) -> Member {

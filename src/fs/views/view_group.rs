@@ -462,7 +462,7 @@ impl<'a> ViewGroup<'a> {
             NodeKind::Scalar(_) => false,
             NodeKind::Array(ref array) => match self.tree.shape {
                 Shape::References => References::is_made_of(array),
-                Shape::Frames => Frames::are_in(array),
+                Shape::Frames => Frames::are_in(&*self.file.container, node),
                 shape => shape == Shape::Attributes,
             },
             NodeKind::CommittedDatatype(_) => self.tree.shape == Shape::Attributes,

@@ -335,7 +335,12 @@ fn entries_of_link(
     at: u64,
 ) -> Result<Found<ViewEntry>> {
     let places = group.most_forms();
-    let link = listing.link(&*target.file.container, group.object, at / places)?;
+    let link = listing.link(
+        &*target.file.container,
+        group.object,
+        at / places,
+        target.mount.options.ordered,
+    )?;
     let Some((link, behind)) = link else {
         return Ok(None);
     };

@@ -381,6 +381,11 @@ impl LinkStream for SymbolTableStream {
         self.position
     }
 
+    /// The tree is one over names.
+    fn is_in_order(&self) -> bool {
+        true
+    }
+
     /// The tree does not count its links, so the way leads from the nearest mark.
     fn seek(&mut self, position: u64) -> Result<()> {
         self.passed = 0;

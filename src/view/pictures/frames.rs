@@ -5,9 +5,9 @@
 //! the order of the names is that of the pictures: `000017.png`.
 
 use crate::error::Result;
-use crate::model::Array;
-use crate::view::elements::opened;
+use crate::model::{Container, Node};
 use crate::view::pictures::image::Image;
+use crate::view::pictures::look::image_of;
 
 /// Digits of a name, at least.
 const DIGITS: usize = 6;
@@ -22,19 +22,22 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// The pictures of `array`; `None` where they are not several.
+    /// The pictures of the array that `node` is; `None` where they are not several.
     ///
     /// # Errors
-    /// `Limit` for an array that no file can hold.
-    pub(crate) fn of_array(array: &Array, suffix: &'static [u8]) -> Result<Option<Self>> {
-        let (datatype, dims) = opened(&array.datatype, &array.shape)?;
-        let image = Image::of(&datatype, &dims.unwrap_or_default());
+    /// Fails if it cannot be found out what its pictures are.
+    pub(crate) fn of_node(
+        container: &dyn Container,
+        node: &Node,
+        suffix: &'static [u8],
+    ) -> Result<Option<Self>> {
+        let image = image_of(container, node)?;
         Ok(image.and_then(|image| Self::of(&image, suffix)))
     }
 
-    /// Whether `array` has several pictures.
-    pub(crate) fn are_in(array: &Array) -> bool {
-        Self::of_array(array, b"").is_ok_and(|frames| frames.is_some())
+    /// Whether the array that `node` is has several pictures.
+    pub(crate) fn are_in(container: &dyn Container, node: &Node) -> bool {
+        Self::of_node(container, node, b"").is_ok_and(|frames| frames.is_some())
     }
 
     /// The pictures of `image`; `None` where it is a single one.
@@ -81,14 +84,19 @@ impl Frames {
 mod tests {
     use super::*;
     use crate::model::value::tests::int;
+    use crate::view::pictures::appearance::{Appearance, Interlace};
 
-    fn frames(dims: &[u64]) -> Option<Frames> {
-        Frames::of(&Image::of(&int(2), dims)?, b".png")
+    fn frames(dims: &[u64], interlace: Option<Interlace>) -> Option<Frames> {
+        let appearance = Appearance {
+            interlace,
+            ..Appearance::default()
+        };
+        Frames::of(&Image::of(&int(2), dims, appearance)?, b".png")
     }
 
     #[test]
     fn a_name_is_that_of_one_picture() {
-        let stack = frames(&[3, 10_000, 4, 5]).unwrap();
+        let stack = frames(&[3, 10_000, 4, 5], None).unwrap();
         assert_eq!(stack.count, 30_000);
         assert_eq!(stack.name(17), b"000017.png");
         assert_eq!(stack.number(b"029999.png"), Some(29_999));
@@ -101,7 +109,7 @@ mod tests {
         ] {
             assert_eq!(stack.number(name.as_bytes()), None, "{name}");
         }
-        let long = frames(&[12_000_000, 4, 5]).unwrap();
+        let long = frames(&[12_000_000, 4, 5], None).unwrap();
         assert_eq!(long.name(17), b"00000017.png");
         assert_eq!(long.number(b"11999999.png"), Some(11_999_999));
     }
@@ -109,7 +117,7 @@ mod tests {
     /// Expected: `numpy.unravel_index(number, shape)`.
     #[test]
     fn a_picture_is_a_part_of_the_array() {
-        let stack = frames(&[3, 10, 4, 5, 3]).unwrap();
+        let stack = frames(&[3, 10, 4, 5, 3], Some(Interlace::Pixel)).unwrap();
         assert_eq!(stack.selector(0), b"[0,0]");
         assert_eq!(stack.selector(17), b"[1,7]");
         assert_eq!(stack.selector(29), b"[2,9]");
@@ -117,7 +125,8 @@ mod tests {
 
     #[test]
     fn a_single_picture_is_no_stack() {
-        assert!(frames(&[4, 5]).is_none() && frames(&[4, 5, 3]).is_none());
-        assert_eq!(frames(&[1, 4, 5]).unwrap().count, 1);
+        assert!(frames(&[4, 5], None).is_none());
+        assert!(frames(&[4, 5, 3], Some(Interlace::Pixel)).is_none());
+        assert_eq!(frames(&[1, 4, 5], None).unwrap().count, 1);
     }
 }

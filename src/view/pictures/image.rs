@@ -1,13 +1,15 @@
 //! An array of numbers as pictures: the last two axes are rows and columns, each index of the axes
 //! before them is a page.
 //!
-//! A last axis of 3 or 4 behind two others is red, green, blue, and opacity. An array of one axis
-//! is a picture of one row.
+//! An axis of 3 or 4 is red, green, blue, and opacity, where the array's attributes or its type say
+//! so ([`appearance`](crate::view::pictures::appearance)). An array of one axis is a picture of one
+//! row.
 
 use crate::model::Datatype;
 use crate::model::numpy::numpy_descr;
 use crate::model::shape::product;
 use crate::view::elements::as_numpy_has_it;
+use crate::view::pictures::appearance::{Appearance, Interlace};
 
 /// The shape and the type of an array's pictures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,12 +17,13 @@ pub(crate) struct Image {
     pub(crate) pixel: Pixel,
     /// All dimensions of the array, slowest first.
     pub(crate) dims: Vec<u64>,
-    /// How many of them stand before rows and columns.
+    /// How many of them stand before those of a picture.
     leading: usize,
     pub(crate) height: u64,
     pub(crate) width: u64,
     /// Numbers in a pixel: 1, 3 or 4.
     pub(crate) samples: u64,
+    pub(crate) appearance: Appearance,
 }
 
 /// The type of one number of a pixel.
@@ -43,18 +46,33 @@ pub(crate) enum Kind {
 }
 
 impl Image {
-    /// The pictures of an array of this type and these dimensions; `None` where it has no numbers,
-    /// or no pixels.
-    pub(crate) fn of(datatype: &Datatype, dims: &[u64]) -> Option<Self> {
+    /// The pictures of an array of this type and these dimensions that is to look like this; `None`
+    /// where it has no numbers, or no pixels.
+    pub(crate) fn of(datatype: &Datatype, dims: &[u64], appearance: Appearance) -> Option<Self> {
         let pixel = Pixel::of(datatype)?;
-        let (leading, height, width, samples) = match dims {
-            [leading @ .., height, width, samples @ (3 | 4)] => {
+        let (leading, height, width, samples) = match (appearance.interlace, dims) {
+            (Some(Interlace::Pixel), [leading @ .., height, width, samples])
+            | (Some(Interlace::Line), [leading @ .., height, samples, width])
+            | (Some(Interlace::Plane), [leading @ .., samples, height, width]) => {
                 (leading, *height, *width, *samples)
             }
-            [leading @ .., height, width] => (leading, *height, *width, 1),
-            [width] => (&[][..], 1, *width, 1),
-            [] => return None,
+            (Some(_), _) => return None,
+            (None, [leading @ .., height, width]) => (leading, *height, *width, 1),
+            (None, [width]) => (&[][..], 1, *width, 1),
+            (None, []) => return None,
         };
+        // A part of the axis of colours has no colours.
+        if appearance.interlace.is_some() && !matches!(samples, 3 | 4) {
+            let interlace = None;
+            return Self::of(
+                datatype,
+                dims,
+                Appearance {
+                    interlace,
+                    ..appearance
+                },
+            );
+        }
         if dims.contains(&0) {
             return None;
         }
@@ -65,6 +83,7 @@ impl Image {
             height,
             width,
             samples,
+            appearance,
         })
     }
 
@@ -163,8 +182,12 @@ mod tests {
     use crate::model::datatype::Class;
     use crate::model::value::tests::{int, member, type_of};
 
-    fn shape(dims: &[u64]) -> Option<(Vec<u64>, u64, u64, u64)> {
-        let image = Image::of(&int(2), dims)?;
+    fn shape(interlace: Option<Interlace>, dims: &[u64]) -> Option<(Vec<u64>, u64, u64, u64)> {
+        let appearance = Appearance {
+            interlace,
+            ..Appearance::default()
+        };
+        let image = Image::of(&int(2), dims, appearance)?;
         Some((
             image.leading().to_vec(),
             image.height,
@@ -175,15 +198,28 @@ mod tests {
 
     #[test]
     fn the_last_axes_are_the_picture() {
-        assert_eq!(shape(&[5]), Some((vec![], 1, 5, 1)));
-        assert_eq!(shape(&[4, 5]), Some((vec![], 4, 5, 1)));
-        assert_eq!(shape(&[4, 3]), Some((vec![], 4, 3, 1)));
-        assert_eq!(shape(&[2, 4, 5]), Some((vec![2], 4, 5, 1)));
-        assert_eq!(shape(&[4, 5, 3]), Some((vec![], 4, 5, 3)));
-        assert_eq!(shape(&[2, 6, 4, 5, 4]), Some((vec![2, 6], 4, 5, 4)));
-        assert_eq!(shape(&[]), None);
-        assert_eq!(shape(&[4, 0]), None);
-        assert_eq!(shape(&[0, 4, 5]), None);
+        let grey = |dims: &[u64]| shape(None, dims);
+        assert_eq!(grey(&[5]), Some((vec![], 1, 5, 1)));
+        assert_eq!(grey(&[4, 5]), Some((vec![], 4, 5, 1)));
+        assert_eq!(grey(&[4, 3]), Some((vec![], 4, 3, 1)));
+        assert_eq!(grey(&[2, 4, 5]), Some((vec![2], 4, 5, 1)));
+        assert_eq!(grey(&[4, 5, 3]), Some((vec![4], 5, 3, 1)));
+        assert_eq!(grey(&[]), None);
+        assert_eq!(grey(&[4, 0]), None);
+        assert_eq!(grey(&[0, 4, 5]), None);
+    }
+
+    #[test]
+    fn colours_stand_behind_between_or_before_rows_and_columns() {
+        let pixel = |dims: &[u64]| shape(Some(Interlace::Pixel), dims);
+        assert_eq!(pixel(&[4, 5, 3]), Some((vec![], 4, 5, 3)));
+        assert_eq!(pixel(&[2, 6, 4, 5, 4]), Some((vec![2, 6], 4, 5, 4)));
+        assert_eq!(pixel(&[4, 5, 2]), Some((vec![4], 5, 2, 1)));
+        assert_eq!(pixel(&[4, 3]), None);
+        let line = shape(Some(Interlace::Line), &[2, 4, 3, 5]);
+        assert_eq!(line, Some((vec![2], 4, 5, 3)));
+        let plane = shape(Some(Interlace::Plane), &[2, 3, 4, 5]);
+        assert_eq!(plane, Some((vec![2], 4, 5, 3)));
     }
 
     #[test]

@@ -9,6 +9,9 @@
 //! | `Offset` | what is to be added to the pixels: the minimum of signed integers, if it is negative |
 //! | `Minimum`, `Maximum` | the finite values that the pixels 0 and 65535 stand for |
 //! | `Step` | one pixel of so many in each direction is shown |
+//! | `Inverted` | 1: each pixel is what is left of the highest one, as 0 is white |
+//!
+//! Bytes that stand for colours are a picture of these colours, with the same bytes (11.2.2).
 //!
 //! NaN is 0, and so is what all pixels are that have one value; the infinities are 0 and 65535.
 //!
@@ -17,13 +20,14 @@
 //! ([`stored`]): its size follows from the shape and the type.
 
 mod levels;
-mod output;
-mod picture;
+pub(in crate::view::pictures) mod output;
+pub(in crate::view::pictures) mod picture;
 pub(crate) mod stored;
 
 use crate::limits;
 use crate::view::elements::Elements;
 use crate::view::pictures::image::Image;
+use crate::view::pictures::look::Look;
 use crate::view::pictures::png::picture::Picture;
 use crate::view::pictures::png::stored::Stored;
 
@@ -40,12 +44,12 @@ pub(crate) enum File {
 }
 
 impl File {
-    /// That of `elements`; `None` where they are no picture.
-    pub(crate) fn of(elements: Elements) -> Option<Self> {
+    /// That of `elements`, which are to look like this; `None` where they are no picture.
+    pub(crate) fn of(elements: Elements, look: Look) -> Option<Self> {
         let dims = elements.dims.as_deref().unwrap_or_default();
-        let image = Image::of(&elements.datatype, dims).filter(is_picture)?;
+        let image = Image::of(&elements.datatype, dims, look.appearance).filter(is_picture)?;
         let is_small = is_small(&image);
-        let picture = Picture::new(image, elements);
+        let picture = Picture::new(image, elements, look.palette);
         Some(if is_small {
             File::Compressed(picture)
         } else {

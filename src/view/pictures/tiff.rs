@@ -1,7 +1,7 @@
 //! A TIFF file: headers, then the pictures of an array, the values as they are.
 //!
 //! TIFF 6.0; BigTIFF where the file has 4 GiB or more. Each page has one image file directory (IFD)
-//! and one strip without compression. The directories stand before all pixels, at a fixed distance
+//! and one strip without compression, or one for each colour where these stand one after the other. The directories stand before all pixels, at a fixed distance
 //! from the second on, so that none has to be kept: any of them is written when it is read. The
 //! pixels are the array's bytes in the file's byte order, half floats aside, which become single
 //! ones. They begin at a multiple of 4096 bytes, so that a page of memory holds the same values as
@@ -10,29 +10,40 @@
 //! The first page describes the axes before rows and columns: to ImageJ, where that can read such
 //! numbers, and otherwise as the shape in JSON that tifffile reads and writes.
 
+mod field;
+
 use std::ops::Range;
 
-use crate::error::Result;
-use crate::model::Array;
+use crate::error::{Error, Result};
 use crate::model::text::Object;
 use crate::view::View;
+use crate::view::elements::Elements;
 use crate::view::elements::converted::Converted;
 use crate::view::elements::normal::normal;
-use crate::view::elements::{Elements, opened};
+use crate::view::pictures::appearance::{Interlace, Origin};
 use crate::view::pictures::framed::{self, Framed, Head};
 use crate::view::pictures::image::{Image, Kind, Pixel, single};
+use crate::view::pictures::look::Look;
+use crate::view::pictures::tiff::field::{Field, Numbers};
 use crate::wire::{to_u64, to_usize};
 
 /// The pixels begin at a multiple of this.
 const ALIGNMENT: u64 = 4096;
 
-/// The file of `elements`; `None` where they are no numbers that TIFF has, or have no pixels.
+/// Numbers of a colour map of 8 bits.
+const COLOURS: usize = 3 * 256;
+
+/// The file of `elements`, which are to look like this; `None` where they are no numbers that TIFF
+/// has, or have no pixels.
 ///
 /// # Errors
-/// `Limit` where it has more bytes than a file can.
-pub(crate) fn file(elements: Elements) -> Result<Option<Framed>> {
+/// `Limit` where it has more bytes than a file can; `Unsupported` for colours line by line.
+pub(crate) fn file(elements: Elements, look: Look) -> Result<Option<Framed>> {
     let dims = elements.dims.as_deref().unwrap_or_default();
-    let Some(headers) = Headers::of(Image::of(&elements.datatype, dims)) else {
+    let image = Image::of(&elements.datatype, dims, look.appearance);
+    image.as_ref().map_or(Ok(()), refuse_lines)?;
+    let colours = look.palette.map(|palette| palette.wide_planes());
+    let Some(headers) = Headers::of(image, colours) else {
         return Ok(None);
     };
     let bytes = headers.pixel_bytes();
@@ -44,16 +55,31 @@ pub(crate) fn file(elements: Elements) -> Result<Option<Framed>> {
     Framed::new(headers, content, bytes, 1).map(Some)
 }
 
-/// Bytes of the file of `array`, without a look at its elements; `None` where there is none.
+/// Bytes of the file of an image, without a look at its elements; `None` where there is none.
 ///
 /// # Errors
-/// `Limit` where it has more bytes than a file can.
-pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
-    let (datatype, dims) = opened(&array.datatype, &array.shape)?;
-    let image = Image::of(&datatype, &dims.unwrap_or_default());
-    let headers = Headers::of(image);
+/// Fails as [`file`] does.
+pub(crate) fn length(image: Option<Image>) -> Result<Option<u64>> {
+    image.as_ref().map_or(Ok(()), refuse_lines)?;
+    let colours = image.as_ref().and_then(|image| image.appearance.palette);
+    // Which colours they are does not change it.
+    let headers = Headers::of(image, colours.map(|_| vec![0; COLOURS]));
     let length = |headers: Headers| framed::length(headers.length(), headers.pixel_bytes(), 1);
     headers.map(length).transpose()
+}
+
+/// Refuses what TIFF has no place for.
+///
+/// # Errors
+/// `Unsupported` for colours between rows and columns.
+fn refuse_lines(image: &Image) -> Result<()> {
+    match image.appearance.interlace {
+        Some(Interlace::Line) => Err(Error::unsupported(
+            "TIFF of colours that stand line by line (INTERLACE_LINE); png/ and npy/ have them",
+            None,
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Half floats as single ones, in the same byte order.
@@ -86,6 +112,8 @@ struct Headers {
     page_bytes: u64,
     /// Text of the first page.
     description: Vec<u8>,
+    /// The colours that the numbers stand for: all red, then green, then blue.
+    colours: Option<Vec<u16>>,
     is_big: bool,
     /// Bytes of the file header and the first page's directory.
     first: u64,
@@ -96,7 +124,7 @@ struct Headers {
 }
 
 impl Headers {
-    fn of(image: Option<Image>) -> Option<Self> {
+    fn of(image: Option<Image>, colours: Option<Vec<u16>>) -> Option<Self> {
         let mut image = image?;
         let stored_bytes = image.pixel.bytes;
         if (image.pixel.kind, stored_bytes) == (Kind::Float, 2) {
@@ -109,6 +137,7 @@ impl Headers {
         page_bytes.checked_mul(pages)?;
         let mut headers = Headers {
             description: description(&image, pages),
+            colours,
             image,
             stored_bytes,
             pages,
@@ -142,6 +171,11 @@ impl Headers {
         Some(())
     }
 
+    /// No numbers yet, in the byte order of the file.
+    fn numbers(&self) -> Numbers {
+        Numbers::new(self.image.pixel.is_big_endian, self.is_big)
+    }
+
     /// Where the directory of a page begins.
     fn place(&self, page: u64) -> u64 {
         match page.checked_sub(1) {
@@ -158,7 +192,7 @@ impl Headers {
 
     /// The file header: byte order, version, and where the first directory is.
     fn file_header(&self) -> Vec<u8> {
-        let mut out = Numbers::of(self);
+        let mut out = self.numbers();
         out.bytes.extend(if self.image.pixel.is_big_endian {
             b"MM"
         } else {
@@ -191,18 +225,33 @@ impl Headers {
             Field::shorts(258, vec![bits; samples]),
             // No compression.
             Field::short(259, 1),
-            // 0 is black, or red, green and blue.
-            Field::short(262, if samples == 1 { 1 } else { 2 }),
+            Field::short(262, self.photometric()),
         ];
         if page == 0 && !self.description.is_empty() {
             fields.push(Field::ascii(270, &self.description));
         }
+        let is_planar = self.image.appearance.interlace == Some(Interlace::Plane);
+        let strips = if is_planar { self.image.samples } else { 1 };
+        let strip_bytes = self.page_bytes / strips;
+        fields.push(Field::offsets(
+            273,
+            (0..strips)
+                .map(|number| strip + number * strip_bytes)
+                .collect(),
+        ));
+        fields.extend(self.orientation().map(|number| Field::short(274, number)));
         fields.extend([
-            Field::offset(273, strip),
             Field::short(277, u16::try_from(samples).unwrap_or(1)),
             Field::long(278, self.image.height),
-            Field::offset(279, self.page_bytes),
+            Field::offsets(279, (0..strips).map(|_| strip_bytes).collect()),
         ]);
+        if is_planar {
+            // One plane after the other.
+            fields.push(Field::short(284, 2));
+        }
+        if let Some(colours) = &self.colours {
+            fields.push(Field::shorts(320, colours.clone()));
+        }
         if samples == 4 {
             // Opacity, with which the colours are not multiplied.
             fields.push(Field::short(338, 2));
@@ -216,11 +265,31 @@ impl Headers {
         self.written(&fields, self.place(page), next)
     }
 
+    /// What the numbers mean: colours of a map, 0 as white, 0 as black, red, green and blue.
+    fn photometric(&self) -> u16 {
+        match self.image.samples {
+            1 if self.colours.is_some() => 3,
+            1 => u16::from(!self.image.appearance.is_white_zero),
+            _ => 2,
+        }
+    }
+
+    /// The corner of the first pixel, where it is not the upper left one.
+    fn orientation(&self) -> Option<u16> {
+        let Origin { is_below, is_right } = self.image.appearance.origin;
+        match (is_below, is_right) {
+            (false, false) => None,
+            (false, true) => Some(2),
+            (true, true) => Some(3),
+            (true, false) => Some(4),
+        }
+    }
+
     /// The directory of `fields`, which stands at `place`.
     fn written(&self, fields: &[Field], place: u64, next: u64) -> Vec<u8> {
         let (count, entry, inline) = if self.is_big { (8, 20, 8) } else { (2, 12, 4) };
         let length = count + entry * fields.len() + inline;
-        let mut out = Numbers::of(self);
+        let mut out = self.numbers();
         let mut behind = Vec::new();
         if self.is_big {
             out.long8(to_u64(fields.len()));
@@ -228,7 +297,7 @@ impl Headers {
             out.short(u16::try_from(fields.len()).unwrap_or(0));
         }
         for field in fields {
-            let mut value = Numbers::of(self);
+            let mut value = self.numbers();
             field.value.write(&mut value);
             out.short(field.tag);
             out.short(field.value.type_number(self.is_big));
@@ -267,7 +336,8 @@ impl Head for Headers {
     }
 
     fn own_bytes(&self) -> u64 {
-        to_u64(self.description.len())
+        let colours = self.colours.as_ref().map_or(0, |colours| 2 * colours.len());
+        to_u64(self.description.len() + colours)
     }
 }
 
@@ -285,118 +355,6 @@ impl Headers {
         let end = self.place(self.pages);
         let zeros = usize::try_from(self.start - end).unwrap_or(0);
         (end, vec![0; zeros])
-    }
-}
-
-/// One field of a directory.
-struct Field {
-    tag: u16,
-    value: Value,
-}
-
-enum Value {
-    Ascii(Vec<u8>),
-    Shorts(Vec<u16>),
-    Long(u64),
-    /// Four bytes, in BigTIFF eight.
-    Offset(u64),
-}
-
-impl Field {
-    fn ascii(tag: u16, text: &[u8]) -> Self {
-        let value = Value::Ascii([text, b"\0"].concat());
-        Field { tag, value }
-    }
-
-    fn short(tag: u16, number: u16) -> Self {
-        Self::shorts(tag, vec![number])
-    }
-
-    fn shorts(tag: u16, numbers: Vec<u16>) -> Self {
-        let value = Value::Shorts(numbers);
-        Field { tag, value }
-    }
-
-    fn long(tag: u16, number: u64) -> Self {
-        let value = Value::Long(number);
-        Field { tag, value }
-    }
-
-    fn offset(tag: u16, number: u64) -> Self {
-        let value = Value::Offset(number);
-        Field { tag, value }
-    }
-}
-
-impl Value {
-    /// The number of the type ("TIFF 6.0", section 2; 16 is BigTIFF's LONG8).
-    fn type_number(&self, is_big: bool) -> u16 {
-        match self {
-            Value::Ascii(_) => 2,
-            Value::Shorts(_) => 3,
-            Value::Offset(_) if is_big => 16,
-            Value::Long(_) | Value::Offset(_) => 4,
-        }
-    }
-
-    fn count(&self) -> u64 {
-        match self {
-            Value::Ascii(text) => to_u64(text.len()),
-            Value::Shorts(numbers) => to_u64(numbers.len()),
-            Value::Long(_) | Value::Offset(_) => 1,
-        }
-    }
-
-    fn write(&self, out: &mut Numbers) {
-        match self {
-            Value::Ascii(text) => out.bytes.extend_from_slice(text),
-            Value::Shorts(numbers) => numbers.iter().for_each(|&number| out.short(number)),
-            Value::Long(number) => out.long(*number),
-            Value::Offset(number) => out.offset(*number),
-        }
-    }
-}
-
-/// Numbers in the byte order of a file.
-struct Numbers {
-    bytes: Vec<u8>,
-    is_big_endian: bool,
-    /// Whether offsets have eight bytes.
-    is_big: bool,
-}
-
-impl Numbers {
-    fn of(headers: &Headers) -> Self {
-        Numbers {
-            bytes: Vec::new(),
-            is_big_endian: headers.image.pixel.is_big_endian,
-            is_big: headers.is_big,
-        }
-    }
-
-    fn number(&mut self, number: u64, bytes: usize) {
-        if self.is_big_endian {
-            self.bytes
-                .extend_from_slice(&number.to_be_bytes()[8 - bytes..]);
-        } else {
-            self.bytes.extend_from_slice(&number.to_le_bytes()[..bytes]);
-        }
-    }
-
-    fn short(&mut self, number: u16) {
-        self.number(number.into(), 2);
-    }
-
-    fn long(&mut self, number: u64) {
-        self.number(number, 4);
-    }
-
-    fn long8(&mut self, number: u64) {
-        self.number(number, 8);
-    }
-
-    fn offset(&mut self, number: u64) {
-        self.number(number, if self.is_big { 8 } else { 4 });
     }
 }
 
@@ -459,15 +417,22 @@ mod tests {
     use crate::model::Datatype;
     use crate::model::datatype::ByteOrder;
     use crate::model::value::tests::int;
+    use crate::view::pictures::appearance::Appearance;
     use crate::view::texts::text::Text;
 
-    fn file_of(datatype: Datatype, dims: &[u64], bytes: &[u8]) -> Vec<u8> {
+    fn of_pixels() -> Look {
+        let mut look = Look::default();
+        look.appearance.interlace = Some(Interlace::Pixel);
+        look
+    }
+
+    fn file_of(datatype: Datatype, dims: &[u64], bytes: &[u8], look: Look) -> Vec<u8> {
         let elements = Elements {
             datatype,
             dims: Some(dims.to_vec()),
             content: Box::new(Text::new(bytes.to_vec())),
         };
-        let file = file(elements).unwrap().unwrap();
+        let file = file(elements, look).unwrap().unwrap();
         let length = usize::try_from(file.length()).unwrap();
         let whole = file.read_at(0, length + 1).unwrap().to_vec();
         assert_eq!(whole.len(), length);
@@ -481,7 +446,12 @@ mod tests {
     /// The bytes of "TIFF 6.0", written by hand.
     #[test]
     fn a_picture() {
-        let whole = file_of(int(2), &[2, 3], &[1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 255, 255]);
+        let whole = file_of(
+            int(2),
+            &[2, 3],
+            &[1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 255, 255],
+            Look::default(),
+        );
         let entry = |tag: u16, kind: u16, value: u32| {
             let mut bytes = tag.to_le_bytes().to_vec();
             bytes.extend_from_slice(&kind.to_le_bytes());
@@ -511,7 +481,7 @@ mod tests {
     fn a_stack_of_big_endian_colours() {
         let datatype = Datatype::integer(2, false, ByteOrder::Big);
         let pixels: Vec<u8> = (0..2 * 4 * 2 * 3 * 2).collect();
-        let whole = file_of(datatype, &[2, 4, 2, 3], &pixels);
+        let whole = file_of(datatype, &[2, 4, 2, 3], &pixels, of_pixels());
         assert_eq!(whole[..8], *b"MM\0\x2a\0\0\0\x08");
         assert_eq!(whole[4096..], pixels);
         // Three numbers of two bytes do not fit into the field.
@@ -526,7 +496,13 @@ mod tests {
     #[test]
     fn descriptions() {
         let text = |datatype: &Datatype, dims: &[u64]| {
-            let headers = Headers::of(Image::of(datatype, dims)).unwrap();
+            let is_coloured = dims.len() > 2 && dims.last() == Some(&3);
+            let look = if is_coloured {
+                of_pixels()
+            } else {
+                Look::default()
+            };
+            let headers = Headers::of(Image::of(datatype, dims, look.appearance), None).unwrap();
             String::from_utf8(headers.description).unwrap()
         };
         let bytes = Datatype::integer(1, false, ByteOrder::Little);
@@ -553,27 +529,27 @@ mod tests {
         assert_eq!(text(&bytes, &[1, 5]), "");
     }
 
+    fn of_bytes(dims: &[u64]) -> Option<Headers> {
+        let bytes = Datatype::integer(1, false, ByteOrder::Little);
+        Headers::of(Image::of(&bytes, dims, Appearance::default()), None)
+    }
+
     #[test]
     fn a_file_of_four_gibibytes_is_a_big_one() {
-        let headers = |rows: u64| {
-            let bytes = Datatype::integer(1, false, ByteOrder::Little);
-            Headers::of(Image::of(&bytes, &[rows, 1 << 12])).unwrap()
-        };
+        let headers = |rows: u64| of_bytes(&[rows, 1 << 12]).unwrap();
         let most = (1 << 20) - 2;
         assert!(!headers(most).is_big && headers(most + 1).is_big);
         let big = headers(1 << 30).file_header();
         assert_eq!(big, *b"II\x2b\0\x08\0\0\0\x10\0\0\0\0\0\0\0");
         // Width and height have 32 bits.
-        let bytes = Datatype::integer(1, false, ByteOrder::Little);
-        assert!(Headers::of(Image::of(&bytes, &[1, 1 << 32])).is_none());
-        assert!(Headers::of(Image::of(&bytes, &[1 << 40, 1 << 31, 1 << 31])).is_none());
+        assert!(of_bytes(&[1, 1 << 32]).is_none());
+        assert!(of_bytes(&[1 << 40, 1 << 31, 1 << 31]).is_none());
     }
 
     /// A million pages: a directory in the midst costs no other one.
     #[test]
     fn directories_stand_at_a_fixed_distance() {
-        let bytes = Datatype::integer(1, false, ByteOrder::Little);
-        let headers = Headers::of(Image::of(&bytes, &[1_000_000, 1, 2])).unwrap();
+        let headers = of_bytes(&[1_000_000, 1, 2]).unwrap();
         let mut out = Vec::new();
         let (page, next) = (headers.place(700_000), headers.place(700_001));
         headers.write(page..next, &mut out);
@@ -603,7 +579,7 @@ mod tests {
         }
         assert_eq!(single(0x7e01), 0x7fc0_2000);
         let half = Datatype::ieee(2, ByteOrder::Big);
-        let whole = file_of(half, &[1, 2], &[0x3c, 0, 0xc0, 0]);
+        let whole = file_of(half, &[1, 2], &[0x3c, 0, 0xc0, 0], Look::default());
         assert_eq!(whole[4096..], [0x3f, 0x80, 0, 0, 0xc0, 0, 0, 0]);
     }
 }

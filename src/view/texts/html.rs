@@ -9,22 +9,31 @@
 //! | [`draft`] | a page that is being written |
 //! | [`page`] | the frame: head, policy, style, the way from the root |
 //! | [`members`] | what is in a group, and in the groups in it |
+//! | [`glance`] | what is said of a member beside its name |
+//! | [`group_table`] | the first rows of the table that a group is |
+//! | [`nexus`] | what a group has plotted by default |
+//! | [`recipes`] | lines to copy |
 //! | [`table`] | the first rows of an array |
 //! | [`bins`], [`plot`] | an array of numbers along one dimension, as a line |
 //! | [`axes`] | what stands at an axis: name, unit, values |
-//! | [`picture`] | pictures of an array, which are files of their own |
+//! | [`picture`], [`legend`] | pictures of an array, which are files of their own, and what is said of them |
 //! | [`facts`] | files beside the page; attributes; type, shape, storage |
 
 mod axes;
 mod bins;
 mod draft;
 mod facts;
+mod glance;
+mod group_table;
+mod legend;
 pub(crate) mod markup;
 mod members;
+mod nexus;
 pub(crate) mod object;
 mod page;
 mod picture;
 mod plot;
+mod recipes;
 pub(crate) mod site;
 mod table;
 
@@ -67,10 +76,16 @@ pub(crate) fn render(object: &Object<'_>) -> Rendered {
 fn write_content(object: &Object<'_>, members: &Members, draft: &mut Draft) {
     match &object.node.kind {
         NodeKind::Scalar(scalar) => {
-            draft.body.markup("<pre>").text(&scalar.text);
+            draft.body.markup("<pre>").long_text(&scalar.text);
             draft.body.markup("</pre>\n");
         }
-        NodeKind::Group => members.write(object, draft),
+        NodeKind::Group => {
+            nexus::write(object, draft);
+            members.write(object, draft);
+            if !members.are_many(object) {
+                group_table::write(object, draft);
+            }
+        }
         NodeKind::Array(_) | NodeKind::CommittedDatatype(_) => {}
     }
     if object.node.array().is_some() {

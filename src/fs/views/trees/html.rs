@@ -1,32 +1,55 @@
-//! `.h5fs/html`: a page about each object, for a browser.
+//! `.h5fs/html`: a page about each object, for a browser, and the pictures on pages.
 
+use crate::array::CancelToken;
 use crate::error::{Error, Result};
-use crate::fs::views::trees::mask;
 use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown,
 };
+use crate::fs::views::trees::{csv, mask};
+use crate::limits;
 use crate::model::NodeKind;
 use crate::model::selector::Selector;
 use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::elements::missing::Missing;
 use crate::view::elements::part::Part;
-use crate::view::texts::html::object::Object;
+use crate::view::pictures::look::{Look, image_of};
+use crate::view::pictures::png;
+use crate::view::pictures::shaded::sample::{self, Nature};
+use crate::view::pictures::shaded::statistics::Shading;
+use crate::view::pictures::shaded::{self, Drawn, north};
+use crate::view::table::column::Source;
+use crate::view::texts::html::object::{GroupRows, Object};
 use crate::view::texts::html::{Rendered, first_of, render};
 use crate::view::texts::text::Text;
+use crate::wire::to_usize;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"html",
     number: 40,
     root_name: Some(b"index"),
-    forms: &[Form {
-        number: 41,
-        suffix: b".html",
-        size: |_, _| Ok(Some(Size::Counted)),
-        open: page,
-        has_pages: true,
-        ..OF_NOTHING
-    }],
+    forms: &[
+        Form {
+            number: 41,
+            suffix: b".html",
+            size: |_, _| Ok(Some(Size::Counted)),
+            open: page,
+            has_pages: true,
+            ..OF_NOTHING
+        },
+        Form {
+            number: 47,
+            suffix: b".png",
+            size: |file, node| {
+                let image = image_of(&*file.container, node)?.filter(png::is_picture);
+                let drawn = image.zip(node.array());
+                let drawn = drawn.filter(|(image, array)| shaded::is_drawn(array, image));
+                Ok(drawn.map(|_| Size::Counted))
+            },
+            view: Some(picture),
+            ..OF_NOTHING
+        },
+    ],
     ..WITHOUT_FILES
 };
 
@@ -60,9 +83,118 @@ fn rendered(subject: &Subject<'_>, first: u64) -> Result<Rendered> {
         paths: subject.paths(),
         site: subject.site.ok_or(Error::NotFound)?,
         part: &|selector| part(subject, selector.as_bytes()),
+        shading: &|| shading(subject),
+        rows: &|| group_rows(subject),
         first,
     });
     Ok(page)
+}
+
+/// The first columns of the table that the object is; `None` where it is none.
+fn group_rows(subject: &Subject<'_>) -> Result<Option<GroupRows>> {
+    let (file, node) = (subject.file, subject.node);
+    if !csv::is_plain_group(node) || csv::convention(file, node)?.is_none() {
+        return Ok(None);
+    }
+    let mut table = csv::group_columns(subject)?;
+    let (rows, columns) = (table.rows, table.columns.len());
+    table
+        .columns
+        .truncate(to_usize(limits::HTML_TABLE_COLUMNS)?);
+    let decoded = table.columns.iter().map(|column| decoded(&column.source));
+    if decoded.fold(0, u64::saturating_add) > limits::HTML_DECODED {
+        return Err(Error::limit(
+            "bytes that a page decodes",
+            limits::HTML_DECODED,
+        ));
+    }
+    let fields = csv::opened_group(subject, table)?;
+    Ok(Some(GroupRows {
+        fields: Box::new(fields),
+        rows,
+        columns,
+    }))
+}
+
+/// Bytes that are decoded for the first rows of a column.
+fn decoded(source: &Source) -> u64 {
+    let part = match source {
+        Source::Values(part)
+        | Source::Masked { values: part, .. }
+        | Source::Categories { codes: part, .. }
+        | Source::Lists { values: part, .. }
+        | Source::Runs { ends: part, .. }
+        | Source::Times { values: part, .. } => part,
+        Source::Texts(_) => return 0,
+    };
+    part.array.decoded_chunk().map_or(0, |(_, bytes)| bytes)
+}
+
+/// The picture of an array, or of one of a stack, as its page has it.
+fn picture(subject: &Subject<'_>, _: Elements) -> Result<Option<Box<dyn View>>> {
+    let file = subject.file;
+    let name = [b".shaded", subject.selected].concat();
+    let text = file.kept_text(subject.node.id, &name, || {
+        let cancel = file.effort.cancel();
+        cancel.begin_heavy()?;
+        drawn(subject, &cancel)
+    })?;
+    Ok(Some(Box::new(text)))
+}
+
+fn drawn(subject: &Subject<'_>, cancel: &CancelToken) -> Result<Text> {
+    let (file, node) = (subject.file, subject.node);
+    let container = &*file.container;
+    let too_large = || Error::limit("bytes that are decoded for a picture", limits::HTML_PICTURE);
+    let appearance = north::up(container, &file.engine, node, &|| subject.known_path())?;
+    let image = image_of(container, node)?.ok_or(Error::NotFound)?;
+    // Another part may touch all chunks.
+    if !appearance.has_axes(subject.selected, image.dims.len()) {
+        return Err(Error::NotFound);
+    }
+    if !shaded::is_drawn(&*subject.array()?, &image) {
+        return Err(too_large());
+    }
+    let shading = shading(subject)?.ok_or_else(too_large)?;
+    let whole = (container, &file.engine);
+    let look = Look::of_part(whole, node, appearance, subject.selected)?;
+    let selector = str::from_utf8(subject.selected).map_err(|_| Error::NotFound)?;
+    let memory = file.engine.hold(0)?;
+    with_drawn(subject, |drawn| {
+        let file = shaded::file(drawn, selector, look, &shading, (&memory, cancel))?;
+        file.ok_or(Error::NotFound)
+    })
+}
+
+/// What is known of the array's values, which are looked at unless that is still kept.
+fn shading(subject: &Subject<'_>) -> Result<Option<Shading>> {
+    let file = subject.file;
+    let Some(image) = image_of(&*file.container, subject.node)? else {
+        return Ok(None);
+    };
+    let kept = file.kept_text(subject.node.id, b".shading", || {
+        let _memory = file.engine.hold(8 * limits::HTML_SAMPLED_VALUES)?;
+        with_drawn(subject, |drawn| {
+            let nature = Nature::of(drawn, &image)?;
+            let shading = sample::shading(drawn, &image, nature)?.ok_or(Error::NotFound)?;
+            Ok(Text::new(shading.to_bytes()))
+        })
+    });
+    match kept {
+        Ok(text) => Shading::from_bytes(&text.read_at(0, usize::MAX)?).map(Some),
+        Err(Error::NotFound) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What `use_it` makes of the object as an array that is drawn.
+fn with_drawn<T>(subject: &Subject<'_>, use_it: impl FnOnce(&Drawn<'_>) -> Result<T>) -> Result<T> {
+    use_it(&Drawn {
+        container: &*subject.file.container,
+        node: subject.node,
+        path: &|| subject.known_path(),
+        part: &|selector| part(subject, selector.as_bytes()),
+    })
 }
 
 /// The elements of the object's array that `selector` picks, and which of them are missing.

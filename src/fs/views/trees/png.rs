@@ -5,8 +5,8 @@ use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Shape, Size, Subject, ViewTree, WITHOUT_FILES,
 };
 use crate::view::View;
-use crate::view::elements::{Elements, opened};
-use crate::view::pictures::image::Image;
+use crate::view::elements::Elements;
+use crate::view::pictures::look::{Look, image_of};
 use crate::view::pictures::png::{self, File};
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -16,13 +16,8 @@ pub(super) const TREE: ViewTree = ViewTree {
     forms: &[Form {
         number: 37,
         suffix: b".png",
-        size: |_, node| {
-            let Some(array) = node.array() else {
-                return Ok(None);
-            };
-            let (datatype, dims) = opened(&array.datatype, &array.shape)?;
-            let image = Image::of(&datatype, &dims.unwrap_or_default());
-            let picture = image.filter(png::is_picture);
+        size: |file, node| {
+            let picture = image_of(&*file.container, node)?.filter(png::is_picture);
             Ok(picture.map(|_| Size::Counted))
         },
         view: Some(picture),
@@ -33,7 +28,13 @@ pub(super) const TREE: ViewTree = ViewTree {
 
 fn picture(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
     let (file, object) = (subject.file, subject.node.id);
-    let picture = match File::of(elements) {
+    let look = Look::of(
+        &*file.container,
+        &file.engine,
+        subject.node,
+        subject.selected,
+    )?;
+    let picture = match File::of(elements, look) {
         None => return Ok(None),
         Some(File::Stored(stored)) => return Ok(Some(Box::new(stored))),
         Some(File::Compressed(picture)) => picture,

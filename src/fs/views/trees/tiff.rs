@@ -1,8 +1,7 @@
 //! `.h5fs/tiff`: arrays of numbers, and parts of them, as TIFF files.
 
-use crate::fs::views::trees::view_tree::{
-    Form, OF_NOTHING, ViewTree, WITHOUT_FILES, exact, viewed,
-};
+use crate::fs::views::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES, viewed};
+use crate::view::pictures::look::{Look, image_of};
 use crate::view::pictures::tiff;
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -11,8 +10,20 @@ pub(super) const TREE: ViewTree = ViewTree {
     forms: &[Form {
         number: 35,
         suffix: b".tif",
-        size: |_, node| exact(node, tiff::length),
-        view: Some(|_, elements| Ok(viewed(tiff::file(elements)?))),
+        size: |file, node| {
+            let image = image_of(&*file.container, node)?;
+            Ok(tiff::length(image)?.map(Size::Exact))
+        },
+        view: Some(|subject, elements| {
+            let file = subject.file;
+            let look = Look::of(
+                &*file.container,
+                &file.engine,
+                subject.node,
+                subject.selected,
+            )?;
+            Ok(viewed(tiff::file(elements, look)?))
+        }),
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES

@@ -36,6 +36,8 @@ impl Form {
 pub(super) struct Levels {
     pixel: Pixel,
     scale: Scale,
+    /// Whether each number becomes what is left of the highest one.
+    is_inverted: bool,
 }
 
 #[derive(Clone)]
@@ -122,7 +124,19 @@ impl Levels {
                 }
             }
         };
-        Ok(Levels { pixel, scale })
+        Ok(Levels {
+            pixel,
+            scale,
+            is_inverted: false,
+        })
+    }
+
+    /// The same, so that what was black is white.
+    pub(super) fn inverted(self) -> Self {
+        Levels {
+            is_inverted: true,
+            ..self
+        }
     }
 
     /// What is to be known to find the values again.
@@ -151,6 +165,14 @@ impl Levels {
 
     /// Appends what becomes of a row of stored numbers.
     pub(super) fn write(&self, row: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
+        self.write_plain(row, out);
+        if self.is_inverted {
+            out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+        }
+    }
+
+    fn write_plain(&self, row: &[u8], out: &mut Vec<u8>) {
         let pixel = self.pixel;
         let numbers = row.chunks_exact(pixel.bytes.into());
         match self.scale {

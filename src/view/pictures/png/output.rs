@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::wire::to_u64;
 
 /// The encoded bytes, which are held as memory of what is open.
-pub(super) struct Output<'a> {
-    pub(super) bytes: Vec<u8>,
+pub(in crate::view::pictures) struct Output<'a> {
+    pub(in crate::view::pictures) bytes: Vec<u8>,
     memory: &'a HeldMemory,
     /// Bytes that the encoder takes beside.
     beside: u64,
@@ -23,7 +23,7 @@ impl<'a> Output<'a> {
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) where all that is open takes too much.
-    pub(super) fn new(memory: &'a HeldMemory, beside: u64) -> Result<Self> {
+    pub(in crate::view::pictures) fn new(memory: &'a HeldMemory, beside: u64) -> Result<Self> {
         memory.resize(beside)?;
         Ok(Output {
             bytes: Vec::new(),
@@ -37,7 +37,7 @@ impl<'a> Output<'a> {
     ///
     /// # Errors
     /// Fails if there was no room, or with the error of `encoded`.
-    pub(super) fn finished(mut self, encoded: Result<()>) -> Result<Vec<u8>> {
+    pub(in crate::view::pictures) fn finished(mut self, encoded: Result<()>) -> Result<Vec<u8>> {
         encoded.map_err(|error| self.error.take().unwrap_or(error))?;
         self.bytes.shrink_to_fit();
         Ok(self.bytes)
@@ -71,6 +71,6 @@ impl Write for Output<'_> {
 }
 
 /// The encoder's error.
-pub(super) fn failed(error: EncodingError) -> Error {
+pub(in crate::view::pictures) fn failed(error: EncodingError) -> Error {
     Error::io(&error.into(), "encode a picture")
 }

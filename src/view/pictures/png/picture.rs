@@ -10,7 +10,9 @@ use crate::array::{CancelToken, HeldMemory};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::view::elements::Elements;
+use crate::view::pictures::appearance::{Appearance, Interlace};
 use crate::view::pictures::image::Image;
+use crate::view::pictures::palette::Palette;
 use crate::view::pictures::png::levels::{Form, Levels, Range};
 use crate::view::pictures::png::output::{Output, failed};
 use crate::view::texts::text::Text;
@@ -26,19 +28,30 @@ const PAGE: u64 = 4096;
 pub(crate) struct Picture {
     pub(super) image: Image,
     elements: Elements,
+    /// The colours that its numbers stand for.
+    palette: Option<Palette>,
     /// Bytes of a pixel as the array has it.
     pixel: u64,
     pub(super) step: u64,
 }
 
 impl Picture {
-    pub(super) fn new(image: Image, elements: Elements) -> Self {
+    pub(super) fn new(image: Image, elements: Elements, palette: Option<Palette>) -> Self {
         let pixel = image.samples * u64::from(image.pixel.bytes);
         Picture {
             step: step(image.height, image.width, pixel),
+            palette,
             pixel,
             image,
             elements,
+        }
+    }
+
+    /// The same of bare numbers, of which one of `step` is shown.
+    pub(in crate::view::pictures) fn reduced(image: Image, elements: Elements, step: u64) -> Self {
+        Picture {
+            step,
+            ..Self::new(image, elements, None)
         }
     }
 
@@ -77,13 +90,16 @@ impl Picture {
         let depth = self.form().depth;
         encoder.set_color(self.colours());
         encoder.set_depth(depth);
+        if let Some(palette) = &self.palette {
+            encoder.set_palette(palette.bytes());
+        }
         // Higher levels take several times as long for a tenth less.
         encoder.set_deflate_compression(DeflateCompression::Level(1));
         encoder.set_filter(match depth {
             BitDepth::One => Filter::NoFilter,
             _ => Filter::Up,
         });
-        for (keyword, text) in levels.texts().into_iter().chain(self.step_text()) {
+        for (keyword, text) in levels.texts().into_iter().chain(self.known_texts()) {
             let added = encoder.add_text_chunk(keyword.to_owned(), text);
             added.map_err(failed)?;
         }
@@ -101,10 +117,21 @@ impl Picture {
 
     fn colours(&self) -> ColorType {
         match self.image.samples {
+            1 if self.palette.is_some() => ColorType::Indexed,
             1 => ColorType::Grayscale,
             3 => ColorType::Rgb,
             _ => ColorType::Rgba,
         }
+    }
+
+    /// The bytes of all colours, red, green and blue, that its numbers stand for.
+    pub(super) fn colours_of_numbers(&self) -> Option<&[u8]> {
+        self.palette.as_ref().map(Palette::bytes)
+    }
+
+    /// Whether each number becomes what is left of the highest one.
+    fn is_inverted(&self) -> bool {
+        self.image.appearance.is_white_zero && self.palette.is_none()
     }
 
     /// What is known of the pixels without a look at them.
@@ -131,20 +158,28 @@ impl Picture {
     /// What becomes of the values, for which some have to be looked at.
     pub(super) fn levels(&self, check: Check<'_>) -> Result<Levels> {
         let samples = self.image.samples;
-        Levels::of(self.image.pixel, samples, &mut |range: &mut dyn Range| {
+        let levels = Levels::of(self.image.pixel, samples, &mut |range: &mut dyn Range| {
             self.rows(check, &mut |stored| {
                 range.include(stored);
                 Ok(())
             })
+        })?;
+        Ok(if self.is_inverted() {
+            levels.inverted()
+        } else {
+            levels
         })
     }
 
-    pub(super) fn step_text(&self) -> Option<(&'static str, String)> {
-        (self.step > 1).then(|| ("Step", self.step.to_string()))
+    /// The texts that are known without a look at the pixels.
+    pub(super) fn known_texts(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let step = (self.step > 1).then(|| ("Step", self.step.to_string()));
+        let inverted = self.is_inverted().then(|| ("Inverted", "1".to_owned()));
+        step.into_iter().chain(inverted)
     }
 
     /// Hands the shown pixels of each shown row to `visit`, as they are stored.
-    pub(super) fn rows(
+    pub(in crate::view::pictures) fn rows(
         &self,
         check: Check<'_>,
         visit: &mut dyn FnMut(&[u8]) -> Result<()>,
@@ -154,40 +189,101 @@ impl Picture {
         for number in 0..self.shown(self.image.height) {
             check()?;
             row.clear();
-            self.pixels(number * self.step, 0..width, &mut row)?;
+            self.pixels(number, 0..width, &mut row)?;
             visit(&row)?;
         }
         Ok(())
     }
 
-    /// Appends those of the shown pixels of the array's row `number` that are in `span`.
+    /// Appends those pixels of the shown row `number` that are in `span`.
     pub(super) fn pixels(&self, number: u64, span: Span<u64>, out: &mut Vec<u8>) -> Result<()> {
-        let distance = self.step * self.pixel;
-        let pixel = to_usize(self.pixel)?;
-        let mut first = span.start;
-        while first < span.end {
-            let count = (BATCH / distance).clamp(1, span.end - first);
-            let length = to_usize((count - 1) * distance + self.pixel)?;
-            let place = number * self.image.width + first * self.step;
-            let bytes = self.elements.content.read_at(place * self.pixel, length)?;
+        let Image {
+            height,
+            width,
+            samples,
+            appearance: Appearance {
+                interlace, origin, ..
+            },
+            ..
+        } = self.image;
+        let row = match number * self.step {
+            row if origin.is_below => height - 1 - row,
+            row => row,
+        };
+        // The one of the array that stands first.
+        let first = match (origin.is_right, span.end.checked_sub(1)) {
+            (true, Some(last)) => width - 1 - last * self.step,
+            _ => span.start * self.step,
+        };
+        let count = span.end.saturating_sub(span.start);
+        let start = out.len();
+        match interlace {
+            Some(Interlace::Line | Interlace::Plane) => {
+                let mut planes = Vec::new();
+                for sample in 0..samples {
+                    let line = match interlace {
+                        Some(Interlace::Plane) => sample * height + row,
+                        _ => row * samples + sample,
+                    };
+                    self.run(line * width + first, count, 1, &mut planes)?;
+                }
+                self.together(&planes, count, out)?;
+            }
+            _ => self.run((row * width + first) * samples, count, samples, out)?,
+        }
+        if origin.is_right {
+            reverse(&mut out[start..], to_usize(self.pixel)?);
+        }
+        Ok(())
+    }
+
+    /// Appends `count` pixels of `numbers` numbers each, one of `step`, from element `first` on.
+    fn run(&self, mut first: u64, count: u64, numbers: u64, out: &mut Vec<u8>) -> Result<()> {
+        let size = u64::from(self.image.pixel.bytes);
+        let pixel = numbers * size;
+        let distance = self.step * pixel;
+        let mut left = count;
+        while left > 0 {
+            let count = (BATCH / distance).clamp(1, left);
+            let length = to_usize((count - 1) * distance + pixel)?;
+            let bytes = self.elements.content.read_at(first * size, length)?;
             if bytes.len() != length {
                 return Err(Error::corrupt("array: fewer elements than its shape", None));
             }
             match self.step {
                 1 => out.extend_from_slice(&bytes),
                 _ => {
+                    let pixel = to_usize(pixel)?;
                     let pixels = bytes.chunks(to_usize(distance)?);
                     pixels.for_each(|pixels| out.extend_from_slice(&pixels[..pixel]));
                 }
             }
-            first += count;
+            first += count * self.step * numbers;
+            left -= count;
+        }
+        Ok(())
+    }
+
+    /// Appends `count` pixels, of which `planes` has one number after the other.
+    fn together(&self, planes: &[u8], count: u64, out: &mut Vec<u8>) -> Result<()> {
+        let size = usize::from(self.image.pixel.bytes);
+        let plane = to_usize(count)? * size;
+        for place in (0..plane).step_by(size.max(1)) {
+            let numbers = planes.chunks_exact(plane.max(1));
+            numbers.for_each(|plane| out.extend_from_slice(&plane[place..place + size]));
         }
         Ok(())
     }
 }
 
+/// Puts pixels of so many bytes into the reverse order.
+fn reverse(pixels: &mut [u8], pixel: usize) {
+    pixels.reverse();
+    pixels.chunks_mut(pixel.max(1)).for_each(<[u8]>::reverse);
+}
+
 /// Says whether to go on with the next row.
-pub(super) type Check<'c> = &'c mut dyn FnMut() -> Result<()>;
+pub(in crate::view::pictures) type Check<'c> = &'c mut dyn FnMut() -> Result<()>;
 
 /// The least number so that one pixel of so many in each direction, each of so many bytes, makes a
 /// picture that readers take, and that is soon read.

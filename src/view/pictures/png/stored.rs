@@ -92,8 +92,11 @@ impl Stored {
             let padded = format!("{keyword}\0{text:TEXT$}");
             chunk(&mut out, b"tEXt", padded.as_bytes());
         }
-        if let Some((keyword, text)) = self.picture.step_text() {
+        for (keyword, text) in self.picture.known_texts() {
             chunk(&mut out, b"tEXt", format!("{keyword}\0{text}").as_bytes());
+        }
+        if let Some(colours) = self.picture.colours_of_numbers() {
+            chunk(&mut out, b"PLTE", colours);
         }
         // No dictionary, the least compression, and what makes a multiple of 31 of both.
         chunk(&mut out, b"IDAT", &[0x78, 0x01]);
@@ -161,7 +164,6 @@ impl Stored {
         let width = self.picture.shown(self.picture.image.width);
         let end = (range.end * 8).div_ceil(bits).min(width);
         let (mut stored, mut written) = (Vec::new(), Vec::new());
-        let row = row * self.picture.step;
         self.picture.pixels(row, first..end, &mut stored)?;
         levels.write(&stored, &mut written);
         let before = range.start - first * bits / 8;

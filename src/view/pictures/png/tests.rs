@@ -8,6 +8,8 @@ use crate::error::{Cause, Error, Result};
 use crate::model::Datatype;
 use crate::model::datatype::ByteOrder;
 use crate::view::View;
+use crate::view::pictures::appearance::Interlace;
+use crate::view::pictures::look::Look;
 use crate::view::pictures::png::output::{Output, failed};
 use crate::view::pictures::png::picture::step;
 use crate::view::texts::text::Text;
@@ -38,8 +40,20 @@ fn unsigned(bytes: u16) -> Datatype {
     Datatype::integer(bytes, false, ByteOrder::Little)
 }
 
+/// With colours in the last axis of three.
+fn look(dims: usize) -> Look {
+    let mut look = Look::default();
+    look.appearance.interlace = (dims > 2).then_some(Interlace::Pixel);
+    look
+}
+
 fn encoded(elements: Elements) -> Result<Option<Box<dyn View>>> {
-    Ok(match File::of(elements) {
+    let look = look(elements.dims.as_ref().map_or(0, Vec::len));
+    encoded_as(elements, look)
+}
+
+fn encoded_as(elements: Elements, look: Look) -> Result<Option<Box<dyn View>>> {
+    Ok(match File::of(elements, look) {
         Some(File::Compressed(picture)) => {
             let memory = Engine::new(0, 1).hold(0).unwrap();
             Some(Box::new(picture.encode(&memory, &CancelToken::default())?))
@@ -51,7 +65,12 @@ fn encoded(elements: Elements) -> Result<Option<Box<dyn View>>> {
 
 /// What the decoder of the crate, which is not its encoder, makes of a file.
 fn decoded(elements: Elements) -> (png::OutputInfo, Vec<u8>, Vec<(String, String)>) {
-    let text = encoded(elements).unwrap().unwrap();
+    let look = look(elements.dims.as_ref().map_or(0, Vec::len));
+    decoded_as(elements, look)
+}
+
+fn decoded_as(elements: Elements, look: Look) -> (png::OutputInfo, Vec<u8>, Vec<(String, String)>) {
+    let text = encoded_as(elements, look).unwrap().unwrap();
     let bytes = text.read_at(0, usize::MAX).unwrap().to_vec();
     assert_eq!(text.length(), bytes.len() as u64);
     let decoder = png::Decoder::new(std::io::Cursor::new(bytes));
@@ -87,10 +106,45 @@ fn pixels_come_back() {
     assert_eq!(pixels, colours);
 }
 
+/// Expected by hand: two rows of three pixels, each a letter of a word of colours.
+#[test]
+fn colours_stand_by_plane_or_line_and_the_first_pixel_in_any_corner() {
+    let planes = b"abcdef" // red
+        .iter()
+        .chain(b"ABCDEF") // green
+        .chain(b"123456"); // blue
+    let plane = elements(
+        unsigned(1),
+        &[3, 2, 3],
+        Text::new(planes.copied().collect()),
+    );
+    let mut look = look(3);
+    look.appearance.interlace = Some(Interlace::Plane);
+    let (info, pixels, _) = decoded_as(plane, look.clone());
+    assert_eq!((info.width, info.height), (3, 2));
+    assert_eq!(pixels, b"aA1bB2cC3dD4eE5fF6");
+    let lines = b"abcABC123defDEF456".to_vec();
+    look.appearance.interlace = Some(Interlace::Line);
+    look.appearance.origin.is_below = true;
+    let line = elements(unsigned(1), &[2, 3, 3], Text::new(lines));
+    assert_eq!(decoded_as(line, look.clone()).1, b"dD4eE5fF6aA1bB2cC3");
+    look.appearance.interlace = None;
+    look.appearance.origin.is_right = true;
+    look.appearance.is_white_zero = true;
+    let grey = elements(
+        unsigned(2),
+        &[2, 2],
+        Text::new(vec![0, 0, 1, 0, 2, 0, 255, 255]),
+    );
+    let (_, pixels, texts) = decoded_as(grey, look);
+    assert_eq!(pixels, [0, 0, 255, 253, 255, 254, 255, 255]);
+    assert_eq!(texts, [("Inverted".to_owned(), "1".to_owned())]);
+}
+
 #[test]
 fn a_stack_and_a_line_are_no_picture() {
     for dims in [&[4][..], &[2, 4, 5], &[0, 4], &[]] {
-        let found = encoded(elements(unsigned(1), dims, Zeros)).unwrap();
+        let found = encoded_as(elements(unsigned(1), dims, Zeros), Look::default()).unwrap();
         assert!(found.is_none(), "{dims:?}");
     }
 }
@@ -133,12 +187,12 @@ fn every_so_manyth_pixel_of_a_large_picture_is_shown() {
 #[test]
 fn a_huge_picture_is_not_read_whole() {
     let side = 1 << 25;
-    let image = Image::of(&unsigned(1), &[side, side]).unwrap();
+    let image = Image::of(&unsigned(1), &[side, side], look(2).appearance).unwrap();
     let huge = elements(unsigned(1), &[side, side], Zeros);
-    let picture = Picture::new(image, huge);
+    let picture = Picture::new(image, huge, None);
     assert_eq!(picture.step, 1 << 15);
     let mut row = Vec::new();
-    picture.pixels(side - 1, 0..1024, &mut row).unwrap();
+    picture.pixels(1023, 0..1024, &mut row).unwrap();
     assert_eq!(row.len(), 1024);
 }
 
@@ -177,7 +231,7 @@ fn a_picture_for_which_there_is_no_memory_says_so() {
     let engine = Engine::new(0, 1);
     let _all_else = engine.hold(limits::OPEN_BYTES - 100_000).unwrap();
     let picture = elements(unsigned(1), &[200, 1000], Text::new(noise(200_000)));
-    let Some(File::Compressed(picture)) = File::of(picture) else {
+    let Some(File::Compressed(picture)) = File::of(picture, look(2)) else {
         panic!("a small picture");
     };
     let cancel = CancelToken::default();
@@ -211,8 +265,8 @@ fn noise(bytes: usize) -> Vec<u8> {
 
 fn stored(elements: Elements) -> Stored {
     let dims = elements.dims.clone().unwrap();
-    let image = Image::of(&elements.datatype, &dims).unwrap();
-    Stored::new(Picture::new(image, elements))
+    let image = Image::of(&elements.datatype, &dims, look(dims.len()).appearance).unwrap();
+    Stored::new(Picture::new(image, elements, None))
 }
 
 /// What is stored is the picture that is compressed, of any type; its bytes are the same in any
@@ -298,7 +352,7 @@ fn the_length_of_a_large_picture_costs_no_pixel() {
         dims: Some(vec![8192, 8192]),
         content,
     };
-    let picture = File::of(large(Box::new(Untouched))).unwrap();
+    let picture = File::of(large(Box::new(Untouched)), look(2)).unwrap();
     let File::Stored(picture) = picture else {
         panic!("a large picture is stored");
     };
@@ -310,7 +364,7 @@ fn the_length_of_a_large_picture_costs_no_pixel() {
     assert_eq!(picture.read_at(0, 1).err(), Some(Error::NotFound));
     let bytes = unsigned(1);
     let flat = elements(bytes, &[8192, 8192], Zeros);
-    assert!(matches!(File::of(flat), Some(File::Stored(_))));
+    assert!(matches!(File::of(flat, look(2)), Some(File::Stored(_))));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::model::attribute_value::text;
 use crate::model::{LinkTarget, NodeId, NodeKind};
 use crate::view::cf::stored::Stored;
 use crate::view::elements::dimensions::{group_of, groups_down_to, is_scale, last_name, scales};
-use crate::view::texts::html::object::{Object, decoded_chunk};
+use crate::view::texts::html::object::Object;
 use crate::wire::to_usize;
 
 /// A dimension of an array.
@@ -62,7 +62,7 @@ fn of_scale(object: &Object<'_>, scale: NodeId, length: u64) -> Result<Axis> {
     let label = with_unit(last_name(&path).to_vec(), unit(object, scale)?);
     let node = object.container.node(scale)?;
     let array = node.array().filter(|array| {
-        let decoded = decoded_chunk(array).map_or(0, |(_, bytes)| bytes);
+        let decoded = array.decoded_chunk().map_or(0, |(_, bytes)| bytes);
         *array.shape.dims() == [length] && decoded <= limits::HTML_DECODED
     });
     let scale = array.and_then(|array| {
@@ -116,7 +116,7 @@ fn unit_of_quantity(object: &Object<'_>) -> Result<Option<Vec<u8>>> {
 /// `temperature [K]`.
 fn with_unit(name: Vec<u8>, unit: Option<Vec<u8>>) -> Vec<u8> {
     match unit {
-        Some(unit) => [&name[..], b" [", &unit, b"]"].concat(),
-        None => name,
+        Some(unit) if !name.ends_with(b"]") => [&name[..], b" [", &unit, b"]"].concat(),
+        _ => name,
     }
 }

@@ -11,7 +11,6 @@ use crate::model::array::Storage;
 use crate::view::cf::stored::Stored;
 use crate::view::elements::Elements;
 use crate::view::elements::missing::Missing;
-use crate::view::texts::html::object::decoded_chunk;
 use crate::wire::to_usize;
 
 /// Bins of a line.
@@ -67,7 +66,7 @@ impl Pieces {
         if matches!(array.storage, Ok(Storage::Encoded(_) | Storage::Strided(_))) && !is_whole {
             return None;
         }
-        let (length, cost) = match decoded_chunk(array) {
+        let (length, cost) = match array.decoded_chunk() {
             Some((chunk, bytes)) => (chunk.first().copied().unwrap_or(1).max(1), bytes),
             None => (RUN, RUN.saturating_mul(itemsize)),
         };

@@ -9,6 +9,7 @@ use crate::model::attribute::AttributeContent;
 use crate::view::texts::attributes::{builtin, xattr_text};
 use crate::view::texts::html::draft::{Draft, size};
 use crate::view::texts::html::object::Object;
+use crate::view::texts::html::recipes;
 
 /// Writes the list of attributes.
 pub(super) fn write_attributes(object: &Object<'_>, draft: &mut Draft) {
@@ -24,6 +25,11 @@ pub(super) fn write_attributes(object: &Object<'_>, draft: &mut Draft) {
                 draft.body.markup("<dt>…</dt><dd></dd>\n");
                 return ControlFlow::Break(());
             }
+            if count == limits::HTML_UNFOLDED {
+                draft
+                    .body
+                    .markup("</dl>\n<details><summary>More attributes</summary><dl>\n");
+            }
             count += 1;
             draft.body.markup("<dt>");
             match object.site.attribute(&attribute.name) {
@@ -37,7 +43,7 @@ pub(super) fn write_attributes(object: &Object<'_>, draft: &mut Draft) {
             {
                 Ok(value) => {
                     bytes += value.len();
-                    draft.body.text(value);
+                    write_value(&value, draft);
                 }
                 Err(error) => draft.fail(&error),
             }
@@ -47,9 +53,23 @@ pub(super) fn write_attributes(object: &Object<'_>, draft: &mut Draft) {
     if count > 0 {
         draft.body.markup("</dl>\n");
     }
+    if count > limits::HTML_UNFOLDED {
+        draft.body.markup("</details>\n");
+    }
     if let Err(error) = visited {
         draft.fail(&error);
     }
+}
+
+/// Writes a text; a long one is folded behind its beginning.
+fn write_value(value: &[u8], draft: &mut Draft) {
+    if value.len() <= limits::HTML_TEXT {
+        draft.body.text(value);
+        return;
+    }
+    draft.body.markup("<details><summary>").text(value);
+    draft.body.markup("</summary>").long_text(value);
+    draft.body.markup("</details>");
 }
 
 /// The text of a value; of one that is too long, how many elements it has.
@@ -111,4 +131,5 @@ pub(super) fn write_files(object: &Object<'_>, are_many: bool, draft: &mut Draft
         draft.body.markup("</span>\n");
     }
     draft.body.markup("</p>\n");
+    recipes::write(object, &files, draft);
 }

@@ -26,8 +26,16 @@ impl Html {
     /// Appends text of any bytes. What is not printed is shown as an escape, and a text that is too
     /// long ends in `…`.
     pub(super) fn text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
-        let mut room = limits::HTML_TEXT;
-        for piece in text.as_ref().utf8_chunks() {
+        self.text_of(text.as_ref(), limits::HTML_TEXT)
+    }
+
+    /// The same of a text that is shown for itself, and may be long.
+    pub(super) fn long_text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
+        self.text_of(text.as_ref(), limits::HTML_LONG_TEXT)
+    }
+
+    fn text_of(&mut self, text: &[u8], mut room: usize) -> &mut Self {
+        for piece in text.utf8_chunks() {
             for character in piece.valid().chars() {
                 if !take(&mut room) {
                     return self.markup("…");

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::link_order;
 use crate::model::ndl::ndl_type;
 use crate::model::{Link, Node, NodeId, NodeKind};
-use crate::view::texts::attributes::{pipeline_text, shape_text};
+use crate::view::texts::attributes::shape_text;
 use crate::view::texts::html::draft::{Draft, size};
+use crate::view::texts::html::glance;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::Object;
 use crate::view::texts::html::site::{Member, Target};
@@ -33,6 +35,8 @@ struct Listed {
     /// The numbers of their rows.
     rows: Vec<usize>,
     has_more: bool,
+    /// Whether they stand in the order of the file's index, as all are too many to be sorted.
+    is_unsorted: bool,
     error: Option<Error>,
 }
 
@@ -76,7 +80,9 @@ impl Members {
 
 fn collect(object: &Object<'_>, rows: &mut Vec<Row>) -> Listed {
     let group = object.node.id;
-    let own = list(object, group, object.first, limits::HTML_ROWS, rows);
+    let mut sorted = limits::ORDERED_MEMBERS;
+    let from = (group, object.first, limits::HTML_ROWS);
+    let own = list(object, from, &mut sorted, rows);
     let below = |rows: &[usize], level| rows.iter().map(move |&row| (row, level)).collect();
     let mut groups: VecDeque<(usize, u32)> = below(&own.rows, 1);
     while let Some((number, level)) = groups.pop_front() {
@@ -88,7 +94,7 @@ fn collect(object: &Object<'_>, rows: &mut Vec<Row>) -> Listed {
             rows[number].inner.has_more = true;
             continue;
         }
-        let inner = list(object, group, 0, room.min(BRANCH), rows);
+        let inner = list(object, (group, 0, room.min(BRANCH)), &mut sorted, rows);
         groups.append(&mut below(&inner.rows, level + 1));
         rows[number].inner = inner;
     }
@@ -103,9 +109,16 @@ fn group_of(member: &Member) -> Option<NodeId> {
     }
 }
 
-/// Appends the members of `group` from number `first` on, at most `most`.
-fn list(object: &Object<'_>, group: NodeId, first: u64, most: u64, rows: &mut Vec<Row>) -> Listed {
+/// Appends the members of a group from number `first` on, at most `most`. So many members are still to
+/// be `sorted`.
+fn list(
+    object: &Object<'_>,
+    (group, first, most): (NodeId, u64, u64),
+    sorted: &mut u64,
+    rows: &mut Vec<Row>,
+) -> Listed {
     let mut listed = Listed::default();
+    let mut is_unsorted = false;
     let mut visit = |link: Option<Link>| match link {
         Some(_) if to_u64(listed.rows.len()) == most => {
             listed.has_more = true;
@@ -123,12 +136,15 @@ fn list(object: &Object<'_>, group: NodeId, first: u64, most: u64, rows: &mut Ve
         None => false,
     };
     let mut visited = || -> Result<()> {
-        let mut links = object.container.links(group)?;
+        let ordered = link_order::links(&**object.container, group, sorted)?;
+        is_unsorted = !ordered.is_ordered;
+        let mut links = ordered.links;
         links.seek(first)?;
         while visit(links.next()?) {}
         Ok(())
     };
     listed.error = visited().err();
+    listed.is_unsorted = is_unsorted;
     listed
 }
 
@@ -166,8 +182,19 @@ fn write_row(object: &Object<'_>, row: &Row, draft: &mut Draft) {
             if matches!(node.kind, NodeKind::Group) {
                 html.markup("/");
             }
+            match glance::label(object, node) {
+                Ok(Some(label)) => drop(html.markup(" <small>").text(label).markup("</small>")),
+                Ok(None) => {}
+                // The object's own page tells of it.
+                Err(error) => draft.is_partial |= error.is_passing(),
+            }
             html.markup("</span>");
-            write_facts(object, node, html);
+            let value = node.array().map(|array| glance::value(object, array));
+            let value = value.unwrap_or(Ok(None)).unwrap_or_else(|error| {
+                draft.is_partial |= error.is_passing();
+                None
+            });
+            write_facts(object, node, value, html);
             html.markup("</div>");
             if let Some(error) = &node.error {
                 draft.fail(error);
@@ -186,8 +213,8 @@ fn write_row(object: &Object<'_>, row: &Row, draft: &mut Draft) {
     }
 }
 
-/// Writes type, shape, filters and stored bytes.
-fn write_facts(object: &Object<'_>, node: &Arc<Node>, html: &mut Html) {
+/// Writes type and value, or type, shape, filters and stored bytes.
+fn write_facts(object: &Object<'_>, node: &Arc<Node>, value: Option<Vec<u8>>, html: &mut Html) {
     let mut fact = |text: &[u8]| {
         html.markup("<span>").text(text).markup("</span>");
     };
@@ -204,8 +231,14 @@ fn write_facts(object: &Object<'_>, node: &Arc<Node>, html: &mut Html) {
     }
     if let Some(array) = node.array() {
         fact(ndl_type(&array.datatype).as_bytes());
+        if let Some(value) = value {
+            html.markup("<span class=\"value\">")
+                .text(value)
+                .markup("</span>");
+            return;
+        }
         fact(shape_text(&array.shape).as_bytes());
-        fact(pipeline_text(&array.pipeline).as_bytes());
+        fact(glance::filters(&array.pipeline).as_bytes());
         let stored = object.site.stored_bytes(node);
         fact(stored.map(size).unwrap_or_default().as_bytes());
     }
@@ -234,5 +267,8 @@ fn write_pager(object: &Object<'_>, listed: &Listed, html: &mut Html) {
     html.markup("<span class=\"note\">members ")
         .number(first.saturating_add(1));
     html.markup(" to ").number(first.saturating_add(count));
+    if listed.is_unsorted {
+        html.markup(", in the order of the file’s index");
+    }
     html.markup("</span></p>\n");
 }

@@ -4,14 +4,21 @@ use std::sync::Arc;
 
 use crate::array::Engine;
 use crate::error::Result;
-use crate::model::{Array, Container, Node};
-use crate::view::elements::Elements;
-use crate::view::elements::missing::Missing;
+use crate::model::{Container, Node};
+use crate::view::csv::fields::Fields;
+use crate::view::pictures::shaded::PartOf;
+use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::html::site::Site;
 use crate::view::texts::json::SharedPaths;
 
-/// Gives the elements that a selector picks.
-pub(crate) type PartOf<'a> = dyn Fn(&str) -> Result<(Elements, Option<Missing>)> + 'a;
+/// The table that a group is.
+pub(crate) struct GroupRows {
+    /// The columns that are shown.
+    pub(crate) fields: Box<dyn Fields>,
+    pub(crate) rows: u64,
+    /// How many columns there are.
+    pub(crate) columns: usize,
+}
 
 /// The object that a page is about.
 pub(crate) struct Object<'a> {
@@ -24,17 +31,10 @@ pub(crate) struct Object<'a> {
     pub(crate) site: &'a dyn Site,
     /// The elements that a selector picks, all for an empty one, and which of them are missing.
     pub(crate) part: &'a PartOf<'a>,
+    /// What is known of the values, and the range in which they are drawn; `None` where they are not.
+    pub(crate) shading: &'a dyn Fn() -> Result<Option<Shading>>,
+    /// The table that a group is; `None` where it is none.
+    pub(crate) rows: &'a dyn Fn() -> Result<Option<GroupRows>>,
     /// The first member of the group that is shown.
     pub(crate) first: u64,
-}
-
-/// The shape and the bytes of the chunks of an array that are decoded whole.
-pub(super) fn decoded_chunk(array: &Array) -> Option<(&[u64], u64)> {
-    let shape = array.chunk_shape.as_deref()?;
-    if array.pipeline.0.is_empty() {
-        return None;
-    }
-    let itemsize = u64::from(array.datatype.size);
-    let bytes = shape.iter().copied().fold(itemsize, u64::saturating_mul);
-    Some((shape, bytes))
 }

@@ -56,3 +56,71 @@ pub(super) fn framed(object: &Object<'_>, body: &Html) -> Vec<u8> {
 fn digest() -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(STYLE)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The colours of a scheme, by name, of the first or a later block of them.
+    fn colour(block: &str, name: &str) -> [f64; 3] {
+        let key = format!("--{name}: #");
+        let at = block.find(&key).expect("a colour") + key.len();
+        let digits: String = block[at..]
+            .chars()
+            .take_while(char::is_ascii_hexdigit)
+            .collect();
+        let parts = match digits.len() {
+            3 => digits
+                .chars()
+                .map(|digit| format!("{digit}{digit}"))
+                .collect(),
+            _ => digits
+                .as_bytes()
+                .chunks(2)
+                .map(|pair| String::from_utf8_lossy(pair).into_owned())
+                .collect::<Vec<_>>(),
+        };
+        let part =
+            |number: usize| f64::from(u8::from_str_radix(&parts[number], 16).unwrap()) / 255.0;
+        [part(0), part(1), part(2)]
+    }
+
+    /// WCAG 2.2, "contrast ratio" and "relative luminance".
+    fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
+        let luminance = |colour: [f64; 3]| {
+            let linear = |part: f64| match part {
+                part if part <= 0.04045 => part / 12.92,
+                part => ((part + 0.055) / 1.055).powf(2.4),
+            };
+            let [red, green, blue] = colour.map(linear);
+            0.2126 * red + 0.7152 * green + 0.0722 * blue
+        };
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    /// Level AA: 4.5 for text, 3 for lines.
+    #[test]
+    fn texts_stand_out_from_their_ground() {
+        let black_on_white = contrast([0.0; 3], [1.0; 3]);
+        assert!((black_on_white - 21.0).abs() < 1e-9);
+        let blocks: Vec<&str> = STYLE.split(":root {").skip(1).collect();
+        assert_eq!(blocks.len(), 3, "light, dark, print");
+        for block in blocks {
+            let ratio = |one, other| contrast(colour(block, one), colour(block, other));
+            for (text, ground) in [
+                ("text", "ground"),
+                ("text", "panel"),
+                ("soft", "ground"),
+                ("soft", "panel"),
+                ("link", "ground"),
+                ("link", "panel"),
+                ("error", "error-ground"),
+            ] {
+                let ratio = ratio(text, ground);
+                assert!(ratio >= 4.5, "{text} on {ground}: {ratio}");
+            }
+            assert!(ratio("line", "panel") >= 3.0);
+        }
+    }
+}

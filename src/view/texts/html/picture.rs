@@ -1,10 +1,16 @@
-//! The pictures of an array, which are files of their own: one, or a strip of some of a stack.
+//! The pictures of an array, which are files of their own: one, or one and a strip of some of a stack.
+
+use std::sync::Arc;
 
 use crate::error::Result;
+use crate::model::Array;
 use crate::view::elements::opened;
+use crate::view::pictures::appearance::Interlace;
 use crate::view::pictures::image::Image;
+use crate::view::pictures::shaded::{self, north};
 use crate::view::texts::html::axes::{self, Axis};
 use crate::view::texts::html::draft::Draft;
+use crate::view::texts::html::legend::Legend;
 use crate::view::texts::html::markup::{Html, Url};
 use crate::view::texts::html::object::Object;
 use crate::view::texts::html::site::Pictures;
@@ -12,74 +18,167 @@ use crate::view::texts::html::site::Pictures;
 /// Pictures of a strip.
 const FRAMES: u64 = 8;
 
+/// A picture on a page, and the file that it leads to.
+struct Place {
+    drawn: Option<Url>,
+    file: Url,
+}
+
 /// Writes the pictures, if the array has any.
 pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
-    let drawn = match object.site.pictures() {
+    let (place, frames) = match object.site.pictures() {
         Pictures::None => return,
-        Pictures::One(url) => picture(object, &url),
-        Pictures::Frames(count) => Ok(strip(object, count)),
+        Pictures::One(file) => {
+            let drawn = object.site.drawn(None);
+            (Some(Place { drawn, file }), None)
+        }
+        Pictures::Frames(count) => (frame(object, 0), Some(count)),
     };
-    match drawn {
+    let Some((place, array)) = place.zip(object.node.array()) else {
+        return;
+    };
+    draft.heading("Picture");
+    match pictures(object, array, &place, frames) {
         Ok(figure) => drop(draft.body.piece(&figure)),
         Err(error) => draft.fail(&error),
     }
 }
 
-/// The picture, with what stands along its sides.
-fn picture(object: &Object<'_>, url: &Url) -> Result<Html> {
+/// The picture `number` of a stack.
+fn frame(object: &Object<'_>, number: u64) -> Option<Place> {
+    Some(Place {
+        drawn: object.site.drawn(Some(number)),
+        file: object.site.frame(number)?,
+    })
+}
+
+fn pictures(
+    object: &Object<'_>,
+    array: &Arc<Array>,
+    place: &Place,
+    frames: Option<u64>,
+) -> Result<Html> {
     let mut html = Html::default();
-    let Some(array) = object.node.array() else {
-        return Ok(html);
-    };
     let (datatype, dims) = opened(&array.datatype, &array.shape)?;
     let dims = dims.unwrap_or_default();
-    let Some(image) = Image::of(&datatype, &dims) else {
+    let path = || Ok(object.path.to_vec());
+    let appearance = north::up(&**object.container, object.engine, object.node, &path)?;
+    let Some(image) = Image::of(&datatype, &dims, appearance) else {
         return Ok(html);
     };
-    let axes = axes::of_dimensions(object, &dims)?;
-    let rows = image.leading().len();
-    let [down, across] = [rows, rows + 1].map(|number| axes.get(number));
-    html.markup("<figure class=\"picture\">\n<div class=\"label\">");
-    html.text(axes::of_values(object)?)
-        .markup("</div>\n<div class=\"down\">");
-    write_side(down, image.height, &mut html);
-    html.markup("</div>\n<a href=\"")
-        .url(url)
-        .markup("\"><img src=\"")
-        .url(url);
-    html.markup("\" alt=\"the array as a picture\"></a>\n<div class=\"along\">");
-    write_side(across, image.width, &mut html);
-    html.markup("</div>\n</figure>\n");
+    let shading = if shaded::is_drawn(array, &image) {
+        (object.shading)()?
+    } else {
+        None
+    };
+    match shading.zip(place.drawn.as_ref()) {
+        Some((shading, drawn)) => {
+            let legend = Legend::of(&image, &shading, frames);
+            let urls = (drawn, &place.file);
+            write_figure(object, &image, &legend, urls, &mut html)?;
+            if let Some(count) = frames {
+                write_strip(object, &image, count, &mut html);
+            }
+        }
+        None => {
+            html.markup("<p class=\"note\">too large to be drawn on a page; ");
+            html.link(&place.file, "png").markup(" has it</p>\n");
+        }
+    }
     Ok(html)
 }
 
-/// Writes the first value along a side, the name, and the last value.
-fn write_side(axis: Option<&Axis>, length: u64, html: &mut Html) {
+/// The picture, with what stands along its sides.
+fn write_figure(
+    object: &Object<'_>,
+    image: &Image,
+    legend: &Legend<'_>,
+    (drawn, file): (&Url, &Url),
+    html: &mut Html,
+) -> Result<()> {
+    let axes = axes::of_dimensions(object, &image.dims)?;
+    let name = axes::of_values(object)?;
+    let [down, across] = sides(image).map(|number| axes.get(number));
+    let origin = image.appearance.origin;
+    html.markup("<figure class=\"picture\">\n<div class=\"label\">")
+        .text(&name)
+        .markup("</div>\n<div class=\"down\">");
+    write_side(down, image.height, origin.is_below, html);
+    html.markup("</div>\n<a href=\"").url(file);
+    html.markup("\"><img src=\"").url(drawn);
+    write_size(image, html);
+    html.markup("\" alt=\"")
+        .text(legend.alternative(&name))
+        .markup("\"></a>\n<div class=\"along\">");
+    write_side(across, image.width, origin.is_right, html);
+    html.markup("</div>\n");
+    legend.write_bar(html);
+    html.markup("<figcaption>").text(legend.words());
+    html.markup(" <span>The values are in ")
+        .link(file, "png")
+        .markup(".</span></figcaption>\n</figure>\n");
+    Ok(())
+}
+
+/// Writes the size of a picture, as attributes behind one.
+fn write_size(image: &Image, html: &mut Html) {
+    let (width, height) = shaded::size(image);
+    html.markup("\" width=\"").number(width);
+    html.markup("\" height=\"").number(height);
+}
+
+/// The numbers of the dimensions of rows and columns.
+fn sides(image: &Image) -> [usize; 2] {
+    let first = image.leading().len();
+    match image.appearance.interlace {
+        Some(Interlace::Plane) => [first + 1, first + 2],
+        Some(Interlace::Line) => [first, first + 2],
+        _ => [first, first + 1],
+    }
+}
+
+/// Writes the value at the beginning of a side, the name, and the value at the end.
+fn write_side(axis: Option<&Axis>, length: u64, is_reversed: bool, html: &mut Html) {
     let none = Axis::default();
     let axis = axis.unwrap_or(&none);
+    let mut ends = [0, length.saturating_sub(1)];
+    if is_reversed {
+        ends.reverse();
+    }
     html.markup("<span>")
-        .text(axis.at(0))
+        .text(axis.at(ends[0]))
         .markup("</span><span>");
     html.text(&axis.label).markup("</span><span>");
-    html.text(axis.at(length.saturating_sub(1)))
-        .markup("</span>");
+    html.text(axis.at(ends[1])).markup("</span>");
 }
 
 /// Evenly spaced ones of `count` pictures.
-fn strip(object: &Object<'_>, count: u64) -> Html {
-    let mut html = Html::default();
+fn write_strip(object: &Object<'_>, image: &Image, count: u64, html: &mut Html) {
     html.markup("<div class=\"strip\">\n");
     for number in spaced(count) {
-        if let Some(url) = object.site.frame(number) {
-            html.markup("<a href=\"").url(&url).markup("\"><img src=\"");
-            html.url(&url).markup("\" alt=\"\"><small>").number(number);
-            html.markup("</small></a>\n");
-        }
+        let Some(Place {
+            drawn: Some(drawn),
+            file,
+        }) = frame(object, number)
+        else {
+            continue;
+        };
+        html.markup("<a href=\"")
+            .url(&file)
+            .markup("\"><img src=\"");
+        html.url(&drawn);
+        write_size(image, html);
+        html.markup("\" alt=\"picture ")
+            .number(number)
+            .markup("\"><small>")
+            .number(number)
+            .markup("</small></a>\n");
     }
     html.markup("</div>\n<p class=\"note\">")
         .number(count.min(FRAMES));
-    html.markup(" of ").number(count).markup(" pictures</p>\n");
-    html
+    html.markup(" of ")
+        .number(count)
+        .markup(" pictures, all in one range</p>\n");
 }
 
 /// The numbers of the pictures in a strip of `count`.

@@ -10,6 +10,7 @@ use crate::view::cf::stored::Stored;
 use crate::view::texts::html::axes::{self, Axis};
 use crate::view::texts::html::bins::{self, Bin, Binned, Pieces};
 use crate::view::texts::html::draft::Draft;
+use crate::view::texts::html::legend::short;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::Object;
 use crate::wire::to_u64;
@@ -69,7 +70,7 @@ fn drawn(object: &Object<'_>, count: u64, pieces: &Pieces) -> Result<(Html, Opti
     let label = axes::of_values(object)?;
     let axes = axes::of_dimensions(object, &[count])?;
     html.markup("<figure class=\"plot\">\n<div class=\"label\">")
-        .text(label);
+        .text(&label);
     html.markup("</div>\n<div class=\"ticks\">");
     for value in lines.values().into_iter().rev() {
         html.markup("<span>")
@@ -77,7 +78,7 @@ fn drawn(object: &Object<'_>, count: u64, pieces: &Pieces) -> Result<(Html, Opti
             .markup("</span>");
     }
     html.markup("</div>\n");
-    draw(&bins, &lines, &mut html);
+    draw(&bins, &lines, &alternative(&label, count, &bins), &mut html);
     write_axis(axes.first(), count, &mut html);
     html.markup("<figcaption>");
     if count > to_u64(bins.len()) {
@@ -95,6 +96,14 @@ fn drawn(object: &Object<'_>, count: u64, pieces: &Pieces) -> Result<(Html, Opti
     }
     html.markup("</figcaption>\n</figure>\n");
     Ok((html, error))
+}
+
+/// What stands for the line where it is not seen.
+fn alternative(label: &[u8], count: u64, bins: &[Bin]) -> String {
+    let label = String::from_utf8_lossy(label);
+    let (least, most) = Lines::range(bins).unwrap_or((f64::NAN, f64::NAN));
+    let (least, most) = (short(least), short(most));
+    format!("{label}: {count} values from {least} to {most}")
 }
 
 /// Writes the values along the dimension below the drawing.
@@ -125,13 +134,18 @@ struct Lines {
 impl Lines {
     /// Lines at round values around all bins; `None` where those hold no number.
     fn across(bins: &[Bin]) -> Option<Self> {
+        let (least, most) = Self::range(bins)?;
+        Some(Self::around(least, most))
+    }
+
+    /// The least and the greatest number of all bins.
+    fn range(bins: &[Bin]) -> Option<(f64, f64)> {
         let ranges = bins.iter().filter_map(|bin| match bin {
             Bin::Range(least, most) => Some((*least, *most)),
             Bin::Unread | Bin::Nothing => None,
         });
         let wider = |a: (f64, f64), b: (f64, f64)| (a.0.min(b.0), a.1.max(b.1));
-        let (least, most) = ranges.reduce(wider)?;
-        Some(Self::around(least, most))
+        ranges.reduce(wider)
     }
 
     /// Lines at round values around two finite numbers.
@@ -210,8 +224,11 @@ impl Lines {
 }
 
 /// Draws the lines across, and the bins as one line.
-fn draw(bins: &[Bin], lines: &Lines, html: &mut Html) {
-    html.markup("<svg viewBox=\"0 0 640 240\" preserveAspectRatio=\"none\" role=\"img\">\n");
+fn draw(bins: &[Bin], lines: &Lines, alternative: &str, html: &mut Html) {
+    html.markup("<svg viewBox=\"0 0 640 240\" preserveAspectRatio=\"none\" role=\"img\"");
+    html.markup(" aria-label=\"")
+        .text(alternative)
+        .markup("\">\n");
     html.markup("<path class=\"across\" d=\"");
     for value in lines.values() {
         let height = lines.height(value);
@@ -294,7 +311,7 @@ mod tests {
 
     fn path(bins: &[Bin]) -> String {
         let mut html = Html::default();
-        draw(bins, &Lines::across(bins).unwrap(), &mut html);
+        draw(bins, &Lines::across(bins).unwrap(), "a line", &mut html);
         let text = String::from_utf8(html.finish()).unwrap();
         let line = text.split("class=\"line\" d=\"").nth(1).unwrap();
         line.split('"').next().unwrap().to_owned()

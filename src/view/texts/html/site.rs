@@ -22,6 +22,9 @@ pub(crate) trait Site {
     /// Fails if they cannot be found out now.
     fn files(&self, with_table: bool) -> Result<Vec<Beside>>;
 
+    /// Whether the object is the root of a mount.
+    fn is_root(&self) -> bool;
+
     /// The file of one of its attributes.
     fn attribute(&self, name: &[u8]) -> Option<Url>;
 
@@ -36,6 +39,9 @@ pub(crate) trait Site {
 
     /// The picture `number` of a stack.
     fn frame(&self, number: u64) -> Option<Url>;
+
+    /// The picture as the page draws it: of the whole array, or number so many of a stack.
+    fn drawn(&self, number: Option<u64>) -> Option<Url>;
 
     /// What a link of a group leads to.
     fn member(&self, group: NodeId, link: &Link) -> Member;
@@ -57,6 +63,8 @@ pub(crate) struct Beside {
     pub(crate) tree: &'static [u8],
     pub(crate) suffix: &'static [u8],
     pub(crate) url: Url,
+    /// Its path from the root of the mount.
+    pub(crate) path: Vec<u8>,
     /// Its length, where that is known without a look at the elements.
     pub(crate) bytes: Option<u64>,
 }

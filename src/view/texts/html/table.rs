@@ -11,7 +11,7 @@ use crate::view::csv::fields::{Cell, Fields};
 use crate::view::elements::opened;
 use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::markup::Html;
-use crate::view::texts::html::object::{Object, decoded_chunk};
+use crate::view::texts::html::object::Object;
 use crate::wire::to_usize;
 
 /// Bytes of a cell's text that are looked at.
@@ -63,7 +63,7 @@ impl Corner {
     fn cost(&self, array: &Array, itemsize: u64) -> u64 {
         let [rows, columns] = self.shown;
         let read = rows.saturating_mul(columns).saturating_mul(itemsize);
-        let Some((chunk, bytes)) = decoded_chunk(array) else {
+        let Some((chunk, bytes)) = array.decoded_chunk() else {
             return read;
         };
         let touched = |dimension: usize, count: u64| {

@@ -1,0 +1,88 @@
+//! The colours that the numbers of a picture stand for (HDF5 Image and Palette Specification 1.2,
+//! section 4).
+
+use std::sync::Arc;
+
+use crate::array::{Engine, Reader};
+use crate::error::{Error, Result};
+use crate::model::attribute_value::text;
+use crate::model::{Container, NodeId};
+use crate::view::elements::Elements;
+use crate::view::pictures::image::{Kind, Pixel};
+
+/// Numbers of one byte.
+const ENTRIES: usize = 256;
+
+/// Red, green and blue for each number of one byte; black for those that the file says nothing of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Palette(Box<[[u8; 3]; ENTRIES]>);
+
+impl Palette {
+    /// The palette that the array `node` holds.
+    ///
+    /// # Errors
+    /// Fails if it cannot be read; `Unsupported` where it does not hold bytes of red, green and blue.
+    pub(crate) fn read(
+        container: &dyn Container,
+        engine: &Arc<Engine>,
+        node: NodeId,
+    ) -> Result<Self> {
+        let unfit = || Error::unsupported("palette that is not bytes of red, green and blue", None);
+        let model = text(container, node, b"PAL_COLORMODEL")?;
+        let kind = text(container, node, b"PAL_TYPE")?;
+        let is_plain = model.is_none_or(|model| model == b"RGB")
+            && kind.is_none_or(|kind| kind == b"STANDARD8");
+        let palette = container.node(node)?;
+        let array = palette.array().filter(|_| is_plain).ok_or_else(unfit)?;
+        if let Err(error) = &array.storage {
+            return Err(error.clone());
+        }
+        let elements = Elements::whole(Arc::new(Reader::new(engine, Arc::clone(array))?))?;
+        let pixel = Pixel::of(&elements.datatype).map(|pixel| (pixel.kind, pixel.bytes));
+        match elements.dims.as_deref() {
+            Some(&[entries @ 1..=256, 3]) if pixel == Some((Kind::Unsigned, 1)) => {
+                let bytes = elements.read(0, entries * 3)?;
+                Ok(Self::of(bytes.as_chunks().0))
+            }
+            _ => Err(unfit()),
+        }
+    }
+
+    fn of(known: &[[u8; 3]]) -> Self {
+        let mut entries = Box::new([[0; 3]; ENTRIES]);
+        for (entry, colour) in entries.iter_mut().zip(known) {
+            *entry = *colour;
+        }
+        Palette(entries)
+    }
+
+    /// The bytes of all colours.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.as_flattened()
+    }
+
+    /// All red, then all green, then all blue, in 16 bits ("TIFF 6.0", section 5).
+    pub(crate) fn wide_planes(&self) -> Vec<u16> {
+        let plane = |colour: usize| {
+            self.0
+                .iter()
+                .map(move |entry| u16::from(entry[colour]) * 257)
+        };
+        (0..3).flat_map(plane).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_without_a_colour_are_black() {
+        let palette = Palette::of(&[[255, 0, 1], [2, 3, 4]]);
+        assert_eq!(palette.bytes()[..7], [255, 0, 1, 2, 3, 4, 0]);
+        assert_eq!(palette.bytes().len(), 768);
+        let planes = palette.wide_planes();
+        assert_eq!((planes.len(), planes[0], planes[1]), (768, 65535, 514));
+        assert_eq!((planes[256], planes[513]), (0, 1028));
+    }
+}

@@ -1,0 +1,258 @@
+//! The picture of an array on its page: the values between two percentiles as colours, for people who
+//! want to see what is there. `png/` has the values themselves.
+//!
+//! All pictures of a stack have one range, which is found from some of the array's chunks
+//! ([`sample`]). What is missing, or no number, is transparent; a value outside of the range has the
+//! colour of its end. Pictures in colours stay what they are.
+
+pub(crate) mod colours;
+pub(crate) mod north;
+pub(crate) mod sample;
+pub(crate) mod scale;
+pub(crate) mod statistics;
+
+use std::io::Write;
+
+use png::{BitDepth, ColorType, DeflateCompression, Encoder, Filter};
+
+use crate::array::{CancelToken, HeldMemory};
+use crate::error::Result;
+use crate::limits;
+use crate::model::array::Fill;
+use crate::model::{Array, Container, Datatype, Node};
+use crate::view::cf::decoded;
+use crate::view::elements::Elements;
+use crate::view::elements::dimensions::FindPath;
+use crate::view::elements::missing::Missing;
+use crate::view::pictures::image::{Image, Kind, Pixel};
+use crate::view::pictures::look::Look;
+use crate::view::pictures::palette::Palette;
+use crate::view::pictures::png::is_picture;
+use crate::view::pictures::png::output::{Output, failed};
+use crate::view::pictures::png::picture::Picture;
+use crate::view::pictures::shaded::statistics::Shading;
+use crate::view::texts::text::Text;
+
+/// Numbers of a colour in the file; the first one is transparent.
+const COLOURS: u8 = 255;
+
+/// Gives the elements that a selector picks, all for an empty one, and which of them are missing.
+pub(crate) type PartOf<'a> = dyn Fn(&str) -> Result<(Elements, Option<Missing>)> + 'a;
+
+/// An array that is drawn.
+pub(crate) struct Drawn<'a> {
+    pub(crate) container: &'a dyn Container,
+    pub(crate) node: &'a Node,
+    pub(crate) path: &'a FindPath<'a>,
+    pub(crate) part: &'a PartOf<'a>,
+}
+
+impl Drawn<'_> {
+    /// The numbers that a selector picks, as the conventions of netCDF mean them.
+    fn numbers(&self, selector: &str) -> Result<(Elements, Option<Missing>)> {
+        let (elements, missing) = (self.part)(selector)?;
+        let stored = elements.datatype.clone();
+        let elements = decoded::numbers(self.container, self.node, self.path, elements)?;
+        let is_as_stored = elements.datatype == stored;
+        let missing = missing.or_else(|| self.fill(&elements).filter(|_| is_as_stored));
+        Ok((elements, missing))
+    }
+
+    /// The value of what was never written, if the file names one that is not 0.
+    fn fill(&self, elements: &Elements) -> Option<Missing> {
+        let Fill::Value(fill) = &self.node.array()?.fill else {
+            return None;
+        };
+        let pixel = Pixel::of(&elements.datatype)?;
+        let value = number(pixel, fill.get(..pixel.bytes.into())?);
+        let is_one = fill.len() == usize::from(pixel.bytes);
+        (is_one && value != 0.0 && !value.is_nan()).then_some(Missing::Equal(value))
+    }
+}
+
+/// The number in some bytes; what is no number is NaN.
+fn number(pixel: Pixel, bytes: &[u8]) -> f64 {
+    match pixel.kind {
+        Kind::Float => pixel.float(bytes),
+        _ => pixel.integer(bytes) as f64,
+    }
+}
+
+/// Whether pictures of an array of these are drawn on its page: what would be decoded for one is not
+/// too much.
+pub(crate) fn is_drawn(array: &Array, image: &Image) -> bool {
+    frame_bytes(array, image) <= limits::HTML_PICTURE
+}
+
+/// Bytes that are decoded, or read, for one picture.
+fn frame_bytes(array: &Array, image: &Image) -> u64 {
+    let leading = image.leading().len();
+    let itemsize = u64::from(image.pixel.bytes);
+    let own = image.dims.iter().skip(leading).copied();
+    let all = own.clone().fold(itemsize, u64::saturating_mul);
+    let Some((chunk, bytes)) = array.decoded_chunk() else {
+        return all;
+    };
+    let along = chunk.iter().skip(leading).chain([1].iter().cycle());
+    let chunks = own
+        .zip(along)
+        .map(|(extent, &chunk)| extent.div_ceil(chunk.max(1)));
+    chunks.fold(bytes, u64::saturating_mul)
+}
+
+/// One pixel of so many in each direction is shown.
+pub(crate) fn step(image: &Image) -> u64 {
+    let longest = image.height.max(image.width);
+    longest.div_ceil(limits::HTML_PICTURE_EDGE).max(1)
+}
+
+/// The size of the picture, in pixels: width and height.
+pub(crate) fn size(image: &Image) -> (u64, u64) {
+    let step = step(image);
+    (image.width.div_ceil(step), image.height.div_ceil(step))
+}
+
+/// The file of the picture that `selector` picks, or of the whole array where it is empty; `None`
+/// where that is no picture.
+///
+/// # Errors
+/// Fails if a pixel cannot be read.
+pub(crate) fn file(
+    drawn: &Drawn<'_>,
+    selector: &str,
+    look: Look,
+    shading: &Shading,
+    (memory, cancel): (&HeldMemory, &CancelToken),
+) -> Result<Option<Text>> {
+    let (elements, missing) = drawn.numbers(selector)?;
+    let dims = elements.dims.clone().unwrap_or_default();
+    let image = Image::of(&elements.datatype, &dims, look.appearance);
+    let Some(image) = image.filter(is_picture) else {
+        return Ok(None);
+    };
+    let shaded = Shaded {
+        missing,
+        datatype: elements.datatype.clone(),
+        palette: look.palette,
+        picture: Picture::reduced(image.clone(), elements, step(&image)),
+        image,
+        shading,
+    };
+    shaded.encode(memory, cancel).map(Some)
+}
+
+/// A picture that becomes a file.
+struct Shaded<'a> {
+    image: Image,
+    datatype: Datatype,
+    missing: Option<Missing>,
+    palette: Option<Palette>,
+    picture: Picture,
+    shading: &'a Shading,
+}
+
+impl Shaded<'_> {
+    fn encode(&self, memory: &HeldMemory, cancel: &CancelToken) -> Result<Text> {
+        // Rows of the encoder, and those here as they are stored and as they are written.
+        const ROWS: u64 = 5;
+        let (width, height) = size(&self.image);
+        let mut output = Output::new(memory, ROWS * width * self.image.samples * 8)?;
+        let encoded = self.write([width, height], cancel, &mut output);
+        output.finished(encoded).map(Text::new)
+    }
+
+    fn write(&self, size: [u64; 2], cancel: &CancelToken, output: &mut Output<'_>) -> Result<()> {
+        let [width, height] = size.map(|extent| u32::try_from(extent).unwrap_or(0));
+        let mut encoder = Encoder::new(output, width, height);
+        encoder.set_depth(BitDepth::Eight);
+        encoder.set_deflate_compression(DeflateCompression::Level(1));
+        encoder.set_filter(Filter::NoFilter);
+        match (self.image.samples, &self.palette) {
+            (1, Some(palette)) => {
+                encoder.set_color(ColorType::Indexed);
+                encoder.set_palette(palette.bytes());
+            }
+            (1, None) => {
+                encoder.set_color(ColorType::Indexed);
+                encoder.set_palette(self.colours());
+                encoder.set_trns(vec![0]);
+            }
+            (3, _) => encoder.set_color(ColorType::Rgb),
+            _ => encoder.set_color(ColorType::Rgba),
+        }
+        let mut writer = encoder.write_header().map_err(failed)?;
+        let mut rows = writer.stream_writer().map_err(failed)?;
+        let (mut row, mut number) = (Vec::new(), 0);
+        self.picture.rows(&mut || cancel.go_on(), &mut |stored| {
+            row.clear();
+            self.row(number, stored, &mut row)?;
+            number += 1;
+            rows.write_all(&row).map_err(|error| failed(error.into()))
+        })?;
+        rows.finish().map_err(failed)?;
+        writer.finish().map_err(failed)
+    }
+
+    /// Nothing, and the colours of the scale from its lower end on.
+    fn colours(&self) -> Vec<u8> {
+        let last = f64::from(COLOURS - 1);
+        let colour = |number: u8| self.shading.scale.colours.at(f64::from(number) / last);
+        let colours = (0..COLOURS).map(colour);
+        [[0; 3]].into_iter().chain(colours).flatten().collect()
+    }
+
+    /// Appends what becomes of a shown row.
+    fn row(&self, place: u64, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let pixel = self.image.pixel;
+        let values = stored.chunks_exact(pixel.bytes.into());
+        if self.image.samples > 1 {
+            out.extend(values.map(|bytes| self.sample(pixel, bytes)));
+            return Ok(());
+        }
+        if self.palette.is_some() {
+            out.extend_from_slice(stored);
+            return Ok(());
+        }
+        let missing = self.missing_of(place, stored)?;
+        let scale = &self.shading.scale;
+        out.extend(values.enumerate().map(|(column, bytes)| {
+            let value = match missing.get(column) {
+                Some(true) => f64::NAN,
+                _ => number(pixel, bytes),
+            };
+            match scale.share(value) {
+                Some(share) => 1 + (share * f64::from(COLOURS - 1)).round() as u8,
+                None => 0,
+            }
+        }));
+        Ok(())
+    }
+
+    /// One of the numbers of a pixel in colours.
+    fn sample(&self, pixel: Pixel, bytes: &[u8]) -> u8 {
+        match (pixel.kind, bytes) {
+            (Kind::Unsigned, &[byte]) => byte,
+            (Kind::Boolean, &[byte]) => u8::from(byte != 0) * 255,
+            _ => {
+                let share = self.shading.scale.share(number(pixel, bytes));
+                (share.unwrap_or(0.0) * 255.0).round() as u8
+            }
+        }
+    }
+
+    /// Which pixels of a shown row are missing.
+    fn missing_of(&self, number: u64, stored: &[u8]) -> Result<Vec<bool>> {
+        let width = self.image.width;
+        match &self.missing {
+            None => Ok(Vec::new()),
+            Some(missing @ Missing::Equal(_)) => missing.among(&self.datatype, 0, 0, stored),
+            Some(missing) => {
+                let step = step(&self.image);
+                let first = number * step * width;
+                let all = missing.among(&self.datatype, first, width, &[])?;
+                let step = usize::try_from(step).unwrap_or(usize::MAX);
+                Ok(all.into_iter().step_by(step).collect())
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! How a picture on a page lies: the north is above.
+
+use std::sync::Arc;
+
+use crate::array::{Engine, Reader};
+use crate::error::Result;
+use crate::limits;
+use crate::model::attribute_value::text;
+use crate::model::{Array, Container, Node, NodeId};
+use crate::view::cf::stored::Stored;
+use crate::view::elements::dimensions::{FindPath, is_scale, scales};
+use crate::view::pictures::appearance::Appearance;
+use crate::view::pictures::look::appearance_of;
+use crate::wire::to_usize;
+
+/// What the array looks like on its page: as its attributes say, and with the north above if its rows
+/// are latitudes that rise (CF 1.11, section 4.1).
+///
+/// # Errors
+/// Fails if it cannot be found out.
+pub(crate) fn up(
+    container: &dyn Container,
+    engine: &Arc<Engine>,
+    node: &Node,
+    path: &FindPath<'_>,
+) -> Result<Appearance> {
+    let mut appearance = appearance_of(container, node)?;
+    let Some(array) = node.array().filter(|_| !appearance.is_image) else {
+        return Ok(appearance);
+    };
+    let dims = array.shape.dims();
+    let colours = appearance.interlace.map_or(0, |_| 1);
+    let Some(rows) = dims.len().checked_sub(2 + colours) else {
+        return Ok(appearance);
+    };
+    let own = is_scale(container, node.id)?;
+    let scales = scales(container, node.id, dims.len(), path, own)?;
+    if let Some(Some(scale)) = scales.get(rows)
+        && *scale != node.id
+        && is_latitude(container, *scale)?
+    {
+        appearance.origin.is_below = rises(container, engine, *scale)?;
+    }
+    Ok(appearance)
+}
+
+fn is_latitude(container: &dyn Container, scale: NodeId) -> Result<bool> {
+    let units: [&[u8]; 6] = [
+        b"degrees_north",
+        b"degree_north",
+        b"degree_N",
+        b"degrees_N",
+        b"degreeN",
+        b"degreesN",
+    ];
+    let unit = text(container, scale, b"units")?;
+    if unit.is_some_and(|unit| units.contains(&&*unit)) {
+        return Ok(true);
+    }
+    let name = text(container, scale, b"standard_name")?;
+    Ok(name.is_some_and(|name| name == b"latitude"))
+}
+
+/// Whether the last value is greater than the first one.
+fn rises(container: &dyn Container, engine: &Arc<Engine>, scale: NodeId) -> Result<bool> {
+    let scale = container.node(scale)?;
+    let is_small = |array: &&Arc<Array>| {
+        let decoded = array.decoded_chunk().map_or(0, |(_, bytes)| bytes);
+        decoded <= limits::HTML_DECODED
+    };
+    let Some(array) = scale.array().filter(is_small) else {
+        return Ok(false);
+    };
+    let (&[count], Some(stored)) = (array.shape.dims(), Stored::new(&array.datatype)) else {
+        return Ok(false);
+    };
+    let reader = Reader::new(engine, Arc::clone(array))?;
+    let size = u64::from(stored.size());
+    let at = |index: u64| -> Result<f64> {
+        let bytes = reader.read(index.saturating_mul(size), to_usize(size)?)?;
+        Ok(stored.read(&bytes).as_f64())
+    };
+    Ok(count > 1 && at(count - 1)? > at(0)?)
+}

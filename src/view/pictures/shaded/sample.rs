@@ -1,0 +1,336 @@
+//! The values of an array that are looked at to find the range in which it is drawn: those of evenly
+//! spaced chunks, and of these no more than a bound in all.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::limits;
+use crate::model::Array;
+use crate::model::array::Storage;
+use crate::model::attribute_value::text;
+use crate::view::elements::Elements;
+use crate::view::elements::dimensions::{group_of, groups_down_to};
+use crate::view::elements::missing::Missing;
+use crate::view::pictures::image::{Image, Kind, Pixel};
+use crate::view::pictures::shaded::scale::Scale;
+use crate::view::pictures::shaded::statistics::{Shading, Statistics};
+use crate::view::pictures::shaded::{Drawn, number};
+use crate::wire::to_usize;
+
+/// Bytes of a piece of an array without chunks.
+const PIECE: u64 = 64 << 10;
+
+/// Values that are looked at one after another.
+const RUN: u64 = 256;
+
+/// What the numbers of a picture are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Nature {
+    /// Shades of a picture, or counts of a detector.
+    pub(crate) is_grey: bool,
+    /// Shades of a picture.
+    pub(crate) is_image: bool,
+}
+
+impl Nature {
+    /// That of the array that `node` is, which has these pictures: those of a detector are counts in a
+    /// group of the class `NXdetector` or `NXdata` (NeXus).
+    ///
+    /// # Errors
+    /// Fails if it cannot be found out.
+    pub(crate) fn of(drawn: &Drawn<'_>, image: &Image) -> Result<Self> {
+        let is_image = image.appearance.is_image;
+        let is_whole = matches!(image.pixel.kind, Kind::Unsigned | Kind::Signed);
+        let is_grey = is_image || image.pixel.kind == Kind::Boolean;
+        if is_grey || !is_whole {
+            return Ok(Nature { is_grey, is_image });
+        }
+        let path = (drawn.path)()?;
+        let groups = groups_down_to(drawn.container, group_of(&path))?;
+        let class = match groups.last() {
+            Some(&group) => text(drawn.container, group, b"NX_class")?,
+            None => None,
+        };
+        let classes: [&[u8]; 2] = [b"NXdetector", b"NXdata"];
+        Ok(Nature {
+            is_grey: class.is_some_and(|class| classes.contains(&&*class)),
+            is_image,
+        })
+    }
+}
+
+/// What is known of the array's values, and their range; `None` where looking at any would take too
+/// much.
+///
+/// # Errors
+/// Fails if they cannot be read.
+pub(crate) fn shading(drawn: &Drawn<'_>, image: &Image, nature: Nature) -> Result<Option<Shading>> {
+    let Some(array) = drawn.node.array() else {
+        return Ok(None);
+    };
+    let Some(plan) = Plan::of(array, &image.dims, drawn.container.is_far()) else {
+        return Ok(None);
+    };
+    let mut sample = Sample {
+        statistics: Statistics {
+            read: plan.read,
+            all: plan.all,
+            ..Statistics::default()
+        },
+        finite: Vec::new(),
+    };
+    for place in plan.places() {
+        let (elements, missing) = drawn.numbers(&plan.selector(place))?;
+        sample.look_at(&elements, missing.as_ref(), plan.values())?;
+    }
+    let Sample {
+        statistics,
+        mut finite,
+    } = sample;
+    let scale = Scale::of(&mut finite, nature.is_grey, nature.is_image);
+    Ok(Some(Shading { statistics, scale }))
+}
+
+/// The parts of an array that are read.
+#[derive(Debug, PartialEq, Eq)]
+struct Plan {
+    /// The dimensions of the array, and of a part.
+    dims: Vec<u64>,
+    part: Vec<u64>,
+    /// How many are read, and how many there are.
+    read: u64,
+    all: u64,
+}
+
+impl Plan {
+    /// Those of an array of `dims`, which are not 0; `None` where one alone is too much.
+    fn of(array: &Array, dims: &[u64], is_far: bool) -> Option<Self> {
+        let itemsize = u64::from(array.datatype.size).max(1);
+        let bytes = dims.iter().copied().fold(itemsize, u64::saturating_mul);
+        let is_stream = matches!(array.storage, Ok(Storage::Encoded(_) | Storage::Strided(_)));
+        let (part, cost) = match array.decoded_chunk() {
+            Some((chunk, cost)) => (chunk_in(dims, chunk), cost),
+            None if is_stream && bytes > limits::HTML_SAMPLED => return None,
+            // A stream is decoded from its beginning on.
+            None if is_stream => (dims.to_vec(), bytes),
+            None => (piece(dims, itemsize), PIECE.max(itemsize)),
+        };
+        if cost > limits::HTML_PICTURE {
+            return None;
+        }
+        let along = dims.iter().zip(&part);
+        let all = along.fold(1, |all: u64, (extent, part)| {
+            all.saturating_mul(extent.div_ceil(*part))
+        });
+        let is_scattered = is_far || matches!(array.storage, Ok(Storage::Virtual(_)));
+        let most = if is_scattered {
+            limits::HTML_FAR_SAMPLED_CHUNKS
+        } else {
+            limits::HTML_SAMPLED_CHUNKS
+        };
+        let affordable = (limits::HTML_SAMPLED / cost.max(1)).max(1);
+        Some(Plan {
+            dims: dims.to_vec(),
+            part,
+            read: all.min(most).min(affordable),
+            all,
+        })
+    }
+
+    /// The numbers of the parts that are read: one of each of as many ranges of the same length, not
+    /// always at the same place in it, so that they do not all stand in one column.
+    fn places(&self) -> impl Iterator<Item = u64> + '_ {
+        let (read, all) = (u128::from(self.read), u128::from(self.all));
+        (0..read).map(move |number| {
+            let (start, end) = (number * all / read, (number + 1) * all / read);
+            // The golden ratio, of 1000.
+            let within = (end - start) * (number * 618 % 1000) / 1000;
+            u64::try_from(start + within).unwrap_or(0)
+        })
+    }
+
+    /// The text that selects a part.
+    fn selector(&self, place: u64) -> String {
+        let mut rest = place;
+        let mut slices = Vec::with_capacity(self.dims.len());
+        for (&extent, &part) in self.dims.iter().zip(&self.part).rev() {
+            let along = extent.div_ceil(part);
+            let first = rest % along * part;
+            rest /= along;
+            slices.push(format!(
+                "{first}:{}",
+                first.saturating_add(part).min(extent)
+            ));
+        }
+        slices.reverse();
+        format!("[{}]", slices.join(","))
+    }
+
+    /// How many values of each part are looked at, at most.
+    fn values(&self) -> u64 {
+        limits::HTML_SAMPLED_VALUES / self.read.max(1)
+    }
+}
+
+/// The part of an array of `dims` that a chunk is.
+fn chunk_in(dims: &[u64], chunk: &[u64]) -> Vec<u64> {
+    let whole = dims.iter().enumerate();
+    let part = whole.map(|(axis, &extent)| match chunk.get(axis) {
+        Some(&along) => along.clamp(1, extent),
+        // Elements that are arrays are decoded whole.
+        None => extent,
+    });
+    part.collect()
+}
+
+/// A part of some bytes of an array of `dims`, in one piece.
+fn piece(dims: &[u64], itemsize: u64) -> Vec<u64> {
+    let mut room = (PIECE / itemsize).max(1);
+    let mut part: Vec<u64> = dims
+        .iter()
+        .rev()
+        .map(|&extent| {
+            let along = extent.min(room).max(1);
+            room = (room / extent.max(1)).max(1);
+            along
+        })
+        .collect();
+    part.reverse();
+    part
+}
+
+/// The values that were looked at.
+struct Sample {
+    statistics: Statistics,
+    finite: Vec<f64>,
+}
+
+impl Sample {
+    /// Looks at no more than about `most` of some elements.
+    fn look_at(&mut self, elements: &Elements, missing: Option<&Missing>, most: u64) -> Result<()> {
+        let Some(pixel) = Pixel::of(&elements.datatype) else {
+            return Ok(());
+        };
+        let count = elements.dims.iter().flatten().product::<u64>();
+        for run in runs(count, most) {
+            let bytes = elements.read(run.start, run.end - run.start)?;
+            let missing = match missing {
+                Some(missing) => {
+                    let count = run.end - run.start;
+                    missing.among(&elements.datatype, run.start, count, &bytes)?
+                }
+                None => Vec::new(),
+            };
+            let size = to_usize(elements.datatype.size.into())?.max(1);
+            for (place, bytes) in bytes.chunks_exact(size).enumerate() {
+                if missing.get(place) == Some(&true) {
+                    self.statistics.add_masked();
+                    continue;
+                }
+                let value = number(pixel, bytes);
+                if self.statistics.add(value) {
+                    self.finite.push(value);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Evenly spaced runs of `count` elements that have no more than about `most` of them.
+fn runs(count: u64, most: u64) -> impl Iterator<Item = Range<u64>> {
+    let all = count.div_ceil(RUN);
+    let read = if count <= most {
+        all
+    } else {
+        (most / RUN).clamp(1, all.max(1))
+    };
+    (0..read.min(all)).map(move |number| {
+        let place = u128::from(number) * u128::from(all) / u128::from(read);
+        let first = u64::try_from(place).unwrap_or(0) * RUN;
+        first..(first + RUN).min(count)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::array::{Fill, Layout};
+    use crate::model::shape::Shape;
+    use crate::model::storage::{Filter, Pipeline};
+    use crate::model::value::tests::int;
+
+    fn plan(dims: &[u64], chunk: Option<&[u64]>, is_far: bool) -> Option<Plan> {
+        let filter = Filter {
+            id: 1,
+            name: None,
+            parameters: Vec::new(),
+        };
+        let array = Array {
+            datatype: int(2),
+            shape: Shape::fixed(dims.to_vec()),
+            fill: Fill::Zero,
+            layout: Layout::Chunked,
+            chunk_shape: chunk.map(<[u64]>::to_vec),
+            pipeline: Pipeline(chunk.map(|_| filter).into_iter().collect()),
+            storage: Ok(Storage::Fill),
+        };
+        Plan::of(&array, dims, is_far)
+    }
+
+    /// Chunks, not pixels: of a stack of 84 GB no more than 64 MiB.
+    #[test]
+    fn a_bounded_number_of_chunks_is_read() {
+        let counts = |dims: &[u64], chunk: &[u64]| {
+            let plan = plan(dims, Some(chunk), false)?;
+            assert_eq!(plan.places().count() as u64, plan.read);
+            assert!(plan.places().all(|place| place < plan.all));
+            Some((plan.read, plan.all))
+        };
+        assert_eq!(counts(&[10, 20], &[10, 20]), Some((1, 1)));
+        assert_eq!(counts(&[100, 512, 512], &[1, 512, 512]), Some((64, 100)));
+        assert_eq!(
+            counts(&[10_000, 2048, 2048], &[1, 2048, 2048]),
+            Some((8, 10_000))
+        );
+        // A detector's frame of 72 MB.
+        assert_eq!(counts(&[900, 4362, 8296], &[1, 4362, 8296]), Some((1, 900)));
+        assert_eq!(counts(&[9, 1 << 14, 1 << 14], &[1, 1 << 14, 1 << 14]), None);
+        let far = plan(&[100, 512, 512], Some(&[1, 512, 512]), true).unwrap();
+        assert_eq!(far.read, limits::HTML_FAR_SAMPLED_CHUNKS);
+        let flat = plan(&[1 << 20, 1 << 20], None, false).unwrap();
+        assert_eq!((flat.part.clone(), flat.read), (vec![1, 32_768], 64));
+    }
+
+    #[test]
+    fn a_part_is_a_chunk() {
+        let plan = plan(&[5, 7], Some(&[2, 3]), false).unwrap();
+        assert_eq!((plan.read, plan.all), (9, 9));
+        let all: Vec<String> = plan.places().map(|place| plan.selector(place)).collect();
+        assert_eq!(all[0], "[0:2,0:3]");
+        assert_eq!(all[5], "[2:4,6:7]");
+        assert_eq!(all[8], "[4:5,6:7]");
+    }
+
+    /// Of 64 chunks of 1000 in 10 columns, some are in each.
+    #[test]
+    fn chunks_of_all_columns_are_read() {
+        let plan = plan(&[100, 1280], Some(&[1, 128]), false).unwrap();
+        let columns: std::collections::BTreeSet<u64> = plan.places().map(|at| at % 10).collect();
+        assert_eq!((plan.all, columns.len()), (1000, 10));
+    }
+
+    #[test]
+    fn of_many_values_evenly_spaced_runs_are_looked_at() {
+        let looked = |count, most| {
+            runs(count, most)
+                .map(|run| run.end - run.start)
+                .sum::<u64>()
+        };
+        assert_eq!(looked(1000, 5000), 1000);
+        assert_eq!(looked(1 << 30, 1 << 14), 1 << 14);
+        assert_eq!(looked(10, 1), 10);
+        assert_eq!(looked(0, 5), 0);
+        assert!(runs(1 << 30, 1 << 14).all(|run| run.end <= 1 << 30));
+    }
+}

@@ -1,0 +1,231 @@
+//! Which share of a range a value is, and how that range is chosen.
+
+use crate::view::pictures::shaded::colours::Colours;
+
+/// A range of values, and the way from one end of it to the other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scale {
+    pub(crate) kind: Kind,
+    /// Finite, as is `high`, which is not less.
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) colours: Colours,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Linear,
+    /// By the logarithm; `low` is above 0.
+    Log,
+}
+
+/// Percentiles between which a range lies.
+const PERCENTILES: (f64, f64) = (0.01, 0.99);
+
+/// How many times as much as its least value a range of positive ones has, to be shown by the
+/// logarithm.
+const DECADES: f64 = 1e3;
+
+/// The same, if half of them would be within this part of a linear range.
+const SKEWED: f64 = 10.0;
+const DARK: f64 = 0.1;
+
+/// How many times as far as on the other side values may be from 0, to be shown on both sides of it.
+const LOPSIDED: f64 = 10.0;
+
+impl Scale {
+    /// The range of some finite `values`, which become unordered. Where `is_grey`, they are shades of
+    /// a picture, or counts of a detector; where `is_image`, shades of a picture alone.
+    pub(crate) fn of(values: &mut [f64], is_grey: bool, is_image: bool) -> Self {
+        let colours = if is_grey {
+            Colours::Grey
+        } else {
+            Colours::Viridis
+        };
+        let linear = |low: f64, high: f64| Scale {
+            kind: Kind::Linear,
+            low,
+            high,
+            colours,
+        };
+        let Some((low, high)) = between(values) else {
+            return linear(0.0, 1.0);
+        };
+        if is_image {
+            return linear(low, high);
+        }
+        if low < 0.0 && high > 0.0 && high / -low < LOPSIDED && -low / high < LOPSIDED {
+            let most = high.max(-low);
+            return Scale {
+                colours: Colours::Diverging,
+                ..linear(-most, most)
+            };
+        }
+        let is_positive = values.iter().all(|&value| value >= 0.0);
+        if is_positive && let Some(log) = logarithmic(values, high) {
+            return Scale {
+                kind: Kind::Log,
+                low: log,
+                ..linear(log, high)
+            };
+        }
+        linear(low, high)
+    }
+
+    /// The share, from 0 to 1, at which `value` stands; `None` for NaN.
+    pub(crate) fn share(&self, value: f64) -> Option<f64> {
+        if value.is_nan() {
+            return None;
+        }
+        let value = value.clamp(self.low, self.high);
+        let share = match self.kind {
+            // Differences of halves are finite.
+            Kind::Linear => (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0),
+            Kind::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+        };
+        // A range of one value.
+        Some(if share.is_finite() { share } else { 0.5 })
+    }
+
+    /// The value at a share.
+    pub(crate) fn value(&self, share: f64) -> f64 {
+        match self.kind {
+            Kind::Linear => self.low * (1.0 - share) + self.high * share,
+            Kind::Log => self.low * (self.high / self.low).powf(share),
+        }
+    }
+}
+
+/// The percentiles of some values; those of all that are not equal, where most are.
+fn between(values: &mut [f64]) -> Option<(f64, f64)> {
+    let low = percentile(values, PERCENTILES.0)?;
+    let high = percentile(values, PERCENTILES.1)?;
+    if high > low {
+        return Some((low, high));
+    }
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    Some((least, most))
+}
+
+/// The lower end of a logarithmic range up to `high`; `None` where that is no wide one.
+fn logarithmic(values: &[f64], high: f64) -> Option<f64> {
+    let mut positive: Vec<f64> = values
+        .iter()
+        .copied()
+        .filter(|&value| value > 0.0)
+        .collect();
+    let low = percentile(&mut positive, PERCENTILES.0)?;
+    let middle = percentile(&mut positive, 0.5)?;
+    let is_dark = high / low > SKEWED && (middle - low) / (high - low) < DARK;
+    (high / low > DECADES || is_dark).then_some(low)
+}
+
+/// The value below which this part of them is.
+fn percentile(values: &mut [f64], part: f64) -> Option<f64> {
+    let last = values.len().checked_sub(1)?;
+    let place = (last as f64 * part).round() as usize;
+    let (_, value, _) = values.select_nth_unstable_by(place, f64::total_cmp);
+    Some(*value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[f64]) -> Scale {
+        Scale::of(&mut values.to_vec(), false, false)
+    }
+
+    fn ramp(from: f64, to: f64) -> Vec<f64> {
+        (0..=1000)
+            .map(|n| from + (to - from) * f64::from(n) / 1000.0)
+            .collect()
+    }
+
+    /// Expected: `numpy.percentile(values, [1, 99])`, by hand of a ramp.
+    #[test]
+    fn a_range_lies_between_percentiles() {
+        let mut values = ramp(0.0, 100.0);
+        values[7] = 1e9;
+        let scale = Scale::of(&mut values, false, false);
+        assert_eq!(scale.kind, Kind::Linear);
+        assert!(
+            (scale.low - 1.0).abs() < 0.2 && (scale.high - 99.0).abs() < 0.2,
+            "{scale:?}"
+        );
+        assert_eq!(scale.colours, Colours::Viridis);
+        assert_eq!(
+            Scale::of(&mut ramp(5.0, 6.0), true, false).colours,
+            Colours::Grey
+        );
+    }
+
+    #[test]
+    fn signed_values_are_shown_on_both_sides_of_nothing() {
+        let scale = of(&ramp(-20.0, 50.0));
+        assert_eq!(
+            (scale.colours, scale.low),
+            (Colours::Diverging, -scale.high)
+        );
+        assert_eq!(scale.share(0.0), Some(0.5));
+        // Most of it is on one side.
+        assert_eq!(of(&ramp(-1.0, 500.0)).colours, Colours::Viridis);
+        let shades = Scale::of(&mut ramp(-20.0, 50.0), true, true);
+        assert_eq!(shades.colours, Colours::Grey);
+    }
+
+    #[test]
+    fn positive_values_over_decades_are_shown_by_the_logarithm() {
+        let values: Vec<f64> = (0..=1000)
+            .map(|n| 10_f64.powf(f64::from(n) / 200.0))
+            .collect();
+        let scale = of(&values);
+        assert_eq!(scale.kind, Kind::Log);
+        assert!(
+            (scale.low.log10() - 0.05).abs() < 1e-9 && (scale.high.log10() - 4.95).abs() < 1e-9
+        );
+        assert!((scale.share(10_f64.powf(2.5)).unwrap() - 0.5).abs() < 1e-9);
+        assert!((scale.value(0.5).log10() - 2.5).abs() < 1e-9);
+        assert_eq!(scale.share(0.0), Some(0.0));
+        // Counts, of which some are none.
+        let mut counts = values.clone();
+        counts[..300].fill(0.0);
+        assert_eq!(of(&counts).kind, Kind::Log);
+        assert_eq!(of(&ramp(1.0, 900.0)).kind, Kind::Linear);
+        // Most counts are few.
+        let mut frame = ramp(10.0, 30.0);
+        frame[900..].fill(800.0);
+        let scale = of(&frame);
+        assert_eq!(scale.kind, Kind::Log);
+        assert!(scale.share(20.0).unwrap() > 0.1);
+    }
+
+    #[test]
+    fn any_values_have_a_range() {
+        for values in [
+            &[][..],
+            &[3.0],
+            &[0.0; 9],
+            &[f64::MIN, f64::MAX],
+            &[0.0, f64::MIN_POSITIVE],
+            &[-1e-320, 1e-320],
+        ] {
+            let scale = of(values);
+            for &value in values
+                .iter()
+                .chain(&[f64::INFINITY, f64::NEG_INFINITY, 0.0])
+            {
+                let share = scale.share(value).unwrap();
+                assert!((0.0..=1.0).contains(&share), "{values:?} {value} {share}");
+            }
+            assert_eq!(scale.share(f64::NAN), None);
+            assert!(scale.value(0.5).is_finite(), "{values:?}");
+        }
+        // All but a few are 0.
+        let mut sparse = vec![0.0; 1000];
+        sparse[17] = 8.0;
+        let scale = of(&sparse);
+        assert_eq!((scale.low, scale.high), (0.0, 8.0));
+    }
+}

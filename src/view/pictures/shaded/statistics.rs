@@ -1,0 +1,180 @@
+//! What is known of the values of an array that is drawn, and the range in which they are.
+
+use crate::error::{Error, Result};
+use crate::view::pictures::shaded::colours::Colours;
+use crate::view::pictures::shaded::scale::{Kind, Scale};
+
+/// The values that were looked at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Statistics {
+    /// Of the finite ones; NaN where there are none.
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+    /// How many were looked at.
+    pub(crate) count: u64,
+    /// How many of these are no numbers, or what stands for one that is missing.
+    pub(crate) nan: u64,
+    pub(crate) infinite: u64,
+    /// How many a mask marks.
+    pub(crate) masked: u64,
+    /// Chunks, or pieces, that were read, and how many there are.
+    pub(crate) read: u64,
+    pub(crate) all: u64,
+}
+
+/// What a page says of the values, and how it draws them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Shading {
+    pub(crate) statistics: Statistics,
+    pub(crate) scale: Scale,
+}
+
+impl Default for Statistics {
+    fn default() -> Self {
+        Statistics {
+            least: f64::NAN,
+            most: f64::NAN,
+            count: 0,
+            nan: 0,
+            infinite: 0,
+            masked: 0,
+            read: 0,
+            all: 0,
+        }
+    }
+}
+
+impl Statistics {
+    /// Adds a value that is not masked; whether it is finite.
+    pub(super) fn add(&mut self, value: f64) -> bool {
+        self.count += 1;
+        self.nan += u64::from(value.is_nan());
+        self.infinite += u64::from(value.is_infinite());
+        if value.is_finite() {
+            self.least = self.least.min(value);
+            self.most = self.most.max(value);
+        }
+        value.is_finite()
+    }
+
+    /// Adds a value that is masked.
+    pub(super) fn add_masked(&mut self) {
+        self.count += 1;
+        self.masked += 1;
+    }
+}
+
+/// What is kept of it is one line of numbers.
+impl Shading {
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let Shading { statistics, scale } = self;
+        let floats = [statistics.least, statistics.most, scale.low, scale.high].map(f64::to_bits);
+        let counts = [
+            statistics.count,
+            statistics.nan,
+            statistics.infinite,
+            statistics.masked,
+            statistics.read,
+            statistics.all,
+            u64::from(scale.kind == Kind::Log),
+            match scale.colours {
+                Colours::Grey => 0,
+                Colours::Viridis => 1,
+                Colours::Diverging => 2,
+            },
+        ];
+        let numbers = floats.into_iter().chain(counts);
+        numbers.flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// # Errors
+    /// `Corrupt` for bytes that are no such line.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let unfit = || Error::corrupt("what is kept of a picture", None);
+        let (numbers, _) = bytes.as_chunks();
+        let numbers: Vec<u64> = numbers
+            .iter()
+            .map(|&number| u64::from_le_bytes(number))
+            .collect();
+        let [
+            least,
+            most,
+            low,
+            high,
+            count,
+            nan,
+            infinite,
+            masked,
+            read,
+            all,
+            log,
+            colours,
+        ] = *numbers.as_slice()
+        else {
+            return Err(unfit());
+        };
+        let [least, most, low, high] = [least, most, low, high].map(f64::from_bits);
+        Ok(Shading {
+            statistics: Statistics {
+                least,
+                most,
+                count,
+                nan,
+                infinite,
+                masked,
+                read,
+                all,
+            },
+            scale: Scale {
+                kind: if log == 1 { Kind::Log } else { Kind::Linear },
+                low,
+                high,
+                colours: match colours {
+                    0 => Colours::Grey,
+                    1 => Colours::Viridis,
+                    _ => Colours::Diverging,
+                },
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_by_what_they_are() {
+        let mut statistics = Statistics::default();
+        for value in [f64::NAN, 3.0, -1.5, f64::INFINITY, 2.0] {
+            assert_eq!(statistics.add(value), value.is_finite());
+        }
+        statistics.add_masked();
+        assert_eq!((statistics.least, statistics.most), (-1.5, 3.0));
+        let counts = [
+            statistics.count,
+            statistics.nan,
+            statistics.infinite,
+            statistics.masked,
+        ];
+        assert_eq!(counts, [6, 1, 1, 1]);
+    }
+
+    #[test]
+    fn what_is_kept_comes_back() {
+        let mut values = [1.0, 50.0, 1e6];
+        let shading = Shading {
+            statistics: Statistics {
+                least: 1.0,
+                most: 1e6,
+                count: 3,
+                read: 1,
+                all: 7,
+                ..Statistics::default()
+            },
+            scale: Scale::of(&mut values, false, false),
+        };
+        assert_eq!(Shading::from_bytes(&shading.to_bytes()), Ok(shading));
+        assert!(Shading::from_bytes(b"no").is_err());
+    }
+}

@@ -1,0 +1,116 @@
+//! The fields of a directory of a TIFF file, and numbers in its byte order ("TIFF 6.0", section 2).
+
+use crate::wire::to_u64;
+
+/// One field of a directory.
+pub(super) struct Field {
+    pub(super) tag: u16,
+    pub(super) value: Value,
+}
+
+pub(super) enum Value {
+    Ascii(Vec<u8>),
+    Shorts(Vec<u16>),
+    Long(u64),
+    /// Four bytes each, in BigTIFF eight.
+    Offsets(Vec<u64>),
+}
+
+impl Field {
+    pub(super) fn ascii(tag: u16, text: &[u8]) -> Self {
+        let value = Value::Ascii([text, b"\0"].concat());
+        Field { tag, value }
+    }
+
+    pub(super) fn short(tag: u16, number: u16) -> Self {
+        Self::shorts(tag, vec![number])
+    }
+
+    pub(super) fn shorts(tag: u16, numbers: Vec<u16>) -> Self {
+        let value = Value::Shorts(numbers);
+        Field { tag, value }
+    }
+
+    pub(super) fn long(tag: u16, number: u64) -> Self {
+        let value = Value::Long(number);
+        Field { tag, value }
+    }
+
+    pub(super) fn offsets(tag: u16, numbers: Vec<u64>) -> Self {
+        let value = Value::Offsets(numbers);
+        Field { tag, value }
+    }
+}
+
+impl Value {
+    /// The number of the type ("TIFF 6.0", section 2; 16 is BigTIFF's LONG8).
+    pub(super) fn type_number(&self, is_big: bool) -> u16 {
+        match self {
+            Value::Ascii(_) => 2,
+            Value::Shorts(_) => 3,
+            Value::Offsets(_) if is_big => 16,
+            Value::Long(_) | Value::Offsets(_) => 4,
+        }
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        match self {
+            Value::Ascii(text) => to_u64(text.len()),
+            Value::Shorts(numbers) => to_u64(numbers.len()),
+            Value::Offsets(numbers) => to_u64(numbers.len()),
+            Value::Long(_) => 1,
+        }
+    }
+
+    pub(super) fn write(&self, out: &mut Numbers) {
+        match self {
+            Value::Ascii(text) => out.bytes.extend_from_slice(text),
+            Value::Shorts(numbers) => numbers.iter().for_each(|&number| out.short(number)),
+            Value::Long(number) => out.long(*number),
+            Value::Offsets(numbers) => numbers.iter().for_each(|&number| out.offset(number)),
+        }
+    }
+}
+
+/// Numbers in the byte order of a file.
+pub(super) struct Numbers {
+    pub(super) bytes: Vec<u8>,
+    is_big_endian: bool,
+    /// Whether offsets have eight bytes.
+    is_big: bool,
+}
+
+impl Numbers {
+    pub(super) fn new(is_big_endian: bool, is_big: bool) -> Self {
+        Numbers {
+            bytes: Vec::new(),
+            is_big_endian,
+            is_big,
+        }
+    }
+
+    pub(super) fn number(&mut self, number: u64, bytes: usize) {
+        if self.is_big_endian {
+            self.bytes
+                .extend_from_slice(&number.to_be_bytes()[8 - bytes..]);
+        } else {
+            self.bytes.extend_from_slice(&number.to_le_bytes()[..bytes]);
+        }
+    }
+
+    pub(super) fn short(&mut self, number: u16) {
+        self.number(number.into(), 2);
+    }
+
+    pub(super) fn long(&mut self, number: u64) {
+        self.number(number, 4);
+    }
+
+    pub(super) fn long8(&mut self, number: u64) {
+        self.number(number, 8);
+    }
+
+    pub(super) fn offset(&mut self, number: u64) {
+        self.number(number, if self.is_big { 8 } else { 4 });
+    }
+}

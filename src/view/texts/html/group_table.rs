@@ -1,0 +1,84 @@
+//! The first rows of the table that a group is.
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::view::csv::fields::Cell;
+use crate::view::texts::html::draft::Draft;
+use crate::view::texts::html::markup::Html;
+use crate::view::texts::html::object::{GroupRows, Object};
+use crate::wire::{to_u64, to_usize};
+
+/// Rows to which the link behind the first ones leads.
+const NEXT: u64 = 1000;
+
+/// Writes the first rows, if the object is a group that is a table.
+pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
+    let table = match (object.rows)() {
+        Ok(Some(table)) if table.rows > 0 && !table.fields.names().is_empty() => table,
+        Ok(_) => return,
+        Err(error) => {
+            draft.heading("Table");
+            return draft.fail(&error);
+        }
+    };
+    draft.heading("Table");
+    match rows(&table) {
+        Ok(html) => drop(draft.body.piece(&html)),
+        Err(error) => draft.fail(&error),
+    }
+    write_caption(object, &table, &mut draft.body);
+}
+
+fn rows(table: &GroupRows) -> Result<Html> {
+    let mut html = Html::default();
+    html.markup("<div class=\"wide\"><table>\n<thead><tr><th></th>");
+    for name in table.fields.names() {
+        html.markup("<th>").text(name).markup("</th>");
+    }
+    if table.columns > table.fields.names().len() {
+        html.markup("<th>…</th>");
+    }
+    html.markup("</tr></thead>\n<tbody>\n");
+    for row in 0..table.rows.min(limits::HTML_TABLE_ROWS) {
+        html.markup("<tr><th>").number(row).markup("</th>");
+        write_cells(table, row, &mut html)?;
+        html.markup("</tr>\n");
+    }
+    html.markup("</tbody></table></div>\n");
+    Ok(html)
+}
+
+fn write_cells(table: &GroupRows, row: u64, html: &mut Html) -> Result<()> {
+    let most = to_usize(limits::HTML_GLANCE)?;
+    let cells = table.fields.read(row..row + 1)?;
+    for column in 0..table.fields.names().len() {
+        let mut text = Vec::new();
+        match cells.write(0, column, most, &mut text) {
+            Ok(Cell::Missing) => html.markup("<td></td>"),
+            Ok(Cell::Plain) => html.markup("<td>").text(text).markup("</td>"),
+            Ok(Cell::Text) => {
+                html.markup("<td class=\"text\">");
+                html.text(text).markup("</td>")
+            }
+            Err(Error::Limit { .. }) => html.markup("<td class=\"note\">too long</td>"),
+            Err(error) => return Err(error),
+        };
+    }
+    Ok(())
+}
+
+fn write_caption(object: &Object<'_>, table: &GroupRows, html: &mut Html) {
+    let shown = table.rows.min(limits::HTML_TABLE_ROWS);
+    html.markup("<p class=\"note\">").number(shown);
+    html.markup(" of ").number(table.rows).markup(" rows, ");
+    html.number(to_u64(table.fields.names().len()));
+    html.markup(" of ").number(table.columns).markup(" columns");
+    let end = table.rows.min(shown + NEXT);
+    if end > shown
+        && let Some(url) = object.site.part(&format!("[{shown}:{end}]"))
+    {
+        html.markup("; ");
+        html.link(&url, format!("rows {shown} to {}", end - 1));
+    }
+    html.markup("</p>\n");
+}

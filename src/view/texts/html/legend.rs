@@ -1,0 +1,220 @@
+//! What stands beneath a picture: the colours and what they mean, in numbers and words.
+
+use crate::view::pictures::image::Image;
+use crate::view::pictures::shaded;
+use crate::view::pictures::shaded::colours::Colours;
+use crate::view::pictures::shaded::scale::Kind;
+use crate::view::pictures::shaded::statistics::Shading;
+use crate::view::texts::html::markup::Html;
+
+/// Colours of the bar.
+const STOPS: u8 = 20;
+
+/// What is to be said of a picture.
+pub(super) struct Legend<'a> {
+    image: &'a Image,
+    shading: &'a Shading,
+    /// Pictures of the stack.
+    frames: Option<u64>,
+}
+
+impl<'a> Legend<'a> {
+    pub(super) fn of(image: &'a Image, shading: &'a Shading, frames: Option<u64>) -> Self {
+        Legend {
+            image,
+            shading,
+            frames,
+        }
+    }
+
+    /// Whether its numbers become colours by the scale.
+    fn has_scale(&self) -> bool {
+        self.image.samples == 1 && self.image.appearance.palette.is_none()
+    }
+
+    /// What stands for the picture where it is not seen.
+    pub(super) fn alternative(&self, name: &[u8]) -> String {
+        let Image { height, width, .. } = self.image;
+        let name = String::from_utf8_lossy(name);
+        format!("{name}, {height} by {width}. {}", self.words())
+    }
+
+    /// The range, and what is known of the values.
+    pub(super) fn words(&self) -> String {
+        let mut text = String::new();
+        if self.has_scale() {
+            text.push_str(&self.range());
+            text.push(' ');
+        }
+        text.push_str(&self.values());
+        let step = shaded::step(self.image);
+        if step > 1 {
+            text.push_str(&format!(" One pixel of {step} in each direction is shown."));
+        }
+        let origin = self.image.appearance.origin;
+        match (origin.is_below, origin.is_right) {
+            (false, false) => {}
+            (true, false) => text.push_str(" The first row is at the bottom."),
+            (false, true) => text.push_str(" The first column is at the right."),
+            (true, true) => text.push_str(" The first pixel is at the bottom right."),
+        }
+        text
+    }
+
+    fn range(&self) -> String {
+        let scale = &self.shading.scale;
+        let (low, high) = (short(scale.low), short(scale.high));
+        let stack = match self.frames {
+            Some(_) => " of all pictures",
+            None => "",
+        };
+        let percentiles = format!("the 1st to the 99th percentile{stack}");
+        let colours = scale.colours.name();
+        match (scale.kind, scale.colours) {
+            (Kind::Linear, Colours::Diverging) => {
+                format!("From {low} to {high}, which holds {percentiles}; {colours}.")
+            }
+            (Kind::Linear, _) => format!("From {low} to {high}, {percentiles}; {colours}."),
+            (Kind::Log, _) => {
+                format!("From {low} to {high} by the logarithm, {percentiles}; {colours}.")
+            }
+        }
+    }
+
+    fn values(&self) -> String {
+        let known = &self.shading.statistics;
+        let mut text = if known.least <= known.most {
+            let (least, most) = (short(known.least), short(known.most));
+            format!("Minimum {least}, maximum {most}")
+        } else {
+            "No finite values".to_owned()
+        };
+        for (count, what) in [
+            (known.nan, "NaN or missing"),
+            (known.masked, "fill or masked"),
+            (known.infinite, "infinite"),
+        ] {
+            if count > 0 {
+                text.push_str(&format!(", {count} {what}"));
+            }
+        }
+        if known.read < known.all {
+            let (read, all) = (known.read, known.all);
+            text.push_str(&format!(
+                ", of {} values in {read} of {all} chunks",
+                known.count
+            ));
+        } else {
+            text.push_str(&format!(", of {} values", known.count));
+        }
+        text.push('.');
+        text
+    }
+
+    /// Writes the colours from one end of the range to the other, and numbers beneath.
+    pub(super) fn write_bar(&self, html: &mut Html) {
+        if !self.has_scale() {
+            return;
+        }
+        let scale = &self.shading.scale;
+        html.markup(
+            "<div class=\"bar\"><svg viewBox=\"0 0 1 1\" preserveAspectRatio=\"none\" role=\"img\"",
+        );
+        html.markup(
+            " aria-label=\"the colours of the numbers beneath\"><linearGradient id=\"bar\">",
+        );
+        for stop in 0..=STOPS {
+            let share = f64::from(stop) / f64::from(STOPS);
+            let [red, green, blue] = scale.colours.at(share);
+            html.markup("<stop offset=\"").number(share);
+            html.markup("\" stop-color=\"#")
+                .number(format_args!("{red:02x}{green:02x}{blue:02x}"));
+            html.markup("\"/>");
+        }
+        html.markup("</linearGradient><rect width=\"1\" height=\"1\" fill=\"url(#bar)\"/></svg>\n");
+        html.markup("<div class=\"along\">");
+        for quarter in 0..=4 {
+            let value = scale.value(f64::from(quarter) / 4.0);
+            html.markup("<span>").text(tick(value)).markup("</span>");
+        }
+        html.markup("</div></div>\n");
+    }
+}
+
+/// A number beside others, in so few characters that they stand beside each other on a phone.
+fn tick(value: f64) -> String {
+    let text = short(value);
+    if text.len() <= 6 {
+        return text;
+    }
+    match value.abs() {
+        1e-2..1e5 => {
+            let digits = 3 - value.abs().log10().floor() as i32;
+            format!("{value:.*}", usize::try_from(digits).unwrap_or(0))
+        }
+        _ => format!("{value:.1e}"),
+    }
+}
+
+/// A number in a few characters: whole ones as they are, others with six digits.
+pub(super) fn short(value: f64) -> String {
+    let is_plain = value == 0.0 || (1e-4..1e7).contains(&value.abs());
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        return format!("{value}");
+    }
+    if !is_plain {
+        return format!("{value:.4e}");
+    }
+    let digits = 5 - value.abs().log10().floor() as i32;
+    let text = format!("{value:.*}", usize::try_from(digits).unwrap_or(0));
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let shown = [
+            0.0,
+            -7.0,
+            65535.0,
+            0.1 + 0.2,
+            273.149_999,
+            1.0 / 3.0,
+            1e20,
+            2.5e-9,
+            16_777_215.0,
+        ];
+        let expected = [
+            "0",
+            "-7",
+            "65535",
+            "0.3",
+            "273.15",
+            "0.333333",
+            "1.0000e20",
+            "2.5000e-9",
+            "16777215",
+        ];
+        assert_eq!(shown.map(short), expected);
+        let ticks = [
+            1.907_7e-5,
+            0.004_157_85,
+            43_044.7,
+            249.85,
+            -2.317_05,
+            16_777_215.0,
+        ]
+        .map(tick);
+        assert_eq!(
+            ticks,
+            ["1.9e-5", "4.2e-3", "43045", "249.85", "-2.317", "1.7e7"]
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! Lines to copy: how the object is read by commands and programs.
+
+use crate::model::text::turns_direction;
+use crate::view::texts::html::draft::Draft;
+use crate::view::texts::html::object::Object;
+use crate::view::texts::html::site::Beside;
+
+/// Writes the lines for an object that has these files.
+pub(super) fn write(object: &Object<'_>, files: &[Beside], draft: &mut Draft) {
+    let lines = lines(object, files);
+    if lines.is_empty() {
+        return;
+    }
+    draft
+        .body
+        .markup("<details class=\"copy\"><summary>Lines to copy</summary>\n");
+    draft.body.markup("<p class=\"note\">for a shell beside the file, and for Python and DuckDB in the directory in which it is mounted</p>\n");
+    for line in lines {
+        draft
+            .body
+            .markup("<pre>")
+            .long_text(line)
+            .markup("</pre>\n");
+    }
+    draft.body.markup("</details>\n");
+}
+
+fn lines(object: &Object<'_>, files: &[Beside]) -> Vec<String> {
+    let named = |tree: &[u8]| {
+        let file = files.iter().find(|file| file.tree == tree)?;
+        plain(&file.path)
+    };
+    let source = object.site.source_name();
+    let source = plain(&source);
+    let mut lines: Vec<String> = plain(object.path).into_iter().map(str::to_owned).collect();
+    if let Some((source, path)) = source.zip(named(b""))
+        && object.node.array().is_some()
+    {
+        lines.push(format!("h5fs cat {} {}", shell(source), shell(path)));
+    }
+    if let Some(path) = named(b"npy") {
+        lines.push(format!("numpy.load({}, mmap_mode=\"r\")", literal(path)));
+    }
+    if let Some(path) = named(b"parquet") {
+        let path = path.replace('\'', "''");
+        lines.push(format!("SELECT * FROM '{path}'"));
+    }
+    if object.site.is_root() {
+        lines.push("xarray.open_zarr(\".h5fs/file.zarr\")".to_owned());
+    }
+    lines
+}
+
+/// The text that a line can hold as it is; `None` for one that has to be shown otherwise.
+fn plain(bytes: &[u8]) -> Option<&str> {
+    let text = str::from_utf8(bytes).ok()?;
+    let is_odd = |c: char| c.is_control() || turns_direction(c);
+    (!text.is_empty() && !text.contains(is_odd)).then_some(text)
+}
+
+/// A word of a POSIX shell.
+fn shell(word: &str) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(byte);
+    let word = match word.strip_prefix('-') {
+        Some(_) => format!("./{word}"),
+        None => word.to_owned(),
+    };
+    if word.as_bytes().iter().all(is_plain) {
+        word
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// A string literal of Python.
+fn literal(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_word() {
+        assert_eq!(shell("entry/data/counts"), "entry/data/counts");
+        assert_eq!(shell("a b"), "'a b'");
+        assert_eq!(shell("it's; rm -rf $HOME"), "'it'\\''s; rm -rf $HOME'");
+        assert_eq!(shell("-rf"), "./-rf");
+        assert_eq!(literal("a\"+b\\"), "\"a\\\"+b\\\\\"");
+        assert_eq!(plain("line\nfeed".as_bytes()), None);
+        assert_eq!(plain("gnp\u{202e}x".as_bytes()), None);
+    }
+}
