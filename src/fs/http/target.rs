@@ -159,6 +159,21 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn every_path_is_refused_or_names_of_one_directory_each(path in "/(\\PC|%[0-9a-fA-F]{2}|[./%]){0,40}") {
+            if let Ok(uri) = path.parse::<Uri>()
+                && let Ok(target) = Target::of(&uri)
+            {
+                let is_safe = |name: &Vec<u8>| {
+                    let is_dots = [&b"."[..], b".."].contains(&&name[..]);
+                    !name.is_empty() && !is_dots && !name.iter().any(|byte| [b'/', 0].contains(byte))
+                };
+                proptest::prop_assert!(target.names.iter().all(is_safe), "{:?}", target.names);
+            }
+        }
+    }
+
     #[test]
     fn a_query_is_looked_at() {
         let with = target("/a?list&token=abc&x=1").unwrap();
