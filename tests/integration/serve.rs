@@ -54,7 +54,7 @@ fn directories_are_listed_and_data_files_have_pages() {
     let served = Served::new(&[], &[&top]);
     let page = String::from_utf8(served.get("/").ok()).expect("text");
     for part in [
-        "<a href=\"./a.h5/\">a.h5/</a>",
+        "<a href=\"./a.h5/?page\">a.h5/</a>",
         "<a href=\"./bytes\">bytes</a> — 10 bytes",
     ] {
         assert!(page.contains(part), "{page}");
@@ -67,6 +67,11 @@ fn directories_are_listed_and_data_files_have_pages() {
     assert_eq!(leads("/a.h5"), "./a.h5/");
     assert_eq!(leads("/a.h5/"), ".h5fs/html/index.html");
     assert_eq!(leads("/a.h5/group"), "./group/");
+    assert_eq!(leads("/a.h5/?page"), ".h5fs/html/index.html");
+    // The page's own link to the directory leads there.
+    let inner = ["Sec-Fetch-Site: same-origin"];
+    let listed = String::from_utf8(served.ask("GET", "/a.h5/", &inner).ok()).expect("text");
+    assert!(listed.contains("./contiguous"), "{listed}");
     let page = served.get("/a.h5/.h5fs/html/index.html");
     assert_eq!(page.field("content-type"), "text/html; charset=utf-8");
     assert!(

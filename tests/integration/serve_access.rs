@@ -264,7 +264,10 @@ fn several_sources_are_directories() {
         .and_then(|name| name.to_str())
         .expect("a name");
     for part in ["a.h5", "groups.latest.h5", name] {
-        assert!(page.contains(&format!("<a href=\"./{part}/\">")), "{page}");
+        assert!(
+            page.contains(&format!("<a href=\"./{part}/?page\">")),
+            "{page}"
+        );
     }
     assert_eq!(served.get("/a.h5/contiguous").ok().len(), 400);
     assert_eq!(served.get(&format!("/{name}/bytes")).ok(), b"some bytes");

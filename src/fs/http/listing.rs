@@ -84,15 +84,15 @@ impl Text {
             self.text.push_str(&object(row));
         } else {
             let (name, href) = (escaped(row.name), encoded(row.name));
-            let slash = match row.kind {
-                Kind::Directory => "/",
-                Kind::File | Kind::Symlink => "",
+            let (slash, query) = match row.kind {
+                Kind::Directory => ("/", "?page"),
+                Kind::File | Kind::Symlink => ("", ""),
             };
             let size = row.size.map(|size| format!(" — {size} bytes"));
             let size = size.unwrap_or_default();
             let _ = writeln!(
                 self.text,
-                "<li><a href=\"./{href}{slash}\">{name}{slash}</a>{size}</li>"
+                "<li><a href=\"./{href}{slash}{query}\">{name}{slash}</a>{size}</li>"
             );
         }
         self.has_rows = true;
@@ -289,9 +289,9 @@ mod tests {
         let page = of_sources(names(), Form::Page);
         let page = str::from_utf8(&page).unwrap();
         for part in [
-            "<a href=\"./a%3Cb%3E%26%22%27/\">a&lt;b&gt;&amp;&quot;&#39;/</a>",
-            "<a href=\"./run%201.h5/\">run 1.h5/</a>",
-            "<a href=\"./%FF%3Ax/\">\\xff:x/</a>",
+            "<a href=\"./a%3Cb%3E%26%22%27/?page\">a&lt;b&gt;&amp;&quot;&#39;/</a>",
+            "<a href=\"./run%201.h5/?page\">run 1.h5/</a>",
+            "<a href=\"./%FF%3Ax/?page\">\\xff:x/</a>",
         ] {
             assert!(page.contains(part), "{part}\n{page}");
         }

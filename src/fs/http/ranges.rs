@@ -154,6 +154,20 @@ mod tests {
         assert_eq!(wanted("bytes=-5", 0), Wanted::Unsatisfiable);
     }
 
+    proptest::proptest! {
+        #[test]
+        fn ranges_lie_within_and_apart(field in "bytes=([0-9]{0,3}-[0-9]{0,3},? ?){0,8}", length in 0_u64..400) {
+            if let Wanted::Ranges(ranges) = wanted(&field, length) {
+                let mut bytes = std::collections::BTreeSet::new();
+                for range in &ranges {
+                    proptest::prop_assert!(range.start < range.end && range.end <= length);
+                    // No byte is sent twice.
+                    proptest::prop_assert!(range.clone().all(|byte| bytes.insert(byte)));
+                }
+            }
+        }
+    }
+
     #[test]
     fn ranges_are_bounded() {
         let field = |count: usize| {

@@ -267,10 +267,27 @@ impl Sent {
     /// Begins to work out the next piece: a large one, where there is room and the client reads
     /// fast.
     fn ask_next(&self, pieces: Box<dyn Pieces>) -> Sending {
+        let room = self.room();
+        self.ask(pieces, room)
+    }
+
+    /// The same ahead of the client, where that is a large piece.
+    fn ask_ahead(&self, pieces: Box<dyn Pieces>) -> Sending {
+        match self.room() {
+            Some(room) => self.ask(pieces, Some(room)),
+            None => Sending::Pieces(pieces),
+        }
+    }
+
+    /// Room for a large piece.
+    fn room(&self) -> Option<OwnedSemaphorePermit> {
         const FAST: Duration = Duration::from_secs(1);
         let is_fast = self.handed.is_none_or(|handed| handed.elapsed() < FAST);
-        let room = Arc::clone(&self.shared.large).try_acquire_owned().ok();
-        let mut room = room.filter(|_| is_fast);
+        let room = Arc::clone(&self.shared.large).try_acquire_owned();
+        room.ok().filter(|_| is_fast)
+    }
+
+    fn ask(&self, pieces: Box<dyn Pieces>, mut room: Option<OwnedSemaphorePermit>) -> Sending {
         let most = match room {
             Some(_) => limits::HTTP_LARGE_PIECE,
             None => limits::HTTP_PIECE,
@@ -335,13 +352,14 @@ impl Body for Sent {
                     else {
                         return Poll::Ready(None);
                     };
-                    self.handed = Some(Instant::now());
+                    // While this one is sent, the next is worked out.
                     if let Some(pieces) = pieces {
                         self.state = match pieces.left() {
                             Some(0) => Sending::Over,
-                            _ => Sending::Pieces(pieces),
+                            _ => self.ask_ahead(pieces),
                         };
                     }
+                    self.handed = Some(Instant::now());
                     return Poll::Ready(Some(Ok(Frame::data(bytes))));
                 }
             }

@@ -43,6 +43,9 @@ const METHODS: &str = "GET, HEAD";
 /// Where a data file's page stands in its tree.
 const PAGE: &str = ".h5fs/html/index.html";
 
+/// Where a browser says whose page has led to a request.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// What is served, and to whom.
@@ -67,6 +70,13 @@ impl Asked {
 
     fn has_in(&self, name: &HeaderName, word: &str) -> bool {
         texts(&self.headers, name).any(|text| text.contains(word))
+    }
+
+    /// Whether the page about a data file is an answer for its root: not for the link on that page to
+    /// the directory.
+    fn may_lead_to_page(&self) -> bool {
+        let comes_from_here = self.has_in(&SEC_FETCH_SITE, "same-origin");
+        !self.target.wants_list && (self.target.wants_page || !comes_from_here)
     }
 
     /// A reference with the token, where a program has no other place for it.
@@ -208,7 +218,7 @@ impl Site {
     ) -> Result<Response<Content>> {
         let form = form(asked);
         refuse_unreadable(&place)?;
-        if form == Form::Page && !asked.target.wants_list && has_page(&place, cancel)? {
+        if form == Form::Page && asked.may_lead_to_page() && has_page(&place, cancel)? {
             return Ok(redirect(&asked.with_token(PAGE), None));
         }
         let open = OpenPlace::directory(place, cancel)?;

@@ -17,6 +17,8 @@ pub(super) struct Target {
     pub(super) token: Option<String>,
     /// Whether a listing is wanted, not the page about a data file.
     pub(super) wants_list: bool,
+    /// Whether the page is wanted, if it is a data file's root: so a listing leads there.
+    pub(super) wants_page: bool,
 }
 
 impl Target {
@@ -40,6 +42,7 @@ impl Target {
             match word.split_once('=') {
                 Some(("token", token)) => target.token = Some(token.to_owned()),
                 None if word == "list" => target.wants_list = true,
+                None if word == "page" => target.wants_page = true,
                 _ => {}
             }
         }
@@ -53,7 +56,11 @@ impl Target {
 
     /// Where this leads to from itself, without the token: to the last name, or to the directory.
     pub(super) fn own_reference(&self) -> String {
-        let query = if self.wants_list { "?list" } else { "" };
+        let query = match (self.wants_list, self.wants_page) {
+            (true, _) => "?list",
+            (false, true) => "?page",
+            (false, false) => "",
+        };
         match self.names.last() {
             Some(last) if self.is_directory => format!("../{}/{query}", encoded(last)),
             Some(last) => format!("./{}{query}", encoded(last)),
@@ -156,6 +163,21 @@ mod tests {
             "/a%2",
         ] {
             assert!(target(uri).is_err(), "{uri}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_path_is_refused_or_names_of_one_directory_each(path in "/(\\PC|%[0-9a-fA-F]{2}|[./%]){0,40}") {
+            if let Ok(uri) = path.parse::<Uri>()
+                && let Ok(target) = Target::of(&uri)
+            {
+                let is_safe = |name: &Vec<u8>| {
+                    let is_dots = [&b"."[..], b".."].contains(&&name[..]);
+                    !name.is_empty() && !is_dots && !name.iter().any(|byte| [b'/', 0].contains(byte))
+                };
+                proptest::prop_assert!(target.names.iter().all(is_safe), "{:?}", target.names);
+            }
         }
     }
 
