@@ -11,7 +11,7 @@ import chromium
 PICTURES = (
     ("page.png", "html/index.html", 720, "body"),
     ("plot.png", "html/surface/north.html", 560, "figure"),
-    ("stack.png", "html/surface/temperature.html", 900, ".strip"),
+    ("stack.png", "html/surface/temperature.html", 760, ".picture"),
 )
 
 
