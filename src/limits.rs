@@ -3,9 +3,9 @@
 //! A structure that asks for more is answered with [`Error::Limit`](crate::error::Error::Limit).
 
 /// Bytes of one metadata structure that is read in one piece (object header chunk, heap block,
-/// B-tree node). At most two thirds of [`METADATA_CACHE`], so that the structures that several
+/// B-tree node). At most three quarters of [`METADATA_CACHE`], so that the structures that several
 /// steps need in turn stay in the cache.
-pub const METADATA_BLOCK: u64 = METADATA_CACHE / 3 * 2;
+pub const METADATA_BLOCK: u64 = 16 << 20;
 
 /// Bytes of metadata that one request looks at: blocks that are read and verified, and object
 /// headers. Looking at all of them takes about a quarter of a second.
@@ -13,7 +13,7 @@ pub const REQUEST_METADATA: u64 = 256 << 20;
 
 /// Bytes of verified metadata blocks that all HDF5 files of a mount keep together. A group of a
 /// million links has this many, and its listing goes to and fro in them.
-pub const METADATA_CACHE: u64 = 24 << 20;
+pub const METADATA_CACHE: u64 = 22 << 20;
 
 /// Chunks of one object header: the first one and all continuations.
 pub const HEADER_CHUNKS: usize = 4096;
