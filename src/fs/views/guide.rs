@@ -67,8 +67,8 @@ pub static GUIDE: &[GuideRow] = &[
         "#fits",
     ),
     row(
-        &["html/index.html", "html/PATH.html"],
-        "a page about the file, and about each object",
+        &["html/index.html", "html/PATH.html", "html/PATH.png"],
+        "a page about the file, and about each object; the picture that the page of an array shows",
         "#pages",
     ),
     row(
