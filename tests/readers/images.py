@@ -36,7 +36,7 @@ def others(path, views):
         for name, _ in arrays.arrays():
             values = file[name][()]
             yield from tiff_rows(os.path.join(views, "tiff", name + ".tif"), values)
-            for suffix, index in arrays.frames(values.shape):
+            for suffix, index in arrays.frames(name, values.shape):
                 yield from png_rows(os.path.join(views, "png", name + suffix + ".png"), values[index])
     for path in ("tiff/damaged.tif", "png/damaged.png"):
         yield path.split("/")[0], "cat", failure(refused, os.path.join(views, path))
@@ -57,10 +57,15 @@ def as_tiff(values):
     return values.astype(wider) if wider else values
 
 
-def pages_of(values):
+def page_of(path, values):
+    """The shape of one page of a file in the view."""
+    name = path.rsplit("/tiff/", 1)[1].removesuffix(".tif")
+    return arrays.page(name, values.shape)
+
+
+def pages_of(path, values):
     """The pictures of the pages, one behind the other."""
-    shape = arrays.page(values.shape)
-    return values.reshape(-1, *shape)
+    return values.reshape(-1, *page_of(path, values))
 
 
 def tifffile_whole(path, values):
@@ -72,7 +77,7 @@ def tifffile_mapped(path, values):
 
 
 def pillow_pages(path, values):
-    pages = pages_of(values)
+    pages = pages_of(path, values)
     with Image.open(path) as image:
         assert image.n_frames == len(pages), image.n_frames
         for number, page in enumerate(pages):
@@ -85,7 +90,7 @@ def imageio_whole(path, values):
 
 
 def gdal_pages(path, values):
-    for number, page in enumerate(pages_of(values)):
+    for number, page in enumerate(pages_of(path, values)):
         with rasterio.open(f"GTIFF_DIR:{number + 1}:{path}") as dataset:
             read = dataset.read()
             same(read[0] if page.ndim == 2 else np.moveaxis(read, 0, -1), page)
@@ -95,37 +100,37 @@ def tiffinfo_says(path, values):
     command = ["tiffinfo", "-D", path]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     assert not done.stderr, done.stderr
-    height, width, *samples = arrays.page(values.shape)
-    assert done.stdout.count(f"Image Width: {width} Image Length: {height}") == len(pages_of(values))
+    height, width, *samples = page_of(path, values)
+    assert done.stdout.count(f"Image Width: {width} Image Length: {height}") == len(pages_of(path, values))
     bits = {int(bits) for bits in re.findall(r"Bits/Sample: (\d+)", done.stdout)}
     assert bits == {8 * values.dtype.itemsize}, bits
 
 
 def identify_says(path, values):
-    height, width, *_ = arrays.page(values.shape)
+    height, width, *_ = page_of(path, values)
     lines = said("identify", "-regard-warnings", "-format", "%m %w %h\n", path).splitlines()
-    assert lines == [f"TIFF {width} {height}"] * len(pages_of(values)), lines
+    assert lines == [f"TIFF {width} {height}"] * len(pages_of(path, values)), lines
 
 
-def pillow_has(values):
+def pillow_has(path, values):
     """Pillow knows these; it takes two-byte integers that are signed for others."""
     one = (">u2", "<u2", "|u1", "<i4", ">i4", "<f4", ">f4")
-    is_grey = len(arrays.page(values.shape)) == 2
+    is_grey = len(page_of(path, values)) == 2
     return values.dtype.str in (one if is_grey else ("|u1",))
 
 
-def identify_has(values):
+def identify_has(_, values):
     """ImageMagick 6 refuses integers of 64 bits."""
     return values.dtype.itemsize < 8 or values.dtype.kind == "f"
 
 
 TIFF = {
-    "tifffile": (tifffile_whole, lambda values: True),
-    "tifffile.memmap": (tifffile_mapped, lambda values: values.dtype.itemsize),
+    "tifffile": (tifffile_whole, lambda _, values: True),
+    "tifffile.memmap": (tifffile_mapped, lambda _, values: values.dtype.itemsize),
     "Pillow": (pillow_pages, pillow_has),
-    "imageio": (imageio_whole, lambda values: True),
-    "GDAL": (gdal_pages, lambda values: True),
-    "tiffinfo": (tiffinfo_says, lambda values: True),
+    "imageio": (imageio_whole, lambda _, values: True),
+    "GDAL": (gdal_pages, lambda _, values: True),
+    "tiffinfo": (tiffinfo_says, lambda _, values: True),
     "identify": (identify_says, identify_has),
 }
 
@@ -137,7 +142,7 @@ def tiff_rows(path, values):
     shown = as_tiff(values)
     for tool, (read, suits) in TIFF.items():
         is_there = tool not in ("tiffinfo", "identify") or shutil.which(tool)
-        if is_there and suits(shown):
+        if is_there and suits(path, shown):
             yield "tiff", tool, failure(read, path, shown)
 
 
