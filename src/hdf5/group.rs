@@ -16,8 +16,8 @@ use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::hdf5::message::{kind, link};
 use crate::hdf5::object_header::ObjectHeader;
 use crate::memory::distinct::keep_first_of_each;
-use crate::model::{Link, LinkStream};
-use crate::wire::{Count, Cursor, to_u64, to_usize};
+use crate::model::{Link, LinkStream, LinksInMemory};
+use crate::wire::Cursor;
 
 /// Messages that groups alone have.
 pub(crate) const KINDS: [u16; 4] = [
@@ -97,46 +97,10 @@ impl Group {
                 let links = SymbolTableLinks::new(metadata, table);
                 Box::new(SymbolTableStream::new(links)?)
             }
-            Group::Compact(links, failure) => Box::new(CompactStream {
-                weight: links.iter().map(Link::weight).sum(),
-                links: Arc::clone(links),
-                position: 0,
-                failure: failure.clone(),
-            }),
+            Group::Compact(links, failure) => {
+                Box::new(LinksInMemory::new(Arc::clone(links), failure.clone()))
+            }
             Group::Dense(place) => Box::new(DenseStream::new(&DenseLinks::new(metadata, place))?),
         })
-    }
-}
-
-/// Links that are in memory.
-struct CompactStream {
-    links: Arc<Vec<Link>>,
-    /// Bytes of the links, which this may be the last to hold.
-    weight: u64,
-    position: u64,
-    failure: Option<Error>,
-}
-
-impl LinkStream for CompactStream {
-    fn position(&self) -> u64 {
-        self.position
-    }
-
-    fn seek(&mut self, position: u64) -> Result<()> {
-        self.position = position.min(to_u64(self.links.len()));
-        Ok(())
-    }
-
-    fn next(&mut self) -> Result<Option<Link>> {
-        let link = self.links.get(to_usize(self.position)?).cloned();
-        if link.is_some() {
-            self.position = self.position.one_more();
-            return Ok(link);
-        }
-        self.failure.clone().map_or(Ok(None), Err)
-    }
-
-    fn weight(&self) -> u64 {
-        self.weight
     }
 }

@@ -1,10 +1,12 @@
 //! A name in a group, and where it leads.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::piece;
 use crate::model::NodeId;
-use crate::wire::{Count, to_u64};
+use crate::wire::{Count, to_u64, to_usize};
 
 /// A name in a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,5 +118,65 @@ pub trait LinkStream: Send {
     /// Bytes of memory that it keeps for itself, about.
     fn weight(&self) -> u64 {
         0
+    }
+}
+
+/// Links that are in memory.
+pub struct LinksInMemory {
+    links: Arc<Vec<Link>>,
+    /// Bytes of the links, which this may be the last to hold.
+    weight: u64,
+    position: u64,
+    /// Why some are not there.
+    failure: Option<Error>,
+    is_in_order: bool,
+}
+
+impl LinksInMemory {
+    /// Links as their group has them, and why some of them are not there.
+    pub fn new(links: Arc<Vec<Link>>, failure: Option<Error>) -> Self {
+        LinksInMemory {
+            weight: links.iter().map(Link::weight).sum(),
+            links,
+            position: 0,
+            failure,
+            is_in_order: false,
+        }
+    }
+
+    /// The same of links that stand in the order in which people are shown them.
+    pub fn in_order(links: Vec<Link>, failure: Option<Error>) -> Self {
+        LinksInMemory {
+            is_in_order: true,
+            ..Self::new(Arc::new(links), failure)
+        }
+    }
+}
+
+impl LinkStream for LinksInMemory {
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn seek(&mut self, position: u64) -> Result<()> {
+        self.position = position.min(to_u64(self.links.len()));
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<Link>> {
+        let link = self.links.get(to_usize(self.position)?).cloned();
+        if link.is_some() {
+            self.position = self.position.one_more();
+            return Ok(link);
+        }
+        self.failure.clone().map_or(Ok(None), Err)
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.is_in_order
+    }
+
+    fn weight(&self) -> u64 {
+        self.weight
     }
 }

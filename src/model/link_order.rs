@@ -4,10 +4,10 @@
 //! h5py lists them. ASDF: as the text has them. The index of a group with many links has them in
 //! the order of their names' hashes, which means nothing to anybody.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::limits;
-use crate::model::{Container, Link, LinkStream, NodeId};
-use crate::wire::{Count, to_u64, to_usize};
+use crate::model::{Container, Link, LinkStream, LinksInMemory, NodeId};
+use crate::wire::{Count, to_u64};
 
 /// The links of a group.
 pub struct Ordered {
@@ -30,7 +30,7 @@ pub fn links(container: &dyn Container, group: NodeId, room: &mut u64) -> Result
             is_ordered: true,
         });
     }
-    match Sorted::read(&mut *stream, room) {
+    match sorted(&mut *stream, room) {
         Some(sorted) => Ok(Ordered {
             links: Box::new(sorted),
             is_ordered: true,
@@ -45,107 +45,42 @@ pub fn links(container: &dyn Container, group: NodeId, room: &mut u64) -> Result
     }
 }
 
-/// Links that are in memory.
-struct Sorted {
-    links: Vec<Link>,
-    weight: u64,
-    position: u64,
-    /// Why some are not there.
-    failure: Option<Error>,
-}
-
-impl Sorted {
-    /// All links of `stream`, sorted; `None` where they are too many.
-    fn read(stream: &mut dyn LinkStream, room: &mut u64) -> Option<Self> {
-        let mut sorted = Sorted {
-            links: Vec::new(),
-            weight: 0,
-            position: 0,
-            failure: None,
-        };
-        let most = limits::ORDERED_MEMBERS.min(*room);
-        loop {
-            match stream.next() {
-                Ok(Some(link)) => {
-                    sorted.weight = sorted.weight.with_more(link.weight());
-                    sorted.links.push(link);
-                }
-                Ok(None) => break,
-                Err(error) => {
-                    sorted.failure = Some(error);
-                    break;
-                }
+/// All links of `stream`, sorted; `None` where they are too many.
+fn sorted(stream: &mut dyn LinkStream, room: &mut u64) -> Option<LinksInMemory> {
+    let (mut links, mut weight) = (Vec::<Link>::new(), 0_u64);
+    let most = limits::ORDERED_MEMBERS.min(*room);
+    let failure = loop {
+        match stream.next() {
+            Ok(Some(link)) => {
+                weight = weight.with_more(link.weight());
+                links.push(link);
             }
-            if to_u64(sorted.links.len()) > most || sorted.weight > limits::ORDERED_BYTES {
-                *room = room.left_after(to_u64(sorted.links.len()));
-                return None;
-            }
+            Ok(None) => break None,
+            Err(error) => break Some(error),
         }
-        *room = room.left_after(to_u64(sorted.links.len()));
-        sorted.sort();
-        Some(sorted)
-    }
-
-    fn sort(&mut self) {
-        if self.links.iter().all(|link| link.order.is_some()) {
-            self.links.sort_by_key(|link| link.order);
-        } else {
-            self.links.sort_by(|one, other| one.name.cmp(&other.name));
+        if to_u64(links.len()) > most || weight > limits::ORDERED_BYTES {
+            *room = room.left_after(to_u64(links.len()));
+            return None;
         }
+    };
+    *room = room.left_after(to_u64(links.len()));
+    if links.iter().all(|link| link.order.is_some()) {
+        links.sort_by_key(|link| link.order);
+    } else {
+        links.sort_by(|one, other| one.name.cmp(&other.name));
     }
-}
-
-impl LinkStream for Sorted {
-    fn position(&self) -> u64 {
-        self.position
-    }
-
-    fn seek(&mut self, position: u64) -> Result<()> {
-        self.position = position.min(to_u64(self.links.len()));
-        Ok(())
-    }
-
-    fn next(&mut self) -> Result<Option<Link>> {
-        let link = self.links.get(to_usize(self.position)?).cloned();
-        if link.is_some() {
-            self.position = self.position.one_more();
-            return Ok(link);
-        }
-        self.failure.clone().map_or(Ok(None), Err)
-    }
-
-    fn is_in_order(&self) -> bool {
-        true
-    }
-
-    fn weight(&self) -> u64 {
-        self.weight
-    }
+    Some(LinksInMemory::in_order(links, failure))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
     use crate::model::LinkTarget;
 
-    /// Links in this order, of names and places in the order of their making.
-    struct Given(Vec<Link>, u64);
-
-    impl LinkStream for Given {
-        fn position(&self) -> u64 {
-            self.1
-        }
-
-        fn seek(&mut self, position: u64) -> Result<()> {
-            self.1 = position;
-            Ok(())
-        }
-
-        fn next(&mut self) -> Result<Option<Link>> {
-            let link = self.0.get(to_usize(self.1)?).cloned();
-            self.1 += 1;
-            Ok(link)
-        }
+    fn given(links: Vec<Link>) -> LinksInMemory {
+        LinksInMemory::new(Arc::new(links), None)
     }
 
     fn link(name: &str, order: Option<u64>) -> Link {
@@ -158,12 +93,14 @@ mod tests {
     }
 
     fn names(links: &[(&str, Option<u64>)]) -> Vec<String> {
-        let given = links.iter().map(|&(name, order)| link(name, order));
+        let all = links.iter().map(|&(name, order)| link(name, order));
         let mut room = u64::MAX;
-        let sorted = Sorted::read(&mut Given(given.collect(), 0), &mut room).unwrap();
+        let mut sorted = sorted(&mut given(all.collect()), &mut room).unwrap();
         assert_eq!(room, u64::MAX - to_u64(links.len()));
-        let name = |link: &Link| String::from_utf8(link.name.clone()).unwrap();
-        sorted.links.iter().map(name).collect()
+        let names = std::iter::from_fn(|| sorted.next().unwrap());
+        names
+            .map(|link| String::from_utf8(link.name).unwrap())
+            .collect()
     }
 
     #[test]
@@ -180,7 +117,7 @@ mod tests {
     fn links_and_their_bytes_are_bounded() {
         let read = |links: Vec<Link>, mut room: u64| {
             let before = room;
-            let sorted = Sorted::read(&mut Given(links, 0), &mut room);
+            let sorted = sorted(&mut given(links), &mut room);
             (sorted.is_some(), before - room)
         };
         let many = |count: u64| (0..count).map(|n| link(&n.to_string(), None)).collect();
