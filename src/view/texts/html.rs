@@ -13,7 +13,7 @@
 //! | [`group_table`] | the first rows of the table that a group is |
 //! | [`nexus`] | what a group has plotted by default |
 //! | [`recipes`] | lines to copy |
-//! | [`table`] | the first rows of an array |
+//! | [`table`], [`cell`] | the first rows of an array; a cell of a table |
 //! | [`bins`], [`plot`] | an array of numbers along one dimension, as a line |
 //! | [`axes`] | what stands at an axis: name, unit, values |
 //! | [`picture`], [`legend`] | pictures of an array, which are files of their own, and what is said of them |
@@ -21,6 +21,7 @@
 
 mod axes;
 mod bins;
+mod cell;
 mod draft;
 mod facts;
 mod glance;

@@ -1,12 +1,12 @@
 //! The first rows of the table that a group is.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::limits;
-use crate::view::csv::fields::Cell;
+use crate::view::texts::html::cell;
 use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::{GroupRows, Object};
-use crate::wire::{to_u64, to_usize};
+use crate::wire::to_u64;
 
 /// Rows to which the link behind the first ones leads.
 const NEXT: u64 = 1000;
@@ -49,22 +49,8 @@ fn rows(table: &GroupRows) -> Result<Html> {
 }
 
 fn write_cells(table: &GroupRows, row: u64, html: &mut Html) -> Result<()> {
-    let most = to_usize(limits::HTML_GLANCE)?;
     let cells = table.fields.read(row..row + 1)?;
-    for column in 0..table.fields.names().len() {
-        let mut text = Vec::new();
-        match cells.write(0, column, most, &mut text) {
-            Ok(Cell::Missing) => html.markup("<td></td>"),
-            Ok(Cell::Plain) => html.markup("<td>").text(text).markup("</td>"),
-            Ok(Cell::Text) => {
-                html.markup("<td class=\"text\">");
-                html.text(text).markup("</td>")
-            }
-            Err(Error::Limit { .. }) => html.markup("<td class=\"note\">too long</td>"),
-            Err(error) => return Err(error),
-        };
-    }
-    Ok(())
+    (0..table.fields.names().len()).try_for_each(|column| cell::write(&*cells, 0, column, html))
 }
 
 fn write_caption(object: &Object<'_>, table: &GroupRows, html: &mut Html) {

@@ -7,15 +7,13 @@ use crate::limits;
 use crate::model::datatype::Class;
 use crate::model::{Array, Shape};
 use crate::view::csv::array::ArrayFields;
-use crate::view::csv::fields::{Cell, Fields};
+use crate::view::csv::fields::Fields;
 use crate::view::elements::opened;
+use crate::view::texts::html::cell;
 use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::Object;
 use crate::wire::to_usize;
-
-/// Bytes of a cell's text that are looked at.
-const CELL: usize = 4096;
 
 /// The part of an array that a table shows: a corner of its first rows and columns.
 #[derive(Debug, PartialEq, Eq)]
@@ -175,17 +173,7 @@ fn write_cells(corner: &Corner, fields: &ArrayFields, row: u64, html: &mut Html)
     let cells = fields.read(first..first.saturating_add(elements))?;
     for element in 0..to_usize(elements)? {
         for column in 0..shown_columns(fields) {
-            let mut text = Vec::new();
-            match cells.write(element, column, CELL, &mut text) {
-                Ok(Cell::Missing) => html.markup("<td></td>"),
-                Ok(Cell::Plain) => html.markup("<td>").text(text).markup("</td>"),
-                Ok(Cell::Text) => {
-                    html.markup("<td class=\"text\">");
-                    html.text(text).markup("</td>")
-                }
-                Err(Error::Limit { .. }) => html.markup("<td class=\"note\">too long</td>"),
-                Err(error) => return Err(error),
-            };
+            cell::write(&*cells, element, column, html)?;
         }
     }
     Ok(())

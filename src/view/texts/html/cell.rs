@@ -1,0 +1,27 @@
+//! A cell of a table.
+
+use crate::error::{Error, Result};
+use crate::view::csv::fields::{Cell, Cells};
+use crate::view::texts::html::markup::Html;
+
+/// Bytes of a cell's text that are looked at.
+const MOST: usize = 4096;
+
+/// Writes a cell of a row that was read.
+///
+/// # Errors
+/// Fails if what the cell points to cannot be read.
+pub(super) fn write(cells: &dyn Cells, row: usize, column: usize, html: &mut Html) -> Result<()> {
+    let mut text = Vec::new();
+    match cells.write(row, column, MOST, &mut text) {
+        Ok(Cell::Missing) => html.markup("<td></td>"),
+        Ok(Cell::Plain) => html.markup("<td>").text(text).markup("</td>"),
+        Ok(Cell::Text) => {
+            html.markup("<td class=\"text\">");
+            html.text(text).markup("</td>")
+        }
+        Err(Error::Limit { .. }) => html.markup("<td class=\"note\">too long</td>"),
+        Err(error) => return Err(error),
+    };
+    Ok(())
+}
