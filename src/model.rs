@@ -54,7 +54,7 @@ pub use array::Array;
 pub use attribute::{Attribute, Reference};
 pub use datatype::Datatype;
 pub use extras::Extras;
-pub use link::{Link, LinkStream, LinkTarget};
+pub use link::{Link, LinkStream, LinkTarget, LinksInMemory};
 pub use node::{Node, NodeId, NodeKind};
 pub use scalar::{Scalar, ScalarValue};
 pub use shape::Shape;

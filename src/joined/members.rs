@@ -26,6 +26,7 @@ use crate::joined::paths::{Path, Told};
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::model::{Container, LinkTarget, NodeId};
+use crate::source::neighbours::Neighbours;
 use crate::wire::{Count, to_u64};
 
 /// Opens members.
@@ -37,7 +38,7 @@ pub(crate) trait OpenMember: Send + Sync {
     ///
     /// # Errors
     /// Fails if it is no file of a known format, or cannot be opened; `Stale` if it has changed.
-    fn open(&self, number: usize) -> Result<Arc<dyn Container>>;
+    fn open(&self, number: usize) -> Result<Opened>;
 
     /// What the state of a member is known by, so that what was read of it need not be read again;
     /// `None` where a change would not show.
@@ -54,6 +55,13 @@ pub(crate) trait OpenMember: Send + Sync {
     /// # Errors
     /// [`Error::unwanted`] where nobody waits for it any more.
     fn scanned(&self, was_known: bool) -> Result<()>;
+}
+
+/// A member that is open.
+pub(crate) struct Opened {
+    pub(crate) container: Arc<dyn Container>,
+    /// The other files that it leads to.
+    pub(crate) neighbours: Arc<Neighbours>,
 }
 
 /// A member that could be read.
@@ -171,7 +179,7 @@ impl Members {
         if let Some(open) = lock(&self.open).get(&file) {
             return Ok(Arc::clone(open));
         }
-        let opened = self.opener.open(file)?;
+        let opened = self.opener.open(file)?.container;
         let gone = lock(&self.open).push(file, Arc::clone(&opened));
         drop(gone);
         Ok(opened)
@@ -217,10 +225,13 @@ fn gather<'f>(
                 continue;
             }
             // The state before anything was read.
-            let key = kept.and_then(|_| opener.key(number));
-            let scanned = opener
-                .open(number)
-                .and_then(|container| scan(engine, &container));
+            let mut key = kept.and_then(|_| opener.key(number));
+            let scanned = opener.open(number).and_then(|opened| {
+                let scanned = scan(engine, &opened.container);
+                // The key says nothing of other files, as raw files and sources of virtual datasets.
+                key = key.filter(|_| opened.neighbours.states().is_empty());
+                scanned
+            });
             let mut gathered = lock(&gathered);
             gathered.take(number, name, scanned, key);
             if let Err(error) = opener.scanned(false) {
@@ -438,7 +449,7 @@ mod tests {
             &self.0
         }
 
-        fn open(&self, _number: usize) -> Result<Arc<dyn Container>> {
+        fn open(&self, _number: usize) -> Result<Opened> {
             Err(Error::NotFound)
         }
 

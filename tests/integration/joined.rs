@@ -136,6 +136,24 @@ fn a_file_in_another_state_is_read_again() {
 }
 
 #[test]
+fn what_stands_in_other_files_is_read_again() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let cache = tempfile::tempdir().expect("temporary directory");
+    for first in [3.0_f64, 5.0] {
+        let mut python = script("joined.py");
+        python.arg("outside").arg(directory.path());
+        run(python.arg(first.to_string()), LONG).success();
+        calm_down();
+        let mount = with_cache(directory.path(), cache.path());
+        let days = fs::read(mount.at(".h5fs/joined/time")).expect("the days");
+        assert_eq!(days, [first, first + 1.0].map(f64::to_le_bytes).concat());
+        assert_eq!(mount.status("joined files read"), 2);
+        mount.unmount();
+        mount.must_be_gone(MOUNT_LIMIT);
+    }
+}
+
+#[test]
 fn a_mount_that_joins_nothing_leaves_nothing_in_the_cache() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let cache = tempfile::tempdir().expect("temporary directory");

@@ -183,6 +183,11 @@ impl NeighbourStates {
         self.remember(path, None)
     }
 
+    /// Whether no neighbour was opened or sought.
+    pub fn is_empty(&self) -> bool {
+        lock(&self.seen).is_empty() && lock(&self.open).neighbours.is_empty()
+    }
+
     /// Whether a neighbour has changed since it was opened, as far as was seen lately.
     pub fn is_changed(&self) -> bool {
         let due = self.due();

@@ -18,11 +18,10 @@ use crate::fs::errno::{self, is_denied};
 use crate::fs::forest::archive::entries::EntryKind;
 use crate::fs::forest::archive::look::{Found as Looked, Look};
 use crate::joined::choice::Choice;
-use crate::joined::members::{Key, OpenMember};
+use crate::joined::members::{Key, OpenMember, Opened};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
-use crate::model::Container;
 use crate::source::Source;
 use crate::source::attributes::Attributes;
 use crate::source::directory::Directory;
@@ -419,7 +418,7 @@ impl OpenMember for OpenListed {
         &self.listing.names
     }
 
-    fn open(&self, number: usize) -> Result<Arc<dyn Container>> {
+    fn open(&self, number: usize) -> Result<Opened> {
         let file = self.listing.files.get(number).ok_or(Error::NotFound)?;
         let (root, absolute) = (&self.files.root, self.files.root.absolute(&file.path));
         let source = root.open(&file.path)?.content.source(&absolute, None)?;
@@ -431,14 +430,17 @@ impl OpenMember for OpenListed {
         if !self.force {
             detect::refuse_locked(&*source)?;
         }
-        let own = self.neighbours.of_neighbour(&absolute, &absolute, None);
+        let own = Arc::new(self.neighbours.of_neighbour(&absolute, &absolute, None));
         let source = self.neighbours.take(&absolute, source)?;
-        let container = detect::open(source, Arc::new(own), &self.caches, self.force)?;
+        let container = detect::open(source, Arc::clone(&own), &self.caches, self.force)?;
         if container.is_growing() {
             let what = "a writer appends to it (its lock says so)";
             return Err(Error::Usage(what.to_owned()));
         }
-        Ok(container)
+        Ok(Opened {
+            container,
+            neighbours: own,
+        })
     }
 
     fn key(&self, number: usize) -> Option<Key> {
