@@ -976,6 +976,16 @@ pub const HTML_SAMPLED_CHUNKS: u64 = 64;
 /// The same where each may be a request to a server, or stand in another file.
 pub const HTML_FAR_SAMPLED_CHUNKS: u64 = 8;
 
+/// Sources of a virtual dataset that one picture of a page, or one piece of it that is looked at for
+/// the range of values, is made of.
+pub const HTML_SOURCES: usize = 16;
+
+/// Time after which no further chunk is looked at to find the range of values.
+pub const HTML_SAMPLING: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Time that drawing a picture of a page may take.
+pub const HTML_DRAWING: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// Bytes that are decoded for that, if more than one chunk is.
 pub const HTML_SAMPLED: u64 = 64 << 20;
 

@@ -571,6 +571,14 @@ impl Requests for Filesystem {
         self.served(&open, read)
     }
 
+    fn is_unordered(&self, handle: Handle) -> bool {
+        let open = self.opened(handle, &CancelToken::default());
+        open.is_ok_and(|open| match &open.content {
+            Content::Directory(listing) => lock(listing).is_unordered,
+            _ => false,
+        })
+    }
+
     fn version_of(&self, handle: Handle, cancel: &CancelToken) -> Result<Version> {
         let open = self.opened(handle, cancel)?;
         let file = &open.file;

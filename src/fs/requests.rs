@@ -172,6 +172,12 @@ pub trait Requests: Send + Sync {
         cancel: &CancelToken,
     ) -> Result<Bytes>;
 
+    /// Whether the names of an open directory are too many to be listed in the order that is asked
+    /// for, and stand in that of the file's index.
+    fn is_unordered(&self, _handle: Handle) -> bool {
+        false
+    }
+
     /// What an open file holds.
     ///
     /// # Errors

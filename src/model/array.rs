@@ -303,18 +303,21 @@ impl Mappings {
 
     /// Whether one of them may have elements in a block of the array.
     pub fn touch(&self, block: &[Extent]) -> bool {
-        let mut regions = self
-            .list
-            .iter()
-            .map(|packed| self.regions.get(packed.region));
-        regions.any(|region| match region {
+        self.touched(block).next().is_some()
+    }
+
+    /// The places of those that may have elements in a block of the array.
+    pub fn touched(&self, block: &[Extent]) -> impl Iterator<Item = usize> {
+        let all = self.list.iter().enumerate();
+        let touched = all.filter(move |(_, packed)| match self.regions.get(packed.region) {
             Region::Nothing => false,
             Region::All | Region::Blocks(_) => true,
             Region::Regular(axes) => {
                 let mut axes = axes.iter().zip(block);
                 axes.all(|(axis, own)| axis.start < own.end() && own.start() < axis.end())
             }
-        })
+        });
+        touched.map(|(place, _)| place)
     }
 
     /// All, in their order.

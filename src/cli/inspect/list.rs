@@ -24,7 +24,6 @@ use crate::cli::words::progress::{Done, Progress};
 use crate::cli::words::style::{Paint, Style};
 use crate::error::{Error, Result};
 use crate::fs::{self, Ino, Kind, Requests};
-use crate::limits;
 
 /// Lines of a directory that are aligned with each other; those behind them are with these, as far
 /// as they fit.
@@ -226,16 +225,18 @@ impl Listing<'_> {
         let mut lines = Vec::new();
         let mut widths = Widths::default();
         lines.extend(self.views(directory));
-        let mut count = 0_u64;
+        let mut are_unordered = false;
         let torn = match Names::open(self.tree, directory.ino) {
             Err(error) => Some(error),
             Ok(mut names) => loop {
                 let named = match names.next() {
                     Ok(Some(named)) => named,
-                    Ok(None) => break None,
+                    Ok(None) => {
+                        are_unordered = names.are_unordered();
+                        break None;
+                    }
                     Err(error) => break Some(error),
                 };
-                count += 1;
                 let path = join(&directory.path, &named.name);
                 lines.push(self.line(path.clone(), &named));
                 if lines.len() == ALIGNED {
@@ -251,11 +252,10 @@ impl Listing<'_> {
             },
         };
         self.write(&mut lines, &mut widths)?;
-        if count > limits::ORDERED_MEMBERS && self.tree.is_ordered(directory.ino) {
+        if are_unordered {
             self.make_room();
-            let most = limits::ORDERED_MEMBERS;
-            let note = format!("more than {most} names, in the order of the file's index");
-            complain(&of_text(&directory.path, &note));
+            let note = "too many names to be sorted: they are in the order of the file's index";
+            complain(&of_text(&directory.path, note));
         }
         if let Some(error) = torn.or_else(|| self.fault(directory.ino)) {
             self.fail(&directory.path, &error);

@@ -53,6 +53,11 @@ impl<'a> Names<'a> {
         })
     }
 
+    /// Whether those that were listed stand in the order of the file's index, as they are too many.
+    pub(in crate::cli) fn are_unordered(&self) -> bool {
+        self.filesystem.is_unordered(self.handle)
+    }
+
     /// The next name; `None` at the end.
     ///
     /// # Errors

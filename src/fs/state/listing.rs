@@ -58,6 +58,8 @@ pub(in crate::fs) struct Listing {
     pub(in crate::fs) walk: Option<Box<Walk>>,
     /// Whether something could not be read this time.
     pub(in crate::fs) is_unsure: bool,
+    /// Whether there are too many links to be shown in the order that is asked for.
+    pub(in crate::fs) is_unordered: bool,
 }
 
 impl Listing {
@@ -88,7 +90,9 @@ impl Listing {
             Some(cursor) => cursor,
             None => {
                 let links = if is_ordered {
-                    link_order::links(container, group, &mut { u64::MAX })?.links
+                    let ordered = link_order::links(container, group, &mut { u64::MAX })?;
+                    self.is_unordered = !ordered.is_ordered;
+                    ordered.links
                 } else {
                     container.links(group)?
                 };

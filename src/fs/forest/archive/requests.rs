@@ -285,6 +285,18 @@ impl Requests for Archive {
         }
     }
 
+    fn is_unordered(&self, handle: Handle) -> bool {
+        let Ok(open) = self.handles.get(handle) else {
+            return false;
+        };
+        let Content::Inner(inner) = &open.content else {
+            return false;
+        };
+        let ask = |filesystem: &Filesystem| Ok(filesystem.is_unordered(handle));
+        let asked = self.ask_open(handle, inner, &CancelToken::default(), ask);
+        asked.unwrap_or(false)
+    }
+
     fn version_of(&self, handle: Handle, cancel: &CancelToken) -> Result<Version> {
         let open = self.handles.get(handle)?;
         match &open.content {
