@@ -156,6 +156,20 @@ fn names_are_listed_as_they_were_made_or_sorted() {
     assert_eq!(count, 4);
 }
 
+#[test]
+fn links_that_are_too_long_to_be_sorted_are_told() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("long.h5");
+    run(script("pages.py").arg("long_links").arg(&file), LONG).success();
+    let listed = run(h5fs(["ls"]).arg(&file).arg("g"), LONG).success();
+    assert_eq!(listed.text().lines().count(), 9000);
+    assert!(
+        listed.stderr.contains("too many names to be sorted"),
+        "{}",
+        listed.stderr
+    );
+}
+
 // ------------------------------------------------------------------ h5fs view
 
 /// A running `h5fs view`; ended when dropped.

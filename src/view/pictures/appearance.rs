@@ -76,6 +76,11 @@ impl Origin {
 }
 
 impl Appearance {
+    /// Whether its numbers are colours, or stand for those of a palette.
+    pub(crate) fn is_in_colours(&self) -> bool {
+        self.interlace.is_some() || self.palette.is_some()
+    }
+
     /// That of a part that a selector picks from an array of `rank` dimensions: one without all axes
     /// of the pictures has no colours, and no corner.
     pub(crate) fn of_part(self, selector: &[u8], rank: usize) -> Self {

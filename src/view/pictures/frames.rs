@@ -35,9 +35,15 @@ impl Frames {
         Ok(image.and_then(|image| Self::of(&image, suffix)))
     }
 
-    /// Whether the array that `node` is has several pictures.
+    /// Whether the array that `node` is has several pictures, or may have: where that cannot be found
+    /// out, its directory tells the error.
     pub(crate) fn are_in(container: &dyn Container, node: &Node) -> bool {
-        Self::of_node(container, node, b"").is_ok_and(|frames| frames.is_some())
+        let may_have = || {
+            let array = node.array();
+            array.is_some_and(|array| array.shape.dims().len() > 2)
+        };
+        let found = Self::of_node(container, node, b"");
+        found.map_or_else(|_| may_have(), |frames| frames.is_some())
     }
 
     /// The pictures of `image`; `None` where it is a single one.

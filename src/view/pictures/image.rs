@@ -124,6 +124,14 @@ impl Pixel {
         })
     }
 
+    /// The greatest number of a type without sign.
+    pub(crate) fn greatest(self) -> f64 {
+        match self.kind {
+            Kind::Boolean => 1.0,
+            _ => (f64::from(self.bytes) * 8.0).exp2() - 1.0,
+        }
+    }
+
     /// The integer, or the boolean, in these bytes.
     pub(crate) fn integer(self, bytes: &[u8]) -> i128 {
         let word = self.word(bytes);

@@ -3,7 +3,8 @@
 //!
 //! All pictures of a stack have one range, which is found from some of the array's chunks
 //! ([`sample`]). What is missing, or no number, is transparent; a value outside of the range has the
-//! colour of its end. Pictures in colours stay what they are.
+//! colour of its end. Pictures in colours, and numbers that stand for those of a palette, are shown
+//! as they are stored.
 
 pub(crate) mod colours;
 pub(crate) mod north;
@@ -12,18 +13,20 @@ pub(crate) mod scale;
 pub(crate) mod statistics;
 
 use std::io::Write;
+use std::time::Instant;
 
 use png::{BitDepth, ColorType, DeflateCompression, Encoder, Filter};
 
 use crate::array::{CancelToken, HeldMemory};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::array::Fill;
+use crate::model::array::{Fill, Storage};
 use crate::model::{Array, Container, Datatype, Node};
 use crate::view::cf::decoded;
 use crate::view::elements::Elements;
 use crate::view::elements::dimensions::FindPath;
 use crate::view::elements::missing::Missing;
+use crate::view::pictures::appearance::Appearance;
 use crate::view::pictures::image::{Image, Kind, Pixel};
 use crate::view::pictures::look::Look;
 use crate::view::pictures::palette::Palette;
@@ -32,6 +35,7 @@ use crate::view::pictures::png::output::{Output, failed};
 use crate::view::pictures::png::picture::Picture;
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::text::Text;
+use crate::wire::Extent;
 
 /// Numbers of a colour in the file; the first one is transparent.
 const COLOURS: u8 = 255;
@@ -48,6 +52,20 @@ pub(crate) struct Drawn<'a> {
 }
 
 impl Drawn<'_> {
+    /// The numbers of a picture that a selector picks: colours as they are stored, others as the
+    /// conventions of netCDF mean them.
+    fn pixels(
+        &self,
+        selector: &str,
+        appearance: Appearance,
+    ) -> Result<(Elements, Option<Missing>)> {
+        if appearance.is_in_colours() {
+            (self.part)(selector)
+        } else {
+            self.numbers(selector)
+        }
+    }
+
     /// The numbers that a selector picks, as the conventions of netCDF mean them.
     fn numbers(&self, selector: &str) -> Result<(Elements, Option<Missing>)> {
         let (elements, missing) = (self.part)(selector)?;
@@ -84,9 +102,25 @@ pub(crate) fn is_drawn(array: &Array, image: &Image) -> bool {
     frame_bytes(array, image) <= limits::HTML_PICTURE
 }
 
+/// Whether a part of an array is made of so many sources that reading it may take long.
+pub(crate) fn has_many_sources(array: &Array, part: impl Iterator<Item = (u64, u64)>) -> bool {
+    let Ok(Storage::Virtual(mappings)) = &array.storage else {
+        return false;
+    };
+    let block: Vec<_> = part
+        .map(|(start, length)| Extent::cut(start, length))
+        .collect();
+    mappings.touched(&block).count() > limits::HTML_SOURCES
+}
+
 /// Bytes that are decoded, or read, for one picture.
 fn frame_bytes(array: &Array, image: &Image) -> u64 {
     let leading = image.leading().len();
+    let first = image.dims.iter().enumerate();
+    let first = first.map(|(axis, &extent)| (0, if axis < leading { 1 } else { extent }));
+    if has_many_sources(array, first) {
+        return u64::MAX;
+    }
     let itemsize = u64::from(image.pixel.bytes);
     let own = image.dims.iter().skip(leading).copied();
     let all = own.clone().fold(itemsize, u64::saturating_mul);
@@ -124,7 +158,7 @@ pub(crate) fn file(
     shading: &Shading,
     (memory, cancel): (&HeldMemory, &CancelToken),
 ) -> Result<Option<Text>> {
-    let (elements, missing) = drawn.numbers(selector)?;
+    let (elements, missing) = drawn.pixels(selector, look.appearance)?;
     let dims = elements.dims.clone().unwrap_or_default();
     let image = Image::of(&elements.datatype, &dims, look.appearance);
     let Some(image) = image.filter(is_picture) else {
@@ -183,10 +217,22 @@ impl Shaded<'_> {
         let mut writer = encoder.write_header().map_err(failed)?;
         let mut rows = writer.stream_writer().map_err(failed)?;
         let (mut row, mut number) = (Vec::new(), 0);
-        self.picture.rows(&mut || cancel.go_on(), &mut |stored| {
+        let bytes = usize::try_from(size[0].saturating_mul(self.image.samples)).unwrap_or(0);
+        let started = Instant::now();
+        let mut go_on = || {
+            if started.elapsed() > limits::HTML_DRAWING {
+                let most = limits::HTML_DRAWING.as_secs();
+                return Err(Error::limit("seconds that a picture of a page takes", most));
+            }
+            cancel.go_on()
+        };
+        self.picture.rows(&mut go_on, &mut |stored| {
             row.clear();
             self.row(number, stored, &mut row)?;
             number += 1;
+            if row.len() != bytes {
+                return Err(Error::corrupt("a row of a picture of another length", None));
+            }
             rows.write_all(&row).map_err(|error| failed(error.into()))
         })?;
         rows.finish().map_err(failed)?;
@@ -196,7 +242,12 @@ impl Shaded<'_> {
     /// Nothing, and the colours of the scale from its lower end on.
     fn colours(&self) -> Vec<u8> {
         let last = f64::from(COLOURS - 1);
-        let colour = |number: u8| self.shading.scale.colours.at(f64::from(number) / last);
+        let is_inverted = self.image.appearance.is_white_zero;
+        let colour = |number: u8| {
+            let share = f64::from(number) / last;
+            let share = if is_inverted { 1.0 - share } else { share };
+            self.shading.scale.colours.at(share)
+        };
         let colours = (0..COLOURS).map(colour);
         [[0; 3]].into_iter().chain(colours).flatten().collect()
     }
@@ -206,7 +257,17 @@ impl Shaded<'_> {
         let pixel = self.image.pixel;
         let values = stored.chunks_exact(pixel.bytes.into());
         if self.image.samples > 1 {
-            out.extend(values.map(|bytes| self.sample(pixel, bytes)));
+            let opacity = 3;
+            let places = (0..self.image.samples).cycle();
+            out.extend(values.zip(places).map(|(bytes, place)| {
+                let share = if place == opacity && pixel.kind == Kind::Float {
+                    number(pixel, bytes)
+                } else {
+                    let share = self.shading.scale.share(number(pixel, bytes));
+                    share.unwrap_or(0.0)
+                };
+                (share * 255.0).round() as u8
+            }));
             return Ok(());
         }
         if self.palette.is_some() {
@@ -226,18 +287,6 @@ impl Shaded<'_> {
             }
         }));
         Ok(())
-    }
-
-    /// One of the numbers of a pixel in colours.
-    fn sample(&self, pixel: Pixel, bytes: &[u8]) -> u8 {
-        match (pixel.kind, bytes) {
-            (Kind::Unsigned, &[byte]) => byte,
-            (Kind::Boolean, &[byte]) => u8::from(byte != 0) * 255,
-            _ => {
-                let share = self.shading.scale.share(number(pixel, bytes));
-                (share.unwrap_or(0.0) * 255.0).round() as u8
-            }
-        }
     }
 
     /// Which pixels of a shown row are missing.

@@ -2,6 +2,7 @@
 //! spaced chunks, and of these no more than a bound in all.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use crate::error::Result;
 use crate::limits;
@@ -14,8 +15,8 @@ use crate::view::elements::missing::Missing;
 use crate::view::pictures::image::{Image, Kind, Pixel};
 use crate::view::pictures::shaded::scale::Scale;
 use crate::view::pictures::shaded::statistics::{Shading, Statistics};
-use crate::view::pictures::shaded::{Drawn, number};
-use crate::wire::to_usize;
+use crate::view::pictures::shaded::{Drawn, has_many_sources, number};
+use crate::wire::{to_u64, to_usize};
 
 /// Bytes of a piece of an array without chunks.
 const PIECE: u64 = 64 << 10;
@@ -79,15 +80,27 @@ pub(crate) fn shading(drawn: &Drawn<'_>, image: &Image, nature: Nature) -> Resul
         },
         finite: Vec::new(),
     };
-    for place in plan.places() {
-        let (elements, missing) = drawn.numbers(&plan.selector(place))?;
+    let started = Instant::now();
+    for (number, place) in plan.places().enumerate() {
+        if has_many_sources(array, plan.bounds(place)) {
+            return Ok(None);
+        }
+        if number > 0 && started.elapsed() > limits::HTML_SAMPLING {
+            sample.statistics.read = to_u64(number);
+            break;
+        }
+        let (elements, missing) = drawn.pixels(&plan.selector(place), image.appearance)?;
         sample.look_at(&elements, missing.as_ref(), plan.values())?;
     }
     let Sample {
         statistics,
         mut finite,
     } = sample;
-    let scale = Scale::of(&mut finite, nature.is_grey, nature.is_image);
+    let scale = if image.samples > 1 {
+        Scale::of_colours(image.pixel, statistics.least, statistics.most)
+    } else {
+        Scale::of(&mut finite, nature.is_grey, nature.is_image)
+    };
     Ok(Some(Shading { statistics, scale }))
 }
 
@@ -149,21 +162,27 @@ impl Plan {
         })
     }
 
+    /// Where a part begins along each dimension, and its length there.
+    fn bounds(&self, place: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let mut rest = place;
+        let along = self.dims.iter().zip(&self.part).rev();
+        let mut bounds: Vec<_> = along
+            .map(|(&extent, &part)| {
+                let count = extent.div_ceil(part);
+                let first = rest % count * part;
+                rest /= count;
+                (first, part.min(extent - first))
+            })
+            .collect();
+        bounds.reverse();
+        bounds.into_iter()
+    }
+
     /// The text that selects a part.
     fn selector(&self, place: u64) -> String {
-        let mut rest = place;
-        let mut slices = Vec::with_capacity(self.dims.len());
-        for (&extent, &part) in self.dims.iter().zip(&self.part).rev() {
-            let along = extent.div_ceil(part);
-            let first = rest % along * part;
-            rest /= along;
-            slices.push(format!(
-                "{first}:{}",
-                first.saturating_add(part).min(extent)
-            ));
-        }
-        slices.reverse();
-        format!("[{}]", slices.join(","))
+        let slices = self.bounds(place);
+        let slices = slices.map(|(first, length)| format!("{first}:{}", first + length));
+        format!("[{}]", slices.collect::<Vec<_>>().join(","))
     }
 
     /// How many values of each part are looked at, at most.

@@ -1,5 +1,6 @@
 //! Which share of a range a value is, and how that range is chosen.
 
+use crate::view::pictures::image::{self, Pixel};
 use crate::view::pictures::shaded::colours::Colours;
 
 /// A range of values, and the way from one end of it to the other.
@@ -9,6 +10,8 @@ pub(crate) struct Scale {
     /// Finite, as is `high`, which is not less.
     pub(crate) low: f64,
     pub(crate) high: f64,
+    /// Whether the ends are percentiles; else they are the least and the greatest value.
+    pub(crate) is_between_percentiles: bool,
     pub(crate) colours: Colours,
 }
 
@@ -42,13 +45,15 @@ impl Scale {
         } else {
             Colours::Viridis
         };
+        let found = between(values);
         let linear = |low: f64, high: f64| Scale {
             kind: Kind::Linear,
             low,
             high,
+            is_between_percentiles: found.is_some_and(|found| found.are_percentiles),
             colours,
         };
-        let Some((low, high)) = between(values) else {
+        let Some(Ends { low, high, .. }) = found else {
             return linear(0.0, 1.0);
         };
         if is_image {
@@ -72,6 +77,24 @@ impl Scale {
         linear(low, high)
     }
 
+    /// The range of each of the colours of a pixel, of which some values lie between `least` and
+    /// `most`: that of a type without sign, from 0 to 1, or all of them.
+    pub(crate) fn of_colours(pixel: Pixel, least: f64, most: f64) -> Self {
+        let (low, high) = match pixel.kind {
+            image::Kind::Unsigned | image::Kind::Boolean => (0.0, pixel.greatest()),
+            _ if least >= 0.0 && most <= 1.0 => (0.0, 1.0),
+            _ if least <= most => (least, most),
+            _ => (0.0, 1.0),
+        };
+        Scale {
+            kind: Kind::Linear,
+            low,
+            high,
+            is_between_percentiles: false,
+            colours: Colours::Grey,
+        }
+    }
+
     /// The share, from 0 to 1, at which `value` stands; `None` for NaN.
     pub(crate) fn share(&self, value: f64) -> Option<f64> {
         if value.is_nan() {
@@ -81,7 +104,7 @@ impl Scale {
         let share = match self.kind {
             // Differences of halves are finite.
             Kind::Linear => (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0),
-            Kind::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+            Kind::Log => (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
         };
         // A range of one value.
         Some(if share.is_finite() { share } else { 0.5 })
@@ -91,21 +114,35 @@ impl Scale {
     pub(crate) fn value(&self, share: f64) -> f64 {
         match self.kind {
             Kind::Linear => self.low * (1.0 - share) + self.high * share,
-            Kind::Log => self.low * (self.high / self.low).powf(share),
+            Kind::Log => (self.low.ln() * (1.0 - share) + self.high.ln() * share).exp(),
         }
     }
 }
 
-/// The percentiles of some values; those of all that are not equal, where most are.
-fn between(values: &mut [f64]) -> Option<(f64, f64)> {
+/// The ends of a range.
+#[derive(Clone, Copy)]
+struct Ends {
+    low: f64,
+    high: f64,
+    are_percentiles: bool,
+}
+
+/// The percentiles of some values; the least and the greatest one where most are equal.
+fn between(values: &mut [f64]) -> Option<Ends> {
     let low = percentile(values, PERCENTILES.0)?;
     let high = percentile(values, PERCENTILES.1)?;
     if high > low {
-        return Some((low, high));
+        return Some(Ends {
+            low,
+            high,
+            are_percentiles: true,
+        });
     }
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    Some((least, most))
+    Some(Ends {
+        low: values.iter().copied().fold(f64::INFINITY, f64::min),
+        high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        are_percentiles: false,
+    })
 }
 
 /// The lower end of a logarithmic range up to `high`; `None` where that is no wide one.
@@ -132,6 +169,8 @@ fn percentile(values: &mut [f64], part: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Datatype;
+    use crate::model::datatype::ByteOrder;
 
     fn of(values: &[f64]) -> Scale {
         Scale::of(&mut values.to_vec(), false, false)
@@ -227,5 +266,25 @@ mod tests {
         sparse[17] = 8.0;
         let scale = of(&sparse);
         assert_eq!((scale.low, scale.high), (0.0, 8.0));
+        assert!(!scale.is_between_percentiles && of(&ramp(0.0, 1.0)).is_between_percentiles);
+        let wide = [1e-200, 1e-100, 1.0, 1e100, 1e200];
+        let scale = of(&wide);
+        assert_eq!(scale.kind, Kind::Log);
+        let middle = scale.share(1.0).unwrap();
+        assert!((middle - 0.5).abs() < 1e-9 && (scale.value(0.5) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn colours_have_the_range_of_their_type() {
+        let of = |datatype, least, most| {
+            let scale = Scale::of_colours(Pixel::of(&datatype).unwrap(), least, most);
+            (scale.low, scale.high)
+        };
+        let unsigned = Datatype::integer(2, false, ByteOrder::Little);
+        assert_eq!(of(unsigned, 7.0, 300.0), (0.0, 65535.0));
+        let float = || Datatype::ieee(4, ByteOrder::Little);
+        assert_eq!(of(float(), 0.2, 1.0), (0.0, 1.0));
+        assert_eq!(of(float(), 0.0, 255.0), (0.0, 255.0));
+        assert_eq!(of(float(), f64::NAN, f64::NAN), (0.0, 1.0));
     }
 }

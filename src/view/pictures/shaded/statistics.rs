@@ -77,6 +77,7 @@ impl Shading {
             statistics.read,
             statistics.all,
             u64::from(scale.kind == Kind::Log),
+            u64::from(scale.is_between_percentiles),
             match scale.colours {
                 Colours::Grey => 0,
                 Colours::Viridis => 1,
@@ -108,6 +109,7 @@ impl Shading {
             read,
             all,
             log,
+            percentiles,
             colours,
         ] = *numbers.as_slice()
         else {
@@ -129,6 +131,7 @@ impl Shading {
                 kind: if log == 1 { Kind::Log } else { Kind::Linear },
                 low,
                 high,
+                is_between_percentiles: percentiles == 1,
                 colours: match colours {
                     0 => Colours::Grey,
                     1 => Colours::Viridis,

@@ -3,7 +3,7 @@
 use crate::view::pictures::image::Image;
 use crate::view::pictures::shaded;
 use crate::view::pictures::shaded::colours::Colours;
-use crate::view::pictures::shaded::scale::Kind;
+use crate::view::pictures::shaded::scale::{Kind, Scale};
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::html::markup::Html;
 
@@ -45,6 +45,10 @@ impl<'a> Legend<'a> {
         if self.has_scale() {
             text.push_str(&self.range());
             text.push(' ');
+        } else if self.image.samples > 1 {
+            let Scale { low, high, .. } = self.shading.scale;
+            let [low, high] = [low, high].map(short);
+            text.push_str(&format!("Colours from {low} to {high}. "));
         }
         text.push_str(&self.values());
         let step = shaded::step(self.image);
@@ -63,28 +67,44 @@ impl<'a> Legend<'a> {
 
     fn range(&self) -> String {
         let scale = &self.shading.scale;
-        let (low, high) = (short(scale.low), short(scale.high));
+        let width = scale.high - scale.low;
+        let [low, high] = [scale.low, scale.high].map(|end| apart(end, width));
         let stack = match self.frames {
             Some(_) => " of all pictures",
             None => "",
         };
-        let percentiles = format!("the 1st to the 99th percentile{stack}");
+        let ends = match (scale.kind, scale.is_between_percentiles) {
+            (Kind::Linear, true) => format!("the 1st to the 99th percentile{stack}"),
+            (Kind::Linear, false) => format!("the least to the greatest value{stack}"),
+            (Kind::Log, true) => {
+                format!("the 1st percentile of what is above 0 to the 99th of all{stack}")
+            }
+            (Kind::Log, false) => {
+                format!("the 1st percentile of what is above 0 to the greatest value{stack}")
+            }
+        };
         let colours = scale.colours.name();
-        match (scale.kind, scale.colours) {
+        let mut text = match (scale.kind, scale.colours) {
             (Kind::Linear, Colours::Diverging) => {
-                format!("From {low} to {high}, which holds {percentiles}; {colours}.")
+                format!("From {low} to {high}, which holds {ends}; {colours}.")
             }
-            (Kind::Linear, _) => format!("From {low} to {high}, {percentiles}; {colours}."),
-            (Kind::Log, _) => {
-                format!("From {low} to {high} by the logarithm, {percentiles}; {colours}.")
-            }
+            (Kind::Linear, _) => format!("From {low} to {high}, {ends}; {colours}."),
+            (Kind::Log, _) => format!("From {low} to {high} by the logarithm, {ends}; {colours}."),
+        };
+        if scale.kind == Kind::Log && self.shading.statistics.least < scale.low {
+            text.push_str(" What is less has the lowest colour.");
         }
+        if self.image.appearance.is_white_zero {
+            text.push_str(" The least is white.");
+        }
+        text
     }
 
     fn values(&self) -> String {
         let known = &self.shading.statistics;
         let mut text = if known.least <= known.most {
-            let (least, most) = (short(known.least), short(known.most));
+            let width = known.most - known.least;
+            let [least, most] = [known.least, known.most].map(|end| apart(end, width));
             format!("Minimum {least}, maximum {most}")
         } else {
             "No finite values".to_owned()
@@ -105,7 +125,14 @@ impl<'a> Legend<'a> {
                 known.count
             ));
         } else {
-            text.push_str(&format!(", of {} values", known.count));
+            let all = self.image.dims.iter().copied();
+            let all = all.fold(1, u64::saturating_mul);
+            let of_all = if known.count < all {
+                format!(" of {all}")
+            } else {
+                String::new()
+            };
+            text.push_str(&format!(", of {}{of_all} values", known.count));
         }
         text.push('.');
         text
@@ -125,7 +152,9 @@ impl<'a> Legend<'a> {
         );
         for stop in 0..=STOPS {
             let share = f64::from(stop) / f64::from(STOPS);
-            let [red, green, blue] = scale.colours.at(share);
+            let is_inverted = self.image.appearance.is_white_zero;
+            let shown = if is_inverted { 1.0 - share } else { share };
+            let [red, green, blue] = scale.colours.at(shown);
             html.markup("<stop offset=\"").number(share);
             html.markup("\" stop-color=\"#")
                 .number(format_args!("{red:02x}{green:02x}{blue:02x}"));
@@ -133,12 +162,52 @@ impl<'a> Legend<'a> {
         }
         html.markup("</linearGradient><rect width=\"1\" height=\"1\" fill=\"url(#bar)\"/></svg>\n");
         html.markup("<div class=\"along\">");
-        for quarter in 0..=4 {
-            let value = scale.value(f64::from(quarter) / 4.0);
-            html.markup("<span>").text(tick(value)).markup("</span>");
+        for text in ticks(scale) {
+            html.markup("<span>").text(text).markup("</span>");
         }
         html.markup("</div></div>\n");
     }
+}
+
+/// The numbers beneath the bar: at each quarter, or at the ends where numbers are long.
+fn ticks(scale: &Scale) -> Vec<String> {
+    /// Characters of five numbers that stand beside each other on a phone.
+    const LONG: usize = 9;
+    let width = scale.high - scale.low;
+    let of = |quarters: &[u8]| -> Vec<String> {
+        let values = quarters
+            .iter()
+            .map(|&quarter| scale.value(f64::from(quarter) / 4.0));
+        let texts = values.map(|value| {
+            if scale.kind == Kind::Linear && is_far_off(value, width) {
+                apart(value, width)
+            } else {
+                tick(value)
+            }
+        });
+        texts.collect()
+    };
+    let all = of(&[0, 1, 2, 3, 4]);
+    if all.iter().all(|text| text.len() <= LONG) {
+        all
+    } else {
+        of(&[0, 4])
+    }
+}
+
+/// Whether a number is so much larger than the range in which it stands that its first digits do not
+/// tell it from others there.
+fn is_far_off(value: f64, width: f64) -> bool {
+    width > 0.0 && value.abs() < 1e15 && value.abs() / width > 20.0
+}
+
+/// A number of a range of this width, with so many digits that others there are told from it.
+fn apart(value: f64, width: f64) -> String {
+    if !is_far_off(value, width) {
+        return short(value);
+    }
+    let decimals = (2 - width.log10().floor() as i32).clamp(0, 12);
+    format!("{value:.*}", usize::try_from(decimals).unwrap_or(0))
 }
 
 /// A number beside others, in so few characters that they stand beside each other on a phone.
@@ -158,6 +227,8 @@ fn tick(value: f64) -> String {
 
 /// A number in a few characters: whole ones as they are, others with six digits.
 pub(super) fn short(value: f64) -> String {
+    // No minus before 0.
+    let value = value + 0.0;
     let is_plain = value == 0.0 || (1e-4..1e7).contains(&value.abs());
     if value.fract() == 0.0 && value.abs() < 1e15 {
         return format!("{value}");
@@ -203,6 +274,7 @@ mod tests {
             "16777215",
         ];
         assert_eq!(shown.map(short), expected);
+        assert_eq!(short(-0.0), "0");
         let ticks = [
             1.907_7e-5,
             0.004_157_85,
@@ -216,5 +288,28 @@ mod tests {
             ticks,
             ["1.9e-5", "4.2e-3", "43045", "249.85", "-2.317", "1.7e7"]
         );
+    }
+
+    #[test]
+    fn numbers_far_from_0_are_told_apart() {
+        let ticks = |low, high| {
+            ticks(&Scale {
+                kind: Kind::Linear,
+                low,
+                high,
+                is_between_percentiles: true,
+                colours: Colours::Viridis,
+            })
+        };
+        assert_eq!(
+            ticks(5_400_000.0, 5_419_900.0),
+            ["5400000", "5404975", "5409950", "5414925", "5419900"]
+        );
+        assert_eq!(
+            ticks(1.7e9, 1.7e9 + 1.0),
+            ["1700000000.00", "1700000001.00"]
+        );
+        assert_eq!(ticks(0.0, 100.0), ["0", "25", "50", "75", "100"]);
+        assert_eq!(apart(2_459_000.5, 30.0), "2459000.5");
     }
 }

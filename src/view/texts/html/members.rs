@@ -190,15 +190,17 @@ fn write_row(object: &Object<'_>, row: &Row, draft: &mut Draft) {
             }
             html.markup("</span>");
             let value = node.array().map(|array| glance::value(object, array));
-            let value = value.unwrap_or(Ok(None)).unwrap_or_else(|error| {
-                draft.is_partial |= error.is_passing();
-                None
-            });
+            let (value, unread) = match value.unwrap_or(Ok(None)) {
+                Ok(value) => (value, None),
+                Err(error) => (None, Some(error)),
+            };
             write_facts(object, node, value, html);
             html.markup("</div>");
             if let Some(error) = &node.error {
                 draft.fail(error);
             } else if let Some(Err(error)) = node.array().map(|array| &array.storage) {
+                draft.fail(error);
+            } else if let Some(error) = &unread {
                 draft.fail(error);
             }
         }
