@@ -1022,5 +1022,14 @@ pub const HTTP_LARGE_PIECE: usize = 512 << 10;
 /// Such pieces of all clients together.
 pub const HTTP_LARGE_PIECES: usize = 16;
 
+/// Bytes of a text that is sought in a data file.
+pub const HTTP_WANTED: usize = 256;
+
+/// Names, attributes and errors that one search finds.
+pub const HTTP_FOUND: u64 = 1000;
+
+/// Groups within groups that are searched.
+pub const HTTP_SEARCH_DEPTH: usize = 128;
+
 /// Bytes of a text that is compressed for a client.
 pub const HTTP_GZIP: u64 = 1 << 20;

@@ -12,7 +12,7 @@
 //! | `site` | the answer to a request |
 //! | `conditions`, `ranges`, `multipart`, `media`, `gzip` | the parts of an answer; RFC 9110 |
 //! | `trees` | one source, or several; places in them |
-//! | `content`, `listing` | the bytes of files, and directories as texts |
+//! | `content`, `listing`, `search` | the bytes of files, directories as texts, what is found in them |
 //! | `fault` | refusals |
 
 mod access;
@@ -24,6 +24,7 @@ mod listing;
 mod media;
 mod multipart;
 mod ranges;
+mod search;
 mod server;
 mod site;
 mod target;

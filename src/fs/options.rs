@@ -47,6 +47,8 @@ pub struct Options {
     /// Whether the members of a group are listed in the order in which people are shown them, not in
     /// that of the file's index.
     pub ordered: bool,
+    /// Whether pages have their script, which a server gives.
+    pub scripts: bool,
     /// How much memory the process takes, if the mount is to tell.
     pub resident: Option<Resident>,
 }
@@ -70,6 +72,7 @@ impl Default for Options {
             strict: false,
             scans: None,
             ordered: false,
+            scripts: false,
             resident: None,
         }
     }

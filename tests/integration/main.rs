@@ -29,6 +29,7 @@ mod harness;
 mod helper;
 mod hostile;
 mod inspect;
+mod interactive;
 mod joined;
 mod layering;
 mod lines;

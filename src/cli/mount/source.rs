@@ -144,6 +144,7 @@ pub(in crate::cli) fn filesystem_options(
         force: settings.force,
         strict: settings.strict,
         ordered: false,
+        scripts: false,
         scans,
         resident: Resident::open(),
     }

@@ -248,6 +248,7 @@ fn opened(
         let mut reasons = Vec::new();
         let own = Options {
             scans,
+            scripts: true,
             ..shared.clone()
         };
         let served = source.served(own, &mut reasons).map_err(failed)?;

@@ -8,6 +8,9 @@ const BYTES: &str = "application/octet-stream";
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
+/// A page about an object.
+pub(super) const PAGE: &str = "text/html; charset=utf-8";
+
 const JSON: &str = "application/json";
 
 const YAML: &str = "application/yaml";
@@ -43,8 +46,8 @@ fn of_view(tree: &[u8], name: &[u8]) -> &'static str {
     let suffix = name.iter().rposition(|byte| *byte == b'.');
     let suffix = suffix.and_then(|at| name.get(at..)).unwrap_or_default();
     match (tree, suffix) {
-        (b"html", b".html") => "text/html; charset=utf-8",
-        (b"png", b".png") => "image/png",
+        (b"html", b".html") => PAGE,
+        (b"png" | b"html", b".png") => "image/png",
         (b"tiff", b".tif") => "image/tiff",
         (b"fits", b".fits") => "application/fits",
         (b"csv" | b"cf", b".csv") => "text/csv; charset=utf-8",
@@ -86,7 +89,7 @@ mod tests {
             ("attrs/a/@x.html", TEXT),
             ("status", TEXT),
             ("tree.json", JSON),
-            ("html/a.png", BYTES),
+            ("html/a.png", "image/png"),
             ("page.html", BYTES),
             ("a.svg", BYTES),
             ("original/page.html", BYTES),

@@ -27,16 +27,27 @@ use crate::fs::http::listing::{self, Form, Listing};
 use crate::fs::http::media;
 use crate::fs::http::multipart;
 use crate::fs::http::ranges::{Wanted, wanted};
+use crate::fs::http::search::Search;
 use crate::fs::http::target::Target;
 use crate::fs::http::trees::{OpenPlace, Place, Trees, Way};
 use crate::fs::requests::Version;
 use crate::fs::stat::Kind;
 use crate::fs::state::handle::Caching;
 use crate::fs::state::traffic::Call;
+use crate::view::texts::html::script;
 
-/// What a page may do: show what comes from here. It has no script, and is put into no other page.
+/// What an answer may do that is shown: no more than it shows. It is put into no other page.
 const POLICY: &str = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+
+/// What a page about an object may do: show what comes from here, and ask for it by the one script
+/// that is ours. Nothing else that comes from here is called a script.
+const PAGE_POLICY: &str = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; \
+                           script-src 'self'; connect-src 'self'; base-uri 'none'; \
+                           form-action 'none'; frame-ancestors 'self'";
+
+/// How long the script is kept: another has another address.
+const LASTING: &str = "private, max-age=31536000, immutable";
 
 const METHODS: &str = "GET, HEAD";
 
@@ -166,10 +177,11 @@ impl Site {
         let origin = self.access.origin(asked);
         let origin = origin.and_then(|origin| HeaderValue::from_str(origin).ok());
         let headers = answer.headers_mut();
+        let policy = HeaderValue::from_static(POLICY);
+        headers.entry(CONTENT_SECURITY_POLICY).or_insert(policy);
         let mut set = |name, text| _ = headers.insert(name, HeaderValue::from_static(text));
         set(X_CONTENT_TYPE_OPTIONS, "nosniff");
         set(REFERRER_POLICY, "no-referrer");
-        set(CONTENT_SECURITY_POLICY, POLICY);
         set(
             RESOURCE_POLICY,
             if origin.is_some() {
@@ -190,6 +202,9 @@ impl Site {
     }
 
     fn found(&self, asked: &Asked, cancel: &CancelToken) -> Result<Response<Content>> {
+        if asked.target.wants_script {
+            return script(asked);
+        }
         let within = match self.trees.split(&asked.target.names) {
             Way::Tree(tree, names) => (tree, names),
             Way::Nowhere => return Err(Error::NotFound),
@@ -218,6 +233,13 @@ impl Site {
     ) -> Result<Response<Content>> {
         let form = form(asked);
         refuse_unreadable(&place)?;
+        if let Some(sought) = &asked.target.sought {
+            let search = Search::new(&place, sought, cancel)?;
+            let answer = Response::builder()
+                .header(CONTENT_TYPE, "application/jsonl; charset=utf-8")
+                .header(CACHE_CONTROL, "no-store");
+            return Ok(made(answer, Content::Pieces(Box::new(search))));
+        }
         if form == Form::Page && asked.may_lead_to_page() && has_page(&place, cancel)? {
             return Ok(redirect(&asked.with_token(PAGE), None));
         }
@@ -309,6 +331,9 @@ fn described(status: StatusCode, validators: &Validators, kind: &str) -> Builder
     if let Some(date) = validators.last_modified() {
         answer = answer.header(LAST_MODIFIED, date);
     }
+    if kind == media::PAGE {
+        answer = answer.header(CONTENT_SECURITY_POLICY, PAGE_POLICY);
+    }
     if media::is_text(kind) {
         answer = answer.header(VARY, ACCEPT_ENCODING.as_str());
     }
@@ -395,6 +420,22 @@ fn compressed(
         answer = answer.header(ETAG, tag);
     }
     Ok(made(answer, Content::Whole(packed.into())))
+}
+
+/// The script of pages.
+fn script(asked: &Asked) -> Result<Response<Content>> {
+    let answer = Response::builder()
+        .header(CONTENT_TYPE, "text/javascript; charset=utf-8")
+        .header(CACHE_CONTROL, LASTING)
+        .header(VARY, ACCEPT_ENCODING.as_str());
+    let text = script::TEXT.as_bytes();
+    let (answer, text) = if gzip::is_accepted(&asked.headers) {
+        (answer.header(CONTENT_ENCODING, "gzip"), gzip::packed(text)?)
+    } else {
+        (answer, text.to_vec())
+    };
+    let answer = answer.header(CONTENT_LENGTH, text.len());
+    Ok(made(answer, Content::Whole(text.into())))
 }
 
 fn answer_of(form: Form) -> Builder {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use http::Uri;
 
 use crate::fs::http::fault::Fault;
+use crate::limits;
 
 /// What a request is for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,6 +20,10 @@ pub(super) struct Target {
     pub(super) wants_list: bool,
     /// Whether the page is wanted, if it is a data file's root: so a listing leads there.
     pub(super) wants_page: bool,
+    /// Whether the script of pages is wanted.
+    pub(super) wants_script: bool,
+    /// What is sought in a data file; the target is its tree of pages.
+    pub(super) sought: Option<Vec<u8>>,
 }
 
 impl Target {
@@ -41,6 +46,10 @@ impl Target {
         for word in uri.query().unwrap_or_default().split('&') {
             match word.split_once('=') {
                 Some(("token", token)) => target.token = Some(token.to_owned()),
+                Some(("script", _)) => target.wants_script = true,
+                Some(("search", text)) => {
+                    target.sought = Some(sought(text)?);
+                }
                 None if word == "list" => target.wants_list = true,
                 None if word == "page" => target.wants_page = true,
                 _ => {}
@@ -66,6 +75,16 @@ impl Target {
             Some(last) => format!("./{}{query}", encoded(last)),
             None => format!("./{query}"),
         }
+    }
+}
+
+/// A text that is sought.
+fn sought(text: &str) -> Result<Vec<u8>, Fault> {
+    let text = decoded(text).ok_or_else(|| Fault::bad("`%` without two hexadecimal digits"))?;
+    if (1..=limits::HTTP_WANTED).contains(&text.len()) {
+        Ok(text)
+    } else {
+        Err(Fault::bad("no text to be sought, or a long one"))
     }
 }
 

@@ -106,6 +106,16 @@ impl Place {
         Place::find(&self.trees, (self.tree, &names), cancel)
     }
 
+    /// The place so many names above this one.
+    ///
+    /// # Errors
+    /// Fails as [`find`](Self::find) does.
+    pub(super) fn above(&self, count: usize, cancel: &CancelToken) -> Result<Self> {
+        let names = self.names();
+        let names = &names[..names.len().saturating_sub(count)];
+        Place::find(&self.trees, (self.tree, names), cancel)
+    }
+
     pub(super) fn requests(&self) -> &dyn Requests {
         self.trees.tree(self.tree)
     }

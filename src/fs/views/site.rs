@@ -289,6 +289,21 @@ impl Site for PageSite<'_> {
         self.part_in(TABLES, selector)
     }
 
+    fn numbers(&self) -> Option<Url> {
+        let files = [b"cf", &b"npy"[..]];
+        files.into_iter().find_map(|tree| self.part_in(tree, ""))
+    }
+
+    fn script(&self) -> Option<Url> {
+        if !self.mount.options.scripts {
+            return None;
+        }
+        let tree = named(PAGES)?;
+        let way = self.mount.others.way_to_file(self.file);
+        let names = self.beneath(way, tree);
+        Some(self.url(&names)?.of_directory())
+    }
+
     fn members_from(&self, first: u64) -> Option<Url> {
         let selector = match first {
             0 => String::new(),

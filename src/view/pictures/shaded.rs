@@ -67,7 +67,7 @@ impl Drawn<'_> {
     }
 
     /// The numbers that a selector picks, as the conventions of netCDF mean them.
-    fn numbers(&self, selector: &str) -> Result<(Elements, Option<Missing>)> {
+    pub(crate) fn numbers(&self, selector: &str) -> Result<(Elements, Option<Missing>)> {
         let (elements, missing) = (self.part)(selector)?;
         let stored = elements.datatype.clone();
         let elements = decoded::numbers(self.container, self.node, self.path, elements)?;

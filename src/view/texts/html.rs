@@ -1,5 +1,5 @@
-//! Pages about the objects of a file, for a browser: no script, nothing from the network, and
-//! nothing of the file that is more than text.
+//! Pages about the objects of a file, for a browser: nothing from the network, nothing of the file
+//! that is more than text, and no script but that of a server.
 //!
 //! | file | content |
 //! |---|---|
@@ -17,6 +17,7 @@
 //! | [`bins`], [`plot`] | an array of numbers along one dimension, as a line |
 //! | [`axes`] | what stands at an axis: name, unit, values |
 //! | [`picture`], [`legend`] | pictures of an array, which are files of their own, and what is said of them |
+//! | [`script`] | the script that a server gives, and what a page tells it |
 //! | [`facts`] | files beside the page; attributes; type, shape, storage |
 
 mod axes;
@@ -35,6 +36,7 @@ mod page;
 mod picture;
 mod plot;
 mod recipes;
+pub(crate) mod script;
 pub(crate) mod site;
 mod table;
 

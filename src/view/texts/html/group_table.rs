@@ -6,6 +6,7 @@ use crate::view::texts::html::cell;
 use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::{GroupRows, Object};
+use crate::view::texts::html::script;
 use crate::wire::to_u64;
 
 /// Rows to which the link behind the first ones leads.
@@ -22,16 +23,18 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
         }
     };
     draft.heading("Table");
-    match rows(&table) {
+    match rows(object, &table) {
         Ok(html) => drop(draft.body.piece(&html)),
         Err(error) => draft.fail(&error),
     }
     write_caption(object, &table, &mut draft.body);
 }
 
-fn rows(table: &GroupRows) -> Result<Html> {
+fn rows(object: &Object<'_>, table: &GroupRows) -> Result<Html> {
     let mut html = Html::default();
-    html.markup("<div class=\"wide\"><table>\n<thead><tr><th></th>");
+    html.markup("<div class=\"wide\"");
+    script::tell_of_rows(object, (&[table.rows], 0), true, &mut html);
+    html.markup("><table>\n<thead><tr><th></th>");
     for name in table.fields.names() {
         html.markup("<th>").text(name).markup("</th>");
     }

@@ -130,6 +130,12 @@ impl Url {
         }
         Url(url)
     }
+
+    /// The same with a slash behind it, as that of a directory.
+    pub(crate) fn of_directory(mut self) -> Self {
+        self.0.push('/');
+        self
+    }
 }
 
 #[cfg(test)]

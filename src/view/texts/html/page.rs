@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::Object;
+use crate::view::texts::html::script;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -20,7 +21,11 @@ pub(super) fn framed(object: &Object<'_>, body: &Html) -> Vec<u8> {
     html.markup("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; ");
     html.markup("img-src 'self' file: data:; style-src '")
         .text(digest());
-    html.markup("'; base-uri 'none'; form-action 'none'\">\n");
+    html.markup("'; ");
+    if object.site.script().is_some() {
+        html.markup("script-src 'self'; connect-src 'self'; ");
+    }
+    html.markup("base-uri 'none'; form-action 'none'\">\n");
     html.markup("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     html.markup("<meta name=\"color-scheme\" content=\"light dark\">\n");
     html.markup("<meta name=\"referrer\" content=\"no-referrer\">\n");
@@ -30,7 +35,9 @@ pub(super) fn framed(object: &Object<'_>, body: &Html) -> Vec<u8> {
         html.text(name).markup(" – ");
     }
     html.text(&source).markup("</title>\n<style>");
-    html.markup(STYLE).markup("</style>\n</head>\n<body>\n");
+    html.markup(STYLE).markup("</style>\n");
+    script::write_head(object, &mut html);
+    html.markup("</head>\n<body>\n");
     html.markup("<nav>");
     for (number, step) in trail.iter().flatten().enumerate() {
         let text = match &*step.name {

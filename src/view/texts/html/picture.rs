@@ -13,6 +13,7 @@ use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::legend::Legend;
 use crate::view::texts::html::markup::{Html, Url};
 use crate::view::texts::html::object::Object;
+use crate::view::texts::html::script;
 use crate::view::texts::html::site::Pictures;
 
 /// Pictures of a strip.
@@ -75,6 +76,9 @@ fn pictures(
         Some((shading, drawn)) => {
             let legend = Legend::of(&image, &shading, frames);
             let urls = (drawn, &place.file);
+            html.markup("<figure class=\"picture\"");
+            script::tell_of_picture(object, &image, sides(&image), &shading, &mut html)?;
+            html.markup(">\n");
             write_figure(object, &image, &legend, urls, &mut html)?;
             if let Some(count) = frames {
                 write_strip(object, &image, count, &mut html);
@@ -100,7 +104,7 @@ fn write_figure(
     let name = axes::of_values(object)?;
     let [down, across] = sides(image).map(|number| axes.get(number));
     let origin = image.appearance.origin;
-    html.markup("<figure class=\"picture\">\n<div class=\"label\">")
+    html.markup("<div class=\"label\">")
         .text(&name)
         .markup("</div>\n<div class=\"down\">");
     write_side(down, image.height, origin.is_below, html);

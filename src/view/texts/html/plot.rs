@@ -13,6 +13,7 @@ use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::legend::short;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::Object;
+use crate::view::texts::html::script;
 use crate::wire::to_u64;
 
 /// The size of the drawing.
@@ -69,8 +70,9 @@ fn drawn(object: &Object<'_>, count: u64, pieces: &Pieces) -> Result<(Html, Opti
     };
     let label = axes::of_values(object)?;
     let axes = axes::of_dimensions(object, &[count])?;
-    html.markup("<figure class=\"plot\">\n<div class=\"label\">")
-        .text(&label);
+    html.markup("<figure class=\"plot\"");
+    script::tell_of_line(object, count, &mut html);
+    html.markup(">\n<div class=\"label\">").text(&label);
     html.markup("</div>\n<div class=\"ticks\">");
     for value in lines.values().into_iter().rev() {
         html.markup("<span>")

@@ -31,6 +31,13 @@ pub(crate) trait Site {
     /// The table of the part of it that a selector names.
     fn part(&self, selector: &str) -> Option<Url>;
 
+    /// The NumPy file of its numbers, as the conventions of netCDF mean them if they do.
+    fn numbers(&self) -> Option<Url>;
+
+    /// The place of the script, and of answers to searches; `None` where the page is a file, which has
+    /// no script.
+    fn script(&self) -> Option<Url>;
+
     /// The page of its members from number `first` on.
     fn members_from(&self, first: u64) -> Option<Url>;
 

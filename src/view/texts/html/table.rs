@@ -13,6 +13,7 @@ use crate::view::texts::html::cell;
 use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::Object;
+use crate::view::texts::html::script;
 use crate::wire::to_usize;
 
 /// The part of an array that a table shows: a corner of its first rows and columns.
@@ -125,7 +126,9 @@ fn rows(object: &Object<'_>, array: &Arc<Array>) -> Result<Html> {
         html.markup("<p class=\"note\">elements without a value</p>\n");
         return Ok(html);
     };
-    html.markup("<div class=\"wide\"><table>\n");
+    html.markup("<div class=\"wide\"");
+    script::tell_of_rows(object, (&dims, corner.leading), is_record, &mut html);
+    html.markup("><table>\n");
     write_head(&corner, &fields, &mut html);
     html.markup("<tbody>\n");
     for row in 0..corner.shown[0] {

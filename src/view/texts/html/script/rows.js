@@ -1,0 +1,47 @@
+// Rows of a table, from its CSV (RFC 4180).
+
+/** The records of a part of `file`, each a list of texts. */
+async function recordsOf(file, axes) {
+  const response = await answer(partOf(file, axes));
+  return recordsIn(await response.text());
+}
+
+function recordsIn(text) {
+  const records = [];
+  let record = [];
+  let at = 0;
+  while (at < text.length) {
+    const [field, end] = text[at] === '"' ? quoted(text, at) : plain(text, at);
+    record.push(field);
+    at = end;
+    if (text[at] === ",") {
+      at += 1;
+      if (at < text.length && text[at] !== "\n" && text[at] !== "\r") continue;
+      record.push("");
+    }
+    if (text[at] === "\r") at += 1;
+    at += 1;
+    records.push(record);
+    record = [];
+  }
+  return records;
+}
+
+/** A field in quotes from `begin` on, and where it ends. */
+function quoted(text, begin) {
+  let end = begin + 1;
+  for (;;) {
+    const quote = text.indexOf('"', end);
+    if (quote < 0) throw new Error("the table is cut");
+    if (text[quote + 1] !== '"') {
+      return [text.slice(begin + 1, quote).replaceAll('""', '"'), quote + 1];
+    }
+    end = quote + 2;
+  }
+}
+
+function plain(text, begin) {
+  let end = begin;
+  while (end < text.length && !",\r\n".includes(text[end])) end += 1;
+  return [text.slice(begin, end), end];
+}

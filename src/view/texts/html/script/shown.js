@@ -1,0 +1,91 @@
+// Numbers as colours, and which of them are seen.
+
+/** Numbers of a picture in each direction that are asked for, as many as a page has. */
+const EDGE = 1024;
+
+/** 256 colours between those of the bar beneath a picture, as the bytes of pixels. */
+function coloursOf(stops) {
+  const shades = stops.map((stop) => {
+    const [, digits] = /#([0-9a-f]{6})/.exec(stop.getAttribute("stop-color"));
+    return [0, 2, 4].map((at) => parseInt(digits.slice(at, at + 2), 16));
+  });
+  const colours = new Uint8Array(256 * 3);
+  for (let number = 0; number < 256; number += 1) {
+    const place = (number / 255) * (shades.length - 1);
+    const below = Math.min(Math.floor(place), shades.length - 2);
+    for (const part of [0, 1, 2]) {
+      const [first, second] = [shades[below][part], shades[below + 1][part]];
+      colours[3 * number + part] = Math.round(first + (second - first) * (place - below));
+    }
+  }
+  return colours;
+}
+
+/** Which share of a range a value is; NaN where it has none. */
+function shareIn({ low, high, isLog }, value) {
+  if (Number.isNaN(value)) return NaN;
+  const [first, last, own] = isLog
+    ? [Math.log(low), Math.log(high), value > 0 ? Math.log(value) : -Infinity]
+    : [low, high, value];
+  if (!(last > first)) return 0.5;
+  return Math.min(Math.max((own - first) / (last - first), 0), 1);
+}
+
+/** The value at a share of a range. */
+function valueIn({ low, high, isLog }, share) {
+  if (isLog) return Math.exp(Math.log(low) * (1 - share) + Math.log(high) * share);
+  return low * (1 - share) + high * share;
+}
+
+/** The pixels of `numbers`, rows of `width`; what is missing is transparent. */
+function pixelsOf(numbers, width, range, { colours, missing, samples }) {
+  const { values } = numbers;
+  const count = Math.floor(values.length / samples);
+  const pixels = new ImageData(width, count / width);
+  const out = pixels.data;
+  const isWide = typeof values[0] === "bigint";
+  const isFloat = numbers.type.startsWith("f");
+  for (let place = 0; place < count; place += 1) {
+    if (samples > 1) {
+      out[4 * place + 3] = 255;
+      for (let part = 0; part < samples; part += 1) {
+        const value = Number(values[samples * place + part]);
+        const share = part === 3 && isFloat ? Math.min(Math.max(value, 0), 1) : shareIn(range, value);
+        out[4 * place + part] = Math.round(255 * (share || 0));
+      }
+      continue;
+    }
+    const value = isWide ? Number(values[place]) : values[place];
+    const share = value === missing ? NaN : shareIn(range, value);
+    if (Number.isNaN(share)) continue;
+    const colour = 3 * Math.round(255 * share);
+    out[4 * place] = colours[colour];
+    out[4 * place + 1] = colours[colour + 1];
+    out[4 * place + 2] = colours[colour + 2];
+    out[4 * place + 3] = 255;
+  }
+  return pixels;
+}
+
+/** Start, end and step of the elements of an axis of `length` from `begin` on that are asked for. */
+function sliceOf(begin, end, length, step) {
+  const first = Math.max(Math.floor(begin / step) * step, 0);
+  return [first, Math.min(Math.max(Math.ceil(end), first + 1), length), step];
+}
+
+/** The slices of rows and columns of a picture that a window shows, in the order of the elements. */
+function slicesOf(window, { height, width, isBelow, isRight }) {
+  const { x, y } = window;
+  const down = isBelow ? height - y - window.height : y;
+  const across = isRight ? width - x - window.width : x;
+  const step = Math.max(1, Math.ceil(Math.max(window.height, window.width) / EDGE));
+  return [
+    sliceOf(down, down + window.height, height, step),
+    sliceOf(across, across + window.width, width, step),
+  ];
+}
+
+/** How many elements a slice has. */
+function countOf([begin, end, step]) {
+  return Math.ceil((end - begin) / step);
+}

@@ -1,0 +1,193 @@
+// A table: all rows of it.
+
+/** Rows that are asked for at a time. */
+const ROWS = 200;
+
+/** Such blocks that are kept. */
+const KEPT = 32;
+
+/** Columns of a matrix beside each other. */
+const COLUMNS = 20;
+
+/** Pixels of a box that browsers can scroll. */
+const TALLEST = 4e6;
+
+/** Rows that are seen at a time. */
+const SEEN = 20;
+
+class Table {
+  constructor(box) {
+    const told = box.dataset;
+    this.file = told.rows;
+    this.isRecord = "record" in told;
+    const dims = told.dims.split(" ").filter((text) => text).map(Number);
+    this.before = dims.slice(0, Number(told.leading));
+    this.leading = this.before.map(() => 0);
+    [this.rows = 1, this.columns = 1] = dims.slice(this.before.length);
+    if (this.isRecord) this.columns = 1;
+    this.isMatrix = !this.isRecord && dims.length > this.before.length + 1;
+    this.row = box.querySelector("tbody tr");
+    this.line = this.row.getBoundingClientRect().height;
+    this.first = 0;
+    this.column = 0;
+    this.blocks = new Map();
+    this.problem = complaint();
+    this.latest = new Latest(this.problem.say);
+    this.begin(box);
+  }
+
+  /** Whether the page has left anything out. */
+  static isCut(box) {
+    const note = box.nextElementSibling;
+    const has = (text) => note?.classList.contains("note") && note.textContent.includes(text);
+    return has(" of ") || has(" at index ") || box.querySelector("thead th:last-child")?.textContent === "…";
+  }
+
+  begin(box) {
+    this.head = make("thead");
+    this.body = make("tbody");
+    this.seen = Math.min(this.rows, SEEN);
+    this.table = make("table", {}, this.head, this.body);
+    const height = Math.min(this.rows * this.line, TALLEST);
+    const rest = 20;
+    this.inner = make("div", { className: "inner" }, make("div", { className: "held" }, this.table));
+    this.inner.style.height = `${height + this.line + 2}px`;
+    this.box = make("div", { className: "scrolled", tabIndex: 0, role: "region", "aria-label": "all rows" }, this.inner);
+    this.box.style.height = `${(this.seen + 1) * this.line + rest}px`;
+    box.after(this.box);
+    const note = this.box.nextElementSibling;
+    this.controls = make("div", { className: "controls" });
+    this.box.after(this.controls, this.problem.line);
+    if (note?.classList.contains("note")) note.hidden = true;
+    box.hidden = true;
+    this.addControls();
+    this.box.addEventListener("scroll", () => this.scrolled());
+    this.box.addEventListener("wheel", (event) => this.roll(event), { passive: false });
+    this.box.addEventListener("keydown", (event) => this.press(event));
+    this.load();
+  }
+
+  addControls() {
+    this.field = make("input", { type: "number", min: 0, max: this.rows - 1, value: 0, className: "row-number" });
+    this.field.addEventListener("change", () => this.goTo(Number(this.field.value)));
+    this.controls.append(make("label", {}, "row ", this.field, ` of ${this.rows}`));
+    this.before.forEach((extent, axis) => {
+      const field = make("input", { type: "number", min: 0, max: extent - 1, value: 0, className: "index" });
+      field.addEventListener("change", () => {
+        this.leading[axis] = Math.min(Math.max(Math.floor(Number(field.value)), 0), extent - 1);
+        this.blocks.clear();
+        this.load();
+      });
+      this.controls.append(make("label", {}, `index along axis ${axis} `, field));
+    });
+    if (this.isMatrix && this.columns > COLUMNS) {
+      const step = (by) => () => this.turnTo(this.column + by * COLUMNS);
+      this.span = make("output");
+      this.controls.append(button("←", "columns before", step(-1)), this.span, button("→", "columns behind", step(1)));
+    }
+  }
+
+  turnTo(column) {
+    this.column = Math.min(Math.max(column, 0), Math.floor((this.columns - 1) / COLUMNS) * COLUMNS);
+    this.blocks.clear();
+    this.load();
+  }
+
+  // ------------------------------------------------------------ where
+
+  last() {
+    return Math.max(this.rows - this.seen, 0);
+  }
+
+  isScaled() {
+    return this.rows * this.line > TALLEST;
+  }
+
+  /** The way that the box can be scrolled, in pixels. */
+  way() {
+    return Math.max(this.box.scrollHeight - this.box.clientHeight, 1);
+  }
+
+  scrolled() {
+    if (this.isPlaced) {
+      this.isPlaced = false;
+      return;
+    }
+    const share = this.isScaled() ? (this.box.scrollTop / this.way()) * this.last() : this.box.scrollTop / this.line;
+    this.show(Math.round(share));
+  }
+
+  roll(event) {
+    if (!this.isScaled() || event.ctrlKey || event.deltaY === 0) return;
+    event.preventDefault();
+    this.goTo(this.first + Math.sign(event.deltaY) * Math.max(1, Math.round(Math.abs(event.deltaY) / this.line)));
+  }
+
+  press(event) {
+    const ways = {
+      ArrowDown: 1, ArrowUp: -1, PageDown: this.seen, PageUp: -this.seen, Home: -this.rows, End: this.rows,
+    };
+    if (!(event.key in ways)) return;
+    event.preventDefault();
+    this.goTo(this.first + ways[event.key]);
+  }
+
+  goTo(row) {
+    const first = Math.min(Math.max(Math.floor(row) || 0, 0), this.last());
+    const top = this.isScaled() ? (first / Math.max(this.last(), 1)) * this.way() : first * this.line;
+    const before = this.box.scrollTop;
+    this.box.scrollTop = top;
+    this.isPlaced = this.box.scrollTop !== before;
+    this.show(first);
+  }
+
+  show(first) {
+    this.first = Math.min(Math.max(first, 0), this.last());
+    if (document.activeElement !== this.field) this.field.value = this.first;
+    this.write();
+    this.load();
+  }
+
+  // ------------------------------------------------------------ what is there
+
+  load() {
+    this.latest.run(async () => {
+      const [begin, end] = [this.first, Math.min(this.first + this.seen, this.rows)];
+      for (let number = Math.floor(begin / ROWS); number * ROWS < end; number += 1) {
+        if (!this.blocks.has(number)) await this.read(number);
+      }
+      this.write();
+    });
+  }
+
+  async read(number) {
+    const rows = [number * ROWS, Math.min((number + 1) * ROWS, this.rows)];
+    const columns = [this.column, Math.min(this.column + COLUMNS, this.columns)];
+    const { leading } = this;
+    const records = await recordsOf(this.file, [...leading, rows, ...(this.isMatrix ? [columns] : [])]);
+    if (this.isRecord) this.names = records.shift();
+    if (this.blocks.size >= KEPT) this.blocks.delete(this.blocks.keys().next().value);
+    this.blocks.set(number, records);
+  }
+
+  write() {
+    const width = Math.min(this.columns - this.column, COLUMNS);
+    const numbered = Array.from({ length: width }, (_, place) => (this.isMatrix ? this.column + place : ""));
+    const names = this.names ?? numbered;
+    this.head.replaceChildren(rowOf("th", "", names));
+    const rows = [];
+    for (let row = this.first; row < Math.min(this.first + this.seen, this.rows); row += 1) {
+      const block = this.blocks.get(Math.floor(row / ROWS));
+      const record = block?.[row % ROWS] ?? names.map(() => "…");
+      rows.push(rowOf("td", [...this.leading, row].join(","), record));
+    }
+    this.body.replaceChildren(...rows);
+    if (this.span) this.span.value = `columns ${this.column} to ${this.column + width - 1} of ${this.columns}`;
+  }
+}
+
+function rowOf(name, label, texts) {
+  const side = (text) => (Number.isNaN(Number(text)) && text !== "nan" ? "left" : "");
+  const cells = texts.map((text) => make(name, { textContent: text, className: side(text) }));
+  return make("tr", {}, make("th", { textContent: label }), ...cells);
+}

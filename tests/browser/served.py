@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""The interactive pages of `h5fs serve`, worked by mouse and keys: served.py URL FILE
+
+Expected values are what h5py reads from FILE (of tests/fixtures/interactive.py)."""
+
+import sys
+import time
+
+import chromium
+import h5py
+import numpy as np
+
+LIMIT = 60  # seconds
+KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "End": 35, "Home": 36, "Escape": 27}
+SHIFT = 8
+
+
+class Worked:
+    """A page that is worked with."""
+
+    def __init__(self, browser, base, name, width=1200):
+        self.page = browser.open(f"{base}.h5fs/html/{name}.html", width)
+        self.base = base
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            page = self.page
+            # What the test itself does to look at colours.
+            complaints = [text for text in page.complaints if "willReadFrequently" not in text]
+            assert not complaints and not page.failures, (complaints, page.failures)
+            strangers = [u for u in page.requests if not u.startswith((self.base, "data:"))]
+            assert not strangers, strangers
+            assert page.evaluate("document.querySelector('.error:not([hidden])')?.textContent ?? ''") == ""
+        self.page.close()
+
+    def get(self, expression):
+        return self.page.evaluate(expression)
+
+    def text(self, selector):
+        return self.get(f"(e => e?.value ?? e?.textContent)(document.querySelector({selector!r}))")
+
+    def comes(self, expression, wanted):
+        """Waits until the page shows it."""
+        end = time.monotonic() + LIMIT
+        while (found := self.get(expression)) != wanted:
+            assert time.monotonic() < end, f"{expression}: {found!r}, not {wanted!r}"
+            time.sleep(0.02)
+
+    def shows(self, selector, wanted):
+        self.comes(f"(e => e?.value ?? e?.textContent)(document.querySelector({selector!r}))", wanted)
+
+    def key(self, name, modifiers=0):
+        text = {"text": name} if len(name) == 1 else {}
+        common = {"key": name, "code": name, "windowsVirtualKeyCode": KEYS.get(name, 0), "modifiers": modifiers}
+        self.page.call("Input.dispatchKeyEvent", type="keyDown", **common, **text)
+        self.page.call("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    def place(self, selector, across, down):
+        """The place in the window of a share of an element's box."""
+        box = self.get(
+            f"(e => {{ e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect();"
+            f" return [b.x, b.y, b.width, b.height]; }})(document.querySelector({selector!r}))"
+        )
+        return {"x": box[0] + across * box[2], "y": box[1] + down * box[3]}
+
+    def hover(self, selector, across, down):
+        self.page.call("Input.dispatchMouseEvent", type="mouseMoved", **self.place(selector, across, down))
+
+    def click(self, selector, across=0.5, down=0.5, count=1):
+        where = self.place(selector, across, down)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.page.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=count, **where)
+
+    def drag(self, selector, first, last):
+        first, last = self.place(selector, *first), self.place(selector, *last)
+        call = self.page.call
+        call("Input.dispatchMouseEvent", type="mousePressed", button="left", buttons=1, clickCount=1, **first)
+        call("Input.dispatchMouseEvent", type="mouseMoved", button="left", buttons=1, **last)
+        call("Input.dispatchMouseEvent", type="mouseReleased", button="left", clickCount=1, **last)
+
+    def fill(self, selector, value, event="change"):
+        self.get(
+            f"(e => {{ e.value = {value!r}; e.dispatchEvent(new Event({event!r})); }})"
+            f"(document.querySelector({selector!r}))"
+        )
+
+    def pixel(self, across, down):
+        """The colour and opacity of a place of the canvas."""
+        return self.get(
+            "(c => [...c.getContext('2d').getImageData("
+            f"Math.floor({across} * c.width), Math.floor({down} * c.height), 1, 1).data])"
+            "(document.querySelector('.over > canvas'))"
+        )
+
+
+def pictures(browser, base, f):
+    with Worked(browser, base, "pictures/stack") as stack:
+        values = f["pictures/stack"][()]
+        stack.hover("canvas", 20.5 / 40, 10.5 / 30)
+        stack.shows("output.value", f"[0, 10, 20] = {values[0, 10, 20]}")
+        stack.fill("input.frame", "7", "input")
+        stack.shows("output.value", f"[7, 10, 20] = {values[7, 10, 20]}")
+        assert stack.get("document.querySelector('.over a').href").endswith("/000007.png")
+        stack.key("ArrowRight")
+        stack.shows("output.value", f"[8, 10, 20] = {values[8, 10, 20]}")
+        stack.key("ArrowLeft")
+        stack.key("ArrowLeft")
+        stack.shows("output.value", f"[6, 10, 20] = {values[6, 10, 20]}")
+        stack.get("document.querySelector('.strip a:last-child').click()")
+        stack.shows("output.value", f"[19, 10, 20] = {values[19, 10, 20]}")
+        # By keys alone.
+        stack.get("document.querySelector('canvas').focus()")
+        for _ in range(3):
+            stack.key("ArrowRight", SHIFT)
+        stack.key("ArrowDown", SHIFT)
+        place = stack.text("output.value")
+        row, column = (int(text) for text in place[1 : place.index("]")].split(", ")[1:])
+        assert place == f"[19, {row}, {column}] = {values[19, row, column]}" and (row, column) == (16, 22), place
+    with Worked(browser, base, "pictures/stacks") as stacks:
+        stacks.hover("canvas", 0.99, 0.01)
+        stacks.fill("input.frame", "4", "input")
+        stacks.shows("output.value", f"[1, 1, 0, 5] = {f['pictures/stacks'][1, 1, 0, 5]}")
+        assert stacks.text("label output") == "4 of 6 [1, 1]"
+    with Worked(browser, base, "pictures/exact") as exact:
+        exact.hover("canvas", 0.99, 0.99)
+        exact.shows("output.value", f"[5, 7] = {2**60 + 48}")
+    with Worked(browser, base, "pictures/half") as half:
+        half.hover("canvas", 0.99, 0.99)
+        half.shows("output.value", f"[5, 7] = {float(f['pictures/half'][5, 7])}")
+    with Worked(browser, base, "pictures/holes") as holes:
+        holes.hover("canvas", 3.5 / 8, 2.5 / 6)
+        holes.shows("output.value", "[2, 3] = missing")
+        assert holes.pixel(3.5 / 8, 2.5 / 6)[3] == 0 and holes.pixel(4.5 / 8, 2.5 / 6)[3] == 255
+    with Worked(browser, base, "pictures/colour") as colour:
+        colour.hover("canvas", 2.5 / 8, 3.5 / 9)
+        first, second, third = expected = f["pictures/colour"][3, 2].tolist()
+        colour.shows("output.value", f"[3, 2] = {first}, {second}, {third}")
+        assert colour.pixel(2.5 / 8, 3.5 / 9)[:3] == expected
+    with Worked(browser, base, "map/north") as north:
+        # The last row is at the top.
+        north.hover("canvas", 2.5 / 8, 0.5 / 6)
+        north.shows("output.value", f"[5, 2] = {f['map/north'][5, 2]:.0f}")
+
+
+def zoom(browser, base, f):
+    values = f["pictures/large"]
+    with Worked(browser, base, "pictures/large") as large:
+        large.hover("canvas", 0.5, 0.5)
+        # One number of three in each direction is there.
+        large.comes("document.querySelector('output.value').value.length > 0", True)
+        row, column, _ = shown(large)
+        assert row % 3 == 0 and column % 3 == 0 and abs(row - 1500) < 3 and abs(column - 1000) < 3
+        large.click("canvas", 0.25, 0.25, count=2)
+        for _ in range(7):
+            large.click("button[aria-label='zoom in']")
+        large.hover("canvas", 0.5, 0.5)
+        large.comes("document.querySelector('output.value').value.startsWith('[')", True)
+        end = time.monotonic() + LIMIT
+        # Until each number is there.
+        while not (row % 3 or column % 3) and time.monotonic() < end:
+            large.hover("canvas", 0.6, 0.6)
+            row, column, value = shown(large)
+            large.hover("canvas", 0.62, 0.65)
+        assert value == str(values[row, column]), (row, column, value)
+        before = (row, column)
+        large.drag("canvas", (0.3, 0.3), (0.9, 0.9))
+        large.hover("canvas", 0.6, 0.6)
+        large.comes("document.querySelector('output.value').value.startsWith('[')", True)
+        row, column, _ = shown(large)
+        assert row < before[0] and column < before[1], (before, row, column)
+        large.key("0")
+        large.comes("document.querySelector('canvas') !== null", True)
+
+
+def shown(worked):
+    """The place that is told of, and the value."""
+    place, value = worked.text("output.value").split(" = ")
+    return *(int(part) for part in place.strip("[]").split(", ")), value
+
+
+def ranges(browser, base, f):
+    with Worked(browser, base, "pictures/holes") as holes:
+        holes.hover("canvas", 0.5, 0.5)
+        holes.comes("document.querySelector('.drawn') !== null", True)
+        holes.fill("input.low[type=number]", "40")
+        holes.fill("input.high[type=number]", "47")
+        # What is less has the first colour of the bar, what is greatest the last one.
+        stops = holes.get(
+            "[...document.querySelectorAll('.bar stop')].map(s => s.getAttribute('stop-color'))"
+        )
+        bytes_of = lambda stop: list(bytes.fromhex(stop[1:]))  # noqa: E731
+        assert holes.pixel(0.5 / 8, 0.5 / 6)[:3] == bytes_of(stops[0])
+        assert holes.pixel(7.5 / 8, 5.5 / 6)[:3] == bytes_of(stops[-1])
+        assert holes.pixel(3.5 / 8, 5.5 / 6)[:3] != bytes_of(stops[0])
+        assert holes.text(".bar .along span") == "40"
+        assert not holes.get("document.querySelector('.controls .note').hidden")
+        holes.click("button[aria-label^='the range']")
+        assert holes.get("document.querySelector('.controls .note').hidden")
+        holes.get("document.querySelector('input.high[type=range]').focus()")
+        holes.key("ArrowLeft")
+        assert float(holes.text("input.high[type=number]")) < 47
+    with Worked(browser, base, "pictures/wide") as wide:
+        wide.hover("canvas", 0.5, 0.5)
+        wide.comes("document.querySelector('.drawn') !== null", True)
+        assert wide.get("document.querySelector('input.log').checked")
+        dark = wide.pixel(0.01, 0.5)
+        wide.click("input.log")
+        assert not wide.get("document.querySelector('input.log').checked")
+        middle = wide.pixel(0.01, 0.5)
+        assert sum(middle[:3]) < sum(dark[:3]), (dark, middle)
+
+
+def lines(browser, base, f):
+    values = f["line"][()]
+    with Worked(browser, base, "line") as line:
+        line.hover(".plot .over svg", 0.25, 0.5)
+        line.comes("document.querySelector('output.value').value.length > 0", True)
+        text = line.text("output.value")
+        index = int(text[1 : text.index("]")])
+        assert abs(index - 50_000) < 400 and float(text.split(" = ")[1]) == values[index], text
+        line.get("document.querySelector('.plot .over').focus()")
+        line.key("End")
+        line.shows("output.value", f"[199999] = {values[-1]}")
+        line.key("ArrowLeft")
+        line.shows("output.value", f"[199998] = {values[-2]}")
+
+
+def cells(worked, row):
+    return worked.get(
+        f"[...document.querySelectorAll('.held tbody tr')][{row}]"
+        "?.innerText.split('\\t').map(text => text.trim())"
+    )
+
+
+def tables(browser, base, f):
+    events, rows = f["tables/events"], f["tables/events"].shape[0]
+    with Worked(browser, base, "tables/events") as table:
+
+        def row(place):
+            time_, event, name = events[place]
+            return [str(place), str(time_), str(event), name.decode()]
+
+        first = "document.querySelector('.held tbody tr')?.innerText.split('\\t').map(t => t.trim())"
+        table.comes(first, row(0))
+        assert table.get("document.querySelector('.held thead').innerText").split() == ["time", "event", "name"]
+        table.fill("input.row-number", str(rows // 2))
+        table.comes(first, row(rows // 2))
+        table.get("document.querySelector('.scrolled').focus()")
+        table.key("ArrowDown")
+        table.comes(first, row(rows // 2 + 1))
+        table.key("End")
+        table.comes(first, row(rows - 20))
+        assert cells(table, 19) == row(rows - 1)
+        # By the bar.
+        table.get("document.querySelector('.scrolled').scrollTop = 0")
+        table.comes(first, row(0))
+        where = table.place(".scrolled", 0.5, 0.5)
+        table.page.call("Input.dispatchMouseEvent", type="mouseWheel", deltaX=0, deltaY=100, **where)
+        table.comes("Number(document.querySelector('.held tbody th').innerText) > 0", True)
+        own = int(table.get("document.querySelector('.held tbody th').innerText"))
+        table.comes(first, row(own))
+        read = sum("tables/events%5B" in url for url in table.page.requests)
+        assert read <= 12, f"{read} parts were asked for"
+    with Worked(browser, base, "tables/matrix") as matrix:
+        values = f["tables/matrix"]
+        first = "document.querySelector('.held tbody tr')?.innerText.split('\\t').map(t => t.trim())"
+        matrix.comes(first, ["0,0", *map(str, values[0, 0, :20])])
+        matrix.click("button[aria-label='columns behind']")
+        matrix.comes(first, ["0,0", *map(str, values[0, 0, 20:40])])
+        matrix.fill("input.index", "2")
+        matrix.comes(first, ["2,0", *map(str, values[2, 0, 20:40])])
+        matrix.fill("input.row-number", "69")
+        matrix.comes(first, ["2,50", *map(str, values[2, 50, 20:40])])
+    with Worked(browser, base, "tables/few") as few:
+        assert few.get("document.querySelector('.scrolled')") is None
+
+
+def search(browser, base, f):
+    with Worked(browser, base, "names/deep/er/Temperature") as page:
+        page.key("/")
+        for letter in "temperature":
+            page.key(letter)
+        page.comes("document.querySelector('form output').value.includes(' found in ')", True)
+        page.comes("document.querySelector('form output').value.endsWith('objects')", True)
+        found = page.get("[...document.querySelectorAll('.found li')].map(li => [li.innerText, li.querySelector('a').href])")
+        html = f"{base}.h5fs/html/names/"
+        # The group has several names; its place is the first of them.
+        temperature = f"{html}again/er/Temperature.html"
+        assert sorted(found) == [
+            ["names/again/er/Temperature", temperature],
+            ["names/again/er/Temperature @long_name = Air temperature in Haparanda", temperature],
+            ["names/soft temperature", temperature],
+        ], found
+        page.key("Escape")
+        page.comes("document.querySelectorAll('.found li').length", 0)
+    with Worked(browser, base, "index") as page:
+        for wanted, path in [("<B>", "names/page.html/x <b>&\"'"), ("index", "index")]:
+            page.fill("input[type=search]", wanted, "input")
+            page.comes("document.querySelectorAll('.found li').length", 1)
+            page.comes("document.querySelector('.found li').innerText", path)
+            page.get("document.querySelector('.found a').click()")
+            page.comes("document.querySelector('h1')?.innerText", path.split("/")[-1])
+
+
+def main():
+    url, file = sys.argv[1:]
+    if not chromium.program():
+        sys.exit("skipped: there is no Chromium")
+    base = url.split("?")[0]
+    with chromium.Browser() as browser, h5py.File(file) as f:
+        browser.open(url).close()
+        for part in (pictures, zoom, ranges, lines, tables, search):
+            part(browser, base, f)
+
+
+if __name__ == "__main__":
+    main()
