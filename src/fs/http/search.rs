@@ -8,15 +8,17 @@
 //! | `{"objects": …}` | so many objects have been looked at up to now |
 //! | `{"objects": …, "is_whole": …}` | the end: of all objects, or of those before there was no room for more |
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::array::{Bytes, CancelToken};
 use crate::error::{Error, Result};
 use crate::fs::http::content::Pieces;
 use crate::fs::http::target::encoded;
-use crate::fs::http::trees::{OpenPlace, Place, VIEWS};
+use crate::fs::http::trees::{Place, VIEWS};
 use crate::fs::requests::{Detail, Ino, Requests};
 use crate::fs::stat::{DirEntry, Entry, Kind};
+use crate::fs::state::handle::Opened;
 use crate::fs::state::traffic::Call;
 use crate::fs::views::trees::named;
 use crate::fs::views::trees::view_tree::ViewTree;
@@ -57,9 +59,14 @@ pub(super) struct Search {
 
 /// A directory that is looked through.
 struct Level {
-    open: OpenPlace,
-    /// The place of the next entry.
-    next: u64,
+    root: Arc<Place>,
+    opened: Opened,
+    /// Counted, but for the root.
+    directory: Option<Ino>,
+    /// The place of the next entry; `None` at the end.
+    next: Option<u64>,
+    /// Directories among the entries before, which are still to be looked through; counted.
+    pending: VecDeque<Found>,
 }
 
 /// An entry that is looked at.
@@ -67,6 +74,33 @@ struct Found {
     name: Vec<u8>,
     ino: Ino,
     kind: Kind,
+}
+
+impl Level {
+    /// The directory of this number, of which `counted` is to be given back.
+    fn new(
+        root: &Arc<Place>,
+        (ino, counted): (Ino, Option<Ino>),
+        cancel: &CancelToken,
+    ) -> Result<Self> {
+        Ok(Level {
+            opened: root.requests().opendir_for(ino, cancel)?,
+            root: Arc::clone(root),
+            directory: counted,
+            next: Some(0),
+            pending: VecDeque::new(),
+        })
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        let requests = self.root.requests();
+        requests.release(self.opened.handle);
+        let pending = self.pending.iter().map(|entry| entry.ino);
+        let counted = pending.chain(self.directory);
+        counted.for_each(|ino| requests.forget(ino, 1));
+    }
 }
 
 impl Search {
@@ -77,14 +111,14 @@ impl Search {
     pub(super) fn new(pages: &Place, wanted: &[u8], cancel: &CancelToken) -> Result<Self> {
         let is_tree = pages.view().is_some_and(|view| *view == [PAGES.to_vec()]);
         let tree = named(PAGES).filter(|_| is_tree).ok_or(Error::NotFound)?;
-        let root = pages.above(2, cancel)?;
-        let open = OpenPlace::directory(pages.above(2, cancel)?, cancel)?;
+        let root = Arc::new(pages.above(2, cancel)?);
+        let level = Level::new(&root, (root.ino(), None), cancel)?;
         Ok(Search {
-            root: Arc::new(root),
+            root,
             wanted: String::from_utf8_lossy(wanted).to_lowercase(),
             tree,
             names: Vec::new(),
-            levels: vec![Level { open, next: 0 }],
+            levels: vec![level],
             objects: 0,
             lines: 0,
             is_over: false,
@@ -100,27 +134,27 @@ impl Search {
         let Some(level) = self.levels.last() else {
             return Ok(());
         };
-        let (found, next) = entries(level, cancel)?;
-        let Some(next) = next else {
+        if level.pending.front().is_some() {
+            return self.descend(out, cancel);
+        }
+        let Some(first) = level.next else {
             self.leave();
             return Ok(());
         };
-        let root = Arc::clone(&self.root);
-        let counted = Counted(root.requests(), &found);
-        for entry in &found {
-            self.look_at(entry, out, cancel)?;
-        }
-        drop(counted);
-        let deeper = match found.last() {
-            Some(last) if last.kind == Kind::Directory => self.opened(last, out, cancel)?,
-            _ => None,
-        };
+        let (found, next) = entries(level, first, cancel)?;
+        let looked = found
+            .iter()
+            .try_for_each(|entry| self.look_at(entry, out, cancel));
+        let is_kept = |entry: &Found| looked.is_ok() && entry.kind == Kind::Directory;
+        let (kept, passed): (Vec<_>, Vec<_>) = found.into_iter().partition(is_kept);
+        let requests = self.requests();
+        passed
+            .iter()
+            .for_each(|entry| requests.forget(entry.ino, 1));
+        looked?;
         if let Some(level) = self.levels.last_mut() {
             level.next = next;
-        }
-        if let Some((names, open)) = deeper {
-            self.names = names;
-            self.levels.push(Level { open, next: 0 });
+            level.pending = kept.into();
         }
         Ok(())
     }
@@ -130,35 +164,48 @@ impl Search {
         self.names.pop();
     }
 
-    /// A directory and the names that lead to it; `None` where it is told that it cannot be read.
-    fn opened(
-        &mut self,
-        entry: &Found,
-        out: &mut Vec<u8>,
-        cancel: &CancelToken,
-    ) -> Result<Option<(Vec<Vec<u8>>, OpenPlace)>> {
-        let names = self.names_of(entry);
-        let opened = if self.levels.len() < limits::HTTP_SEARCH_DEPTH {
-            let place = self.root.beneath(&names.join(&b'/'), cancel);
-            place.and_then(|place| OpenPlace::directory(place, cancel))
+    /// Goes into the next directory, or tells that it cannot be read.
+    fn descend(&mut self, out: &mut Vec<u8>, cancel: &CancelToken) -> Result<()> {
+        let depth = self.levels.len();
+        let Some(level) = self.levels.last_mut() else {
+            return Ok(());
+        };
+        let Some(entry) = level.pending.front() else {
+            return Ok(());
+        };
+        let (ino, name) = (entry.ino, entry.name.clone());
+        let opened = if depth < limits::HTTP_SEARCH_DEPTH {
+            Level::new(&self.root, (ino, Some(ino)), cancel)
         } else {
             let most = to_u64(limits::HTTP_SEARCH_DEPTH);
             Err(Error::limit("groups within groups that are searched", most))
         };
+        if opened.as_ref().is_err_and(Error::is_unwanted) {
+            return opened.map(drop);
+        }
+        level.pending.pop_front();
+        let names = self.names_of(&name);
         match opened {
-            Ok(open) => Ok(Some((names, open))),
-            Err(error) => self.tell(&names, error, out).map(|()| None),
+            Ok(level) => {
+                self.names = names;
+                self.levels.push(level);
+                Ok(())
+            }
+            Err(error) => {
+                self.requests().forget(ino, 1);
+                self.tell(&names, error, out)
+            }
         }
     }
 
-    fn names_of(&self, entry: &Found) -> Vec<Vec<u8>> {
-        let own = [entry.name.clone()];
+    fn names_of(&self, name: &[u8]) -> Vec<Vec<u8>> {
+        let own = [name.to_vec()];
         self.names.iter().cloned().chain(own).collect()
     }
 
     fn look_at(&mut self, entry: &Found, out: &mut Vec<u8>, cancel: &CancelToken) -> Result<()> {
         self.objects += 1;
-        let names = self.names_of(entry);
+        let names = self.names_of(&entry.name);
         if self.has(&entry.name) {
             let mut line = self.line(&names);
             self.add_page(&names, entry.kind, &mut line, cancel)?;
@@ -316,29 +363,14 @@ impl Pieces for Search {
     }
 }
 
-/// Gives back what a listing has counted.
-struct Counted<'a>(&'a dyn Requests, &'a [Found]);
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        for entry in self.1 {
-            self.0.forget(entry.ino, 1);
-        }
-    }
-}
-
-/// The next entries, up to the first that is a directory; and where those behind stand, `None` at the
-/// end.
-fn entries(level: &Level, cancel: &CancelToken) -> Result<(Vec<Found>, Option<u64>)> {
-    let requests = level.open.requests();
+/// The entries from `first` on, as many as are looked at; and where those behind stand, `None` at the
+/// end. Each is counted.
+fn entries(level: &Level, first: u64, cancel: &CancelToken) -> Result<(Vec<Found>, Option<u64>)> {
+    let requests = level.root.requests();
     requests.traffic().asked(Call::Readdirplus);
     let (mut found, mut next) = (Vec::<Found>::new(), None);
     let mut take = |listed: DirEntry<'_>, entry: Option<&Entry>| {
-        let is_full = found.len() >= LOOKS
-            || found
-                .last()
-                .is_some_and(|last| last.kind == Kind::Directory);
-        if is_full {
+        if found.len() >= LOOKS {
             return true;
         }
         next = Some(listed.next);
@@ -351,11 +383,11 @@ fn entries(level: &Level, cancel: &CancelToken) -> Result<(Vec<Found>, Option<u6
         }
         false
     };
-    let (handle, detail) = (level.open.handle(), Detail::Attributes);
-    let listed = requests.list_for(handle, level.next, detail, &mut take, cancel);
+    let (handle, detail) = (level.opened.handle, Detail::Attributes);
+    let listed = requests.list_for(handle, first, detail, &mut take, cancel);
     match listed {
         Err(error) if next.is_none() || !error.is_unwanted() => {
-            drop(Counted(requests, &found));
+            found.iter().for_each(|entry| requests.forget(entry.ino, 1));
             Err(error)
         }
         _ => Ok((found, next)),
