@@ -153,6 +153,10 @@ def zoom(browser, base, f):
         large.comes("document.querySelector('output.value').value.length > 0", True)
         row, column, _ = shown(large)
         assert row % 3 == 0 and column % 3 == 0 and abs(row - 1500) < 3 and abs(column - 1000) < 3
+        box = large.get("(b => b.height / b.width)(document.querySelector('img').getBoundingClientRect())")
+        assert abs(box - 1.5) < 0.01, f"{box}: the picture is stretched"
+        sides = "[...document.querySelectorAll('.picture > .down > span')].map(s => s.textContent)"
+        assert large.get(sides) == ["0", "", "2999"]
         large.click("canvas", 0.25, 0.25, count=2)
         for _ in range(7):
             large.click("button[aria-label='zoom in']")
@@ -171,8 +175,10 @@ def zoom(browser, base, f):
         large.comes("document.querySelector('output.value').value.startsWith('[')", True)
         row, column, _ = shown(large)
         assert row < before[0] and column < before[1], (before, row, column)
+        first, _, last = large.get(sides)
+        assert int(first[1:-1]) <= row <= int(last[1:-1]) < 2999, (first, row, last)
         large.key("0")
-        large.comes("document.querySelector('canvas') !== null", True)
+        large.comes(sides, ["0", "", "2999"])
 
 
 def shown(worked):

@@ -76,7 +76,9 @@ fn pictures(
         Some((shading, drawn)) => {
             let legend = Legend::of(&image, &shading, frames);
             let urls = (drawn, &place.file);
-            html.markup("<figure class=\"picture\"");
+            html.markup("<figure class=\"picture w")
+                .number(breadth(&image))
+                .markup("\"");
             script::tell_of_picture(object, &image, sides(&image), &shading, &mut html)?;
             html.markup(">\n");
             write_figure(object, &image, &legend, urls, &mut html)?;
@@ -122,6 +124,12 @@ fn write_figure(
         .link(file, "png")
         .markup(".</span></figcaption>\n</figure>\n");
     Ok(())
+}
+
+/// The breadth of a picture, of which the height is 20 at most.
+fn breadth(image: &Image) -> u64 {
+    let breadth = u128::from(image.width) * 20 / u128::from(image.height.max(1));
+    u64::try_from(breadth.clamp(1, 20)).unwrap_or(20)
 }
 
 /// Writes the size of a picture, as attributes behind one.

@@ -50,7 +50,7 @@ pub(super) fn write_head(object: &Object<'_>, html: &mut Html) {
     let Some(place) = object.site.script() else {
         return;
     };
-    html.markup("<script defer src=\"").url(&place);
+    html.markup("<script src=\"").url(&place);
     html.markup("?script=").text(version());
     html.markup("\" data-search=\"").url(&place);
     html.markup("?search=\"></script>\n");

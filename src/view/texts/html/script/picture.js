@@ -108,6 +108,9 @@ class Picture {
     this.readout = make("output", { className: "value", "aria-live": "polite" });
     this.window = this.wholeWindow();
     this.range = { ...this.begin };
+    const ends = (side) => [...this.figure.querySelectorAll(`:scope > .${side} > span`)].filter((_, n) => n !== 1);
+    this.sides = [ends("down"), ends("along")];
+    this.texts = this.sides.map((side) => side.map((end) => end.textContent));
     this.whole = null;
     this.close = null;
     const stops = [...this.figure.querySelectorAll(".bar stop")];
@@ -178,6 +181,20 @@ class Picture {
       context.drawImage(bitmap, left, top, bitmap.width * step, bitmap.height * step);
     }
     this.figure.classList.add("drawn");
+    this.tellSides();
+  }
+
+  /** Writes at the sides what is seen: all, as the page has it, or the indices at the ends. */
+  tellSides() {
+    const { x, y, width, height } = this.window;
+    const first = this.elementAt({ x: x + 0.001, y: y + 0.001 });
+    const last = this.elementAt({ x: x + width - 0.001, y: y + height - 0.001 });
+    this.sides.forEach((side, axis) => {
+      side.forEach((end, place) => {
+        const index = (place === 0 ? first : last)[axis];
+        end.textContent = this.isWhole() ? this.texts[axis][place] : `[${index}]`;
+      });
+    });
   }
 
   markCross(context) {

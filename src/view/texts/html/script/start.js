@@ -1,11 +1,13 @@
 // Where each of them is put. A part that cannot be had leaves the page as it is.
 
 const STYLE = `
+.unready body { visibility: hidden; }
 .over { position: relative; }
 .over canvas { position: absolute; inset: 0; width: 100%; height: 100%; touch-action: none; cursor: crosshair; image-rendering: pixelated; }
 .drawn .over img { visibility: hidden; }
 .drawn .over canvas { background: repeating-conic-gradient(var(--panel) 0 25%, var(--ground) 0 50%) 0 0 / 16px 16px; }
 figure > .controls, figure > .value, figure > .error { grid-column: 2; }
+.picture > .controls, .picture > .value { width: max(100%, 18rem); }
 .controls { display: flex; flex-wrap: wrap; gap: .4rem .9rem; align-items: center; font-size: .85rem; color: var(--soft); margin: .3rem 0; }
 .controls input[type=range] { vertical-align: middle; accent-color: var(--line); }
 .controls .wide-control { display: flex; gap: .4rem; align-items: center; flex: 1 1 14rem; }
@@ -34,15 +36,27 @@ form[role=search] input { width: min(24rem, 100%); padding: .25rem .5rem; margin
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(STYLE);
 document.adoptedStyleSheets = [sheet];
-const own = document.querySelector("script[data-search]");
+const own = document.currentScript;
 
-for (const [selector, Part] of [
-  ["figure.picture[data-dims]", Picture],
-  ["figure.plot[data-numbers]", Line],
-  [".wide[data-rows]", Table],
-]) {
-  for (const element of document.querySelectorAll(selector)) {
-    if (!Part.isCut || Part.isCut(element)) new Part(element);
+// The page is shown once all is in its place, so that nothing moves.
+document.documentElement.classList.add("unready");
+document.addEventListener("DOMContentLoaded", () => {
+  try {
+    begin();
+  } finally {
+    document.documentElement.classList.remove("unready");
   }
+});
+
+function begin() {
+  for (const [selector, Part] of [
+    ["figure.picture[data-dims]", Picture],
+    ["figure.plot[data-numbers]", Line],
+    [".wide[data-rows]", Table],
+  ]) {
+    for (const element of document.querySelectorAll(selector)) {
+      if (!Part.isCut || Part.isCut(element)) new Part(element);
+    }
+  }
+  new Search(own.dataset.search);
 }
-new Search(own.dataset.search);

@@ -44,8 +44,9 @@ class Table {
   }
 
   begin(box) {
-    this.head = make("thead");
-    this.body = make("tbody");
+    // What the page has stays until the same comes from the server.
+    this.head = box.querySelector("thead");
+    this.body = box.querySelector("tbody");
     this.seen = Math.min(this.rows, SEEN);
     this.table = make("table", {}, this.head, this.body);
     const height = Math.min(this.rows * this.line, TALLEST);
