@@ -3,6 +3,7 @@ the file itself. Each reader is told of as (view, tool, difference or None)."""
 
 import contextlib
 import io
+import json
 import os
 import shutil
 import signal
@@ -105,6 +106,18 @@ def by_xarray(url, fields, directory):
     return xarray.open_zarr(f"{url}.h5fs/file.zarr", group="run", **how).temperature.values
 
 
+def by_gdal(url, fields, directory):
+    import rasterio
+
+    how = {"GDAL_HTTP_HEADERS": field(fields)[0], "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR"}
+    place = f"/vsicurl/{url}.h5fs/tiff/{GRID}.tif"
+    with rasterio.Env(**how), rasterio.open(place) as first:
+        # By their numbers, not by the texts.
+        pages = sorted(first.subdatasets, key=lambda page: int(page.split(":")[1]))
+    with rasterio.Env(**how):
+        return np.stack([rasterio.open(page).read(1) for page in pages])
+
+
 READERS = {
     "curl": by_curl,
     "curl -C": by_curl_in_parts,
@@ -112,6 +125,7 @@ READERS = {
     "fsspec": by_fsspec,
     "zarr-python": by_zarr,
     "xarray": by_xarray,
+    "GDAL": by_gdal,
 }
 
 
@@ -120,6 +134,18 @@ def by_pyarrow(url, fields, table):
         read = pyarrow.parquet.read_table(file)
     for name in table.dtype.names:
         assert np.array_equal(read[name].to_numpy(), table[name]), name
+
+
+def by_node(url, fields, modules, grid, table):
+    """zarrita and hyparquet."""
+    with open(os.path.join(os.path.dirname(__file__), "served.mjs")) as script:
+        words = ["node", "--input-type=module", "-", url, fields["Authorization"]]
+        read = json.loads(command(words, cwd=modules, stdin=script))
+    values = np.array(read["grid"], "f4").reshape(read["shape"])
+    assert np.array_equal(values, grid), "zarrita: other values"
+    assert read["sparse"] == 64 * 3 - (64 * 64 - 64) * 7, "zarrita: other fill values"
+    expected = [list(row) for row in table[123456:123460].tolist()]
+    assert read["rows"] == expected, "hyparquet: other rows"
 
 
 def rows(binary, directory):
@@ -138,3 +164,7 @@ def rows(binary, directory):
             if tool.split()[0] not in ("curl", "wget") or shutil.which(tool.split()[0]):
                 yield "http", tool, failure(agrees, read, url, fields, directory)
         yield "http", "pyarrow", failure(by_pyarrow, url, fields, table)
+        modules = os.environ.get("H5FS_NODE_MODULES", "")
+        if os.path.isdir(modules) and shutil.which("node"):
+            how = (url, fields, os.path.dirname(modules), expected, table)
+            yield "http", "zarrita, hyparquet", failure(by_node, *how)

@@ -1,0 +1,22 @@
+// What zarrita and hyparquet read of the file of served.py: read by node from its standard input, with
+// the server's URL and the field that lets a client in.
+
+import * as zarr from "zarrita";
+import { asyncBufferFromUrl, parquetReadObjects } from "hyparquet";
+import { compressors } from "hyparquet-compressors";
+
+const [url, Authorization] = process.argv.slice(2);
+const headers = { Authorization };
+const store = new zarr.FetchStore(`${url}.h5fs/file.zarr`, { overrides: { headers } });
+const array = async (path) => zarr.get(await zarr.open(zarr.root(store).resolve(path), { kind: "array" }));
+const grid = await array("run/temperature");
+const sparse = await array("sparse");
+const address = `${url}.h5fs/parquet/table.parquet`;
+const file = await asyncBufferFromUrl({ url: address, requestInit: { headers } });
+const rows = await parquetReadObjects({ file, compressors, rowStart: 123456, rowEnd: 123460 });
+console.log(JSON.stringify({
+  shape: grid.shape,
+  grid: Array.from(grid.data),
+  sparse: sparse.data.reduce((sum, value) => sum + value, 0),
+  rows: rows.map(({ number, value }) => [Number(number), value]),
+}));
