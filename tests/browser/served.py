@@ -234,6 +234,14 @@ def lines(browser, base, f):
         line.shows("output.value", f"[199998] = {values[-2]}")
 
 
+def times(browser, base):
+    with Worked(browser, base, "map/time") as line:
+        line.get("document.querySelector('.plot .over').focus()")
+        line.key("End")
+        # 39 times 90 minutes are 58.5 hours.
+        line.shows("output.value", "[39] = 2001-02-05T14:35:06.75")
+
+
 def cells(worked, row):
     return worked.get(
         f"[...document.querySelectorAll('.held tbody tr')][{row}]"
@@ -318,6 +326,7 @@ def main():
     base = url.split("?")[0]
     with chromium.Browser() as browser, h5py.File(file) as f:
         browser.open(url).close()
+        times(browser, base)
         for part in (pictures, zoom, ranges, lines, tables, search):
             part(browser, base, f)
 

@@ -289,9 +289,10 @@ impl Site for PageSite<'_> {
         self.part_in(TABLES, selector)
     }
 
-    fn numbers(&self) -> Option<Url> {
-        let files = [b"cf", &b"npy"[..]];
-        files.into_iter().find_map(|tree| self.part_in(tree, ""))
+    fn numbers(&self, as_meant: bool) -> Option<Url> {
+        let files = as_meant.then_some(&b"cf"[..]).into_iter();
+        let mut files = files.chain([&b"npy"[..]]);
+        files.find_map(|tree| self.part_in(tree, ""))
     }
 
     fn script(&self) -> Option<Url> {

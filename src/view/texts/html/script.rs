@@ -15,6 +15,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
+use crate::view::cf::attributes;
 use crate::view::elements::missing::Missing;
 use crate::view::pictures::appearance::Interlace;
 use crate::view::pictures::image::Image;
@@ -84,7 +85,9 @@ pub(super) fn tell_of_picture(
         None => image.appearance.palette.is_none(),
         Some(interlace) => interlace == Interlace::Pixel,
     };
-    let numbers = object.site.numbers().filter(|_| is_plain);
+    // Times are drawn as the numbers that they are stored as.
+    let is_time = attributes::time(&**object.container, object.node.id)?.is_some();
+    let numbers = object.site.numbers(!is_time).filter(|_| is_plain);
     let Some(numbers) = numbers.filter(|_| !matches!(missing, Some(Missing::Marked(_)))) else {
         return Ok(());
     };
@@ -128,7 +131,7 @@ fn missing(object: &Object<'_>) -> Result<Option<Missing>> {
 
 /// Writes where the numbers of a line are, as attributes of its figure.
 pub(super) fn tell_of_line(object: &Object<'_>, count: u64, html: &mut Html) {
-    if let Some(numbers) = place(object, object.site.numbers()) {
+    if let Some(numbers) = place(object, object.site.numbers(true)) {
         html.markup(" data-numbers=\"").url(&numbers);
         html.markup("\" data-count=\"").number(count).markup("\"");
     }

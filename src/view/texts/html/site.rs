@@ -31,8 +31,8 @@ pub(crate) trait Site {
     /// The table of the part of it that a selector names.
     fn part(&self, selector: &str) -> Option<Url>;
 
-    /// The NumPy file of its numbers, as the conventions of netCDF mean them if they do.
-    fn numbers(&self) -> Option<Url>;
+    /// The NumPy file of its numbers, with `as_meant` as the conventions of netCDF mean them if they do.
+    fn numbers(&self, as_meant: bool) -> Option<Url>;
 
     /// The place of the script, and of answers to searches; `None` where the page is a file, which has
     /// no script.

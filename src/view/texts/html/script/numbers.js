@@ -23,7 +23,7 @@ async function numbersOf(file, axes) {
 const TYPES = {
   b1: Uint8Array, u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, u8: BigUint64Array,
   i1: Int8Array, i2: Int16Array, i4: Int32Array, i8: BigInt64Array,
-  f2: Uint16Array, f4: Float32Array, f8: Float64Array,
+  f2: Uint16Array, f4: Float32Array, f8: Float64Array, M8: BigInt64Array,
 };
 
 function numbersIn(buffer) {
@@ -32,7 +32,7 @@ function numbersIn(buffer) {
   const length = isFirst ? view.getUint16(8, true) : view.getUint32(8, true);
   const begin = isFirst ? 10 : 12;
   const header = new TextDecoder().decode(new Uint8Array(buffer, begin, length));
-  const [, order, type] = /'descr': '([<>|])(\w\d+)'/.exec(header) ?? [];
+  const [, order, type, , unit] = /'descr': '([<>|])(\w\d+)(\[(\w+)\])?'/.exec(header) ?? [];
   const [, shape] = /'shape': \(([^)]*)\)/.exec(header) ?? [];
   if (!(type in TYPES) || shape === undefined) throw new Error("no numbers that can be shown");
   const size = TYPES[type].BYTES_PER_ELEMENT;
@@ -45,6 +45,7 @@ function numbersIn(buffer) {
     shape: shape.split(",").filter((text) => text.trim()).map(Number),
     values: type === "f2" ? Float32Array.from(stored, half) : stored,
     type,
+    unit,
   };
 }
 
@@ -59,8 +60,9 @@ function half(bits) {
 }
 
 /** The shortest text that is that value again, in its type. */
-function textOf({ values, type }, place) {
+function textOf({ values, type, unit }, place) {
   const value = values[place];
+  if (type === "M8") return timeOf(value, unit);
   if (type === "b1") return value ? "true" : "false";
   if (type !== "f4" || !Number.isFinite(value)) return String(value);
   for (let digits = 1; digits < 9; digits += 1) {
@@ -68,4 +70,20 @@ function textOf({ values, type }, place) {
     if (Math.fround(rounded) === value) return String(rounded);
   }
   return String(Number(value.toPrecision(9)));
+}
+
+/** Digits behind the seconds of a unit of NumPy's times. */
+const DIGITS = { s: 0, ms: 3, us: 6, ns: 9 };
+
+/** The time so many units after 1970, in ISO 8601. */
+function timeOf(value, unit) {
+  if (value === -(2n ** 63n)) return "missing";
+  const digits = DIGITS[unit];
+  if (digits === undefined) return `${value} ${unit}`;
+  const whole = 10n ** BigInt(digits);
+  const rest = ((value % whole) + whole) % whole;
+  const seconds = new Date(Number((value - rest) / whole) * 1000);
+  if (Number.isNaN(seconds.getTime())) return `${value} ${unit}`;
+  const fraction = digits ? `.${String(rest).padStart(digits, "0")}`.replace(/\.?0+$/, "") : "";
+  return seconds.toISOString().replace(".000Z", fraction);
 }

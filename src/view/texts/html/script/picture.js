@@ -13,10 +13,9 @@ class Picture {
     this.count = this.leading.reduce((product, extent) => product * extent, 1);
     const [down, across] = told.sides.split(" ").map(Number);
     this.shape = {
-      height: this.dims[down] ?? 1, width: this.dims[across],
+      height: this.dims[down], width: this.dims[across],
       isBelow: "below" in told, isRight: "right" in told,
     };
-    this.isLine = this.dims.length === 1;
     this.file = told.numbers;
     this.number = 0;
     this.controls = make("div", { className: "controls" });
@@ -139,7 +138,7 @@ class Picture {
       const isWhole = this.isWhole() || this.whole?.number !== number;
       const slices = slicesOf(isWhole ? this.wholeWindow() : this.window, this.shape);
       const samples = this.look.samples > 1 ? [[0, this.look.samples]] : [];
-      const axes = [...this.indices(number), ...(this.isLine ? slices.slice(1) : slices), ...samples];
+      const axes = [...this.indices(number), ...slices, ...samples];
       const patch = { number, slices, numbers: await numbersOf(this.file, axes) };
       this.paint(patch);
       if (isWhole) [this.whole, this.close] = [patch, null];
@@ -342,8 +341,7 @@ class Picture {
       const isMissing = samples === 1 && Number(patch.numbers.values[first]) === missing;
       texts.push(isMissing ? "missing" : textOf(patch.numbers, first + part));
     }
-    const shown = this.isLine ? element.slice(1) : element;
-    this.readout.value = `[${[...this.indices(this.number), ...shown].join(", ")}] = ${texts.join(", ")}`;
+    this.readout.value = `[${[...this.indices(this.number), ...element].join(", ")}] = ${texts.join(", ")}`;
   }
 
   // ------------------------------------------------------------ the range
