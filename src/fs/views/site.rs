@@ -373,6 +373,19 @@ impl Site for PageSite<'_> {
         Member { target, page }
     }
 
+    fn target(&self, group: NodeId, link: &LinkTarget) -> Result<Option<NodeId>> {
+        match link {
+            LinkTarget::Hard(node) => Ok(Some(*node)),
+            LinkTarget::Damaged(error) => Err(error.clone()),
+            link if link.other_file().is_some() => Ok(None),
+            link => {
+                let place = follow_to(self.mount, self.file, group, link)?;
+                let place = place.filter(|place| Arc::ptr_eq(&place.file, self.file));
+                Ok(place.map(|place| place.node.id))
+            }
+        }
+    }
+
     fn stored_bytes(&self, node: &Node) -> Option<u64> {
         match object::measure(self.file, node, false) {
             Ok((_, Stored::Known(stored))) => Some(stored.unwrap_or(0)),

@@ -14,13 +14,12 @@
 //! | [`nexus`] | what a group has plotted by default |
 //! | [`recipes`] | lines to copy |
 //! | [`table`], [`cell`] | the first rows of an array; a cell of a table |
-//! | [`bins`], [`plot`] | an array of numbers along one dimension, as a line |
+//! | [`plot`] | an array of numbers along one dimension, as a line |
 //! | [`axes`] | what stands at an axis: name, unit, values |
 //! | [`picture`], [`legend`] | pictures of an array, which are files of their own, and what is said of them |
 //! | [`facts`] | files beside the page; attributes; type, shape, storage |
 
 mod axes;
-mod bins;
 mod cell;
 mod draft;
 mod facts;

@@ -86,6 +86,7 @@ fn rendered(subject: &Subject<'_>, first: u64) -> Result<Rendered> {
         shading: &|| shading(subject),
         rows: &|| group_rows(subject),
         first,
+        group: None,
     });
     Ok(page)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::array::Engine;
 use crate::error::Result;
-use crate::model::{Container, Node};
+use crate::model::{Container, Node, NodeId};
 use crate::view::csv::fields::Fields;
 use crate::view::pictures::shaded::PartOf;
 use crate::view::pictures::shaded::statistics::Shading;
@@ -37,4 +37,6 @@ pub(crate) struct Object<'a> {
     pub(crate) rows: &'a dyn Fn() -> Result<Option<GroupRows>>,
     /// The first member of the group that is shown.
     pub(crate) first: u64,
+    /// The group that shows it as its data; `None` where it has a page of its own.
+    pub(crate) group: Option<NodeId>,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::model::{Link, Node, NodeId};
+use crate::model::{Link, LinkTarget, Node, NodeId};
 use crate::view::texts::html::markup::Url;
 
 /// The mount as the page of an object sees it.
@@ -45,6 +45,12 @@ pub(crate) trait Site {
 
     /// What a link of a group leads to.
     fn member(&self, group: NodeId, link: &Link) -> Member;
+
+    /// The object of the same file to which a link of a group leads; `None` where it leads to none.
+    ///
+    /// # Errors
+    /// Fails if that cannot be found out now.
+    fn target(&self, group: NodeId, link: &LinkTarget) -> Result<Option<NodeId>>;
 
     /// Bytes that an object takes in the file; `None` where that is not known, or costly to find.
     fn stored_bytes(&self, node: &Node) -> Option<u64>;
