@@ -37,7 +37,9 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
     let Some((place, array)) = place.zip(object.node.array()) else {
         return;
     };
-    draft.heading("Picture");
+    if object.group.is_none() {
+        draft.heading("Picture");
+    }
     match pictures(object, array, &place, frames) {
         Ok(figure) => drop(draft.body.piece(&figure)),
         Err(error) => draft.fail(&error),
@@ -76,7 +78,7 @@ fn pictures(
             let legend = Legend::of(&image, &shading, frames);
             let urls = (drawn, &place.file);
             write_figure(object, &image, &legend, urls, &mut html)?;
-            if let Some(count) = frames {
+            if let Some(count) = frames.filter(|_| object.group.is_none()) {
                 write_strip(object, &image, count, &mut html);
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::model::{Link, LinkTarget, Node, NodeId};
+use crate::model::{Link, Node, NodeId};
 use crate::view::texts::html::markup::Url;
 
 /// The mount as the page of an object sees it.
@@ -50,10 +50,23 @@ pub(crate) trait Site {
     ///
     /// # Errors
     /// Fails if that cannot be found out now.
-    fn target(&self, group: NodeId, link: &LinkTarget) -> Result<Option<NodeId>>;
+    fn target(&self, group: NodeId, link: &Link) -> Result<Option<Place>>;
+
+    /// The page of an object of the same file, if it has one.
+    fn page_of(&self, node: NodeId) -> Option<Url>;
+
+    /// The mount as another object sees it that is drawn on the same page.
+    fn beside<'s>(&'s self, node: &'s Node, place: &Place) -> Box<dyn Site + 's>;
 
     /// Bytes that an object takes in the file; `None` where that is not known, or costly to find.
     fn stored_bytes(&self, node: &Node) -> Option<u64>;
+}
+
+/// An object, and the group and the name in it under which it was met.
+pub(crate) struct Place {
+    pub(crate) node: NodeId,
+    pub(crate) group: NodeId,
+    pub(crate) name: Vec<u8>,
 }
 
 /// A page on the way to another.

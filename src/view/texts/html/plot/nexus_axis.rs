@@ -59,7 +59,8 @@ fn member(object: &Object<'_>, group: NodeId, name: &[u8]) -> Result<Option<Node
     let Some(link) = link else {
         return Ok(None);
     };
-    let node = object.site.target(group, &link.target)?;
+    let place = object.site.target(group, &link)?;
+    let node = place.map(|place| place.node);
     Ok(node.filter(|node| *node != object.node.id))
 }
 
