@@ -13,6 +13,7 @@
 //! | [`group_table`] | the first rows of the table that a group is |
 //! | [`nexus`] | what a group has plotted by default |
 //! | [`recipes`] | lines to copy |
+//! | [`references`] | references to objects, as links |
 //! | [`table`], [`cell`] | the first rows of an array; a cell of a table |
 //! | [`plot`] | an array of numbers along one dimension, as a line |
 //! | [`axes`] | what stands at an axis: name, unit, values |
@@ -34,6 +35,7 @@ mod page;
 mod picture;
 mod plot;
 mod recipes;
+mod references;
 pub(crate) mod site;
 mod table;
 
