@@ -117,7 +117,7 @@ impl TimeUnits {
                 let is_round = |day: &i64| {
                     let day = self.calendar.date(*day).day;
                     // The last day of a month stands beside the first one of the next.
-                    step == 1 || (day - 1) % step == 0 && day < 31
+                    step == 1 || (day - 1).is_multiple_of(step) && day < 31
                 };
                 let days = days.filter(is_round);
                 days.map(|day| day * DAY_SECONDS)
