@@ -92,7 +92,7 @@ class Worked:
         return self.get(
             "(c => [...c.getContext('2d').getImageData("
             f"Math.floor({across} * c.width), Math.floor({down} * c.height), 1, 1).data])"
-            "(document.querySelector('.over > canvas'))"
+            "(document.querySelector('.overlaid > canvas'))"
         )
 
 
@@ -103,7 +103,7 @@ def pictures(browser, base, f):
         stack.shows("output.value", f"[0, 10, 20] = {values[0, 10, 20]}")
         stack.fill("input.frame", "7", "input")
         stack.shows("output.value", f"[7, 10, 20] = {values[7, 10, 20]}")
-        assert stack.get("document.querySelector('.over a').href").endswith("/000007.png")
+        assert stack.get("document.querySelector('.overlaid a').href").endswith("/000007.png")
         stack.key("ArrowRight")
         stack.shows("output.value", f"[8, 10, 20] = {values[8, 10, 20]}")
         stack.key("ArrowLeft")
@@ -222,21 +222,42 @@ def ranges(browser, base, f):
 def lines(browser, base, f):
     values = f["line"][()]
     with Worked(browser, base, "line") as line:
-        line.hover(".plot .over svg", 0.25, 0.5)
+        line.hover(".plot .overlaid svg", 0.25, 0.5)
         line.comes("document.querySelector('output.value').value.length > 0", True)
         text = line.text("output.value")
         index = int(text[1 : text.index("]")])
         assert abs(index - 50_000) < 400 and float(text.split(" = ")[1]) == values[index], text
-        line.get("document.querySelector('.plot .over').focus()")
+        line.get("document.querySelector('.plot .overlaid').focus()")
         line.key("End")
         line.shows("output.value", f"[199999] = {values[-1]}")
         line.key("ArrowLeft")
         line.shows("output.value", f"[199998] = {values[-2]}")
 
 
+def curves(browser, base, f):
+    for name in ("few", "many"):
+        along, values = f[f"curves/{name}_x"][()], f[f"curves/{name}"]
+        with Worked(browser, base, f"curves/{name}") as line:
+            line.hover(".plot .overlaid > svg", 0.25, 0.5)
+            line.comes("document.querySelector('output.value').value.length > 0", True)
+            text = line.text("output.value")
+            index = int(text[1 : text.index("]")])
+            wanted = along.min() + 0.25 * (along.max() - along.min())
+            best = int(np.argmin(np.abs(along - wanted)))
+            # A window has whole pixels.
+            assert abs(along[index] - along[best]) < (along.max() - along.min()) / 500, (index, best)
+            value, where = text.split(" = ")[1].split(" at ")
+            assert int(value) == values[index] and float(where) == along[index], text
+    # The group's page has the plot that it has by default.
+    for page in ("histogram/counts", "histogram"):
+        with Worked(browser, base, page) as line:
+            line.hover(".plot .overlaid > svg", 0.45, 0.5)
+            line.shows("output.value", "[2] = 6 from 2 to 4")
+
+
 def times(browser, base):
     with Worked(browser, base, "map/time") as line:
-        line.get("document.querySelector('.plot .over').focus()")
+        line.get("document.querySelector('.plot .overlaid').focus()")
         line.key("End")
         # 39 times 90 minutes are 58.5 hours.
         line.shows("output.value", "[39] = 2001-02-05T14:35:06.75")
@@ -327,6 +348,7 @@ def main():
     with chromium.Browser() as browser, h5py.File(file) as f:
         browser.open(url).close()
         times(browser, base)
+        curves(browser, base, f)
         for part in (pictures, zoom, ranges, lines, tables, search):
             part(browser, base, f)
 

@@ -21,7 +21,7 @@ use crate::limits;
 use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use crate::view::pictures::frames::Frames;
 use crate::view::texts::html::markup::Url;
-use crate::view::texts::html::site::{Beside, Member, Pictures, Site, Step, Target};
+use crate::view::texts::html::site::{Beside, Member, Pictures, Place, Site, Step, Target};
 
 /// Names from a root on, as shown.
 type Names = Vec<Box<[u8]>>;
@@ -44,8 +44,10 @@ pub(in crate::fs) struct PageSite<'a> {
     file: &'a Arc<FileState>,
     node: &'a Node,
     /// The group and the name, as the source's tree shows it, that the object was met under.
-    met: Option<(NodeId, &'a [u8])>,
+    met: Option<(NodeId, Box<[u8]>)>,
     names: OnceCell<Option<Names>>,
+    /// The directory of the page, where that is the page of another object.
+    directory: Option<Names>,
 }
 
 impl<'a> PageSite<'a> {
@@ -54,14 +56,15 @@ impl<'a> PageSite<'a> {
         mount: &'a Mount,
         file: &'a Arc<FileState>,
         node: &'a Node,
-        met: Option<(NodeId, &'a [u8])>,
+        met: Option<(NodeId, &[u8])>,
     ) -> Self {
         PageSite {
             mount,
             file,
             node,
-            met,
+            met: met.map(|(group, name)| (group, name.into())),
             names: OnceCell::new(),
+            directory: None,
         }
     }
 
@@ -79,7 +82,7 @@ impl<'a> PageSite<'a> {
             let several = self.node.link_count > 1;
             let (group, name) = match several.then(|| space.indexed_home(id)).flatten() {
                 Some(home) => home,
-                None => self.met.map(|(group, name)| (group, name.into()))?,
+                None => self.met.clone()?,
             };
             let mut names = space.path(group)?;
             names.push(name);
@@ -90,6 +93,9 @@ impl<'a> PageSite<'a> {
 
     /// The names from the root of the mount to the directory that the page stands in.
     fn directory(&self) -> Option<Names> {
+        if self.directory.is_some() {
+            return self.directory.clone();
+        }
         let tree = named(PAGES)?;
         let names = self.names()?;
         let above = names.split_last().map_or(&[][..], |(_, above)| above);
@@ -295,6 +301,16 @@ impl Site for PageSite<'_> {
         files.find_map(|tree| self.part_in(tree, ""))
     }
 
+    fn numbers_of(&self, node: NodeId, as_meant: bool) -> Option<Url> {
+        let (group, name) = self.space().indexed_home(node)?;
+        let node = self.file.container.node(node).ok()?;
+        let site = PageSite {
+            directory: self.directory(),
+            ..PageSite::new(self.mount, self.file, &node, Some((group, &name)))
+        };
+        site.numbers(as_meant)
+    }
+
     fn script(&self) -> Option<Url> {
         if !self.mount.options.scripts {
             return None;
@@ -387,6 +403,50 @@ impl Site for PageSite<'_> {
             }
         };
         Member { target, page }
+    }
+
+    fn target(&self, group: NodeId, link: &Link) -> Result<Option<Place>> {
+        match &link.target {
+            LinkTarget::Hard(node) => Ok(Some(Place {
+                node: *node,
+                group,
+                name: link.name.clone(),
+            })),
+            LinkTarget::Damaged(error) => Err(error.clone()),
+            target if target.other_file().is_some() => Ok(None),
+            target => {
+                let found = follow_to(self.mount, self.file, group, target)?;
+                let found = found.filter(|found| Arc::ptr_eq(&found.file, self.file));
+                Ok(found.and_then(|found| {
+                    let (group, name) = found.link?;
+                    Some(Place {
+                        node: found.node.id,
+                        group,
+                        name,
+                    })
+                }))
+            }
+        }
+    }
+
+    fn page_of(&self, node: NodeId) -> Option<Url> {
+        let space = self.space();
+        if matches!(self.file.container.node(node).ok()?.kind, NodeKind::Group) {
+            return self.page_here(&space.path(node)?);
+        }
+        let (group, name) = space.indexed_home(node)?;
+        let mut names = space.path(group)?;
+        names.push(name);
+        self.page_here(&names)
+    }
+
+    fn beside<'s>(&'s self, node: &'s Node, place: &Place) -> Box<dyn Site + 's> {
+        let is_root = place.group == self.space().root();
+        let name = name::escape(&place.name, is_root);
+        Box::new(PageSite {
+            directory: self.directory(),
+            ..PageSite::new(self.mount, self.file, node, Some((place.group, &name)))
+        })
     }
 
     fn stored_bytes(&self, node: &Node) -> Option<u64> {

@@ -6,6 +6,8 @@ use crate::model::shape::product;
 use crate::model::{Container, Datatype, Node};
 use crate::view::View;
 use crate::view::cf::decoding::Decoding;
+use crate::view::cf::packing::Packing;
+use crate::view::cf::time::TimeUnits;
 use crate::view::cf::variable::Variable;
 use crate::view::elements::Elements;
 use crate::view::elements::converted::{Conversion, Converted};
@@ -27,21 +29,39 @@ pub(crate) fn numbers(
 ) -> Result<Elements> {
     let variable = Variable::of(container, node, path)?;
     match variable.map(|variable| variable.decoding) {
-        Some(decoding @ Decoding::Numbers(_)) if !decoding.is_plain() => {
-            let Decoding::Numbers(packing) = &decoding else {
-                return Ok(stored);
-            };
-            let datatype = packing.datatype();
-            let dims = stored.dims.clone();
-            let content = converted(decoding, stored, datatype.size)?;
-            Ok(Elements {
-                datatype,
-                dims,
-                content,
-            })
-        }
+        Some(Decoding::Numbers(packing)) => unpacked(packing, stored),
         _ => Ok(stored),
     }
+}
+
+/// The same of numbers that may be times, which stay numbers, of these units.
+///
+/// # Errors
+/// Fails as [`numbers`] does.
+pub(crate) fn numbers_or_times(
+    container: &dyn Container,
+    node: &Node,
+    path: &FindPath<'_>,
+    stored: Elements,
+) -> Result<(Elements, Option<TimeUnits>)> {
+    let variable = Variable::of(container, node, path)?;
+    match variable.map(|variable| variable.decoding) {
+        Some(Decoding::Numbers(packing)) => Ok((unpacked(packing, stored)?, None)),
+        Some(Decoding::Times(packing, units)) => Ok((unpacked(packing, stored)?, Some(units))),
+        _ => Ok((stored, None)),
+    }
+}
+
+fn unpacked(packing: Packing, stored: Elements) -> Result<Elements> {
+    if packing.is_plain() {
+        return Ok(stored);
+    }
+    let datatype = packing.datatype();
+    Ok(Elements {
+        dims: stored.dims.clone(),
+        content: converted(Decoding::Numbers(packing), stored, datatype.size)?,
+        datatype,
+    })
 }
 
 /// The NumPy file of `variable`, or of a selection from it, the elements of which are `stored`;

@@ -5,6 +5,8 @@
 //! rounded to the microsecond, and one that is a microsecond beside a whole second, which no
 //! fraction of a day can help, to the second. The product is exact, however large the number is.
 
+pub(crate) mod round;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};

@@ -13,15 +13,15 @@
 //! | [`group_table`] | the first rows of the table that a group is |
 //! | [`nexus`] | what a group has plotted by default |
 //! | [`recipes`] | lines to copy |
+//! | [`references`] | references to objects, as links |
 //! | [`table`], [`cell`] | the first rows of an array; a cell of a table |
-//! | [`bins`], [`plot`] | an array of numbers along one dimension, as a line |
+//! | [`plot`] | an array of numbers along one dimension, as a line |
 //! | [`axes`] | what stands at an axis: name, unit, values |
 //! | [`picture`], [`legend`] | pictures of an array, which are files of their own, and what is said of them |
 //! | [`script`] | the script that a server gives, and what a page tells it |
 //! | [`facts`] | files beside the page; attributes; type, shape, storage |
 
 mod axes;
-mod bins;
 mod cell;
 mod draft;
 mod facts;
@@ -36,6 +36,7 @@ mod page;
 mod picture;
 mod plot;
 mod recipes;
+mod references;
 pub(crate) mod script;
 pub(crate) mod site;
 mod table;

@@ -7,8 +7,8 @@ use crate::fs::views::trees::view_tree::{
 };
 use crate::fs::views::trees::{csv, mask};
 use crate::limits;
-use crate::model::NodeKind;
 use crate::model::selector::Selector;
+use crate::model::{NodeId, NodeKind};
 use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::elements::missing::Missing;
@@ -75,19 +75,52 @@ fn page(subject: &Subject<'_>) -> Result<Box<dyn View>> {
 }
 
 fn rendered(subject: &Subject<'_>, first: u64) -> Result<Rendered> {
-    let page = render(&Object {
+    let mut page = None;
+    with_object(subject, first, None, &mut |object| {
+        page = Some(render(object));
+    })?;
+    page.ok_or(Error::NotFound)
+}
+
+/// What `use_it` makes of the object as a page has it, or that of another object, a `group`.
+fn with_object(
+    subject: &Subject<'_>,
+    first: u64,
+    group: Option<NodeId>,
+    use_it: &mut dyn FnMut(&Object<'_>),
+) -> Result<()> {
+    let site = subject.site.ok_or(Error::NotFound)?;
+    let path = match group {
+        Some(_) => &subject.known_path()?,
+        None => &subject.path,
+    };
+    use_it(&Object {
         container: &subject.file.container,
         engine: &subject.file.engine,
         node: subject.node,
-        path: &subject.path,
+        path,
         paths: subject.paths(),
-        site: subject.site.ok_or(Error::NotFound)?,
+        site,
         part: &|selector| part(subject, selector.as_bytes()),
         shading: &|| shading(subject),
         rows: &|| group_rows(subject),
         first,
+        group,
+        other: &|other, use_it| {
+            let site = site.beside(other.node, &other.place);
+            let drawn = Subject {
+                file: subject.file,
+                node: other.node,
+                form: subject.form,
+                selected: b"",
+                path: other.path.clone(),
+                verify: subject.verify,
+                site: Some(&*site),
+            };
+            with_object(&drawn, 0, Some(other.group), use_it)
+        },
     });
-    Ok(page)
+    Ok(())
 }
 
 /// The first columns of the table that the object is; `None` where it is none.

@@ -8,7 +8,9 @@ use crate::limits;
 use crate::model::attribute_value::text;
 use crate::model::{LinkTarget, NodeId, NodeKind};
 use crate::view::cf::stored::Stored;
-use crate::view::elements::dimensions::{group_of, groups_down_to, is_scale, last_name, scales};
+use crate::view::elements::dimensions::{
+    group_of, groups_down_to, has_no_values, is_scale, last_name, listed, scales,
+};
 use crate::view::texts::html::object::Object;
 use crate::wire::to_usize;
 
@@ -56,10 +58,40 @@ pub(super) fn of_dimensions(object: &Object<'_>, dims: &[u64]) -> Result<Vec<Axi
         .collect()
 }
 
+/// The scale of the only dimension of the object's array.
+///
+/// # Errors
+/// Fails if it cannot be found out now.
+pub(super) fn scale_of_line(object: &Object<'_>) -> Result<Option<NodeId>> {
+    let container = &**object.container;
+    let scales = listed(container, object.node.id)?;
+    let scale = scales.first().copied().flatten();
+    Ok(scale.filter(|scale| *scale != object.node.id))
+}
+
+/// The name and the unit of what stands along a dimension.
+///
+/// # Errors
+/// Fails if they cannot be found out now.
+pub(super) fn label(object: &Object<'_>, scale: NodeId) -> Result<Vec<u8>> {
+    Ok(with_unit(name(object, scale)?, unit(object, scale)?))
+}
+
+/// The name alone.
+///
+/// # Errors
+/// Fails as [`label`] does.
+pub(super) fn name(object: &Object<'_>, scale: NodeId) -> Result<Vec<u8>> {
+    let path = (object.paths)(scale)?.unwrap_or_default();
+    Ok(last_name(&path).to_vec())
+}
+
 /// The dimension along which the values of `scale` stand.
 fn of_scale(object: &Object<'_>, scale: NodeId, length: u64) -> Result<Axis> {
-    let path = (object.paths)(scale)?.unwrap_or_default();
-    let label = with_unit(last_name(&path).to_vec(), unit(object, scale)?);
+    let label = label(object, scale)?;
+    if has_no_values(&**object.container, scale)? {
+        return Ok(Axis { label, scale: None });
+    }
     let node = object.container.node(scale)?;
     let array = node.array().filter(|array| {
         let decoded = array.decoded_chunk().map_or(0, |(_, bytes)| bytes);

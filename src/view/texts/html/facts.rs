@@ -8,8 +8,9 @@ use crate::model::NodeKind;
 use crate::model::attribute::AttributeContent;
 use crate::view::texts::attributes::{builtin, xattr_text};
 use crate::view::texts::html::draft::{Draft, size};
+use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::Object;
-use crate::view::texts::html::recipes;
+use crate::view::texts::html::{recipes, references};
 
 /// Writes the list of attributes.
 pub(super) fn write_attributes(object: &Object<'_>, draft: &mut Draft) {
@@ -41,9 +42,13 @@ pub(super) fn write_attributes(object: &Object<'_>, draft: &mut Draft) {
                 .content
                 .and_then(|content| value(object, &content))
             {
-                Ok(value) => {
+                Ok(Value::Text(value)) => {
                     bytes += value.len();
                     write_value(&value, draft);
+                }
+                Ok(Value::Links(links, length)) => {
+                    bytes += length;
+                    draft.body.piece(&links);
                 }
                 Err(error) => draft.fail(&error),
             }
@@ -72,15 +77,30 @@ fn write_value(value: &[u8], draft: &mut Draft) {
     draft.body.markup("</details>");
 }
 
-/// The text of a value; of one that is too long, how many elements it has.
-fn value(object: &Object<'_>, content: &AttributeContent) -> Result<Vec<u8>> {
-    match xattr_text(&**object.container, &*object.paths, content) {
+/// The value of an attribute as a page shows it.
+enum Value {
+    Text(Vec<u8>),
+    /// References, and bytes of their texts.
+    Links(Html, usize),
+}
+
+/// The value; of one that is too long, how many elements it has.
+fn value(object: &Object<'_>, content: &AttributeContent) -> Result<Value> {
+    let text = match xattr_text(&**object.container, &*object.paths, content) {
         Err(Error::Limit { .. }) => {
             let count = content.shape.elements()?;
-            Ok(format!("{count} elements").into_bytes())
+            format!("{count} elements").into_bytes()
         }
-        text => text,
-    }
+        Ok(text) if text.len() <= limits::HTML_TEXT => {
+            let links = references::of_attribute(object, content)?;
+            return Ok(match links {
+                Some(links) => Value::Links(links, text.len()),
+                None => Value::Text(text),
+            });
+        }
+        text => text?,
+    };
+    Ok(Value::Text(text))
 }
 
 /// Writes what the format says of the object.

@@ -53,7 +53,8 @@ fn rows(object: &Object<'_>, table: &GroupRows) -> Result<Html> {
 
 fn write_cells(table: &GroupRows, row: u64, html: &mut Html) -> Result<()> {
     let cells = table.fields.read(row..row + 1)?;
-    (0..table.fields.names().len()).try_for_each(|column| cell::write(&*cells, 0, column, html))
+    (0..table.fields.names().len())
+        .try_for_each(|column| cell::write(&*cells, 0, column, None, html))
 }
 
 fn write_caption(object: &Object<'_>, table: &GroupRows, html: &mut Html) {

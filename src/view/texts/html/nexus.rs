@@ -1,11 +1,13 @@
 //! What a file of NeXus says is to be plotted first: the group attributes `default`, from one to the
-//! next, and `signal` (NeXus manual, "Find the plottable data").
+//! next, and `signal` (NeXus manual, "Find the plottable data"). The page of each group on the way
+//! shows it.
 
 use crate::error::Result;
 use crate::model::attribute_value::text;
 use crate::model::{Link, LinkTarget, NodeId, NodeKind};
 use crate::view::texts::html::draft::Draft;
-use crate::view::texts::html::object::Object;
+use crate::view::texts::html::object::{Object, Other};
+use crate::view::texts::html::{picture, plot};
 
 /// Groups on the way to what is plotted.
 const STEPS: usize = 8;
@@ -17,18 +19,53 @@ struct Signal {
     link: Link,
 }
 
-/// Writes a link to the page with the plot that the group has by default.
+/// Writes the plot or the picture that the group has by default, and a link to its page.
 pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
-    match signal(object) {
-        Ok(Some(Signal { group, names, link })) => {
-            if let Some(page) = object.site.member(group, &link).page {
-                draft.body.markup("<p>Default plot: ");
-                draft.body.link(&page, names.join(&b'/')).markup("</p>\n");
-            }
-        }
-        Ok(None) => {}
-        Err(error) => draft.fail(&error),
+    let signal = match signal(object) {
+        Ok(Some(signal)) => signal,
+        Ok(None) => return,
+        Err(error) => return draft.fail(&error),
+    };
+    if let Some(page) = object.site.member(signal.group, &signal.link).page {
+        draft.body.markup("<p>Default plot: ");
+        draft.body.link(&page, signal.names.join(&b'/'));
+        draft.body.markup("</p>\n");
     }
+    if let Err(error) = write_figure(object, &signal, draft) {
+        draft.fail(&error);
+    }
+}
+
+/// Writes the figure that the page of the data has.
+fn write_figure(object: &Object<'_>, signal: &Signal, draft: &mut Draft) -> Result<()> {
+    let Some(place) = object.site.target(signal.group, &signal.link)? else {
+        return Ok(());
+    };
+    let node = object.container.node(place.node)?;
+    if let Some(error) = &node.error {
+        return Err(error.clone());
+    }
+    // The path of what stands elsewhere has to be found.
+    let is_here = matches!(signal.link.target, LinkTarget::Hard(_)) && node.link_count < 2;
+    let mut path = object
+        .path
+        .strip_suffix(b"/")
+        .unwrap_or(object.path)
+        .to_vec();
+    for name in &signal.names {
+        path.push(b'/');
+        path.extend_from_slice(name);
+    }
+    let other = Other {
+        node: &node,
+        place,
+        path: if is_here { path } else { Vec::new() },
+        group: signal.group,
+    };
+    (object.other)(&other, &mut |data| {
+        picture::write(data, draft);
+        plot::write(data, draft);
+    })
 }
 
 /// What is plotted by default, of a group and the groups to which it leads.

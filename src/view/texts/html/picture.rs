@@ -38,7 +38,9 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
     let Some((place, array)) = place.zip(object.node.array()) else {
         return;
     };
-    draft.heading("Picture");
+    if object.group.is_none() {
+        draft.heading("Picture");
+    }
     match pictures(object, array, &place, frames) {
         Ok(figure) => drop(draft.body.piece(&figure)),
         Err(error) => draft.fail(&error),
@@ -82,7 +84,7 @@ fn pictures(
             script::tell_of_picture(object, &image, sides(&image), &shading, &mut html)?;
             html.markup(">\n");
             write_figure(object, &image, &legend, urls, &mut html)?;
-            if let Some(count) = frames {
+            if let Some(count) = frames.filter(|_| object.group.is_none()) {
                 write_strip(object, &image, count, &mut html);
             }
         }

@@ -1,27 +1,39 @@
 //! An array of numbers along one dimension, as a line.
 
-use std::iter;
+mod along;
+mod bin;
+mod bins;
+mod decades;
+mod lines;
+mod marks;
+mod nexus_axis;
+mod pieces;
+mod spread;
 
 use crate::error::{Error, Result};
-use crate::model::Datatype;
 use crate::model::datatype::Class;
+use crate::model::{Array, Datatype};
 use crate::view::cf::decoded;
 use crate::view::cf::stored::Stored;
-use crate::view::texts::html::axes::{self, Axis};
-use crate::view::texts::html::bins::{self, Bin, Binned, Pieces};
+use crate::view::texts::html::axes;
 use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::legend::short;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::Object;
+use crate::view::texts::html::plot::along::Along;
+use crate::view::texts::html::plot::bin::Bin;
+use crate::view::texts::html::plot::bins::{Binned, Numbers};
+use crate::view::texts::html::plot::decades::{Decades, decades};
+use crate::view::texts::html::plot::lines::{Lines, Mark};
+use crate::view::texts::html::plot::marks::Below;
+use crate::view::texts::html::plot::pieces::Pieces;
+use crate::view::texts::html::plot::spread::{Place, Placed};
 use crate::view::texts::html::script;
 use crate::wire::to_u64;
 
 /// The size of the drawing.
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 240.0;
-
-/// Lines across the drawing, at most.
-const LINES: f64 = 5.0;
 
 /// Writes the line, if the array is one of numbers along one dimension.
 pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
@@ -32,17 +44,21 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
         [count] if count > 1 && is_number(&array.datatype) => count,
         _ => return,
     };
-    let Some(pieces) = Pieces::of(array, count, object.container.is_far()) else {
+    let along = Along::of(object, count).unwrap_or_else(|error| {
+        draft.fail(&error);
+        Along::default()
+    });
+    let Some(line) = Line::of(object, array, along, count) else {
         draft
             .body
             .markup("<p class=\"note\">too large to be drawn</p>\n");
         return;
     };
-    match drawn(object, count, &pieces) {
-        Ok((figure, error)) => {
-            draft.body.piece(&figure);
-            if let Some(error) = error {
-                draft.fail(&error);
+    match line.figures(object) {
+        Ok((figures, binned)) => {
+            draft.body.piece(&figures);
+            for error in [binned.error, binned.along_error].iter().flatten() {
+                draft.fail(error);
             }
         }
         Err(error) => draft.fail(&error),
@@ -54,200 +70,296 @@ fn is_number(datatype: &Datatype) -> bool {
     is_plain && Stored::new(datatype).is_some()
 }
 
-/// The figure, and why a part of it is not there.
-fn drawn(object: &Object<'_>, count: u64, pieces: &Pieces) -> Result<(Html, Option<Error>)> {
-    let mut html = Html::default();
-    let (elements, missing) = (object.part)("")?;
-    let path = || Ok(object.path.to_vec());
-    let elements = decoded::numbers(&**object.container, object.node, &path, elements)?;
-    let Some(stored) = Stored::new(&elements.datatype) else {
-        return Ok((html, None));
-    };
-    let Binned { bins, error } = bins::read(&elements, stored, missing.as_ref(), pieces)?;
-    let Some(lines) = Lines::across(&bins) else {
-        html.markup("<p class=\"note\">no finite numbers</p>\n");
-        return Ok((html, error));
-    };
-    let label = axes::of_values(object)?;
-    let axes = axes::of_dimensions(object, &[count])?;
-    html.markup("<figure class=\"plot\"");
-    script::tell_of_line(object, count, &mut html);
-    html.markup(">\n<div class=\"label\">").text(&label);
-    html.markup("</div>\n<div class=\"ticks\">");
-    for value in lines.values().into_iter().rev() {
-        html.markup("<span>")
-            .text(lines.text(value))
-            .markup("</span>");
-    }
-    html.markup("</div>\n");
-    draw(&bins, &lines, &alternative(&label, count, &bins), &mut html);
-    write_axis(axes.first(), count, &mut html);
-    html.markup("<figcaption>");
-    if count > to_u64(bins.len()) {
-        html.markup("minimum and maximum of each of ")
-            .number(bins.len());
-        html.markup(" bins");
-    } else {
-        html.number(count).markup(" values");
-    }
-    if pieces.read < pieces.all {
-        html.markup(", ")
-            .number(pieces.read)
-            .markup(" evenly spaced pieces of ");
-        html.number(pieces.all).markup(" read");
-    }
-    html.markup("</figcaption>\n</figure>\n");
-    Ok((html, error))
+/// A line that is to be drawn.
+struct Line {
+    count: u64,
+    pieces: Pieces,
+    along: Along,
+    /// Whether what stands along it is left out, as it is too large to be read.
+    is_alone: bool,
 }
 
-/// What stands for the line where it is not seen.
-fn alternative(label: &[u8], count: u64, bins: &[Bin]) -> String {
-    let label = String::from_utf8_lossy(label);
-    let (least, most) = Lines::range(bins).unwrap_or((f64::NAN, f64::NAN));
-    let (least, most) = (short(least), short(most));
-    format!("{label}: {count} values from {least} to {most}")
+/// What is drawn of it.
+struct Drawing<'a> {
+    label: &'a [u8],
+    placed: &'a Placed,
+    below: &'a Below,
+    /// The least and the greatest number.
+    range: (f64, f64),
+    /// What stands for the drawing where it is not seen.
+    alternative: &'a str,
 }
 
-/// Writes the values along the dimension below the drawing.
-fn write_axis(axis: Option<&Axis>, count: u64, html: &mut Html) {
-    html.markup("<div class=\"along\">");
-    let none = Axis::default();
-    let axis = axis.unwrap_or(&none);
-    let last = count.saturating_sub(1);
-    html.markup("<span>")
-        .text(axis.at(0))
-        .markup("</span><span>");
-    match &*axis.label {
-        [] => html.markup("index"),
-        label => html.text(label),
-    };
-    html.markup("</span><span>").text(axis.at(last));
-    html.markup("</span></div>\n");
-}
-
-/// The values at evenly spaced lines across a drawing.
-#[derive(Debug, PartialEq)]
-struct Lines {
-    first: f64,
-    step: f64,
-    count: u32,
-}
-
-impl Lines {
-    /// Lines at round values around all bins; `None` where those hold no number.
-    fn across(bins: &[Bin]) -> Option<Self> {
-        let (least, most) = Self::range(bins)?;
-        Some(Self::around(least, most))
-    }
-
-    /// The least and the greatest number of all bins.
-    fn range(bins: &[Bin]) -> Option<(f64, f64)> {
-        let ranges = bins.iter().filter_map(|bin| match bin {
-            Bin::Range(least, most) => Some((*least, *most)),
-            Bin::Unread | Bin::Nothing => None,
-        });
-        let wider = |a: (f64, f64), b: (f64, f64)| (a.0.min(b.0), a.1.max(b.1));
-        ranges.reduce(wider)
-    }
-
-    /// Lines at round values around two finite numbers.
-    fn around(least: f64, most: f64) -> Self {
-        let (least, most) = if most > least {
-            (least, most)
-        } else {
-            let around = if least == 0.0 { 1.0 } else { least.abs() / 2.0 };
-            (
-                (least - around).max(f64::MIN),
-                (most + around).min(f64::MAX),
-            )
-        };
-        let rough = most / LINES - least / LINES;
-        let power = 10_f64.powf(rough.log10().floor());
-        let rounded = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
-        let step = rounded.into_iter().find(|step| *step >= rough);
-        let lines = step.map(|step| Lines {
-            first: (least / step).floor() * step,
-            step,
-            count: 0,
-        });
-        let whole = lines.and_then(|lines| {
-            let count = (most / lines.step).ceil() - (least / lines.step).floor();
-            let last = lines.first + count * lines.step;
-            let fits = (1.0..=LINES + 2.0).contains(&count)
-                && lines.first <= least
-                && last >= most
-                && last.is_finite();
-            fits.then_some(Lines {
-                count: count as u32,
-                ..lines
-            })
-        });
-        // Numbers at the ends of what a float can be.
-        whole.unwrap_or(Lines {
-            first: least,
-            step: most / 2.0 - least / 2.0,
-            count: 2,
+impl Line {
+    /// The line of an array, and the pieces of it that are read; `None` where it is too large.
+    fn of(object: &Object<'_>, array: &Array, along: Along, count: u64) -> Option<Self> {
+        let is_far = object.container.is_far();
+        let beside = along.coordinate.as_ref().map(|along| &*along.array);
+        let both = beside.and_then(|beside| Pieces::of(array, Some(beside), count, is_far));
+        let is_alone = beside.is_some() && both.is_none();
+        Some(Line {
+            count,
+            pieces: both.or_else(|| Pieces::of(array, None, count, is_far))?,
+            along,
+            is_alone,
         })
     }
 
-    fn values(&self) -> Vec<f64> {
-        let next = |value: &f64| Some(value + self.step);
-        let values = iter::successors(Some(self.first), next);
-        values.take(self.count as usize + 1).collect()
-    }
-
-    /// The height of a value in the drawing, from the top.
-    fn height(&self, value: f64) -> f64 {
-        let count = f64::from(self.count);
-        let part = match self.step * count {
-            range if range.is_finite() => (value - self.first) / range,
-            // The whole range is more than a float can be.
-            _ => (value / 2.0 - self.first / 2.0) / (self.step / 2.0 * count),
+    /// The figures, and what could not be read of them.
+    fn figures(&self, object: &Object<'_>) -> Result<(Html, Binned)> {
+        let mut html = Html::default();
+        let mut binned = self.binned(object)?;
+        let Some(range) = range(&binned.bins) else {
+            html.markup("<p class=\"note\">no finite numbers</p>\n");
+            return Ok((html, binned));
         };
-        HEIGHT - HEIGHT * part.clamp(0.0, 1.0)
-    }
-
-    /// The text of the value at a line, with as many digits as the lines need.
-    fn text(&self, value: f64) -> String {
-        let value = if value.abs() < self.step / 2.0 {
-            0.0
-        } else {
-            value
+        let label = axes::of_values(object)?;
+        let over_index = || over_index(&binned.bins);
+        let placed = binned.placed.take();
+        let is_over_index = placed.is_none();
+        let placed = placed.unwrap_or_else(over_index);
+        let below = self.below(&placed, is_over_index);
+        let alternative = self.alternative(&label, range, &placed, is_over_index);
+        let drawing = Drawing {
+            label: &label,
+            placed: &placed,
+            below: &below,
+            range,
+            alternative: &alternative,
         };
-        let digits = -self.step.log10().floor();
-        let largest = value.abs().max(self.step);
-        if digits.is_finite() && digits <= 6.0 && largest < 1e7 {
-            format!("{value:.*}", digits.max(0.0) as usize)
-        } else {
-            let significant = (largest / self.step).log10().ceil().clamp(1.0, 15.0);
-            format!("{value:.*e}", significant as usize)
+        html.markup("<figure class=\"plot\"");
+        let over = self.along.coordinate.as_ref().filter(|_| !is_over_index);
+        let over = over.map(|along| along.told(placed.range));
+        script::tell_of_line(object, self.count, over, &mut html);
+        html.markup(">\n");
+        let lines = Lines::around(range.0, range.1);
+        drawing.write(&lines.marks(), &|value| lines.share(value), &mut html);
+        self.write_label(&below, is_over_index, &mut html);
+        self.write_caption(&binned, is_over_index, &mut html);
+        html.markup("</figure>\n");
+        if let Some(decades) = Decades::around(range.0, range.1) {
+            self.write_by_logarithm(&drawing, &decades, is_over_index, &mut html);
         }
+        Ok((html, binned))
+    }
+
+    fn binned(&self, object: &Object<'_>) -> Result<Binned> {
+        let (elements, missing) = (object.part)("")?;
+        let path = || Ok(object.path.to_vec());
+        let elements = decoded::numbers(&**object.container, object.node, &path, elements)?;
+        let stored = Stored::new(&elements.datatype)
+            .ok_or_else(|| Error::unsupported("numbers that are not computed with", None))?;
+        let numbers = Numbers {
+            elements,
+            stored,
+            missing,
+        };
+        let along = self.along.coordinate.as_ref().filter(|_| !self.is_alone);
+        match along {
+            Some(along) => {
+                let read = |first, count| along.read(first, count);
+                bins::read(&numbers, Some(&read), &self.pieces)
+            }
+            None => bins::read(&numbers, None, &self.pieces),
+        }
+    }
+
+    fn below(&self, placed: &Placed, is_over_index: bool) -> Below {
+        if is_over_index {
+            return Below::of_indices(self.count);
+        }
+        let (least, most) = placed.range;
+        let times = self.along.coordinate.as_ref().and_then(|along| along.times);
+        let times = times.and_then(|units| Below::of_times(&units, least, most));
+        times.unwrap_or_else(|| Below::of_numbers(least, most))
+    }
+
+    /// The drawing in words.
+    fn alternative(
+        &self,
+        label: &[u8],
+        range: (f64, f64),
+        placed: &Placed,
+        is_over_index: bool,
+    ) -> String {
+        let (label, count) = (String::from_utf8_lossy(label), self.count);
+        let (least, most) = (short(range.0), short(range.1));
+        let mut text = format!("{label}: {count} values from {least} to {most}");
+        if !is_over_index {
+            let along = String::from_utf8_lossy(&self.along.label);
+            let (first, last) = (short(placed.range.0), short(placed.range.1));
+            text.push_str(&format!(", over {along} from {first} to {last}"));
+        }
+        text
+    }
+
+    /// Writes what stands along the dimension below its numbers.
+    fn write_label(&self, below: &Below, is_over_index: bool, html: &mut Html) {
+        html.markup("<div class=\"over\">");
+        let along = &self.along;
+        let times = along.coordinate.as_ref().and_then(|along| along.times);
+        match (is_over_index, times.filter(|_| below.is_of_times)) {
+            (true, _) if along.name.is_empty() => html.markup("index"),
+            (true, _) => html.text(&along.name).markup(" (index)"),
+            (false, Some(units)) => {
+                html.text(&along.name);
+                if let Some(day) = &below.day {
+                    html.markup(", ").text(day);
+                }
+                if units.datetime64().is_none() {
+                    html.markup(" (calendar ").text(units.calendar());
+                    html.markup(")");
+                }
+                &mut *html
+            }
+            (false, None) => html.text(&along.label),
+        };
+        html.markup("</div>\n");
+    }
+
+    fn write_caption(&self, binned: &Binned, is_over_index: bool, html: &mut Html) {
+        html.markup("<figcaption>");
+        if self.count > to_u64(binned.bins.len()) {
+            html.markup("minimum and maximum of each of ")
+                .number(binned.bins.len());
+            html.markup(" bins");
+            if !is_over_index {
+                html.markup(" of equal width");
+            }
+        } else {
+            html.number(self.count).markup(" values");
+        }
+        let pieces = &self.pieces;
+        if pieces.read < pieces.all {
+            html.markup(", ")
+                .number(pieces.read)
+                .markup(" evenly spaced pieces of ");
+            html.number(pieces.all).markup(" read");
+        }
+        if is_over_index && self.along.coordinate.is_some() {
+            html.markup(", over the index, as ").text(&self.along.name);
+            html.markup(if self.is_alone {
+                " is too large to be read"
+            } else if binned.along_error.is_some() {
+                " cannot be read"
+            } else {
+                " neither rises nor falls"
+            });
+        }
+        html.markup("</figcaption>\n");
+    }
+
+    /// Writes the same once more, by the logarithm.
+    fn write_by_logarithm(
+        &self,
+        drawing: &Drawing<'_>,
+        decades_: &Decades,
+        is_over_index: bool,
+        html: &mut Html,
+    ) {
+        let (least, most) = drawing.range;
+        html.markup(
+            "<details class=\"again\"><summary>Logarithmic axis: all values are above 0, and span ",
+        );
+        html.number(format_args!("{:.1}", decades(least, most)));
+        html.markup(" decades</summary>\n<figure class=\"logarithm\">\n");
+        let alternative = format!("{}, logarithmic axis", drawing.alternative);
+        let drawing = Drawing {
+            alternative: &alternative,
+            ..*drawing
+        };
+        drawing.write(&decades_.marks(), &|value| decades_.share(value), html);
+        self.write_label(drawing.below, is_over_index, html);
+        html.markup("</figure></details>\n");
     }
 }
 
-/// Draws the lines across, and the bins as one line.
-fn draw(bins: &[Bin], lines: &Lines, alternative: &str, html: &mut Html) {
-    html.markup("<svg viewBox=\"0 0 640 240\" preserveAspectRatio=\"none\" role=\"img\"");
-    html.markup(" aria-label=\"")
-        .text(alternative)
-        .markup("\">\n");
-    html.markup("<path class=\"across\" d=\"");
-    for value in lines.values() {
-        let height = lines.height(value);
-        html.markup("M")
-            .place(0.0, height)
-            .markup("L")
-            .place(WIDTH, height);
+/// Bins over their numbers.
+fn over_index(bins: &[Bin]) -> Placed {
+    let places = bins.iter().enumerate().map(|(number, &bin)| Place {
+        bin,
+        x: number as f64,
+    });
+    Placed {
+        places: places.collect(),
+        range: (0.0, bins.len().saturating_sub(1).max(1) as f64),
     }
-    html.markup("\"/>\n<path class=\"line\" d=\"");
-    let width = WIDTH / (bins.len().saturating_sub(1).max(1) as f64);
+}
+
+/// The least and the greatest number of all bins; `None` where those hold none.
+fn range(bins: &[Bin]) -> Option<(f64, f64)> {
+    let ranges = bins.iter().filter_map(|bin| match bin {
+        Bin::Range(least, most) => Some((*least, *most)),
+        Bin::Unread | Bin::Nothing => None,
+    });
+    let wider = |a: (f64, f64), b: (f64, f64)| (a.0.min(b.0), a.1.max(b.1));
+    ranges.reduce(wider)
+}
+
+impl Drawing<'_> {
+    /// Writes the label, the numbers beside the drawing, the drawing and the numbers below it. `share`
+    /// is the place of a value, from 0 at the first of `marks` to 1 at the last.
+    fn write(&self, marks: &[Mark], share: &dyn Fn(f64) -> f64, html: &mut Html) {
+        html.markup("<div class=\"label\">").text(self.label);
+        html.markup("</div>\n<div class=\"ticks\">");
+        for mark in marks.iter().rev() {
+            html.markup("<span>").text(&mark.text).markup("</span>");
+        }
+        html.markup(
+            "</div>\n<svg viewBox=\"0 0 640 240\" preserveAspectRatio=\"none\" role=\"img\"",
+        );
+        html.markup(" aria-label=\"")
+            .text(self.alternative)
+            .markup("\">\n");
+        self.write_lines(marks, html);
+        html.markup("<path class=\"line\" d=\"");
+        write_path(self.placed, &|value| HEIGHT - HEIGHT * share(value), html);
+        html.markup("\"/>\n</svg>\n");
+        self.write_below(html);
+    }
+
+    /// Writes the lines across, and from the numbers below upwards.
+    fn write_lines(&self, marks: &[Mark], html: &mut Html) {
+        html.markup("<path class=\"across\" d=\"");
+        for mark in marks {
+            let y = HEIGHT - HEIGHT * mark.share;
+            html.markup("M").place(0.0, y).markup("L").place(WIDTH, y);
+        }
+        for mark in &self.below.marks {
+            let x = WIDTH * mark.share;
+            html.markup("M").place(x, 0.0).markup("L").place(x, HEIGHT);
+        }
+        html.markup("\"/>\n");
+    }
+
+    fn write_below(&self, html: &mut Html) {
+        html.markup("<svg class=\"below\">");
+        for mark in &self.below.marks {
+            // Those at the ends do not stick out.
+            html.markup(match mark.share {
+                share if share < 0.05 => "<text class=\"first\" x=\"",
+                share if share > 0.95 => "<text class=\"last\" x=\"",
+                _ => "<text x=\"",
+            });
+            html.number(format_args!("{:.2}%", 100.0 * mark.share));
+            html.markup("\" y=\"1em\">")
+                .text(&mark.text)
+                .markup("</text>");
+        }
+        html.markup("</svg>\n");
+    }
+}
+
+/// Writes one line through all bins; `height` is that of a value, from the top.
+fn write_path(placed: &Placed, height: &dyn Fn(f64) -> f64, html: &mut Html) {
+    let (first, end) = placed.range;
     let mut last = None;
-    for (number, bin) in bins.iter().enumerate() {
-        match *bin {
+    for place in &placed.places {
+        match place.bin {
             Bin::Unread => {}
             Bin::Nothing => last = None,
             Bin::Range(least, most) => {
-                let x = number as f64 * width;
+                let x = (place.x - first) / (end - first) * WIDTH;
                 // From the nearer end to the farther one.
                 let is_above = last.is_some_and(|last: f64| last - least > most - last);
                 let ends = if is_above {
@@ -256,67 +368,30 @@ fn draw(bins: &[Bin], lines: &Lines, alternative: &str, html: &mut Html) {
                     [least, most]
                 };
                 html.markup(if last.is_some() { "L" } else { "M" });
-                html.place(x, lines.height(ends[0]));
-                html.markup("L").place(x, lines.height(ends[1]));
+                html.place(x, height(ends[0]));
+                html.markup("L").place(x, height(ends[1]));
                 last = Some(ends[1]);
             }
         }
     }
-    html.markup("\"/>\n</svg>\n");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn texts(least: f64, most: f64) -> Vec<String> {
-        let lines = Lines::around(least, most);
-        let values = lines.values().into_iter();
-        values.map(|value| lines.text(value)).collect()
-    }
-
-    #[test]
-    fn lines_stand_at_round_values() {
-        assert_eq!(texts(0.3, 4.2), ["0", "1", "2", "3", "4", "5"]);
-        assert_eq!(
-            texts(267.2, 300.4),
-            ["260", "270", "280", "290", "300", "310"]
-        );
-        assert_eq!(
-            texts(-0.021, 0.017),
-            ["-0.03", "-0.02", "-0.01", "0.00", "0.01", "0.02"]
-        );
-        assert_eq!(
-            texts(0.0, 1e9),
-            ["0.0e0", "2.0e8", "4.0e8", "6.0e8", "8.0e8", "1.0e9"]
-        );
-    }
-
-    #[test]
-    fn any_finite_numbers_have_lines() {
-        for (least, most) in [
-            (f64::MIN, f64::MAX),
-            (0.0, f64::MIN_POSITIVE),
-            (5e-324, 1e-323),
-            (1.0, 1.0 + f64::EPSILON),
-            (0.0, 0.0),
-            (-7.0, -7.0),
-            (f64::MAX, f64::MAX),
-        ] {
-            let lines = Lines::around(least, most);
-            let (top, bottom) = (lines.height(most), lines.height(least));
-            assert!((0.0..=HEIGHT).contains(&top), "{least} {most} {lines:?}");
-            assert!((0.0..=HEIGHT).contains(&bottom) && top <= bottom);
-            assert!(lines.count <= 7 && lines.values().iter().all(|value| value.is_finite()));
-        }
-    }
-
     fn path(bins: &[Bin]) -> String {
+        path_of(&over_index(bins))
+    }
+
+    fn path_of(placed: &Placed) -> String {
+        let bins: Vec<Bin> = placed.places.iter().map(|place| place.bin).collect();
+        let (least, most) = range(&bins).unwrap();
+        let lines = Lines::around(least, most);
         let mut html = Html::default();
-        draw(bins, &Lines::across(bins).unwrap(), "a line", &mut html);
-        let text = String::from_utf8(html.finish()).unwrap();
-        let line = text.split("class=\"line\" d=\"").nth(1).unwrap();
-        line.split('"').next().unwrap().to_owned()
+        let height = |value| HEIGHT - HEIGHT * lines.share(value);
+        write_path(placed, &height, &mut html);
+        String::from_utf8(html.finish()).unwrap()
     }
 
     /// By hand: values from 0 to 4 at heights from 240 to 0, bins 320 apart.
@@ -330,5 +405,20 @@ mod tests {
         assert_eq!(broken, "M0.0 240.0L0.0 240.0M640.0 0.0L640.0 0.0");
         let unread = path(&[one(0.0), Bin::Unread, one(4.0)]);
         assert_eq!(unread, "M0.0 240.0L0.0 240.0L640.0 0.0L640.0 0.0");
+    }
+
+    /// By hand: 1 is a quarter of the way from 0 to 4.
+    #[test]
+    fn a_line_goes_where_its_numbers_stand() {
+        let place = |value, x| Place {
+            bin: Bin::Range(value, value),
+            x,
+        };
+        let placed = Placed {
+            places: vec![place(0.0, 4.0), place(2.0, 1.0), place(4.0, 0.0)],
+            range: (0.0, 4.0),
+        };
+        let expected = "M640.0 240.0L640.0 240.0L160.0 120.0L160.0 120.0L0.0 0.0L0.0 0.0";
+        assert_eq!(path_of(&placed), expected);
     }
 }

@@ -15,6 +15,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
+use crate::model::NodeId;
 use crate::view::cf::attributes;
 use crate::view::elements::missing::Missing;
 use crate::view::pictures::appearance::Interlace;
@@ -129,11 +130,46 @@ fn missing(object: &Object<'_>) -> Result<Option<Missing>> {
     drawn.numbers("").map(|(_, missing)| missing)
 }
 
-/// Writes where the numbers of a line are, as attributes of its figure.
-pub(super) fn tell_of_line(object: &Object<'_>, count: u64, html: &mut Html) {
-    if let Some(numbers) = place(object, object.site.numbers(true)) {
-        html.markup(" data-numbers=\"").url(&numbers);
-        html.markup("\" data-count=\"").number(count).markup("\"");
+/// What a line is drawn over.
+pub(super) struct Over {
+    /// The array of its numbers, or of the edges between them.
+    pub(super) node: NodeId,
+    /// The numbers at the ends of the drawing.
+    pub(super) range: (f64, f64),
+    pub(super) is_time: bool,
+    pub(super) are_edges: bool,
+}
+
+/// Writes where the numbers of a line are, and those over which it is drawn, as attributes of its
+/// figure.
+pub(super) fn tell_of_line(object: &Object<'_>, count: u64, over: Option<Over>, html: &mut Html) {
+    let Some(numbers) = place(object, object.site.numbers(true)) else {
+        return;
+    };
+    html.markup(" data-numbers=\"").url(&numbers);
+    html.markup("\" data-count=\"").number(count).markup("\"");
+    let Some(over) = over else {
+        return;
+    };
+    let along = object.site.numbers_of(over.node, !over.is_time);
+    let Some(along) = along else {
+        return;
+    };
+    html.markup(" data-along=\"").url(&along);
+    html.markup("\" data-first=\"")
+        .number(format_args!("{:e}", over.range.0));
+    html.markup("\" data-last=\"")
+        .number(format_args!("{:e}", over.range.1));
+    html.markup("\"");
+    if let Some(times) = object
+        .site
+        .numbers_of(over.node, true)
+        .filter(|_| over.is_time)
+    {
+        html.markup(" data-times=\"").url(&times).markup("\"");
+    }
+    if over.are_edges {
+        html.markup(" data-edges");
     }
 }
 

@@ -34,6 +34,9 @@ pub(crate) trait Site {
     /// The NumPy file of its numbers, with `as_meant` as the conventions of netCDF mean them if they do.
     fn numbers(&self, as_meant: bool) -> Option<Url>;
 
+    /// The same of another object of the file.
+    fn numbers_of(&self, node: NodeId, as_meant: bool) -> Option<Url>;
+
     /// The place of the script, and of answers to searches; `None` where the page is a file, which has
     /// no script.
     fn script(&self) -> Option<Url>;
@@ -53,8 +56,27 @@ pub(crate) trait Site {
     /// What a link of a group leads to.
     fn member(&self, group: NodeId, link: &Link) -> Member;
 
+    /// The object of the same file to which a link of a group leads; `None` where it leads to none.
+    ///
+    /// # Errors
+    /// Fails if that cannot be found out now.
+    fn target(&self, group: NodeId, link: &Link) -> Result<Option<Place>>;
+
+    /// The page of an object of the same file, if it has one.
+    fn page_of(&self, node: NodeId) -> Option<Url>;
+
+    /// The mount as another object sees it that is drawn on the same page.
+    fn beside<'s>(&'s self, node: &'s Node, place: &Place) -> Box<dyn Site + 's>;
+
     /// Bytes that an object takes in the file; `None` where that is not known, or costly to find.
     fn stored_bytes(&self, node: &Node) -> Option<u64>;
+}
+
+/// An object, and the group and the name in it under which it was met.
+pub(crate) struct Place {
+    pub(crate) node: NodeId,
+    pub(crate) group: NodeId,
+    pub(crate) name: Vec<u8>,
 }
 
 /// A page on the way to another.

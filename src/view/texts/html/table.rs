@@ -5,15 +5,15 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::Class;
+use crate::model::shape::product;
 use crate::model::{Array, Shape};
 use crate::view::csv::array::ArrayFields;
 use crate::view::csv::fields::Fields;
-use crate::view::elements::opened;
-use crate::view::texts::html::cell;
+use crate::view::elements::{Elements, opened};
 use crate::view::texts::html::draft::Draft;
-use crate::view::texts::html::markup::Html;
+use crate::view::texts::html::markup::{Html, Url};
 use crate::view::texts::html::object::Object;
-use crate::view::texts::html::script;
+use crate::view::texts::html::{cell, references, script};
 use crate::wire::to_usize;
 
 /// The part of an array that a table shows: a corner of its first rows and columns.
@@ -119,6 +119,7 @@ fn rows(object: &Object<'_>, array: &Arc<Array>) -> Result<Html> {
     let corner = Corner::of(array, &dims, datatype.size.into(), is_record)
         .ok_or_else(|| Error::limit("bytes that a page decodes", limits::HTML_DECODED))?;
     let (elements, missing) = (object.part)(&corner.selector(None))?;
+    let pages = pages(object, &elements)?;
     let container = Arc::clone(object.container);
     let fields = ArrayFields::new(elements, b"", container, Arc::clone(&object.paths))?;
     let mut html = Html::default();
@@ -135,12 +136,24 @@ fn rows(object: &Object<'_>, array: &Arc<Array>) -> Result<Html> {
         html.markup("<tr><th>");
         write_label(object, &corner, row, &mut html);
         html.markup("</th>");
-        write_cells(&corner, &fields, row, &mut html)?;
+        write_cells(&corner, &fields, &pages, row, &mut html)?;
         html.markup("</tr>\n");
     }
     html.markup("</tbody></table></div>\n");
     write_caption(&corner, &mut html);
     Ok(html)
+}
+
+/// The page of the object that each element names; empty where they are no references.
+fn pages(object: &Object<'_>, elements: &Elements) -> Result<Vec<Option<Url>>> {
+    if !matches!(elements.datatype.class, Class::Reference(_)) {
+        return Ok(Vec::new());
+    }
+    let count = elements.dims.as_deref().map_or(Ok(0), product)?;
+    let bytes = elements.read(0, count)?;
+    let each = bytes.chunks_exact(to_usize(elements.datatype.size.into())?.max(1));
+    each.map(|element| references::page(object, &elements.datatype, element))
+        .collect()
 }
 
 /// Columns of each element that are shown.
@@ -170,13 +183,21 @@ fn write_head(corner: &Corner, fields: &ArrayFields, html: &mut Html) {
 }
 
 /// Writes the cells of a row.
-fn write_cells(corner: &Corner, fields: &ArrayFields, row: u64, html: &mut Html) -> Result<()> {
+fn write_cells(
+    corner: &Corner,
+    fields: &ArrayFields,
+    pages: &[Option<Url>],
+    row: u64,
+    html: &mut Html,
+) -> Result<()> {
     let elements = corner.shown[1];
     let first = row.saturating_mul(elements);
     let cells = fields.read(first..first.saturating_add(elements))?;
     for element in 0..to_usize(elements)? {
         for column in 0..shown_columns(fields) {
-            cell::write(&*cells, element, column, html)?;
+            let page = pages.get(to_usize(first)? + element);
+            let page = page.and_then(Option::as_ref);
+            cell::write(&*cells, element, column, page, html)?;
         }
     }
     Ok(())

@@ -103,7 +103,7 @@ class Picture {
     this.canvas.title = "Drag to move, + and − to zoom, Shift and arrows to read values";
     const link = this.image.parentElement;
     link.tabIndex = -1;
-    wrap(link, make("div", { className: "over" })).append(this.canvas);
+    wrap(link, make("div", { className: "overlaid" })).append(this.canvas);
     this.readout = make("output", { className: "value", "aria-live": "polite" });
     this.window = this.wholeWindow();
     this.range = { ...this.begin };

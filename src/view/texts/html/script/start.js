@@ -2,10 +2,10 @@
 
 const STYLE = `
 .unready body { visibility: hidden; }
-.over { position: relative; }
-.over canvas { position: absolute; inset: 0; width: 100%; height: 100%; touch-action: none; cursor: crosshair; image-rendering: pixelated; }
-.drawn .over img { visibility: hidden; }
-.drawn .over canvas { background: repeating-conic-gradient(var(--panel) 0 25%, var(--ground) 0 50%) 0 0 / 16px 16px; }
+.overlaid { position: relative; }
+.overlaid canvas { position: absolute; inset: 0; width: 100%; height: 100%; touch-action: none; cursor: crosshair; image-rendering: pixelated; }
+.drawn .overlaid img { visibility: hidden; }
+.drawn .overlaid canvas { background: repeating-conic-gradient(var(--panel) 0 25%, var(--ground) 0 50%) 0 0 / 16px 16px; }
 figure > .controls, figure > .value, figure > .error { grid-column: 2; }
 .picture > .controls, .picture > .value { width: max(100%, 18rem); }
 .controls { display: flex; flex-wrap: wrap; gap: .4rem .9rem; align-items: center; font-size: .85rem; color: var(--soft); margin: .3rem 0; }

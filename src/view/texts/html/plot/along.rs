@@ -1,0 +1,121 @@
+//! What stands along the one dimension of an array: the numbers over which its own are drawn.
+
+use std::sync::Arc;
+
+use crate::array::Reader;
+use crate::error::Result;
+use crate::model::{Array, NodeId};
+use crate::view::cf::decoded::numbers_or_times;
+use crate::view::cf::stored::Stored;
+use crate::view::cf::time::TimeUnits;
+use crate::view::elements::Elements;
+use crate::view::elements::dimensions::has_no_values;
+use crate::view::texts::html::axes;
+use crate::view::texts::html::object::Object;
+use crate::view::texts::html::plot::bins::Numbers;
+use crate::view::texts::html::plot::nexus_axis;
+use crate::view::texts::html::script::Over;
+
+/// What stands along a dimension.
+#[derive(Default)]
+pub(super) struct Along {
+    /// Its name; empty where nothing is known of it.
+    pub(super) name: Vec<u8>,
+    /// Its name and unit.
+    pub(super) label: Vec<u8>,
+    /// One number for each element.
+    pub(super) coordinate: Option<Coordinate>,
+}
+
+/// A number for each element along a dimension.
+pub(super) struct Coordinate {
+    pub(super) array: Arc<Array>,
+    node: NodeId,
+    /// The units of numbers that are times.
+    pub(super) times: Option<TimeUnits>,
+    numbers: Numbers,
+    /// Whether they are the edges of bins, one more than there are elements.
+    are_edges: bool,
+}
+
+impl Along {
+    /// What stands along the dimension of the object's array of `count` elements: its dimension scale,
+    /// or the axis that NeXus names.
+    ///
+    /// # Errors
+    /// Fails if it cannot be found out now.
+    pub(super) fn of(object: &Object<'_>, count: u64) -> Result<Self> {
+        let scale = match axes::scale_of_line(object)? {
+            None => nexus_axis::of(object)?,
+            scale => scale,
+        };
+        let Some(scale) = scale else {
+            return Ok(Along::default());
+        };
+        Ok(Along {
+            name: axes::name(object, scale)?,
+            label: axes::label(object, scale)?,
+            coordinate: Coordinate::of(object, scale, count)?,
+        })
+    }
+}
+
+impl Coordinate {
+    /// The numbers of `scale`; `None` where they are none, or not so many.
+    fn of(object: &Object<'_>, scale: NodeId, count: u64) -> Result<Option<Self>> {
+        let container = &**object.container;
+        let node = container.node(scale)?;
+        let Some(array) = node.array() else {
+            return Ok(None);
+        };
+        let are_edges = match *array.shape.dims() {
+            [length] if length == count => false,
+            [length] if length.checked_sub(1) == Some(count) => true,
+            _ => return Ok(None),
+        };
+        if Stored::new(&array.datatype).is_none() || has_no_values(container, scale)? {
+            return Ok(None);
+        }
+        let reader = Reader::new(object.engine, Arc::clone(array))?;
+        let elements = Elements::whole(Arc::new(reader))?;
+        let path = || Ok((object.paths)(scale)?.unwrap_or_default());
+        let (elements, times) = numbers_or_times(container, &node, &path, elements)?;
+        let stored = Stored::new(&elements.datatype);
+        Ok(stored.map(|stored| Coordinate {
+            array: Arc::clone(array),
+            node: scale,
+            times,
+            numbers: Numbers {
+                elements,
+                stored,
+                missing: None,
+            },
+            are_edges,
+        }))
+    }
+
+    /// What a script needs to know of it, over a range of its numbers.
+    pub(super) fn told(&self, range: (f64, f64)) -> Over {
+        Over {
+            node: self.node,
+            range,
+            is_time: self.times.is_some(),
+            are_edges: self.are_edges,
+        }
+    }
+
+    /// The numbers of `count` elements from number `first` on: of a bin, the middle between its edges.
+    ///
+    /// # Errors
+    /// Fails if they cannot be read.
+    pub(super) fn read(&self, first: u64, count: u64) -> Result<Vec<f64>> {
+        if !self.are_edges {
+            return self.numbers.read(first, count);
+        }
+        let edges = self.numbers.read(first, count.saturating_add(1))?;
+        let middles = edges
+            .windows(2)
+            .map(|edges| edges[0] / 2.0 + edges[1] / 2.0);
+        Ok(middles.collect())
+    }
+}

@@ -1,0 +1,228 @@
+//! The numbers of an array of one dimension, as the minimum and the maximum of each of some bins.
+//!
+//! Bins are of as many elements each; where the numbers that stand along the dimension only rise, or
+//! only fall, they are of as wide a range of those each.
+
+use crate::error::{Error, Result};
+use crate::view::cf::stored::Stored;
+use crate::view::elements::Elements;
+use crate::view::elements::missing::Missing;
+use crate::view::texts::html::plot::bin::{BINS, Bin};
+use crate::view::texts::html::plot::pieces::Pieces;
+use crate::view::texts::html::plot::spread::{Placed, ReadAlong, Spread};
+use crate::wire::to_usize;
+
+/// Numbers of an array, one by one.
+pub(super) struct Numbers {
+    pub(super) elements: Elements,
+    pub(super) stored: Stored,
+    pub(super) missing: Option<Missing>,
+}
+
+impl Numbers {
+    /// The `count` numbers from number `first` on; those that are missing are none.
+    ///
+    /// # Errors
+    /// Fails if they cannot be read.
+    pub(super) fn read(&self, first: u64, count: u64) -> Result<Vec<f64>> {
+        let bytes = self.elements.read(first, count)?;
+        let datatype = &self.elements.datatype;
+        let missing = self.missing.as_ref();
+        let missing = missing.map(|missing| missing.among(datatype, first, count, &bytes));
+        let missing = missing.transpose()?.unwrap_or_default();
+        let size = to_usize(u64::from(self.stored.size()))?.max(1);
+        let each = bytes.chunks_exact(size).enumerate();
+        Ok(each
+            .map(|(place, element)| match missing.get(place) {
+                Some(true) => f64::NAN,
+                _ => self.stored.read(element).as_f64(),
+            })
+            .collect())
+    }
+}
+
+/// The bins of an array of numbers.
+pub(super) struct Binned {
+    /// Of as many elements each.
+    pub(super) bins: Vec<Bin>,
+    /// The same by what stands along the dimension, if that has an order.
+    pub(super) placed: Option<Placed>,
+    /// Why the first piece that could not be read could not, and what stands along it.
+    pub(super) error: Option<Error>,
+    pub(super) along_error: Option<Error>,
+}
+
+impl Binned {
+    /// The bin of an element of `count`.
+    fn place(&self, index: u64, count: u64) -> usize {
+        let bins = self.bins.len();
+        let place = u128::from(index) * bins as u128 / u128::from(count.max(1));
+        usize::try_from(place).map_or(0, |place| place.min(bins.saturating_sub(1)))
+    }
+
+    fn add(&mut self, index: u64, count: u64, number: f64) {
+        let place = self.place(index, count);
+        if let Some(bin) = self.bins.get_mut(place) {
+            bin.add(number);
+        }
+    }
+
+    /// Has the line break off between two elements.
+    fn break_off(&mut self, first: u64, last: u64, count: u64) {
+        for place in self.place(first, count)..=self.place(last, count) {
+            self.bins[place].add(f64::NAN);
+        }
+    }
+}
+
+/// Reads `pieces` of `numbers`, and what stands `along` them.
+///
+/// # Errors
+/// `Limit` where the machine cannot count them.
+pub(super) fn read(
+    numbers: &Numbers,
+    along: Option<&ReadAlong<'_>>,
+    pieces: &Pieces,
+) -> Result<Binned> {
+    let count = pieces.count;
+    let mut binned = Binned {
+        bins: vec![Bin::Unread; to_usize(count.min(BINS))?],
+        placed: None,
+        error: None,
+        along_error: None,
+    };
+    let mut beside = None;
+    if let Some(along) = along {
+        match Spread::of(along, count) {
+            Ok(spread) => beside = spread.map(|spread| (along, spread)),
+            Err(error) => binned.along_error = Some(error),
+        }
+    }
+    for piece in pieces.iter() {
+        let mut at = piece.start;
+        while at < piece.end {
+            let batch = numbers.elements.batch().min(piece.end - at);
+            let read = numbers.read(at, batch).unwrap_or_else(|error| {
+                binned.error.get_or_insert(error);
+                binned.break_off(at, at + batch - 1, count);
+                vec![f64::NAN; to_usize(batch).unwrap_or(0)]
+            });
+            for (&number, index) in read.iter().zip(at..) {
+                binned.add(index, count, number);
+            }
+            if let Some((along, spread)) = &mut beside {
+                match along(at, batch) {
+                    Ok(places) => spread.add(&places, &read),
+                    Err(error) => {
+                        binned.along_error = Some(error);
+                        beside = None;
+                    }
+                }
+            }
+            at += batch;
+        }
+    }
+    binned.placed = beside.and_then(|(_, spread)| spread.finish());
+    Ok(binned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::texts::html::plot::pieces::tests::array;
+    use crate::view::texts::text::Text;
+    use crate::wire::to_u64;
+
+    fn of(numbers: &[f64], along: Option<&[f64]>) -> Binned {
+        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
+        let count = to_u64(numbers.len());
+        let array = array(count, None);
+        let numbers = Numbers {
+            stored: Stored::new(&array.datatype).unwrap(),
+            elements: Elements {
+                datatype: array.datatype.clone(),
+                dims: Some(vec![count]),
+                content: Box::new(Text::new(bytes.collect())),
+            },
+            missing: None,
+        };
+        let pieces = Pieces::of(&array, None, count, false).unwrap();
+        let along = along.map(|along| {
+            |first: u64, count: u64| {
+                let first = to_usize(first)?;
+                let found = along.get(first..first + to_usize(count)?);
+                found.map(<[f64]>::to_vec).ok_or(Error::NotFound)
+            }
+        });
+        let along = along.as_ref().map(|along| along as &ReadAlong<'_>);
+        read(&numbers, along, &pieces).unwrap()
+    }
+
+    #[test]
+    fn a_bin_has_the_least_and_the_greatest_number() {
+        let few = of(&[1.5, f64::NAN, -2.0], None).bins;
+        assert_eq!(
+            few,
+            [Bin::Range(1.5, 1.5), Bin::Nothing, Bin::Range(-2.0, -2.0)]
+        );
+        let mut numbers: Vec<f64> = (0..6400).map(f64::from).collect();
+        numbers[15] = 1e300;
+        numbers[25] = f64::INFINITY;
+        let many = of(&numbers, None).bins;
+        assert_eq!(many.len(), 640);
+        assert_eq!(many[0], Bin::Range(0.0, 9.0));
+        assert_eq!(many[1], Bin::Range(10.0, 1e300));
+        assert_eq!(many[2], Bin::Range(20.0, 29.0));
+        assert_eq!(many[639], Bin::Range(6390.0, 6399.0));
+    }
+
+    /// By hand: squares from 0 to 999² in bins that are 999² / 640 = 1559.4 wide.
+    #[test]
+    fn bins_are_as_wide_as_each_other_where_what_stands_along_is_sorted() {
+        let numbers: Vec<f64> = (0..1000).map(f64::from).collect();
+        let squares: Vec<f64> = numbers.iter().map(|number| number * number).collect();
+        for squares in [squares.clone(), squares.into_iter().rev().collect()] {
+            let rises = squares[0] == 0.0;
+            let of_root = |root: f64| if rises { root } else { 999.0 - root };
+            let placed = of(&numbers, Some(&squares)).placed.unwrap();
+            assert_eq!(placed.range, (0.0, 998_001.0));
+            assert_eq!(placed.places.len(), 640);
+            // 39² = 1521, 40² = 1600.
+            let ends = [of_root(0.0), of_root(39.0)];
+            let first = Bin::Range(ends[0].min(ends[1]), ends[0].max(ends[1]));
+            assert_eq!((placed.places[0].bin, placed.places[0].x), (first, 760.5));
+            let last = placed.places[639];
+            assert_eq!(last.bin, Bin::Range(of_root(999.0), of_root(999.0)));
+            assert_eq!(last.x, 998_001.0);
+        }
+    }
+
+    #[test]
+    fn few_numbers_stand_where_they_are_whatever_the_order() {
+        let placed = of(&[1.0, 2.0, 3.0], Some(&[5.0, f64::NAN, -5.0])).placed;
+        let placed = placed.unwrap();
+        assert_eq!(placed.range, (-5.0, 5.0));
+        let bins = [Bin::Range(1.0, 1.0), Bin::Nothing, Bin::Range(3.0, 3.0)];
+        assert_eq!(
+            [0, 1, 2].map(|number: usize| placed.places[number].bin),
+            bins
+        );
+        assert_eq!((placed.places[0].x, placed.places[2].x), (5.0, -5.0));
+        assert!(
+            of(&[1.0, 2.0], Some(&[3.0, 3.0])).placed.is_none(),
+            "no range"
+        );
+    }
+
+    #[test]
+    fn many_numbers_without_an_order_or_a_place_stand_over_their_index() {
+        let numbers: Vec<f64> = (0..1000).map(f64::from).collect();
+        let mut along = numbers.clone();
+        along.swap(500, 501);
+        let swapped = of(&numbers, Some(&along));
+        assert!(swapped.placed.is_none() && swapped.along_error.is_none());
+        let short = of(&numbers, Some(&numbers[..900]));
+        assert!(short.placed.is_none() && short.along_error.is_some());
+        assert_eq!(short.bins, of(&numbers, None).bins);
+    }
+}

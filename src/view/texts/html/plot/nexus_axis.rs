@@ -1,0 +1,98 @@
+//! The axis of data in NeXus (NeXus manual, "Associating plottable data using attributes applied to
+//! the NXdata group", and the two older ways: by names in the dataset, by numbers in the axes).
+
+use crate::error::Result;
+use crate::limits;
+use crate::model::attribute_value::{integers, text, texts};
+use crate::model::{LinkTarget, NodeId};
+use crate::view::elements::dimensions::groups_down_to;
+use crate::view::texts::html::object::Object;
+
+/// The array that stands along the one dimension of the object's.
+///
+/// # Errors
+/// Fails if it cannot be found out now.
+pub(super) fn of(object: &Object<'_>) -> Result<Option<NodeId>> {
+    let container = &**object.container;
+    let Some(group) = group(object)? else {
+        return Ok(None);
+    };
+    if text(container, group, b"signal")?.is_some() {
+        let axes = texts(container, group, b"axes")?.unwrap_or_default();
+        return match &*axes {
+            [axis] => member(object, group, axis),
+            _ => Ok(None),
+        };
+    }
+    if let Some(axes) = text(container, object.node.id, b"axes")? {
+        // Several names have a colon or a comma between them.
+        let axis = axes.strip_prefix(b"[").unwrap_or(&axes);
+        let axis = axis.strip_suffix(b"]").unwrap_or(axis);
+        return member(object, group, axis.trim_ascii());
+    }
+    let is_signal = number(object, object.node.id, b"signal")?.is_some();
+    if is_signal {
+        numbered(object, group)
+    } else {
+        Ok(None)
+    }
+}
+
+/// The group whose data the object is.
+fn group(object: &Object<'_>) -> Result<Option<NodeId>> {
+    if object.group.is_some() || object.container.extras().is_some() {
+        return Ok(object.group);
+    }
+    let groups = groups_down_to(&**object.container, object.path)?;
+    Ok(match &*groups {
+        [.., group, node] if *node == object.node.id => Some(*group),
+        _ => None,
+    })
+}
+
+/// The object of that name in a group, other than the data themselves.
+fn member(object: &Object<'_>, group: NodeId, name: &[u8]) -> Result<Option<NodeId>> {
+    if name == b"." || name.is_empty() {
+        return Ok(None);
+    }
+    let link = object.container.link(group, name)?;
+    let Some(link) = link else {
+        return Ok(None);
+    };
+    let place = object.site.target(group, &link)?;
+    let node = place.map(|place| place.node);
+    Ok(node.filter(|node| *node != object.node.id))
+}
+
+/// The member of a group that says that it is the first axis, the primary one of several.
+fn numbered(object: &Object<'_>, group: NodeId) -> Result<Option<NodeId>> {
+    let mut links = object.container.links(group)?;
+    let mut found = None;
+    for _ in 0..limits::NDL_SCALES {
+        let Some(link) = links.next()? else {
+            break;
+        };
+        let LinkTarget::Hard(node) = link.target else {
+            continue;
+        };
+        if node == object.node.id || number(object, node, b"axis")? != Some(1) {
+            continue;
+        }
+        if number(object, node, b"primary")? == Some(1) {
+            return Ok(Some(node));
+        }
+        found = found.or(Some(node));
+    }
+    Ok(found)
+}
+
+/// The number of an attribute, which may be written as text.
+fn number(object: &Object<'_>, node: NodeId, name: &[u8]) -> Result<Option<i128>> {
+    let container = &**object.container;
+    if let Some(numbers) = integers(container, node, name)? {
+        return Ok(numbers.first().copied());
+    }
+    let text = text(container, node, name)?;
+    let text = text.as_deref().and_then(|text| str::from_utf8(text).ok());
+    Ok(text.and_then(|text| text.trim().parse().ok()))
+}

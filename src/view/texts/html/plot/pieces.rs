@@ -1,0 +1,221 @@
+//! The pieces of an array that are read for its line: all, or evenly spaced ones of one that is too
+//! large to be read whole.
+
+use std::ops::Range;
+
+use crate::limits;
+use crate::model::Array;
+use crate::model::array::Storage;
+
+/// Elements of a piece of an array that is not decoded.
+const RUN: u64 = 512;
+
+/// The pieces of an array that are read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Pieces {
+    /// Elements of each, of the last one fewer.
+    length: u64,
+    /// How many are read.
+    pub(super) read: u64,
+    /// How many there are.
+    pub(super) all: u64,
+    /// Elements of the array.
+    pub(super) count: u64,
+}
+
+impl Pieces {
+    /// The pieces of an array of `count` elements that a page reads, and of another one that stands
+    /// along it; `None` where one alone is too much.
+    pub(super) fn of(
+        array: &Array,
+        along: Option<&Array>,
+        count: u64,
+        is_far: bool,
+    ) -> Option<Self> {
+        let arrays = || [array].into_iter().chain(along);
+        let bytes = arrays().map(|array| count.saturating_mul(itemsize(array)));
+        let is_whole = bytes.fold(0, u64::saturating_add) <= limits::HTML_DECODED;
+        if arrays().any(is_in_order) && !is_whole {
+            return None;
+        }
+        let (length, own) = match array.decoded_chunk() {
+            Some((chunk, bytes)) => (chunk.first().copied().unwrap_or(1).max(1), bytes),
+            None => (RUN, RUN.saturating_mul(itemsize(array))),
+        };
+        let all = count.div_ceil(length);
+        let beside = along.map(|along| Beside::of(along, count, length));
+        let most = beside.map_or(limits::HTML_DECODED / own.max(1), |along| along.pieces(own));
+        let is_scattered = is_far || arrays().any(is_elsewhere);
+        let few = if is_scattered && !is_whole {
+            limits::HTML_FAR_PIECES
+        } else {
+            limits::HTML_PIECES
+        };
+        let read = if is_whole && all <= limits::HTML_WHOLE_PIECES && most > 0 {
+            all
+        } else {
+            all.min(few).min(most)
+        };
+        (read > 0).then_some(Pieces {
+            length,
+            read,
+            all,
+            count,
+        })
+    }
+
+    /// The elements of each piece that is read.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Range<u64>> {
+        let steps = u128::from(self.read.saturating_sub(1).max(1));
+        let last = u128::from(self.all.saturating_sub(1));
+        (0..self.read).map(move |number| {
+            let place = u128::from(number) * last / steps;
+            let first = u64::try_from(place)
+                .unwrap_or(0)
+                .saturating_mul(self.length);
+            first..first.saturating_add(self.length).min(self.count)
+        })
+    }
+}
+
+/// What it costs to read an array along with the pieces of another one.
+#[derive(Debug, Clone, Copy)]
+struct Beside {
+    /// Bytes that are decoded for all of it.
+    all: u64,
+    /// For one piece.
+    piece: u64,
+}
+
+impl Beside {
+    /// The cost of `along` for pieces of `length`.
+    fn of(along: &Array, count: u64, length: u64) -> Self {
+        let own = along.shape.dims().first().copied().unwrap_or(count);
+        let Some((chunk, bytes)) = along.decoded_chunk() else {
+            let read = |count: u64| count.saturating_mul(itemsize(along));
+            return Beside {
+                all: read(own),
+                piece: read(length),
+            };
+        };
+        let chunk = chunk.first().copied().unwrap_or(1).max(1);
+        let decoded = |elements: u64| elements.div_ceil(chunk).saturating_mul(bytes);
+        let is_aligned = chunk.is_multiple_of(length) || length.is_multiple_of(chunk);
+        // A piece begins and ends within a chunk; that of edges ends with an edge more.
+        let has_more = !is_aligned || own > count;
+        Beside {
+            all: decoded(own),
+            piece: decoded(length).saturating_add(if has_more { bytes } else { 0 }),
+        }
+    }
+
+    /// How many pieces, of `own` bytes each, a page may read with what belongs to them.
+    fn pieces(self, own: u64) -> u64 {
+        let most = limits::HTML_DECODED;
+        let with_all = most.saturating_sub(self.all) / own.max(1);
+        with_all.max(most / own.saturating_add(self.piece).max(1))
+    }
+}
+
+fn itemsize(array: &Array) -> u64 {
+    u64::from(array.datatype.size).max(1)
+}
+
+/// Whether its bytes are made in order, from the first on.
+fn is_in_order(array: &Array) -> bool {
+    matches!(array.storage, Ok(Storage::Encoded(_) | Storage::Strided(_)))
+}
+
+fn is_elsewhere(array: &Array) -> bool {
+    matches!(array.storage, Ok(Storage::Virtual(_)))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::model::array::{Fill, Layout};
+    use crate::model::datatype::ByteOrder;
+    use crate::model::storage::{Filter, Pipeline};
+    use crate::model::{Datatype, Shape};
+    use crate::wire::to_u64;
+
+    /// An array of 64-bit numbers, in compressed chunks or in none.
+    pub(in super::super) fn array(count: u64, chunk: Option<u64>) -> Array {
+        let filter = Filter {
+            id: 1,
+            name: None,
+            parameters: Vec::new(),
+        };
+        Array {
+            datatype: Datatype::ieee(8, ByteOrder::Little),
+            shape: Shape::fixed(vec![count]),
+            fill: Fill::Zero,
+            layout: Layout::Chunked,
+            chunk_shape: chunk.map(|chunk| vec![chunk]),
+            pipeline: Pipeline(chunk.map(|_| filter).into_iter().collect()),
+            storage: Ok(Storage::Fill),
+        }
+    }
+
+    fn pieces(count: u64, chunk: Option<u64>) -> Option<(u64, u64)> {
+        let pieces = Pieces::of(&array(count, chunk), None, count, false)?;
+        assert_eq!(to_u64(pieces.iter().count()), pieces.read);
+        assert_eq!(pieces.iter().next().unwrap().start, 0);
+        Some((pieces.read, pieces.all))
+    }
+
+    #[test]
+    fn small_arrays_are_read_whole() {
+        assert_eq!(pieces(1000, None), Some((2, 2)));
+        assert_eq!(pieces(4 << 20, None), Some((8192, 8192)));
+        assert_eq!(pieces(4 << 20, Some(1 << 10)), Some((4096, 4096)));
+    }
+
+    /// At most 4096 evenly spaced pieces, and no more bytes than a page may decode.
+    #[test]
+    fn of_large_ones_evenly_spaced_pieces_are_read() {
+        assert_eq!(pieces(1 << 40, None), Some((4096, 1 << 31)));
+        assert_eq!(pieces(1 << 40, Some(1 << 10)), Some((4096, 1 << 30)));
+        assert_eq!(pieces(1 << 40, Some(1 << 20)), Some((4, 1 << 20)));
+        assert_eq!(pieces(1 << 40, Some(1 << 30)), None);
+        // Few bytes in many chunks take as long.
+        assert_eq!(pieces(65_536, Some(1)), Some((65_536, 65_536)));
+        assert_eq!(pieces(65_537, Some(1)), Some((4096, 65_537)));
+        let far = Pieces::of(&array(1 << 40, None), None, 1 << 40, true).unwrap();
+        assert_eq!(far.read, limits::HTML_FAR_PIECES);
+        let four = Pieces::of(&array(1 << 40, Some(1 << 20)), None, 1 << 40, false).unwrap();
+        let last = four.iter().last().unwrap();
+        assert_eq!(last, (1 << 40) - (1 << 20)..1 << 40);
+    }
+
+    /// What is read along an array counts as what is read of it: 32 MiB for both.
+    #[test]
+    fn what_stands_along_an_array_takes_its_part() {
+        let read = |count, own, along| {
+            let along = array(count, along);
+            let pieces = Pieces::of(&array(count, own), Some(&along), count, false);
+            pieces.map(|pieces| (pieces.read, pieces.all))
+        };
+        // 16 MiB of each; 32 MiB of each.
+        assert_eq!(read(2 << 20, None, None), Some((4096, 4096)));
+        assert_eq!(read(4 << 20, None, None), Some((4096, 8192)));
+        // Chunks of 8 MiB: four, or two with those beside them.
+        assert_eq!(read(1 << 40, Some(1 << 20), None), Some((2, 1 << 20)));
+        assert_eq!(
+            read(1 << 40, Some(1 << 20), Some(1 << 20)),
+            Some((2, 1 << 20))
+        );
+        // One of 16 MiB beside all: it is decoded once.
+        assert_eq!(
+            read(1 << 21, Some(1 << 10), Some(1 << 21)),
+            Some((2048, 2048))
+        );
+        assert_eq!(
+            read(1 << 40, Some(1 << 10), Some(1 << 21)),
+            Some((1, 1 << 30))
+        );
+        assert_eq!(read(1 << 40, Some(1 << 10), Some(1 << 22)), None);
+        // One is far larger than what is read.
+        assert_eq!(read(1000, Some(1000), Some(1 << 30)), None);
+    }
+}

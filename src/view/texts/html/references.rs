@@ -1,0 +1,100 @@
+//! References to objects, as links to the pages of those.
+
+use crate::error::Result;
+use crate::limits;
+use crate::model::attribute::AttributeContent;
+use crate::model::datatype::{Class, Datatype, ReferenceKind};
+use crate::model::value::{Context, ValueWriter};
+use crate::model::{NodeId, Reference};
+use crate::view::texts::html::markup::{Html, Url};
+use crate::view::texts::html::object::Object;
+use crate::wire::to_usize;
+
+/// The values of an attribute of references, or of lists of them; `None` of any other.
+///
+/// # Errors
+/// Fails if one cannot be read.
+pub(super) fn of_attribute(
+    object: &Object<'_>,
+    content: &AttributeContent,
+) -> Result<Option<Html>> {
+    let datatype = &content.datatype;
+    let (base, is_list) = match &datatype.class {
+        Class::VariableLength(base) => (&**base, true),
+        _ => (datatype, false),
+    };
+    if !matches!(base.class, Class::Reference(_)) {
+        return Ok(None);
+    }
+    let mut html = Html::default();
+    let size = to_usize(datatype.size.into())?.max(1);
+    for (number, element) in content.elements.chunks_exact(size).enumerate() {
+        if number > 0 {
+            html.markup(", ");
+        }
+        if is_list {
+            write_list(object, base, element, &mut html)?;
+        } else {
+            write(object, base, element, &mut html)?;
+        }
+    }
+    Ok(Some(html))
+}
+
+/// Writes the references of a list.
+fn write_list(object: &Object<'_>, base: &Datatype, element: &[u8], html: &mut Html) -> Result<()> {
+    let size = u64::from(base.size).max(1);
+    let most = size.saturating_mul(limits::HTML_ROWS);
+    let list = object.container.variable_length(element, size, 0..most)?;
+    let list = list.unwrap_or_default();
+    let references = list.chunks_exact(to_usize(size)?);
+    html.markup("[");
+    for (number, reference) in references.enumerate() {
+        if number > 0 {
+            html.markup(", ");
+        }
+        write(object, base, reference, html)?;
+    }
+    html.markup("]");
+    Ok(())
+}
+
+/// Writes one reference.
+fn write(object: &Object<'_>, datatype: &Datatype, element: &[u8], html: &mut Html) -> Result<()> {
+    let writer = ValueWriter::new(datatype)?;
+    let context = Context::new(&**object.container, &*object.paths, limits::XATTR_BYTES);
+    let mut text = Vec::new();
+    writer.text(element, &context, &mut text)?;
+    match page(object, datatype, element)? {
+        Some(page) => html.link(&page, text),
+        None => html.text(text),
+    };
+    Ok(())
+}
+
+/// The page of the object that an element refers to, or of the array of which it refers to a part;
+/// `None` where it is no reference, or there is no such page.
+///
+/// # Errors
+/// Fails if the reference cannot be read.
+pub(super) fn page(
+    object: &Object<'_>,
+    datatype: &Datatype,
+    element: &[u8],
+) -> Result<Option<Url>> {
+    let Class::Reference(kind) = datatype.class else {
+        return Ok(None);
+    };
+    let node = node(object, kind, element)?;
+    Ok(node.and_then(|node| object.site.page_of(node)))
+}
+
+fn node(object: &Object<'_>, kind: ReferenceKind, element: &[u8]) -> Result<Option<NodeId>> {
+    Ok(match object.container.reference(kind, element)? {
+        Reference::Object(node) | Reference::Region(node) => Some(node),
+        Reference::Null
+        | Reference::Dangling(_)
+        | Reference::Attribute { .. }
+        | Reference::External { .. } => None,
+    })
+}
