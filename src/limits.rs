@@ -1033,3 +1033,7 @@ pub const HTTP_SEARCH_DEPTH: usize = 128;
 
 /// Bytes of a text that is compressed for a client.
 pub const HTTP_GZIP: u64 = 1 << 20;
+
+/// Bytes of texts that are being compressed, and of compressed ones that are being sent, for all
+/// clients together.
+pub const HTTP_PACKED: u64 = 16 << 20;

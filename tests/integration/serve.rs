@@ -265,6 +265,7 @@ fn a_text_is_compressed_where_that_is_taken() {
     assert_eq!(plain.field("vary"), "accept-encoding");
     let packed = served.ask("GET", page, &["Accept-Encoding: gzip"]);
     assert!(packed.is_whole && packed.field("content-encoding") == "gzip");
+    assert!(packed.body.len() < plain.body.len());
     let mut unpacked = vec![0; plain.body.len()];
     let length = libdeflater::Decompressor::new().gzip_decompress(&packed.body, &mut unpacked);
     assert_eq!(length, Ok(plain.body.len()));

@@ -30,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::fs::http::access::Access;
 use crate::fs::http::content::{Content, Pieces};
 use crate::fs::http::fault::Fault;
+use crate::fs::http::gzip::Packer;
 use crate::fs::http::site::{Site, refused};
 use crate::fs::http::trees::Trees;
 use crate::fs::workers::{Asker, Object, Of, Workers};
@@ -88,6 +89,7 @@ impl Server {
         let site = Site {
             trees: Arc::new(trees),
             access,
+            packer: Packer::default(),
             seed: RandomState::new().build_hasher().finish(),
         };
         let shared = Arc::new(Shared {
@@ -244,7 +246,7 @@ struct Sent {
 
 enum Sending {
     Over,
-    Whole(Bytes),
+    Whole(bytes::Bytes),
     Pieces(Box<dyn Pieces>),
     /// The next piece is worked out.
     Waiting(Answered<Box<dyn Pieces>, Option<bytes::Bytes>>, Option<u64>),
@@ -338,7 +340,7 @@ impl Body for Sent {
             match std::mem::replace(&mut self.state, Sending::Over) {
                 Sending::Over => return Poll::Ready(None),
                 Sending::Whole(bytes) => {
-                    return Poll::Ready(Some(Ok(Frame::data(Piece::of(bytes, None)))));
+                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
                 }
                 Sending::Pieces(pieces) => self.state = self.ask_next(pieces),
                 Sending::Waiting(mut next, left) => {

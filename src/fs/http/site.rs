@@ -2,7 +2,7 @@
 //! knows a connection.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_HEADERS,
@@ -15,14 +15,14 @@ use http::request::Parts;
 use http::response::Builder;
 use http::{HeaderMap, HeaderName, Method, Response, StatusCode};
 
-use crate::array::{Bytes, CancelToken};
+use crate::array::CancelToken;
 use crate::error::{Error, Result};
 use crate::fs::errno::{is_stale, refusal};
 use crate::fs::http::access::{Access, Admission, texts};
 use crate::fs::http::conditions::{Validators, Verdict};
 use crate::fs::http::content::{Content, FileParts, Part};
 use crate::fs::http::fault::Fault;
-use crate::fs::http::gzip;
+use crate::fs::http::gzip::{self, Packer, Room};
 use crate::fs::http::listing::{self, Form, Listing};
 use crate::fs::http::media;
 use crate::fs::http::multipart;
@@ -59,10 +59,15 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
+/// The script of pages, compressed.
+static PACKED_SCRIPT: LazyLock<Option<Vec<u8>>> =
+    LazyLock::new(|| gzip::packed_once(script::TEXT.as_bytes()));
+
 /// What is served, and to whom.
 pub(super) struct Site {
     pub(super) trees: Arc<Trees>,
     pub(super) access: Access,
+    pub(super) packer: Packer,
     /// A part of each tag: that of this process.
     pub(super) seed: u64,
 }
@@ -203,7 +208,7 @@ impl Site {
 
     fn found(&self, asked: &Asked, cancel: &CancelToken) -> Result<Response<Content>> {
         if asked.target.wants_script {
-            return script(asked);
+            return Ok(script(asked));
         }
         let within = match self.trees.split(&asked.target.names) {
             Way::Tree(tree, names) => (tree, names),
@@ -274,13 +279,22 @@ impl Site {
         let ranges = ranges.filter(|_| asked.method == Method::GET);
         let ranges = ranges.map_or(Wanted::Whole, |field| wanted(field, version.length));
         match ranges {
-            Wanted::Whole if is_compressed(asked, kind, &version) => {
-                compressed((open, version), &validators, kind, cancel)
-            }
             Wanted::Unsatisfiable => Ok(unsatisfiable(version.length)),
-            Wanted::Whole => Ok(parts((open, version), &validators, kind, &[])),
+            Wanted::Whole => match self.room(asked, kind, &version) {
+                Some(room) => compressed((open, version, room), &validators, kind, cancel),
+                None => Ok(parts((open, version), &validators, kind, &[])),
+            },
             Wanted::Ranges(ranges) => Ok(parts((open, version), &validators, kind, &ranges)),
         }
+    }
+
+    /// Room to compress a content, where it is to be compressed.
+    fn room(&self, asked: &Asked, kind: &str, version: &Version) -> Option<Room> {
+        let is_text = media::is_text(kind) && gzip::is_worthwhile(version.length);
+        let is_wanted = is_text && gzip::is_accepted(&asked.headers);
+        is_wanted
+            .then(|| self.packer.room(version.length))
+            .flatten()
     }
 }
 
@@ -310,10 +324,6 @@ fn has_page(place: &Place, cancel: &CancelToken) -> Result<bool> {
         Err(error) if error.is_unwanted() => Err(error),
         found => Ok(found.is_ok_and(|page| page.view().is_some())),
     }
-}
-
-fn is_compressed(asked: &Asked, kind: &str, version: &Version) -> bool {
-    media::is_text(kind) && gzip::is_worthwhile(version.length) && gzip::is_accepted(&asked.headers)
 }
 
 /// An answer with a content whose length is known, and what a client may compare it with.
@@ -403,39 +413,39 @@ fn parts(
     made(answer, Content::Pieces(Box::new(parts)))
 }
 
-/// A text, compressed.
+/// A text, compressed if that makes it shorter.
 fn compressed(
-    (open, version): (OpenPlace, Version),
+    (open, version, room): (OpenPlace, Version, Room),
     validators: &Validators,
     kind: &str,
     cancel: &CancelToken,
 ) -> Result<Response<Content>> {
-    let all = vec![Part::Range(0..version.length)];
-    let text = FileParts::new(open, version, all).whole(cancel)?;
-    let packed = gzip::packed(&text)?;
+    let mut all = FileParts::new(open, version.clone(), vec![Part::Range(0..version.length)]);
+    let Some(packed) = room.packed(&all.whole(cancel)?) else {
+        return Ok(parts((all.into_open(), version), validators, kind, &[]));
+    };
     let mut answer = described(StatusCode::OK, validators, kind)
         .header(CONTENT_ENCODING, "gzip")
         .header(CONTENT_LENGTH, packed.len());
     if let Some(tag) = &validators.gzip_tag {
         answer = answer.header(ETAG, tag);
     }
-    Ok(made(answer, Content::Whole(packed.into())))
+    Ok(made(answer, Content::Whole(packed)))
 }
 
 /// The script of pages.
-fn script(asked: &Asked) -> Result<Response<Content>> {
+fn script(asked: &Asked) -> Response<Content> {
     let answer = Response::builder()
         .header(CONTENT_TYPE, "text/javascript; charset=utf-8")
         .header(CACHE_CONTROL, LASTING)
         .header(VARY, ACCEPT_ENCODING.as_str());
-    let text = script::TEXT.as_bytes();
-    let (answer, text) = if gzip::is_accepted(&asked.headers) {
-        (answer.header(CONTENT_ENCODING, "gzip"), gzip::packed(text)?)
-    } else {
-        (answer, text.to_vec())
+    let packed = PACKED_SCRIPT.as_deref();
+    let (answer, text) = match packed.filter(|_| gzip::is_accepted(&asked.headers)) {
+        Some(packed) => (answer.header(CONTENT_ENCODING, "gzip"), packed),
+        None => (answer, script::TEXT.as_bytes()),
     };
     let answer = answer.header(CONTENT_LENGTH, text.len());
-    Ok(made(answer, Content::Whole(text.into())))
+    made(answer, Content::Whole(bytes::Bytes::from_static(text)))
 }
 
 fn answer_of(form: Form) -> Builder {
@@ -445,9 +455,9 @@ fn answer_of(form: Form) -> Builder {
         .header(VARY, ACCEPT.as_str())
 }
 
-fn whole(form: Form, text: Bytes) -> Response<Content> {
+fn whole(form: Form, text: Vec<u8>) -> Response<Content> {
     let answer = answer_of(form).header(CONTENT_LENGTH, text.len());
-    made(answer, Content::Whole(text))
+    made(answer, Content::Whole(text.into()))
 }
 
 /// A directory is asked for without the slash, from which the references in it start.
