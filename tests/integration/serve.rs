@@ -274,6 +274,68 @@ fn a_text_is_compressed_where_that_is_taken() {
     assert_eq!(array.field("content-encoding"), "");
 }
 
+/// What is expected stands in RFC 9110, sections 8.8.3, 13.1 and 15.4.5.
+#[test]
+fn a_tag_is_that_of_the_bytes_that_are_sent() {
+    let (_kept, top) = archive(b"some bytes");
+    let served = Served::new(&[], &[&top]);
+    let page = "/a.h5/.h5fs/html/index.html";
+    let gzip = "Accept-Encoding: gzip";
+    let (mut plain, mut packed) = (String::new(), String::new());
+    eventually(SOON, "tags, once the file has rested", || {
+        plain = served.get(page).field("etag").to_owned();
+        packed = served.ask("GET", page, &[gzip]).field("etag").to_owned();
+        !plain.is_empty() && !packed.is_empty()
+    });
+    assert_ne!(plain, packed);
+    let ask = |fields: &[&str]| {
+        let answer = served.ask("GET", page, fields);
+        let field = |name| answer.field(name).to_owned();
+        (answer.status, field("etag"), field("content-encoding"))
+    };
+    let none_match = |tag: &str| format!("If-None-Match: {tag}");
+    let with_match = |tag: &str| format!("If-Match: {tag}");
+    let (identity, range) = ("gzip;q=0", "Range: bytes=0-9");
+    let identity = format!("Accept-Encoding: {identity}");
+    let bare = String::new;
+    let packed_content = (200, packed.clone(), "gzip".to_owned());
+    let plain_content = (200, plain.clone(), bare());
+    for (fields, expected) in [
+        (
+            vec![gzip, &none_match(&packed)],
+            (304, packed.clone(), bare()),
+        ),
+        (vec![gzip, &none_match(&plain)], packed_content.clone()),
+        (vec![gzip, &none_match("*")], (304, packed.clone(), bare())),
+        (
+            vec![&identity, &none_match(&plain)],
+            (304, plain.clone(), bare()),
+        ),
+        (vec![&identity, &none_match(&packed)], plain_content.clone()),
+        (vec![gzip, &with_match(&packed)], packed_content),
+        (vec![gzip, &with_match(&plain)], (412, bare(), bare())),
+        (vec![&identity, &with_match(&plain)], plain_content),
+        (vec![&identity, &with_match(&packed)], (412, bare(), bare())),
+        // Parts are of the plain bytes.
+        (
+            vec![gzip, range, &with_match(&packed)],
+            (412, bare(), bare()),
+        ),
+        (
+            vec![gzip, range, &with_match(&plain)],
+            (206, plain.clone(), bare()),
+        ),
+    ] {
+        assert_eq!(ask(&fields), expected, "{fields:?}");
+    }
+    // What has no tag is not given an empty one.
+    let status = served.ask("GET", "/a.h5/.h5fs/status", &["If-None-Match: *"]);
+    assert_eq!(
+        (status.status, status.fields.contains_key("etag")),
+        (304, false)
+    );
+}
+
 #[test]
 fn no_target_leads_elsewhere() {
     let (_kept, top) = archive(b"some bytes");

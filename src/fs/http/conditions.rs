@@ -14,8 +14,6 @@ use crate::fs::requests::Version;
 pub(super) struct Validators {
     /// The entity tag, in quotes: strong.
     pub(super) tag: Option<String>,
-    /// The tag of the same content, compressed.
-    pub(super) gzip_tag: Option<String>,
     /// Seconds since 1970 UTC.
     modified: Option<i64>,
 }
@@ -44,9 +42,17 @@ impl Validators {
         };
         let tag = format!("{:016x}{:016x}", half(0), half(1));
         Validators {
-            gzip_tag: Some(format!("\"{tag}-gzip\"")),
             tag: Some(format!("\"{tag}\"")),
             modified: version.modified,
+        }
+    }
+
+    /// Those of the same content, compressed: other bytes have another tag.
+    pub(super) fn packed(&self) -> Self {
+        let tag = self.tag.as_deref().map(|tag| tag.trim_matches('"'));
+        Validators {
+            tag: tag.map(|tag| format!("\"{tag}-gzip\"")),
+            ..self.clone()
         }
     }
 
@@ -90,12 +96,11 @@ impl Validators {
         }
     }
 
-    /// Whether one of the tags is of this content, weakly compared or strongly.
+    /// Whether one of the tags is that of the bytes to be sent, weakly compared or strongly.
     fn is_among(&self, tags: &[&str], weakly: bool) -> bool {
-        let own = [&self.tag, &self.gzip_tag];
         tags.iter().any(|&tag| {
             let strong = tag.strip_prefix("W/").filter(|_| weakly).unwrap_or(tag);
-            tag == "*" || own.iter().any(|own| own.as_deref() == Some(strong))
+            tag == "*" || self.tag.as_deref() == Some(strong)
         })
     }
 }
@@ -163,7 +168,7 @@ mod tests {
         let own = Validators::of(b"a", &version(0), 7);
         let tag = own.tag.clone().unwrap();
         let weak = format!("W/{tag}");
-        let gzip = own.gzip_tag.clone().unwrap();
+        let gzip = own.packed().tag.unwrap();
         let date = "Sun, 06 Nov 1994 08:49:37 GMT";
         assert_eq!(own.last_modified().as_deref(), Some(date));
         let before = "Sun, 06 Nov 1994 08:49:36 GMT";
@@ -173,7 +178,9 @@ mod tests {
             (&[][..], Send),
             (&[(IF_NONE_MATCH, &*tag)], Unchanged),
             (&[(IF_NONE_MATCH, &*weak)], Unchanged),
-            (&[(IF_NONE_MATCH, &*gzip)], Unchanged),
+            // Those of other bytes.
+            (&[(IF_NONE_MATCH, &*gzip)], Send),
+            (&[(IF_MATCH, &*gzip)], Failed),
             (&[(IF_NONE_MATCH, &*list)], Unchanged),
             (&[(IF_NONE_MATCH, "*")], Unchanged),
             (&[(IF_NONE_MATCH, "\"x\"")], Send),
@@ -192,7 +199,18 @@ mod tests {
         ] {
             assert_eq!(own.verdict(&asked(fields)), expected, "{fields:?}");
         }
+        let packed = own.packed();
+        for (fields, expected) in [
+            ((IF_NONE_MATCH, &*gzip), Unchanged),
+            ((IF_NONE_MATCH, &*tag), Send),
+            ((IF_MATCH, &*gzip), Send),
+            ((IF_MATCH, &*tag), Failed),
+        ] {
+            let verdict = packed.verdict(&asked(std::slice::from_ref(&fields)));
+            assert_eq!(verdict, expected, "{fields:?}");
+        }
         let nothing = Validators::default();
+        assert_eq!(nothing.packed(), nothing);
         assert_eq!(nothing.verdict(&asked(&[(IF_NONE_MATCH, &tag)])), Send);
         assert_eq!(nothing.verdict(&asked(&[(IF_MATCH, &tag)])), Failed);
         assert_eq!(nothing.verdict(&asked(&[(IF_MODIFIED_SINCE, date)])), Send);

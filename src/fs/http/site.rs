@@ -269,18 +269,27 @@ impl Site {
             Caching::Never => Validators::default(),
             _ => Validators::of(&names, &version, self.seed),
         };
-        let verdict = validators.verdict(&asked.headers);
-        if verdict != Verdict::Send {
-            return Ok(without_content(verdict, &validators, kind));
-        }
         let ranges = asked
             .text(&RANGE)
             .filter(|_| validators.allow_ranges(&asked.headers));
         let ranges = ranges.filter(|_| asked.method == Method::GET);
         let ranges = ranges.map_or(Wanted::Whole, |field| wanted(field, version.length));
+        let room = match ranges {
+            Wanted::Whole => self.room(asked, kind, &version),
+            _ => None,
+        };
+        // What a client has is compared with the bytes that it would be sent.
+        let sent = match room {
+            Some(_) => validators.packed(),
+            None => validators.clone(),
+        };
+        let verdict = sent.verdict(&asked.headers);
+        if verdict != Verdict::Send {
+            return Ok(without_content(verdict, &sent, kind));
+        }
         match ranges {
             Wanted::Unsatisfiable => Ok(unsatisfiable(version.length)),
-            Wanted::Whole => match self.room(asked, kind, &version) {
+            Wanted::Whole => match room {
                 Some(room) => compressed((open, version, room), &validators, kind, cancel),
                 None => Ok(parts((open, version), &validators, kind, &[])),
             },
@@ -338,6 +347,9 @@ fn described(status: StatusCode, validators: &Validators, kind: &str) -> Builder
         "no-store"
     };
     answer = answer.header(CACHE_CONTROL, kept);
+    if let Some(tag) = &validators.tag {
+        answer = answer.header(ETAG, tag);
+    }
     if let Some(date) = validators.last_modified() {
         answer = answer.header(LAST_MODIFIED, date);
     }
@@ -351,9 +363,8 @@ fn described(status: StatusCode, validators: &Validators, kind: &str) -> Builder
 }
 
 fn without_content(verdict: Verdict, validators: &Validators, kind: &str) -> Response<Content> {
-    let tag = validators.tag.clone().unwrap_or_default();
     if verdict == Verdict::Unchanged {
-        let answer = described(StatusCode::NOT_MODIFIED, validators, kind).header(ETAG, tag);
+        let answer = described(StatusCode::NOT_MODIFIED, validators, kind);
         return made(answer, Content::Empty);
     }
     let reason = "the file is not in the state that is asked for";
@@ -403,9 +414,6 @@ fn parts(
     let mut answer = described(status, validators, &kind)
         .header(ACCEPT_RANGES, "bytes")
         .header(CONTENT_LENGTH, all);
-    if let Some(tag) = &validators.tag {
-        answer = answer.header(ETAG, tag);
-    }
     if let Some(range) = content_range {
         answer = answer.header(CONTENT_RANGE, range);
     }
@@ -424,12 +432,9 @@ fn compressed(
     let Some(packed) = room.packed(&all.whole(cancel)?) else {
         return Ok(parts((all.into_open(), version), validators, kind, &[]));
     };
-    let mut answer = described(StatusCode::OK, validators, kind)
+    let answer = described(StatusCode::OK, &validators.packed(), kind)
         .header(CONTENT_ENCODING, "gzip")
         .header(CONTENT_LENGTH, packed.len());
-    if let Some(tag) = &validators.gzip_tag {
-        answer = answer.header(ETAG, tag);
-    }
     Ok(made(answer, Content::Whole(packed)))
 }
 
