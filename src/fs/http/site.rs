@@ -8,8 +8,8 @@ use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_HEADERS,
     ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
     ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, ETAG, HeaderValue, LAST_MODIFIED, LOCATION, RANGE, REFERRER_POLICY, RETRY_AFTER,
-    SET_COOKIE, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    CONTENT_TYPE, ETAG, HeaderValue, LOCATION, RANGE, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE,
+    VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
 use http::response::Builder;
@@ -349,9 +349,6 @@ fn described(status: StatusCode, validators: &Validators, kind: &str) -> Builder
     answer = answer.header(CACHE_CONTROL, kept);
     if let Some(tag) = &validators.tag {
         answer = answer.header(ETAG, tag);
-    }
-    if let Some(date) = validators.last_modified() {
-        answer = answer.header(LAST_MODIFIED, date);
     }
     if kind == media::PAGE {
         answer = answer.header(CONTENT_SECURITY_POLICY, PAGE_POLICY);
