@@ -1001,6 +1001,9 @@ pub const HTTP_SOURCES: usize = 64;
 /// Connections of clients at a time; those beyond wait in the system's queue.
 pub const HTTP_CONNECTIONS: usize = 1024;
 
+/// Requests of clients that wait for their turn.
+pub const HTTP_WAITING: usize = 512;
+
 /// Bytes of the beginning of a request: its target and its fields.
 pub const HTTP_HEAD: usize = 16 << 10;
 
