@@ -1016,6 +1016,12 @@ pub const HTTP_RANGES: usize = 64;
 /// Time that a connection may be without a request, take to send one, or take nothing of an answer.
 pub const HTTP_IDLE: std::time::Duration = std::time::Duration::from_secs(60);
 
+/// Time in which a client has to be let in.
+pub const HTTP_ENTRY: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Time that a client that sends nothing more is waited for: it may have gone.
+pub const HTTP_HALF_CLOSED: std::time::Duration = std::time::Duration::from_secs(5);
+
 /// Bytes of an answer that are in memory for each client.
 pub const HTTP_PIECE: usize = 16 << 10;
 

@@ -5,13 +5,11 @@ use std::io::{BufRead, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
 use crate::harness::{SOON, eventually, fixture, h5fs, processes_of, run};
 use crate::objects::server::Server;
-use crate::remote::array_file;
 use crate::served::{Answer, Served, archive, send};
 
 #[test]
@@ -293,38 +291,6 @@ fn an_object_from_a_server_is_served() {
     let served = Served::new(&[], &[Path::new(&url)]);
     let local = run(h5fs(["cat"]).arg(&file).arg("contiguous"), SOON).success();
     assert_eq!(served.get("/contiguous").ok(), local.stdout);
-}
-
-/// The origin is silent, so that nothing that is asked of it is ever done.
-#[test]
-fn requests_that_wait_are_bounded_and_end_with_their_clients() {
-    let server = Server::start();
-    server.put("/data/a.asdf", array_file(b'x', 12 << 20));
-    let served = Served::new(&[], &[Path::new(&server.url("/data/a.asdf"))]);
-    assert_eq!(served.get("/.h5fs/status").status, 200);
-    server.faults(|to| to.hang = u32::MAX);
-    let token = format!("Authorization: Bearer {}", served.token());
-    let begun = |_| {
-        let mut stream = served.connect();
-        send(&mut stream, "GET", "/data", &["Host: localhost", &token]);
-        stream
-    };
-    // Those that wait, and more than can be under way.
-    let waiting: Vec<_> = (0..512 + 200).map(begun).collect();
-    let mut refused = served.get("/.h5fs/status");
-    eventually(SOON, "no more are taken", || {
-        refused = served.get("/.h5fs/status");
-        refused.status == 503
-    });
-    assert_eq!(refused.field("retry-after"), "1");
-    for stream in &waiting {
-        // So that the server is told at once.
-        rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO)).expect("an option");
-    }
-    drop(waiting);
-    eventually(SOON, "they wait no longer", || {
-        served.get("/.h5fs/status").status == 200
-    });
 }
 
 #[test]

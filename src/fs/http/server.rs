@@ -6,16 +6,17 @@
 
 use std::collections::hash_map::RandomState;
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Version};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -29,6 +30,8 @@ use crate::fs::http::access::Access;
 use crate::fs::http::fault::Fault;
 use crate::fs::http::gzip::Packer;
 use crate::fs::http::server::clock::Clock;
+use crate::fs::http::server::guests::Guests;
+use crate::fs::http::server::peer::Peer;
 use crate::fs::http::server::sent::Sent;
 use crate::fs::http::server::wire::{Stream, Wire};
 use crate::fs::http::site::{Site, refused};
@@ -37,6 +40,8 @@ use crate::fs::workers::{Asker, Askers, Object, Of, Workers};
 use crate::limits;
 
 mod clock;
+mod guests;
+mod peer;
 mod sent;
 mod wire;
 
@@ -99,6 +104,7 @@ impl Server {
             site,
             workers: Workers::apart(threads),
             asked: AtomicU64::new(0),
+            guests: Arc::default(),
             large: Arc::new(Semaphore::new(limits::HTTP_LARGE_PIECES)),
         });
         self.runtime.block_on(take_all(self.listener, shared))
@@ -109,6 +115,7 @@ impl Server {
 struct Shared {
     site: Site,
     workers: Workers,
+    guests: Arc<Guests>,
     /// How often they were asked for anything.
     asked: AtomicU64,
     /// Large pieces of answers that may be in memory.
@@ -121,10 +128,6 @@ async fn take_all(listener: Listening, shared: Arc<Shared>) -> ! {
     const PAUSE: Duration = Duration::from_millis(100);
     let places = Arc::new(Semaphore::new(limits::HTTP_CONNECTIONS));
     loop {
-        // Those beyond wait in the system's queue.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            continue;
-        };
         let taken = match &listener {
             Listening::Network(listener) => {
                 let taken = listener.accept().await;
@@ -138,39 +141,68 @@ async fn take_all(listener: Listening, shared: Arc<Shared>) -> ! {
                 taken.map(|(stream, _)| Stream::Unix(stream))
             }
         };
-        match taken {
-            Ok(stream) => drop(tokio::spawn(speak(stream, Arc::clone(&shared), place))),
-            Err(_) => tokio::time::sleep(PAUSE).await,
+        let Ok(stream) = taken else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        if let Some(place) = place(&places, &shared.guests).await {
+            drop(tokio::spawn(speak(stream, Arc::clone(&shared), place)));
         }
     }
 }
 
+/// A place for a connection. Those beyond wait in the system's queue, unless another client has one
+/// that nothing lets in yet.
+async fn place(places: &Arc<Semaphore>, guests: &Guests) -> Option<OwnedSemaphorePermit> {
+    if places.available_permits() == 0 {
+        guests.send_first_away();
+    }
+    Arc::clone(places).acquire_owned().await.ok()
+}
+
 /// Answers the requests of one connection.
 async fn speak(stream: Stream, shared: Arc<Shared>, place: OwnedSemaphorePermit) {
+    let (guest, mut sent_away) = shared.guests.receive(limits::HTTP_ENTRY);
+    let peer = Arc::new(Peer::new(guest));
     let answer = service_fn(|request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(shared.answer(request).await) }
+        let (shared, peer) = (Arc::clone(&shared), Arc::clone(&peer));
+        async move { Ok::<_, Infallible>(shared.answer(request, &peer).await) }
     });
     let connection = http1::Builder::new()
         .timer(Clock)
         .header_read_timeout(limits::HTTP_IDLE)
         .max_buf_size(limits::HTTP_HEAD)
         .max_headers(limits::HTTP_FIELDS)
-        .serve_connection(Wire::new(stream), answer)
-        .await;
-    if let Err(error) = connection {
+        .serve_connection(Wire::new(stream, Arc::clone(&peer)), answer);
+    let mut connection = pin!(connection);
+    let ended = poll_fn(|context| match connection.as_mut().poll(context) {
+        Poll::Pending => Pin::new(&mut sent_away).poll(context).map(Ok),
+        ended => ended,
+    });
+    if let Err(error) = ended.await {
         log::debug!("a connection ended: {error}");
     }
     drop(place);
 }
 
 impl Shared {
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Sent> {
+    async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        peer: &Arc<Peer>,
+    ) -> Response<Sent> {
+        let answering = Peer::answer(peer);
         let (parts, body) = request.into_parts();
         let has_body = !body.is_end_stream();
         let asked = self.site.admit(&parts, has_body);
+        let is_let_in = asked
+            .as_ref()
+            .map_or_else(|turned| turned.is_let_in, |_| true);
+        if is_let_in {
+            peer.let_in();
+        }
         let mut answer = match asked {
-            Err(answer) => *answer,
+            Err(turned) => turned.answer,
             Ok(_) if self.workers.waiting() >= limits::HTTP_WAITING => refused(&too_many()),
             Ok(asked) => {
                 let of = (Object::Description(hash(&asked.path())), None);
@@ -182,12 +214,13 @@ impl Shared {
                 answered.unwrap_or_else(|error| refused(&Fault::of(&error)))
             }
         };
-        if has_body {
-            // What it sends is not read.
+        if has_body || !is_let_in {
+            // What it sends is not read, and who is not let in has no place to keep.
             let close = HeaderValue::from_static("close");
             answer.headers_mut().insert(CONNECTION, close);
         }
-        answer.map(|content| Sent::new(self, content))
+        let is_old = parts.version < Version::HTTP_11;
+        answer.map(|content| Sent::new(self, content, answering, is_old))
     }
 
     /// Has a worker do what has to be done with what is `held`; it is given back, unless that

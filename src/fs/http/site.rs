@@ -76,7 +76,23 @@ pub(super) struct Site {
 pub(super) struct Asked {
     target: Target,
     method: Method,
+    version: http::Version,
     headers: HeaderMap,
+}
+
+/// The answer to a request that asks nothing of a tree.
+pub(super) struct Turned {
+    pub(super) answer: Response<Content>,
+    /// Whether its client has shown what lets it in.
+    pub(super) is_let_in: bool,
+}
+
+impl Turned {
+    /// The answer to one that has not, or might not.
+    fn away(answer: Response<Content>) -> Self {
+        let is_let_in = false;
+        Turned { answer, is_let_in }
+    }
 }
 
 impl Asked {
@@ -119,40 +135,42 @@ impl Site {
         &self,
         parts: &Parts,
         has_body: bool,
-    ) -> std::result::Result<Asked, Box<Response<Content>>> {
+    ) -> std::result::Result<Asked, Box<Turned>> {
         let answered = self.admitted(parts, has_body);
-        answered.map_err(|answer| Box::new(self.with_fields(*answer, &parts.headers)))
+        answered.map_err(|turned| {
+            let answer = self.with_fields(turned.answer, &parts.headers);
+            Box::new(Turned { answer, ..turned })
+        })
     }
 
-    fn admitted(
-        &self,
-        parts: &Parts,
-        has_body: bool,
-    ) -> std::result::Result<Asked, Box<Response<Content>>> {
-        let target = Target::of(&parts.uri).map_err(|fault| Box::new(refused(&fault)))?;
+    fn admitted(&self, parts: &Parts, has_body: bool) -> std::result::Result<Asked, Turned> {
+        let target = Target::of(&parts.uri).map_err(|fault| Turned::away(refused(&fault)))?;
         if parts.method == Method::OPTIONS && self.access.origin(&parts.headers).is_some() {
-            return Err(Box::new(preflight()));
+            return Err(Turned::away(preflight()));
         }
         if ![Method::GET, Method::HEAD].contains(&parts.method) {
             let reason = "nothing here can be changed: GET and HEAD are answered";
             let fault = Fault::new(StatusCode::METHOD_NOT_ALLOWED, reason);
-            return Err(Box::new(refused(&fault)));
+            return Err(Turned::away(refused(&fault)));
         }
         if has_body {
             let reason = "a request for a file has no body";
             let fault = Fault::new(StatusCode::PAYLOAD_TOO_LARGE, reason);
-            return Err(Box::new(refused(&fault)));
+            return Err(Turned::away(refused(&fault)));
         }
         match self.access.admit(parts, &target) {
             Ok(Admission::In) => Ok(Asked {
                 target,
                 method: parts.method.clone(),
+                version: parts.version,
                 headers: parts.headers.clone(),
             }),
             Ok(Admission::Enter(cookie)) => {
-                Err(Box::new(redirect(&target.own_reference(), Some(&cookie))))
+                let answer = redirect(&target.own_reference(), Some(&cookie));
+                let is_let_in = true;
+                Err(Turned { answer, is_let_in })
             }
-            Err(fault) => Err(Box::new(refused(&fault))),
+            Err(fault) => Err(Turned::away(refused(&fault))),
         }
     }
 
@@ -171,10 +189,23 @@ impl Site {
             Err(error) => refused(&Fault::of(&error)),
             Ok(answer) => answer,
         };
+        if self.has_no_end(asked, answer.body()) {
+            let reason = "this answer has no length, so that it needs HTTP/1.1";
+            let fault = Fault::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, reason);
+            answer = refused(&fault);
+        }
         if asked.method == Method::HEAD {
             *answer.body_mut() = Content::Empty;
         }
         Ok(self.with_fields(answer, &asked.headers))
+    }
+
+    /// Whether nothing would tell a client that an answer was cut: in HTTP/1.0 the end of the
+    /// connection is that of an answer without a length, and a Unix socket has no other.
+    fn has_no_end(&self, asked: &Asked, content: &Content) -> bool {
+        let is_unix = self.access.address.is_none();
+        let is_old = asked.version < http::Version::HTTP_11;
+        is_unix && is_old && matches!(content, Content::Pieces(pieces) if pieces.left().is_none())
     }
 
     /// The answer with the fields that all have.

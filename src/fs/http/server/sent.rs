@@ -11,12 +11,14 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::array::Bytes;
 use crate::error::Error;
 use crate::fs::http::content::{Content, Pieces};
+use crate::fs::http::server::peer::Answering;
 use crate::fs::http::server::{Answered, Shared};
 use crate::limits;
 
 /// The content of an answer, on its way.
 pub(super) struct Sent {
     shared: Arc<Shared>,
+    answering: Answering,
     state: Sending,
     /// When the last piece was handed on.
     handed: Option<Instant>,
@@ -31,14 +33,24 @@ enum Sending {
 }
 
 impl Sent {
-    pub(super) fn new(shared: Arc<Shared>, content: Content) -> Self {
+    /// This content; a client of an old version of HTTP knows lengths, and no other end.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        content: Content,
+        answering: Answering,
+        is_old: bool,
+    ) -> Self {
         let state = match content {
             Content::Empty => Sending::Over,
             Content::Whole(bytes) => Sending::Whole(bytes),
             Content::Pieces(pieces) => Sending::Pieces(pieces),
         };
+        if is_old && matches!(&state, Sending::Pieces(pieces) if pieces.left().is_none()) {
+            answering.set_without_end();
+        }
         Sent {
             shared,
+            answering,
             state,
             handed: None,
         }
@@ -116,7 +128,10 @@ impl Body for Sent {
     ) -> Poll<Option<Result<Frame<bytes::Bytes>, Error>>> {
         loop {
             match std::mem::replace(&mut self.state, Sending::Over) {
-                Sending::Over => return Poll::Ready(None),
+                Sending::Over => {
+                    self.answering.set_whole();
+                    return Poll::Ready(None);
+                }
                 Sending::Whole(bytes) => {
                     return Poll::Ready(Some(Ok(Frame::data(bytes))));
                 }
@@ -130,7 +145,7 @@ impl Body for Sent {
                         log::warn!("an answer was cut off: {error}");
                     })?
                     else {
-                        return Poll::Ready(None);
+                        continue;
                     };
                     // While this one is sent, the next is worked out.
                     if let Some(pieces) = pieces {
