@@ -173,6 +173,11 @@ fn ranges_are_sent() {
     }
     let many: Vec<_> = (0..65).map(|n| format!("{0}-{0}", 2 * n)).collect();
     assert_eq!(ask(&many.join(",")).status, 416);
+    let kinds = [(); 2].map(|()| ask("0-1,250-").field("content-type").to_owned());
+    assert_ne!(
+        kinds[0], kinds[1],
+        "a source could hold a boundary that it knows"
+    );
     let answer = ask("0-1,250-");
     let kind = answer.field("content-type");
     let boundary = kind

@@ -24,10 +24,10 @@ use crate::cli::mount::supervisor::{
 use crate::cli::scans;
 use crate::cli::serve::arguments::Serve;
 use crate::cli::serve::listen::{At, Bound};
-use crate::cli::serve::token;
 use crate::cli::serve::worker::own_name;
 use crate::cli::words::complaint::complain;
 use crate::error::{Error, Result};
+use crate::fs::http::chance;
 use crate::source::local::rights;
 use crate::source::location::Location;
 
@@ -64,7 +64,7 @@ pub(in crate::cli) fn run_for_tunnel(call: &Call, serve: &Serve) -> Result<ExitC
 
 fn start(call: &Call, serve: &Serve, way: Way) -> Result<ExitCode> {
     let bound = serve.listen.bind()?;
-    let token = (!serve.no_token).then(token::new).transpose()?;
+    let token = (!serve.no_token).then(chance::word).transpose()?;
     let (sender, events) = channel();
     watch_signals(&sender)?;
     let keeper = Keeper::start(call, serve, (&bound, token.as_deref()), &sender)?;

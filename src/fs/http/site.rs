@@ -322,9 +322,9 @@ impl Site {
             Wanted::Unsatisfiable => Ok(unsatisfiable(version.length)),
             Wanted::Whole => match room {
                 Some(room) => compressed((open, version, room), &validators, kind, cancel),
-                None => Ok(parts((open, version), &validators, kind, &[])),
+                None => parts((open, version), &validators, kind, &[]),
             },
-            Wanted::Ranges(ranges) => Ok(parts((open, version), &validators, kind, &ranges)),
+            Wanted::Ranges(ranges) => parts((open, version), &validators, kind, &ranges),
         }
     }
 
@@ -414,7 +414,7 @@ fn parts(
     validators: &Validators,
     kind: &str,
     ranges: &[Range<u64>],
-) -> Response<Content> {
+) -> Result<Response<Content>> {
     let length = version.length;
     let (status, kind, content_range, parts) = match ranges {
         [] => (
@@ -434,7 +434,7 @@ fn parts(
             )
         }
         ranges => {
-            let (kind, parts) = multipart::parts(ranges, length, kind);
+            let (kind, parts) = multipart::parts(ranges, length, kind)?;
             (StatusCode::PARTIAL_CONTENT, kind, None, parts)
         }
     };
@@ -446,7 +446,7 @@ fn parts(
         answer = answer.header(CONTENT_RANGE, range);
     }
     let parts = FileParts::new(open, version, parts);
-    made(answer, Content::Pieces(Box::new(parts)))
+    Ok(made(answer, Content::Pieces(Box::new(parts))))
 }
 
 /// A text, compressed if that makes it shorter.
@@ -458,7 +458,7 @@ fn compressed(
 ) -> Result<Response<Content>> {
     let mut all = FileParts::new(open, version.clone(), vec![Part::Range(0..version.length)]);
     let Some(packed) = room.packed(&all.whole(cancel)?) else {
-        return Ok(parts((all.into_open(), version), validators, kind, &[]));
+        return parts((all.into_open(), version), validators, kind, &[]);
     };
     let answer = described(StatusCode::OK, &validators.packed(), kind)
         .header(CONTENT_ENCODING, "gzip")
