@@ -111,6 +111,21 @@ fn directories_are_listed_and_data_files_have_pages() {
     let json = served
         .ask("GET", "/a.h5/", &["Accept: application/json"])
         .ok();
+    for (accept, kind) in [
+        (
+            "text/html, application/json;q=0",
+            "text/html; charset=utf-8",
+        ),
+        (
+            "text/html, application/json;q=0.9",
+            "text/html; charset=utf-8",
+        ),
+        ("text/html;q=0.5, application/json", "application/json"),
+        ("application/jsonl", "text/html; charset=utf-8"),
+    ] {
+        let answer = served.ask("GET", "/a.h5/?list", &[&format!("Accept: {accept}")]);
+        assert_eq!(answer.field("content-type"), kind, "{accept}");
+    }
     let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
     let names: Vec<_> = json
         .as_array()

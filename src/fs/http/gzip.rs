@@ -6,7 +6,7 @@ use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
 use libdeflater::{CompressionLvl, Compressor};
 
-use crate::fs::http::access::texts;
+use crate::fs::http::preferences::weight;
 use crate::limits;
 use crate::memory::gate::{Turn, Turns, Works};
 use crate::wire::to_u64;
@@ -24,15 +24,7 @@ pub(super) fn is_worthwhile(length: u64) -> bool {
 
 /// Whether the client takes it: RFC 9110, section 12.5.3.
 pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
-    let words = texts(headers, &ACCEPT_ENCODING).flat_map(|text| text.split(','));
-    words.map(str::trim).any(|word| {
-        let (name, weight) = word.split_once(';').unwrap_or((word, ""));
-        let zero = weight
-            .trim()
-            .strip_prefix("q=")
-            .and_then(|text| text.parse().ok());
-        name.trim().eq_ignore_ascii_case("gzip") && zero != Some(0.0)
-    })
+    weight(headers, &ACCEPT_ENCODING, "gzip") > 0.0
 }
 
 /// Compresses texts for all clients together, as far as there is memory for them.

@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderName, Method, Response, StatusCode};
 use crate::array::CancelToken;
 use crate::error::{Error, Result};
 use crate::fs::errno::{is_stale, refusal};
-use crate::fs::http::access::{Access, Admission, texts};
+use crate::fs::http::access::{Access, Admission};
 use crate::fs::http::conditions::{Validators, Verdict};
 use crate::fs::http::content::{Content, FileParts, Part};
 use crate::fs::http::fault::Fault;
@@ -26,6 +26,7 @@ use crate::fs::http::gzip::{self, Packer, Room};
 use crate::fs::http::listing::{self, Form, Listing};
 use crate::fs::http::media;
 use crate::fs::http::multipart;
+use crate::fs::http::preferences::weight;
 use crate::fs::http::ranges::{Wanted, wanted};
 use crate::fs::http::search::Search;
 use crate::fs::http::target::Target;
@@ -100,14 +101,10 @@ impl Asked {
         self.headers.get(name)?.to_str().ok()
     }
 
-    fn has_in(&self, name: &HeaderName, word: &str) -> bool {
-        texts(&self.headers, name).any(|text| text.contains(word))
-    }
-
     /// Whether the page about a data file is an answer for its root: not for the link on that page to
     /// the directory.
     fn may_lead_to_page(&self) -> bool {
-        let comes_from_here = self.has_in(&SEC_FETCH_SITE, "same-origin");
+        let comes_from_here = self.text(&SEC_FETCH_SITE) == Some("same-origin");
         !self.target.wants_list && (self.target.wants_page || !comes_from_here)
     }
 
@@ -340,7 +337,9 @@ impl Site {
 
 /// The form in which a directory is asked for.
 fn form(asked: &Asked) -> Form {
-    if asked.has_in(&ACCEPT, "application/json") {
+    let [json, page] =
+        ["application/json", "text/html"].map(|kind| weight(&asked.headers, &ACCEPT, kind));
+    if json > 0.0 && json >= page {
         Form::Json
     } else {
         Form::Page
