@@ -163,7 +163,7 @@ impl Site {
                 headers: parts.headers.clone(),
             }),
             Ok(Admission::Enter(cookie)) => {
-                let answer = redirect(&target.own_reference(), Some(&cookie));
+                let answer = entered(&parts.headers, &target.own_reference(), &cookie);
                 let is_let_in = true;
                 Err(Turned { answer, is_let_in })
             }
@@ -516,6 +516,28 @@ fn redirect(reference: &str, cookie: Option<&str>) -> Response<Content> {
         answer = answer.header(SET_COOKIE, cookie);
     }
     made(answer, Content::Empty)
+}
+
+/// Has a browser keep the cookie and ask for the reference. Where the page of another site has led
+/// here, a redirection would still be that site's, and the cookie withheld from it: a page of ours
+/// leads on.
+fn entered(headers: &HeaderMap, reference: &str, cookie: &str) -> Response<Content> {
+    let site = headers.get(&SEC_FETCH_SITE);
+    if site.is_none_or(|site| site != "cross-site") {
+        return redirect(reference, Some(cookie));
+    }
+    // Nothing of a reference has to be escaped.
+    let text = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"refresh\" content=\"0; url={reference}\">\n<title>h5fs</title>\n\
+         <p><a href=\"{reference}\">The page</a></p>\n</html>\n"
+    );
+    let answer = Response::builder()
+        .header(CONTENT_TYPE, media::PAGE)
+        .header(SET_COOKIE, cookie)
+        .header(CACHE_CONTROL, "no-store")
+        .header(CONTENT_LENGTH, text.len());
+    made(answer, Content::Whole(text.into()))
 }
 
 /// A script of a named origin asks what it may ask.
