@@ -61,7 +61,7 @@ fn who_is_not_let_in_learns_nothing() {
     let led = ask("GET", &by_query, &site);
     assert_eq!((led.status, led.field("set-cookie")), (200, &*cookie));
     let page = String::from_utf8_lossy(&led.body).into_owned();
-    assert!(page.contains("content=\"0; url=./contiguous\"") && !page.contains(&token));
+    assert!(page.contains("content=\"0; url=./contiguous?page\"") && !page.contains(&token));
     let program = ["Sec-Fetch-Site: cross-site", local];
     let bytes = ask("GET", &by_query, &program);
     assert_eq!((bytes.status, bytes.body.len()), (200, 400));

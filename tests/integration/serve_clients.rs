@@ -147,7 +147,7 @@ fn an_old_client_takes_no_part_for_all() {
         write!(stream, "GET /?list&token={token} HTTP/1.0\r\n\r\n").expect("a request");
         let mut begun = [0; 12];
         stream.read_exact(&mut begun).expect("a beginning");
-        assert_eq!(&begun, b"HTTP/1.1 200");
+        assert_eq!(&begun, b"HTTP/1.0 200");
         stream
     };
     let mut text = String::new();
@@ -181,7 +181,7 @@ fn a_server_ends_with_each_of_its_processes() {
     let server = Server::start();
     for (role, reason) in [
         ("fetcher", "the process with the network is gone"),
-        ("worker", "killed"),
+        ("worker", "the worker was ended by SIGKILL"),
     ] {
         let path = format!("/data/{role}.h5");
         server.put(&path, fs::read(fixture("tiny.latest.h5")).expect("read"));

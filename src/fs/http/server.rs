@@ -31,7 +31,7 @@ use crate::fs::http::fault::Fault;
 use crate::fs::http::gzip::Packer;
 use crate::fs::http::server::clock::Clock;
 use crate::fs::http::server::guests::Guests;
-use crate::fs::http::server::peer::Peer;
+use crate::fs::http::server::peer::{Answering, Peer};
 use crate::fs::http::server::sent::Sent;
 use crate::fs::http::server::wire::{Stream, Wire};
 use crate::fs::http::site::{Site, refused};
@@ -165,8 +165,10 @@ async fn speak(stream: Stream, shared: Arc<Shared>, place: OwnedSemaphorePermit)
     let (guest, mut sent_away) = shared.guests.receive(limits::HTTP_ENTRY);
     let peer = Arc::new(Peer::new(guest));
     let answer = service_fn(|request| {
-        let (shared, peer) = (Arc::clone(&shared), Arc::clone(&peer));
-        async move { Ok::<_, Infallible>(shared.answer(request, &peer).await) }
+        let shared = Arc::clone(&shared);
+        // From now on, not from when it is first waited for.
+        let answering = Peer::answer(&peer);
+        async move { Ok::<_, Infallible>(shared.answer(request, answering).await) }
     });
     let connection = http1::Builder::new()
         .timer(Clock)
@@ -189,9 +191,8 @@ impl Shared {
     async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
-        peer: &Arc<Peer>,
+        answering: Answering,
     ) -> Response<Sent> {
-        let answering = Peer::answer(peer);
         let (parts, body) = request.into_parts();
         let has_body = !body.is_end_stream();
         let asked = self.site.admit(&parts, has_body);
@@ -199,7 +200,7 @@ impl Shared {
             .as_ref()
             .map_or_else(|turned| turned.is_let_in, |_| true);
         if is_let_in {
-            peer.let_in();
+            answering.let_in();
         }
         let mut answer = match asked {
             Err(turned) => turned.answer,

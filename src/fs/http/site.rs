@@ -163,7 +163,7 @@ impl Site {
                 headers: parts.headers.clone(),
             }),
             Ok(Admission::Enter(cookie)) => {
-                let answer = entered(&parts.headers, &target.own_reference(), &cookie);
+                let answer = entered(&parts.headers, target, &cookie);
                 let is_let_in = true;
                 Err(Turned { answer, is_let_in })
             }
@@ -297,11 +297,7 @@ impl Site {
             Caching::Never => Validators::default(),
             _ => Validators::of(&names, &version, self.seed),
         };
-        let ranges = asked
-            .text(&RANGE)
-            .filter(|_| validators.allow_ranges(&asked.headers));
-        let ranges = ranges.filter(|_| asked.method == Method::GET);
-        let ranges = ranges.map_or(Wanted::Whole, |field| wanted(field, version.length));
+        let ranges = ranges(asked, &validators, version.length);
         let room = match ranges {
             Wanted::Whole => self.room(asked, kind, &version),
             _ => None,
@@ -333,6 +329,13 @@ impl Site {
             .then(|| self.packer.room(version.length))
             .flatten()
     }
+}
+
+/// What of a content of so many bytes is asked for.
+fn ranges(asked: &Asked, validators: &Validators, length: u64) -> Wanted {
+    let is_allowed = asked.method == Method::GET && validators.allow_ranges(&asked.headers);
+    let field = asked.text(&RANGE).filter(|_| is_allowed);
+    field.map_or(Wanted::Whole, |field| wanted(field, length))
 }
 
 /// The form in which a directory is asked for.
@@ -521,11 +524,14 @@ fn redirect(reference: &str, cookie: Option<&str>) -> Response<Content> {
 /// Has a browser keep the cookie and ask for the reference. Where the page of another site has led
 /// here, a redirection would still be that site's, and the cookie withheld from it: a page of ours
 /// leads on.
-fn entered(headers: &HeaderMap, reference: &str, cookie: &str) -> Response<Content> {
+fn entered(headers: &HeaderMap, mut target: Target, cookie: &str) -> Response<Content> {
     let site = headers.get(&SEC_FETCH_SITE);
     if site.is_none_or(|site| site != "cross-site") {
-        return redirect(reference, Some(cookie));
+        return redirect(&target.own_reference(), Some(cookie));
     }
+    // To what it would have got without that detour.
+    target.wants_page = !target.wants_list;
+    let reference = target.own_reference();
     // Nothing of a reference has to be escaped.
     let text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\

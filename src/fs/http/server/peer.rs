@@ -26,11 +26,6 @@ impl Peer {
         }
     }
 
-    /// It has shown what lets it in.
-    pub(super) fn let_in(&self) {
-        self.guest.let_in();
-    }
-
     /// Begins an answer.
     pub(super) fn answer(peer: &Arc<Self>) -> Answering {
         peer.is_answered.store(true, Ordering::Relaxed);
@@ -54,6 +49,11 @@ impl Peer {
 }
 
 impl Answering {
+    /// The client has shown what lets it in.
+    pub(super) fn let_in(&self) {
+        self.0.guest.let_in();
+    }
+
     /// The answer has neither a length nor an end of its own.
     pub(super) fn set_without_end(&self) {
         self.0.has_no_end.store(true, Ordering::Relaxed);
