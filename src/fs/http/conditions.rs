@@ -51,7 +51,6 @@ impl Validators {
         let tag = self.tag.as_deref().map(|tag| tag.trim_matches('"'));
         Validators {
             tag: tag.map(|tag| format!("\"{tag}-gzip\"")),
-            ..self.clone()
         }
     }
 

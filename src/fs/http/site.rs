@@ -90,9 +90,9 @@ pub(super) struct Turned {
 
 impl Turned {
     /// The answer to one that has not, or might not.
-    fn away(answer: Response<Content>) -> Self {
+    fn away(answer: Response<Content>) -> Box<Self> {
         let is_let_in = false;
-        Turned { answer, is_let_in }
+        Box::new(Turned { answer, is_let_in })
     }
 }
 
@@ -134,13 +134,13 @@ impl Site {
         has_body: bool,
     ) -> std::result::Result<Asked, Box<Turned>> {
         let answered = self.admitted(parts, has_body);
-        answered.map_err(|turned| {
-            let answer = self.with_fields(turned.answer, &parts.headers);
-            Box::new(Turned { answer, ..turned })
+        answered.map_err(|mut turned| {
+            turned.answer = self.with_fields(turned.answer, &parts.headers);
+            turned
         })
     }
 
-    fn admitted(&self, parts: &Parts, has_body: bool) -> std::result::Result<Asked, Turned> {
+    fn admitted(&self, parts: &Parts, has_body: bool) -> std::result::Result<Asked, Box<Turned>> {
         let target = Target::of(&parts.uri).map_err(|fault| Turned::away(refused(&fault)))?;
         if parts.method == Method::OPTIONS && self.access.origin(&parts.headers).is_some() {
             return Err(Turned::away(preflight()));
@@ -165,7 +165,7 @@ impl Site {
             Ok(Admission::Enter(cookie)) => {
                 let answer = entered(&parts.headers, target, &cookie);
                 let is_let_in = true;
-                Err(Turned { answer, is_let_in })
+                Err(Box::new(Turned { answer, is_let_in }))
             }
             Err(fault) => Err(Turned::away(refused(&fault))),
         }
