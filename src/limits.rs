@@ -1001,6 +1001,9 @@ pub const HTTP_SOURCES: usize = 64;
 /// Connections of clients at a time; those beyond wait in the system's queue.
 pub const HTTP_CONNECTIONS: usize = 1024;
 
+/// Requests of clients that wait for their turn.
+pub const HTTP_WAITING: usize = 512;
+
 /// Bytes of the beginning of a request: its target and its fields.
 pub const HTTP_HEAD: usize = 16 << 10;
 
@@ -1012,6 +1015,12 @@ pub const HTTP_RANGES: usize = 64;
 
 /// Time that a connection may be without a request, take to send one, or take nothing of an answer.
 pub const HTTP_IDLE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Time in which a client has to be let in.
+pub const HTTP_ENTRY: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Time that a client that sends nothing more is waited for: it may have gone.
+pub const HTTP_HALF_CLOSED: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Bytes of an answer that are in memory for each client.
 pub const HTTP_PIECE: usize = 16 << 10;
@@ -1033,3 +1042,7 @@ pub const HTTP_SEARCH_DEPTH: usize = 128;
 
 /// Bytes of a text that is compressed for a client.
 pub const HTTP_GZIP: u64 = 1 << 20;
+
+/// Bytes of texts that are being compressed, and of compressed ones that are being sent, for all
+/// clients together.
+pub const HTTP_PACKED: u64 = 16 << 20;

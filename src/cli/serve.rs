@@ -8,5 +8,4 @@
 pub(in crate::cli) mod arguments;
 pub(in crate::cli) mod listen;
 pub(in crate::cli) mod server;
-pub(in crate::cli) mod token;
 pub(in crate::cli) mod worker;

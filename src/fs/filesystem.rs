@@ -587,7 +587,6 @@ impl Requests for Filesystem {
             length: self.file(&open)?.length(),
             identity: file.identity().filter(|_| is_fixed),
             generation: file.generation,
-            modified: is_fixed.then_some(file.origin.modified.0),
         })
     }
 

@@ -11,11 +11,13 @@
 //! | `target` | the path of a request as names |
 //! | `site` | the answer to a request |
 //! | `conditions`, `ranges`, `multipart`, `media`, `gzip` | the parts of an answer; RFC 9110 |
+//! | `preferences`, `chance` | what a client would rather have; words that nobody can guess |
 //! | `trees` | one source, or several; places in them |
 //! | `content`, `listing`, `search` | the bytes of files, directories as texts, what is found in them |
 //! | `fault` | refusals |
 
 mod access;
+pub mod chance;
 mod conditions;
 mod content;
 mod fault;
@@ -23,6 +25,7 @@ mod gzip;
 mod listing;
 mod media;
 mod multipart;
+mod preferences;
 mod ranges;
 mod search;
 mod server;

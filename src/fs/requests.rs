@@ -32,8 +32,6 @@ pub struct Version {
     pub identity: Option<Identity>,
     /// How often the source was opened anew before.
     pub generation: u32,
-    /// When that file was modified, in seconds since 1970 UTC.
-    pub modified: Option<i64>,
 }
 
 /// Takes an entry of a listing; answers `true` and has not taken it once there is no room.

@@ -171,6 +171,12 @@ impl Workers {
         Shared::look(shared, state);
     }
 
+    /// How many requests wait for a place: to be begun, or to be gone on with.
+    pub(in crate::fs) fn waiting(&self) -> usize {
+        let state = self.0.state();
+        state.quick.count().saturating_add(state.heavy.count())
+    }
+
     /// Who waits for an answer.
     pub(in crate::fs) fn askers(&self) -> Askers {
         Askers(Arc::downgrade(&self.0))

@@ -117,6 +117,18 @@ impl<T> Gate<T> {
     }
 }
 
+impl<T> Place<T> {
+    /// Gives back all but so much of the weight.
+    pub(crate) fn lighten(&self, weight: u64) {
+        let mut state = lock(&self.gate.state);
+        let own = state.works.0.iter_mut();
+        for work in own.filter(|work| work.number == self.number) {
+            work.weight = work.weight.min(weight);
+        }
+        self.gate.wake(state);
+    }
+}
+
 impl Works {
     /// The weights of the work of a class that is inside.
     pub(crate) fn inside(&self, class: usize) -> impl Iterator<Item = u64> {

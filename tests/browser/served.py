@@ -340,11 +340,32 @@ def search(browser, base, f):
             page.comes("document.querySelector('h1')?.innerText", path.split("/")[-1])
 
 
+def entry(url, base):
+    """A link on the page of another site, as of a notebook or a terminal in a browser."""
+    with chromium.Browser() as browser:
+        page = browser.open("about:blank")
+        page.go(f"data:text/html,<a href='{url}'>run</a>")
+        page.evaluate("document.querySelector('a').click()")
+        end = time.monotonic() + LIMIT
+        while not page.requests[-1].endswith(".h5fs/html/index.html"):
+            assert time.monotonic() < end, page.requests
+            browser.call("Target.getTargets")
+            time.sleep(0.02)
+        page.is_loaded or browser.message()
+        with Worked(browser, base, "index") as worked:
+            worked.comes("document.querySelectorAll('h1').length", 1)
+        kept = page.evaluate("[location.href, document.referrer, ...navigation.entries().map(e => e.url)]")
+        assert kept[0] == f"{base}.h5fs/html/index.html", kept
+        assert not any("token" in address for address in kept), kept
+        assert not page.failures, page.failures
+
+
 def main():
     url, file = sys.argv[1:]
     if not chromium.program():
         sys.exit("skipped: there is no Chromium")
     base = url.split("?")[0]
+    entry(url, base)
     with chromium.Browser() as browser, h5py.File(file) as f:
         browser.open(url).close()
         times(browser, base)

@@ -58,6 +58,7 @@ mod secrets;
 mod selectors;
 mod serve;
 mod serve_access;
+mod serve_clients;
 mod served;
 mod serving;
 mod several;

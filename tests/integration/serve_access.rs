@@ -55,6 +55,16 @@ fn who_is_not_let_in_learns_nothing() {
         (302, "./contiguous")
     );
     let cookie = entered.field("set-cookie").to_owned();
+    // One that another site has led here asks again from a page of ours: such a site's redirection
+    // would come without the cookie.
+    let site = ["Sec-Fetch-Site: cross-site", local, "Accept: text/html"];
+    let led = ask("GET", &by_query, &site);
+    assert_eq!((led.status, led.field("set-cookie")), (200, &*cookie));
+    let page = String::from_utf8_lossy(&led.body).into_owned();
+    assert!(page.contains("content=\"0; url=./contiguous?page\"") && !page.contains(&token));
+    let program = ["Sec-Fetch-Site: cross-site", local];
+    let bytes = ask("GET", &by_query, &program);
+    assert_eq!((bytes.status, bytes.body.len()), (200, 400));
     let (pair, rest) = cookie.split_once("; ").expect("attributes");
     assert_eq!(rest, "HttpOnly; SameSite=Strict; Path=/");
     let kept = format!("Cookie: other=1; {pair}");

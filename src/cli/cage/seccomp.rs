@@ -140,9 +140,12 @@ fn networking() -> Vec<Sometimes> {
 /// Clients of the one socket that listens. What they are sent waits for nothing.
 fn taking(listener: RawFd) -> Vec<Sometimes> {
     let no_delay = vec![is(1, libc::IPPROTO_TCP), is(2, libc::TCP_NODELAY)];
+    // How a client learns that what it was sent is not whole.
+    let linger = vec![is(1, libc::SOL_SOCKET), is(2, libc::SO_LINGER)];
     vec![
         (libc::SYS_accept4, vec![is(0, listener)]),
         (libc::SYS_setsockopt, no_delay),
+        (libc::SYS_setsockopt, linger),
     ]
 }
 
@@ -393,6 +396,7 @@ mod tests {
             may(Some(7), libc::SYS_setsockopt, &arguments)
         };
         assert!(option(libc::IPPROTO_TCP, libc::TCP_NODELAY));
+        assert!(option(libc::SOL_SOCKET, libc::SO_LINGER));
         assert!(!option(libc::SOL_SOCKET, libc::SO_BROADCAST));
         for call in [
             libc::SYS_epoll_pwait,

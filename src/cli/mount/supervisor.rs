@@ -56,7 +56,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const SERVING_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long after its fetcher a worker that has ended may take to be gone.
-const TOGETHER: Duration = Duration::from_millis(500);
+pub(in crate::cli) const TOGETHER: Duration = Duration::from_millis(500);
 
 /// Between two looks at what is about to end.
 const MOMENT: Duration = Duration::from_millis(5);
@@ -65,7 +65,7 @@ const MOMENT: Duration = Duration::from_millis(5);
 const GARBLED: &str = "the worker's reports make no sense";
 
 /// Why a mount is ended to whose server there is no way any more.
-const FETCHER_GONE: &str = "the process with the network is gone";
+pub(in crate::cli) const FETCHER_GONE: &str = "the process with the network is gone";
 
 /// Supervises one mount until it ends, with the launcher at the other end of the standard streams.
 pub(in crate::cli) fn run_detached(call: &Call, mount: &Mount) -> ExitCode {

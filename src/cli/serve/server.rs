@@ -1,6 +1,7 @@
 //! The process that the user calls: the keeper of the socket, the token and the worker.
 
 use std::io::{self, Write};
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -17,14 +18,16 @@ use crate::cli::call::{Call, Role};
 use crate::cli::mount::handover;
 use crate::cli::mount::notify;
 use crate::cli::mount::report::{Report, Reports};
-use crate::cli::mount::supervisor::{allocator_settings, describe, hangup_is_ignored, show};
+use crate::cli::mount::supervisor::{
+    FETCHER_GONE, TOGETHER, allocator_settings, describe, hangup_is_ignored, show,
+};
 use crate::cli::scans;
 use crate::cli::serve::arguments::Serve;
 use crate::cli::serve::listen::{At, Bound};
-use crate::cli::serve::token;
 use crate::cli::serve::worker::own_name;
 use crate::cli::words::complaint::complain;
 use crate::error::{Error, Result};
+use crate::fs::http::chance;
 use crate::source::local::rights;
 use crate::source::location::Location;
 
@@ -61,7 +64,7 @@ pub(in crate::cli) fn run_for_tunnel(call: &Call, serve: &Serve) -> Result<ExitC
 
 fn start(call: &Call, serve: &Serve, way: Way) -> Result<ExitCode> {
     let bound = serve.listen.bind()?;
-    let token = (!serve.no_token).then(token::new).transpose()?;
+    let token = (!serve.no_token).then(chance::word).transpose()?;
     let (sender, events) = channel();
     watch_signals(&sender)?;
     let keeper = Keeper::start(call, serve, (&bound, token.as_deref()), &sender)?;
@@ -86,6 +89,7 @@ enum Event {
     Failed(String),
     /// The worker is gone, or about to be.
     WorkerGone,
+    FetcherGone,
     /// SIGINT, SIGTERM or SIGHUP.
     Signal,
 }
@@ -105,7 +109,7 @@ impl Keeper {
     ) -> Result<Self> {
         let failed = |error| Error::io(&error, "starting the worker");
         let ends = match serve.sources.first() {
-            Some(Location::Url(_)) => Some(fetcher(call)?),
+            Some(Location::Url(_)) => Some(fetcher(call, sender)?),
             _ => None,
         };
         let started = call.again(Role::Worker).and_then(|mut command| {
@@ -156,6 +160,13 @@ impl Keeper {
                     complain(&describe(self.worker.wait()));
                     return ExitCode::FAILURE;
                 }
+                // A fetcher ends when its worker has.
+                Event::FetcherGone if self.exits_within(TOGETHER) => {}
+                Event::FetcherGone => {
+                    complain(FETCHER_GONE);
+                    self.end();
+                    return ExitCode::FAILURE;
+                }
                 Event::Signal => {
                     self.end();
                     return ExitCode::SUCCESS;
@@ -166,27 +177,38 @@ impl Keeper {
     }
 
     /// Ends the worker.
-    fn end(self) {
-        let Keeper { mut worker, leash } = self;
-        drop(leash);
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
-            match worker.try_wait() {
-                Ok(None) => thread::sleep(MOMENT),
-                _ => return,
+    fn end(mut self) {
+        // Its end at the other side is what the worker looks at.
+        let _ = self.leash.shutdown(Shutdown::Both);
+        if !self.exits_within(PATIENCE) {
+            let _ = self.worker.kill();
+            let _ = self.worker.wait();
+        }
+    }
+
+    /// Whether the worker is gone, or goes in so much time.
+    fn exits_within(&mut self, most: Duration) -> bool {
+        let until = Instant::now() + most;
+        loop {
+            match self.worker.try_wait() {
+                Ok(None) if Instant::now() < until => thread::sleep(MOMENT),
+                Ok(None) => return false,
+                _ => return true,
             }
         }
-        let _ = worker.kill();
-        let _ = worker.wait();
     }
 }
 
 /// Starts the process with the network, for a source by URL. It ends when the worker has.
-fn fetcher(call: &Call) -> Result<handover::Ends> {
+fn fetcher(call: &Call, sender: &Sender<Event>) -> Result<handover::Ends> {
     let started = handover::start_fetcher(call, Stdio::piped());
     let (mut process, ends) = started.map_err(|error| Error::io(&error, "starting the fetcher"))?;
     process.stderr.take().map(show);
-    thread::spawn(move || process.wait());
+    let sender = sender.clone();
+    thread::spawn(move || {
+        let _ = process.wait();
+        let _ = sender.send(Event::FetcherGone);
+    });
     Ok(ends)
 }
 

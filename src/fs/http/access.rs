@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderName, StatusCode, Version};
 use sha2::{Digest, Sha256};
 
 use crate::fs::http::fault::Fault;
+use crate::fs::http::preferences::weight;
 use crate::fs::http::target::Target;
 
 /// Who is let in, and from where.
@@ -166,7 +167,7 @@ fn unknown() -> Fault {
 
 /// Whether a page is asked for by somebody who looks at it.
 fn is_of_browser(headers: &HeaderMap) -> bool {
-    texts(headers, &ACCEPT).any(|text| text.contains("text/html"))
+    weight(headers, &ACCEPT, "text/html") > 0.0
 }
 
 /// The fields of a name that are text.

@@ -1,11 +1,13 @@
 //! Entity tags, and requests that depend on them; RFC 9110, sections 8.8 and 13.
+//!
+//! No date is sent, and conditions with dates are left out of account, as section 13.1 asks where
+//! there is none: a file that takes the place of another may have its date, and a view of the same
+//! file may be another text when another version of this program makes it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE};
+use http::header::{IF_MATCH, IF_NONE_MATCH, IF_RANGE};
 use http::{HeaderMap, HeaderName};
-use jiff::Timestamp;
-use jiff::fmt::rfc2822::{DateTimeParser, DateTimePrinter};
 
 use crate::fs::requests::Version;
 
@@ -14,10 +16,6 @@ use crate::fs::requests::Version;
 pub(super) struct Validators {
     /// The entity tag, in quotes: strong.
     pub(super) tag: Option<String>,
-    /// The tag of the same content, compressed.
-    pub(super) gzip_tag: Option<String>,
-    /// Seconds since 1970 UTC.
-    modified: Option<i64>,
 }
 
 /// Whether a request is to be answered with the content.
@@ -44,45 +42,35 @@ impl Validators {
         };
         let tag = format!("{:016x}{:016x}", half(0), half(1));
         Validators {
-            gzip_tag: Some(format!("\"{tag}-gzip\"")),
             tag: Some(format!("\"{tag}\"")),
-            modified: version.modified,
         }
     }
 
-    /// The time of modification as a field has it.
-    pub(super) fn last_modified(&self) -> Option<String> {
-        let time = Timestamp::from_second(self.modified?).ok()?;
-        DateTimePrinter::new()
-            .timestamp_to_rfc9110_string(&time)
-            .ok()
+    /// Those of the same content, compressed: other bytes have another tag.
+    pub(super) fn packed(&self) -> Self {
+        let tag = self.tag.as_deref().map(|tag| tag.trim_matches('"'));
+        Validators {
+            tag: tag.map(|tag| format!("\"{tag}-gzip\"")),
+        }
     }
 
     /// What the conditions of a request say, in the order of RFC 9110, section 13.2.2.
     pub(super) fn verdict(&self, headers: &HeaderMap) -> Verdict {
-        if let Some(tags) = listed(headers, &IF_MATCH) {
-            if !self.is_among(&tags, false) {
-                return Verdict::Failed;
-            }
-        } else if let Some(then) = time(headers, &IF_UNMODIFIED_SINCE)
-            && self.modified.is_none_or(|modified| modified > then)
-        {
-            return Verdict::Failed;
+        let is_among = |name, weakly| {
+            let tags = listed(headers, name)?;
+            Some(self.is_among(&tags, weakly))
+        };
+        if is_among(&IF_MATCH, false) == Some(false) {
+            Verdict::Failed
+        } else if is_among(&IF_NONE_MATCH, true) == Some(true) {
+            Verdict::Unchanged
+        } else {
+            Verdict::Send
         }
-        if let Some(tags) = listed(headers, &IF_NONE_MATCH) {
-            if self.is_among(&tags, true) {
-                return Verdict::Unchanged;
-            }
-        } else if let Some(then) = time(headers, &IF_MODIFIED_SINCE)
-            && self.modified.is_some_and(|modified| modified <= then)
-        {
-            return Verdict::Unchanged;
-        }
-        Verdict::Send
     }
 
     /// Whether a range that is asked for may be sent: the client has a part of the same content. A
-    /// date is no proof: it tells no two states of one second apart.
+    /// date is no proof.
     pub(super) fn allow_ranges(&self, headers: &HeaderMap) -> bool {
         match headers.get(&IF_RANGE) {
             Some(field) => self.tag.as_deref().is_some_and(|tag| *tag == *field),
@@ -90,12 +78,11 @@ impl Validators {
         }
     }
 
-    /// Whether one of the tags is of this content, weakly compared or strongly.
+    /// Whether one of the tags is that of the bytes to be sent, weakly compared or strongly.
     fn is_among(&self, tags: &[&str], weakly: bool) -> bool {
-        let own = [&self.tag, &self.gzip_tag];
         tags.iter().any(|&tag| {
             let strong = tag.strip_prefix("W/").filter(|_| weakly).unwrap_or(tag);
-            tag == "*" || own.iter().any(|own| own.as_deref() == Some(strong))
+            tag == "*" || self.tag.as_deref() == Some(strong)
         })
     }
 }
@@ -112,13 +99,6 @@ fn listed<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Vec<&'h str>>
     )
 }
 
-/// A date, in seconds since 1970 UTC; `None` for what is none.
-fn time(headers: &HeaderMap, name: &HeaderName) -> Option<i64> {
-    let text = headers.get(name)?.to_str().ok()?;
-    let time = DateTimeParser::new().parse_timestamp(text).ok()?;
-    Some(time.as_second())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,8 +110,6 @@ mod tests {
             length: 8,
             identity: Some(Identity::File(Fingerprint::of(&metadata))),
             generation,
-            // 1994-11-06 08:49:37, the date of RFC 9110.
-            modified: Some(784_111_777),
         }
     }
 
@@ -163,39 +141,41 @@ mod tests {
         let own = Validators::of(b"a", &version(0), 7);
         let tag = own.tag.clone().unwrap();
         let weak = format!("W/{tag}");
-        let gzip = own.gzip_tag.clone().unwrap();
-        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
-        assert_eq!(own.last_modified().as_deref(), Some(date));
-        let before = "Sun, 06 Nov 1994 08:49:36 GMT";
+        let gzip = own.packed().tag.unwrap();
         let list = format!("\"x\", {tag}");
         use Verdict::{Failed, Send, Unchanged};
         for (fields, expected) in [
             (&[][..], Send),
             (&[(IF_NONE_MATCH, &*tag)], Unchanged),
             (&[(IF_NONE_MATCH, &*weak)], Unchanged),
-            (&[(IF_NONE_MATCH, &*gzip)], Unchanged),
+            // Those of other bytes.
+            (&[(IF_NONE_MATCH, &*gzip)], Send),
+            (&[(IF_MATCH, &*gzip)], Failed),
             (&[(IF_NONE_MATCH, &*list)], Unchanged),
             (&[(IF_NONE_MATCH, "*")], Unchanged),
             (&[(IF_NONE_MATCH, "\"x\"")], Send),
-            // The tag counts, not the date.
-            (&[(IF_NONE_MATCH, "\"x\""), (IF_MODIFIED_SINCE, date)], Send),
-            (&[(IF_MODIFIED_SINCE, date)], Unchanged),
-            (&[(IF_MODIFIED_SINCE, before)], Send),
-            (&[(IF_MODIFIED_SINCE, "yesterday")], Send),
             (&[(IF_MATCH, &*tag)], Send),
             (&[(IF_MATCH, "*")], Send),
             (&[(IF_MATCH, &*weak)], Failed),
             (&[(IF_MATCH, "\"x\"")], Failed),
-            (&[(IF_UNMODIFIED_SINCE, date)], Send),
-            (&[(IF_UNMODIFIED_SINCE, before)], Failed),
             (&[(IF_MATCH, &*tag), (IF_NONE_MATCH, &*tag)], Unchanged),
         ] {
             assert_eq!(own.verdict(&asked(fields)), expected, "{fields:?}");
         }
+        let packed = own.packed();
+        for (fields, expected) in [
+            ((IF_NONE_MATCH, &*gzip), Unchanged),
+            ((IF_NONE_MATCH, &*tag), Send),
+            ((IF_MATCH, &*gzip), Send),
+            ((IF_MATCH, &*tag), Failed),
+        ] {
+            let verdict = packed.verdict(&asked(std::slice::from_ref(&fields)));
+            assert_eq!(verdict, expected, "{fields:?}");
+        }
         let nothing = Validators::default();
+        assert_eq!(nothing.packed(), nothing);
         assert_eq!(nothing.verdict(&asked(&[(IF_NONE_MATCH, &tag)])), Send);
         assert_eq!(nothing.verdict(&asked(&[(IF_MATCH, &tag)])), Failed);
-        assert_eq!(nothing.verdict(&asked(&[(IF_MODIFIED_SINCE, date)])), Send);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(super) enum Content {
     /// None.
     Empty,
     /// All of it is there.
-    Whole(Bytes),
+    Whole(bytes::Bytes),
     /// It is worked out while it is sent.
     Pieces(Box<dyn Pieces>),
 }
@@ -70,6 +70,11 @@ impl FileParts {
             version,
             parts,
         }
+    }
+
+    /// What is open.
+    pub(super) fn into_open(self) -> OpenPlace {
+        self.open
     }
 
     /// All bytes, where they are few.

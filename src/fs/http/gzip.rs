@@ -1,12 +1,18 @@
 //! Texts, compressed.
 
+use std::sync::Arc;
+
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
 use libdeflater::{CompressionLvl, Compressor};
 
-use crate::error::{Cause, Error, Result};
-use crate::fs::http::access::texts;
+use crate::fs::http::preferences::weight;
 use crate::limits;
+use crate::memory::gate::{Turn, Turns, Works};
+use crate::wire::to_u64;
+
+/// The lowest level at which anything becomes shorter.
+const FAST: i32 = 1;
 
 /// Bytes from which on a text is worth it.
 const LEAST: u64 = 512;
@@ -18,28 +24,67 @@ pub(super) fn is_worthwhile(length: u64) -> bool {
 
 /// Whether the client takes it: RFC 9110, section 12.5.3.
 pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
-    let words = texts(headers, &ACCEPT_ENCODING).flat_map(|text| text.split(','));
-    words.map(str::trim).any(|word| {
-        let (name, weight) = word.split_once(';').unwrap_or((word, ""));
-        let zero = weight
-            .trim()
-            .strip_prefix("q=")
-            .and_then(|text| text.parse().ok());
-        name.trim().eq_ignore_ascii_case("gzip") && zero != Some(0.0)
-    })
+    weight(headers, &ACCEPT_ENCODING, "gzip") > 0.0
 }
 
-/// The text in the form of gzip.
-///
-/// # Errors
-/// None for a text that is short enough.
-pub(super) fn packed(text: &[u8]) -> Result<Vec<u8>> {
-    let mut compressor = Compressor::new(CompressionLvl::fastest());
-    let mut packed = vec![0; compressor.gzip_compress_bound(text.len())];
-    let length = compressor.gzip_compress(text, &mut packed);
-    let length = length.map_err(|_| Error::caused(Cause::Failed, "compressing a text"))?;
+/// Compresses texts for all clients together, as far as there is memory for them.
+#[derive(Default)]
+pub(super) struct Packer(Arc<Turns>);
+
+/// Room for a text, and then for what it becomes.
+pub(super) struct Room(Turn);
+
+/// A text in the form of gzip, and its room.
+struct Packed {
+    bytes: Vec<u8>,
+    _room: Room,
+}
+
+impl Packer {
+    /// Room for a text of so many bytes while it is compressed; `None` where those of others leave
+    /// none.
+    pub(super) fn room(&self, length: u64) -> Option<Room> {
+        // The text, and at worst as much again.
+        let weight = length.saturating_mul(2);
+        let has_room = |_: &mut (), works: &Works| {
+            let taken = works.inside(0).fold(0, u64::saturating_add);
+            taken.saturating_add(weight) <= limits::HTTP_PACKED
+        };
+        self.0
+            .enter((0, weight), has_room, || Err(()))
+            .map(Room)
+            .ok()
+    }
+}
+
+impl Room {
+    /// The text in the form of gzip; `None` where that does not become shorter.
+    pub(super) fn packed(self, text: &[u8]) -> Option<bytes::Bytes> {
+        let bytes = packed(text, CompressionLvl::new(FAST).ok()?)?;
+        self.0.lighten(to_u64(bytes.len()));
+        Some(bytes::Bytes::from_owner(Packed { bytes, _room: self }))
+    }
+}
+
+impl AsRef<[u8]> for Packed {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The same of a text that is compressed once for all clients.
+pub(super) fn packed_once(text: &[u8]) -> Option<Vec<u8>> {
+    packed(text, CompressionLvl::best())
+}
+
+fn packed(text: &[u8], level: CompressionLvl) -> Option<Vec<u8>> {
+    let mut compressor = Compressor::new(level);
+    // One byte less than the text: a longer one is not wanted.
+    let mut packed = vec![0; text.len().checked_sub(1)?];
+    let length = compressor.gzip_compress(text, &mut packed).ok()?;
     packed.truncate(length);
-    Ok(packed)
+    packed.shrink_to_fit();
+    Some(packed)
 }
 
 #[cfg(test)]
@@ -58,5 +103,53 @@ mod tests {
             !takes("identity") && !takes("gzip;q=0") && !takes("gzip;q=0.0") && !takes("xgzip")
         );
         assert!(!is_accepted(&HeaderMap::new()));
+    }
+
+    /// Another library says what it holds: between ten bytes and eight (RFC 1952, section 2.3).
+    fn unpacked(packed: &[u8]) -> Vec<u8> {
+        let deflated = &packed[10..packed.len() - 8];
+        miniz_oxide::inflate::decompress_to_vec(deflated).unwrap()
+    }
+
+    #[test]
+    fn a_text_becomes_shorter_and_stays_the_same() {
+        let packer = Packer::default();
+        let rows: String = (0..400).map(|row| format!("{row},{}\n", row * 7)).collect();
+        let text = rows.as_bytes();
+        let packed = packer
+            .room(to_u64(text.len()))
+            .unwrap()
+            .packed(text)
+            .unwrap();
+        assert!(
+            packed.len() < text.len() * 2 / 3,
+            "{} of {}",
+            packed.len(),
+            text.len()
+        );
+        assert_eq!(unpacked(&packed), text);
+        let best = packed_once(text).unwrap();
+        assert!(best.len() < packed.len() && unpacked(&best) == text);
+        assert!(packer.room(3).unwrap().packed(b"a\xffb").is_none());
+    }
+
+    #[test]
+    fn what_is_compressed_for_all_clients_has_a_bound() {
+        let packer = Packer::default();
+        let length = limits::HTTP_GZIP;
+        let text = vec![b'7'; usize::try_from(length).unwrap()];
+        let mut rooms = Vec::new();
+        while let Some(room) = packer.room(length) {
+            rooms.push(room);
+        }
+        assert_eq!(to_u64(rooms.len()), limits::HTTP_PACKED / (2 * length));
+        // What has been compressed takes its own length alone, as long as it is kept.
+        let packed: Vec<_> = rooms.into_iter().map(|room| room.packed(&text)).collect();
+        let taken: usize = packed.iter().flatten().map(bytes::Bytes::len).sum();
+        let rest = limits::HTTP_PACKED - to_u64(taken);
+        assert!(packer.room(rest / 2 + 1).is_none());
+        assert!(packer.room(rest / 2).is_some());
+        drop(packed);
+        assert!(packer.room(limits::HTTP_PACKED / 2).is_some());
     }
 }

@@ -149,7 +149,7 @@ fn escaped(name: &[u8]) -> String {
 }
 
 /// The listing of the root of several sources.
-pub(super) fn of_sources<'n>(names: impl Iterator<Item = &'n [u8]>, form: Form) -> Bytes {
+pub(super) fn of_sources<'n>(names: impl Iterator<Item = &'n [u8]>, form: Form) -> Vec<u8> {
     let mut text = Text::new(form, false);
     text.begin(b"", false, false);
     for name in names {
@@ -157,7 +157,7 @@ pub(super) fn of_sources<'n>(names: impl Iterator<Item = &'n [u8]>, form: Form) 
         text.row(&Row { name, kind, size });
     }
     text.end();
-    text.text.into_bytes().into()
+    text.text.into_bytes()
 }
 
 /// The listing of a directory, which is written while it is sent.
@@ -300,6 +300,6 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&json.replace("\\udcff", "?")).unwrap();
         assert_eq!(value[0]["name"], "a<b>&\"'");
         assert_eq!(value[2]["name"], "?:x");
-        assert_eq!(of_sources([].into_iter(), Form::Json).as_ref(), b"[\n]\n");
+        assert_eq!(of_sources([].into_iter(), Form::Json), b"[\n]\n");
     }
 }

@@ -2,30 +2,31 @@
 //! knows a connection.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_HEADERS,
     ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
     ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, ETAG, HeaderValue, LAST_MODIFIED, LOCATION, RANGE, REFERRER_POLICY, RETRY_AFTER,
-    SET_COOKIE, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    CONTENT_TYPE, ETAG, HeaderValue, LOCATION, RANGE, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE,
+    VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
 use http::response::Builder;
 use http::{HeaderMap, HeaderName, Method, Response, StatusCode};
 
-use crate::array::{Bytes, CancelToken};
+use crate::array::CancelToken;
 use crate::error::{Error, Result};
 use crate::fs::errno::{is_stale, refusal};
-use crate::fs::http::access::{Access, Admission, texts};
+use crate::fs::http::access::{Access, Admission};
 use crate::fs::http::conditions::{Validators, Verdict};
 use crate::fs::http::content::{Content, FileParts, Part};
 use crate::fs::http::fault::Fault;
-use crate::fs::http::gzip;
+use crate::fs::http::gzip::{self, Packer, Room};
 use crate::fs::http::listing::{self, Form, Listing};
 use crate::fs::http::media;
 use crate::fs::http::multipart;
+use crate::fs::http::preferences::weight;
 use crate::fs::http::ranges::{Wanted, wanted};
 use crate::fs::http::search::Search;
 use crate::fs::http::target::Target;
@@ -59,10 +60,15 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
+/// The script of pages, compressed.
+static PACKED_SCRIPT: LazyLock<Option<Vec<u8>>> =
+    LazyLock::new(|| gzip::packed_once(script::TEXT.as_bytes()));
+
 /// What is served, and to whom.
 pub(super) struct Site {
     pub(super) trees: Arc<Trees>,
     pub(super) access: Access,
+    pub(super) packer: Packer,
     /// A part of each tag: that of this process.
     pub(super) seed: u64,
 }
@@ -71,7 +77,23 @@ pub(super) struct Site {
 pub(super) struct Asked {
     target: Target,
     method: Method,
+    version: http::Version,
     headers: HeaderMap,
+}
+
+/// The answer to a request that asks nothing of a tree.
+pub(super) struct Turned {
+    pub(super) answer: Response<Content>,
+    /// Whether its client has shown what lets it in.
+    pub(super) is_let_in: bool,
+}
+
+impl Turned {
+    /// The answer to one that has not, or might not.
+    fn away(answer: Response<Content>) -> Box<Self> {
+        let is_let_in = false;
+        Box::new(Turned { answer, is_let_in })
+    }
 }
 
 impl Asked {
@@ -79,14 +101,10 @@ impl Asked {
         self.headers.get(name)?.to_str().ok()
     }
 
-    fn has_in(&self, name: &HeaderName, word: &str) -> bool {
-        texts(&self.headers, name).any(|text| text.contains(word))
-    }
-
     /// Whether the page about a data file is an answer for its root: not for the link on that page to
     /// the directory.
     fn may_lead_to_page(&self) -> bool {
-        let comes_from_here = self.has_in(&SEC_FETCH_SITE, "same-origin");
+        let comes_from_here = self.text(&SEC_FETCH_SITE) == Some("same-origin");
         !self.target.wants_list && (self.target.wants_page || !comes_from_here)
     }
 
@@ -114,40 +132,42 @@ impl Site {
         &self,
         parts: &Parts,
         has_body: bool,
-    ) -> std::result::Result<Asked, Box<Response<Content>>> {
+    ) -> std::result::Result<Asked, Box<Turned>> {
         let answered = self.admitted(parts, has_body);
-        answered.map_err(|answer| Box::new(self.with_fields(*answer, &parts.headers)))
+        answered.map_err(|mut turned| {
+            turned.answer = self.with_fields(turned.answer, &parts.headers);
+            turned
+        })
     }
 
-    fn admitted(
-        &self,
-        parts: &Parts,
-        has_body: bool,
-    ) -> std::result::Result<Asked, Box<Response<Content>>> {
-        let target = Target::of(&parts.uri).map_err(|fault| Box::new(refused(&fault)))?;
+    fn admitted(&self, parts: &Parts, has_body: bool) -> std::result::Result<Asked, Box<Turned>> {
+        let target = Target::of(&parts.uri).map_err(|fault| Turned::away(refused(&fault)))?;
         if parts.method == Method::OPTIONS && self.access.origin(&parts.headers).is_some() {
-            return Err(Box::new(preflight()));
+            return Err(Turned::away(preflight()));
         }
         if ![Method::GET, Method::HEAD].contains(&parts.method) {
             let reason = "nothing here can be changed: GET and HEAD are answered";
             let fault = Fault::new(StatusCode::METHOD_NOT_ALLOWED, reason);
-            return Err(Box::new(refused(&fault)));
+            return Err(Turned::away(refused(&fault)));
         }
         if has_body {
             let reason = "a request for a file has no body";
             let fault = Fault::new(StatusCode::PAYLOAD_TOO_LARGE, reason);
-            return Err(Box::new(refused(&fault)));
+            return Err(Turned::away(refused(&fault)));
         }
         match self.access.admit(parts, &target) {
             Ok(Admission::In) => Ok(Asked {
                 target,
                 method: parts.method.clone(),
+                version: parts.version,
                 headers: parts.headers.clone(),
             }),
             Ok(Admission::Enter(cookie)) => {
-                Err(Box::new(redirect(&target.own_reference(), Some(&cookie))))
+                let answer = entered(&parts.headers, target, &cookie);
+                let is_let_in = true;
+                Err(Box::new(Turned { answer, is_let_in }))
             }
-            Err(fault) => Err(Box::new(refused(&fault))),
+            Err(fault) => Err(Turned::away(refused(&fault))),
         }
     }
 
@@ -166,10 +186,23 @@ impl Site {
             Err(error) => refused(&Fault::of(&error)),
             Ok(answer) => answer,
         };
+        if self.has_no_end(asked, answer.body()) {
+            let reason = "this answer has no length, so that it needs HTTP/1.1";
+            let fault = Fault::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, reason);
+            answer = refused(&fault);
+        }
         if asked.method == Method::HEAD {
             *answer.body_mut() = Content::Empty;
         }
         Ok(self.with_fields(answer, &asked.headers))
+    }
+
+    /// Whether nothing would tell a client that an answer was cut: in HTTP/1.0 the end of the
+    /// connection is that of an answer without a length, and a Unix socket has no other.
+    fn has_no_end(&self, asked: &Asked, content: &Content) -> bool {
+        let is_unix = self.access.address.is_none();
+        let is_old = asked.version < http::Version::HTTP_11;
+        is_unix && is_old && matches!(content, Content::Pieces(pieces) if pieces.left().is_none())
     }
 
     /// The answer with the fields that all have.
@@ -203,7 +236,7 @@ impl Site {
 
     fn found(&self, asked: &Asked, cancel: &CancelToken) -> Result<Response<Content>> {
         if asked.target.wants_script {
-            return script(asked);
+            return Ok(script(asked));
         }
         let within = match self.trees.split(&asked.target.names) {
             Way::Tree(tree, names) => (tree, names),
@@ -264,29 +297,52 @@ impl Site {
             Caching::Never => Validators::default(),
             _ => Validators::of(&names, &version, self.seed),
         };
-        let verdict = validators.verdict(&asked.headers);
+        let ranges = ranges(asked, &validators, version.length);
+        let room = match ranges {
+            Wanted::Whole => self.room(asked, kind, &version),
+            _ => None,
+        };
+        // What a client has is compared with the bytes that it would be sent.
+        let sent = match room {
+            Some(_) => validators.packed(),
+            None => validators.clone(),
+        };
+        let verdict = sent.verdict(&asked.headers);
         if verdict != Verdict::Send {
-            return Ok(without_content(verdict, &validators, kind));
+            return Ok(without_content(verdict, &sent, kind));
         }
-        let ranges = asked
-            .text(&RANGE)
-            .filter(|_| validators.allow_ranges(&asked.headers));
-        let ranges = ranges.filter(|_| asked.method == Method::GET);
-        let ranges = ranges.map_or(Wanted::Whole, |field| wanted(field, version.length));
         match ranges {
-            Wanted::Whole if is_compressed(asked, kind, &version) => {
-                compressed((open, version), &validators, kind, cancel)
-            }
             Wanted::Unsatisfiable => Ok(unsatisfiable(version.length)),
-            Wanted::Whole => Ok(parts((open, version), &validators, kind, &[])),
-            Wanted::Ranges(ranges) => Ok(parts((open, version), &validators, kind, &ranges)),
+            Wanted::Whole => match room {
+                Some(room) => compressed((open, version, room), &validators, kind, cancel),
+                None => parts((open, version), &validators, kind, &[]),
+            },
+            Wanted::Ranges(ranges) => parts((open, version), &validators, kind, &ranges),
         }
     }
+
+    /// Room to compress a content, where it is to be compressed.
+    fn room(&self, asked: &Asked, kind: &str, version: &Version) -> Option<Room> {
+        let is_text = media::is_text(kind) && gzip::is_worthwhile(version.length);
+        let is_wanted = is_text && gzip::is_accepted(&asked.headers);
+        is_wanted
+            .then(|| self.packer.room(version.length))
+            .flatten()
+    }
+}
+
+/// What of a content of so many bytes is asked for.
+fn ranges(asked: &Asked, validators: &Validators, length: u64) -> Wanted {
+    let is_allowed = asked.method == Method::GET && validators.allow_ranges(&asked.headers);
+    let field = asked.text(&RANGE).filter(|_| is_allowed);
+    field.map_or(Wanted::Whole, |field| wanted(field, length))
 }
 
 /// The form in which a directory is asked for.
 fn form(asked: &Asked) -> Form {
-    if asked.has_in(&ACCEPT, "application/json") {
+    let [json, page] =
+        ["application/json", "text/html"].map(|kind| weight(&asked.headers, &ACCEPT, kind));
+    if json > 0.0 && json >= page {
         Form::Json
     } else {
         Form::Page
@@ -312,10 +368,6 @@ fn has_page(place: &Place, cancel: &CancelToken) -> Result<bool> {
     }
 }
 
-fn is_compressed(asked: &Asked, kind: &str, version: &Version) -> bool {
-    media::is_text(kind) && gzip::is_worthwhile(version.length) && gzip::is_accepted(&asked.headers)
-}
-
 /// An answer with a content whose length is known, and what a client may compare it with.
 fn described(status: StatusCode, validators: &Validators, kind: &str) -> Builder {
     let mut answer = Response::builder()
@@ -328,8 +380,8 @@ fn described(status: StatusCode, validators: &Validators, kind: &str) -> Builder
         "no-store"
     };
     answer = answer.header(CACHE_CONTROL, kept);
-    if let Some(date) = validators.last_modified() {
-        answer = answer.header(LAST_MODIFIED, date);
+    if let Some(tag) = &validators.tag {
+        answer = answer.header(ETAG, tag);
     }
     if kind == media::PAGE {
         answer = answer.header(CONTENT_SECURITY_POLICY, PAGE_POLICY);
@@ -341,9 +393,8 @@ fn described(status: StatusCode, validators: &Validators, kind: &str) -> Builder
 }
 
 fn without_content(verdict: Verdict, validators: &Validators, kind: &str) -> Response<Content> {
-    let tag = validators.tag.clone().unwrap_or_default();
     if verdict == Verdict::Unchanged {
-        let answer = described(StatusCode::NOT_MODIFIED, validators, kind).header(ETAG, tag);
+        let answer = described(StatusCode::NOT_MODIFIED, validators, kind);
         return made(answer, Content::Empty);
     }
     let reason = "the file is not in the state that is asked for";
@@ -365,7 +416,7 @@ fn parts(
     validators: &Validators,
     kind: &str,
     ranges: &[Range<u64>],
-) -> Response<Content> {
+) -> Result<Response<Content>> {
     let length = version.length;
     let (status, kind, content_range, parts) = match ranges {
         [] => (
@@ -385,7 +436,7 @@ fn parts(
             )
         }
         ranges => {
-            let (kind, parts) = multipart::parts(ranges, length, kind);
+            let (kind, parts) = multipart::parts(ranges, length, kind)?;
             (StatusCode::PARTIAL_CONTENT, kind, None, parts)
         }
     };
@@ -393,49 +444,43 @@ fn parts(
     let mut answer = described(status, validators, &kind)
         .header(ACCEPT_RANGES, "bytes")
         .header(CONTENT_LENGTH, all);
-    if let Some(tag) = &validators.tag {
-        answer = answer.header(ETAG, tag);
-    }
     if let Some(range) = content_range {
         answer = answer.header(CONTENT_RANGE, range);
     }
     let parts = FileParts::new(open, version, parts);
-    made(answer, Content::Pieces(Box::new(parts)))
+    Ok(made(answer, Content::Pieces(Box::new(parts))))
 }
 
-/// A text, compressed.
+/// A text, compressed if that makes it shorter.
 fn compressed(
-    (open, version): (OpenPlace, Version),
+    (open, version, room): (OpenPlace, Version, Room),
     validators: &Validators,
     kind: &str,
     cancel: &CancelToken,
 ) -> Result<Response<Content>> {
-    let all = vec![Part::Range(0..version.length)];
-    let text = FileParts::new(open, version, all).whole(cancel)?;
-    let packed = gzip::packed(&text)?;
-    let mut answer = described(StatusCode::OK, validators, kind)
+    let mut all = FileParts::new(open, version.clone(), vec![Part::Range(0..version.length)]);
+    let Some(packed) = room.packed(&all.whole(cancel)?) else {
+        return parts((all.into_open(), version), validators, kind, &[]);
+    };
+    let answer = described(StatusCode::OK, &validators.packed(), kind)
         .header(CONTENT_ENCODING, "gzip")
         .header(CONTENT_LENGTH, packed.len());
-    if let Some(tag) = &validators.gzip_tag {
-        answer = answer.header(ETAG, tag);
-    }
-    Ok(made(answer, Content::Whole(packed.into())))
+    Ok(made(answer, Content::Whole(packed)))
 }
 
 /// The script of pages.
-fn script(asked: &Asked) -> Result<Response<Content>> {
+fn script(asked: &Asked) -> Response<Content> {
     let answer = Response::builder()
         .header(CONTENT_TYPE, "text/javascript; charset=utf-8")
         .header(CACHE_CONTROL, LASTING)
         .header(VARY, ACCEPT_ENCODING.as_str());
-    let text = script::TEXT.as_bytes();
-    let (answer, text) = if gzip::is_accepted(&asked.headers) {
-        (answer.header(CONTENT_ENCODING, "gzip"), gzip::packed(text)?)
-    } else {
-        (answer, text.to_vec())
+    let packed = PACKED_SCRIPT.as_deref();
+    let (answer, text) = match packed.filter(|_| gzip::is_accepted(&asked.headers)) {
+        Some(packed) => (answer.header(CONTENT_ENCODING, "gzip"), packed),
+        None => (answer, script::TEXT.as_bytes()),
     };
     let answer = answer.header(CONTENT_LENGTH, text.len());
-    Ok(made(answer, Content::Whole(text.into())))
+    made(answer, Content::Whole(bytes::Bytes::from_static(text)))
 }
 
 fn answer_of(form: Form) -> Builder {
@@ -445,9 +490,9 @@ fn answer_of(form: Form) -> Builder {
         .header(VARY, ACCEPT.as_str())
 }
 
-fn whole(form: Form, text: Bytes) -> Response<Content> {
+fn whole(form: Form, text: Vec<u8>) -> Response<Content> {
     let answer = answer_of(form).header(CONTENT_LENGTH, text.len());
-    made(answer, Content::Whole(text))
+    made(answer, Content::Whole(text.into()))
 }
 
 /// A directory is asked for without the slash, from which the references in it start.
@@ -474,6 +519,31 @@ fn redirect(reference: &str, cookie: Option<&str>) -> Response<Content> {
         answer = answer.header(SET_COOKIE, cookie);
     }
     made(answer, Content::Empty)
+}
+
+/// Has a browser keep the cookie and ask for the reference. Where the page of another site has led
+/// here, a redirection would still be that site's, and the cookie withheld from it: a page of ours
+/// leads on.
+fn entered(headers: &HeaderMap, mut target: Target, cookie: &str) -> Response<Content> {
+    let site = headers.get(&SEC_FETCH_SITE);
+    if site.is_none_or(|site| site != "cross-site") {
+        return redirect(&target.own_reference(), Some(cookie));
+    }
+    // To what it would have got without that detour.
+    target.wants_page = !target.wants_list;
+    let reference = target.own_reference();
+    // Nothing of a reference has to be escaped.
+    let text = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"refresh\" content=\"0; url={reference}\">\n<title>h5fs</title>\n\
+         <p><a href=\"{reference}\">The page</a></p>\n</html>\n"
+    );
+    let answer = Response::builder()
+        .header(CONTENT_TYPE, media::PAGE)
+        .header(SET_COOKIE, cookie)
+        .header(CACHE_CONTROL, "no-store")
+        .header(CONTENT_LENGTH, text.len());
+    made(answer, Content::Whole(text.into()))
 }
 
 /// A script of a named origin asks what it may ask.

@@ -79,6 +79,11 @@ impl Queue {
         self.turns.is_empty()
     }
 
+    /// How many wait.
+    pub(super) fn count(&self) -> usize {
+        self.waiting.values().map(VecDeque::len).sum()
+    }
+
     /// All of them, in no order.
     pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {
         let waiting = self.waiting.values().flatten();

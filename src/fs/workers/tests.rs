@@ -235,6 +235,39 @@ fn slow_requests_make_room_for_others() {
 }
 
 #[test]
+fn requests_that_wait_are_counted_until_their_askers_go() {
+    let workers = Arc::new(Workers::apart(1));
+    let (_ends, _) = heavy(&workers, 3);
+    until(|| workers.waiting() == 2);
+    let told = Arc::new(AtomicUsize::new(0));
+    for unique in 1..=5 {
+        let (held, told) = (Arc::clone(&told), Arc::clone(&told));
+        let asker = Asker { unique, thread: 0 };
+        let of = ("test", (Object::Description(7), None));
+        let (token, ticket) = (CancelToken::default(), Arc::default());
+        let work = |_: &mut Arc<AtomicUsize>, token: &CancelToken| token.begin_heavy();
+        workers.request(
+            of,
+            asker,
+            (token, ticket),
+            held,
+            work,
+            move |_, answered| {
+                assert!(answered.is_err_and(|error| error.is_unwanted()));
+                told.fetch_add(1, Ordering::Relaxed);
+            },
+        );
+    }
+    until(|| workers.waiting() == 7);
+    workers.askers().leave(|asker| asker.unique == 4);
+    until(|| told.load(Ordering::Relaxed) == 1 && workers.waiting() == 6);
+    workers.askers().leave(|asker| asker.unique != 0);
+    // What was held for them is given back.
+    until(|| Arc::strong_count(&told) == 1 && workers.waiting() == 2);
+    assert_eq!(told.load(Ordering::Relaxed), 5);
+}
+
+#[test]
 fn who_has_gone_is_waited_for_no_more() {
     let workers = Workers::new(2);
     let (ends, at_work) = heavy(&workers, 50);

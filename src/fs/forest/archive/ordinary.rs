@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -125,27 +124,19 @@ impl OrdinaryFile {
     /// # Errors
     /// Fails with the system's error.
     pub(super) fn version(&self) -> Result<Version> {
-        let (length, identity, modified) = match self {
+        let (length, identity) = match self {
             OrdinaryFile::Local { file, .. } => {
                 let metadata = file.metadata();
                 let metadata = metadata.map_err(|error| Error::io(&error, "looking at a file"))?;
                 let identity = Identity::File(Fingerprint::of(&metadata));
-                (metadata.len(), identity, metadata.mtime())
+                (metadata.len(), identity)
             }
-            OrdinaryFile::Object { object, .. } => {
-                let identity = object.opened();
-                let modified = match &identity {
-                    Identity::Object(object) => object.state.modified,
-                    Identity::File(_) | Identity::Directory(_) => 0,
-                };
-                (object.length(), identity, modified)
-            }
+            OrdinaryFile::Object { object, .. } => (object.length(), object.opened()),
         };
         Ok(Version {
             length,
             identity: Some(identity),
             generation: 0,
-            modified: Some(modified),
         })
     }
 

@@ -305,7 +305,6 @@ impl Requests for Archive {
                 length: text.length(),
                 identity: None,
                 generation: 0,
-                modified: None,
             }),
             Content::Inner(inner) if !inner.is_directory => {
                 self.ask_open(handle, inner, cancel, |filesystem| {

@@ -1,4 +1,4 @@
-//! The token without which nobody is let in.
+//! What nobody can guess.
 
 use std::fmt::Write;
 
@@ -9,14 +9,14 @@ use crate::error::{Error, Result};
 /// Bytes of chance in it.
 const BYTES: usize = 16;
 
-/// A new token, in hexadecimal digits.
+/// A new word of 128 bits of chance, in hexadecimal digits.
 ///
 /// # Errors
 /// Fails if the system has no random numbers.
-pub(in crate::cli) fn new() -> Result<String> {
+pub fn word() -> Result<String> {
     let mut bytes = [0; BYTES];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Error::Usage("the system has no random numbers for a token".to_owned()))?;
+    filled.map_err(|_| Error::Usage("the system has no random numbers".to_owned()))?;
     let mut text = String::new();
     for byte in bytes {
         // Writing to a String cannot fail.
@@ -30,8 +30,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_tokens_are_the_same() {
-        let (one, other) = (new().unwrap(), new().unwrap());
+    fn no_two_words_are_the_same() {
+        let (one, other) = (word().unwrap(), word().unwrap());
         assert_ne!(one, other);
         assert!(one.len() == 2 * BYTES && one.bytes().all(|byte| byte.is_ascii_hexdigit()));
     }

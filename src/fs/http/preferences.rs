@@ -1,0 +1,64 @@
+//! What a client would rather have; RFC 9110, section 12.
+
+use http::{HeaderMap, HeaderName};
+
+use crate::fs::http::access::texts;
+
+/// How much a client wants what these fields name by `word`, from 0 to 1; 0 for what they do not name
+/// in so many words.
+pub(super) fn weight(headers: &HeaderMap, name: &HeaderName, word: &str) -> f32 {
+    let members = texts(headers, name).flat_map(|text| split(text, ','));
+    let weights = members.filter_map(|member| {
+        let mut parts = split(member, ';').map(str::trim);
+        let is_it = parts.next()?.eq_ignore_ascii_case(word);
+        let mut given = parts.filter_map(|part| part.split_once('='));
+        let given = given.find(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
+        // What is no number is no wish.
+        let weight = given.map_or(1.0, |(_, text)| text.trim().parse().unwrap_or(0.0));
+        is_it.then(|| f32::clamp(weight, 0.0, 1.0))
+    });
+    weights.fold(0.0, f32::max)
+}
+
+/// The parts of a text between separators that stand in no quotes.
+fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    text.split(move |character| {
+        is_quoted ^= character == '"';
+        character == separator && !is_quoted
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::ACCEPT;
+
+    #[test]
+    fn weights_are_those_of_the_rfc() {
+        let json = |fields: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for field in fields {
+                headers.append(ACCEPT, field.parse().unwrap());
+            }
+            weight(&headers, &ACCEPT, "application/json")
+        };
+        for (fields, expected) in [
+            (&[][..], 0.0),
+            (&["application/json"], 1.0),
+            (&["text/html, Application/JSON ; Q=0.5"], 0.5),
+            (&["text/html", "application/json;q=0.25"], 0.25),
+            (&["application/json;charset=utf-8;q=0.75"], 0.75),
+            (&["text/html, application/json;q=0"], 0.0),
+            (&["application/json;q=0.000, text/html"], 0.0),
+            (&["application/json;q=much"], 0.0),
+            (&["application/json;q=7"], 1.0),
+            (&["application/json;q=NaN"], 0.0),
+            (&["application/jsonl, xapplication/json"], 0.0),
+            (&["text/plain;as=\", application/json\""], 0.0),
+            (&["*/*"], 0.0),
+        ] {
+            assert_eq!(json(fields), expected, "{fields:?}");
+        }
+    }
+}

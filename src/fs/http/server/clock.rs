@@ -1,0 +1,34 @@
+//! The clock by which hyper waits.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use hyper::rt::{Sleep, Timer};
+
+/// The clock by which hyper waits.
+#[derive(Debug)]
+pub(super) struct Clock;
+
+impl Timer for Clock {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
+        Box::pin(Slept(Box::pin(tokio::time::sleep(duration))))
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
+        Box::pin(Slept(Box::pin(tokio::time::sleep_until(deadline.into()))))
+    }
+}
+
+struct Slept(Pin<Box<tokio::time::Sleep>>);
+
+impl Future for Slept {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+impl Sleep for Slept {}

@@ -1,0 +1,134 @@
+//! Clients that have shown nothing yet that lets them in.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::{Sleep, sleep};
+
+use crate::memory::lock::lock;
+
+/// Clients that are not let in yet, in the order of their coming.
+#[derive(Default)]
+pub(super) struct Guests(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    next: u64,
+    all: BTreeMap<u64, oneshot::Sender<()>>,
+}
+
+/// One of them, until it is let in or dropped.
+pub(super) struct Guest {
+    guests: Arc<Guests>,
+    number: u64,
+}
+
+/// Is over once a client is to be sent away.
+pub(super) struct SentAway(Option<(oneshot::Receiver<()>, Pin<Box<Sleep>>)>);
+
+impl Guests {
+    /// One more, which is sent away unless it is let in within so much time.
+    pub(super) fn receive(self: &Arc<Self>, most: Duration) -> (Guest, SentAway) {
+        let (sender, receiver) = oneshot::channel();
+        let waiting = &mut *lock(&self.0);
+        let number = waiting.next;
+        waiting.next = number.wrapping_add(1);
+        waiting.all.insert(number, sender);
+        let guests = Arc::clone(self);
+        let limit = Box::pin(sleep(most));
+        (Guest { guests, number }, SentAway(Some((receiver, limit))))
+    }
+
+    /// Sends the one away that has come first, if there is one.
+    pub(super) fn send_first_away(&self) {
+        lock(&self.0).all.pop_first();
+    }
+}
+
+impl Guest {
+    /// It may stay.
+    pub(super) fn let_in(&self) {
+        if let Some(sender) = lock(&self.guests.0).all.remove(&self.number) {
+            let _ = sender.send(());
+        }
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        lock(&self.guests.0).all.remove(&self.number);
+    }
+}
+
+impl Future for SentAway {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Some((let_in, limit)) = &mut self.0 else {
+            return Poll::Pending;
+        };
+        match Pin::new(let_in).poll(context) {
+            Poll::Pending => limit.as_mut().poll(context),
+            Poll::Ready(Err(_)) => Poll::Ready(()),
+            Poll::Ready(Ok(())) => {
+                self.0 = None;
+                Poll::Pending
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(work: impl Future<Output = ()>) {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_time().build().unwrap().block_on(work);
+    }
+
+    fn is_over(sent_away: &mut SentAway) -> bool {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        Pin::new(sent_away).poll(&mut context).is_ready()
+    }
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn who_is_not_let_in_in_time_is_sent_away() {
+        clock(async {
+            let guests = Arc::<Guests>::default();
+            let [mut one, mut other] = [(); 2].map(|()| guests.receive(Duration::ZERO));
+            one.0.let_in();
+            sleep(Duration::from_millis(2)).await;
+            assert!(!is_over(&mut one.1) && is_over(&mut other.1));
+        });
+    }
+
+    #[test]
+    fn who_has_come_first_is_sent_away_first_and_nobody_who_was_let_in() {
+        clock(async {
+            let guests = Arc::<Guests>::default();
+            let mut all: Vec<_> = (0..4).map(|_| guests.receive(LONG)).collect();
+            all[0].0.let_in();
+            guests.send_first_away();
+            let away: Vec<_> = all.iter_mut().map(|(_, away)| is_over(away)).collect();
+            assert_eq!(away, [false, true, false, false]);
+            // One that has gone, and the one that was sent away.
+            all.drain(1..3);
+            guests.send_first_away();
+            let away: Vec<_> = all.iter_mut().map(|(_, away)| is_over(away)).collect();
+            assert_eq!(away, [false, true]);
+            // Nobody is left to be sent away.
+            guests.send_first_away();
+            assert!(!is_over(&mut all[0].1));
+            drop(all);
+            assert!(lock(&guests.0).all.is_empty());
+        });
+    }
+}
