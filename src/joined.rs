@@ -44,6 +44,7 @@ use crate::array::Engine;
 use crate::error::Result;
 use crate::joined::choice::Choice;
 use crate::joined::container::Joined;
+pub(crate) use crate::joined::members::kept::frames::MAGIC as KEPT;
 use crate::joined::members::{Members, OpenMember};
 pub(crate) use crate::joined::paths::Told;
 

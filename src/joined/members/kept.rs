@@ -4,7 +4,7 @@
 //! members stands in the file once: skeletons, attributes of an object, elements. A record refers to
 //! them by their digests. What cannot be read of the file is read of the member again.
 
-mod frames;
+pub(in crate::joined) mod frames;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// The beginning of a frame.
-const MAGIC: &[u8; 8] = b"h5fsscan";
+pub(crate) const MAGIC: &[u8; 8] = b"h5fsscan";
 
 /// Bytes before the content.
 const HEAD: usize = MAGIC.len() + 1 + 4 + size_of::<Digest>();
