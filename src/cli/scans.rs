@@ -6,13 +6,16 @@
 //! opened before the process enters its cage, where no file is written but open ones. Each may be
 //! deleted at any time.
 //!
+//! Who uses one has a shared lock on it, so that one in which nothing is kept, and that nobody uses,
+//! is known.
+//!
 //! Nothing is deleted here but what is known to be such a file, by its name, its owner, its mode and
 //! its first bytes, in a directory that no symbolic link stands for.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -22,11 +25,12 @@ use std::time::SystemTime;
 
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, unlinkat};
+use ring::rand::{SecureRandom, SystemRandom};
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
 use sha2::{Digest, Sha256};
 
 use crate::cli::options::Settings;
-use crate::joined::KEPT;
+use crate::joined::kept;
 use crate::limits;
 use crate::source::location::Location;
 
@@ -36,6 +40,12 @@ const BENEATH: &str = "h5fs-joined";
 
 /// Bytes of the hash that a file is called by.
 const NAME: usize = 16;
+
+/// Bytes of a file in which nothing is kept.
+const HEAD: u64 = kept::HEAD as u64;
+
+/// Bytes of a file beyond which it begins anew: what is read of one more file may not fit.
+const FULL: u64 = limits::JOINED_KEPT / 8 * 7;
 
 /// Where the file of a source is, if the source is a directory of files and this user has a cache.
 pub(in crate::cli) fn place(source: &Location, disk_cache: Option<&Path>) -> Option<PathBuf> {
@@ -87,7 +97,8 @@ fn made(place: &Path) -> io::Result<File> {
     }
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700).create(directory)?;
-    shrink(&Directory::open(directory)?, limits::JOINED_KEPT_ALL, place)?;
+    let most = (limits::JOINED_KEPT_FILES, limits::JOINED_KEPT_ALL);
+    shrink(&Directory::open(directory)?, most, place)?;
     let file = OpenOptions::new()
         .read(true)
         .append(true)
@@ -99,11 +110,22 @@ fn made(place: &Path) -> io::Result<File> {
     if !is_own(&metadata) || metadata.len() > 0 && !begins_as_kept(&file) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    if metadata.len() >= limits::JOINED_KEPT {
-        file.set_len(0)?;
+    // Where there are no locks, it is not known to be unused.
+    let _ = flock(&file, FlockOperation::NonBlockingLockShared);
+    if !(HEAD..FULL).contains(&metadata.len()) {
+        begin(&file)?;
     }
     file.set_modified(SystemTime::now())?;
     Ok(file)
+}
+
+/// Begins a file anew. What another process adds under the head that was there is passed over.
+fn begin(mut file: &File) -> io::Result<()> {
+    let mut chance = [0; kept::CHANCE];
+    let filled = SystemRandom::new().fill(&mut chance);
+    filled.map_err(|_| io::ErrorKind::Unsupported)?;
+    file.set_len(0)?;
+    file.write_all(&kept::head(&chance))
 }
 
 /// Whether a file is of the kind, the owner and the mode of those that are made here.
@@ -113,8 +135,8 @@ fn is_own(metadata: &Metadata) -> bool {
 }
 
 fn begins_as_kept(mut file: &File) -> bool {
-    let mut begin = [0; KEPT.len()];
-    file.read_exact(&mut begin).is_ok() && begin == *KEPT
+    let mut begin = [0; kept::MAGIC.len()];
+    file.read_exact(&mut begin).is_ok() && begin == *kept::MAGIC
 }
 
 /// An open directory of such files.
@@ -178,20 +200,33 @@ impl Directory {
     fn delete(&self, name: &OsStr) {
         let _ = unlinkat(&self.0, name, AtFlags::empty());
     }
+
+    /// Deletes a file if nothing is kept in it and nobody uses it.
+    fn delete_unused(&self, name: &OsStr) {
+        if let Some((file, metadata)) = self.file(name)
+            && metadata.len() <= HEAD
+            && begins_as_kept(&file)
+            && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        {
+            self.delete(name);
+        }
+    }
 }
 
-/// Deletes the files in a directory but `own` that were used longest ago, until no more than `most`
-/// bytes are left.
-fn shrink(directory: &Directory, most: u64, own: &Path) -> io::Result<()> {
-    let mut left = most;
-    for file in directory.files()? {
-        match left.checked_sub(file.bytes) {
-            Some(rest) => left = rest,
-            None if Some(&*file.name) == own.file_name() => {}
-            None => {
-                left = 0;
-                directory.delete(&file.name);
-            }
+/// Deletes the files in a directory but `own` that were used longest ago, until no more than so many,
+/// and so many bytes, are left; and those in which nothing is kept.
+fn shrink(directory: &Directory, (most, bytes): (usize, u64), own: &Path) -> io::Result<()> {
+    let mut left = bytes;
+    for (number, file) in directory.files()?.into_iter().enumerate() {
+        if Some(&*file.name) == own.file_name() {
+            left = left.saturating_sub(file.bytes);
+        } else if file.bytes <= HEAD {
+            directory.delete_unused(&file.name);
+        } else if let Some(rest) = left.checked_sub(file.bytes).filter(|_| number < most) {
+            left = rest;
+        } else {
+            left = 0;
+            directory.delete(&file.name);
         }
     }
     Ok(())
@@ -200,11 +235,8 @@ fn shrink(directory: &Directory, most: u64, own: &Path) -> io::Result<()> {
 /// Deletes the file at a place if nothing was kept in it.
 pub(in crate::cli) fn clear(place: &Path) {
     let directory = place.parent().map(Directory::open).and_then(Result::ok);
-    if let (Some(directory), Some(name)) = (directory, place.file_name())
-        && let Some((_, metadata)) = directory.file(name)
-        && metadata.len() == 0
-    {
-        directory.delete(name);
+    if let (Some(directory), Some(name)) = (directory, place.file_name()) {
+        directory.delete_unused(name);
     }
 }
 
@@ -213,6 +245,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::time::Duration;
+
+    const KEPT: &[u8; 8] = kept::MAGIC;
 
     const PLACE: &str = "joined/00112233445566778899aabbccddeeff";
 
@@ -235,11 +269,22 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let place = home.path().join(PLACE);
         let length = |file: &File| file.metadata().unwrap().len();
-        open(Some(&place)).unwrap();
-        written(&place, KEPT, 77, 9);
-        assert_eq!(length(&open(Some(&place)).unwrap()), 77);
-        written(&place, KEPT, limits::JOINED_KEPT, 9);
-        assert_eq!(length(&open(Some(&place)).unwrap()), 0);
+        assert_eq!(length(&open(Some(&place)).unwrap()), HEAD);
+        let head = std::fs::read(&place).unwrap();
+        for bytes in [77, FULL - 1] {
+            written(&place, KEPT, bytes, 9);
+            assert_eq!(length(&open(Some(&place)).unwrap()), bytes);
+            clear(&place);
+        }
+        for bytes in [HEAD - 1, FULL, limits::JOINED_KEPT] {
+            written(&place, KEPT, bytes, 9);
+            let used = open(Some(&place)).unwrap();
+            assert_eq!(length(&used), HEAD);
+            clear(&place);
+            assert!(place.exists(), "it is in use");
+        }
+        let again = std::fs::read(&place).unwrap();
+        assert!(again[..8] == head[..8] && again[8..] != head[8..]);
         clear(&place);
         assert!(!place.exists());
     }
@@ -248,17 +293,34 @@ mod tests {
     fn files_that_were_used_longest_ago_go_first() {
         let home = tempfile::tempdir().unwrap();
         let [old, middle, new] = [1, 2, 3].map(|number| home.path().join(digits(number)));
-        written(&old, KEPT, 10, 300);
-        written(&middle, KEPT, 10, 200);
-        written(&new, KEPT, 10, 100);
+        written(&old, KEPT, 100, 300);
+        written(&middle, KEPT, 100, 200);
+        written(&new, KEPT, 100, 100);
         let directory = Directory::open(home.path()).unwrap();
-        shrink(&directory, 20, &new).unwrap();
+        shrink(&directory, (9, 200), &new).unwrap();
         assert_eq!(
             [&old, &middle, &new].map(|path| path.exists()),
             [false, true, true]
         );
-        shrink(&directory, 5, &middle).unwrap();
+        shrink(&directory, (9, 50), &middle).unwrap();
         assert_eq!([&middle, &new].map(|path| path.exists()), [true, false]);
+    }
+
+    #[test]
+    fn such_files_have_a_bound_and_empty_ones_go() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |number| home.path().join(digits(number));
+        for number in 0..5 {
+            written(&at(number), KEPT, 100, number.into());
+        }
+        written(&at(5), KEPT, HEAD, 0);
+        written(&at(6), KEPT, HEAD, 0);
+        let used = File::open(at(6)).unwrap();
+        flock(&used, FlockOperation::NonBlockingLockShared).unwrap();
+        let directory = Directory::open(home.path()).unwrap();
+        shrink(&directory, (5, 1000), &at(9)).unwrap();
+        let left: Vec<_> = (0..7).filter(|&number| at(number).exists()).collect();
+        assert_eq!(left, [0, 1, 2, 6]);
     }
 
     #[test]
@@ -275,7 +337,7 @@ mod tests {
         written(&at(&digits(6)), KEPT, 50, 100);
         let before = home.path().read_dir().unwrap().count();
         let directory = Directory::open(home.path()).unwrap();
-        shrink(&directory, 0, Path::new("")).unwrap();
+        shrink(&directory, (0, 0), Path::new("")).unwrap();
         assert!(!at(&digits(6)).exists());
         assert_eq!(home.path().read_dir().unwrap().count(), before - 1);
         clear(&at(&digits(1)));
