@@ -372,10 +372,11 @@ mod tests {
     fn a_file_of_others_is_not_taken() {
         let home = tempfile::tempdir().unwrap();
         let place = home.path().join(PLACE);
-        open(Some(&place)).unwrap();
+        let used = open(Some(&place)).unwrap();
         let link = home.path().join("joined").join(digits(1));
         symlink(&place, &link).unwrap();
         assert!(open(Some(&link)).is_none());
+        drop(used);
         let open_to_all = PermissionsExt::from_mode(0o666);
         std::fs::set_permissions(&place, open_to_all).unwrap();
         assert!(open(Some(&place)).is_none());

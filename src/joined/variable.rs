@@ -8,6 +8,7 @@ mod gathered;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::joined::instants::Unit;
 use crate::joined::made::{Content, Made, MadeDimension};
 use crate::joined::mapped::{Mapped, Part, Recipe};
 use crate::joined::members::content::{Known, one_text};
@@ -18,7 +19,6 @@ use crate::joined::place::extra::is_of_times;
 use crate::joined::place::placement::JoinedDimension;
 use crate::joined::recoding::with_members;
 use crate::joined::variable::compared::{Alike, Compared, Specimen};
-use crate::joined::variable::form::{Form, Meaning};
 use crate::limits;
 use crate::model::Datatype;
 use crate::model::array::Fill;
@@ -26,6 +26,23 @@ use crate::model::datatype::{ByteOrder, Class};
 use crate::model::number::ieee_bytes;
 use crate::model::shape::product;
 use crate::wire::Count;
+
+/// What the stored elements become.
+struct Form {
+    datatype: Datatype,
+    meaning: Meaning,
+}
+
+/// The numbers of the joined array.
+#[derive(Clone, Copy)]
+enum Meaning {
+    /// What is stored.
+    Stored,
+    /// Unpacked numbers.
+    Unpacked,
+    /// Times in one unit.
+    Times(Unit, &'static str),
+}
 
 /// Where the variable stands in the joined file.
 enum Standing {
@@ -427,7 +444,7 @@ impl<'a, 'm> Rules<'a, 'm> {
             own.extend((0..axes.len()).filter(|&axis| axes[axis].new.is_some()));
         }
         let blocks = own.iter().map(|&axis| axes[axis].blocks.max(1));
-        let all = blocks.fold(1_usize, |all, blocks| all.times(blocks));
+        let all = blocks.fold(1_usize, Count::times);
         let places = self.alike.each().map(|(_, place, _)| {
             let blocks = own.iter().map(|&axis| place.get(axis).copied());
             blocks.collect::<Vec<_>>()

@@ -4,30 +4,13 @@ use crate::joined::instants::{self, Unit};
 use crate::joined::members::skeleton::{FLAGS, Role, SENSE, Variable};
 use crate::joined::paths::{Path, Sure};
 use crate::joined::recoding::has_references;
-use crate::joined::variable::Rules;
 use crate::joined::variable::common_type::common;
 use crate::joined::variable::compared::{Alike, Specimen};
+use crate::joined::variable::{Form, Meaning, Rules};
 use crate::model::Datatype;
 use crate::model::datatype::{ByteOrder, Class};
 use crate::view::cf::packing::Packing;
 use crate::view::cf::time::TimeUnits;
-
-/// What the stored elements become.
-pub(super) struct Form {
-    pub(super) datatype: Datatype,
-    pub(super) meaning: Meaning,
-}
-
-/// The numbers of the joined array.
-#[derive(Clone, Copy)]
-pub(super) enum Meaning {
-    /// What is stored.
-    Stored,
-    /// Unpacked numbers.
-    Unpacked,
-    /// Times in one unit.
-    Times(Unit, &'static str),
-}
 
 impl Rules<'_, '_> {
     /// The type of the joined array, and what its numbers are.
@@ -108,9 +91,10 @@ impl Rules<'_, '_> {
         let [own, others] = [self.alike.first(), other.variable].map(text);
         let (one, file) = self.alike.files(other);
         let name = name.escape_ascii();
-        match own == others {
-            true => format!("{name} differ ({one}, {file})"),
-            false => format!("{name} differ: {own} in {one}, {others} in {file}"),
+        if own == others {
+            format!("{name} differ ({one}, {file})")
+        } else {
+            format!("{name} differ: {own} in {one}, {others} in {file}")
         }
     }
 

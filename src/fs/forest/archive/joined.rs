@@ -319,7 +319,9 @@ impl Files {
     fn follow(&self, found: &mut Found) -> Result<()> {
         let taken = found.files.iter().map(|(_, file)| file.path.clone());
         let mut taken: HashSet<PathBuf> = taken.collect();
-        for link in std::mem::take(&mut found.links) {
+        let mut links = std::mem::take(&mut found.links);
+        links.sort();
+        for link in links {
             match self.led_to(&link) {
                 Ok(Some((target, state))) if taken.insert(target.clone()) => {
                     self.take(&link, target, state, found)?;
@@ -553,7 +555,7 @@ impl OpenMember for OpenListed {
         let file = self.listing.files.get(number)?;
         let shows_changes = match &file.state {
             // A date has seconds, in which it may have changed twice.
-            Identity::Object(object) => object.state.is_tagged_strongly(),
+            Identity::Object(object) => !object.state.etag.is_empty(),
             state => state.is_calm_for(CALM),
         };
         shows_changes.then(|| key_of((&file.path, &file.state), (self.force, self.verify)))
