@@ -1,6 +1,6 @@
 //! The type of a joined array, and what its numbers are.
 
-use crate::joined::instants::{self, Unit};
+use crate::joined::instants;
 use crate::joined::members::skeleton::{FLAGS, Role, SENSE, Variable};
 use crate::joined::paths::{Path, Sure};
 use crate::joined::recoding::has_references;
