@@ -56,8 +56,10 @@ pub enum Error {
 pub enum Cause {
     /// The operating system refused, with this number of its own.
     System(i32),
-    /// The data cannot be had, as the text says: a policy forbids it, a decoder broke off.
+    /// The data cannot be had, as the text says: a decoder broke off.
     Failed,
+    /// A policy forbids it, as the text says.
+    Forbidden,
     /// All that is open takes too much memory together.
     OutOfMemory,
     /// The file is no longer in the state in which it was opened.
@@ -210,7 +212,7 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Cause::System(number) => return f.write_str(&system_text(*number)),
-            Cause::Failed => "Input/output error",
+            Cause::Failed | Cause::Forbidden => "Input/output error",
             Cause::OutOfMemory => "Cannot allocate memory",
             Cause::Stale => "Stale file handle",
             Cause::Unwanted => "Interrupted system call",

@@ -9,7 +9,7 @@
 //! | `place` | along which dimensions the members of a kind are joined, and where each lies |
 //! | `place/{kind, coordinate, position, extra}` | which members are joined with which; the values of a dimension; blocks one behind the other; a dimension that no member has |
 //! | `variable` | what becomes of a variable of several members |
-//! | `variable/{compared, common_type, gathered}` | its members side by side; the type that holds all; the elements of what stands in memory |
+//! | `variable/{compared, form, common_type, gathered}` | its members side by side; what its numbers are; the type that holds all; the elements of what stands in memory |
 //! | `paths` | paths of objects; what is certain, and what is told |
 //! | `instants` | times in one unit |
 //! | `made`, `mapped`, `recoding` | an array that is made of those of members |
@@ -44,6 +44,7 @@ use crate::array::Engine;
 use crate::error::Result;
 use crate::joined::choice::Choice;
 use crate::joined::container::Joined;
+pub(crate) use crate::joined::members::kept::frames as kept;
 use crate::joined::members::{Members, OpenMember};
 pub(crate) use crate::joined::paths::Told;
 

@@ -503,11 +503,17 @@ pub const JOINED_PLACES: usize = 4 << 20;
 pub const JOINED_COMPARED: u64 = 64 << 10;
 
 /// Bytes of a file in which what was read of joined files is kept for the next time. Nothing is added
-/// to one that is full; it begins anew the next time that it is opened.
+/// to one that is full; one of 7/8 of them begins anew the next time that it is opened.
 pub const JOINED_KEPT: u64 = 32 << 20;
 
 /// Bytes of all such files of a user: those that were used longest ago are deleted.
 pub const JOINED_KEPT_ALL: u64 = 256 << 20;
+
+/// Such files of a user: those that were used longest ago are deleted.
+pub const JOINED_KEPT_FILES: usize = 1024;
+
+/// Lines of the log about what is not in a joined file; a last one counts the rest.
+pub const JOINED_TOLD: usize = 100;
 
 /// Bytes of the values of a coordinate of all joined files together.
 pub const JOINED_INLINE: u64 = 16 << 20;

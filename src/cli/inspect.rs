@@ -267,7 +267,9 @@ fn check_all(
     how: &Reading,
 ) -> Outcome<Verdict> {
     match sources {
-        [file] if !is_directory(file) => check::check(source(file, how), data, form),
+        [file] if !is_directory(file) && !data_files::is_chosen(file) => {
+            check::check(source(file, how), data, form)
+        }
         _ => check_many::check(sources, (data, form == check::Form::Json), how),
     }
 }
@@ -276,6 +278,7 @@ fn check_all(
 fn copy(source: Source<'_>, paths: &[OsString]) -> Outcome<bool> {
     let tree = reading::open_tree(source, paths)?;
     reading::warn(source, tree.warning());
+    reading::refuse_none(tree.requests(), paths)?;
     let mut output = reading::output()?;
     let mut is_whole = true;
     for path in paths {

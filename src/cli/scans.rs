@@ -2,14 +2,22 @@
 //! they are shown as one.
 //!
 //! There is one for each directory and each prefix, called by a hash of its path, in
-//! `$XDG_CACHE_HOME/h5fs/joined`, or in `joined` beneath the directory of `disk_cache`. It is opened
-//! before the process enters its cage, where no file is written but open ones. Each may be deleted at
-//! any time.
+//! `$XDG_CACHE_HOME/h5fs/joined`, or in `h5fs-joined` beneath the directory of `disk_cache`. It is
+//! opened before the process enters its cage, where no file is written but open ones. Each may be
+//! deleted at any time.
+//!
+//! Who uses one has a shared lock on it, so that one in which nothing is kept, and that nobody uses,
+//! is known.
+//!
+//! Nothing is deleted here but what is known to be such a file, by its name, its owner, its mode and
+//! its first bytes, in a directory that no symbolic link stands for.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
-use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::io::{self, Read, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,14 +25,27 @@ use std::time::SystemTime;
 
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
+use ring::rand::{SecureRandom, SystemRandom};
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
 use sha2::{Digest, Sha256};
 
 use crate::cli::options::Settings;
+use crate::joined::kept;
 use crate::limits;
 use crate::source::location::Location;
 
-/// The directory of such files.
-const DIRECTORY: &str = "joined";
+/// The directory of such files in the user's cache of this program, and in a directory that was named.
+const OWN: &str = "joined";
+const BENEATH: &str = "h5fs-joined";
+
+/// Bytes of the hash that a file is called by.
+const NAME: usize = 16;
+
+/// Bytes of a file in which nothing is kept.
+const HEAD: u64 = kept::HEAD as u64;
+
+/// Bytes of a file beyond which it begins anew: what is read of one more file may not fit.
+const FULL: u64 = limits::JOINED_KEPT / 8 * 7;
 
 /// Where the file of a source is, if the source is a directory of files and this user has a cache.
 pub(in crate::cli) fn place(source: &Location, disk_cache: Option<&Path>) -> Option<PathBuf> {
@@ -33,15 +54,15 @@ pub(in crate::cli) fn place(source: &Location, disk_cache: Option<&Path>) -> Opt
         Location::Url(url) if url.is_prefix() => url.to_string().into(),
         Location::Path(_) | Location::Url(_) => return None,
     };
-    let cache = match disk_cache {
-        Some(directory) => std::path::absolute(directory).ok()?,
-        None => user_cache()?.join("h5fs"),
+    let directory = match disk_cache {
+        Some(directory) => std::path::absolute(directory).ok()?.join(BENEATH),
+        None => user_cache()?.join("h5fs").join(OWN),
     };
     let mut file = String::new();
-    for byte in &Sha256::digest(name.as_os_str().as_bytes())[..16] {
+    for byte in &Sha256::digest(name.as_os_str().as_bytes())[..NAME] {
         let _ = write!(file, "{byte:02x}");
     }
-    Some(cache.join(DIRECTORY).join(file))
+    Some(directory.join(file))
 }
 
 /// The same, as settings say; none where nothing shows files as one.
@@ -76,10 +97,8 @@ fn made(place: &Path) -> io::Result<File> {
     }
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700).create(directory)?;
-    if is_of_others(&directory.metadata()?) {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    shrink(directory, limits::JOINED_KEPT_ALL, place);
+    let most = (limits::JOINED_KEPT_FILES, limits::JOINED_KEPT_ALL);
+    shrink(&Directory::open(directory)?, most, place)?;
     let file = OpenOptions::new()
         .read(true)
         .append(true)
@@ -88,75 +107,184 @@ fn made(place: &Path) -> io::Result<File> {
         .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits())
         .open(place)?;
     let metadata = file.metadata()?;
-    if !metadata.is_file() || is_of_others(&metadata) {
+    if !is_own(&metadata) || metadata.len() > 0 && !begins_as_kept(&file) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    if metadata.len() >= limits::JOINED_KEPT {
-        file.set_len(0)?;
+    // Where there are no locks, it is not known to be unused.
+    let _ = flock(&file, FlockOperation::NonBlockingLockShared);
+    if !(HEAD..FULL).contains(&metadata.len()) {
+        begin(&file)?;
     }
     file.set_modified(SystemTime::now())?;
     Ok(file)
 }
 
-/// Whether a file is another user's, or another one may write to it.
-fn is_of_others(metadata: &Metadata) -> bool {
-    metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o022 != 0
+/// Begins a file anew. What another process adds under the head that was there is passed over.
+fn begin(mut file: &File) -> io::Result<()> {
+    let mut chance = [0; kept::CHANCE];
+    let filled = SystemRandom::new().fill(&mut chance);
+    filled.map_err(|_| io::ErrorKind::Unsupported)?;
+    file.set_len(0)?;
+    file.write_all(&kept::head(&chance))
 }
 
-/// Deletes the files in a directory but `own` that were used longest ago, until no more than `most`
-/// bytes are left.
-fn shrink(directory: &Path, most: u64, own: &Path) {
-    let Ok(entries) = directory.read_dir() else {
-        return;
-    };
-    let files = entries.flatten().filter_map(|entry| {
-        let metadata = entry.metadata().ok().filter(Metadata::is_file)?;
-        Some((metadata.modified().ok()?, metadata.len(), entry.path()))
-    });
-    let mut files: Vec<_> = files.collect();
-    files.sort_unstable_by(|a, b| b.cmp(a));
-    let mut left = most;
-    for (_, bytes, path) in files {
-        match left.checked_sub(bytes) {
-            Some(rest) => left = rest,
-            None if path == own => {}
-            None => {
-                left = 0;
-                let _ = std::fs::remove_file(path);
+/// Whether a file is of the kind, the owner and the mode of those that are made here.
+fn is_own(metadata: &Metadata) -> bool {
+    let is_own = metadata.uid() == geteuid().as_raw();
+    is_own && metadata.is_file() && metadata.mode() & 0o7777 == 0o600
+}
+
+fn begins_as_kept(mut file: &File) -> bool {
+    let mut begin = [0; kept::MAGIC.len()];
+    file.read_exact(&mut begin).is_ok() && begin == *kept::MAGIC
+}
+
+/// An open directory of such files.
+struct Directory(OwnedFd);
+
+/// A file in it.
+struct Found {
+    used: SystemTime,
+    bytes: u64,
+    name: OsString,
+}
+
+impl Directory {
+    /// # Errors
+    /// Fails with the system's error; `PermissionDenied` for one that others may use.
+    fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW;
+        let directory = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits())
+            .open(path)?;
+        let metadata = directory.metadata()?;
+        if metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(Directory(directory.into()))
+    }
+
+    /// The file of this name, if it is one that was made here; an empty one begins as none does.
+    fn file(&self, name: &OsStr) -> Option<(File, Metadata)> {
+        let digits = name.as_bytes();
+        if digits.len() != 2 * NAME || !digits.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file: File = openat(&self.0, name, flags, Mode::empty()).ok()?.into();
+        let metadata = file.metadata().ok().filter(is_own)?;
+        Some((file, metadata))
+    }
+
+    /// All files that were made here and hold something, the one that was used last first.
+    fn files(&self) -> io::Result<Vec<Found>> {
+        let mut files = Vec::new();
+        for entry in Dir::read_from(self.0.as_fd())? {
+            let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
+            let Some((file, metadata)) = self.file(&name) else {
+                continue;
+            };
+            if begins_as_kept(&file) {
+                files.push(Found {
+                    used: metadata.modified()?,
+                    bytes: metadata.len(),
+                    name,
+                });
             }
+        }
+        files.sort_unstable_by(|a, b| (b.used, &b.name).cmp(&(a.used, &a.name)));
+        Ok(files)
+    }
+
+    fn delete(&self, name: &OsStr) {
+        let _ = unlinkat(&self.0, name, AtFlags::empty());
+    }
+
+    /// Deletes a file if nothing is kept in it and nobody uses it.
+    fn delete_unused(&self, name: &OsStr) {
+        if let Some((file, metadata)) = self.file(name)
+            && metadata.len() <= HEAD
+            && begins_as_kept(&file)
+            && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        {
+            self.delete(name);
         }
     }
 }
 
+/// Deletes the files in a directory but `own` that were used longest ago, until no more than so many,
+/// and so many bytes, are left; and those in which nothing is kept.
+fn shrink(directory: &Directory, (most, bytes): (usize, u64), own: &Path) -> io::Result<()> {
+    let mut left = bytes;
+    for (number, file) in directory.files()?.into_iter().enumerate() {
+        if Some(&*file.name) == own.file_name() {
+            left = left.saturating_sub(file.bytes);
+        } else if file.bytes <= HEAD {
+            directory.delete_unused(&file.name);
+        } else if let Some(rest) = left.checked_sub(file.bytes).filter(|_| number < most) {
+            left = rest;
+        } else {
+            left = 0;
+            directory.delete(&file.name);
+        }
+    }
+    Ok(())
+}
+
 /// Deletes the file at a place if nothing was kept in it.
 pub(in crate::cli) fn clear(place: &Path) {
-    let is_empty = |metadata: Metadata| metadata.is_file() && metadata.len() == 0;
-    if place.symlink_metadata().is_ok_and(is_empty) {
-        let _ = std::fs::remove_file(place);
+    let directory = place.parent().map(Directory::open).and_then(Result::ok);
+    if let (Some(directory), Some(name)) = (directory, place.file_name()) {
+        directory.delete_unused(name);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
     use std::time::Duration;
 
-    fn written(path: &Path, bytes: u64, age: u64) {
-        let file = File::create(path).unwrap();
+    const KEPT: &[u8; 8] = kept::MAGIC;
+
+    const PLACE: &str = "joined/00112233445566778899aabbccddeeff";
+
+    fn written(path: &Path, begin: &[u8], bytes: u64, age: u64) {
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(path).unwrap();
+        io::Write::write_all(&mut file, begin).unwrap();
         file.set_len(bytes).unwrap();
         let then = SystemTime::now() - Duration::from_secs(age);
         file.set_modified(then).unwrap();
     }
 
+    fn digits(number: u8) -> String {
+        format!("{number:032x}")
+    }
+
     #[test]
     fn a_full_file_begins_anew() {
         let home = tempfile::tempdir().unwrap();
-        let place = home.path().join("joined/0");
+        let place = home.path().join(PLACE);
         let length = |file: &File| file.metadata().unwrap().len();
-        open(Some(&place)).unwrap().set_len(7).unwrap();
-        assert_eq!(length(&open(Some(&place)).unwrap()), 7);
-        written(&place, limits::JOINED_KEPT, 9);
-        assert_eq!(length(&open(Some(&place)).unwrap()), 0);
+        assert_eq!(length(&open(Some(&place)).unwrap()), HEAD);
+        let head = std::fs::read(&place).unwrap();
+        for bytes in [77, FULL - 1] {
+            written(&place, KEPT, bytes, 9);
+            assert_eq!(length(&open(Some(&place)).unwrap()), bytes);
+            clear(&place);
+        }
+        for bytes in [HEAD - 1, FULL, limits::JOINED_KEPT] {
+            written(&place, KEPT, bytes, 9);
+            let used = open(Some(&place)).unwrap();
+            assert_eq!(length(&used), HEAD);
+            clear(&place);
+            assert!(place.exists(), "it is in use");
+        }
+        let again = std::fs::read(&place).unwrap();
+        assert!(again[..8] == head[..8] && again[8..] != head[8..]);
         clear(&place);
         assert!(!place.exists());
     }
@@ -164,28 +292,92 @@ mod tests {
     #[test]
     fn files_that_were_used_longest_ago_go_first() {
         let home = tempfile::tempdir().unwrap();
-        let [old, middle, new] = ["a", "b", "c"].map(|name| home.path().join(name));
-        written(&old, 10, 300);
-        written(&middle, 10, 200);
-        written(&new, 10, 100);
-        shrink(home.path(), 20, &new);
+        let [old, middle, new] = [1, 2, 3].map(|number| home.path().join(digits(number)));
+        written(&old, KEPT, 100, 300);
+        written(&middle, KEPT, 100, 200);
+        written(&new, KEPT, 100, 100);
+        let directory = Directory::open(home.path()).unwrap();
+        shrink(&directory, (9, 200), &new).unwrap();
         assert_eq!(
             [&old, &middle, &new].map(|path| path.exists()),
             [false, true, true]
         );
-        shrink(home.path(), 5, &middle);
+        shrink(&directory, (9, 50), &middle).unwrap();
         assert_eq!([&middle, &new].map(|path| path.exists()), [true, false]);
+    }
+
+    #[test]
+    fn such_files_have_a_bound_and_empty_ones_go() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |number| home.path().join(digits(number));
+        for number in 0..5 {
+            written(&at(number), KEPT, 100, number.into());
+        }
+        written(&at(5), KEPT, HEAD, 0);
+        written(&at(6), KEPT, HEAD, 0);
+        let used = File::open(at(6)).unwrap();
+        flock(&used, FlockOperation::NonBlockingLockShared).unwrap();
+        let directory = Directory::open(home.path()).unwrap();
+        shrink(&directory, (5, 1000), &at(9)).unwrap();
+        let left: Vec<_> = (0..7).filter(|&number| at(number).exists()).collect();
+        assert_eq!(left, [0, 1, 2, 6]);
+    }
+
+    #[test]
+    fn what_was_not_made_here_is_not_deleted() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |name: &str| home.path().join(name);
+        written(&at("results-2024.nc"), KEPT, 50, 900);
+        written(&at(&digits(1)), b"\x89HDF\r\n\x1a\n", 50, 900);
+        written(&at(&digits(2)), KEPT, 50, 900);
+        std::fs::set_permissions(at(&digits(2)), PermissionsExt::from_mode(0o644)).unwrap();
+        written(&at(&digits(3)), b"", 0, 900);
+        std::fs::create_dir(at(&digits(4))).unwrap();
+        symlink(at("results-2024.nc"), at(&digits(5))).unwrap();
+        written(&at(&digits(6)), KEPT, 50, 100);
+        let before = home.path().read_dir().unwrap().count();
+        let directory = Directory::open(home.path()).unwrap();
+        shrink(&directory, (0, 0), Path::new("")).unwrap();
+        assert!(!at(&digits(6)).exists());
+        assert_eq!(home.path().read_dir().unwrap().count(), before - 1);
+        clear(&at(&digits(1)));
+        clear(&at("results-2024.nc"));
+        assert!(at(&digits(1)).exists());
+        // A place where something else stands is left alone.
+        std::fs::create_dir(at("joined")).unwrap();
+        written(&at(PLACE), b"\x89HDF\r\n\x1a\n", limits::JOINED_KEPT, 900);
+        assert!(open(Some(&at(PLACE))).is_none());
+        assert_eq!(at(PLACE).metadata().unwrap().len(), limits::JOINED_KEPT);
+    }
+
+    #[test]
+    fn a_link_is_no_directory_of_such_files() {
+        let home = tempfile::tempdir().unwrap();
+        let data = home.path().join("data");
+        DirBuilder::new().mode(0o700).create(&data).unwrap();
+        written(&data.join(digits(1)), KEPT, 50, 900);
+        symlink(&data, home.path().join("joined")).unwrap();
+        assert!(open(Some(&home.path().join(PLACE))).is_none());
+        assert_eq!(data.read_dir().unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_directory_that_was_named_has_one_of_our_name() {
+        let home = tempfile::tempdir().unwrap();
+        let place = place(&Location::Path(home.path().into()), Some(home.path()));
+        assert!(place.unwrap().starts_with(home.path().join("h5fs-joined")));
     }
 
     #[test]
     fn a_file_of_others_is_not_taken() {
         let home = tempfile::tempdir().unwrap();
-        let place = home.path().join("joined/0");
-        open(Some(&place)).unwrap();
-        let link = home.path().join("joined/1");
-        std::os::unix::fs::symlink(&place, &link).unwrap();
+        let place = home.path().join(PLACE);
+        let used = open(Some(&place)).unwrap();
+        let link = home.path().join("joined").join(digits(1));
+        symlink(&place, &link).unwrap();
         assert!(open(Some(&link)).is_none());
-        let open_to_all = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        drop(used);
+        let open_to_all = PermissionsExt::from_mode(0o666);
         std::fs::set_permissions(&place, open_to_all).unwrap();
         assert!(open(Some(&place)).is_none());
     }

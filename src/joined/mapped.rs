@@ -173,7 +173,8 @@ impl MemberArray {
     fn find(&self) -> Result<OpenSource> {
         let (file, scanned) = (self.member().number, self.scanned());
         let container = self.members.open(file)?;
-        let node = container.node(node_at(&*container, &scanned.path)?)?;
+        let id = node_at(&*container, &scanned.path)?;
+        let node = container.node(id)?;
         let array = match &node.kind {
             NodeKind::Array(array) => Arc::clone(array),
             _ => return Err(Error::corrupt("joined: no array in a member", None)),
@@ -183,6 +184,7 @@ impl MemberArray {
             return Err(Error::caused(Cause::Stale, self.name()));
         }
         array.storage.as_ref().map_err(Clone::clone)?;
+        self.members.verify(&*container, id)?;
         Ok(OpenSource {
             array,
             file: Some(Arc::new(container)),

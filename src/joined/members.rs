@@ -1,7 +1,7 @@
 //! The files that are joined: what is known of each, and those that are open.
 
 pub(super) mod content;
-pub(in crate::joined) mod kept;
+pub(crate) mod kept;
 pub(super) mod scan;
 pub(super) mod skeleton;
 
@@ -25,7 +25,7 @@ use crate::joined::members::skeleton::Skeleton;
 use crate::joined::paths::{Path, Told};
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::model::{Container, LinkTarget, NodeId};
+use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 use crate::source::neighbours::Neighbours;
 use crate::wire::{Count, to_u64};
 
@@ -46,6 +46,9 @@ pub(crate) trait OpenMember: Send + Sync {
 
     /// Whether opening one takes requests to a server.
     fn is_far(&self) -> bool;
+
+    /// Whether the block that elements are in is compared with its checksum before they are read.
+    fn verifies(&self) -> bool;
 
     /// Is told that all members are to be scanned.
     fn begin(&self);
@@ -87,15 +90,18 @@ pub(super) struct Members {
     /// What the members of each skeleton have alike.
     pub(super) common: Vec<Common>,
     opener: Box<dyn OpenMember>,
+    engine: Arc<Engine>,
     /// By the numbers of their files.
     open: Mutex<LruCache<usize, Arc<dyn Container>>>,
     /// Bytes of arrays that may still stand in memory.
     inline: AtomicU64,
+    /// Bytes that may still be read to be compared.
+    compared: AtomicU64,
     weight: u64,
 }
 
 /// Members that are kept open.
-const OPEN: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+pub(in crate::joined) const OPEN: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// Threads that scan far members, most of whose time is waiting.
 const FAR_THREADS: usize = 64;
@@ -153,17 +159,17 @@ impl Members {
                 .collect(),
             common: gathered.common,
             opener,
+            engine: Arc::clone(engine),
             open: Mutex::new(LruCache::new(OPEN)),
             inline: AtomicU64::new(limits::JOINED_BYTES),
+            compared: AtomicU64::new(limits::JOINED_BYTES),
             weight: gathered.weight,
         })
     }
 
     /// Counts bytes of an array that stands in memory; whether there is room for them.
     pub(super) fn take_inline(&self, bytes: u64) -> bool {
-        let order = Ordering::Relaxed;
-        let rest = |left: u64| left.checked_sub(bytes);
-        self.inline.fetch_update(order, order, rest).is_ok()
+        take(&self.inline, bytes)
     }
 
     /// The skeleton of a member.
@@ -185,6 +191,39 @@ impl Members {
         Ok(opened)
     }
 
+    /// What tells the elements of an array of a file from others, if they are not too many with those
+    /// that were asked for before; `None` of those that are, or that lead elsewhere.
+    ///
+    /// # Errors
+    /// Fails if they cannot be read.
+    pub(super) fn hash_of(&self, file: usize, path: &[u8]) -> Result<Option<[u64; 2]>> {
+        let container = self.open(file)?;
+        let id = node_at(&*container, path)?;
+        let NodeKind::Array(array) = &container.node(id)?.kind else {
+            return Ok(None);
+        };
+        let bytes = array.bytes()?;
+        let is_small = bytes <= limits::JOINED_COMPARED && take(&self.compared, bytes);
+        if !is_small {
+            return Ok(None);
+        }
+        self.verify(&*container, id)?;
+        let elements = content::elements(&self.engine, &*container, array)?;
+        Ok(elements.map(|elements| content::hashes(&elements)))
+    }
+
+    /// Compares the block that the elements of an array are in with its checksum, if that is wanted.
+    ///
+    /// # Errors
+    /// `Corrupt` where it has another; fails if it cannot be read.
+    pub(super) fn verify(&self, container: &dyn Container, array: NodeId) -> Result<()> {
+        if self.opener.verifies() {
+            content::verify(&self.engine, container, array)
+        } else {
+            Ok(())
+        }
+    }
+
     /// Whether opening one takes requests to a server.
     pub(super) fn is_far(&self) -> bool {
         self.opener.is_far()
@@ -194,6 +233,13 @@ impl Members {
     pub(super) fn weight(&self) -> u64 {
         self.weight
     }
+}
+
+/// Takes bytes of those that are `left`; whether there are so many.
+fn take(left: &AtomicU64, bytes: u64) -> bool {
+    let order = Ordering::Relaxed;
+    let rest = |left: u64| left.checked_sub(bytes);
+    left.fetch_update(order, order, rest).is_ok()
 }
 
 impl Member {
@@ -227,7 +273,7 @@ fn gather<'f>(
             // The state before anything was read.
             let mut key = kept.and_then(|_| opener.key(number));
             let scanned = opener.open(number).and_then(|opened| {
-                let scanned = scan(engine, &opened.container);
+                let scanned = scan(engine, &opened.container, opener.verifies());
                 // The key says nothing of other files, as raw files and sources of virtual datasets.
                 key = key.filter(|_| opened.neighbours.states().is_empty());
                 scanned
@@ -263,10 +309,18 @@ fn gather<'f>(
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Whether the system has denied it to the user that reads.
-fn is_denied(error: &Error) -> bool {
+/// Whether a member is left out for an error: it will be the same the next time, or the member is
+/// another one by now, which the next listing of the directory tells.
+fn is_left_out(error: &Error) -> bool {
     const DENIED: [i32; 2] = [Errno::EPERM as i32, Errno::EACCES as i32];
-    matches!(error, Error::Io { cause: Cause::System(number), .. } if DENIED.contains(number))
+    match error {
+        Error::Io { cause, .. } => match cause {
+            Cause::System(number) => DENIED.contains(number),
+            Cause::Forbidden | Cause::Stale => true,
+            Cause::Failed | Cause::OutOfMemory | Cause::Unwanted => false,
+        },
+        error => !error.is_passing(),
+    }
 }
 
 impl<'f> Gathered<'f> {
@@ -296,15 +350,15 @@ impl<'f> Gathered<'f> {
     fn take(&mut self, number: usize, name: &Path, scanned: Result<Scan>, key: Option<Key>) {
         let mut scan = match scanned {
             Ok(scan) => scan,
-            // It may be read the next time: to leave it out would show fill in its place.
-            Err(error) if error.is_passing() && !is_denied(&error) => {
-                self.failed = Some(error);
+            Err(error) if is_left_out(&error) => {
+                let what = name.escape_ascii().to_string();
+                let reason = format!("left out: {error}");
+                self.told.push((number, Told { what, reason }));
                 return;
             }
+            // It may be read the next time: to leave it out would show fill in its place.
             Err(error) => {
-                let what = name.escape_ascii().to_string();
-                let reason = error.to_string();
-                self.told.push((number, Told { what, reason }));
+                self.failed = Some(error);
                 return;
             }
         };
@@ -458,6 +512,10 @@ mod tests {
         }
 
         fn is_far(&self) -> bool {
+            false
+        }
+
+        fn verifies(&self) -> bool {
             false
         }
 

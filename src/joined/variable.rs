@@ -2,22 +2,22 @@
 
 mod common_type;
 pub(super) mod compared;
+mod form;
 mod gathered;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::joined::instants::{self, Unit};
+use crate::joined::instants::Unit;
 use crate::joined::made::{Content, Made, MadeDimension};
 use crate::joined::mapped::{Mapped, Part, Recipe};
 use crate::joined::members::content::{Known, one_text};
-use crate::joined::members::skeleton::{Named, OF_STORED, PACKING, Role, Variable};
+use crate::joined::members::skeleton::{Named, PACKING, Role, VALID};
 use crate::joined::paths::{Path, Sure};
 use crate::joined::place::coordinate::Coordinate;
 use crate::joined::place::extra::is_of_times;
 use crate::joined::place::placement::JoinedDimension;
-use crate::joined::recoding::{has_references, with_members};
-use crate::joined::variable::common_type::common;
+use crate::joined::recoding::with_members;
 use crate::joined::variable::compared::{Alike, Compared, Specimen};
 use crate::limits;
 use crate::model::Datatype;
@@ -25,7 +25,7 @@ use crate::model::array::Fill;
 use crate::model::datatype::{ByteOrder, Class};
 use crate::model::number::ieee_bytes;
 use crate::model::shape::product;
-use crate::view::cf::packing::Packing;
+use crate::wire::Count;
 
 /// What the stored elements become.
 struct Form {
@@ -192,11 +192,21 @@ impl<'a, 'm> Rules<'a, 'm> {
         match (is_equal, &axes[..]) {
             (Some(true), _) => Ok(Standing::Once),
             (None, _) if self.is_large() => Ok(Standing::Once),
-            (None, _) => Err("it was not compared in all files".to_owned()),
+            (None, _) => self.compared_now(),
             (Some(false), [axis]) if first.dims.is_empty() && axis.new.is_none() => {
                 Ok(Standing::Repeated)
             }
             (Some(false), _) => Err("it differs from file to file".to_owned()),
+        }
+    }
+
+    /// What may grow is compared once it is known that it does not.
+    fn compared_now(&self) -> Sure<Standing> {
+        match self.alike.is_equal_now() {
+            Ok(Some(true)) => Ok(Standing::Once),
+            Ok(Some(false)) => Err("it differs from file to file".to_owned()),
+            Ok(None) => Err("it was not compared in all files".to_owned()),
+            Err(error) => Err(format!("it was not compared in all files: {error}")),
         }
     }
 
@@ -266,132 +276,6 @@ impl<'a, 'm> Rules<'a, 'm> {
             elements.checked_mul(own.variable.datatype.size.into())
         });
         bytes.is_none_or(|bytes| bytes > limits::JOINED_COMPARED)
-    }
-
-    /// The type of the joined array, and what its numbers are.
-    fn form(&self) -> Sure<Form> {
-        let alike = self.alike;
-        let first = alike.first();
-        if alike
-            .variables()
-            .any(|variable| has_references(&variable.datatype))
-        {
-            return Err("it holds references".to_owned());
-        }
-        let times = alike.times();
-        if times.len() == alike.specimens.len() && !times.is_empty() {
-            return self.times(&times);
-        }
-        let has_other_units =
-            |own: &&Specimen<'_>| own.variable.mark(b"units") != first.mark(b"units");
-        if let Some(other) = alike.specimens.iter().find(has_other_units) {
-            let text = |variable: &Variable| {
-                let text = variable.text(b"units").unwrap_or(b"none");
-                text.escape_ascii().to_string()
-            };
-            let units = [first, other.variable].map(text);
-            let (one, file) = alike.files(*other);
-            return Err(format!(
-                "units differ: {} in {one}, {} in {file}",
-                units[0], units[1]
-            ));
-        }
-        let packing = first.packing_marks();
-        let is_packed_alike = alike
-            .variables()
-            .all(|variable| variable.packing_marks() == packing);
-        // What a mark means depends on the type of the numbers.
-        let has_marks = packing.iter().any(Option::is_some);
-        let is_one_type = alike.variables().all(|own| own.datatype == first.datatype);
-        if !(is_packed_alike && (is_one_type || !has_marks))
-            && alike
-                .variables()
-                .all(|variable| variable.meaning.packing.is_some())
-        {
-            let types = || {
-                alike
-                    .variables()
-                    .filter_map(|own| own.meaning.packing.as_ref())
-                    .map(Packing::datatype)
-            };
-            // No real number holds every long integer.
-            let is_long =
-                |own: &Datatype| own.size > 4 && matches!(own.class, Class::Integer { .. });
-            if types().any(|own| is_long(&own)) {
-                return Err(
-                    "numbers are packed in some files, and 64-bit integers in others".to_owned(),
-                );
-            }
-            let is_single = |own: &Datatype| own.size == 4 && matches!(own.class, Class::Float(_));
-            let is_wide = !types().all(|own| is_single(&own));
-            return Ok(Form {
-                datatype: Datatype::ieee(if is_wide { 8 } else { 4 }, ByteOrder::Little),
-                meaning: Meaning::Unpacked,
-            });
-        }
-        self.stored_type()
-    }
-
-    fn stored_type(&self) -> Sure<Form> {
-        let types: Vec<&Datatype> = self
-            .alike
-            .variables()
-            .map(|variable| &variable.datatype)
-            .collect();
-        let first = types[0];
-        let datatype = common(&types).ok_or_else(|| {
-            let mut others = self.alike.specimens.iter();
-            let other = others.find(|own| own.variable.datatype != *first);
-            let other = other.copied().unwrap_or(self.alike.specimens[0]);
-            let (one, other) = self.alike.files(other);
-            format!("its types differ ({one}, {other})")
-        })?;
-        Ok(Form {
-            datatype,
-            meaning: Meaning::Stored,
-        })
-    }
-
-    fn times(&self, times: &[crate::view::cf::time::TimeUnits]) -> Sure<Form> {
-        let lowest = || self.alike.all_instants()?.into_iter().min();
-        let calendar = instants::calendar(times, lowest);
-        let calendar = calendar.ok_or_else(|| {
-            let calendar = |own: &Variable| own.meaning.time.map(|time| time.calendar());
-            let own = calendar(self.alike.first());
-            let mut others = self.alike.specimens.iter();
-            let other = others.find(|other| calendar(other.variable) != own);
-            let other = other.copied().unwrap_or(self.alike.specimens[0]);
-            let (one, other) = self.alike.files(other);
-            format!("calendars differ ({one}, {other})")
-        })?;
-        let bounds = self.partner();
-        let partner = bounds.as_ref().map(|path| self.alike.of.alike(path));
-        // A coordinate and its bounds are of one unit.
-        let are_alike = has_one_unit(self.alike) && partner.as_ref().is_none_or(has_one_unit);
-        if are_alike && let Ok(form) = self.stored_type() {
-            return Ok(form);
-        }
-        let unit = self.alike.unit(partner.as_ref());
-        let unit = unit.ok_or_else(|| {
-            "its times are of several units, and some are missing or too many to be read".to_owned()
-        })?;
-        Ok(Form {
-            datatype: Datatype::integer(8, true, ByteOrder::Little),
-            meaning: Meaning::Times(unit, calendar),
-        })
-    }
-
-    /// The bounds of a coordinate, or the coordinate of bounds: both have one unit.
-    fn partner(&self) -> Option<Path> {
-        let first = self.alike.specimens[0];
-        let variables = &first.skeleton.variables;
-        let other = match first.variable.role {
-            Role::Bounds(of) => variables.get(of),
-            _ => variables
-                .iter()
-                .find(|other| other.role == Role::Bounds(first.place)),
-        };
-        other.map(|other| Path::clone(&other.path))
     }
 
     fn dims(&self, standing: &Standing) -> Vec<MadeDimension> {
@@ -522,7 +406,14 @@ impl<'a, 'm> Rules<'a, 'm> {
         if is_whole || first.role == Role::Dimension {
             return Ok(own());
         }
-        let none = || "not in all files, and without a fill value".to_owned();
+        let none = || {
+            let why = if self.alike.is_everywhere() {
+                "not at all places"
+            } else {
+                "not in all files"
+            };
+            format!("{why}, and without a fill value")
+        };
         if let Meaning::Unpacked = form.meaning {
             return nan(datatype).ok_or_else(none);
         }
@@ -530,7 +421,8 @@ impl<'a, 'm> Rules<'a, 'm> {
             .alike
             .each()
             .any(|(member, _, own)| member.short(own.place).is_some());
-        if self.alike.is_everywhere() && self.alike.of.placed.placement.is_full() && !is_short {
+        let has_holes = self.has_holes(standing);
+        if !has_holes && !is_short {
             return Ok(own());
         }
         let marked = first
@@ -538,11 +430,26 @@ impl<'a, 'm> Rules<'a, 'm> {
             .filter(|mark| mark.datatype == *datatype);
         match marked {
             Some(mark) => Ok(Fill::Value(Arc::clone(&mark.elements))),
-            None if is_short => Ok(own()),
+            None if !has_holes => Ok(own()),
             None if is_real => nan(datatype).ok_or_else(none),
-            None if !self.alike.is_everywhere() => Err(none()),
-            None => Ok(own()),
+            None => Err(none()),
         }
+    }
+
+    /// Whether there are places along its axes at which no file has it.
+    fn has_holes(&self, standing: &Standing) -> bool {
+        let axes = &self.alike.of.placed.placement.axes;
+        let mut own: Vec<usize> = self.axes.iter().flatten().map(|(axis, _)| *axis).collect();
+        if let Standing::Along { is_new: true } = standing {
+            own.extend((0..axes.len()).filter(|&axis| axes[axis].new.is_some()));
+        }
+        let blocks = own.iter().map(|&axis| axes[axis].blocks.max(1));
+        let all = blocks.fold(1_usize, Count::times);
+        let places = self.alike.each().map(|(_, place, _)| {
+            let blocks = own.iter().map(|&axis| place.get(axis).copied());
+            blocks.collect::<Vec<_>>()
+        });
+        places.collect::<HashSet<_>>().len() < all
     }
 
     /// The shape that the chunks of most members have, where these are stored so.
@@ -607,18 +514,7 @@ impl<'a, 'm> Rules<'a, 'm> {
 }
 
 fn is_of_packing(name: &[u8]) -> bool {
-    PACKING.iter().chain(&OF_STORED).any(|own| *own == name)
-}
-
-/// Whether the times of all members are stored in one unit and one way.
-fn has_one_unit(alike: &Alike<'_>) -> bool {
-    let first = alike.first();
-    let packing = first.packing_marks();
-    alike.variables().all(|own| {
-        own.meaning.time == first.meaning.time
-            && own.packing_marks() == packing
-            && (own.datatype == first.datatype || packing.iter().all(Option::is_none))
-    })
+    PACKING.iter().chain(&VALID).any(|own| *own == name)
 }
 
 /// Whether texts of one length become those of another.

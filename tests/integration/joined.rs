@@ -4,7 +4,6 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use nix::errno::Errno;
 
@@ -65,27 +64,31 @@ fn kept(cache: &Path) -> PathBuf {
     files.into_iter().next().expect("a file")
 }
 
-/// Waits until the times of files tell of the next change for sure.
-fn calm_down() {
-    std::thread::sleep(Duration::from_millis(2100));
+/// Twelve files that nobody has written to for a minute: their times tell of the next change for sure.
+fn months() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/words/months")
+}
+
+/// The bytes of what the months hold together, and how many files were read for them.
+fn year(cache: &Path) -> (Vec<u8>, u64) {
+    let mount = with_cache(&months(), cache);
+    let shown = fs::read(mount.at(".h5fs/joined/temperature")).expect("the year");
+    let of_month = |month| mount.at(&format!("2025-{month:02}.nc/temperature"));
+    let parts = (1..=12).map(|month| fs::read(of_month(month)).expect("a month"));
+    assert!(shown == parts.collect::<Vec<_>>().concat());
+    let read = mount.status("joined files read");
+    mount.unmount();
+    mount.must_be_gone(MOUNT_LIMIT);
+    (shown, read)
 }
 
 #[test]
 fn the_next_mount_knows_what_was_read_of_files() {
-    let directory = tempfile::tempdir().expect("temporary directory");
     let cache = tempfile::tempdir().expect("temporary directory");
     let cache = cache.path();
-    joined("write", &[directory.path()]);
-    calm_down();
-    let check = |is_read: bool| {
-        let mount = with_cache(directory.path(), cache);
-        joined("check", &[directory.path(), &mount.path]);
-        assert_eq!(mount.status("joined files read") > 0, is_read);
-        mount.unmount();
-        mount.must_be_gone(MOUNT_LIMIT);
-    };
-    check(true);
-    check(false);
+    let (shown, read) = year(cache);
+    assert_eq!(read, 12);
+    assert_eq!(year(cache), (shown.clone(), 0));
     // What is damaged is read again, and known the next time.
     let file = kept(cache);
     let mut bytes = fs::read(&file).expect("what is kept");
@@ -93,46 +96,42 @@ fn the_next_mount_knows_what_was_read_of_files() {
         bytes[at] ^= 1;
     }
     fs::write(&file, bytes).expect("damaged");
-    check(true);
-    check(false);
+    let again = |is_read: bool| {
+        let (found, read) = year(cache);
+        assert!(found == shown && (read > 0) == is_read, "{read} files");
+    };
+    again(true);
+    again(false);
     let bytes = fs::read(&file).expect("what is kept");
     fs::write(&file, &bytes[..bytes.len() / 3]).expect("cut off");
-    check(true);
-    check(false);
+    again(true);
+    again(false);
 }
 
+/// Their times do not tell of a change of a page in memory that is not on the disk yet.
 #[test]
-fn a_file_in_another_state_is_read_again() {
+fn what_was_written_just_now_is_read_again() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let cache = tempfile::tempdir().expect("temporary directory");
     joined("days", &[directory.path()]);
-    calm_down();
-    let shown = |read: u64, expected: &[u8]| {
+    for value in [0_u8, 77] {
         let mount = with_cache(directory.path(), cache.path());
+        let mut expected = numbers(0..20);
+        if value > 0 {
+            expected[7 * 16..8 * 16].copy_from_slice(&f32::from(value).to_le_bytes().repeat(4));
+        }
         let shown = fs::read(mount.at(".h5fs/joined/a")).expect("the numbers");
         assert!(shown == expected);
-        assert_eq!(mount.status("joined files read"), read);
-        // Another choice of the same files.
-        let shown = fs::read(mount.at(".h5fs/joined[day_1*.nc]/a")).expect("the numbers");
-        assert_eq!(shown.len(), 11 * 16);
+        assert_eq!(mount.status("joined files read"), 20);
         mount.unmount();
         mount.must_be_gone(MOUNT_LIMIT);
-    };
-    shown(20, &numbers(0..20));
-    shown(0, &numbers(0..20));
-    let changed = ["replace", "7", "77"];
-    let mut python = script("joined.py");
-    python
-        .arg(changed[0])
-        .arg(directory.path())
-        .args(&changed[1..]);
-    run(&mut python, LONG).success();
-    calm_down();
-    let mut expected = numbers(0..20);
-    expected[7 * 16..8 * 16].copy_from_slice(&77_f32.to_le_bytes().repeat(4));
-    shown(1, &expected);
-    fs::remove_file(directory.path().join("day_0.nc")).expect("removed");
-    shown(0, &expected[16..]);
+        let mut python = script("joined.py");
+        python
+            .arg("replace")
+            .arg(directory.path())
+            .args(["7", "77"]);
+        run(&mut python, LONG).success();
+    }
 }
 
 #[test]
@@ -143,7 +142,6 @@ fn what_stands_in_other_files_is_read_again() {
         let mut python = script("joined.py");
         python.arg("outside").arg(directory.path());
         run(python.arg(first.to_string()), LONG).success();
-        calm_down();
         let mount = with_cache(directory.path(), cache.path());
         let days = fs::read(mount.at(".h5fs/joined/time")).expect("the days");
         assert_eq!(days, [first, first + 1.0].map(f64::to_le_bytes).concat());
@@ -164,15 +162,19 @@ fn a_mount_that_joins_nothing_leaves_nothing_in_the_cache() {
     mount.unmount();
     mount.must_be_gone(MOUNT_LIMIT);
     assert!(!file.exists());
-    let list = |path: &str| {
-        let mut command = h5fs(["ls".as_ref(), directory.path(), path.as_ref()]);
+    let list = |source: &Path, path: &str| {
+        let mut command = h5fs(["ls".as_ref(), source, path.as_ref()]);
         run(command.env("XDG_CACHE_HOME", cache.path()), MOUNT_LIMIT).success();
     };
-    list("day_0.nc");
+    list(directory.path(), "day_0.nc");
     assert!(!file.exists());
-    calm_down();
-    list(".h5fs/joined");
-    assert!(file.metadata().expect("what is kept").len() > 0);
+    // What was written just now is not kept; the file for it goes with the next use of the cache.
+    list(directory.path(), ".h5fs/joined");
+    let head = file.metadata().expect("the file").len();
+    list(&months(), ".h5fs/joined");
+    assert!(!file.exists());
+    let file = kept(cache.path());
+    assert!(file.metadata().expect("what is kept").len() > head);
 }
 
 /// What is shown of the twenty files of days: their numbers, four times each.

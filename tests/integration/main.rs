@@ -31,6 +31,7 @@ mod hostile;
 mod inspect;
 mod interactive;
 mod joined;
+mod joined_told;
 mod layering;
 mod lines;
 mod listing;

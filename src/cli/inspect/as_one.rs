@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use crate::joined::choice::Choice;
 use crate::model::ndl::Syntax;
 use crate::view::texts::ndl::Options;
 
@@ -14,14 +15,16 @@ const JOINED: &[u8] = b".h5fs/joined";
 /// The directory and the place in its mount of `DIRECTORY[PATTERN]`, if nothing has that very name.
 pub(in crate::cli) fn joined_of(word: &Path) -> Option<(PathBuf, Vec<u8>)> {
     let bytes = word.as_os_str().as_bytes();
-    let begin = bytes
-        .strip_suffix(b"]")?
-        .iter()
-        .position(|&byte| byte == b'[')?;
-    let directory = Path::new(OsStr::from_bytes(bytes.get(..begin)?));
-    if word.symlink_metadata().is_ok() || !directory.is_dir() {
+    let inside = bytes.strip_suffix(b"]")?;
+    if word.symlink_metadata().is_ok() {
         return None;
     }
+    // The name of the directory may have brackets, too.
+    let mut begins = inside.iter().enumerate().rev();
+    let (begin, directory) = begins.find_map(|(begin, &byte)| {
+        let directory = Path::new(OsStr::from_bytes(bytes.get(..begin)?));
+        (byte == b'[' && directory.is_dir()).then_some((begin, directory))
+    })?;
     let choice = bytes.get(begin..)?;
     let choice = choice.iter().flat_map(|byte| match byte {
         b'/' => &b"%2F"[..],
@@ -33,8 +36,18 @@ pub(in crate::cli) fn joined_of(word: &Path) -> Option<(PathBuf, Vec<u8>)> {
 
 /// Whether a path leads to files that are one.
 pub(in crate::cli) fn is_joined(path: &OsStr) -> bool {
+    joined_in(path).is_some()
+}
+
+/// Of such a path, the name of the files that are one.
+pub(in crate::cli) fn joined_in(path: &OsStr) -> Option<&[u8]> {
     let path = path.as_bytes();
-    path.strip_prefix(b"/").unwrap_or(path).starts_with(JOINED)
+    let path = path.strip_prefix(b"/").unwrap_or(path);
+    let name = path
+        .strip_prefix(b".h5fs/")?
+        .split(|&byte| byte == b'/')
+        .next()?;
+    Choice::named(name).map(|_| name)
 }
 
 /// The path of the document about an object in files that are one.
@@ -74,8 +87,36 @@ mod tests {
         let (directory, files) = joined_of(&word("a[r?/*.nc,join=time]")).unwrap();
         assert_eq!(directory, word("a"));
         assert_eq!(files, b".h5fs/joined[r?%2F*.nc,join=time]");
+        let (directory, files) = joined_of(&word("b[1][*.nc]")).unwrap();
+        assert_eq!(
+            (directory, &files[..]),
+            (word("b[1]"), &b".h5fs/joined[*.nc]"[..])
+        );
         for none in ["a", "b[1]", "c[*]", "a[*", "a]"] {
             assert_eq!(joined_of(&word(none)), None, "{none}");
+        }
+        std::fs::create_dir(word("b")).unwrap();
+        assert_eq!(joined_of(&word("b[1][*.nc]")).unwrap().0, word("b[1]"));
+        let (directory, files) = joined_of(&word("a[[1]*.nc]")).unwrap();
+        assert_eq!(
+            (directory, &files[..]),
+            (word("a"), &b".h5fs/joined[[1]*.nc]"[..])
+        );
+    }
+
+    #[test]
+    fn paths_of_files_that_are_one() {
+        for is in [".h5fs/joined", "/.h5fs/joined/v", ".h5fs/joined[*]/v"] {
+            assert!(is_joined(is.as_ref()), "{is}");
+        }
+        for other in [
+            ".h5fs/joined.zarr/v",
+            ".h5fs/joined2",
+            "joined",
+            ".h5fs/joined[]",
+            "a/.h5fs/joined",
+        ] {
+            assert!(!is_joined(other.as_ref()), "{other}");
         }
     }
 

@@ -1,17 +1,19 @@
 //! The data files that the sources of a command are, or have beneath them.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::cli::args::Reading;
+use crate::cli::inspect::as_one::{joined_in, joined_of};
 use crate::cli::inspect::prefix_files::{Name, PrefixFiles};
 use crate::cli::inspect::reading;
 use crate::cli::words::complaint::complain_of;
 use crate::detect;
 use crate::error::{Error, Result};
+use crate::joined::choice::Choice;
 use crate::source::local::file::FileSource;
 use crate::source::location::Location;
 
@@ -27,17 +29,42 @@ pub(in crate::cli) struct DataFiles<'a> {
 /// What is still to be looked at.
 enum Ahead {
     Named(Location),
-    /// It was found in a directory.
-    Near(PathBuf),
+    /// It was found in a directory, of which all files are wanted, or some.
+    Near(PathBuf, Option<Arc<Chosen>>),
     /// It was found beneath the prefix.
     Far(Arc<PrefixFiles>, Name),
+}
+
+/// Files of a directory that are wanted.
+struct Chosen {
+    directory: PathBuf,
+    choice: Choice,
+}
+
+impl Chosen {
+    /// `DIRECTORY[PATTERN]`.
+    fn of(word: &Path) -> Option<Self> {
+        let (directory, files) = joined_of(word)?;
+        let choice = Choice::named(joined_in(OsStr::from_bytes(&files))?)?;
+        Some(Chosen { directory, choice })
+    }
+
+    fn takes(&self, path: &Path) -> bool {
+        let within = path.strip_prefix(&self.directory).unwrap_or(path);
+        self.choice.takes(within.as_os_str().as_bytes())
+    }
+}
+
+/// Whether a location is `DIRECTORY[PATTERN]`.
+pub(in crate::cli) fn is_chosen(location: &Location) -> bool {
+    location.path().and_then(Chosen::of).is_some()
 }
 
 impl Ahead {
     fn name(&self) -> PathBuf {
         match self {
             Ahead::Named(location) => location.name(),
-            Ahead::Near(path) => path.clone(),
+            Ahead::Near(path, _) => path.clone(),
             Ahead::Far(prefix, name) => prefix.absolute(&name.path),
         }
     }
@@ -61,12 +88,19 @@ impl<'a> DataFiles<'a> {
             }
             Ahead::Named(Location::Path(path)) if path.is_dir() => {
                 reading::advise(path, self.how);
-                self.descend(path)?;
+                self.descend(path, None)?;
             }
-            // Why it cannot be opened, its own process says.
-            Ahead::Named(file) => return Ok(Some(file.clone())),
-            Ahead::Near(path) => match path.symlink_metadata() {
-                Ok(there) if there.is_dir() => self.descend(path)?,
+            Ahead::Named(file) => match file.path().and_then(Chosen::of) {
+                Some(chosen) => {
+                    let directory = chosen.directory.clone();
+                    self.descend(&directory, Some(&Arc::new(chosen)))?;
+                }
+                // Why it cannot be opened, its own process says.
+                None => return Ok(Some(file.clone())),
+            },
+            Ahead::Near(path, chosen) => match path.symlink_metadata() {
+                Ok(there) if there.is_dir() => self.descend(path, chosen.as_ref())?,
+                _ if chosen.as_ref().is_some_and(|chosen| !chosen.takes(path)) => {}
                 Ok(there) if !there.is_file() || !is_data(path) => {}
                 _ => return Ok(Some(Location::Path(path.clone()))),
             },
@@ -82,7 +116,7 @@ impl<'a> DataFiles<'a> {
     }
 
     /// Puts what is in `directory` ahead, in the order of the names.
-    fn descend(&mut self, directory: &Path) -> Result<()> {
+    fn descend(&mut self, directory: &Path, chosen: Option<&Arc<Chosen>>) -> Result<()> {
         let listed = std::fs::read_dir(directory).and_then(|entries| {
             let paths = entries.map(|entry| entry.map(|entry| entry.path()));
             paths.collect::<io::Result<Vec<_>>>()
@@ -90,7 +124,8 @@ impl<'a> DataFiles<'a> {
         let failed = |error| Error::io(&error, directory.display().to_string());
         let mut paths = listed.map_err(failed)?;
         paths.sort_by(|a, b| b.cmp(a));
-        self.ahead.extend(paths.into_iter().map(Ahead::Near));
+        let near = |path| Ahead::Near(path, chosen.cloned());
+        self.ahead.extend(paths.into_iter().map(near));
         Ok(())
     }
 

@@ -40,6 +40,7 @@ pub(in crate::cli) fn list(
     let paint = Paint::of(escape);
     let progress = format.recursive.then(Progress::new);
     let tree = reading::open_tree(source, paths)?;
+    reading::refuse_none(tree.requests(), paths)?;
     let mut listing = Listing {
         tree: tree.requests(),
         format,

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use crate::cli::args::Operands;
 use crate::cli::inspect::as_one::joined_of;
 use crate::cli::inspect::many::Arguments;
+use crate::cli::words::printable::printable_bytes;
 use crate::error::{Error, Result};
 use crate::source::location::Location;
 
@@ -21,15 +22,23 @@ impl Named {
     /// The word behind the first source tells whether more sources follow or paths.
     ///
     /// # Errors
-    /// `Usage` for a URL that is none.
+    /// `Usage` for a URL that is none, and for a path that leads out of files that are one.
     pub(in crate::cli) fn of(operands: &Operands) -> Result<Self> {
         if let Some((directory, files)) = Location::path(&operands.source).and_then(joined_of) {
             let beneath = |path: &OsString| {
                 let path = path.as_bytes();
+                if path.split(|&byte| byte == b'/').any(|name| name == b"..") {
+                    let path = printable_bytes(path);
+                    return Err(Error::Usage(format!("{path}: `..` leads out of the files")));
+                }
                 let path = path.strip_prefix(b"/").unwrap_or(path);
-                OsString::from_vec([&files, &b"/"[..], path].concat())
+                Ok(OsString::from_vec([&files, &b"/"[..], path].concat()))
             };
-            let paths: Vec<_> = operands.more.iter().map(beneath).collect();
+            let paths = operands
+                .more
+                .iter()
+                .map(beneath)
+                .collect::<Result<Vec<_>>>()?;
             return Ok(Named {
                 sources: vec![Location::Path(directory)],
                 paths: if paths.is_empty() {

@@ -10,14 +10,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::cli::args::Reading;
-use crate::cli::inspect::as_one::is_joined;
+use crate::cli::inspect::as_one::{is_joined, joined_in};
 use crate::cli::mount::remote_source::RemoteSource;
 use crate::cli::words::advice;
 use crate::cli::words::complaint::{complain, of_text};
-use crate::cli::words::printable::printable;
+use crate::cli::words::printable::{printable, printable_bytes};
 use crate::cli::{cage, options, scans};
 use crate::error::{Error, Result};
-use crate::fs::{self, Archive, Filesystem, Served, Unread};
+use crate::fs::{self, Archive, Filesystem, Requests, Served, Unread};
 use crate::source::directory::Directory;
 use crate::source::local::beneath::Beneath;
 use crate::source::location::{Location, Url};
@@ -132,6 +132,24 @@ fn scans_for(source: Source<'_>, paths: &[OsString]) -> Option<Arc<File>> {
     let is_wanted = paths.iter().any(|path| is_joined(path));
     let place = is_wanted.then(|| scans::place(source.file, disk_cache))?;
     scans::open(place.as_deref())
+}
+
+/// Refuses a pattern of files to be shown as one that no file matches.
+///
+/// # Errors
+/// `Usage` for such a one; fails if the files cannot be joined.
+pub(in crate::cli) fn refuse_none(tree: &dyn Requests, paths: &[OsString]) -> Result<()> {
+    let patterns = paths.iter().filter_map(|path| joined_in(path));
+    for pattern in patterns.filter(|name| name.contains(&b'[')) {
+        let found = tree.find(&[b".h5fs/", pattern].concat(), true)?;
+        if tree.getxattr(found.ino, b"user._h5fs_files")? == b"0" {
+            let pattern = printable_bytes(pattern);
+            return Err(Error::Usage(format!(
+                "{pattern}: no file that can be joined"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Says, unless that is not wanted or a log that was asked for says it, why only a part of the source

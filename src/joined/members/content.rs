@@ -10,7 +10,7 @@ use crate::limits;
 use crate::model::attribute::AttributeContent;
 use crate::model::attribute_value::strings;
 use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
-use crate::model::{Array, Container, Datatype, Shape};
+use crate::model::{Array, Container, Datatype, NodeId, Shape};
 use crate::wire::{Count, to_u64, to_usize};
 
 /// What is known of the elements of a variable of one member.
@@ -43,6 +43,22 @@ impl Known {
             _ => None,
         }
     }
+}
+
+/// Compares the block that the elements of an array are in with its checksum, if it has one.
+///
+/// # Errors
+/// `Corrupt` where it has another; fails if it cannot be read.
+pub(in crate::joined) fn verify(
+    engine: &Arc<Engine>,
+    container: &dyn Container,
+    array: NodeId,
+) -> Result<()> {
+    container.extras().map_or(Ok(()), |extras| {
+        extras.verify_array(array, &|array, visit| {
+            Reader::new(engine, Arc::clone(array))?.read_all(visit)
+        })
+    })
 }
 
 /// The first and the last element of an array of numbers, and hashes of all.

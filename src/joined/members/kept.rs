@@ -4,7 +4,7 @@
 //! members stands in the file once: skeletons, attributes of an object, elements. A record refers to
 //! them by their digests. What cannot be read of the file is read of the member again.
 
-mod frames;
+pub(crate) mod frames;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::joined::members::content::{Known, hashes};
-use crate::joined::members::kept::frames::{Digest, Frame, append, frames};
+use crate::joined::members::kept::frames::{Digest, Frame, Head};
 use crate::joined::members::scan::{Attributes, Common, Same, Scan};
 use crate::joined::members::skeleton::Skeleton;
 use crate::joined::paths::Path;
@@ -27,7 +27,7 @@ use crate::wire::{Count, to_u64};
 pub(crate) type Key = [u8; 32];
 
 /// The form of the records. It changes with what is read of a member, or how it is written.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// The kinds of frames.
 const SKELETON: u8 = 1;
@@ -80,6 +80,7 @@ impl Maker {
 /// The file in which what was read of members is kept. All that is written goes to its end.
 pub(super) struct Kept<'f> {
     file: &'f File,
+    head: Head,
     /// What is in it.
     known: HashSet<Digest>,
     /// Bytes that may still be added.
@@ -92,7 +93,7 @@ impl<'f> Kept<'f> {
     /// Reads the file, and hands to `take` what it has of the members with these keys.
     ///
     /// # Errors
-    /// Fails with the system's error.
+    /// Fails with the system's error; `InvalidData` if it has no head.
     pub(super) fn read(
         file: &'f File,
         keys: &HashMap<Key, usize>,
@@ -101,9 +102,11 @@ impl<'f> Kept<'f> {
         let length = file.metadata()?.len().min(limits::JOINED_KEPT);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
         file.read_exact_at(&mut bytes, 0)?;
-        let mut library = Library::of(&bytes);
+        let (head, rest) = Head::of(&bytes).ok_or(io::ErrorKind::InvalidData)?;
+        let frames = head.frames(rest);
+        let mut library = Library::of(&frames);
         let mut taken = HashSet::new();
-        for frame in frames(&bytes).filter(|frame| frame.kind == RECORD) {
+        for frame in frames.iter().filter(|frame| frame.kind == RECORD) {
             let record = decoded::<Record>(frame.content);
             let record = record.filter(|record| record.maker == Maker::this());
             let Some((record, &number)) =
@@ -117,6 +120,7 @@ impl<'f> Kept<'f> {
         }
         Ok(Kept {
             file,
+            head,
             known: library.frames.into_keys().collect(),
             left: limits::JOINED_KEPT.left_after(length),
             elements: HashMap::new(),
@@ -159,9 +163,9 @@ impl<'f> Kept<'f> {
 
     /// The digest of what the file has once.
     fn one(&mut self, kind: u8, content: &[u8], out: &mut Vec<u8>) -> Digest {
-        let digest = Digest::of(kind, content);
+        let digest = self.head.digest(kind, content);
         if self.known.insert(digest) {
-            append(kind, digest, content, out);
+            self.head.append(kind, digest, content, out);
         }
         digest
     }
@@ -193,8 +197,8 @@ struct Library<'b> {
 }
 
 impl<'b> Library<'b> {
-    fn of(bytes: &'b [u8]) -> Self {
-        let frames = frames(bytes).map(|frame| (frame.digest, frame));
+    fn of(frames: &[Frame<'b>]) -> Self {
+        let frames = frames.iter().map(|frame| (frame.digest, *frame));
         Library {
             frames: frames.collect(),
             skeletons: HashMap::new(),

@@ -76,13 +76,14 @@ struct Objects {
     scalars: BTreeMap<Path, Same>,
 }
 
-/// Scans a member.
+/// Scans a member; with `verify` the checksums of what is read are compared first.
 ///
 /// # Errors
 /// Fails if an object of it cannot be read; `Limit` if it has too many.
 pub(in crate::joined) fn scan(
     engine: &Arc<Engine>,
     container: &Arc<dyn Container>,
+    verify: bool,
 ) -> Result<Scan> {
     let objects = walk(&**container)?;
     let mut layout = Layout::of(&**container, &objects)?;
@@ -115,7 +116,7 @@ pub(in crate::joined) fn scan(
         short: layout.short,
         values: Box::default(),
     };
-    scan.read(engine, &**container, &objects.arrays)?;
+    scan.read((engine, verify), &**container, &objects.arrays)?;
     Ok(scan)
 }
 
@@ -410,13 +411,13 @@ impl Scan {
     /// Reads what is small.
     fn read(
         &mut self,
-        engine: &Arc<Engine>,
+        (engine, verify): (&Arc<Engine>, bool),
         container: &dyn Container,
         arrays: &[(NodeId, Path, Arc<Array>)],
     ) -> Result<()> {
         let mut values = Vec::with_capacity(arrays.len());
         let (mut kept, mut compared) = (limits::JOINED_VALUES, limits::JOINED_VALUES);
-        for (variable, (_, path, array)) in self.skeleton.variables.iter().zip(arrays) {
+        for (variable, (node, path, array)) in self.skeleton.variables.iter().zip(arrays) {
             let read = || content::elements(engine, container, array);
             let wanted = self.wanted(variable, array)?;
             let left = match wanted {
@@ -435,6 +436,9 @@ impl Scan {
                     return Err(Error::limit("joined: bytes of coordinates of a file", most));
                 }
             };
+            if verify && !matches!(wanted, Wanted::Nothing) {
+                content::verify(engine, container, *node)?;
+            }
             let known = match wanted {
                 Wanted::Nothing => Ok(Known::Nothing),
                 Wanted::Hash => read()

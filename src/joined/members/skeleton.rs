@@ -86,22 +86,22 @@ pub(in crate::joined) const PACKING: [&[u8]; 5] = [
     b"_Unsigned",
 ];
 
-/// Attributes that mean something of stored numbers: with the numbers they go.
-pub(in crate::joined) const OF_STORED: [&[u8]; 3] = [b"valid_min", b"valid_max", b"valid_range"];
+/// Attributes that say which stored numbers are valid: any other one is missing.
+pub(in crate::joined) const VALID: [&[u8]; 3] = [b"valid_min", b"valid_max", b"valid_range"];
+
+/// Attributes without which integers mean nothing: two files that do not have the same differ.
+pub(in crate::joined) const FLAGS: [&[u8]; 3] = [b"flag_values", b"flag_masks", b"flag_meanings"];
+
+/// Attributes that say what numbers are: a file without one contradicts none.
+pub(in crate::joined) const SENSE: [&[u8]; 2] = [b"standard_name", b"positive"];
 
 /// All other attributes that the rules look at.
-const OTHER_MARKS: [&[u8]; 6] = [
-    b"units",
-    b"calendar",
-    b"bounds",
-    b"climatology",
-    b"standard_name",
-    b"dtype",
-];
+const OTHER_MARKS: [&[u8]; 5] = [b"units", b"calendar", b"bounds", b"climatology", b"dtype"];
 
 /// Whether the rules look at an attribute.
 pub(in crate::joined) fn is_mark(name: &[u8]) -> bool {
-    let mut all = PACKING.iter().chain(&OF_STORED).chain(&OTHER_MARKS);
+    let of_numbers = PACKING.iter().chain(&VALID);
+    let mut all = of_numbers.chain(&FLAGS).chain(&SENSE).chain(&OTHER_MARKS);
     all.any(|mark| *mark == name)
 }
 
@@ -139,9 +139,16 @@ impl Variable {
         self.mark(name).and_then(content::text)
     }
 
-    /// The attributes that say how its numbers are packed.
+    /// The attributes that say how its numbers are packed, and which of them are missing.
     pub(in crate::joined) fn packing_marks(&self) -> Vec<Option<&AttributeContent>> {
-        PACKING.iter().map(|name| self.mark(name)).collect()
+        let names = PACKING.iter().chain(&VALID);
+        names.map(|name| self.mark(name)).collect()
+    }
+
+    /// Whether an attribute says the same of its numbers as of those of another file.
+    pub(in crate::joined) fn says_the_same(&self, other: &Self, name: &[u8]) -> bool {
+        let texts = || self.text(name).zip(other.text(name));
+        self.mark(name) == other.mark(name) || texts().is_some_and(|(own, other)| own == other)
     }
 }
 

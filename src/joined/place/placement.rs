@@ -63,15 +63,6 @@ impl JoinedDimension {
 }
 
 impl Placement {
-    /// Whether each member has a place of its own, and each place a member.
-    pub(in crate::joined) fn is_full(&self) -> bool {
-        let places = self
-            .axes
-            .iter()
-            .fold(1_usize, |all, axis| all.times(axis.blocks.max(1)));
-        self.places.len() == places
-    }
-
     /// Whether a block at a place has nothing along one of the axes.
     pub(in crate::joined) fn is_empty_at(&self, place: &[usize]) -> bool {
         self.axes.iter().zip(place).any(|(axis, &block)| {

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::error::Result;
 use crate::joined::instants::{Unit, instant};
 use crate::joined::mapped::Placed;
 use crate::joined::members::content::Known;
 use crate::joined::members::skeleton::{Dimension, Named, Skeleton, Variable};
-use crate::joined::members::{Member, Members};
+use crate::joined::members::{Member, Members, OPEN};
 use crate::joined::paths::Path;
 use crate::limits;
 use crate::model::shape::product;
@@ -223,26 +224,60 @@ impl<'m> Alike<'m> {
 
     /// Whether its elements are the same in all members; `None` where that is not known.
     pub(in crate::joined) fn is_equal(&self) -> Option<bool> {
+        if self.count() == 1 {
+            return Some(true);
+        }
+        if !self.mean_the_same() {
+            return Some(false);
+        }
+        let known = |member: &Member, own: Specimen<'_>| {
+            let known = member.values.get(own.place);
+            Ok(known.and_then(Known::hash))
+        };
+        self.are_hashes_equal(known).ok().flatten()
+    }
+
+    /// The same where its elements were not read with the headers: they are now, of no more members
+    /// than are kept open.
+    ///
+    /// # Errors
+    /// Fails if a member cannot be read.
+    pub(in crate::joined) fn is_equal_now(&self) -> Result<Option<bool>> {
+        if self.count() > OPEN.get() {
+            return Ok(None);
+        }
+        self.are_hashes_equal(|member, own| {
+            let (number, path) = (member.number, &own.variable.path);
+            self.of.members.hash_of(number, path)
+        })
+    }
+
+    fn mean_the_same(&self) -> bool {
         let first = self.first();
         let means_the_same = |own: &Variable| {
             own.datatype == first.datatype
                 && own.packing_marks() == first.packing_marks()
                 && own.meaning.time == first.meaning.time
         };
-        if !self.variables().all(means_the_same) {
-            return Some(false);
-        }
-        let mut hashes = self.each().map(|(member, _, own)| {
-            let known = member.values.get(own.place)?;
-            Some((known.hash()?, member.lengths_of(own)))
-        });
-        let first = hashes.next()??;
-        for other in hashes {
-            if other? != first {
-                return Some(false);
+        self.variables().all(means_the_same)
+    }
+
+    /// Whether all members have the same lengths and hashes; `None` where one has no hash.
+    fn are_hashes_equal(
+        &self,
+        hash: impl Fn(&Member, Specimen<'_>) -> Result<Option<[u64; 2]>>,
+    ) -> Result<Option<bool>> {
+        let mut first = None;
+        for (member, _, own) in self.each() {
+            let Some(hash) = hash(member, own)? else {
+                return Ok(None);
+            };
+            let own = (hash, member.lengths_of(own));
+            if *first.get_or_insert_with(|| own.clone()) != own {
+                return Ok(Some(false));
             }
         }
-        Some(true)
+        Ok(Some(true))
     }
 
     /// The names of the first file that has it, and of the first that has it as this one.

@@ -41,12 +41,15 @@ pub(in crate::source) type Opened = Result<Option<(SharedOpen, PathBuf)>, Unopen
 
 /// `name` may not be had.
 pub(in crate::source) fn refused(name: &Path, why: &str) -> Unopened {
-    Unopened::Refused(unreadable(name, why))
+    Unopened::Refused(Error::caused(Cause::Forbidden, told(name, why)))
 }
 
 /// `name` cannot be had: `why` is what the policy says, or the system. Its reader asked for
 /// something else, which has the right to be read, and lacks this part.
 pub(in crate::source) fn unreadable(name: &Path, why: &str) -> Error {
-    let what = format!("{} ({why})", name.display().to_string().escape_debug());
-    Error::caused(Cause::Failed, what)
+    Error::caused(Cause::Failed, told(name, why))
+}
+
+fn told(name: &Path, why: &str) -> String {
+    format!("{} ({why})", name.display().to_string().escape_debug())
 }

@@ -52,7 +52,9 @@ impl What {
             return What::State;
         }
         match name.split_once('-') {
-            Some((key, _)) if is_key(key) => What::Segment(key.to_owned()),
+            Some((key, number)) if is_key(key) && u64::from_str_radix(number, 16).is_ok() => {
+                What::Segment(key.to_owned())
+            }
             _ => What::Other,
         }
     }

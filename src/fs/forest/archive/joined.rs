@@ -1,5 +1,6 @@
 //! All data files of an archive as one, or some: which they are, and whether they have changed.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -36,8 +37,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The same of a far directory: a look is a request for each of its listings.
 const FAR_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long nobody may have written to a file for its times to tell the next change.
-const CALM: Duration = Duration::from_secs(2);
+/// How long nobody may have written to a file for its times to tell the next change: a page in memory
+/// that a program has mapped changes without another time until the system has written it to the disk,
+/// which takes half a minute.
+const CALM: Duration = Duration::from_secs(60);
+
+/// Files that are left out as a writer has locked them, of which it is looked whether they still are.
+const LOCKED: usize = 64;
 
 /// Symbolic links that lead to one another.
 const LINKS: usize = 8;
@@ -52,6 +58,10 @@ pub(super) struct Files {
     pub(super) choice: Choice,
     /// Those that were there when they were opened last.
     opened: Mutex<Arc<Listing>>,
+    /// Those that are left out as long as a writer has locked them.
+    locked: Mutex<Vec<PathBuf>>,
+    /// How often one of these was found to be free.
+    freed: AtomicUsize,
     /// Of the request that waits for them, if one does.
     cancel: Mutex<CancelToken>,
     pub(super) progress: Arc<Progress>,
@@ -107,6 +117,44 @@ pub(super) struct Listing {
 struct Found {
     files: Vec<(Arc<[u8]>, File)>,
     left_out: Vec<(String, String)>,
+    /// Symbolic links, which are followed at last.
+    links: Vec<PathBuf>,
+}
+
+impl Found {
+    /// Leaves out what will not be otherwise the next time.
+    ///
+    /// # Errors
+    /// Fails with the error itself, where it may be over then.
+    fn leave_out(&mut self, path: &Path, error: Error) -> Result<()> {
+        if !is_lasting(&error) {
+            return Err(error);
+        }
+        self.tell(path, &error.to_string())
+    }
+
+    /// # Errors
+    /// `Limit` for too many.
+    fn link(&mut self, path: PathBuf) -> Result<()> {
+        if self.links.len() >= limits::JOINED_FILES {
+            let most = to_u64(limits::JOINED_FILES);
+            return Err(Error::limit("joined: links in a directory", most));
+        }
+        self.links.push(path);
+        Ok(())
+    }
+
+    /// # Errors
+    /// `Limit` for too many.
+    fn tell(&mut self, path: &Path, reason: &str) -> Result<()> {
+        if self.left_out.len() >= limits::JOINED_FILES {
+            let most = to_u64(limits::JOINED_FILES);
+            return Err(Error::limit("joined: files that are left out", most));
+        }
+        let name = path.display().to_string();
+        self.left_out.push((name, reason.to_owned()));
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -128,6 +176,8 @@ impl Files {
             look: Arc::clone(look),
             choice,
             opened: Mutex::default(),
+            locked: Mutex::default(),
+            freed: AtomicUsize::new(0),
             cancel: Mutex::default(),
             progress: Arc::clone(progress),
             allow_other,
@@ -141,6 +191,7 @@ impl Files {
     pub(super) fn open(self: &Arc<Self>) -> Result<SharedOpen> {
         let listing = Arc::new(self.list()?);
         *lock(&self.opened) = Arc::clone(&listing);
+        lock(&self.locked).clear();
         let identity = Identity::Directory(Arc::new(DirectoryIdentity {
             path: self.root.path().to_path_buf(),
             state: listing.hash,
@@ -163,15 +214,38 @@ impl Files {
         *lock(&self.cancel) = cancel.clone();
     }
 
+    /// Whether a writer has locked a file.
+    fn is_locked(&self, path: &Path) -> bool {
+        let opened = self.root.open(path).and_then(|opened| {
+            let absolute = self.root.absolute(path);
+            opened.content.source(&absolute, None)
+        });
+        opened.is_ok_and(|source| detect::refuse_locked(&*source).is_err())
+    }
+
+    /// Whether one of the files that were locked is free by now: others are listed then.
+    fn is_one_free(&self) -> bool {
+        let mut locked = lock(&self.locked);
+        let is_free = locked.iter().any(|path| !self.is_locked(path));
+        if is_free {
+            locked.clear();
+            self.freed.fetch_add(1, Ordering::Relaxed);
+        }
+        is_free
+    }
+
     fn list(&self) -> Result<Listing> {
         let mut found = Found::default();
         self.list_beneath(Path::new(""), 0, &mut found)?;
+        self.follow(&mut found)?;
         let Found {
             mut files,
             left_out,
+            ..
         } = found;
         files.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut hasher = DefaultHasher::new();
+        self.freed.load(Ordering::Relaxed).hash(&mut hasher);
         for (name, file) in &files {
             (name, &file.path, &file.state).hash(&mut hasher);
         }
@@ -209,41 +283,61 @@ impl Files {
                 Some(found) => Ok(found),
                 None => self.look.at(&path, false, None),
             };
+            let looked = looked.and_then(|looked| match looked.unread {
+                Some(error) if self.takes(&path) => Err(error),
+                _ => Ok(looked),
+            });
             let looked = match looked {
                 Ok(looked) => looked,
-                Err(Error::NotFound) => continue,
-                Err(error) if is_lasting(&error) => {
-                    found
-                        .left_out
-                        .push((path.display().to_string(), error.to_string()));
+                // What has gone meanwhile, or is no file; a server lists what it then does not have.
+                Err(Error::NotFound) if !self.root.is_far() || !self.takes(&path) => continue,
+                Err(error) => {
+                    found.leave_out(&path, error)?;
                     continue;
                 }
-                Err(error) => return Err(error),
             };
             if self.is_private(&looked) {
-                let reason = "not every user may read it".to_owned();
-                found.left_out.push((path.display().to_string(), reason));
+                found.tell(&path, "not every user may read it")?;
                 continue;
             }
             match looked.kind {
                 EntryKind::Directory => match self.list_beneath(&path, depth + 1, found) {
-                    Err(error) if is_lasting(&error) && !matches!(error, Error::Limit { .. }) => {
-                        let name = path.display().to_string();
-                        found.left_out.push((name, error.to_string()));
-                    }
-                    Err(error) => return Err(error),
+                    Err(error @ Error::Limit { .. }) => return Err(error),
+                    Err(error) => found.leave_out(&path, error)?,
                     Ok(()) => {}
                 },
                 EntryKind::DataFile => self.take(&path, path.clone(), looked.there.state, found)?,
-                EntryKind::Symlink => {
-                    if let Some((target, state)) = self.led_to(&path) {
-                        self.take(&path, target, state, found)?;
-                    }
-                }
+                EntryKind::Symlink if self.takes(&path) => found.link(path)?,
+                EntryKind::Symlink => {}
                 EntryKind::File | EntryKind::Joined => {}
             }
         }
         Ok(())
+    }
+
+    /// Takes what links lead to, unless it was taken by its own name or by that of another link.
+    fn follow(&self, found: &mut Found) -> Result<()> {
+        let taken = found.files.iter().map(|(_, file)| file.path.clone());
+        let mut taken: HashSet<PathBuf> = taken.collect();
+        let mut links = std::mem::take(&mut found.links);
+        links.sort();
+        for link in links {
+            match self.led_to(&link) {
+                Ok(Some((target, state))) if taken.insert(target.clone()) => {
+                    self.take(&link, target, state, found)?;
+                }
+                Ok(_) => {}
+                Err(Error::NotFound) => found.tell(&link, "a link that leads nowhere")?,
+                Err(Error::Usage(reason)) => found.tell(&link, &reason)?,
+                Err(error) => found.leave_out(&link, error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the file of this name is one of those that were chosen.
+    fn takes(&self, name: &Path) -> bool {
+        self.choice.takes(name.as_os_str().as_bytes())
     }
 
     /// Whether other users, who are shown the files as one, may not read this one alone.
@@ -269,39 +363,46 @@ impl Files {
     }
 
     fn take(&self, name: &Path, path: PathBuf, state: Identity, found: &mut Found) -> Result<()> {
-        let name = name.as_os_str().as_bytes();
-        if !self.choice.takes(name) {
+        if !self.takes(name) {
             return Ok(());
         }
         if found.files.len() >= limits::JOINED_FILES {
             let most = to_u64(limits::JOINED_FILES);
             return Err(Error::limit("joined: files of a directory", most));
         }
-        found.files.push((name.into(), File { path, state }));
+        let name = name.as_os_str().as_bytes().into();
+        found.files.push((name, File { path, state }));
         Ok(())
     }
 
-    /// The data file within the directory that a symbolic link leads to.
-    fn led_to(&self, link: &Path) -> Option<(PathBuf, Identity)> {
+    /// The data file within the directory that a symbolic link leads to; `None` where that is none.
+    ///
+    /// # Errors
+    /// `Usage` for a link that leads elsewhere; fails if what it leads to cannot be read.
+    fn led_to(&self, link: &Path) -> Result<Option<(PathBuf, Identity)>> {
+        let refused = |why: &str| Err(Error::Usage(why.to_owned()));
         let mut at = link.to_path_buf();
         for _ in 0..LINKS {
-            let text = PathBuf::from(self.root.read_link(&at).ok()?);
+            let text = PathBuf::from(self.root.read_link(&at)?);
             let text = text
                 .strip_prefix(self.root.path())
                 .map(Path::to_path_buf)
                 .unwrap_or_else(|_| at.parent().unwrap_or(Path::new("")).join(&text));
-            at = within(&text)?;
-            let found = self.look.at(&at, false, None).ok()?;
+            match within(&text) {
+                Some(within) => at = within,
+                None => return refused("a link that leads out of the directory"),
+            }
+            let found = self.look.at(&at, false, None)?;
             match found.kind {
                 EntryKind::DataFile if self.is_private(&found) || self.is_hidden(&at) => {
-                    return None;
+                    return refused("not every user may read it");
                 }
-                EntryKind::DataFile => return Some((at, found.there.state)),
+                EntryKind::DataFile => return Ok(Some((at, found.there.state))),
                 EntryKind::Symlink => {}
-                _ => return None,
+                _ => return found.unread.map_or(Ok(None), Err),
             }
         }
-        None
+        refused("too many links, one behind another")
     }
 }
 
@@ -392,7 +493,8 @@ impl OpenSource for OpenFiles {
         if !looked.1 && looked.0.elapsed() >= patience {
             // A directory that cannot be listed now has not changed for that.
             let now = self.files.list();
-            looked.1 = now.is_ok_and(|now| now.hash != self.hash);
+            let is_other = now.is_ok_and(|now| now.hash != self.hash);
+            looked.1 = is_other || self.files.is_one_free();
             looked.0 = Instant::now();
         }
         looked.1
@@ -411,6 +513,7 @@ pub(super) struct OpenListed {
     pub(super) neighbours: Arc<Neighbours>,
     pub(super) caches: detect::Caches,
     pub(super) force: bool,
+    pub(super) verify: bool,
 }
 
 impl OpenMember for OpenListed {
@@ -428,7 +531,12 @@ impl OpenMember for OpenListed {
             return Err(Error::caused(Cause::Stale, name));
         }
         if !self.force {
-            detect::refuse_locked(&*source)?;
+            detect::refuse_locked(&*source).inspect_err(|_| {
+                let mut locked = lock(&self.files.locked);
+                if locked.len() < LOCKED && !locked.contains(&file.path) {
+                    locked.push(file.path.clone());
+                }
+            })?;
         }
         let own = Arc::new(self.neighbours.of_neighbour(&absolute, &absolute, None));
         let source = self.neighbours.take(&absolute, source)?;
@@ -450,13 +558,15 @@ impl OpenMember for OpenListed {
             Identity::Object(object) => !object.state.etag.is_empty(),
             state => state.is_calm_for(CALM),
         };
-        let mut hasher = KeyHasher::default();
-        (&file.path, &file.state, self.force).hash(&mut hasher);
-        shows_changes.then(|| hasher.0.finalize().into())
+        shows_changes.then(|| key_of((&file.path, &file.state), (self.force, self.verify)))
     }
 
     fn is_far(&self) -> bool {
         self.files.root.is_far()
+    }
+
+    fn verifies(&self) -> bool {
+        self.verify
     }
 
     fn begin(&self) {
@@ -470,6 +580,13 @@ impl OpenMember for OpenListed {
         progress.read.fetch_add(read, Ordering::Relaxed);
         lock(&self.files.cancel).go_on()
     }
+}
+
+/// The key of a file in one state, read with or without `force` and `verify`.
+fn key_of(file: (&Path, &Identity), how: (bool, bool)) -> Key {
+    let mut hasher = KeyHasher::default();
+    (file, how).hash(&mut hasher);
+    hasher.0.finalize().into()
 }
 
 /// Puts facts together to a key that no others have.

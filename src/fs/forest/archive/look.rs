@@ -45,6 +45,8 @@ pub(super) struct Found {
     pub(super) kind: EntryKind,
     pub(super) there: There,
     state: u32,
+    /// Why it is not known what a regular file holds.
+    pub(super) unread: Option<Error>,
 }
 
 impl Found {
@@ -83,6 +85,7 @@ impl Look {
             self.root.look(path, for_others)?
         };
         let state = hash(&there.state);
+        let mut unread = None;
         let kind = match there.kind {
             Standing::Directory => {
                 self.refuse_own_mount(path)?;
@@ -96,11 +99,22 @@ impl Look {
                 let known = self.learned(&there.state).or(known.map(|known| known.kind));
                 match known {
                     Some(kind @ (EntryKind::DataFile | EntryKind::File)) => kind,
-                    _ => self.kind_of_file(path, &there.state),
+                    // One that cannot be read is shown as it is: who opens it is told why.
+                    _ => self
+                        .kind_of_file(path, &there.state)
+                        .unwrap_or_else(|error| {
+                            unread = Some(error);
+                            EntryKind::File
+                        }),
                 }
             }
         };
-        Ok(Found { kind, there, state })
+        Ok(Found {
+            kind,
+            there,
+            state,
+            unread,
+        })
     }
 
     /// The same of what a listing of a far directory tells of; `None` where the first bytes of the
@@ -114,7 +128,12 @@ impl Look {
             Standing::File => self.kind_without_reading(path, &there.state)?,
         };
         let (state, there) = (hash(&there.state), there.clone());
-        Some(Found { kind, there, state })
+        Some(Found {
+            kind,
+            there,
+            state,
+            unread: None,
+        })
     }
 
     /// Whether each look may take a request to a server.
@@ -131,19 +150,19 @@ impl Look {
         }
     }
 
-    /// The kind of a regular file, by its content. One that cannot be read is shown as it is: who
-    /// opens it is told why.
-    fn kind_of_file(&self, path: &Path, state: &Identity) -> EntryKind {
+    /// The kind of a regular file, by its content.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be opened.
+    fn kind_of_file(&self, path: &Path, state: &Identity) -> Result<EntryKind> {
         let known = self.kind_without_reading(path, state);
-        let kind = known.or_else(|| self.kind_by_content(path, state));
-        kind.unwrap_or(EntryKind::File)
+        known.map_or_else(|| self.kind_by_content(path, state), Ok)
     }
 
-    /// `None` where the file cannot be read.
-    fn kind_by_content(&self, path: &Path, state: &Identity) -> Option<EntryKind> {
+    fn kind_by_content(&self, path: &Path, state: &Identity) -> Result<EntryKind> {
         let absolute = self.root.absolute(path);
-        let opened = self.root.open(path).ok()?;
-        let source = opened.content.source(&absolute, None).ok()?;
+        let opened = self.root.open(path)?;
+        let source = opened.content.source(&absolute, None)?;
         let is_known = if self.root.is_far() {
             detect::begins_as_known(&*source)
         } else {
@@ -159,7 +178,7 @@ impl Look {
         if state.is_calm_for(LIFETIME) && is_same {
             lock(&self.kinds).put(state.clone(), kind);
         }
-        Some(kind)
+        Ok(kind)
     }
 
     fn kind_without_reading(&self, path: &Path, state: &Identity) -> Option<EntryKind> {
@@ -183,8 +202,8 @@ impl Look {
             return false;
         };
         let known = self.learned(&there.state);
-        let kind = known.or_else(|| self.kind_by_content(path, &there.state));
-        kind == Some(EntryKind::File)
+        let kind = known.map_or_else(|| self.kind_by_content(path, &there.state), Ok);
+        kind == Ok(EntryKind::File)
     }
 
     /// The mount itself may stand in the directory that it shows: there is no way into it.

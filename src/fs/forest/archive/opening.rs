@@ -23,6 +23,7 @@ use crate::fs::options::Options;
 use crate::fs::state::errors::{ErrorKind, Errors};
 use crate::joined::choice::Choice;
 use crate::joined::join;
+use crate::limits;
 use crate::memory::cancel::CancelToken;
 use crate::source::directory::Directory;
 use crate::source::local::changes::Changes;
@@ -148,16 +149,14 @@ impl Opener {
     fn joiner(&self, files: Arc<Files>, errors: Errors) -> other_files::Opener {
         let (engine, caches) = (Arc::clone(&self.shared.engine), self.caches.clone());
         let (threads, force) = (self.options.threads, self.options.force);
+        let verify = self.options.verify;
         let kept = self.options.scans.clone();
         Box::new(move |_, neighbours| {
             let listing = files.opened();
+            let mut tell = Teller::new(&errors);
             for (name, reason) in &listing.left_out {
-                let reason = format!("left out: {reason}");
-                errors.add(
-                    ErrorKind::Refused,
-                    &name.escape_debug().to_string(),
-                    &reason,
-                );
+                let (name, reason) = (name.escape_debug(), format!("left out: {reason}"));
+                tell.of(ErrorKind::Refused, &name.to_string(), &reason);
             }
             let listed = OpenListed {
                 listing,
@@ -165,18 +164,16 @@ impl Opener {
                 neighbours,
                 caches: caches.clone(),
                 force,
+                verify,
             };
             let kept = kept.as_deref();
             let joined = join(&engine, Box::new(listed), &files.choice, threads, kept);
             files.progress.end();
             let (joined, told) = joined?;
             for told in &told {
-                errors.add(ErrorKind::Unsupported, &told.what, &told.reason);
-                // What files do not agree on. One that cannot be read says so itself.
-                if told.what.starts_with('/') {
-                    log::warn!(target: LACKS, "{}: {}", errors.name(&told.what), told.reason);
-                }
+                tell.of(ErrorKind::Unsupported, &told.what, &told.reason);
             }
+            tell.end();
             Ok(joined)
         })
     }
@@ -190,5 +187,33 @@ impl Opener {
                 .content
                 .source(&absolute, changes.as_ref())
         })
+    }
+}
+
+/// Tells of what is not joined: among the errors, and in the log.
+struct Teller<'a> {
+    errors: &'a Errors,
+    count: usize,
+}
+
+impl<'a> Teller<'a> {
+    fn new(errors: &'a Errors) -> Self {
+        Teller { errors, count: 0 }
+    }
+
+    fn of(&mut self, kind: ErrorKind, object: &str, reason: &str) {
+        self.errors.add(kind, object, reason);
+        self.count += 1;
+        if self.count <= limits::JOINED_TOLD {
+            log::warn!(target: LACKS, "{}: {reason}", self.errors.name(object));
+        }
+    }
+
+    /// Says how many lines the log lacks.
+    fn end(self) {
+        if let Some(more @ 1..) = self.count.checked_sub(limits::JOINED_TOLD) {
+            let reason = format!("{more} more are not joined, as `.h5fs/errors` says");
+            log::warn!(target: LACKS, "{}: {reason}", self.errors.name("/"));
+        }
     }
 }

@@ -1,90 +1,136 @@
 //! A file of frames, each with a hash of its content, to whose end more are added.
 //!
-//! | bytes | field |
+//! | bytes | of the head |
 //! |---|---|
 //! | 8 | `h5fsscan` |
+//! | 16 | of chance: the mark by which frames begin |
+//! | 16 | of chance: the key of their hashes |
+//!
+//! | bytes | of a frame |
+//! |---|---|
+//! | 16 | the mark |
 //! | 1 | the kind |
 //! | 4 | the length of the content, little-endian |
-//! | 16 | the first bytes of the SHA-256 of the kind and the content |
+//! | 16 | the first bytes of the SHA-256 of the key, the kind and the content |
 //! | | the content |
 //!
 //! Several processes may add frames at a time, each with one call. Of what is damaged or cut off the
-//! frames behind are found again by their beginning.
+//! frames behind are found again by the mark. Who made a content does not know it: no frame is found
+//! within another one.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// The beginning of a frame.
-const MAGIC: &[u8; 8] = b"h5fsscan";
+use crate::wire::Count;
 
-/// Bytes before the content.
-const HEAD: usize = MAGIC.len() + 1 + 4 + size_of::<Digest>();
+/// The beginning of a file.
+pub(crate) const MAGIC: &[u8; 8] = b"h5fsscan";
+
+/// Bytes of the mark, of the key and of a hash.
+const SECRET: usize = 16;
+
+/// Bytes of chance in the head.
+pub(crate) const CHANCE: usize = 2 * SECRET;
+
+/// Bytes of the head.
+pub(crate) const HEAD: usize = MAGIC.len() + CHANCE;
+
+/// Bytes of a frame before the content.
+const BEFORE: usize = SECRET + 1 + 4 + size_of::<Digest>();
+
+/// The head of a new file.
+pub(crate) fn head(chance: &[u8; CHANCE]) -> Vec<u8> {
+    [&MAGIC[..], chance].concat()
+}
 
 /// What a frame is known by: a hash of its kind and its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct Digest([u8; 16]);
+pub(super) struct Digest([u8; SECRET]);
 
 /// A frame of a file.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame<'f> {
     pub(super) kind: u8,
     pub(super) digest: Digest,
     pub(super) content: &'f [u8],
 }
 
-impl Digest {
-    /// That of a frame.
-    pub(super) fn of(kind: u8, content: &[u8]) -> Self {
+/// What the head of a file says.
+#[derive(Debug)]
+pub(super) struct Head {
+    mark: [u8; SECRET],
+    key: [u8; SECRET],
+}
+
+impl Head {
+    /// The head of a file, if it begins with one, and what is behind it.
+    pub(super) fn of(file: &[u8]) -> Option<(Self, &[u8])> {
+        let (mark, rest) = file.strip_prefix(MAGIC)?.split_first_chunk()?;
+        let (key, rest) = rest.split_first_chunk()?;
+        let (mark, key) = (*mark, *key);
+        Some((Head { mark, key }, rest))
+    }
+
+    /// The digest of a frame.
+    pub(super) fn digest(&self, kind: u8, content: &[u8]) -> Digest {
         let whole = Sha256::new()
+            .chain_update(self.key)
             .chain_update([kind])
             .chain_update(content)
             .finalize();
-        let mut own = [0; 16];
+        let mut own = [0; SECRET];
         own.iter_mut().zip(whole).for_each(|(to, from)| *to = from);
         Digest(own)
     }
-}
 
-/// Adds a frame to `out`; none of 4 GiB or more.
-pub(super) fn append(kind: u8, digest: Digest, content: &[u8], out: &mut Vec<u8>) {
-    if let Ok(length) = u32::try_from(content.len()) {
-        out.extend_from_slice(MAGIC);
-        out.push(kind);
-        out.extend_from_slice(&length.to_le_bytes());
-        out.extend_from_slice(&digest.0);
-        out.extend_from_slice(content);
+    /// Adds a frame to `out`; none of 4 GiB or more.
+    pub(super) fn append(&self, kind: u8, digest: Digest, content: &[u8], out: &mut Vec<u8>) {
+        if let Ok(length) = u32::try_from(content.len()) {
+            out.extend_from_slice(&self.mark);
+            out.push(kind);
+            out.extend_from_slice(&length.to_le_bytes());
+            out.extend_from_slice(&digest.0);
+            out.extend_from_slice(content);
+        }
+    }
+
+    /// All frames that are whole. No more bytes are hashed than twice those that are there, though
+    /// the lengths that damaged frames state may be any.
+    pub(super) fn frames<'f>(&self, file: &'f [u8]) -> Vec<Frame<'f>> {
+        let (mut rest, mut left) = (file, file.len().saturating_mul(2));
+        let mut frames = Vec::new();
+        let next = |rest: &[u8]| rest.windows(SECRET).position(|own| own == self.mark);
+        while let Some(begin) = next(rest) {
+            rest = rest.get(begin..).unwrap_or_default();
+            let Some(stated) = stated(rest) else {
+                rest = rest.get(SECRET..).unwrap_or_default();
+                continue;
+            };
+            let Some(less) = left.checked_sub(stated.content.len()) else {
+                break;
+            };
+            left = less;
+            let mut behind = SECRET;
+            if self.digest(stated.kind, stated.content) == stated.digest {
+                behind = BEFORE.with_more(stated.content.len());
+                frames.push(stated);
+            }
+            rest = rest.get(behind..).unwrap_or_default();
+        }
+        frames
     }
 }
 
-/// All frames of a file that are whole.
-pub(super) fn frames(file: &[u8]) -> impl Iterator<Item = Frame<'_>> {
-    let mut rest = file;
-    std::iter::from_fn(move || {
-        loop {
-            let begin = rest.windows(MAGIC.len()).position(|own| own == MAGIC)?;
-            rest = rest.get(begin..)?;
-            match first(rest) {
-                Some(frame) => {
-                    rest = rest.get(HEAD + frame.content.len()..)?;
-                    return Some(frame);
-                }
-                None => rest = rest.get(1..)?,
-            }
-        }
-    })
-}
-
-/// The frame at the beginning, if it is whole.
-fn first(bytes: &[u8]) -> Option<Frame<'_>> {
-    let rest = bytes.strip_prefix(MAGIC)?;
+/// The frame that a mark states, as far as it may be one.
+fn stated(bytes: &[u8]) -> Option<Frame<'_>> {
+    let rest = bytes.get(SECRET..)?;
     let (&kind, rest) = rest.split_first()?;
     let (length, rest) = rest.split_first_chunk()?;
     let (digest, rest) = rest.split_first_chunk()?;
     let content = rest.get(..usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
-    let digest = Digest(*digest);
-    (Digest::of(kind, content) == digest).then_some(Frame {
+    Some(Frame {
         kind,
-        digest,
+        digest: Digest(*digest),
         content,
     })
 }
@@ -93,29 +139,74 @@ fn first(bytes: &[u8]) -> Option<Frame<'_>> {
 mod tests {
     use super::*;
 
-    fn contents(file: &[u8]) -> Vec<&[u8]> {
-        frames(file).map(|frame| frame.content).collect()
+    fn of_chance() -> Head {
+        let chance: Vec<u8> = (100..100 + CHANCE as u8).collect();
+        let file = head(chance[..].try_into().unwrap());
+        assert_eq!(file.len(), HEAD);
+        let (head, rest) = Head::of(&file).unwrap();
+        assert!(rest.is_empty() && Head::of(&file[..HEAD - 1]).is_none());
+        head
+    }
+
+    fn contents<'f>(head: &Head, file: &'f [u8]) -> Vec<&'f [u8]> {
+        let frames = head.frames(file).into_iter();
+        frames.map(|frame| frame.content).collect()
+    }
+
+    fn add(head: &Head, content: &[u8], file: &mut Vec<u8>) {
+        head.append(7, head.digest(7, content), content, file);
     }
 
     #[test]
     fn frames_behind_damage_are_found() {
+        let head = of_chance();
         let all: [&[u8]; 3] = [b"first", b"", b"the last h5fsscan one"];
         let (mut file, mut begins) = (Vec::new(), Vec::new());
         for content in all {
             begins.push(file.len());
-            append(7, Digest::of(7, content), content, &mut file);
+            add(&head, content, &mut file);
         }
-        assert_eq!(contents(&file), all);
+        assert_eq!(contents(&head, &file), all);
         for at in begins[0]..begins[1] {
             let mut damaged = file.clone();
             damaged[at] ^= 1;
-            assert_eq!(contents(&damaged), all[1..], "byte {at}");
+            assert_eq!(contents(&head, &damaged), all[1..], "byte {at}");
         }
         for end in 0..file.len() {
             let whole = begins[1..].iter().filter(|begin| **begin <= end).count();
-            assert_eq!(contents(&file[..end]), all[..whole], "{end} bytes");
+            assert_eq!(contents(&head, &file[..end]), all[..whole], "{end} bytes");
             let again = [&file[..end], &file].concat();
-            assert_eq!(contents(&again), [&all[..whole], &all].concat());
+            assert_eq!(contents(&head, &again), [&all[..whole], &all].concat());
         }
+    }
+
+    /// A member may hold what looks like frames, of a file of its own.
+    #[test]
+    fn no_frame_is_found_within_a_content() {
+        let head = of_chance();
+        let (other, _) = Head::of(b"h5fsscan0123456789abcdef0123456789abcdef").unwrap();
+        let mut forged = Vec::new();
+        add(&other, b"forged", &mut forged);
+        let mut file = Vec::new();
+        add(&head, &forged, &mut file);
+        add(&head, b"behind", &mut file);
+        file[BEFORE - 1] ^= 1;
+        assert_eq!(contents(&head, &file), [b"behind"]);
+    }
+
+    /// Each of these states a content that reaches to the end.
+    #[test]
+    fn what_is_hashed_has_a_bound() {
+        let head = of_chance();
+        let mut file = Vec::new();
+        for left in (0..10_000_u32).rev() {
+            file.extend_from_slice(&head.mark);
+            file.push(7);
+            file.extend_from_slice(&(left * BEFORE as u32).to_le_bytes());
+            file.extend_from_slice(&[0; SECRET]);
+        }
+        add(&head, b"behind", &mut file);
+        // The bound is met after two of them.
+        assert_eq!(contents(&head, &file), Vec::<&[u8]>::new());
     }
 }
