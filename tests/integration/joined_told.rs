@@ -76,7 +76,7 @@ fn what_may_not_be_read_is_told() {
     // Root reads what the directory's owner may read.
     let owner = is_root().then_some(1000);
     let own = |path: &Path| chown(path, owner, owner).expect("its owner");
-    let closed = fs::Permissions::from_mode(0);
+    let closed = fs::Permissions::from_mode(0o000);
     fs::create_dir(top.join("sub")).expect("a directory");
     for path in [&top.join("f1.nc"), &top.join("sub")] {
         own(path);

@@ -10,11 +10,11 @@ use std::net::{IpAddr, SocketAddr};
 use http::header::{ACCEPT, AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use http::request::Parts;
 use http::uri::Authority;
-use http::{HeaderMap, HeaderName, StatusCode, Version};
+use http::{HeaderMap, StatusCode, Version};
 use sha2::{Digest, Sha256};
 
 use crate::fs::http::fault::Fault;
-use crate::fs::http::preferences::weight;
+use crate::fs::http::preferences::{texts, weight};
 use crate::fs::http::target::Target;
 
 /// Who is let in, and from where.
@@ -170,17 +170,10 @@ fn is_of_browser(headers: &HeaderMap) -> bool {
     weight(headers, &ACCEPT, "text/html") > 0.0
 }
 
-/// The fields of a name that are text.
-pub(super) fn texts<'h>(
-    headers: &'h HeaderMap,
-    name: &HeaderName,
-) -> impl Iterator<Item = &'h str> {
-    let fields = headers.get_all(name).into_iter();
-    fields.filter_map(|field| field.to_str().ok())
-}
-
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
+
     use super::*;
     use http::Request;
 

@@ -2,7 +2,14 @@
 
 use http::{HeaderMap, HeaderName};
 
-use crate::fs::http::access::texts;
+/// The fields of a name that are text.
+pub(super) fn texts<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'h str> {
+    let fields = headers.get_all(name).into_iter();
+    fields.filter_map(|field| field.to_str().ok())
+}
 
 /// How much a client wants what these fields name by `word`, from 0 to 1; 0 for what they do not name
 /// in so many words.

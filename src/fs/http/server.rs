@@ -11,7 +11,6 @@ use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -22,13 +21,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::array::CancelToken;
 use crate::error::{Error, Result};
 use crate::fs::http::access::Access;
 use crate::fs::http::fault::Fault;
-use crate::fs::http::gzip::Packer;
+use crate::fs::http::gzip::{self, Packer};
+use crate::fs::http::server::asking::Questions;
 use crate::fs::http::server::clock::Clock;
 use crate::fs::http::server::guests::Guests;
 use crate::fs::http::server::peer::{Answering, Peer};
@@ -36,9 +35,11 @@ use crate::fs::http::server::sent::Sent;
 use crate::fs::http::server::wire::{Stream, Wire};
 use crate::fs::http::site::{Site, refused};
 use crate::fs::http::trees::Trees;
-use crate::fs::workers::{Asker, Askers, Object, Of, Workers};
+use crate::fs::workers::Object;
 use crate::limits;
+use crate::view::texts::html::script;
 
+mod asking;
 mod clock;
 mod guests;
 mod peer;
@@ -98,14 +99,13 @@ impl Server {
             trees: Arc::new(trees),
             access,
             packer: Packer::default(),
+            script: gzip::packed_once(script::TEXT.as_bytes()).map(Into::into),
             seed: RandomState::new().build_hasher().finish(),
         };
         let shared = Arc::new(Shared {
             site,
-            workers: Workers::apart(threads),
-            asked: AtomicU64::new(0),
             guests: Arc::default(),
-            large: Arc::new(Semaphore::new(limits::HTTP_LARGE_PIECES)),
+            questions: Arc::new(Questions::of(threads)),
         });
         self.runtime.block_on(take_all(self.listener, shared))
     }
@@ -114,12 +114,8 @@ impl Server {
 /// What all connections share.
 struct Shared {
     site: Site,
-    workers: Workers,
     guests: Arc<Guests>,
-    /// How often they were asked for anything.
-    asked: AtomicU64,
-    /// Large pieces of answers that may be in memory.
-    large: Arc<Semaphore>,
+    questions: Arc<Questions>,
 }
 
 /// Takes connections, as many as there are places.
@@ -204,11 +200,11 @@ impl Shared {
         }
         let mut answer = match asked {
             Err(turned) => turned.answer,
-            Ok(_) if self.workers.waiting() >= limits::HTTP_WAITING => refused(&too_many()),
+            Ok(_) if self.questions.are_too_many() => refused(&too_many()),
             Ok(asked) => {
                 let of = (Object::Description(hash(&asked.path())), None);
                 let shared = Arc::clone(&self);
-                let answered = self.ask(of, asked, move |asked, cancel| {
+                let answered = self.questions.ask(of, asked, move |asked, cancel| {
                     shared.site.answer(asked, cancel)
                 });
                 let answered = answered.await.1;
@@ -221,43 +217,10 @@ impl Shared {
             answer.headers_mut().insert(CONNECTION, close);
         }
         let is_old = parts.version < Version::HTTP_11;
-        answer.map(|content| Sent::new(self, content, answering, is_old))
-    }
-
-    /// Has a worker do what has to be done with what is `held`; it is given back, unless that
-    /// panicked. Once nobody waits for the outcome, the work ends, or is not begun.
-    fn ask<R: Send + 'static, T: Send + 'static>(
-        &self,
-        of: Of,
-        held: R,
-        work: impl FnMut(&mut R, &CancelToken) -> Result<T> + Send + 'static,
-    ) -> Answered<R, T> {
-        let (sender, answered) = oneshot::channel();
-        let unique = self.asked.fetch_add(1, Ordering::Relaxed);
-        let asker = Asker { unique, thread: 0 };
-        let left = Left(Some((self.workers.askers(), unique)));
-        let whole = (CancelToken::default(), Arc::default());
-        self.workers
-            .request(("http", of), asker, whole, held, work, move |held, done| {
-                // Nobody waits where the connection is gone.
-                let _ = sender.send((held, done));
-            });
-        Box::pin(async move {
-            let answered = answered.await;
-            left.forget();
-            match answered {
-                Ok((held, done)) => (Some(held), done),
-                Err(_) => (
-                    None,
-                    Err(Error::io(&io::ErrorKind::Other.into(), "a defect of h5fs")),
-                ),
-            }
-        })
+        let questions = Arc::clone(&self.questions);
+        answer.map(|content| Sent::new(questions, content, answering, is_old))
     }
 }
-
-/// What was held for a request, and its outcome, once they are there.
-type Answered<R, T> = Pin<Box<dyn Future<Output = (Option<R>, Result<T>)> + Send>>;
 
 fn hash(path: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -268,22 +231,4 @@ fn hash(path: &[u8]) -> u64 {
 fn too_many() -> Fault {
     let reason = "too many requests wait for their turn";
     Fault::new(StatusCode::SERVICE_UNAVAILABLE, reason)
-}
-
-/// Gives up what was asked for by this number, when it is dropped before that is there.
-struct Left(Option<(Askers, u64)>);
-
-impl Left {
-    /// It is there.
-    fn forget(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Left {
-    fn drop(&mut self) {
-        if let Some((askers, unique)) = &self.0 {
-            askers.leave(|asker| asker.unique == *unique);
-        }
-    }
 }

@@ -2,7 +2,7 @@
 //! knows a connection.
 
 use std::ops::Range;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_HEADERS,
@@ -60,15 +60,13 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// The script of pages, compressed.
-static PACKED_SCRIPT: LazyLock<Option<Vec<u8>>> =
-    LazyLock::new(|| gzip::packed_once(script::TEXT.as_bytes()));
-
 /// What is served, and to whom.
 pub(super) struct Site {
     pub(super) trees: Arc<Trees>,
     pub(super) access: Access,
     pub(super) packer: Packer,
+    /// The script of pages, compressed.
+    pub(super) script: Option<bytes::Bytes>,
     /// A part of each tag: that of this process.
     pub(super) seed: u64,
 }
@@ -236,7 +234,7 @@ impl Site {
 
     fn found(&self, asked: &Asked, cancel: &CancelToken) -> Result<Response<Content>> {
         if asked.target.wants_script {
-            return Ok(script(asked));
+            return Ok(self.script(asked));
         }
         let within = match self.trees.split(&asked.target.names) {
             Way::Tree(tree, names) => (tree, names),
@@ -255,6 +253,21 @@ impl Site {
             _ if asked.target.is_directory => Err(refusal(nix::errno::Errno::ENOTDIR, "a file")),
             _ => self.file(asked, place, cancel),
         }
+    }
+
+    /// The script of pages.
+    fn script(&self, asked: &Asked) -> Response<Content> {
+        let answer = Response::builder()
+            .header(CONTENT_TYPE, "text/javascript; charset=utf-8")
+            .header(CACHE_CONTROL, LASTING)
+            .header(VARY, ACCEPT_ENCODING.as_str());
+        let packed = self.script.clone();
+        let (answer, text) = match packed.filter(|_| gzip::is_accepted(&asked.headers)) {
+            Some(packed) => (answer.header(CONTENT_ENCODING, "gzip"), packed),
+            None => (answer, bytes::Bytes::from_static(script::TEXT.as_bytes())),
+        };
+        let answer = answer.header(CONTENT_LENGTH, text.len());
+        made(answer, Content::Whole(text))
     }
 
     /// The page about a data file, or the names in a directory.
@@ -466,21 +479,6 @@ fn compressed(
         .header(CONTENT_ENCODING, "gzip")
         .header(CONTENT_LENGTH, packed.len());
     Ok(made(answer, Content::Whole(packed)))
-}
-
-/// The script of pages.
-fn script(asked: &Asked) -> Response<Content> {
-    let answer = Response::builder()
-        .header(CONTENT_TYPE, "text/javascript; charset=utf-8")
-        .header(CACHE_CONTROL, LASTING)
-        .header(VARY, ACCEPT_ENCODING.as_str());
-    let packed = PACKED_SCRIPT.as_deref();
-    let (answer, text) = match packed.filter(|_| gzip::is_accepted(&asked.headers)) {
-        Some(packed) => (answer.header(CONTENT_ENCODING, "gzip"), packed),
-        None => (answer, script::TEXT.as_bytes()),
-    };
-    let answer = answer.header(CONTENT_LENGTH, text.len());
-    made(answer, Content::Whole(bytes::Bytes::from_static(text)))
 }
 
 fn answer_of(form: Form) -> Builder {

@@ -11,13 +11,13 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::array::Bytes;
 use crate::error::Error;
 use crate::fs::http::content::{Content, Pieces};
+use crate::fs::http::server::asking::{Answered, Questions};
 use crate::fs::http::server::peer::Answering;
-use crate::fs::http::server::{Answered, Shared};
 use crate::limits;
 
 /// The content of an answer, on its way.
 pub(super) struct Sent {
-    shared: Arc<Shared>,
+    questions: Arc<Questions>,
     answering: Answering,
     state: Sending,
     /// When the last piece was handed on.
@@ -35,7 +35,7 @@ enum Sending {
 impl Sent {
     /// This content; a client of an old version of HTTP knows lengths, and no other end.
     pub(super) fn new(
-        shared: Arc<Shared>,
+        questions: Arc<Questions>,
         content: Content,
         answering: Answering,
         is_old: bool,
@@ -49,7 +49,7 @@ impl Sent {
             answering.set_without_end();
         }
         Sent {
-            shared,
+            questions,
             answering,
             state,
             handed: None,
@@ -75,8 +75,7 @@ impl Sent {
     fn room(&self) -> Option<OwnedSemaphorePermit> {
         const FAST: Duration = Duration::from_secs(1);
         let is_fast = self.handed.is_none_or(|handed| handed.elapsed() < FAST);
-        let room = Arc::clone(&self.shared.large).try_acquire_owned();
-        room.ok().filter(|_| is_fast)
+        self.questions.room().filter(|_| is_fast)
     }
 
     fn ask(&self, pieces: Box<dyn Pieces>, mut room: Option<OwnedSemaphorePermit>) -> Sending {
@@ -85,10 +84,12 @@ impl Sent {
             None => limits::HTTP_PIECE,
         };
         let left = pieces.left();
-        let next = self.shared.ask(pieces.of(), pieces, move |pieces, cancel| {
-            let piece = pieces.next(most, cancel)?;
-            Ok(piece.map(|bytes| Piece::of(bytes, room.take())))
-        });
+        let next = self
+            .questions
+            .ask(pieces.of(), pieces, move |pieces, cancel| {
+                let piece = pieces.next(most, cancel)?;
+                Ok(piece.map(|bytes| Piece::of(bytes, room.take())))
+            });
         Sending::Waiting(next, left)
     }
 }
