@@ -184,7 +184,7 @@ impl fmt::Display for Error {
         match self {
             // The text is the whole reason.
             Error::Io {
-                cause: Cause::Failed,
+                cause: Cause::Failed | Cause::Forbidden,
                 what,
             } => f.write_str(what),
             Error::Io { cause, what } => write!(f, "{what}: {cause}"),
