@@ -107,10 +107,7 @@ class Browser:
         self.pages[page.session] = page
         for domain in ("Page", "Network", "Runtime", "Log"):
             page.call(f"{domain}.enable")
-        page.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=False,
-        )  # fmt: skip
+        page.resize(width, height)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         page.call("Emulation.setEmulatedMedia", features=[scheme])
         page.go(url)
@@ -144,6 +141,12 @@ class Page:
             self.complaints.append(f"dialog: {parameters}")
         elif method == "Page.loadEventFired":
             self.is_loaded = True
+
+    def resize(self, width, height):
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
 
     def go(self, url):
         self.is_loaded = False

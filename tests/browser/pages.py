@@ -15,7 +15,26 @@ import urllib.parse
 
 import chromium
 
-NARROW = 400
+WIDTHS = (400, 800, 1600)
+NARROW = WIDTHS[0]
+# How far parts of a page moved once they were shown.
+SHIFTS = """new Promise(tell => {
+  let sum = 0;
+  const add = list => list.getEntries().forEach(entry => { sum += entry.value; });
+  const observer = new PerformanceObserver(add);
+  observer.observe({type: 'layout-shift', buffered: true});
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    add({getEntries: () => observer.takeRecords()});
+    tell(sum);
+  }));
+})"""
+
+
+# Pages of the fixture of all kinds: trees, a line, a picture, a stack, tables, attributes.
+LAYOUTS = (
+    "index", "signal/line", "lines/decades", "lines/over_hours", "nexus/histogram", "map/tas",
+    "pictures/stack", "values/wide", "references/list", "attributes",
+)  # fmt: skip
 
 
 def pages(mount, most=None):
@@ -72,6 +91,27 @@ def fits(page, width):
     assert wide <= width, (page.evaluate("location.href"), wide)
 
 
+def stays(page):
+    """Nothing has moved once it was there; the sizes of pictures are known beforehand."""
+    page.evaluate("Promise.all([...document.images].map(i => i.decode()))")
+    sizes = "[...document.images].every(i => i.getAttribute('width') > 0 && i.getAttribute('height') > 0)"
+    assert page.evaluate(sizes), page.evaluate("location.href")
+    shifts = page.evaluate(SHIFTS)
+    # Less is what a fraction of a pixel makes.
+    assert shifts < 0.005, (page.evaluate("location.href"), shifts)
+
+
+def layout(browser, url, base):
+    """A page holds together at each width, in both schemes."""
+    for width in WIDTHS:
+        for dark in (False, True):
+            page = browser.open(url, width, 900, dark)
+            quiet(page, base)
+            fits(page, width)
+            stays(page)
+            page.close()
+
+
 def images(page):
     """The pictures: their files and natural sizes."""
     page.evaluate("Promise.all([...document.images].map(i => i.decode()))")
@@ -92,12 +132,16 @@ def is_unknown(base, url):
 
 
 def visit(browser, mount, base, most=None):
-    for path in pages(mount, most):
+    for number, path in enumerate(pages(mount, most)):
         if is_unknown(base, url_of(base, mount, path)):
             continue
-        page = browser.open(url_of(base, mount, path), NARROW, 800)
+        page = browser.open(url_of(base, mount, path), NARROW, 800, dark=number % 2 == 1)
         quiet(page, base)
         fits(page, NARROW)
+        stays(page)
+        for width in WIDTHS[1:]:
+            page.resize(width, 800)
+            fits(page, width)
         page.close()
 
 
@@ -130,6 +174,8 @@ def fixture(browser, mount):
             inner = browser.open(url)
             quiet(inner, base)
             inner.close()
+        for name in LAYOUTS:
+            layout(browser, html + name + ".html", base)
         line = browser.open(html + "signal/line.html")
         # A bin stands in the middle of its numbers.
         assert 638 < line.evaluate("document.querySelector('.line').getBBox().width") <= 640

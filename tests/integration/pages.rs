@@ -81,8 +81,13 @@ fn a_browser_shows_the_pages_of_real_files() {
     const FILES: &[&str] = &[
         "asdf/spacetelescope__gwcs/gwcs/tests/data/miri_lrs_wcs.asdf",
         "hdf5/distro__hdf-compass_0.7_b15/data/bag/bdb_00.bag",
+        "hdf5/distro__libcgns_4.5.0/src/tests/data/cgnslib_vers-4100.cgns",
+        "hdf5/distro__libminc_2.4.05/testdir/vio_xfm_test/test_short_grid_0.mnc",
+        "hdf5/gauteh__hidefix/tests/data/coads_climatology.nc4",
         "hdf5/gauteh__hidefix/tests/data/jan.nc4",
         "hdf5/hdf5-1.14.5/tools/test/h5dump/testfiles/tfilters.h5",
+        "hdf5/sdist__anndata-0.13.4/tests/data/archives/v0.13.3/adata.h5ad",
+        "hdf5/sdist__nexusformat-2.1.0/src/nexusformat/examples/chopper.nxs",
         "hdf5/sdist__pymatreader-1.3.2/tests/test_data/cell_struct_v73.mat",
         "hdf5/sdist__pynwb-4.2.0/tests/back_compat/3.0.0_optogenetics_extension.nwb",
         "hdf5/sunpy__sunpy/sunpy/data/test/goes_13_leap_second.nc",
