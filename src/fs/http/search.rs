@@ -221,7 +221,7 @@ impl Search {
                     let mut line = self.line(&names);
                     self.add_page(&names, entry.kind, &mut line, cancel)?;
                     line.text("attribute", name);
-                    line.text("value", short(&value));
+                    line.text("value", value);
                     self.write(line, out);
                 }
                 Ok(())
@@ -230,7 +230,7 @@ impl Search {
         }
     }
 
-    /// The attributes of an object that have the text in their names or values.
+    /// The attributes of an object that have the text in their names or values; of these the beginning.
     fn attributes(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<(Vec<u8>, String)>> {
         let requests = self.requests();
         let mut found = Vec::new();
@@ -241,8 +241,8 @@ impl Search {
             let value = requests.getxattr_for(ino, &name, cancel)?;
             let name = name.strip_prefix(ATTRIBUTE).unwrap_or(&name);
             if self.has(name) || self.has(&value) {
-                let value = String::from_utf8_lossy(&value).into_owned();
-                found.push((name.to_vec(), value));
+                // A value may be long, and there may be many.
+                found.push((name.to_vec(), short(&String::from_utf8_lossy(&value))));
             }
         }
         Ok(found)
