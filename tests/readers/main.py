@@ -27,6 +27,7 @@ import frames  # noqa: E402
 import h5py  # noqa: E402
 import hostile  # noqa: E402
 import joined  # noqa: E402
+import joined_random  # noqa: E402
 import images  # noqa: E402,F401
 import report  # noqa: E402
 import stores  # noqa: E402
@@ -154,6 +155,10 @@ def main():
                 print("== joined", flush=True)
                 for view, tool, wrong in joined.rows(os.path.abspath(given.binary), directory):
                     cells.append(Cell("joined", view, tool, wrong))
+            if fnmatch.fnmatch("joined-random", given.only):
+                print("== joined-random", flush=True)
+                for view, tool, wrong in joined_random.rows(os.path.abspath(given.binary)):
+                    cells.append(Cell("joined-random", view, tool, wrong))
             if fnmatch.fnmatch("served", given.only):
                 print("== served", flush=True)
                 for view, tool, wrong in served.rows(os.path.abspath(given.binary), directory):
