@@ -1,4 +1,4 @@
-//! The content of the files of the mount: a length and a `read_at`.
+//! The content of the files of the mount: a length and a `read_for`.
 //!
 //! A view is made for each open file, so it may hold what belongs to one reader: a prefetch stream,
 //! the place in a text that is produced from front to back.
@@ -46,24 +46,26 @@ pub(crate) trait View: Send + Sync {
     /// Lets go of what reads have left, which can be made again.
     fn forget(&self) {}
 
-    /// The bytes from `offset` on, at most `length`; fewer at the end only.
+    /// Returns the bytes from `offset` on, at most `length`; fewer at the end only. Work that takes
+    /// long checks `cancel`, and passes it to every read below.
     ///
     /// # Errors
-    /// Fails if a part that the range touches cannot be read.
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes>;
+    /// Fails if a part that the range touches cannot be read;
+    /// [`Error::unwanted`](crate::error::Error::unwanted) once the request is cancelled.
+    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
 
-    /// Like `read_at`, but views that can do so give the work up once it is cancelled.
+    /// Like [`read_for`](Self::read_for), for work that no request waits for.
     ///
     /// # Errors
-    /// Fails as `read_at` does.
-    fn read_for(&self, offset: u64, length: usize, _cancel: &CancelToken) -> Result<Bytes> {
-        self.read_at(offset, length)
+    /// Fails as `read_for` does.
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(offset, length, &CancelToken::default())
     }
 
     /// The same bytes, if they are to be had at once; `None` where that may take long.
     ///
     /// # Errors
-    /// Fails as `read_at` does.
+    /// Fails as `read_for` does.
     fn read_now(&self, _offset: u64, _length: usize) -> Result<Option<Bytes>> {
         Ok(None)
     }

@@ -31,8 +31,8 @@ pub(crate) trait StoredElements: Send + Sync {
     /// At most `length` bytes of them from `offset` on, fewer only at the end.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
-    fn stored(&self, offset: u64, length: usize) -> Result<Bytes>;
+    /// Fails if they cannot be read; [`Error::unwanted`] once the request is cancelled.
+    fn stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
 
     /// Which of them are stored at all; `None` where that is not known.
     fn allocated(&self) -> Option<Allocation> {
@@ -41,8 +41,8 @@ pub(crate) trait StoredElements: Send + Sync {
 }
 
 impl StoredElements for Reader {
-    fn stored(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read(offset, length)
+    fn stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        self.read_in(None, offset, length, cancel)
     }
 
     fn allocated(&self) -> Option<Allocation> {
@@ -163,8 +163,9 @@ impl VariableLength {
         offset: u64,
         length: usize,
         place: &mut ElementStart,
+        cancel: &CancelToken,
     ) -> Result<Vec<u8>> {
-        let starts = self.starts(&CancelToken::default())?;
+        let starts = self.starts(cancel)?;
         let all = starts.last().copied().unwrap_or(0);
         let end = Extent::cut(offset, length as u64).end().min(all);
         if offset >= end {
@@ -175,8 +176,9 @@ impl VariableLength {
         let mut at = nearest(&starts, offset, *place);
         let (mut count, mut is_full) = (FIRST, false);
         while !is_full {
+            cancel.go_on()?;
             at.element = skip_empty(&starts, at);
-            let stored = self.block(at.element, count)?;
+            let stored = self.block(at.element, count, cancel)?;
             if stored.is_empty() {
                 return Err(Error::corrupt("variable-length dataset: has shrunk", None));
             }
@@ -230,7 +232,7 @@ impl VariableLength {
             start,
         };
         while at.element < last {
-            let stored = self.block(at.element, last - at.element)?;
+            let stored = self.block(at.element, last - at.element, cancel)?;
             for length in self.lengths(&*self.container, &stored)? {
                 if (first..last).contains(&at.element) {
                     offsets.push(at.start);
@@ -272,7 +274,7 @@ impl VariableLength {
         for first in (0..self.elements).step_by(BLOCK as usize) {
             cancel.go_on()?;
             let bytes = if self.is_stored(allocation.as_ref(), first) {
-                sum(&self.lengths(&*container, &self.block(first, BLOCK)?)?)
+                sum(&self.lengths(&*container, &self.block(first, BLOCK, cancel)?)?)
             } else {
                 self.null_length(&*container)?
                     .checked_mul(self.count(first))
@@ -303,10 +305,10 @@ impl VariableLength {
     }
 
     /// The stored elements from `first` on, at most `most` and not beyond the end of its block.
-    fn block(&self, first: u64, most: u64) -> Result<Vec<u8>> {
+    fn block(&self, first: u64, most: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
         let size = self.size() as u64;
         let length = self.count(first).min(most) * size;
-        let block = self.stored.stored(first * size, length as usize)?;
+        let block = self.stored.stored(first * size, length as usize, cancel)?;
         self.container.expect_variable_length(&block, self.size());
         Ok(block.into_vec())
     }
@@ -489,7 +491,7 @@ mod tests {
     fn strings_end_at_their_nul_and_null_is_an_empty_line() {
         let array = strings(&[0, 9, 1], vec![b"ab\0cd".to_vec(), b"e".to_vec()]);
         assert_eq!(
-            array.read(0, 100, &mut ElementStart::default()),
+            array.read(0, 100, &mut ElementStart::default(), &CancelToken::default()),
             Ok(b"ab\n\ne\n".to_vec())
         );
         assert_eq!(array.length(&CancelToken::default()), Ok(6));
@@ -531,7 +533,7 @@ mod tests {
             for (offset, length) in reads {
                 let start = (offset as usize).min(whole.len());
                 let end = (start + length).min(whole.len());
-                let read = array.read(offset, length, &mut place).unwrap();
+                let read = array.read(offset, length, &mut place, &CancelToken::default()).unwrap();
                 prop_assert_eq!(&read[..], &whole[start..end]);
             }
         }

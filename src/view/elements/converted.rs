@@ -44,10 +44,6 @@ impl<C: Conversion> View for Converted<C> {
         self.content.chunk_values()
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_for(offset, length, &CancelToken::default())
-    }
-
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let all = self.count.saturating_mul(self.size);
         let end = offset.saturating_add(to_u64(length)).min(all);
@@ -97,7 +93,7 @@ mod tests {
             96
         }
 
-        fn read_at(&self, _: u64, length: usize) -> Result<Bytes> {
+        fn read_for(&self, _: u64, length: usize, _: &CancelToken) -> Result<Bytes> {
             Ok(vec![0; length].into())
         }
     }

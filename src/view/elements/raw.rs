@@ -53,10 +53,6 @@ impl View for Raw {
         !self.reader.is_far()
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_for(offset, length, &CancelToken::default())
-    }
-
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let stream = Some(&self.stream);
         self.reader.read_in(stream, offset, length, cancel)

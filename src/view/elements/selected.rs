@@ -193,8 +193,8 @@ fn row(reader: &Reader) -> u64 {
 }
 
 impl StoredElements for Selected {
-    fn stored(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_at(offset, length)
+    fn stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        self.read_for(offset, length, cancel)
     }
 }
 
@@ -209,10 +209,6 @@ impl View for Selected {
         let elements = self.length / u64::from(array.datatype.size.max(1));
         let most = elements.saturating_mul(limits::FILTERED_CHUNK_VALUES);
         chunk_values(array).min(most)
-    }
-
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_for(offset, length, &CancelToken::default())
     }
 
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {

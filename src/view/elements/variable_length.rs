@@ -54,10 +54,12 @@ impl View for Content {
         self.array.weight()
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let left = to_usize(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
         let mut place = *lock(&self.place);
-        let bytes = self.array.read(offset, length.min(left), &mut place)?;
+        let bytes = self
+            .array
+            .read(offset, length.min(left), &mut place, cancel)?;
         *lock(&self.place) = place;
         Ok(bytes.into())
     }
@@ -91,10 +93,6 @@ impl View for Offsets {
 
     fn own_bytes(&self) -> u64 {
         self.array.weight()
-    }
-
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_for(offset, length, &CancelToken::default())
     }
 
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {

@@ -253,10 +253,6 @@ impl View for File {
         others.into_iter().fold(columns, u64::saturating_add)
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_for(offset, length, &CancelToken::default())
-    }
-
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let end = offset.saturating_add(to_u64(length)).min(self.length());
         let mut window = Window::new(offset..end, 0);

@@ -86,10 +86,6 @@ impl View for Framed {
         self.head.own_bytes()
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_for(offset, length, &CancelToken::default())
-    }
-
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let start = self.head.length();
         let end = offset.saturating_add(to_u64(length)).min(self.length);

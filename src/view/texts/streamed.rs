@@ -211,10 +211,6 @@ impl<T: ResumableText> View for Streamed<T> {
         *self.state() = State::default();
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_for(offset, length, &CancelToken::default())
-    }
-
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let mut state = self.state();
         if offset < state.start {

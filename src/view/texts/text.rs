@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::array::{Bytes, Engine, HeldMemory};
+use crate::array::{Bytes, CancelToken, Engine, HeldMemory};
 use crate::error::Result;
 use crate::memory::lock::lock;
 use crate::view::View;
@@ -87,7 +87,7 @@ impl View for Text {
         }
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+    fn read_for(&self, offset: u64, length: usize, _: &CancelToken) -> Result<Bytes> {
         let start = to_usize(offset)?.min(self.bytes.len());
         let end = start.saturating_add(length).min(self.bytes.len());
         Ok(Bytes::from(self.bytes[start..end].to_vec()))

@@ -192,10 +192,6 @@ impl View for Chunk {
         self.length
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_for(offset, length, &CancelToken::default())
-    }
-
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         if self.array.keeps_bytes() {
             return self.stored.read(offset, length, cancel);
@@ -298,7 +294,7 @@ impl View for Unreadable {
         self.length
     }
 
-    fn read_at(&self, _: u64, _: usize) -> Result<Bytes> {
+    fn read_for(&self, _: u64, _: usize, _: &CancelToken) -> Result<Bytes> {
         Err(self.error.clone())
     }
 }

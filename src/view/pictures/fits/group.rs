@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use crate::array::Bytes;
+use crate::array::{Bytes, CancelToken};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::view::View;
@@ -246,7 +246,7 @@ impl View for Written {
         self.group.rows.own_bytes()
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let end = offset.saturating_add(to_u64(length));
         let end = end.min(self.group.count.saturating_mul(self.row_bytes));
         if offset >= end {
@@ -257,6 +257,7 @@ impl View for Written {
         let mut out = Vec::new();
         while first < last {
             let count = self.group.at_a_time(self.row_bytes).min(last - first);
+            cancel.go_on()?;
             self.write(first..first + count, &mut out)?;
             first += count;
         }

@@ -265,10 +265,6 @@ impl View for Stored {
         *lock(&self.last) = None;
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_for(offset, length, &CancelToken::default())
-    }
-
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let end = offset.saturating_add(to_u64(length)).min(self.bytes());
         let (mut at, mut out) = (offset, Vec::new());

@@ -23,7 +23,7 @@ impl View for Zeros {
         0
     }
 
-    fn read_at(&self, _: u64, length: usize) -> Result<crate::array::Bytes> {
+    fn read_for(&self, _: u64, length: usize, _: &CancelToken) -> Result<crate::array::Bytes> {
         Ok(vec![0; length].into())
     }
 }
@@ -342,7 +342,7 @@ fn the_length_of_a_large_picture_costs_no_pixel() {
             0
         }
 
-        fn read_at(&self, _: u64, _: usize) -> Result<crate::array::Bytes> {
+        fn read_for(&self, _: u64, _: usize, _: &CancelToken) -> Result<crate::array::Bytes> {
             Err(Error::NotFound)
         }
     }
