@@ -48,7 +48,8 @@ pub use length::Length;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Filter, IsWanted, Pipeline, still};
+use crate::memory::cancel::{IsWanted, still};
+use crate::model::storage::{Filter, Pipeline};
 use crate::wire::{Count, to_u64};
 
 pub(crate) const DEFLATE: u16 = 1;

@@ -11,7 +11,7 @@
 //! | 9 | [`cli`] | the command: arguments, supervisor, caged worker, fetcher, commands without a mount |
 //! | 8 | [`fs`] | inodes, names, handles, stat; only the files of `fs/fuse` know fuser, and `fs/http/server.rs` hyper |
 //! | 7 | `joined` | many files as one: a container over containers |
-//! | 6 | `view` | a file of the mount: a length and a `read_at` |
+//! | 6 | `view` | a file of the mount: a length and a `read_for` |
 //! | 5 | `array` | a byte range of an array: chunks, cache, prefetch, gather |
 //! | 4 | `hdf5`, `asdf`, [`detect`] | the formats: they describe objects; none imports another |
 //! | 3 | `filter` | codecs: bytes to bytes, output bounded |

@@ -37,6 +37,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::memory::buffer::{Buffer, BufferPool};
+pub use crate::memory::cancel::IsWanted;
 use crate::wire::{Count, Extent, to_usize};
 
 /// Bytes with a length, readable from any thread at any offset; immutable, unless they grow.
@@ -102,11 +103,21 @@ pub trait Source: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Fills `buffer` from absolute offset `at`.
+    /// Fills `buffer` from absolute offset `at`. A source that waits for a server checks `is_wanted`
+    /// while it waits; a source over others passes it to them.
     ///
     /// # Errors
-    /// `Corrupt` where the source ends before the buffer is full: a format points past the end.
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()>;
+    /// `Corrupt` where the source ends before the buffer is full: a format points past the end;
+    /// [`Error::unwanted`] where no request waits for the bytes any more.
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()>;
+
+    /// Like [`read_wanted`](Self::read_wanted), for bytes that are wanted in any case.
+    ///
+    /// # Errors
+    /// Fails as `read_wanted` does.
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        self.read_wanted(at, buffer, &|| true)
+    }
 }
 
 /// How sure it is that bytes will be read.
@@ -126,39 +137,55 @@ pub type SharedSource = Arc<dyn Source>;
 /// # Errors
 /// `Corrupt` where the source ends first, `what` being the structure that was to be read.
 pub fn read_block(source: &dyn Source, at: u64, length: u64, what: &str) -> Result<Vec<u8>> {
+    read_wanted_block(source, (at, length), what, &|| true)
+}
+
+/// Like [`read_block`], for a request that may go away meanwhile.
+///
+/// # Errors
+/// Fails as `read_block` does; [`Error::unwanted`] where no request waits for it any more.
+pub fn read_wanted_block(
+    source: &dyn Source,
+    (at, length): (u64, u64),
+    what: &str,
+    is_wanted: &IsWanted<'_>,
+) -> Result<Vec<u8>> {
     check_range(source, at, length, what)?;
     let mut block = vec![0; to_usize(length)?];
-    source.read_at(at, &mut block)?;
+    source.read_wanted(at, &mut block, is_wanted)?;
     Ok(block)
 }
 
-/// Like [`read_block`], for a block that is kept: it is never in memory twice.
+/// Like [`read_wanted_block`], for a block that is kept: it is never in memory twice.
+///
+/// # Errors
+/// Fails as `read_wanted_block` does.
 pub fn read_shared_block(
     source: &dyn Source,
-    at: u64,
-    length: u64,
+    (at, length): (u64, u64),
     what: &str,
+    is_wanted: &IsWanted<'_>,
 ) -> Result<Arc<[u8]>> {
     check_range(source, at, length, what)?;
     let mut block: Arc<[u8]> = std::iter::repeat_n(0, to_usize(length)?).collect();
-    source.read_at(at, Arc::make_mut(&mut block))?;
+    source.read_wanted(at, Arc::make_mut(&mut block), is_wanted)?;
     Ok(block)
 }
 
-/// Like [`read_block`], into memory of `pool`.
+/// Like [`read_block`], into memory of `pool`, for a request that may go away meanwhile.
 ///
 /// # Errors
-/// Fails as `read_block` does; `Io` (`ENOMEM`) where there is no memory for it.
+/// Fails as `read_block` does; `Io` (`ENOMEM`) where there is no memory for it;
+/// [`Error::unwanted`] where no request waits for it any more.
 pub fn read_buffer(
     source: &dyn Source,
-    at: u64,
-    length: u64,
-    pool: &BufferPool,
+    (at, length): (u64, u64),
+    (pool, is_wanted): (&BufferPool, &IsWanted<'_>),
     what: &str,
 ) -> Result<Buffer> {
     check_range(source, at, length, what)?;
     let mut bytes = pool.rounded_buffer(to_usize(length)?)?;
-    source.read_at(at, &mut bytes)?;
+    source.read_wanted(at, &mut bytes, is_wanted)?;
     Ok(bytes)
 }
 

@@ -12,11 +12,12 @@ use crate::error::{Cause, Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
+use crate::memory::cancel::{IsWanted, still};
 use crate::memory::effort::Effort;
 use crate::memory::gate::{Turn, Turns};
 use crate::memory::lock::lock;
 use crate::model::Array;
-use crate::model::storage::{Chunked, Help, IsWanted, Pieces, StoredChunk, StoredExtent, still};
+use crate::model::storage::{Chunked, Help, Pieces, StoredChunk, StoredExtent};
 use crate::source::growing::settled;
 use crate::source::{SharedSource, check_range, read_buffer};
 use crate::wire::Count;
@@ -180,14 +181,14 @@ impl Chunks {
         }
     }
 
-    /// Where chunk `number` is.
+    /// Finds chunk `number`; `effort` ends the wait for the index of a far source.
     ///
     /// # Errors
     /// `Corrupt` where the index is damaged or points outside the source, `Limit` for a chunk over
-    /// the limit.
-    pub(super) fn locate(&self, number: u64) -> Result<Located> {
+    /// the limit; [`Error::unwanted`] once the request is to end.
+    pub(super) fn locate(&self, number: u64, effort: &Effort) -> Result<Located> {
         match &self.origin {
-            Origin::Grid(chunked) => self.locate_in(chunked, number),
+            Origin::Grid(chunked) => self.locate_in(chunked, number, effort),
             Origin::Block(..) => Ok(Located::Encoded(Encoded {
                 number,
                 stored: None,
@@ -243,21 +244,26 @@ impl Chunks {
     }
 
     /// Chunk `number` at `place` as the index has it.
-    fn find(&self, chunked: &Chunked, number: u64, place: &[u64]) -> Result<Option<StoredChunk>> {
+    fn find(
+        &self,
+        chunked: &Chunked,
+        (number, place): (u64, &[u64]),
+        effort: &Effort,
+    ) -> Result<Option<StoredChunk>> {
         let Some(located) = &self.located else {
             return chunked.index.find(place);
         };
         if let Some(found) = lock(located).get(&number) {
             return Ok(*found);
         }
-        let found = chunked.index.find(place)?;
+        let found = chunked.index.find_within(place, effort)?;
         lock(located).put(number, found);
         Ok(found)
     }
 
-    fn locate_in(&self, chunked: &Chunked, number: u64) -> Result<Located> {
+    fn locate_in(&self, chunked: &Chunked, number: u64, effort: &Effort) -> Result<Located> {
         let place = self.grid.place(number);
-        let Some(stored) = self.find(chunked, number, &place)? else {
+        let Some(stored) = self.find(chunked, (number, &place), effort)? else {
             return Ok(Located::Absent);
         };
         let source = &chunked.source;
@@ -339,7 +345,8 @@ impl Chunks {
         let StoredChunk { offset, length, .. } = stored;
         let bytes = self.grid.chunk_bytes() as usize;
         let source = &*chunked.source;
-        let read = || read_buffer(source, offset, length, help.pool, "stored chunk");
+        let means = (help.pool, help.is_wanted);
+        let read = || read_buffer(source, (offset, length), means, "stored chunk");
         settled(source, || {
             let block = read()?;
             // Not every codec would notice that a writer was in the middle of replacing it.

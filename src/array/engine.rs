@@ -17,12 +17,13 @@ use crate::error::Result;
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::{Buffer, BufferPool};
-use crate::memory::cancel::CancelToken;
+use crate::memory::cancel::{CancelToken, IsWanted, still};
+use crate::memory::effort::Effort;
 use crate::memory::gate::Turns;
 use crate::memory::lock::lock;
 use crate::memory::shared_lru::SharedLru;
 use crate::model::Array;
-use crate::model::storage::{Help, IsWanted, still};
+use crate::model::storage::Help;
 use crate::source::SharedSource;
 use crate::wire::Count;
 
@@ -230,7 +231,7 @@ impl Decoder {
         cancel: &CancelToken,
     ) -> Result<ChunkContent> {
         if !chunks.is_encoded() {
-            return self.load(chunks, number, &|| true);
+            return self.load(chunks, number, &|| !cancel.is_cancelled());
         }
         let key = chunks.key(number);
         if let Some(chunk) = self.cache.get(key).or_else(|| self.memory.find(key)) {
@@ -344,7 +345,7 @@ impl Decoder {
     }
 
     fn load(&self, chunks: &Chunks, number: u64, is_wanted: &IsWanted<'_>) -> Result<ChunkContent> {
-        match chunks.locate(number)? {
+        match chunks.locate(number, &Effort::default())? {
             Located::Absent => Ok(ChunkContent::Absent),
             Located::Raw(source, offset) => Ok(ChunkContent::Raw(source, offset)),
             Located::Encoded(encoded) => {

@@ -91,8 +91,20 @@ impl Reader {
     /// # Errors
     /// Fails if a part of them cannot be read or decoded; never zeros in its stead.
     pub(crate) fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
-        let stream = self.ahead.as_ref();
-        self.read_in(stream, offset, length, &CancelToken::default())
+        self.read_for(offset, length, &CancelToken::default())
+    }
+
+    /// Like [`read`](Self::read), until `cancel` says that the reader has gone.
+    ///
+    /// # Errors
+    /// Fails as [`read_in`](Self::read_in) does.
+    pub(crate) fn read_for(
+        &self,
+        offset: u64,
+        length: usize,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        self.read_in(self.ahead.as_ref(), offset, length, cancel)
     }
 
     /// Like `read`, until `cancel` says that the reader has gone: a decode that no other reader
@@ -116,7 +128,7 @@ impl Reader {
         match &self.content {
             Content::Stored(stored) => stored.read(offset, end, stream, cancel),
             Content::Strided(strided) => strided.read(offset, end, stream, cancel),
-            Content::Virtual(parts) => parts.read(offset, end),
+            Content::Virtual(parts) => parts.read(offset, end, cancel),
         }
     }
 
@@ -222,8 +234,8 @@ impl SourceReader for Reader {
         &self.array
     }
 
-    fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
-        Reader::read(self, offset, length)
+    fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        self.read_for(offset, length, cancel)
     }
 }
 

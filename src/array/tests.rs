@@ -1,5 +1,6 @@
 //! Arrays in memory, read in every way and compared with their elements.
 
+mod cancelled;
 mod far;
 pub(super) mod sample;
 

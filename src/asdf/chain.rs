@@ -254,6 +254,7 @@ impl Blocks {
 mod tests {
     use super::*;
     use crate::asdf::block::tests::block;
+    use crate::memory::cancel::IsWanted;
     use crate::source::memory::MemorySource;
     use crate::source::recording::Recording;
 
@@ -407,13 +408,13 @@ mod tests {
             self.0.length()
         }
 
-        fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
             let end = at + to_u64(buffer.len());
             if at < self.1.end && end > self.1.start {
                 let error = std::io::Error::from_raw_os_error(5);
                 return Err(Error::io(&error, "a bad disk"));
             }
-            self.0.read_at(at, buffer)
+            self.0.read_wanted(at, buffer, is_wanted)
         }
     }
 

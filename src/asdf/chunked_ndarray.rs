@@ -17,6 +17,7 @@ use crate::asdf::tree::Tree;
 use crate::asdf::yaml::Index;
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
 use crate::model::array::{Array, Fill, Layout, Mapping, OpenSource, Storage, VirtualSource};
 use crate::model::datatype::{ByteOrder, Datatype};
@@ -127,7 +128,7 @@ struct ChunkSource {
 }
 
 impl VirtualSource for ChunkSource {
-    fn open(&self) -> Result<Option<OpenSource>> {
+    fn open(&self, _: &CancelToken) -> Result<Option<OpenSource>> {
         let array = self.context.ndarray(self.ndarray, &Effort::default()).array;
         match &array.storage {
             Err(error) => Err(error.clone()),

@@ -4,6 +4,7 @@ use super::*;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
+use crate::memory::cancel::CancelToken;
 use crate::model::array::{Mapping, Storage};
 use crate::model::extras::Mask;
 use crate::model::link::LinkTarget;
@@ -327,7 +328,13 @@ fn the_chunks_of_an_ndarray_lie_where_they_start() {
     };
     let runs: Vec<_> = mappings.iter().map(runs).collect();
     assert_eq!(runs, [(3, 3), (2, 1), (0, 3)]);
-    let source = mappings.get(0).unwrap().source.open().unwrap().unwrap();
+    let source = mappings
+        .get(0)
+        .unwrap()
+        .source
+        .open(&CancelToken::default())
+        .unwrap()
+        .unwrap();
     assert_eq!(read(&source.array), Ok(b"abc".to_vec()));
 }
 

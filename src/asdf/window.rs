@@ -88,6 +88,7 @@ impl<'a> Window<'a> {
 
 #[cfg(test)]
 mod tests {
+    use crate::memory::cancel::IsWanted;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
@@ -102,7 +103,7 @@ mod tests {
             1_000_000
         }
 
-        fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        fn read_wanted(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
             self.0.fetch_add(1, Ordering::Relaxed);
             for (at, byte) in (at..).zip(buffer) {
                 if at >= 900_000 {

@@ -6,7 +6,7 @@ use bzip2::{Decompress, Status};
 use crate::error::{Error, Result};
 use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{IsWanted, still};
+use crate::memory::cancel::{IsWanted, still};
 use crate::wire::Count;
 
 /// The decoded bytes of a block of the usual size, and a little more.

@@ -21,7 +21,7 @@ use model::{Line, Model};
 use crate::error::Result;
 use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{IsWanted, still};
+use crate::memory::cancel::{IsWanted, still};
 use crate::wire::Count;
 
 /// Samples that are decoded until `is_wanted` is asked again.

@@ -10,6 +10,8 @@ use crate::joined::members::{Member, Members, node_at};
 use crate::joined::place::placement::Placement;
 use crate::joined::recoding::{Recoding, Span, prefix};
 use crate::limits;
+use crate::memory::cancel::CancelToken;
+use crate::memory::effort::Effort;
 use crate::model::NodeKind;
 use crate::model::array::{Mapping, Mappings, OpenSource, Recode, VirtualSource};
 use crate::model::region::{Axis, Region};
@@ -170,11 +172,13 @@ impl MemberArray {
         &self.members.skeleton(self.member()).variables[self.variable]
     }
 
-    fn find(&self) -> Result<OpenSource> {
+    fn find(&self, cancel: &CancelToken) -> Result<OpenSource> {
         let (file, scanned) = (self.member().number, self.scanned());
-        let container = self.members.open(file)?;
-        let id = node_at(&*container, &scanned.path)?;
-        let node = container.node(id)?;
+        let container = self.members.open_for(file, cancel)?;
+        let (effort, _granted) = Effort::until(cancel);
+        let request = Arc::clone(&container).for_request(&effort);
+        let id = node_at(&*request, &scanned.path)?;
+        let node = request.node(id)?;
         let array = match &node.kind {
             NodeKind::Array(array) => Arc::clone(array),
             _ => return Err(Error::corrupt("joined: no array in a member", None)),
@@ -208,10 +212,11 @@ pub(super) fn stored_dims(members: &Members, member: &Member, variable: usize) -
 
 impl VirtualSource for MemberArray {
     /// There is always one: a member that has gone is an error, never fill.
-    fn open(&self) -> Result<Option<OpenSource>> {
-        match self.find() {
+    fn open(&self, cancel: &CancelToken) -> Result<Option<OpenSource>> {
+        match self.find(cancel) {
             Ok(found) => Ok(Some(found)),
             Err(Error::NotFound) => Err(Error::caused(Cause::Stale, self.name())),
+            Err(error) if error.is_unwanted() => Err(error),
             Err(error) => Err(error.of(self.name())),
         }
     }

@@ -2,6 +2,7 @@
 
 pub(super) mod content;
 pub(crate) mod kept;
+mod opening;
 pub(super) mod scan;
 pub(super) mod skeleton;
 
@@ -20,10 +21,12 @@ use crate::error::{Cause, Error, Result};
 use crate::joined::members::content::Known;
 use crate::joined::members::kept::Kept;
 pub(crate) use crate::joined::members::kept::Key;
+use crate::joined::members::opening::Openings;
 use crate::joined::members::scan::{Common, Scan, scan};
 use crate::joined::members::skeleton::Skeleton;
 use crate::joined::paths::{Path, Told};
 use crate::limits;
+use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 use crate::source::neighbours::Neighbours;
@@ -93,6 +96,8 @@ pub(super) struct Members {
     engine: Arc<Engine>,
     /// By the numbers of their files.
     open: Mutex<LruCache<usize, Arc<dyn Container>>>,
+    /// Far ones that are being opened.
+    openings: Openings<Arc<dyn Container>>,
     /// Bytes of arrays that may still stand in memory.
     inline: AtomicU64,
     /// Bytes that may still be read to be compared.
@@ -161,6 +166,7 @@ impl Members {
             opener,
             engine: Arc::clone(engine),
             open: Mutex::new(LruCache::new(OPEN)),
+            openings: Openings::default(),
             inline: AtomicU64::new(limits::JOINED_BYTES),
             compared: AtomicU64::new(limits::JOINED_BYTES),
             weight: gathered.weight,
@@ -177,7 +183,28 @@ impl Members {
         &self.skeletons[member.skeleton]
     }
 
-    /// The file of a member, by its number among all.
+    /// Opens the file of a member, by its number among all, for a request that may be cancelled. A
+    /// request that waits for a server counts as heavy.
+    ///
+    /// # Errors
+    /// Fails as [`OpenMember::open`] does; [`Error::unwanted`] once the request is cancelled, or is
+    /// put off.
+    pub(super) fn open_for(
+        self: &Arc<Self>,
+        file: usize,
+        cancel: &CancelToken,
+    ) -> Result<Arc<dyn Container>> {
+        if !self.is_far() {
+            return self.open(file);
+        }
+        if let Some(open) = lock(&self.open).get(&file) {
+            return Ok(Arc::clone(open));
+        }
+        cancel.begin_heavy()?;
+        Openings::open(self, file, cancel, Members::open)
+    }
+
+    /// Like [`open_for`](Self::open_for), for work that nothing cancels.
     ///
     /// # Errors
     /// Fails as [`OpenMember::open`] does.
@@ -232,6 +259,12 @@ impl Members {
     /// Bytes of memory that is kept of them, about.
     pub(super) fn weight(&self) -> u64 {
         self.weight
+    }
+}
+
+impl AsRef<Openings<Arc<dyn Container>>> for Members {
+    fn as_ref(&self) -> &Openings<Arc<dyn Container>> {
+        &self.openings
     }
 }
 

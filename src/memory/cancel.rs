@@ -29,6 +29,22 @@ pub(crate) struct Ticket {
     place: AtomicU8,
 }
 
+/// Returns whether a request still waits for the work. Where none does, the work ends with
+/// [`Error::unwanted`].
+pub type IsWanted<'a> = dyn Fn() -> bool + Sync + 'a;
+
+/// Checks whether a request still waits for the work.
+///
+/// # Errors
+/// [`Error::unwanted`] where none does.
+pub fn still(is_wanted: &IsWanted<'_>) -> Result<()> {
+    if is_wanted() {
+        Ok(())
+    } else {
+        Err(Error::unwanted())
+    }
+}
+
 /// How often what another holds is looked at.
 const LOOK: Duration = Duration::from_millis(5);
 

@@ -76,6 +76,14 @@ impl Effort {
         })))
     }
 
+    /// Returns an effort without a bound, whose work ends once `cancel` says so; what outlives the
+    /// work is no more cancelled once the second value is dropped.
+    pub(crate) fn until(cancel: &CancelToken) -> (Self, Granted) {
+        let effort = Self::of(UNBOUNDED);
+        effort.set_cancel(cancel.clone());
+        (effort.clone(), Granted(effort))
+    }
+
     fn glance(&self) -> Option<&Glance> {
         let grant = self.0.as_ref()?;
         grant.glance.as_ref().or_else(|| grant.whole.glance())

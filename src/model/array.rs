@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::cancel::CancelToken;
 use crate::memory::piece;
 use crate::model::region::Region;
 use crate::model::regions::{RegionAt, Regions};
@@ -205,8 +206,10 @@ pub trait VirtualSource: Send + Sync + fmt::Debug {
     /// The array; `None` where there is no such file or no such array in it, which is no fault.
     ///
     /// # Errors
-    /// Fails if the file may not be opened, or is damaged, or its absence is not to be passed over.
-    fn open(&self) -> Result<Option<OpenSource>>;
+    /// Fails if the file may not be opened, or is damaged, or its absence is not to be passed over;
+    /// [`Error::unwanted`](crate::error::Error::unwanted) once `cancel` says that the request that
+    /// waits for it has gone.
+    fn open(&self, cancel: &CancelToken) -> Result<Option<OpenSource>>;
 
     /// What it is called in a message.
     fn name(&self) -> String;
@@ -368,7 +371,7 @@ mod tests {
     struct Nowhere;
 
     impl VirtualSource for Nowhere {
-        fn open(&self) -> Result<Option<OpenSource>> {
+        fn open(&self, _: &CancelToken) -> Result<Option<OpenSource>> {
             Ok(None)
         }
 

@@ -4,9 +4,10 @@ use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory;
 use crate::memory::buffer::{Buffer, BufferPool};
+use crate::memory::cancel::IsWanted;
 use crate::memory::effort::Effort;
 use crate::source::SharedSource;
 use crate::wire::{Count, Extent};
@@ -68,10 +69,6 @@ impl dyn Pieces + '_ {
     }
 }
 
-/// Whether somebody still waits for what is being decoded. Where nobody does, the work ends with
-/// [`Error::unwanted`].
-pub type IsWanted<'a> = dyn Fn() -> bool + Sync + 'a;
-
 /// The means to decode a piece.
 pub struct Help<'a> {
     /// Threads that may work at it now, the caller's among them: fewer while others decode, too.
@@ -83,18 +80,6 @@ pub struct Help<'a> {
     /// Is handed the pieces that had to be decoded on the way, with their numbers, so that somebody
     /// keeps them: a reader that goes backwards needs them next.
     pub pass: &'a mut dyn FnMut(u64, Buffer),
-}
-
-/// An error where nobody waits for the work any more.
-///
-/// # Errors
-/// [`Error::unwanted`].
-pub fn still(is_wanted: &IsWanted<'_>) -> Result<()> {
-    if is_wanted() {
-        Ok(())
-    } else {
-        Err(Error::unwanted())
-    }
 }
 
 /// A run of the array's bytes, as they are in a source.
@@ -132,6 +117,16 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// # Errors
     /// `Corrupt` where a structure on the way is damaged.
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>>;
+
+    /// Like [`find`](Self::find), where `effort` pays for what is read of the index, and ends the
+    /// wait for a far source.
+    ///
+    /// # Errors
+    /// Fails as `find` does; `Effort` where too much would have to be read; [`Error::unwanted`] once
+    /// the request is to end.
+    fn find_within(&self, place: &[u64], _effort: &Effort) -> Result<Option<StoredChunk>> {
+        self.find(place)
+    }
 
     /// Hands every stored chunk to `visit`, in the index's order, until it breaks off. `effort`
     /// pays for what is read of the index.

@@ -1,6 +1,7 @@
 //! One address space made of several sources: the members of an HDF5 family, split or multi file.
 
 use crate::error::{Error, Result};
+use crate::memory::cancel::IsWanted;
 use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
@@ -110,7 +111,7 @@ impl Source for Concatenation {
         self.members.iter().all(has)
     }
 
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
         // So that each turn below comes further: there is an address after each that is read.
         Extent::new(at, to_u64(buffer.len()), "a read")?;
         let (mut at, mut rest) = (at, buffer);
@@ -120,7 +121,7 @@ impl Source for Concatenation {
             let (part, after) = rest.split_at_mut(here);
             member
                 .source
-                .read_at(at.left_after(member.place.start()), part)?;
+                .read_wanted(at.left_after(member.place.start()), part, is_wanted)?;
             at = Extent::cut(at, to_u64(here)).end();
             rest = after;
         }

@@ -1,6 +1,7 @@
 //! Bytes in memory: decoded blocks, and test files that no disk needs to hold.
 
 use crate::error::{Error, Result};
+use crate::memory::cancel::IsWanted;
 use crate::source::Source;
 use crate::wire::{to_u64, to_usize};
 
@@ -20,7 +21,7 @@ impl Source for MemorySource {
         to_u64(self.0.len())
     }
 
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
         let start = to_usize(at)?;
         let bytes = start
             .checked_add(buffer.len())

@@ -2,6 +2,7 @@
 //! a cache image.
 
 use crate::error::{Error, Result};
+use crate::memory::cancel::IsWanted;
 use crate::source::{SharedSource, Source, Urgency, check_range};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
@@ -93,12 +94,17 @@ impl Overlay {
     }
 
     /// Puts the part of `patch` that belongs to the buffer, which is `wanted`, in its place.
-    fn apply(&self, patch: &Patch, wanted: Extent, buffer: &mut [u8]) -> Result<()> {
+    fn apply(
+        &self,
+        (patch, wanted): (&Patch, Extent),
+        buffer: &mut [u8],
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<()> {
         let from = patch.part(wanted);
         let start = to_usize(patch.at.start().left_after(wanted.start()))?;
         let part = buffer.get_mut(start..).unwrap_or_default();
         let part = part.get_mut(..to_usize(from.length())?).unwrap_or_default();
-        self.below.read_at(from.start(), part)
+        self.below.read_wanted(from.start(), part, is_wanted)
     }
 }
 
@@ -139,16 +145,16 @@ impl Source for Overlay {
         self.below.set_pages(base, length);
     }
 
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
         let wanted = check_range(self, at, to_u64(buffer.len()), "a read")?;
         let below = self.below.length().left_after(at);
         let below = to_usize(below.min(to_u64(buffer.len())))?;
         match buffer.get_mut(..below) {
-            Some(part) if !part.is_empty() => self.below.read_at(at, part)?,
+            Some(part) if !part.is_empty() => self.below.read_wanted(at, part, is_wanted)?,
             _ => {}
         }
         for patch in self.met(wanted) {
-            self.apply(patch, wanted, buffer)?;
+            self.apply((patch, wanted), buffer, is_wanted)?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use crate::error::Result;
+use crate::memory::cancel::IsWanted;
 use crate::memory::lock::lock;
 use crate::source::memory::MemorySource;
 use crate::source::{SharedSource, Source, Urgency};
@@ -132,7 +133,7 @@ impl Source for Recording {
         lock(&self.record).pages = Some((base, length));
     }
 
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
         let end = Extent::cut(at, to_u64(buffer.len())).end();
         let mut record = lock(&self.record);
         if !record.has(at, end) {
@@ -140,7 +141,7 @@ impl Source for Recording {
             record.arrive(self.block);
         }
         drop(record);
-        self.source.read_at(at, buffer)
+        self.source.read_wanted(at, buffer, is_wanted)
     }
 }
 

@@ -11,7 +11,7 @@ use h5fs::detect::{self, Caches};
 use h5fs::error::{Error, Result};
 use h5fs::fs::{Caching, Entry, Filesystem, Ino, Kind, Opened, Options, Origin, Requests};
 use h5fs::source::neighbours::Neighbours;
-use h5fs::source::{SharedSource, Source};
+use h5fs::source::{IsWanted, SharedSource, Source};
 
 use crate::harness::{LONG, fixture, run, script};
 use crate::hostile::hdf5::Hdf5;
@@ -66,7 +66,7 @@ impl Source for Disk {
         self.content.len() as u64
     }
 
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
         let read = self.reads.fetch_add(1, Ordering::SeqCst);
         let first = self.first_failure.load(Ordering::SeqCst);
         let every = self.every.load(Ordering::SeqCst);

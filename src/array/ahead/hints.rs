@@ -55,8 +55,12 @@ impl Touched {
 }
 
 impl Chunks {
-    /// Asks for what a read of `parts` waits for.
-    pub(in crate::array) fn need<'p>(&self, parts: impl Iterator<Item = &'p Part>) {
+    /// Asks for what a read of `parts` waits for. `effort` ends the wait for the chunk index.
+    pub(in crate::array) fn need<'p>(
+        &self,
+        parts: impl Iterator<Item = &'p Part>,
+        effort: &Effort,
+    ) {
         if let Some(block) = self.far_block() {
             let (first, last) = parts.fold((u64::MAX, 0), |(first, last), part| {
                 (first.min(part.number), last.max(part.number))
@@ -73,7 +77,7 @@ impl Chunks {
                 break;
             }
             // The read itself meets what is wrong with the index.
-            match self.locate(part.number) {
+            match self.locate(part.number, effort) {
                 Ok(Located::Encoded(encoded)) => {
                     ranges.extend(encoded.stored.map(|stored| (stored.offset, stored.length)));
                 }
@@ -97,7 +101,7 @@ impl Chunks {
         };
         let mut ranges = Vec::new();
         for number in numbers {
-            match self.locate(number) {
+            match self.locate(number, &Effort::default()) {
                 Ok(Located::Encoded(encoded)) => {
                     ranges.extend(encoded.stored.map(|stored| (stored.offset, stored.length)));
                 }

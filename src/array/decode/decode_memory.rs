@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use crate::array::cache::{Decoded, Key};
 use crate::error::Result;
 use crate::limits;
+use crate::memory::cancel::{IsWanted, still};
 use crate::memory::gate::{Gate, Place, Works, fits};
-use crate::model::storage::{IsWanted, still};
 use crate::wire::Count;
 
 /// Grants the bytes of decodes.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::{Buffer, BufferPool};
+use crate::memory::cancel::IsWanted;
 use crate::model::storage::{Help, Pieces, StoredExtent};
 use crate::source::{SharedSource, Urgency};
 use crate::wire::{Count, Extent};
@@ -68,12 +69,13 @@ impl Extents {
     /// Bytes `offset..end` of the array.
     ///
     /// # Errors
-    /// `Corrupt` where the extents end before; otherwise as a source cannot be read.
+    /// `Corrupt` where the extents end before; otherwise as a source cannot be read;
+    /// [`Error::unwanted`] where no request waits for them any more.
     pub(in crate::array) fn read(
         &self,
         offset: u64,
         end: u64,
-        pool: &BufferPool,
+        (pool, is_wanted): (&BufferPool, &IsWanted<'_>),
     ) -> Result<Buffer> {
         let mut reply = pool.buffer((end - offset) as usize)?;
         let mut rest = &mut reply[..];
@@ -81,7 +83,7 @@ impl Extents {
             let here;
             (here, rest) = rest.split_at_mut(part.length() as usize);
             if !part.is_empty() {
-                source.read_at(part.start(), here)?;
+                source.read_wanted(part.start(), here, is_wanted)?;
             }
         }
         if !rest.is_empty() {
@@ -138,6 +140,7 @@ impl Pieces for ExtentPieces {
         let start = piece.checked_mul(PIECE).filter(|&at| at < self.length);
         let start = start.ok_or(Error::NotFound)?;
         let piece = Extent::between(start, self.length).first(PIECE);
-        self.extents.read(start, piece.end(), help.pool)
+        self.extents
+            .read(start, piece.end(), (help.pool, help.is_wanted))
     }
 }

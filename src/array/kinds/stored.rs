@@ -18,7 +18,8 @@ use crate::array::parts::span::{Part, Span};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::{CancelToken, Canceller};
+use crate::memory::cancel::{CancelToken, Canceller, IsWanted};
+use crate::memory::effort::Effort;
 use crate::model::Array;
 use crate::model::array::Storage;
 use crate::model::storage::Pieces;
@@ -106,12 +107,14 @@ impl Stored {
                 {
                     extents.ask(once(ahead), Urgency::Expected);
                 }
-                Ok(extents.read(offset, end, &self.decoder().pool)?.into())
+                let is_wanted = || !cancel.is_cancelled();
+                let means: (_, &IsWanted<'_>) = (&self.decoder().pool, &is_wanted);
+                Ok(extents.read(offset, end, means)?.into())
             }
             Location::Chunks(chunks) => {
                 let span = Span::new(&chunks.grid, offset, end);
                 if chunks.is_far() {
-                    self.need(chunks, &span);
+                    self.need(chunks, &span, cancel)?;
                 }
                 let advise = |stream: &Stream| stream.advise(self.decoder(), chunks, &span);
                 if let Some(ahead) = stream.and_then(advise) {
@@ -136,29 +139,44 @@ impl Stored {
     }
 
     /// Asks for these ranges, which are about to be read one after another.
-    pub(in crate::array) fn need_all(&self, ranges: impl Iterator<Item = Range<u64>>) {
+    ///
+    /// # Errors
+    /// [`Error::unwanted`] once the request is cancelled.
+    pub(in crate::array) fn need_all(
+        &self,
+        ranges: impl Iterator<Item = Range<u64>>,
+        cancel: &CancelToken,
+    ) -> Result<()> {
         match &self.location {
             Location::Extents(extents) if extents.is_far(0, 1) => {
                 extents.ask(ranges, Urgency::Needed);
             }
             Location::Chunks(chunks) if chunks.is_far() => {
                 for range in ranges.take(limits::RANGES_AT_ONCE) {
-                    self.need(chunks, &Span::new(&chunks.grid, range.start, range.end));
+                    let span = Span::new(&chunks.grid, range.start, range.end);
+                    self.need(chunks, &span, cancel)?;
                 }
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// Asks for the chunks that a read waits for, all at once.
-    fn need(&self, chunks: &Arc<Chunks>, span: &Span<'_>) {
+    ///
+    /// # Errors
+    /// [`Error::unwanted`] once the request is cancelled: it may have waited for the chunk index.
+    fn need(&self, chunks: &Arc<Chunks>, span: &Span<'_>, cancel: &CancelToken) -> Result<()> {
+        let (effort, _granted) = Effort::until(cancel);
         let missing =
             |part: &Part| !chunks.is_encoded() || !self.decoder().has(chunks, part.number);
         let mut parts = span.parts().filter(missing).peekable();
         while parts.peek().is_some() {
             let batch: Vec<Part> = parts.by_ref().take(limits::RANGES_AT_ONCE).collect();
-            chunks.need(batch.iter());
+            chunks.need(batch.iter(), &effort);
+            cancel.go_on()?;
         }
+        Ok(())
     }
 
     /// Asks for all chunks once readers have touched enough of them.
@@ -227,6 +245,10 @@ impl Stored {
         if offset >= end {
             return Ok(Bytes::from(Vec::new()));
         }
+        if chunks.is_far() {
+            let (effort, _granted) = Effort::until(cancel);
+            chunks.locate(number, &effort)?;
+        }
         let content = self.decoder().chunk(chunks, number, cancel)?;
         if chunks.is_far() {
             self.touch(chunks, once(number));
@@ -234,8 +256,10 @@ impl Stored {
         match content {
             ChunkContent::Decoded(chunk) => Ok(Bytes::shared(chunk, offset as usize..end as usize)),
             ChunkContent::Raw(source, base) => {
-                let (pool, length) = (&self.decoder().pool, end - offset);
-                let bytes = read_buffer(&*source, base + offset, length, pool, "stored chunk")?;
+                let stored = (base + offset, end - offset);
+                let is_wanted = || !cancel.is_cancelled();
+                let means: (_, &IsWanted<'_>) = (&self.decoder().pool, &is_wanted);
+                let bytes = read_buffer(&*source, stored, means, "stored chunk")?;
                 Ok(bytes.into())
             }
             ChunkContent::Absent => Ok(self.fill.bytes(offset, end).into()),
@@ -297,7 +321,7 @@ impl Stored {
                 reply = self.decoder().pool.buffer(span.length())?;
             }
             for plan in &part.plans {
-                self.gather(&found, plan, span.start(), &mut reply)?;
+                self.gather(&found, (plan, span.start()), &mut reply, cancel)?;
             }
             if chunks.is_far() {
                 // Others may have come meanwhile.
@@ -311,13 +335,15 @@ impl Stored {
     fn gather(
         &self,
         found: &ChunkContent,
-        plan: &Plan,
-        offset: u64,
+        (plan, offset): (&Plan, u64),
         reply: &mut [u8],
+        cancel: &CancelToken,
     ) -> Result<()> {
         match found {
             ChunkContent::Decoded(chunk) => plan.copy(chunk, reply),
-            ChunkContent::Raw(source, base) => plan.read(&**source, *base, reply)?,
+            ChunkContent::Raw(source, base) => {
+                plan.read(&**source, *base, reply, &|| !cancel.is_cancelled())?;
+            }
             ChunkContent::Absent => plan.fill(&self.fill, offset, reply),
         }
         Ok(())

@@ -120,10 +120,10 @@ impl Strided {
                 if runs.len() < BATCH {
                     return Ok(());
                 }
-                self.fetch(&mut runs, &mut reply)
+                self.fetch(&mut runs, &mut reply, cancel)
             })?;
         }
-        self.fetch(&mut runs, &mut reply)?;
+        self.fetch(&mut runs, &mut reply, cancel)?;
         Ok(reply.into())
     }
 
@@ -143,16 +143,21 @@ impl Strided {
     /// Copies runs, each its place in the block, its place in the reply and its length, in the
     /// order in which they stand in the block: each piece is needed once then, however the strides
     /// lie.
-    fn fetch(&self, runs: &mut Vec<(u64, usize, usize)>, reply: &mut [u8]) -> Result<()> {
+    fn fetch(
+        &self,
+        runs: &mut Vec<(u64, usize, usize)>,
+        reply: &mut [u8],
+        cancel: &CancelToken,
+    ) -> Result<()> {
         runs.sort_unstable();
         if let (Some(&(first, ..)), Some(&(last, _, length))) = (runs.first(), runs.last())
             && self.base.is_far(first, last + length as u64)
         {
-            self.base.need_all(self.pieces(runs));
+            self.base.need_all(self.pieces(runs), cancel)?;
         }
         let mut held = None;
         for (at, to, length) in runs.drain(..) {
-            self.copy(at, &mut held, &mut reply[to..to + length])?;
+            self.copy(at, &mut held, &mut reply[to..to + length], cancel)?;
         }
         Ok(())
     }
@@ -170,12 +175,18 @@ impl Strided {
     }
 
     /// Copies from byte `at` of the block.
-    fn copy(&self, mut at: u64, held: &mut Option<Piece>, mut target: &mut [u8]) -> Result<()> {
+    fn copy(
+        &self,
+        mut at: u64,
+        held: &mut Option<Piece>,
+        mut target: &mut [u8],
+        cancel: &CancelToken,
+    ) -> Result<()> {
         while !target.is_empty() {
             let rest = match held {
                 Some(held) if held.has(at) => &held.bytes[(at - held.start) as usize..],
                 _ => {
-                    *held = Some(self.piece(at)?);
+                    *held = Some(self.piece(at, cancel)?);
                     continue;
                 }
             };
@@ -189,14 +200,14 @@ impl Strided {
     }
 
     /// The piece of the block that holds byte `at`.
-    fn piece(&self, at: u64) -> Result<Piece> {
+    fn piece(&self, at: u64, cancel: &CancelToken) -> Result<Piece> {
         let length = self.base.chunk_bytes().unwrap_or(PIECE);
         let start = at / length * length;
         let end = Extent::cut(start, length).end().min(self.base.length());
         if end <= start {
             return Err(Error::corrupt("block under an array: too short", None));
         }
-        let bytes = self.base.read(start, end, None, &CancelToken::default())?;
+        let bytes = self.base.read(start, end, None, cancel)?;
         Ok(Piece { start, bytes })
     }
 }

@@ -13,6 +13,7 @@ use crate::array::kinds::fill_value::FillValue;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory;
+use crate::memory::cancel::CancelToken;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::Array;
 use crate::model::array::{Mapping, Mappings, OpenSource, Storage, VirtualSource};
@@ -28,8 +29,9 @@ pub(in crate::array) trait SourceReader: Send + Sync {
     /// The `length` bytes at `offset`, all within the array.
     ///
     /// # Errors
-    /// Fails if a part of them cannot be read or decoded.
-    fn read(&self, offset: u64, length: usize) -> Result<Bytes>;
+    /// Fails if a part of them cannot be read or decoded; [`Error::unwanted`] once the request is
+    /// cancelled.
+    fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
 }
 
 /// Makes the reader of an array that parts come from.
@@ -55,8 +57,12 @@ struct Part {
     end: u64,
 }
 
-/// The source that a read opened last, `None` where it is missing. The next part may have the same.
-type Opened = Option<(Arc<dyn VirtualSource>, Option<OpenSource>)>;
+/// The request that a read is for.
+struct Request<'a> {
+    cancel: &'a CancelToken,
+    /// The source that it opened last, `None` where that is missing. The next part may have the same.
+    opened: Option<(Arc<dyn VirtualSource>, Option<OpenSource>)>,
+}
 
 /// The array that a part's elements come from.
 pub(in crate::array) struct Source {
@@ -115,42 +121,66 @@ impl VirtualArray {
         }
     }
 
-    /// Bytes `offset..end` of the array.
+    /// Returns bytes `offset..end` of the array. A read that has to open far sources counts as heavy;
+    /// one of sources that are open counts as the sources' own reads do.
     ///
     /// # Errors
     /// Fails if a source that is there cannot be read; `Limit` where too many parts lie over each
-    /// other.
-    pub(in crate::array) fn read(&self, offset: u64, end: u64) -> Result<Bytes> {
+    /// other; [`Error::unwanted`] once the request is cancelled.
+    pub(in crate::array) fn read(
+        &self,
+        offset: u64,
+        end: u64,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
         let mut reply = self.fill.bytes(offset, end);
         let size = u64::from(self.array.datatype.size);
         let wanted = offset / size..end.div_ceil(size);
         let mut left = (wanted.end - wanted.start).times(limits::VIRTUAL_OVERLAPS);
-        let mut opened = None;
+        let mut request = Request {
+            cancel,
+            opened: None,
+        };
         let is_touched = |part: &&Part| part.first < wanted.end && wanted.start < part.end;
-        self.open_far(&self.parts.iter().filter(is_touched).collect::<Vec<_>>());
+        self.open_far(
+            &self.parts.iter().filter(is_touched).collect::<Vec<_>>(),
+            cancel,
+        )?;
         for part in self.parts.iter().filter(is_touched) {
-            self.read_part(part, offset, &mut reply, &mut left, &mut opened)?;
+            cancel.go_on()?;
+            self.read_part(part, offset, &mut reply, &mut left, &mut request)?;
         }
         Ok(reply.into())
     }
 
     /// Opens the far sources of several parts at the same time: each waits for its server. What is
     /// wrong with one is met when that is read.
-    fn open_far(&self, parts: &[&Part]) {
+    ///
+    /// # Errors
+    /// [`Error::unwanted`] where a source has to be opened, and the request is cancelled or put off.
+    fn open_far(&self, parts: &[&Part], cancel: &CancelToken) -> Result<()> {
         let is_far = |part: &Part| {
             let mapping = self.mapping(part.number);
             mapping.is_some_and(|mapping| mapping.source.is_far())
         };
         // Those that are kept until they are read.
         let parts = parts.get(..limits::VIRTUAL_FAR).unwrap_or(parts);
+        let is_closed = |part: &&&Part| self.sources.get(part.number).is_none() && is_far(part);
+        if parts.iter().any(|part| is_closed(&part)) {
+            cancel.begin_heavy()?;
+        }
         if parts.len() < 2 || !parts.iter().all(|part| is_far(part)) {
-            return;
+            return Ok(());
         }
         let next = AtomicUsize::new(0);
         let open = || {
             while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let mut request = Request {
+                    cancel,
+                    opened: None,
+                };
                 if self.sources.get(part.number).is_none()
-                    && let Ok(Some(source)) = self.source(part, &mut None)
+                    && let Ok(Some(source)) = self.source(part, &mut request)
                 {
                     let weight = source.weight;
                     self.sources.put(part.number, source, weight);
@@ -165,6 +195,7 @@ impl VirtualArray {
             }
             open();
         });
+        cancel.go_on()
     }
 
     /// Puts a part into `reply`, as far as it lies there and has no more elements than are `left`.
@@ -174,7 +205,7 @@ impl VirtualArray {
         offset: u64,
         reply: &mut [u8],
         left: &mut u64,
-        opened: &mut Opened,
+        request: &mut Request<'_>,
     ) -> Result<()> {
         let size = u64::from(self.array.datatype.size);
         let end = offset + reply.len() as u64;
@@ -187,7 +218,7 @@ impl VirtualArray {
         if run_at(ordinal).is_none() {
             return Ok(());
         }
-        let Some(source) = self.source(part, opened)? else {
+        let Some(source) = self.source(part, request)? else {
             return Ok(());
         };
         while let Some(run) = run_at(ordinal) {
@@ -200,7 +231,7 @@ impl VirtualArray {
             let there = bytes.start.max(offset)..bytes.end.min(end);
             let skipped = there.start - bytes.start;
             let target = &mut reply[(there.start - offset) as usize..(there.end - offset) as usize];
-            source.read(run.ordinal, skipped, size, target)?;
+            source.read((run.ordinal, skipped), size, target, request.cancel)?;
             ordinal += length;
         }
         // After its own sources, which must not take its place.
@@ -211,7 +242,7 @@ impl VirtualArray {
 
     /// The part's source, `None` where it is missing. Neither that nor an error is kept for the
     /// next read: sources come and go.
-    fn source(&self, part: &Part, opened: &mut Opened) -> Result<Option<Arc<Source>>> {
+    fn source(&self, part: &Part, request: &mut Request<'_>) -> Result<Option<Arc<Source>>> {
         if let Some(source) = self.sources.get(part.number) {
             return Ok(Some(source));
         }
@@ -222,7 +253,7 @@ impl VirtualArray {
             array,
             file,
             recode,
-        }) = open(&mapping.source, opened)?
+        }) = request.open(&mapping.source)?
         else {
             return Ok(None);
         };
@@ -256,15 +287,17 @@ impl VirtualArray {
     }
 }
 
-fn open(source: &Arc<dyn VirtualSource>, opened: &mut Opened) -> Result<Option<OpenSource>> {
-    if let Some((last, found)) = opened
-        && Arc::ptr_eq(last, source)
-    {
-        return Ok(found.clone());
+impl Request<'_> {
+    fn open(&mut self, source: &Arc<dyn VirtualSource>) -> Result<Option<OpenSource>> {
+        if let Some((last, found)) = &self.opened
+            && Arc::ptr_eq(last, source)
+        {
+            return Ok(found.clone());
+        }
+        let found = source.open(self.cancel)?;
+        self.opened = Some((Arc::clone(source), found.clone()));
+        Ok(found)
     }
-    let found = source.open()?;
-    *opened = Some((Arc::clone(source), found.clone()));
-    Ok(found)
 }
 
 /// The parts that have elements. The parts of arrays within arrays are in memory at once.
@@ -307,7 +340,13 @@ impl Part {
 impl Source {
     /// The bytes of the elements from `ordinal` on, in the virtual array's type of `size` bytes,
     /// without so many `skipped` ones. Of long elements no more is read than is wanted.
-    fn read(&self, ordinal: u64, skipped: u64, size: u64, target: &mut [u8]) -> Result<()> {
+    fn read(
+        &self,
+        (ordinal, skipped): (u64, u64),
+        size: u64,
+        target: &mut [u8],
+        cancel: &CancelToken,
+    ) -> Result<()> {
         let (mut next, end) = (skipped, skipped + target.len() as u64);
         while next < end {
             let Some(run) = self.runs.from_ordinal(ordinal + next / size) else {
@@ -318,29 +357,36 @@ impl Source {
             let start = (next - skipped) as usize;
             let target = &mut target[start..start + length as usize];
             if self.conversion.keeps_bytes() {
-                self.copy(run.element * size + within, target)?;
+                self.copy(run.element * size + within, target, cancel)?;
             } else {
-                self.convert(run.element, within as usize, size as usize, target)?;
+                let within = within as usize;
+                self.convert((run.element, within), size as usize, target, cancel)?;
             }
             next += length;
         }
         Ok(())
     }
 
-    fn copy(&self, offset: u64, target: &mut [u8]) -> Result<()> {
-        let bytes = self.reader.read(offset, target.len())?;
+    fn copy(&self, offset: u64, target: &mut [u8], cancel: &CancelToken) -> Result<()> {
+        let bytes = self.reader.read(offset, target.len(), cancel)?;
         target.copy_from_slice(&bytes);
         Ok(())
     }
 
     /// The elements from `first` on, all of them whole but for so many bytes `within` the first,
     /// and some of the last.
-    fn convert(&self, first: u64, within: usize, size: usize, target: &mut [u8]) -> Result<()> {
+    fn convert(
+        &self,
+        (first, within): (u64, usize),
+        size: usize,
+        target: &mut [u8],
+        cancel: &CancelToken,
+    ) -> Result<()> {
         let own_size = self.reader.array().datatype.size as usize;
         let elements = (within + target.len()).div_ceil(size);
         let bytes = self
             .reader
-            .read(first * own_size as u64, elements * own_size)?;
+            .read(first * own_size as u64, elements * own_size, cancel)?;
         if target.len() == elements * size {
             return self.conversion.apply(&bytes, target);
         }

@@ -42,7 +42,7 @@ pub(crate) trait StoredElements: Send + Sync {
 
 impl StoredElements for Reader {
     fn stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
-        self.read_in(None, offset, length, cancel)
+        self.read_for(offset, length, cancel)
     }
 
     fn allocated(&self) -> Option<Allocation> {
@@ -491,7 +491,12 @@ mod tests {
     fn strings_end_at_their_nul_and_null_is_an_empty_line() {
         let array = strings(&[0, 9, 1], vec![b"ab\0cd".to_vec(), b"e".to_vec()]);
         assert_eq!(
-            array.read(0, 100, &mut ElementStart::default(), &CancelToken::default()),
+            array.read(
+                0,
+                100,
+                &mut ElementStart::default(),
+                &CancelToken::default()
+            ),
             Ok(b"ab\n\ne\n".to_vec())
         );
         assert_eq!(array.length(&CancelToken::default()), Ok(6));

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use crate::array::kinds::fill_value::FillValue;
 use crate::array::parts::grid::{Grid, Slab};
 use crate::error::Result;
+use crate::memory::cancel::IsWanted;
 use crate::source::Source;
 use crate::wire::Count;
 
@@ -138,9 +139,11 @@ impl Plan {
         source: &dyn Source,
         base: u64,
         reply: &mut [u8],
+        is_wanted: &IsWanted<'_>,
     ) -> Result<()> {
         let mut window = Window {
             source,
+            is_wanted,
             base,
             run: self.run,
             runs: Vec::new(),
@@ -212,6 +215,7 @@ impl Plan {
 /// Runs that are read with one call.
 struct Window<'a> {
     source: &'a dyn Source,
+    is_wanted: &'a IsWanted<'a>,
     base: u64,
     run: usize,
     runs: Vec<(u64, usize)>,
@@ -237,10 +241,12 @@ impl Window<'_> {
         let run = self.run;
         let at = self.base + first;
         if self.runs.len() == 1 {
-            self.source.read_at(at, &mut reply[to..to + run])?;
+            self.source
+                .read_wanted(at, &mut reply[to..to + run], self.is_wanted)?;
         } else {
             self.scratch.resize(index(last - first) + run, 0);
-            self.source.read_at(at, &mut self.scratch)?;
+            self.source
+                .read_wanted(at, &mut self.scratch, self.is_wanted)?;
             for &(from, to) in &self.runs {
                 let from = index(from - first);
                 reply[to..to + run].copy_from_slice(&self.scratch[from..from + run]);
@@ -279,7 +285,7 @@ mod tests {
 
         let source = MemorySource::new(vec![9, 9, 1, 2, 3, 4, 5, 6]);
         let mut read = [0; 12];
-        plan.read(&source, 2, &mut read).unwrap();
+        plan.read(&source, 2, &mut read, &|| true).unwrap();
         assert_eq!(read, reply);
     }
 

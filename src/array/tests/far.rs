@@ -9,6 +9,7 @@ use crate::array::tests::sample::{Sample, Table, plain};
 use crate::array::{CancelToken, Engine, Reader, Stream};
 use crate::error::Result;
 use crate::limits;
+use crate::memory::cancel::IsWanted;
 use crate::model::array::{Storage, Strided};
 use crate::model::storage::{StoredChunk, StoredExtent};
 use crate::source::recording::Recording;
@@ -209,13 +210,13 @@ impl Source for Watched {
         self.far.has(at, length)
     }
 
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
         if thread::current().name() == Some("decode") {
             let waits = !self.has(at, buffer.len() as u64);
             self.ahead.fetch_add(1, Ordering::SeqCst);
             self.waited.fetch_add(usize::from(waits), Ordering::SeqCst);
         }
-        self.far.read_at(at, buffer)
+        self.far.read_wanted(at, buffer, is_wanted)
     }
 }
 

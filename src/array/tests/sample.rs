@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use crate::array::{Engine, Reader};
 use crate::error::Result;
 use crate::limits::tests::eventually;
+use crate::memory::cancel::IsWanted;
 use crate::memory::effort::Effort;
 use crate::model::Shape;
 use crate::model::array::{Array, Fill, Layout, Storage};
@@ -64,7 +65,7 @@ impl Source for Counting {
         self.bytes.length()
     }
 
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
         self.reads.fetch_add(1, Ordering::SeqCst);
         self.read_bytes
             .fetch_add(buffer.len() as u64, Ordering::SeqCst);
@@ -72,7 +73,7 @@ impl Source for Counting {
         self.together.fetch_max(reading, Ordering::SeqCst);
         eventually("a read may go on", || !(self.waits)(self, at));
         self.reading.fetch_sub(1, Ordering::SeqCst);
-        self.bytes.read_at(at, buffer)
+        self.bytes.read_wanted(at, buffer, is_wanted)
     }
 }
 

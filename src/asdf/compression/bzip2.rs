@@ -24,7 +24,8 @@ use crate::error::{Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Help, IsWanted, still};
+use crate::memory::cancel::{IsWanted, still};
+use crate::model::storage::Help;
 use crate::wire::{Count, to_u64, to_usize};
 
 /// Bytes that a block of 900 000 symbols takes at most: 20 bits each, and its tables.

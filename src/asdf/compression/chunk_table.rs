@@ -8,7 +8,7 @@ use crate::asdf::window::Window;
 use crate::error::{Error, Result};
 use crate::filter::{self, Context, Length};
 use crate::limits;
-use crate::memory::buffer::{Buffer, BufferPool};
+use crate::memory::buffer::Buffer;
 use crate::memory::lock::lock;
 use crate::memory::marks::Marks;
 use crate::memory::shared_lru::{FileLru, SharedLru};
@@ -201,11 +201,11 @@ impl ChunkTable {
         self.longest.get().copied().ok_or(Error::NotFound)
     }
 
-    fn chunk(&self, chunk: Chunk, pool: &BufferPool) -> Result<Buffer> {
-        let context = &mut Context::new(pool);
+    fn chunk(&self, chunk: Chunk, help: &Help<'_>) -> Result<Buffer> {
+        let context = &mut Context::new(help.pool);
         let source = &*self.encoded.source;
-        let (at, length) = (chunk.stored.start(), chunk.stored.length());
-        let stored = read_buffer(source, at, length, pool, "chunk")?;
+        let stored = (chunk.stored.start(), chunk.stored.length());
+        let stored = read_buffer(source, stored, (help.pool, help.is_wanted), "chunk")?;
         let length = Length::Exactly(to_usize(chunk.content.length())?);
         match self.codec {
             ChunkCodec::Lz4 => {
@@ -284,7 +284,7 @@ impl Pieces for ChunkTable {
             if part.is_empty() {
                 continue;
             }
-            let decoded = self.chunk(chunk, help.pool)?;
+            let decoded = self.chunk(chunk, help)?;
             if chunk.content == wanted {
                 return Ok(decoded);
             }

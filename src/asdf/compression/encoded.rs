@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::memory::buffer::{Buffer, BufferPool};
+use crate::memory::cancel::IsWanted;
 use crate::model::storage::StoredExtent;
 use crate::source::{SharedSource, read_buffer};
 use crate::wire::{Count, Extent};
@@ -53,9 +54,9 @@ impl Encoded {
     }
 
     /// The stored bytes, all of them.
-    pub(super) fn read(&self, pool: &BufferPool) -> Result<Buffer> {
-        let (at, length) = (self.stored.start(), self.stored.length());
-        read_buffer(&*self.source, at, length, pool, "block")
+    pub(super) fn read(&self, pool: &BufferPool, is_wanted: &IsWanted<'_>) -> Result<Buffer> {
+        let stored = (self.stored.start(), self.stored.length());
+        read_buffer(&*self.source, stored, (pool, is_wanted), "block")
     }
 
     /// The same error, with the place of the stored bytes where it has none.

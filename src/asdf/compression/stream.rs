@@ -25,7 +25,8 @@ use crate::asdf::compression::stream::part_list::Part;
 use crate::asdf::compression::stream::parts::PartsReader;
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Help, still};
+use crate::memory::cancel::still;
+use crate::model::storage::Help;
 use crate::wire::{Count, to_u64, to_usize};
 
 /// Pieces that are kept, so that readers that overtake each other do not start the stream again.

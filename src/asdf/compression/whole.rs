@@ -7,7 +7,7 @@ use crate::asdf::compression::stream::codec::StreamCodec;
 use crate::error::{Error, Result};
 use crate::filter::{self, Context, Length};
 use crate::limits;
-use crate::memory::buffer::{Buffer, BufferPool};
+use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, Pieces, StoredExtent};
 use crate::wire::{Count, to_u64, to_usize};
 
@@ -53,15 +53,18 @@ impl Whole {
         Ok(Whole { encoded, codec })
     }
 
-    fn decoded(&self, pool: &BufferPool) -> Result<Buffer> {
-        let context = &mut Context::new(pool);
+    fn decoded(&self, help: &Help<'_>) -> Result<Buffer> {
+        let context = &mut Context::new(help.pool);
         let length = Length::Exactly(to_usize(self.encoded.decoded)?);
-        let stored = self.encoded.read(pool)?;
+        let stored = self.encoded.read(help.pool, help.is_wanted)?;
         match self.codec {
             WholeCodec::Zlib => filter::deflate::decode(&stored, length, context),
             WholeCodec::Bzip2 => {
-                let decoded = filter::bzip2::decode(&stored, length, context, &|| true);
-                decoded.or_else(|error| self.cut(&stored).ok_or(error))
+                let decoded = filter::bzip2::decode(&stored, length, context, help.is_wanted);
+                decoded.or_else(|error| match error {
+                    error if error.is_unwanted() => Err(error),
+                    error => self.cut(&stored).ok_or(error),
+                })
             }
             WholeCodec::Stream(codec) => codec.decode(&stored, length, context),
             WholeCodec::Blosc => filter::blosc::decode(&stored, length, context),
@@ -105,7 +108,7 @@ impl Pieces for Whole {
         if piece > 0 {
             return Err(Error::NotFound);
         }
-        self.decoded(help.pool)
+        self.decoded(help)
             .map_err(|error| self.encoded.placed(error))
     }
 }

@@ -28,7 +28,8 @@ use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Help, IsWanted, still};
+use crate::memory::cancel::{IsWanted, still};
+use crate::model::storage::Help;
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// Bytes that deflate makes of one byte at most (RFC 1951: 258 bytes of two bits), rounded up.
@@ -286,9 +287,9 @@ mod tests {
             self.bytes.length()
         }
 
-        fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
             self.read.fetch_add(to_u64(buffer.len()), Ordering::Relaxed);
-            self.bytes.read_at(at, buffer)
+            self.bytes.read_wanted(at, buffer, is_wanted)
         }
     }
 

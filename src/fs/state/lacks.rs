@@ -11,6 +11,7 @@ use crate::fs::forest::other_files::Unshown;
 use crate::fs::names::follow::follow_to;
 use crate::fs::nodes::node::{Find, Finding, Target};
 use crate::limits;
+use crate::memory::cancel::CancelToken;
 use crate::model::array::{Mappings, Storage, VirtualSource};
 use crate::model::{Array, LinkTarget};
 
@@ -52,7 +53,7 @@ impl Sources<'_, '_> {
                 continue;
             }
             let name = || format!("virtual source {}", source.name());
-            match source.open() {
+            match source.open(&CancelToken::default()) {
                 Ok(Some(opened)) => self.examine(&opened.array, depth + 1),
                 Ok(None) => {
                     (self.find)(Finding::Missing(format!(

@@ -9,6 +9,7 @@ use crate::hdf5::file::metadata::{Metadata, verify_checksum};
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::object_header::RawMessage;
 use crate::limits;
+use crate::memory::cancel::IsWanted;
 use crate::source::overlay::{Overlay, Patch};
 use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
@@ -130,7 +131,7 @@ impl Source for Counted {
         self.overlay.set_pages(base, length);
     }
 
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
-        self.overlay.read_at(at, buffer)
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+        self.overlay.read_wanted(at, buffer, is_wanted)
     }
 }

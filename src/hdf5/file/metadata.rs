@@ -14,7 +14,7 @@ use crate::limits;
 use crate::memory::effort::Effort;
 use crate::memory::shared_lru::FileLru;
 use crate::source::growing::settled;
-use crate::source::{SharedSource, Urgency, read_block, read_shared_block};
+use crate::source::{SharedSource, Urgency, read_block, read_shared_block, read_wanted_block};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Count, Cursor, Extent, to_u64};
 
@@ -195,7 +195,8 @@ impl Metadata {
             return Err(Error::limit(what, limits::METADATA_BLOCK));
         }
         self.come_by(at.offset(), length)?;
-        read_shared_block(&*self.source, at.offset(), length, what)
+        let place = (at.offset(), length);
+        read_shared_block(&*self.source, place, what, &self.is_wanted())
     }
 
     /// The `length` bytes at absolute offset `at`, which are not kept.
@@ -204,7 +205,12 @@ impl Metadata {
     /// Fails as [`read_block`] does; `Effort` where a glance would have to wait for them.
     pub(crate) fn bytes(&self, at: u64, length: u64, what: &str) -> Result<Vec<u8>> {
         self.come_by(at, length)?;
-        read_block(&*self.source, at, length, what)
+        read_wanted_block(&*self.source, (at, length), what, &self.is_wanted())
+    }
+
+    /// Whether a request still waits for what is read.
+    fn is_wanted(&self) -> impl Fn() -> bool + Sync + '_ {
+        || !self.effort.cancel().is_unwanted()
     }
 
     /// Asks for bytes that a glance is about to read, and would have to wait for.
@@ -306,7 +312,7 @@ mod tests {
     use super::*;
     use crate::hdf5::file::caches::Caches;
     use crate::hdf5::testing::{at, form};
-    use crate::source::Source;
+    use crate::source::{IsWanted, Source};
 
     /// A file of one byte, which is another one at each read.
     #[derive(Debug)]
@@ -321,7 +327,7 @@ mod tests {
             self.1
         }
 
-        fn read_at(&self, _: u64, buffer: &mut [u8]) -> Result<()> {
+        fn read_wanted(&self, _: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
             let mut next = self.0.lock().unwrap();
             buffer.fill(*next);
             *next += 1;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use crate::error::{Cause, Error, Result, quoted};
 use crate::hdf5::file::opening::Opening;
 use crate::limits;
+use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
 use crate::memory::shared_lru::FileLru;
 use crate::model::array::{OpenSource, VirtualSource};
@@ -151,8 +152,9 @@ impl SourceDataset {
 }
 
 impl VirtualSource for SourceDataset {
-    fn open(&self) -> Result<Option<OpenSource>> {
-        let found = self.open_for(&Effort::default(), &self.files.opening)?;
+    fn open(&self, cancel: &CancelToken) -> Result<Option<OpenSource>> {
+        let (effort, _granted) = Effort::until(cancel);
+        let found = self.open_for(&effort, &self.files.opening)?;
         if found.is_none() {
             self.files.neighbours.lacks_part(&self.name())?;
         }

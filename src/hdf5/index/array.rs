@@ -48,6 +48,10 @@ impl<A: ChunkArray> ChunkIndex for A {
         }
     }
 
+    fn find_within(&self, place: &[u64], effort: &Effort) -> Result<Option<StoredChunk>> {
+        self.within(effort).find(place)
+    }
+
     fn walk_from(
         &self,
         place: &mut IndexCursor,

@@ -100,6 +100,41 @@ impl BtreeV1Index {
         Ok(())
     }
 
+    fn find_in(&self, tree: &BtreeV1, place: &[u64]) -> Result<Option<StoredChunk>> {
+        if !self.geometry.holds(place) {
+            return Ok(None);
+        }
+        let mut node = tree.root()?;
+        let mut path = Vec::new();
+        loop {
+            // Child i holds the chunks from key i on, before key i + 1.
+            let after = node.first_key(0, |key| Ok(self.compare(key, place)?.is_gt()))?;
+            let after = after.unwrap_or(node.used()).min(node.used());
+            let Some(i) = after.checked_sub(1) else {
+                path.push((node, 0));
+                break;
+            };
+            if node.level() > 0 {
+                let child = tree.descend_first(&node, i)?;
+                path.push((std::mem::replace(&mut node, child), i));
+                continue;
+            }
+            if self.compare(node.key(i)?, place)?.is_ne() {
+                path.push((node, i));
+                break;
+            }
+            if i > 0 && self.compare(node.key(i.left_after(1))?, place)?.is_eq() {
+                return Err(node.key(i)?.corrupt("a chunk is there twice"));
+            }
+            let mut found = place.to_vec();
+            return self.chunk(node.key(i)?, tree.child(&node, i)?, &mut found);
+        }
+        for (node, i) in path {
+            self.check_order(&node, i)?;
+        }
+        Ok(None)
+    }
+
     /// How the chunk of the key at `cursor` stands to the chunk at `place`.
     fn compare(&self, mut cursor: Cursor<'_>, place: &[u64]) -> Result<Ordering> {
         cursor.skip(SIZE_AND_MASK)?;
@@ -116,38 +151,11 @@ impl BtreeV1Index {
 
 impl ChunkIndex for BtreeV1Index {
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
-        if !self.geometry.holds(place) {
-            return Ok(None);
-        }
-        let mut node = self.tree.root()?;
-        let mut path = Vec::new();
-        loop {
-            // Child i holds the chunks from key i on, before key i + 1.
-            let after = node.first_key(0, |key| Ok(self.compare(key, place)?.is_gt()))?;
-            let after = after.unwrap_or(node.used()).min(node.used());
-            let Some(i) = after.checked_sub(1) else {
-                path.push((node, 0));
-                break;
-            };
-            if node.level() > 0 {
-                let child = self.tree.descend_first(&node, i)?;
-                path.push((std::mem::replace(&mut node, child), i));
-                continue;
-            }
-            if self.compare(node.key(i)?, place)?.is_ne() {
-                path.push((node, i));
-                break;
-            }
-            if i > 0 && self.compare(node.key(i.left_after(1))?, place)?.is_eq() {
-                return Err(node.key(i)?.corrupt("a chunk is there twice"));
-            }
-            let mut found = place.to_vec();
-            return self.chunk(node.key(i)?, self.tree.child(&node, i)?, &mut found);
-        }
-        for (node, i) in path {
-            self.check_order(&node, i)?;
-        }
-        Ok(None)
+        self.find_in(&self.tree, place)
+    }
+
+    fn find_within(&self, place: &[u64], effort: &Effort) -> Result<Option<StoredChunk>> {
+        self.find_in(&self.tree.within(effort), place)
     }
 
     fn walk_from(

@@ -61,13 +61,11 @@ impl BtreeV2Index {
 
 impl ChunkIndex for BtreeV2Index {
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
-        if !self.geometry.holds(place) {
-            return Ok(None);
-        }
-        let Some(record) = self.now()?.find_words(place)? else {
-            return Ok(None);
-        };
-        self.form.read(&self.meta, &mut self.cursor(&record))
+        self.find_in(&self.now()?, place)
+    }
+
+    fn find_within(&self, place: &[u64], effort: &Effort) -> Result<Option<StoredChunk>> {
+        self.find_in(&self.now()?.within(effort), place)
     }
 
     fn walk_from(
@@ -111,6 +109,16 @@ impl BtreeV2Index {
         let meta = self.meta.refreshed().within(self.meta.effort());
         let tree = BtreeV2::open(meta, self.at, self.record_type)?;
         Ok(tree.ordered_by_words(self.form.size))
+    }
+
+    fn find_in(&self, tree: &BtreeV2, place: &[u64]) -> Result<Option<StoredChunk>> {
+        if !self.geometry.holds(place) {
+            return Ok(None);
+        }
+        let Some(record) = tree.find_words(place)? else {
+            return Ok(None);
+        };
+        self.form.read(&self.meta, &mut self.cursor(&record))
     }
 
     /// A cursor at the start of a record, whose errors name the tree.

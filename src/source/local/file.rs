@@ -16,6 +16,7 @@ use rustix::fs::{Advice, fadvise};
 
 use crate::error::{Cause, Error, Result};
 use crate::limits;
+use crate::memory::cancel::IsWanted;
 use crate::source::attributes::Attributes;
 use crate::source::identity::{Fingerprint, Identity};
 use crate::source::local::acl::Acl;
@@ -233,7 +234,7 @@ impl Source for FileSource {
         }
     }
 
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
         self.file
             .read_exact_at(buffer, at)
             .map_err(|error| match error.kind() {
@@ -263,7 +264,7 @@ impl Source for GrowingFile {
         now.max(self.0.length())
     }
 
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
         self.0.read_at(at, buffer)
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::memory::cancel::IsWanted;
 use crate::source::neighbours::Neighbours;
 use crate::source::{Source, Urgency};
 use crate::wire::{Count, to_u64, to_usize};
@@ -55,11 +56,11 @@ impl Source for RawFile {
         })
     }
 
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
         let file = self.neighbours.open_raw(&self.name)?;
         let there = file.length().left_after(at).min(to_u64(buffer.len()));
         let (there, past_end) = buffer.split_at_mut(to_usize(there)?);
-        file.read_at(at, there)?;
+        file.read_wanted(at, there, is_wanted)?;
         past_end.fill(0);
         file.check()?;
         Ok(())

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 
 use crate::error::{Cause, Error, Result};
+use crate::memory::cancel::IsWanted;
 use crate::memory::lock::lock;
 use crate::source::identity::Identity;
 use crate::source::local::changes::Changes;
@@ -85,8 +86,8 @@ impl Source for Neighbour {
         self.file.pages()
     }
 
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
-        let read = self.file.read_at(at, buffer);
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+        let read = self.file.read_wanted(at, buffer, is_wanted);
         self.check()?;
         read
     }

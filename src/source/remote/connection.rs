@@ -21,6 +21,7 @@ use rustix::net::{Shutdown, shutdown};
 
 use crate::error::{Cause, Error, Result};
 use crate::limits;
+use crate::memory::cancel::IsWanted;
 use crate::memory::lock::lock;
 use crate::source::Urgency;
 use crate::source::open::OpenedState;
@@ -364,7 +365,7 @@ impl Connection {
         at: u64,
         buffer: &mut [u8],
         around: Range<u64>,
-        is_wanted: &dyn Fn() -> bool,
+        is_wanted: &IsWanted<'_>,
     ) -> Result<()> {
         let all = to_u64(buffer.len());
         if all > WINDOW {
@@ -386,7 +387,7 @@ impl Connection {
         at: u64,
         part: &mut [u8],
         around: &Range<u64>,
-        is_wanted: &dyn Fn() -> bool,
+        is_wanted: &IsWanted<'_>,
     ) -> Result<()> {
         for _ in 0..ATTEMPTS {
             let pinned = self.shared.pin(object, at, to_u64(part.len()), around)?;
@@ -401,11 +402,7 @@ impl Connection {
     }
 
     /// Waits until the pages are there: where they stand.
-    fn await_staged(
-        &self,
-        pinned: &Pinned<'_>,
-        is_wanted: &dyn Fn() -> bool,
-    ) -> Result<Vec<Place>> {
+    fn await_staged(&self, pinned: &Pinned<'_>, is_wanted: &IsWanted<'_>) -> Result<Vec<Place>> {
         let deadline = Instant::now().checked_add(self.terms.patience);
         let mut state = self.shared.state();
         loop {

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::cancel::IsWanted;
 use crate::source::attributes::Attributes;
 use crate::source::open::{OpenSource, OpenedState, SharedState};
 use crate::source::remote::connection::Connection;
@@ -78,26 +79,6 @@ impl RemoteObject {
     /// where no answer tells.
     pub(super) fn is_unchanged(&self) -> bool {
         self.connection.is_unchanged(&self.staging)
-    }
-
-    /// Like [`read_at`](Source::read_at), for a reader that may go away meanwhile.
-    ///
-    /// # Errors
-    /// Fails as [`read_at`](Source::read_at) does; [`Error::unwanted`] once it `is_wanted` no more.
-    pub fn read_wanted(
-        &self,
-        at: u64,
-        buffer: &mut [u8],
-        is_wanted: &dyn Fn() -> bool,
-    ) -> Result<()> {
-        let length = to_u64(buffer.len());
-        let wanted = Extent::checked(at, length).filter(|wanted| wanted.is_within(self.length()));
-        let past_end = || format!("{length} bytes reach past the end of the object");
-        let wanted = wanted.ok_or_else(|| Error::corrupt(past_end(), at))?;
-        self.ask_for_all(|| self.has(at, length));
-        let around = self.around(wanted);
-        self.connection
-            .read(&self.staging, at, buffer, around, is_wanted)
     }
 
     /// Has all of an object that is small asked for when bytes of it are first lacking: one request
@@ -217,8 +198,15 @@ impl Source for RemoteObject {
         self.pages.get().copied()
     }
 
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
-        self.read_wanted(at, buffer, &|| true)
+    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+        let length = to_u64(buffer.len());
+        let wanted = Extent::checked(at, length).filter(|wanted| wanted.is_within(self.length()));
+        let past_end = || format!("{length} bytes reach past the end of the object");
+        let wanted = wanted.ok_or_else(|| Error::corrupt(past_end(), at))?;
+        self.ask_for_all(|| self.has(at, length));
+        let around = self.around(wanted);
+        self.connection
+            .read(&self.staging, at, buffer, around, is_wanted)
     }
 }
 

@@ -10,6 +10,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
 
 use crate::error::Result;
+use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
@@ -201,7 +202,7 @@ fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
 struct Unpadded(Arc<Array>);
 
 impl VirtualSource for Unpadded {
-    fn open(&self) -> Result<Option<OpenSource>> {
+    fn open(&self, _: &CancelToken) -> Result<Option<OpenSource>> {
         let array = Arc::clone(&self.0);
         Ok(Some(OpenSource {
             array,

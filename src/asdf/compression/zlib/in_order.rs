@@ -7,7 +7,8 @@ use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Help, still};
+use crate::memory::cancel::still;
+use crate::model::storage::Help;
 use crate::wire::{Count, Extent, to_usize};
 
 /// Stored bytes that are read at once.

@@ -21,7 +21,7 @@ use crate::fs::forest::archive::look::{Found as Looked, Look};
 use crate::joined::choice::Choice;
 use crate::joined::members::{Key, OpenMember, Opened};
 use crate::limits;
-use crate::memory::cancel::CancelToken;
+use crate::memory::cancel::{CancelToken, IsWanted};
 use crate::memory::lock::lock;
 use crate::source::Source;
 use crate::source::attributes::Attributes;
@@ -470,7 +470,7 @@ impl Source for OpenFiles {
         self.files.root.is_far()
     }
 
-    fn read_at(&self, at: u64, _buffer: &mut [u8]) -> Result<()> {
+    fn read_wanted(&self, at: u64, _: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
         Err(Error::corrupt(
             "joined: files as one have no bytes of their own",
             at,

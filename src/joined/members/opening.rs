@@ -1,0 +1,156 @@
+//! Far members that are being opened.
+//!
+//! Opening a far member waits for its server, which may take as long as the server has to answer. A
+//! thread opens it; every request that needs it waits here, and stops waiting once it is cancelled.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use crate::error::{Cause, Error, Result};
+use crate::memory::cancel::CancelToken;
+use crate::memory::lock::{lock, wait_for};
+
+/// Interval at which a waiting request checks whether it is cancelled.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The members that are being opened, by the numbers of their files.
+pub(super) struct Openings<T>(Mutex<HashMap<usize, Arc<Opening<T>>>>);
+
+impl<T> Default for Openings<T> {
+    fn default() -> Self {
+        Openings(Mutex::default())
+    }
+}
+
+/// A member that a thread opens.
+struct Opening<T> {
+    outcome: Mutex<Option<Result<T>>>,
+    ended: Condvar,
+}
+
+/// The duty to hand over the outcome; dropped without one, it is an error.
+struct Duty<T, M: AsRef<Openings<T>>> {
+    members: Arc<M>,
+    file: usize,
+    opening: Arc<Opening<T>>,
+}
+
+impl<T: Clone + Send + 'static> Openings<T> {
+    /// Opens the member of this number with `open`, in a thread of its own unless one does so
+    /// already, and waits until it is open.
+    ///
+    /// # Errors
+    /// Fails as `open` does; [`Error::unwanted`] once the request is cancelled.
+    pub(super) fn open<M: AsRef<Self> + Send + Sync + 'static>(
+        members: &Arc<M>,
+        file: usize,
+        cancel: &CancelToken,
+        open: fn(&M, usize) -> Result<T>,
+    ) -> Result<T> {
+        let own: &Self = members.as_ref().as_ref();
+        let mut all = lock(&own.0);
+        if let Some(opening) = all.get(&file) {
+            let opening = Arc::clone(opening);
+            drop(all);
+            return opening.wait(cancel);
+        }
+        let opening = Arc::new(Opening {
+            outcome: Mutex::new(None),
+            ended: Condvar::new(),
+        });
+        all.insert(file, Arc::clone(&opening));
+        drop(all);
+        let duty = Duty {
+            members: Arc::clone(members),
+            file,
+            opening: Arc::clone(&opening),
+        };
+        let thread = thread::Builder::new().name("open".to_owned());
+        let spawned = thread.spawn(move || {
+            let outcome = open(&duty.members, duty.file);
+            *lock(&duty.opening.outcome) = Some(outcome);
+        });
+        match spawned {
+            Ok(_) => opening.wait(cancel),
+            // Without a thread, the request itself opens it.
+            Err(_) => open(members, file),
+        }
+    }
+}
+
+impl<T: Clone> Opening<T> {
+    fn wait(&self, cancel: &CancelToken) -> Result<T> {
+        let mut outcome = lock(&self.outcome);
+        loop {
+            if let Some(outcome) = &*outcome {
+                return outcome.clone();
+            }
+            cancel.go_on()?;
+            outcome = wait_for(&self.ended, outcome, LOOK);
+        }
+    }
+}
+
+impl<T, M: AsRef<Openings<T>>> Drop for Duty<T, M> {
+    fn drop(&mut self) {
+        lock(&(*self.members).as_ref().0).remove(&self.file);
+        let broke_off = || Err(Error::caused(Cause::Failed, "opening of a file broke off"));
+        lock(&self.opening.outcome).get_or_insert_with(broke_off);
+        self.opening.ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::limits::tests::eventually;
+    use crate::memory::cancel::Canceller;
+
+    /// Members on a server that does not answer until it is told to.
+    #[derive(Default)]
+    struct Server {
+        openings: Openings<usize>,
+        begun: AtomicUsize,
+        answers: AtomicBool,
+    }
+
+    impl AsRef<Openings<usize>> for Server {
+        fn as_ref(&self) -> &Openings<usize> {
+            &self.openings
+        }
+    }
+
+    fn open(server: &Server, file: usize) -> Result<usize> {
+        server.begun.fetch_add(1, Ordering::SeqCst);
+        eventually("the server answers", || {
+            server.answers.load(Ordering::SeqCst)
+        });
+        Ok(10 * file)
+    }
+
+    #[test]
+    fn a_cancelled_request_stops_waiting_for_a_server() {
+        let server = Arc::new(Server::default());
+        let canceller = Canceller::default();
+        let token = canceller.token();
+        thread::scope(|scope| {
+            let gone = scope.spawn(|| Openings::open(&server, 7, &token, open));
+            eventually("it is being opened", || {
+                server.begun.load(Ordering::SeqCst) == 1
+            });
+            canceller.cancel();
+            let gone = gone.join().unwrap();
+            assert!(gone.is_err_and(|error| error.is_unwanted()));
+            // The next one joins the thread that opens it.
+            let next = scope.spawn(|| Openings::open(&server, 7, &CancelToken::default(), open));
+            server.answers.store(true, Ordering::SeqCst);
+            assert_eq!(next.join().unwrap(), Ok(70));
+        });
+        assert!(server.begun.load(Ordering::SeqCst) <= 2);
+        eventually("nothing is left", || lock(&server.openings.0).is_empty());
+    }
+}
