@@ -3,6 +3,7 @@ files one by one is what xarray, zarr, tensorstore, pyarrow and DuckDB read of t
 
 import glob
 import os
+import pathlib
 import warnings
 
 import anndata
@@ -213,7 +214,7 @@ def batches(directory):
 def scans_agree(expected, joined):
     read = np.load(os.path.join(joined, ".h5fs/npy/entry/detector/counts.npy"), mmap_mode="r")
     assert np.array_equal(read, expected)
-    angles = np.fromfile(os.path.join(joined, "entry/sample/angle"), "f8")
+    angles = np.frombuffer(pathlib.Path(joined, "entry/sample/angle").read_bytes(), "f8")
     assert angles.tolist() == [n * 0.5 + s for s, k in enumerate((5, 3, 8)) for n in range(k)]
 
 

@@ -22,6 +22,7 @@ warnings.simplefilter("ignore")
 
 import conventions  # noqa: E402,F401  (each module registers its fixtures)
 import copies  # noqa: E402
+import damage  # noqa: E402
 import documents  # noqa: E402
 import frames  # noqa: E402
 import h5py  # noqa: E402
@@ -151,6 +152,10 @@ def main():
                 print("== hostile", flush=True)
                 for view, tool, wrong in hostile.rows(os.path.abspath(given.binary), directory):
                     cells.append(Cell("hostile", view, tool, wrong))
+            if fnmatch.fnmatch("damage", given.only):
+                print("== damage", flush=True)
+                for name, tool, wrong in damage.rows(os.path.abspath(given.binary), directory):
+                    cells.append(Cell("damage", name, tool, wrong))
             if fnmatch.fnmatch("joined", given.only):
                 print("== joined", flush=True)
                 for view, tool, wrong in joined.rows(os.path.abspath(given.binary), directory):
