@@ -820,6 +820,10 @@ pub const MOUNT_LOOK: std::time::Duration = std::time::Duration::from_secs(10);
 /// which its worker waits for a disk do not count.
 pub const MOUNT_UNANSWERED: u32 = 60;
 
+/// Time that a worker may take to end once the kernel has ended its mount; then the supervisor kills
+/// it.
+pub const UNMOUNTED_WORKER: std::time::Duration = std::time::Duration::from_secs(3);
+
 /// Bytes of a source's URL.
 pub const URL_BYTES: usize = 4096;
 

@@ -1,10 +1,14 @@
 //! However it ends, nothing is left behind: no mount that answers ENOTCONN, no process.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{Mount, SOON, eventually, fixture};
+use crate::harness::{Mount, SOON, eventually, fixture, run};
 
 #[test]
 fn signals_to_the_supervisor_unmount() {
@@ -46,6 +50,36 @@ fn killing_the_worker_unmounts() {
     }
 }
 
+/// A worker that is stopped stands for one that works on a request without an end.
+#[test]
+fn a_worker_that_outlives_its_unmount_is_killed() {
+    let source = fixture("tiny.latest.h5");
+    let mount = Mount::new(&source);
+    let (worker, supervisor) = mount.worker_and_supervisor(&source);
+    worker.signal(Signal::SIGSTOP);
+    mount.unmount();
+    mount.must_be_gone(SOON);
+    assert!(!worker.is_alive() && !supervisor.is_alive());
+}
+
+/// A lazy unmount leaves the mount to the processes that have a file of it open.
+#[test]
+fn a_worker_serves_open_files_after_a_lazy_unmount() {
+    let source = fixture("tiny.latest.h5");
+    let mount = Mount::new(&source);
+    let (worker, supervisor) = mount.worker_and_supervisor(&source);
+    let open = fs::File::open(mount.at("contiguous")).expect("open");
+    let mut unmount = Command::new("fusermount3");
+    run(unmount.args(["-u", "-z"]).arg(&mount.path), SOON).success();
+    // Longer than the supervisor would wait for the worker of a mount that has ended.
+    thread::sleep(Duration::from_secs(5));
+    assert!(worker.is_alive() && supervisor.is_alive());
+    let mut byte = [0];
+    open.read_exact_at(&mut byte, 0).expect("its bytes");
+    drop(open);
+    mount.must_be_gone(SOON);
+}
+
 /// The cage lets nobody unmount, and a mount that is served is better than one that answers
 /// ENOTCONN.
 #[test]
@@ -75,7 +109,7 @@ fn lazy_unmount_ends_the_processes_when_the_last_file_is_closed() {
     let source = fixture("tiny.latest.h5");
     let mount = Mount::new(&source);
     let open = fs::File::open(mount.at("contiguous")).expect("open");
-    let done = std::process::Command::new("fusermount3")
+    let done = Command::new("fusermount3")
         .arg("-uz")
         .arg(&mount.path)
         .status();

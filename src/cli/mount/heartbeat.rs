@@ -6,8 +6,9 @@
 
 use std::path::Path;
 use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::cli::mount::mounts::{OwnMount, ask};
+use crate::cli::mount::mounts::{MountChanges, OwnMount, ask};
 use crate::limits;
 
 /// A step of a look through the mount.
@@ -17,11 +18,14 @@ pub(in crate::cli) enum Look {
     Asked,
     /// It answered; `ENOTCONN` where nobody serves it.
     Answered(nix::Result<()>),
+    /// The kernel has ended its filesystem. No look follows.
+    Ended,
 }
 
 /// Looks at once, and every so often, as long as there is somebody to `tell`.
 pub(in crate::cli) fn watch(mount: OwnMount, tell: impl Fn(Look) -> bool + Send + 'static) {
     thread::spawn(move || {
+        let changes = MountChanges::watch().ok();
         loop {
             let answer = match mount.root() {
                 Some(root) => {
@@ -36,9 +40,33 @@ pub(in crate::cli) fn watch(mount: OwnMount, tell: impl Fn(Look) -> bool + Send 
             if !tell(Look::Answered(answer)) {
                 return;
             }
-            thread::sleep(limits::MOUNT_LOOK);
+            if ends_within(&mount, changes.as_ref(), limits::MOUNT_LOOK) {
+                tell(Look::Ended);
+                return;
+            }
         }
     });
+}
+
+/// Waits for this time, or until the kernel has ended the mount's filesystem. Returns whether it has.
+fn ends_within(mount: &OwnMount, changes: Option<&MountChanges>, time: Duration) -> bool {
+    /// The kernel ends a filesystem a moment after it has changed the table of mounts.
+    const MOMENT: Duration = Duration::from_millis(200);
+    let end = Instant::now() + time;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        match changes {
+            Some(changes) if changes.wait(left) => thread::sleep(MOMENT.min(left)),
+            Some(_) => {}
+            None => thread::sleep(left),
+        }
+        if mount.has_ended() {
+            return true;
+        }
+        if left.is_zero() {
+            return false;
+        }
+    }
 }
 
 /// For how long the mount has not answered.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MntFlags, umount2};
-use nix::poll::{PollFd, PollFlags, poll};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::statvfs::fstatvfs;
 
 use crate::cli::words::fusermount;
@@ -80,6 +81,7 @@ impl FreePlace {
             number: mount.id,
             id: seen.filter(|seen| seen.number == mount.id),
             device: mount.device,
+            filesystem: filesystem_of(mount.device),
         })
     }
 }
@@ -97,6 +99,9 @@ pub(crate) struct OwnMount {
     /// Unless another mount covered it before it could be asked for.
     id: Option<MountId>,
     device: Device,
+    /// Tells its filesystem from a later one with the same number; `None` where the system does not
+    /// say.
+    filesystem: Option<u64>,
 }
 
 /// Whether a mount can be seen where it stands.
@@ -122,6 +127,12 @@ impl OwnMount {
     /// The number of its filesystem.
     pub(crate) fn device(&self) -> Device {
         self.device
+    }
+
+    /// Whether the kernel has ended its filesystem: it is mounted nowhere, and no process has a file
+    /// of it open.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.filesystem.is_some() && filesystem_of(self.device) != self.filesystem
     }
 
     fn visibility(&self, table: &[MountEntry]) -> Visibility {
@@ -211,6 +222,34 @@ fn detach_if(mount: &MountEntry) -> Result<()> {
         detach(&mount.point)?;
     }
     Ok(())
+}
+
+/// Returns the inode number of the directory that the kernel keeps in sysfs for the filesystem with
+/// this number, as long as the filesystem exists. A later filesystem's directory has another one.
+fn filesystem_of(device: Device) -> Option<u64> {
+    let directory = std::fs::metadata(format!("/sys/class/bdi/{device}"));
+    directory.ok().map(|directory| directory.ino())
+}
+
+/// Changes of the table of mounts.
+#[derive(Debug)]
+pub(crate) struct MountChanges(MountTable);
+
+impl MountChanges {
+    /// Changes from now on.
+    ///
+    /// # Errors
+    /// `Io` if the table cannot be opened.
+    pub(crate) fn watch() -> Result<Self> {
+        open_table().map(MountChanges)
+    }
+
+    /// Waits for a change. Returns whether one came within this time.
+    pub(crate) fn wait(&self, time: Duration) -> bool {
+        let time = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
+        let mut change = [PollFd::new(self.0.as_fd(), PollFlags::POLLPRI)];
+        poll(&mut change, time).is_ok_and(|changes| changes > 0)
+    }
 }
 
 fn root_at(point: &Path) -> Result<MountRoot> {

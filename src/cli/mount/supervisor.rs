@@ -47,6 +47,7 @@ use crate::cli::words::complaint::complain;
 use crate::cli::words::lines::each_line;
 use crate::cli::words::logging::{self, Destination};
 use crate::error::{Error, Result, words_of};
+use crate::limits;
 
 /// How long a worker may take to end once its mount is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -314,7 +315,9 @@ impl Supervisor {
                 Event::Report(failed) => return Err(failed),
                 Event::Look(Look::Asked) => {}
                 Event::Look(Look::Answered(Ok(()))) => return Ok(()),
-                Event::Look(Look::Answered(Err(_))) | Event::WorkerGone if self.is_taken_away() => {
+                Event::Look(Look::Answered(Err(_)) | Look::Ended) | Event::WorkerGone
+                    if self.is_taken_away() =>
+                {
                     let _ = self.sender.send(Event::WorkerGone);
                     return Ok(());
                 }
@@ -322,6 +325,7 @@ impl Supervisor {
                     let error = Error::io(&errno.into(), "the mount does not answer");
                     return Err(self.failure(&error.to_string()));
                 }
+                Event::Look(Look::Ended) => return Err(self.failure("the mount is gone")),
                 Event::Hung => return Err(self.failure("the mount does not answer")),
                 Event::Garbled => return Err(self.failure(GARBLED)),
                 // The worker has told why it ended, or the end of its reports tells.
@@ -366,6 +370,16 @@ impl Supervisor {
                     Ok(status) if status.success() => break None,
                     end => break Some(describe(end)),
                 },
+                // The worker ends by itself, unless a request keeps it.
+                Event::Look(Look::Ended) => {
+                    if !self.gone_within(limits::UNMOUNTED_WORKER) {
+                        let point = self.point.display();
+                        log::warn!(
+                            "{point}: the worker did not end after the unmount; it is killed"
+                        );
+                    }
+                    break None;
+                }
                 Event::Garbled => break Some(GARBLED.to_owned()),
                 Event::Hung => break Some("it did not answer any more".to_owned()),
                 Event::Report(_) | Event::Look(_) | Event::LauncherGone => {}
