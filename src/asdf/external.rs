@@ -79,6 +79,7 @@ fn first_block(source: SharedSource, tables: &SharedTables, effort: &Effort) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::local::audience::Readers;
     use crate::source::neighbours::policy::Policy;
 
     #[test]
@@ -91,7 +92,7 @@ mod tests {
         std::fs::hard_link(top.join("a"), top.join("b")).unwrap();
         std::fs::write(top.join("none"), "none").unwrap();
         let source = top.join("source");
-        let neighbours = Neighbours::of(&source, Policy::Within, None);
+        let neighbours = Neighbours::of(&source, Policy::Within, None, Readers::Owner);
         let externals = Externals::new(Arc::new(neighbours), SharedTables::default());
         let open = |name: &[u8]| externals.open(name, &Effort::default());
         let first = open(b"a").unwrap();

@@ -10,6 +10,7 @@ use crate::model::extras::Mask;
 use crate::model::link::LinkTarget;
 use crate::model::region::Runs;
 use crate::model::{Array, Container, Extras, NodeId, NodeKind, Shape};
+use crate::source::local::audience::Readers;
 use crate::source::memory::MemorySource;
 use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::policy::Policy;
@@ -503,7 +504,7 @@ fn other_files_are_opened_beside_the_source() {
     let tree = format!("{{far: {nd} 'o%20p.asdf#'}}, up: {nd} '../o.asdf'}}, own: {nd} '#'}}}}");
     let source = MemorySource::new(bytes(&tree, &[plain(b"own")]));
     let path = directory.path().canonicalize().unwrap().join("source.asdf");
-    let neighbours = Neighbours::of(&path, Policy::Within, None);
+    let neighbours = Neighbours::of(&path, Policy::Within, None, Readers::Owner);
     let file = File::open(Arc::new(source), Arc::new(neighbours), &Caches::default()).unwrap();
     assert_eq!(elements(&file, "far"), Ok(b"far".to_vec()));
     assert_eq!(elements(&file, "own"), Ok(b"own".to_vec()));
@@ -522,7 +523,7 @@ fn a_block_of_another_file_is_verified() {
     let nd = "!core/ndarray-1.1.0 {byteorder: big, datatype: uint8, shape: [6], source: o.asdf}";
     let source = MemorySource::new(bytes(&format!("far: {nd}"), &[]));
     let path = directory.path().canonicalize().unwrap().join("source.asdf");
-    let neighbours = Neighbours::of(&path, Policy::Within, None);
+    let neighbours = Neighbours::of(&path, Policy::Within, None, Readers::Owner);
     let file = File::open(Arc::new(source), Arc::new(neighbours), &Caches::default()).unwrap();
     assert_eq!(elements(&file, "far"), Ok(b"abcdef".to_vec()));
     let far = id(&file, "far");

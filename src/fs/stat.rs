@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::fs::options::Options;
 use crate::model::Node;
 use crate::source::attributes::Attributes;
-use crate::source::local::audience::Audience;
+use crate::source::local::audience::Readers;
 
 /// `st_blksize`: what `cat` and `cp` ask for at a time, the most that the kernel asks for at once.
 pub(super) const BLOCK_SIZE: u32 = 1 << 20;
@@ -79,11 +79,10 @@ impl Origin {
         }
     }
 
-    /// The same, readable by its audience alone, where it is shown to other users than the one that
-    /// mounted it.
+    /// The same, readable by its `readers` alone.
     #[must_use]
-    pub(super) fn for_audience(self, audience: Option<Audience>) -> Self {
-        let mode = audience.map_or(self.mode, |audience| audience.mode());
+    pub(super) fn for_readers(self, readers: Readers) -> Self {
+        let mode = readers.audience().map_or(self.mode, |own| own.mode());
         Origin { mode, ..self }
     }
 

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use crate::error::Result;
 use crate::source::attributes::Attributes;
 use crate::source::identity::Identity;
+use crate::source::local::audience::Readers;
 use crate::source::local::changes::Changes;
 use crate::source::local::file::FileSource;
 use crate::source::mounts::mount_guard::MountGuard;
@@ -82,8 +83,9 @@ pub trait Directory: Send + Sync + fmt::Debug {
     /// Fails as [`look`](Self::look) does.
     fn list(&self, path: &Path) -> Result<Box<dyn Names>>;
 
-    /// The files of the directory, as neighbours of one of them.
-    fn neighbours(&self, policy: Policy, guard: Option<MountGuard>) -> Neighbours;
+    /// The files of the directory, as neighbours of one of them, which is shown to these `readers`.
+    fn neighbours(&self, policy: Policy, guard: Option<MountGuard>, readers: Readers)
+    -> Neighbours;
 
     /// Bytes of the filesystem that it is on: all, and those that are free.
     fn capacity(&self) -> (u64, u64) {

@@ -16,7 +16,7 @@ use lru::LruCache;
 use crate::error::{Cause, Error, Result, quoted};
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::source::local::audience::{Act, Audience};
+use crate::source::local::audience::Readers;
 use crate::source::local::changes::Changes;
 use crate::source::local::descriptors::share_of;
 use crate::source::local::root::{Directory, Root};
@@ -37,9 +37,8 @@ pub struct Neighbours {
     root: Arc<Root>,
     /// The directories in which neighbours are sought, one after the other.
     locations: Arc<[Location]>,
-    /// The readers of the file, where these are not one user alone: all of them must have the right
-    /// to read a file that is opened.
-    audience: Option<Audience>,
+    /// The readers of the file: all of them must have the right to read a file that is opened.
+    readers: Readers,
     /// Whether it is an error that a part of the file's content is absent.
     is_strict: bool,
     raw_files: RawFiles,
@@ -87,9 +86,8 @@ pub struct Located {
     pub path: PathBuf,
     /// Where it is, without any symbolic link.
     pub real: PathBuf,
-    /// Its readers, as the directories above it let them through; `None` where nobody else is let
-    /// in.
-    pub audience: Option<Audience>,
+    /// Its readers, as the directories above it let them through.
+    pub readers: Readers,
 }
 
 /// A file that was located, `None` where there is none; or why it is not opened.
@@ -99,23 +97,29 @@ impl Neighbours {
     /// The neighbours of the file at `source`, an absolute path without symbolic links. A directory
     /// that cannot be entered makes each of them unreadable, not the source.
     ///
+    /// Only files that all `readers` of the source may read are opened: they are shown to them all.
     /// Nothing is looked up in the mount that shows the source, of which `guard` tells.
-    pub fn of(source: &Path, policy: Policy, guard: Option<MountGuard>) -> Self {
+    pub fn of(source: &Path, policy: Policy, guard: Option<MountGuard>, readers: Readers) -> Self {
         let root = Directory::of(source, policy, guard);
-        Self::within(source, Root::Directory(root))
+        Self::within(source, Root::Directory(root), readers)
     }
 
     /// The neighbours of the object at `source`, its URL: the other objects of its prefix.
-    pub fn of_object(source: &Path, store: &Arc<Connection>, policy: Policy) -> Self {
-        Self::within(source, Root::Prefix(Prefix::of(store, policy)))
+    pub fn of_object(
+        source: &Path,
+        store: &Arc<Connection>,
+        policy: Policy,
+        readers: Readers,
+    ) -> Self {
+        Self::within(source, Root::Prefix(Prefix::of(store, policy)), readers)
     }
 
-    fn within(source: &Path, root: Root) -> Self {
+    fn within(source: &Path, root: Root, readers: Readers) -> Self {
         let root = Arc::new(root);
         Neighbours {
             locations: Arc::new([Location::of(source, &root)]),
             root,
-            audience: None,
+            readers,
             is_strict: false,
             raw_files: no_raw_files(),
             states: Arc::default(),
@@ -153,18 +157,16 @@ impl Neighbours {
         Neighbours {
             root: Arc::new(Root::Directory(Directory::none())),
             locations: Arc::new([]),
-            audience: None,
+            readers: Readers::Owner,
             is_strict: false,
             raw_files: no_raw_files(),
             states: Arc::default(),
         }
     }
 
-    /// Opens only files that every reader of this file may read: they are shown to them all.
-    #[must_use]
-    pub fn for_all_readers(mut self, audience: Audience) -> Self {
-        self.audience = Some(audience);
-        self
+    /// The readers of the file.
+    pub fn readers(&self) -> Readers {
+        self.readers
     }
 
     /// With `is_strict` it is an error that a part of the content is absent.
@@ -173,11 +175,11 @@ impl Neighbours {
         Neighbours { is_strict, ..self }
     }
 
-    /// The neighbours of a file that was located among these, or among theirs, for this `audience`:
+    /// The neighbours of a file that was located among these, or among theirs, for these `readers`:
     /// names are resolved from its own directory, the policy stays the same.
-    pub fn of_neighbour(&self, located: &Path, real: &Path, audience: Option<Audience>) -> Self {
+    pub fn of_neighbour(&self, located: &Path, real: &Path, readers: Readers) -> Self {
         Neighbours {
-            audience,
+            readers,
             raw_files: no_raw_files(),
             states: NeighbourStates::told_by(self.root.changes().cloned()),
             ..self.of_part(located, real)
@@ -190,7 +192,7 @@ impl Neighbours {
         let part = Neighbours {
             root: Arc::clone(&self.root),
             locations: Arc::new([Location::of(real, &self.root)]),
-            audience: self.audience,
+            readers: self.readers,
             is_strict: self.is_strict,
             raw_files: Arc::clone(&self.raw_files),
             states: Arc::clone(&self.states),
@@ -248,11 +250,10 @@ impl Neighbours {
         let Some((file, path)) = self.find(name, &missed).map_err(Unopened::error)? else {
             return Ok(None);
         };
-        if let Some(audience) = self.audience {
+        if self.readers != Readers::Owner {
             let real = self.root.real(&path, &file.opened())?;
-            let mut way = self.root.way_to(&real).into_iter();
-            let may_come = way.all(|way| audience.may(Act::Search, &way));
-            if !may_come || !audience.may(Act::Read, &file.audience()?) {
+            let way = self.root.way_to(&real);
+            if !self.readers.may_read(way, || file.audience())? {
                 return Err(private(&path));
             }
         }
@@ -337,12 +338,12 @@ impl Neighbours {
         let failed = |error| Unopened::Failed(path.clone(), error);
         let real = self.root.real(&path, &file.opened()).map_err(failed)?;
         let named = self.root.named(&path).map_err(failed)?;
-        let shown = |audience: Audience| {
-            let own = audience.of_shown(file.audience()?);
-            let way = self.root.way_to(&real).into_iter();
-            Ok(way.fold(own, |own, way| own.narrowed(Act::Search, &way)))
+        let way = match self.readers {
+            Readers::Owner => Vec::new(),
+            Readers::All(_) => self.root.way_to(&real),
         };
-        let audience = self.audience.map(shown).transpose().map_err(failed)?;
+        let readers = self.readers.of_linked(way, || file.audience());
+        let readers = readers.map_err(failed)?;
         let path = if named.parent() == real.parent() {
             real.clone()
         } else {
@@ -352,7 +353,7 @@ impl Neighbours {
             file,
             path,
             real,
-            audience,
+            readers,
         })
     }
 
@@ -431,7 +432,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_while_a_part_is_absent() {
         let (_outer, inner) = files();
-        let own = Neighbours::of(&inner.join("a"), Policy::Within, None);
+        let own = Neighbours::of(&inner.join("a"), Policy::Within, None, Readers::Owner);
         assert!(own.open(b"later").unwrap().is_none());
         assert!(own.states().is_settled());
         assert!(own.open_part(b"later").unwrap().is_none());
@@ -443,7 +444,7 @@ mod tests {
     fn a_file_that_comes_where_it_was_sought_is_a_change() {
         for comes in ["sub/later", "later"] {
             let (_outer, inner) = files();
-            let own = Neighbours::of(&inner.join("a"), Policy::Within, None);
+            let own = Neighbours::of(&inner.join("a"), Policy::Within, None, Readers::Owner);
             let sought = inner.join("sub/later").into_os_string().into_vec();
             assert!(own.open(&sought).unwrap().is_none());
             assert!(own.open(&sought).unwrap().is_none());
@@ -453,7 +454,7 @@ mod tests {
             assert!(own.states().met_a_change(), "{comes}");
         }
         let (_outer, inner) = files();
-        let own = Neighbours::of(&inner.join("a"), Policy::Within, None);
+        let own = Neighbours::of(&inner.join("a"), Policy::Within, None, Readers::Owner);
         let sought = inner.join("sub/b").into_os_string().into_vec();
         assert_eq!(own.open(&sought).unwrap().expect("b").length(), 1);
         assert_eq!(own.open(&sought).unwrap().expect("b").length(), 1);
@@ -484,7 +485,7 @@ mod tests {
     #[test]
     fn a_file_has_one_name() {
         let (_outer, inner) = files();
-        let own = Neighbours::of(&inner.join("a"), Policy::Within, None);
+        let own = Neighbours::of(&inner.join("a"), Policy::Within, None, Readers::Owner);
         let absolute = inner.join("sub/a").display().to_string();
         std::os::unix::fs::symlink("a", inner.join("sub/same")).unwrap();
         for spelling in ["sub/a", "./sub//a", "sub/../sub/a", "sub/same", &absolute] {
@@ -509,7 +510,12 @@ mod tests {
                 foreign: None,
             })
         };
-        let own = Neighbours::of(&inner.join("b"), Policy::Any, guarded(inner.join("sub")));
+        let own = Neighbours::of(
+            &inner.join("b"),
+            Policy::Any,
+            guarded(inner.join("sub")),
+            Readers::Owner,
+        );
         let absolute = inner.join("sub/a").display().to_string();
         let around = format!("/proc/self/root{absolute}");
         for name in [
@@ -533,7 +539,12 @@ mod tests {
             assert!(own.open(name.as_bytes()).unwrap().is_some(), "{name}");
         }
         assert!(own.open(b"loop").is_err());
-        let hidden = Neighbours::of(&inner.join("b"), Policy::Within, guarded(inner.clone()));
+        let hidden = Neighbours::of(
+            &inner.join("b"),
+            Policy::Within,
+            guarded(inner.clone()),
+            Readers::Owner,
+        );
         assert!(hidden.open(b"a").is_err());
     }
 
@@ -548,6 +559,7 @@ mod tests {
                 device: None,
                 foreign: None,
             }),
+            Readers::Owner,
         );
         assert!(own.open(b"absent/../sub/a").unwrap().is_none());
         assert!(own.open(b"a/../../in/a").is_ok());
@@ -560,9 +572,9 @@ mod tests {
     #[test]
     fn a_neighbour_sees_its_own_directory_but_no_more() {
         let (outer, inner) = files();
-        let own = Neighbours::of(&inner.join("b"), Policy::Within, None);
+        let own = Neighbours::of(&inner.join("b"), Policy::Within, None, Readers::Owner);
         let a = inner.join("sub/a");
-        let other = own.of_neighbour(&a, &a, None);
+        let other = own.of_neighbour(&a, &a, Readers::Owner);
         assert_eq!(other.own_names().collect::<Vec<_>>(), [b"a"]);
         assert_eq!(name(&other, "a").as_deref(), Some("sub/a"));
         assert_eq!(name(&other, "../a").as_deref(), Some("a"));
@@ -570,12 +582,12 @@ mod tests {
         for refused in ["../../x", "../out", "../../in/a", "/etc/passwd"] {
             assert!(other.locate(refused.as_bytes()).is_err(), "{refused}");
         }
-        let all = Neighbours::of(&inner.join("b"), Policy::Any, None);
+        let all = Neighbours::of(&inner.join("b"), Policy::Any, None, Readers::Owner);
         let outside = all.locate(b"../x").unwrap().unwrap();
         assert_eq!(outside.file.length(), 7);
         let real = outer.path().canonicalize().unwrap().join("x");
         assert_eq!(all.name_of(&outside.path), real.as_os_str().as_bytes());
-        let beyond = all.of_neighbour(&outside.path, &outside.real, None);
+        let beyond = all.of_neighbour(&outside.path, &outside.real, Readers::Owner);
         assert_eq!(name(&beyond, "in/sub/a").as_deref(), Some("sub/a"));
     }
 
@@ -585,7 +597,7 @@ mod tests {
     fn what_takes_the_place_of_a_file_is_neither_waited_for_nor_read() {
         let (_outer, inner) = files();
         nix::unistd::mkfifo(&inner.join("fifo"), Mode::S_IRWXU).unwrap();
-        let own = Neighbours::of(&inner.join("b"), Policy::Within, None);
+        let own = Neighbours::of(&inner.join("b"), Policy::Within, None, Readers::Owner);
         let done = std::sync::atomic::AtomicBool::new(false);
         let swap = |name: &str| {
             let new = inner.join("new");

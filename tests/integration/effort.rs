@@ -9,6 +9,7 @@ use std::sync::Arc;
 use h5fs::detect::{self, Caches};
 use h5fs::internals::Effort;
 use h5fs::model::{Container, LinkTarget, NodeId, NodeKind};
+use h5fs::source::local::audience::Readers;
 use h5fs::source::local::file::FileSource;
 use h5fs::source::neighbours::Neighbours;
 use h5fs::source::neighbours::policy::Policy;
@@ -20,7 +21,7 @@ const SEARCHED: usize = 20;
 
 fn open(path: &Path) -> Arc<dyn Container> {
     let source = Arc::new(FileSource::open(path, None).expect("fixture"));
-    let neighbours = Arc::new(Neighbours::of(path, Policy::Within, None));
+    let neighbours = Arc::new(Neighbours::of(path, Policy::Within, None, Readers::Owner));
     detect::open(source, neighbours, &Caches::default(), false).expect("fixture")
 }
 

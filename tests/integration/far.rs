@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use h5fs::detect::{self, Caches};
 use h5fs::fs::{Filesystem, Kind, Options, Requests};
 use h5fs::internals::Recording;
+use h5fs::source::local::audience::Readers;
 use h5fs::source::local::file::FileSource;
 use h5fs::source::neighbours::Neighbours;
 use h5fs::source::neighbours::policy::Policy;
@@ -51,7 +52,7 @@ impl Far {
         let file = FileSource::open(path, None).expect("fixture");
         let metadata = fs::metadata(path).expect("fixture");
         let source = Recording::in_blocks(Arc::new(file), BLOCK);
-        let neighbours = Arc::new(Neighbours::of(path, Policy::Within, None));
+        let neighbours = Arc::new(Neighbours::of(path, Policy::Within, None, Readers::Owner));
         let shared = Arc::clone(&source);
         let container = detect::open(shared, neighbours, &Caches::default(), false);
         let origin = h5fs::fs::Origin::new(path.to_path_buf(), &metadata);

@@ -9,6 +9,7 @@ use crate::fs::forest::other_files::{Opener, OtherFiles};
 use crate::fs::forest::watch::Watch;
 use crate::fs::options::Options;
 use crate::fs::stat::Origin;
+use crate::source::local::audience::Readers;
 use crate::source::open::{OpenSource, SharedOpen};
 
 /// Refuses to show a file to others whose access control list lets them in otherwise than
@@ -46,19 +47,15 @@ pub(in crate::fs) fn open_source(
     let path = watch.path();
     let attributes = file.attributes()?;
     let state = file.state();
-    let mut neighbours = others.neighbours(watch, options);
-    let audience = if options.allow_other {
-        Some(file.audience()?.without(options.umask.unwrap_or(0)))
+    let readers = if options.allow_other {
+        Readers::All(file.audience()?.without(options.umask.unwrap_or(0)))
     } else {
-        None
+        Readers::Owner
     };
-    if let Some(audience) = audience {
-        neighbours = neighbours.for_all_readers(audience);
-    }
-    let neighbours = Arc::new(neighbours);
+    let neighbours = Arc::new(others.neighbours(watch, readers, options));
     Ok(OpenedFile {
         container: others.container(file, &neighbours)?,
-        origin: Arc::new(Origin::new(path.to_path_buf(), attributes).for_audience(audience)),
+        origin: Arc::new(Origin::new(path.to_path_buf(), attributes).for_readers(readers)),
         neighbours,
         state: Some(state),
         watch: None,

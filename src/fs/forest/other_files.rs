@@ -37,7 +37,7 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::model::Container;
 use crate::source::SharedSource;
-use crate::source::local::audience::Audience;
+use crate::source::local::audience::Readers;
 use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::policy::Unopened;
 
@@ -134,14 +134,19 @@ impl OtherFiles {
         }
     }
 
-    /// The files beside the source that `watch` watches.
-    pub(in crate::fs) fn neighbours(&self, watch: &Watch, options: &Options) -> Neighbours {
+    /// The files beside the source that `watch` watches, which is shown to these `readers`.
+    pub(in crate::fs) fn neighbours(
+        &self,
+        watch: &Watch,
+        readers: Readers,
+        options: &Options,
+    ) -> Neighbours {
         let path = watch.path();
         let neighbours = match (&self.beside, watch.store()) {
             // Within the directory that is mounted, not within that of the file alone.
-            (Some(beside), _) => beside.all.of_neighbour(path, path, None),
-            (None, Some(store)) => Neighbours::of_object(path, store, options.external),
-            (None, None) => Neighbours::of(path, options.external, options.guard.clone())
+            (Some(beside), _) => beside.all.of_neighbour(path, path, readers),
+            (None, Some(store)) => Neighbours::of_object(path, store, options.external, readers),
+            (None, None) => Neighbours::of(path, options.external, options.guard.clone(), readers)
                 .watched_by(watch.changes().cloned())
                 .opened_by(watch.named()),
         };
@@ -364,14 +369,14 @@ impl OtherFiles {
             return Ok(OtherName::Spelling(ShownAt::Other(own)));
         }
         let watch = Watch::over(&located.path, located.file);
-        let audience = located.audience;
+        let readers = located.readers;
         let growing = self.growing(shown, &watch);
         let tree = match &growing {
             Some(live) if live.is_recent() => return Ok(OtherName::File(Arc::clone(live))),
             Some(live) => live.tree,
             None => {
                 let mut state = lock(&self.state);
-                state.number(shown, (&watch.opened(), audience), &self.inodes)?
+                state.number(shown, (&watch.opened(), readers), &self.inodes)?
             }
         };
         if growing.is_none()
@@ -383,8 +388,8 @@ impl OtherFiles {
         let gone = lock(&self.state).make_room(0);
         drop(gone);
         let neighbours = &source.neighbours;
-        let neighbours = neighbours.of_neighbour(&located.path, &located.real, audience);
-        let opened = self.open(source, tree, shown, (neighbours, audience), watch);
+        let neighbours = neighbours.of_neighbour(&located.path, &located.real, readers);
+        let opened = self.open(source, tree, shown, neighbours, watch);
         let mut state = lock(&self.state);
         if let Err(error) = &opened
             && let Some(known) = state.names.get_mut(shown)
@@ -441,7 +446,7 @@ impl OtherFiles {
         source: &FileState,
         tree: Tree,
         shown: &[u8],
-        (neighbours, audience): (Neighbours, Option<Audience>),
+        neighbours: Neighbours,
         watch: Watch,
     ) -> Result<FileState> {
         let neighbours = Arc::new(neighbours);
@@ -452,7 +457,7 @@ impl OtherFiles {
         let origin = Origin::new(watch.path().to_path_buf(), watch.attributes()?);
         let opened = OpenedFile {
             container,
-            origin: Arc::new(origin.for_audience(audience)),
+            origin: Arc::new(origin.for_readers(neighbours.readers())),
             neighbours,
             state: Some(watch.opened()),
             watch: Some(watch),

@@ -1,6 +1,7 @@
 //! The users other than its owner that may read a file, by its group, its permission bits and its
 //! access control list.
 
+use crate::error::Result;
 use crate::source::attributes::Attributes;
 use crate::source::local::acl::Acl;
 
@@ -12,6 +13,61 @@ pub struct Audience {
     mode: u32,
     /// Bits that are taken away from all that is shown.
     umask: u32,
+}
+
+/// The users to whom a mount shows what it reads of a file. Every function that opens another file
+/// takes this argument, so that no file is shown to users who may not read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readers {
+    /// The user who mounts: the system itself refuses what this user may not read.
+    Owner,
+    /// All users of this audience: each of them must have the right to read a file that is opened.
+    All(Audience),
+}
+
+impl Readers {
+    /// Returns the audience; `None` where nobody else is let in.
+    pub fn audience(&self) -> Option<Audience> {
+        match self {
+            Readers::Owner => None,
+            Readers::All(audience) => Some(*audience),
+        }
+    }
+
+    /// Whether all readers may read the file `other`, and search each directory of the `way` to it.
+    ///
+    /// # Errors
+    /// Fails if the rights of `other` cannot be read.
+    pub fn may_read(
+        &self,
+        way: impl IntoIterator<Item = Audience>,
+        other: impl FnOnce() -> Result<Audience>,
+    ) -> Result<bool> {
+        let Readers::All(own) = self else {
+            return Ok(true);
+        };
+        let may_come = way.into_iter().all(|way| own.may(Act::Search, &way));
+        Ok(may_come && own.may(Act::Read, &other()?))
+    }
+
+    /// Returns the readers of the file `other`, which a link leads to, as the `way` to it lets them
+    /// through.
+    ///
+    /// # Errors
+    /// Fails if the rights of `other` cannot be read.
+    pub fn of_linked(
+        &self,
+        way: impl IntoIterator<Item = Audience>,
+        other: impl FnOnce() -> Result<Audience>,
+    ) -> Result<Self> {
+        let Readers::All(own) = self else {
+            return Ok(Readers::Owner);
+        };
+        let shown = own.of_shown(other()?);
+        let way = way.into_iter();
+        let shown = way.fold(shown, |shown, way| shown.narrowed(Act::Search, &way));
+        Ok(Readers::All(shown))
+    }
 }
 
 /// An access to a file or directory.
@@ -30,6 +86,15 @@ impl Audience {
         Audience {
             group: gid,
             mode: acl.map_or(mode, |acl| acl.narrowed(mode)),
+            umask: 0,
+        }
+    }
+
+    /// The audience of a file that every user may read.
+    pub fn everyone() -> Self {
+        Audience {
+            group: u32::MAX,
+            mode: 0o444,
             umask: 0,
         }
     }

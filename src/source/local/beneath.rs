@@ -22,7 +22,7 @@ use crate::source::attributes::Attributes;
 use crate::source::directory::{Content, Directory, Listed, Names, Opened, Standing, There, Visit};
 use crate::source::identity::{Fingerprint, Identity};
 use crate::source::local::acl::Acl;
-use crate::source::local::audience::Audience;
+use crate::source::local::audience::{Audience, Readers};
 use crate::source::local::file::open_named;
 use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::Neighbours;
@@ -141,9 +141,14 @@ impl Directory for Beneath {
         Ok(Box::new(OpenDirectory { path, handle }))
     }
 
-    fn neighbours(&self, policy: Policy, guard: Option<MountGuard>) -> Neighbours {
+    fn neighbours(
+        &self,
+        policy: Policy,
+        guard: Option<MountGuard>,
+        readers: Readers,
+    ) -> Neighbours {
         // Which file of the directory is said to come first is the same.
-        Neighbours::of(&self.path.join("first"), policy, guard)
+        Neighbours::of(&self.path.join("first"), policy, guard, readers)
     }
 
     fn capacity(&self) -> (u64, u64) {

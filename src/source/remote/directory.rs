@@ -21,6 +21,7 @@ use crate::limits;
 use crate::source::attributes::Attributes;
 use crate::source::directory::{Content, Directory, Listed, Names, Opened, Standing, There, Visit};
 use crate::source::identity::{Identity, ObjectIdentity};
+use crate::source::local::audience::Readers;
 use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::policy::Policy;
@@ -261,9 +262,14 @@ impl Directory for RemoteDirectory {
         }))
     }
 
-    fn neighbours(&self, policy: Policy, _guard: Option<MountGuard>) -> Neighbours {
+    fn neighbours(
+        &self,
+        policy: Policy,
+        _guard: Option<MountGuard>,
+        readers: Readers,
+    ) -> Neighbours {
         let first = self.0.path.join("first");
-        Neighbours::of_object(&first, &self.0.connection, policy)
+        Neighbours::of_object(&first, &self.0.connection, policy, readers)
     }
 
     fn counters(&self) -> Option<Counters> {

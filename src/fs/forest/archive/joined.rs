@@ -538,7 +538,15 @@ impl OpenMember for OpenListed {
                 }
             })?;
         }
-        let own = Arc::new(self.neighbours.of_neighbour(&absolute, &absolute, None));
+        // Whoever may read the files as one is shown what a member takes from other files.
+        let readers = self.neighbours.readers();
+        if !readers.may_read([], || source.audience())? {
+            return Err(Error::caused(
+                Cause::Forbidden,
+                "not every user may read it",
+            ));
+        }
+        let own = Arc::new(self.neighbours.of_neighbour(&absolute, &absolute, readers));
         let source = self.neighbours.take(&absolute, source)?;
         let container = detect::open(source, Arc::clone(&own), &self.caches, self.force)?;
         if container.is_growing() {

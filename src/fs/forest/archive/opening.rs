@@ -26,6 +26,7 @@ use crate::joined::join;
 use crate::limits;
 use crate::memory::cancel::CancelToken;
 use crate::source::directory::Directory;
+use crate::source::local::audience::{Audience, Readers};
 use crate::source::local::changes::Changes;
 use crate::source::neighbours::Neighbours;
 
@@ -53,7 +54,9 @@ impl Opener {
         changes: Option<Arc<Changes>>,
         options: &Options,
     ) -> Self {
-        let neighbours = root.neighbours(options.external, options.guard.clone());
+        // Each file gets its own of these, for its own readers. These open nothing themselves.
+        let readers = Readers::All(Audience::everyone());
+        let neighbours = root.neighbours(options.external, options.guard.clone(), readers);
         Opener {
             neighbours: Arc::new(neighbours.watched_by(changes.clone())),
             root: Arc::clone(root),

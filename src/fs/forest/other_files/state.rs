@@ -13,7 +13,7 @@ use crate::fs::forest::file_state::FileState;
 use crate::fs::state::inode::{FIRST_FILE, Tree};
 use crate::fs::state::inodes::Inodes;
 use crate::limits;
-use crate::source::local::audience::Audience;
+use crate::source::local::audience::Readers;
 use crate::source::local::descriptors::share_of;
 use crate::source::open::SharedState;
 
@@ -66,7 +66,7 @@ pub(super) struct FileTree {
     pub(super) shown: Box<[u8]>,
     /// Watched as long as the kernel may keep what was read of it, open or not.
     pub(super) state: SharedState,
-    pub(super) audience: Option<Audience>,
+    pub(super) readers: Readers,
 }
 
 impl State {
@@ -218,7 +218,7 @@ impl State {
     pub(super) fn number(
         &mut self,
         shown: &[u8],
-        (state, audience): (&SharedState, Option<Audience>),
+        (state, readers): (&SharedState, Readers),
         inodes: &Inodes,
     ) -> Result<Tree> {
         let known = self.names.get(shown).ok_or(Error::NotFound)?;
@@ -228,7 +228,7 @@ impl State {
         {
             let is_same = !file.state.is_over()
                 && file.state.identity() == state.identity()
-                && file.audience == audience;
+                && file.readers == readers;
             if is_same {
                 return Ok(tree);
             }
@@ -240,7 +240,7 @@ impl State {
             *place = Numbered::File(Box::new(FileTree {
                 shown,
                 state,
-                audience,
+                readers,
             }));
         }
         if let Some(known) = self.names.get_mut(shown) {

@@ -12,6 +12,7 @@ use crate::fs::state::inodes::Inodes;
 use crate::fs::tests::{content, errno_of, list, names, text, xattr};
 use crate::fs::{Filesystem, Kind, Requests};
 use crate::model::NodeId;
+use crate::source::local::audience::Readers;
 use crate::source::local::file::FileSource;
 use crate::source::open::OpenSource;
 
@@ -230,7 +231,9 @@ fn the_numbers_of_trees_do_not_run_out() {
     });
     let number = |state: &mut State, change: usize| {
         let seen = &seen[change % 2];
-        state.number(b"part", (seen, None), &inodes).unwrap()
+        state
+            .number(b"part", (seen, Readers::Owner), &inodes)
+            .unwrap()
     };
     state.know(b"part", b"part");
     let first = number(&mut state, 0);
