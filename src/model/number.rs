@@ -7,11 +7,15 @@
 //! Text is what Python and NumPy (2.4) print: the fewest digits that give the stored number back
 //! when read in its own format, `1.0`, `1e+300`, `nan`, `-inf`; exponents below 1e-4 and from 1e16
 //! (64 bits), 1e6 (32 bits), 1e3 (16 bits). Where two such texts are equally near, the last digit
-//! may be the other one. A number with more than 53 significant bits is rounded to them; one that a
-//! 64-bit float cannot hold at all is written in C's exact notation, `0x1.8p+16000`.
+//! may be the other one. A number of a format with more than 53 significant bits, or in an element of
+//! more than 8 bytes, has the digits of NumPy's `longdouble`; one outside the range of 64-bit floats
+//! is written in C's exact notation, `0x1.8p+16000`.
+
+mod shortest;
 
 use std::fmt;
 use std::io::{self, Write};
+use std::iter;
 
 use crate::model::Datatype;
 use crate::model::datatype::{Bits, ByteOrder, Class, Float, Normalization};
@@ -75,7 +79,7 @@ impl Integer {
 pub enum Real {
     /// IEEE 754, 32 bits.
     Single(f32),
-    /// IEEE 754, 64 bits, or rounded to it.
+    /// IEEE 754, 64 bits.
     Double(f64),
     /// Exact, of a format in memory with fewer significant bits than a 64-bit float.
     Narrow {
@@ -87,6 +91,16 @@ pub enum Real {
         above: f64,
         /// Significant bits of the format.
         bits: u32,
+    },
+    /// Of a format in memory with more significant bits than a 64-bit float, in the range of those:
+    /// `mantissa * 2^exponent`, where the mantissa has all significant bits.
+    Wide {
+        /// The nearest 64-bit float, which has the sign.
+        value: f64,
+        /// Not zero.
+        mantissa: u128,
+        /// Power of two.
+        exponent: i32,
     },
     /// Finite, but outside the range of 64-bit floats: `mantissa * 2^exponent`.
     Beyond {
@@ -180,12 +194,12 @@ pub fn real(element: &[u8], format: &Float) -> Option<Real> {
     match ieee_bytes(size, format) {
         Some(4) => Some(Real::Single(f32::from_bits(u32::try_from(word).ok()?))),
         Some(8) => Some(Real::Double(f64::from_bits(u64::try_from(word).ok()?))),
-        _ => general(word, format),
+        _ => general(word, format, size),
     }
 }
 
 /// A number by the places of its fields.
-fn general(word: u128, format: &Float) -> Option<Real> {
+fn general(word: u128, format: &Float, size: u32) -> Option<Real> {
     let negative = slice(word, format.sign.into(), 1) == 1;
     let exponent_bits = u32::from(format.exponent_bits);
     let mantissa_bits = u32::from(format.mantissa_bits);
@@ -216,30 +230,42 @@ fn general(word: u128, format: &Float) -> Option<Real> {
     let mantissa = mantissa | implied_one;
     let value = nearest(mantissa, power).filter(|_| mantissa != 0);
     let value = value.map(|value| value.copysign(if negative { -1.0 } else { 1.0 }));
-    match (memory_bytes(format), value) {
+    match (memory_bytes(format, size), value) {
         (Some(2), _) => return Some(half(negative, mantissa, power)),
         (Some(4), Some(value)) => return Some(Real::Single(single(value))),
         (Some(8), Some(value)) => return Some(Real::Double(value)),
         _ => {}
     }
+    let is_long = size > 8 && !vax;
+    let bits = if is_long {
+        significant_bits.max(EXTENDED_BITS)
+    } else {
+        significant_bits
+    };
     let spacing_halves_below = implied && mantissa == implied_one && exponent > 1;
     Some(scaled(
         negative,
         mantissa,
         power,
-        significant_bits,
+        bits,
         spacing_halves_below,
     ))
 }
 
+/// Significant bits of the extended format in which readers hold numbers of elements of more than 8
+/// bytes.
+const EXTENDED_BITS: u32 = 64;
+
 /// Bytes of the IEEE 754 format in which readers hold numbers of this format in memory, the smallest
-/// that has them all, as in h5py; `None` where none has, and for VAX.
-fn memory_bytes(format: &Float) -> Option<u8> {
-    let fits = |&(_, mantissa_bits, least, most): &(u8, u8, i64, i64)| {
+/// that has them all and is not shorter than their elements of `size` bytes, as in h5py; `None`
+/// where none has, and for VAX.
+fn memory_bytes(format: &Float, size: u32) -> Option<u8> {
+    let fits = |&(bytes, mantissa_bits, least, most): &(u8, u8, i64, i64)| {
         let bias = i64::from(format.bias);
         let largest = 1_i64.checked_shl(format.exponent_bits.into());
         let largest = largest.and_then(|largest| largest.checked_sub(bias.checked_add(1)?));
-        format.mantissa_bits <= mantissa_bits
+        size <= u32::from(bytes)
+            && format.mantissa_bits <= mantissa_bits
             && largest.is_some_and(|largest| largest <= most)
             && 1_i64
                 .checked_sub(bias)
@@ -308,6 +334,15 @@ fn scaled(
         };
     };
     let value = value.copysign(sign);
+    if significant_bits > f64::MANTISSA_DIGITS {
+        let length = 128_u32.left_after(mantissa.leading_zeros());
+        let shift = significant_bits.left_after(length);
+        return Real::Wide {
+            value,
+            mantissa: mantissa.checked_shl(shift).unwrap_or(mantissa),
+            exponent: power.saturating_sub_unsigned(shift),
+        };
+    }
     let Some(quarter) = power.checked_sub(2).and_then(power_of_two) else {
         return Real::Double(value);
     };
@@ -366,7 +401,18 @@ impl Real {
         match self {
             Real::Single(value) => value.is_nan(),
             Real::Double(value) => value.is_nan(),
-            Real::Narrow { .. } | Real::Beyond { .. } => false,
+            Real::Narrow { .. } | Real::Wide { .. } | Real::Beyond { .. } => false,
+        }
+    }
+
+    /// The nearest 64-bit float; `None` outside the range of those.
+    pub fn as_f64(&self) -> Option<f64> {
+        match *self {
+            Real::Single(value) => Some(value.into()),
+            Real::Double(value) | Real::Narrow { value, .. } | Real::Wide { value, .. } => {
+                Some(value)
+            }
+            Real::Beyond { .. } => None,
         }
     }
 
@@ -375,7 +421,7 @@ impl Real {
         match self {
             Real::Single(value) => value.is_finite(),
             Real::Double(value) => value.is_finite(),
-            Real::Narrow { .. } => true,
+            Real::Narrow { .. } | Real::Wide { .. } => true,
             Real::Beyond { .. } => false,
         }
     }
@@ -399,6 +445,11 @@ impl Real {
                 let value = fewest_digits(value, below, above);
                 write_shortest(out, value, value, exponent_from);
             }
+            Real::Wide {
+                value,
+                mantissa,
+                exponent,
+            } => write_wide(out, value, mantissa, exponent),
             Real::Beyond {
                 negative,
                 mantissa,
@@ -467,6 +518,46 @@ where
     }
 }
 
+/// Appends `mantissa * 2^exponent`, to which `value` is nearest, in its shortest digits.
+fn write_wide(out: &mut Vec<u8>, value: f64, mantissa: u128, exponent: i32) {
+    const EXPONENT_FROM: i32 = 16;
+    let mut buffer = [0; 32];
+    let guess = print(&mut buffer, format_args!("{value:e}"));
+    let guess = guess
+        .split_once('e')
+        .and_then(|(_, power)| power.parse().ok());
+    let (digits, power) = shortest::digits(mantissa, exponent, guess.unwrap_or(0));
+    if value.is_sign_negative() {
+        out.push(b'-');
+    }
+    let (first, others) = digits.split_at(1);
+    match usize::try_from(power) {
+        Ok(whole) if power < EXPONENT_FROM => {
+            let (before, after) = others.split_at(whole.min(others.len()));
+            out.extend_from_slice(first);
+            out.extend_from_slice(before);
+            out.extend(iter::repeat_n(b'0', whole.left_after(before.len())));
+            out.push(b'.');
+            out.extend_from_slice(if after.is_empty() { b"0" } else { after });
+        }
+        Err(_) if power >= -4 => {
+            let zeros = power.unsigned_abs().left_after(1);
+            out.extend_from_slice(b"0.");
+            out.extend(iter::repeat_n(b'0', usize::try_from(zeros).unwrap_or(0)));
+            out.extend_from_slice(&digits);
+        }
+        _ => {
+            out.extend_from_slice(first);
+            if !others.is_empty() {
+                out.push(b'.');
+                out.extend_from_slice(others);
+            }
+            let sign = if power < 0 { '-' } else { '+' };
+            append(out, format_args!("e{sign}{:02}", power.unsigned_abs()));
+        }
+    }
+}
+
 /// Appends a number as Python does with an exponent: a sign and two digits at least.
 fn write_with_exponent(out: &mut Vec<u8>, digits: &str, exponent: &str) {
     let exponent = exponent.strip_prefix('+').unwrap_or(exponent);
@@ -510,208 +601,4 @@ fn print<'a>(buffer: &'a mut [u8; 32], text: fmt::Arguments<'_>) -> &'a str {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use ByteOrder::{Big, Little, Vax};
-
-    fn whole(size: u16) -> Bits {
-        Bits {
-            offset: 0,
-            precision: size * 8,
-        }
-    }
-
-    fn text(element: &[u8], format: &Float) -> String {
-        let mut out = Vec::new();
-        real(element, format).unwrap().write(&mut out);
-        String::from_utf8(out).unwrap()
-    }
-
-    fn ieee(size: u8, order: ByteOrder) -> Float {
-        match Datatype::ieee(size, order).class {
-            Class::Float(format) => format,
-            _ => unreachable!(),
-        }
-    }
-
-    /// A format without padding: sign on top, then exponent, then mantissa.
-    pub(crate) fn format(
-        order: ByteOrder,
-        exponent_bits: u8,
-        mantissa_bits: u8,
-        bias: u32,
-    ) -> Float {
-        let sign = exponent_bits + mantissa_bits;
-        Float {
-            order,
-            bits: Bits {
-                offset: 0,
-                precision: u16::from(sign) + 1,
-            },
-            sign,
-            exponent: mantissa_bits,
-            exponent_bits,
-            mantissa: 0,
-            mantissa_bits,
-            bias,
-            normalization: Normalization::Implied,
-        }
-    }
-
-    #[test]
-    fn integers_of_every_size_and_order() {
-        let text = |element: &[u8], order, signed, bits| {
-            integer(element, order, signed, bits).unwrap().to_string()
-        };
-        assert_eq!(text(&[0xFE], Little, true, whole(1)), "-2");
-        assert_eq!(text(&[0x01, 0x02], Big, false, whole(2)), "258");
-        assert_eq!(
-            text(&[0x01, 0x00, 0x80], Little, true, whole(3)),
-            "-8388607"
-        );
-        // VAX: the more significant word comes first, each word little-endian.
-        assert_eq!(
-            text(&[2, 1, 4, 3], Vax, false, whole(4)),
-            0x0102_0304.to_string()
-        );
-        let least = i128::MIN.to_be_bytes();
-        let digits = "-170141183460469231731687303715884105728";
-        assert_eq!(text(&least, Big, true, whole(16)), digits);
-        assert_eq!(integer(&[0; 17], Little, true, whole(17)), None);
-    }
-
-    #[test]
-    fn integers_within_padding() {
-        let field = Bits {
-            offset: 3,
-            precision: 5,
-        };
-        // Bits 3..8 of 0b_1010_0111 0b_1111_1010 are 11111: bits 3-7 of the low byte.
-        let element = [0b1111_1010, 0b1010_0111];
-        assert_eq!(
-            integer(&element, Little, false, field),
-            Some(Integer::Unsigned(31))
-        );
-        assert_eq!(
-            integer(&element, Little, true, field),
-            Some(Integer::Signed(-1))
-        );
-    }
-
-    /// Expected: `repr(x)` of Python 3 for the double, whose bytes are `struct.pack('<d', x)`.
-    #[test]
-    fn doubles_print_as_in_python() {
-        let print = |value: f64| text(&value.to_le_bytes(), &ieee(8, Little));
-        assert_eq!(print(1.0), "1.0");
-        assert_eq!(print(0.1), "0.1");
-        assert_eq!(print(-0.0), "-0.0");
-        assert_eq!(print(1e300), "1e+300");
-        assert_eq!(print(1e16), "1e+16");
-        assert_eq!(print(1e15), "1000000000000000.0");
-        assert_eq!(print(123_456_789_012_345_680.0), "1.2345678901234568e+17");
-        assert_eq!(print(0.0001), "0.0001");
-        assert_eq!(print(1e-5), "1e-05");
-        assert_eq!(print(5e-324), "5e-324");
-        assert_eq!(print(f64::NAN), "nan");
-        assert_eq!(print(f64::NEG_INFINITY), "-inf");
-    }
-
-    /// Expected: `str(numpy.float32(x))` of NumPy 2.4.
-    #[test]
-    fn singles_print_as_in_numpy() {
-        let print = |value: f32| text(&value.to_be_bytes(), &ieee(4, Big));
-        assert_eq!(print(0.1), "0.1");
-        assert_eq!(print(999_999.0), "999999.0");
-        assert_eq!(print(1e6), "1e+06");
-        assert_eq!(print(16_777_216.0), "1.6777216e+07");
-        assert_eq!(print(3.402_823_5e38), "3.4028235e+38");
-        assert_eq!(print(1e-4), "1e-04");
-        assert_eq!(print(1e-45), "1e-45");
-        assert_eq!(print(0.000_123_456_78), "0.00012345678");
-    }
-
-    /// Expected: `str(numpy.float16(x))` of NumPy 2.4.
-    #[test]
-    fn halves_print_as_in_numpy() {
-        let half = ieee(2, Little);
-        assert_eq!(text(&0x2E66_u16.to_le_bytes(), &half), "0.1");
-        assert_eq!(text(&0x7BFF_u16.to_le_bytes(), &half), "6.55e+04");
-        assert_eq!(text(&0x0001_u16.to_le_bytes(), &half), "6e-08");
-        assert_eq!(text(&0x502B_u16.to_le_bytes(), &half), "33.34");
-        assert_eq!(text(&0xFC00_u16.to_le_bytes(), &half), "-inf");
-        assert_eq!(text(&0x7E00_u16.to_le_bytes(), &half), "nan");
-        assert_eq!(text(&0x8000_u16.to_le_bytes(), &half), "-0.0");
-    }
-
-    /// Values by hand from the formats' definitions, texts as NumPy has them of the type that h5py
-    /// reads.
-    #[test]
-    fn other_formats_by_their_fields() {
-        // bfloat16 is the upper half of an IEEE single: 0x4049 is 3.140625.
-        assert_eq!(text(&[0x49, 0x40], &format(Little, 8, 7, 127)), "3.140625");
-        // FP8 E5M2: 0b0_01111_01 is 1.25; E4M3: 0b1_1000_100 is -3, 0x01 is 2^-9. Both are halves.
-        assert_eq!(text(&[0x3D], &format(Little, 5, 2, 15)), "1.25");
-        assert_eq!(text(&[0xC4], &format(Little, 4, 3, 7)), "-3.0");
-        assert_eq!(text(&[0x01], &format(Little, 4, 3, 7)), "0.001953");
-        // Of 20 bits, the number below 0.1 is one of 32; with more exponents than those, of 64.
-        let tenth = 0.1_f32.to_bits() >> 12;
-        let twenty = format(Little, 8, 11, 127);
-        assert_eq!(text(&tenth.to_le_bytes(), &twenty), "0.099975586");
-        let tenth = 0.1_f64.to_bits() >> 40;
-        let wide = format(Little, 11, 12, 1023);
-        assert_eq!(text(&tenth.to_le_bytes(), &wide), "0.0999908447265625");
-        // VAX F: 1.0 is 0.5 * 2^1, exponent 129: bytes 80 40 00 00. D and G: 80 40, 10 40 first.
-        assert_eq!(text(&[0x80, 0x40, 0, 0], &format(Vax, 8, 23, 129)), "1.0");
-        assert_eq!(
-            text(&[0x80, 0xC0, 0, 0, 0, 0, 0, 0], &format(Vax, 8, 55, 129)),
-            "-1.0"
-        );
-        assert_eq!(
-            text(&[0x10, 0x40, 0, 0, 0, 0, 0, 0], &format(Vax, 11, 52, 1025)),
-            "1.0"
-        );
-        // The VAX has no infinity: the highest exponent is a number as any other, 2^126 here.
-        assert_eq!(
-            text(&[0x80, 0x7F, 0, 0], &format(Vax, 8, 23, 129)),
-            "8.507059e+37"
-        );
-        assert_eq!(text(&[0x00, 0x80, 0, 0], &format(Vax, 8, 23, 129)), "nan");
-    }
-
-    /// x87 extended: the leading one is stored. 0.1 from `numpy.longdouble('0.1').tobytes()`.
-    #[test]
-    fn extended_precision() {
-        let mut x87 = format(Little, 15, 64, 16383);
-        x87.normalization = Normalization::None;
-        let tenth = [0xCD, 0xCC, 0xCC, 0xCC, 0xCC, 0xCC, 0xCC, 0xCC, 0xFB, 0x3F];
-        assert_eq!(text(&[&tenth[..], &[0; 6]].concat(), &x87), "0.1");
-        let infinity = [0, 0, 0, 0, 0, 0, 0, 0x80, 0xFF, 0x7F, 0, 0];
-        assert_eq!(text(&infinity, &x87), "inf");
-        // Exponent field 0x7FFE, mantissa 1.5: 1.5 * 2^16383.
-        let huge = [0, 0, 0, 0, 0, 0, 0, 0xC0, 0xFE, 0xFF, 0, 0];
-        assert_eq!(text(&huge, &x87), "-0x1.8p+16383");
-    }
-
-    #[test]
-    fn formats_beyond_all_arithmetic_have_no_value() {
-        let quad = format(Little, 15, 112, 16_383);
-        assert!(real(&[0xaa; 16], &quad).is_some());
-        let strange = [
-            Float {
-                mantissa_bits: 128,
-                ..quad
-            },
-            Float {
-                exponent_bits: 31,
-                ..quad
-            },
-            Float {
-                bias: 1 << 30,
-                ..quad
-            },
-        ];
-        for format in strange {
-            assert!(real(&[0xaa; 16], &format).is_none());
-        }
-    }
-}
+pub(super) mod tests;

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::model::Datatype;
 use crate::model::array::Recode;
 use crate::model::datatype::{ByteOrder, Class, Float};
-use crate::model::number::{Integer, Real, ieee_bytes, integer, real};
+use crate::model::number::{Integer, ieee_bytes, integer, real};
 
 /// Bytes of the longest numbers that are turned around.
 const LONGEST_NUMBER: u32 = 1 << 10;
@@ -159,11 +159,10 @@ fn load(element: &[u8], datatype: &Datatype) -> Result<Number> {
             signed,
             bits,
         } => integer(element, *order, *signed, *bits).map(Number::Integer),
-        Class::Float(format) => real(element, format).and_then(|real| match real {
-            Real::Single(number) => Some(Number::Real(f64::from(number))),
-            Real::Double(value) | Real::Narrow { value, .. } => Some(Number::Real(value)),
-            Real::Beyond { .. } => None,
-        }),
+        Class::Float(format) => {
+            let number = real(element, format).and_then(|real| real.as_f64());
+            number.map(Number::Real)
+        }
         _ => None,
     };
     number.ok_or_else(|| Error::unsupported("a number of this type", None))

@@ -170,11 +170,10 @@ impl Stored {
                 Some(Integer::Unsigned(number)) => Number::Integer(number.cast_signed()),
                 None => Number::Real(f64::NAN),
             },
-            Kind::Real(format) => Number::Real(match number::real(element, &format) {
-                Some(Real::Single(number)) => number.into(),
-                Some(Real::Double(number) | Real::Narrow { value: number, .. }) => number,
-                Some(Real::Beyond { .. }) | None => f64::NAN,
-            }),
+            Kind::Real(format) => {
+                let number = number::real(element, &format).and_then(|real| real.as_f64());
+                Number::Real(number.unwrap_or(f64::NAN))
+            }
         }
     }
 

@@ -108,7 +108,13 @@ fn float_width(size: u32, format: &Float) -> u64 {
     match number::ieee_bytes(size, format) {
         Some(2 | 4) => 15,
         Some(_) => DOUBLE,
-        // What 64 bits cannot hold is `-0x1.`, four bits a digit, `p`, sign and exponent.
-        None => DOUBLE.max(u64::from(format.mantissa_bits).div_ceil(4) + 18),
+        None => {
+            let bits = u64::from(format.mantissa_bits) + 1;
+            // No more digits than give a number of so many bits back, `-0.000` or an exponent.
+            let wide = (bits.max(64) * 31).div_ceil(100) + 9;
+            // What 64 bits cannot hold is `-0x1.`, four bits a digit, `p`, sign and exponent.
+            let hexadecimal = u64::from(format.mantissa_bits).div_ceil(4) + 18;
+            DOUBLE.max(wide).max(hexadecimal)
+        }
     }
 }

@@ -150,10 +150,9 @@ fn is_equal(datatype: &Datatype, element: &[u8], value: f64) -> bool {
             Some(Real::Single(stored)) => {
                 stored == value as f32 || stored.is_nan() && value.is_nan()
             }
-            Some(Real::Double(stored) | Real::Narrow { value: stored, .. }) => {
-                stored == value || stored.is_nan() && value.is_nan()
-            }
-            Some(Real::Beyond { .. }) | None => false,
+            real => real
+                .and_then(|real| real.as_f64())
+                .is_some_and(|stored| stored == value || stored.is_nan() && value.is_nan()),
         },
         _ => false,
     }

@@ -18,9 +18,9 @@
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::Datatype;
-use crate::model::datatype::{ByteOrder, Class, Float, StringPadding};
-use crate::model::number::{self, Integer, Real};
+use crate::model::datatype::{ByteOrder, Class, Float, ReferenceKind, StringPadding};
+use crate::model::datetime64::Datetime64;
+use crate::model::number::{self, Integer};
 use crate::model::text::without_padding;
 use crate::model::value::{Context, ValueWriter};
 use crate::view::cf::stored as numbers;
@@ -412,14 +412,11 @@ pub(super) fn integer_of(value: &[u8], class: &Class) -> Result<i128> {
 
 /// The number that a value is, which 64 bits hold exactly.
 fn real_of(value: &[u8], format: &Float) -> Result<f64> {
-    match number::real(value, format) {
-        Some(Real::Single(number)) => Ok(number.into()),
-        Some(Real::Double(number) | Real::Narrow { value: number, .. }) => Ok(number),
-        _ => {
-            let what = "a floating-point number beyond 64 bits in a Parquet file";
-            Err(Error::unsupported(what, None))
-        }
-    }
+    let number = number::real(value, format).and_then(|real| real.as_f64());
+    number.ok_or_else(|| {
+        let what = "a floating-point number beyond 64 bits in a Parquet file";
+        Error::unsupported(what, None)
+    })
 }
 
 #[cfg(test)]

@@ -234,6 +234,7 @@ impl Sink for Values<'_> {
             Value::Real(Real::Double(value) | Real::Narrow { value, .. }) => {
                 json::number(value, out);
             }
+            Value::Real(wide @ Real::Wide { .. }) => wide.write(out),
             Value::Real(Real::Beyond { .. }) | Value::Time(..) | Value::Bytes => {
                 json::base64(stored, out);
             }
@@ -349,11 +350,7 @@ fn is_turned(container: &dyn Container, node: NodeId, data_type: &DataType) -> R
 /// A stored number.
 fn real(datatype: &Datatype, element: &[u8]) -> Option<f64> {
     match &datatype.class {
-        Class::Float(format) => match number::real(element, format)? {
-            Real::Single(value) => Some(value.into()),
-            Real::Double(value) | Real::Narrow { value, .. } => Some(value),
-            Real::Beyond { .. } => None,
-        },
+        Class::Float(format) => number::real(element, format)?.as_f64(),
         _ => match numbers(datatype, element).as_deref() {
             Some(&[number]) => Some(number as f64),
             _ => None,

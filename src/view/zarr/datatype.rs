@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::model::datatype::{ByteOrder, Class, Float, StringPadding};
-use crate::model::number::{self, Integer, Real, ieee_bytes, is_computable};
+use crate::model::number::{self, Integer, ieee_bytes, is_computable};
 use crate::model::text::without_padding;
 use crate::model::value::{Context, ValueWriter};
 use crate::model::{Datatype, datatype::Bits};
@@ -171,11 +171,8 @@ impl DataType {
             }
             Conversion::Round(format) => {
                 for element in elements.chunks_exact(self.stored) {
-                    let number = match number::real(element, format).ok_or_else(not_a_number)? {
-                        Real::Single(number) => f64::from(number),
-                        Real::Double(value) | Real::Narrow { value, .. } => value,
-                        Real::Beyond { .. } => return Err(not_a_number()),
-                    };
+                    let number = number::real(element, format).and_then(|real| real.as_f64());
+                    let number = number.ok_or_else(not_a_number)?;
                     match self.size() {
                         Some(4) => out.extend_from_slice(&(number as f32).to_le_bytes()),
                         _ => out.extend_from_slice(&number.to_le_bytes()),

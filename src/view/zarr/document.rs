@@ -152,16 +152,13 @@ fn integer(element: &[u8], signed: bool) -> Integer {
 fn float(element: &[u8]) -> Result<f64> {
     use crate::model::Datatype;
     use crate::model::datatype::{ByteOrder, Class};
-    use crate::model::number::{Real, real};
+    use crate::model::number::real;
     let size = u8::try_from(element.len()).unwrap_or(8);
     let Class::Float(format) = Datatype::ieee(size, ByteOrder::Little).class else {
         return Err(Error::NotFound);
     };
-    match real(element, &format) {
-        Some(Real::Single(value)) => Ok(value.into()),
-        Some(Real::Double(value) | Real::Narrow { value, .. }) => Ok(value),
-        Some(Real::Beyond { .. }) | None => Err(Error::corrupt("fill value", None)),
-    }
+    let number = real(element, &format).and_then(|real| real.as_f64());
+    number.ok_or_else(|| Error::corrupt("fill value", None))
 }
 
 #[cfg(test)]

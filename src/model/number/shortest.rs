@@ -1,0 +1,215 @@
+//! The shortest decimal digits of numbers with more significant bits than a 64-bit float.
+//!
+//! Steele and White, "How to print floating-point numbers accurately" (1990), as NumPy prints a
+//! `longdouble`: digits are written until no other number of the format is as near to them. The
+//! numbers are exact: integers of as many bits as they need.
+
+use std::cmp::Ordering;
+
+/// An integer, the lowest 32 bits first, without zeros at its end.
+#[derive(Clone)]
+struct Integer(Vec<u32>);
+
+impl Integer {
+    /// `number * 2^shift`.
+    fn shifted(number: u128, shift: u32) -> Self {
+        let (words, bits) = (shift.wrapping_shr(5), shift & 31);
+        let mut all = vec![0; usize::try_from(words).unwrap_or(0)];
+        for place in 0..4_u32 {
+            let word = number.checked_shr(place.wrapping_mul(32)).unwrap_or(0);
+            all.push(u32::try_from(word & 0xFFFF_FFFF).unwrap_or(0));
+        }
+        let mut shifted = Integer(all);
+        shifted.multiply(1_u32.wrapping_shl(bits));
+        shifted.trimmed()
+    }
+
+    fn trimmed(mut self) -> Self {
+        while self.0.last() == Some(&0) {
+            self.0.pop();
+        }
+        self
+    }
+
+    fn multiply(&mut self, factor: u32) {
+        let mut carry = 0_u64;
+        for word in &mut self.0 {
+            // No product of two numbers of 32 bits, with such a carry, has more than 64.
+            carry = u64::from(*word)
+                .wrapping_mul(factor.into())
+                .wrapping_add(carry);
+            *word = low_word(carry);
+            carry = carry.wrapping_shr(32);
+        }
+        if carry > 0 {
+            self.0.push(low_word(carry));
+        }
+    }
+
+    /// Multiplies by ten so often.
+    fn scale(&mut self, powers: u32) {
+        for _ in 0..powers {
+            self.multiply(10);
+        }
+    }
+
+    fn plus(&self, other: &Integer) -> Integer {
+        let length = self.0.len().max(other.0.len());
+        let mut carry = 0_u64;
+        let mut sum = Vec::new();
+        for place in 0..length {
+            let [one, two] = [self, other].map(|part| part.0.get(place).copied().unwrap_or(0));
+            carry = carry.wrapping_add(one.into()).wrapping_add(two.into());
+            sum.push(low_word(carry));
+            carry = carry.wrapping_shr(32);
+        }
+        if carry > 0 {
+            sum.push(low_word(carry));
+        }
+        Integer(sum)
+    }
+
+    /// Subtracts what is not greater.
+    fn subtract(&mut self, other: &Integer) {
+        let mut borrow = false;
+        let mut places = other.0.iter();
+        for word in &mut self.0 {
+            let taken = places.next().copied().unwrap_or(0);
+            let (rest, first) = word.overflowing_sub(taken);
+            let (rest, second) = rest.overflowing_sub(borrow.into());
+            *word = rest;
+            borrow = first || second;
+        }
+        while self.0.last() == Some(&0) {
+            self.0.pop();
+        }
+    }
+
+    fn compare(&self, other: &Integer) -> Ordering {
+        let by_length = self.0.len().cmp(&other.0.len());
+        by_length.then_with(|| self.0.iter().rev().cmp(other.0.iter().rev()))
+    }
+
+    /// The quotient, which is below ten; the rest stays.
+    fn digit(&mut self, divisor: &Integer) -> u8 {
+        let mut digit = 0_u8;
+        while digit < 9 && self.compare(divisor).is_ge() {
+            self.subtract(divisor);
+            digit = digit.wrapping_add(1);
+        }
+        digit
+    }
+}
+
+fn low_word(number: u64) -> u32 {
+    u32::try_from(number & 0xFFFF_FFFF).unwrap_or(0)
+}
+
+/// A number while its digits are written: `rest / scale` follows the digits, and the numbers that
+/// are read as the same one are less than `below / scale` and `above / scale` away.
+struct Remainder {
+    rest: Integer,
+    scale: Integer,
+    below: Integer,
+    above: Integer,
+    /// Whether a decimal number in the middle between two numbers of the format is read as this one.
+    is_even: bool,
+}
+
+impl Remainder {
+    /// All of `mantissa * 2^exponent`, whose highest bit is that of its format.
+    fn new(mantissa: u128, exponent: i32) -> Self {
+        let up = u32::try_from(exponent).unwrap_or(0);
+        let down = u32::try_from(exponent.unsigned_abs()).unwrap_or(0);
+        let down = if exponent < 0 { down } else { 0 };
+        let spacing_halves_below = mantissa.is_power_of_two();
+        let below = if spacing_halves_below { 1 } else { 2 };
+        // All are four times as large, for the quarter of a spacing.
+        let more = |shift: u32, by: u32| shift.saturating_add(by);
+        Remainder {
+            rest: Integer::shifted(mantissa, more(up, 2)),
+            scale: Integer::shifted(1, more(down, 2)),
+            below: Integer::shifted(below, up),
+            above: Integer::shifted(2, up),
+            is_even: mantissa & 1 == 0,
+        }
+    }
+
+    fn multiply(&mut self) {
+        for part in [&mut self.rest, &mut self.below, &mut self.above] {
+            part.multiply(10);
+        }
+    }
+
+    fn is_within(&self, order: Ordering) -> bool {
+        order.is_lt() || self.is_even && order.is_eq()
+    }
+
+    /// Whether what is written is read as the number.
+    fn is_low(&self) -> bool {
+        self.is_within(self.rest.compare(&self.below))
+    }
+
+    /// Whether what is written is read as the number with one more in its last place.
+    fn is_high(&self) -> bool {
+        let reach = self.rest.plus(&self.above);
+        self.is_within(self.scale.compare(&reach))
+    }
+
+    /// Moves the decimal point so that the first digit, of which `power` is a guess, comes next.
+    fn align(&mut self, power: i32) -> i32 {
+        let powers = power.unsigned_abs();
+        if power >= 0 {
+            self.scale.scale(powers);
+        } else {
+            for part in [&mut self.rest, &mut self.below, &mut self.above] {
+                part.scale(powers);
+            }
+        }
+        let mut tenfold = self.scale.clone();
+        tenfold.multiply(10);
+        if self.rest.compare(&tenfold).is_ge() {
+            self.scale = tenfold;
+            return power.saturating_add(1);
+        }
+        if self.rest.compare(&self.scale).is_lt() && !self.is_high() {
+            self.multiply();
+            return power.saturating_sub(1);
+        }
+        power
+    }
+
+    /// Whether the last digit is one more than what is written.
+    fn rounds_up(&self, digit: u8) -> bool {
+        match (self.is_low(), self.is_high()) {
+            (true, false) => false,
+            (false, _) => true,
+            (true, true) => {
+                let twice = self.rest.plus(&self.rest);
+                match twice.compare(&self.scale) {
+                    Ordering::Less => false,
+                    Ordering::Greater => true,
+                    Ordering::Equal => digit & 1 == 1,
+                }
+            }
+        }
+    }
+}
+
+/// The digits of `mantissa * 2^exponent` in ASCII, and the power of ten of the first. The mantissa has
+/// as many bits as those of its format; `power` is the power of ten of a number near it.
+pub(super) fn digits(mantissa: u128, exponent: i32, power: i32) -> (Vec<u8>, i32) {
+    let mut left = Remainder::new(mantissa, exponent);
+    let power = left.align(power);
+    let mut digits = Vec::new();
+    loop {
+        let digit = left.rest.digit(&left.scale);
+        if left.is_low() || left.is_high() {
+            let up = u8::from(left.rounds_up(digit));
+            digits.push(b'0'.wrapping_add(digit).wrapping_add(up));
+            return (digits, power);
+        }
+        digits.push(b'0'.wrapping_add(digit));
+        left.multiply();
+    }
+}
