@@ -6,16 +6,21 @@ use crate::model::datatype::StringPadding;
 use crate::model::number::append;
 use crate::wire::Count;
 
-/// The text within a string's bytes.
+/// The text within a string's bytes. A space-padded string that was never written has NULs, which
+/// HDF5's library hands on as null padding.
 pub fn without_padding(bytes: &[u8], padding: StringPadding) -> &[u8] {
-    let pad = match padding {
+    match padding {
         StringPadding::NullTerminated => {
             let end = bytes.iter().position(|&byte| byte == 0);
-            return end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
+            end.and_then(|end| bytes.get(..end)).unwrap_or(bytes)
         }
-        StringPadding::NullPadded => 0,
-        StringPadding::SpacePadded => b' ',
-    };
+        StringPadding::NullPadded => without_last(bytes, 0),
+        StringPadding::SpacePadded => without_last(without_last(bytes, b' '), 0),
+    }
+}
+
+/// The bytes up to the last one that is not `pad`.
+fn without_last(bytes: &[u8], pad: u8) -> &[u8] {
     let text = bytes.iter().rposition(|&byte| byte != pad);
     let length = text.map_or(0, Count::one_more);
     bytes.get(..length).unwrap_or(bytes)
