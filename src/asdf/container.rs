@@ -10,6 +10,7 @@ use crate::asdf::fields::{Fields, Reading};
 use crate::asdf::header::{self, Header};
 use crate::asdf::ndarray::{self, DataBlock, Ndarray};
 use crate::asdf::nodes::{Caches, DescribedNode, Nodes};
+use crate::asdf::number::{self, Number};
 use crate::asdf::tree::{Kind, Target, Tree};
 use crate::asdf::yaml::compose::compose;
 use crate::asdf::yaml::resolve::{self, CoreTag};
@@ -217,7 +218,11 @@ fn scalar(document: &Document, index: Index) -> Scalar {
         Some(CoreTag::Float) => resolve::float(text).map(ScalarValue::Float),
         Some(CoreTag::Timestamp) => Some(ScalarValue::Timestamp),
         Some(CoreTag::Binary) => Some(ScalarValue::Binary),
-        Some(CoreTag::Merge | CoreTag::Value | CoreTag::Str) | None => None,
+        Some(CoreTag::Merge | CoreTag::Value | CoreTag::Str) => None,
+        None => match number::of(document, index) {
+            Some(Number::Complex(real, imaginary)) => Some(ScalarValue::Complex(real, imaginary)),
+            _ => None,
+        },
     };
     Scalar {
         text: text.to_owned(),

@@ -25,6 +25,8 @@ pub enum ScalarValue {
     Int(String),
     /// Any other real number.
     Float(f64),
+    /// The real and the imaginary part of a complex number.
+    Complex(f64, f64),
     /// A date, or a date and a time, which the text tells.
     Timestamp,
     /// Bytes, in base64.
@@ -42,18 +44,37 @@ impl Scalar {
         }
     }
 
-    /// Appends the value as JSON: a number that JSON does not have is `null`, a date its text.
+    /// Appends the value as JSON, a number as that of an array's element: NaN is `null`, infinities
+    /// are `"inf"` and `"-inf"`, a complex number is `{"r": 1.0, "i": 2.0}`. A date is its text.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match &self.value {
             ScalarValue::Bool(value) => append(out, format_args!("{value}")),
             ScalarValue::Int(digits) => out.extend_from_slice(digits.as_bytes()),
-            ScalarValue::Float(value) if value.is_finite() => Real::Double(*value).write(out),
-            ScalarValue::Null | ScalarValue::Float(_) => out.extend_from_slice(b"null"),
+            ScalarValue::Float(value) => write_real(*value, out),
+            ScalarValue::Complex(real, imaginary) => {
+                out.extend_from_slice(b"{\"r\": ");
+                write_real(*real, out);
+                out.extend_from_slice(b", \"i\": ");
+                write_real(*imaginary, out);
+                out.push(b'}');
+            }
+            ScalarValue::Null => out.extend_from_slice(b"null"),
             ScalarValue::Timestamp | ScalarValue::Binary | ScalarValue::String => {
                 write_json_text(self.text.as_bytes(), out);
             }
         }
     }
+}
+
+/// Appends a number as JSON.
+fn write_real(value: f64, out: &mut Vec<u8>) {
+    if value.is_nan() {
+        return out.extend_from_slice(b"null");
+    }
+    let quote: &[u8] = if value.is_finite() { b"" } else { b"\"" };
+    out.extend_from_slice(quote);
+    Real::Double(value).write(out);
+    out.extend_from_slice(quote);
 }
 
 impl ScalarValue {
@@ -64,6 +85,7 @@ impl ScalarValue {
             ScalarValue::Bool(_) => "bool",
             ScalarValue::Int(_) => "int",
             ScalarValue::Float(_) => "float",
+            ScalarValue::Complex(..) => "complex",
             ScalarValue::Timestamp => "timestamp",
             ScalarValue::Binary => "binary",
             ScalarValue::String => "string",
@@ -88,7 +110,11 @@ mod tests {
         assert_eq!(json("yes", ScalarValue::Bool(true)), "true");
         assert_eq!(json("0x10", ScalarValue::Int("16".to_owned())), "16");
         assert_eq!(json("1.0e+300", ScalarValue::Float(1e300)), "1e+300");
-        assert_eq!(json("-.inf", ScalarValue::Float(f64::NEG_INFINITY)), "null");
+        let infinite = f64::NEG_INFINITY;
+        assert_eq!(json("-.inf", ScalarValue::Float(infinite)), r#""-inf""#);
+        assert_eq!(json(".nan", ScalarValue::Float(f64::NAN)), "null");
+        let complex = json("1-infj", ScalarValue::Complex(1.0, infinite));
+        assert_eq!(complex, r#"{"r": 1.0, "i": "-inf"}"#);
         assert_eq!(
             json("2001-12-14", ScalarValue::Timestamp),
             r#""2001-12-14""#

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | mapping | an object with the names of the mount |
 //! | sequence | a list |
-//! | null, boolean, integer of any size, float | the same; `null` for NaN and infinities |
+//! | null, boolean, integer of any size, float | the same; `null` for NaN, `"inf"` and `"-inf"` for infinities |
+//! | complex number | `{"r": 1.0, "i": 2.0}` |
 //! | text, date, base64, and what has a tag of its own | a string |
 //! | ndarray | `{"path": "/a/b", "shape": [2, 3], "datatype": "float64"}`; `error` where it cannot be read |
 //! | alias of a short scalar, also where a merge key brings it in | the scalar |

@@ -189,7 +189,9 @@ fn of_scalar(scalar: &Scalar) -> Option<Value> {
             scalar.write_json(&mut text);
             number(&text)
         }
-        ScalarValue::Timestamp | ScalarValue::String => printable(scalar.text.clone().into_bytes()),
+        ScalarValue::Complex(..) | ScalarValue::Timestamp | ScalarValue::String => {
+            printable(scalar.text.clone().into_bytes())
+        }
         ScalarValue::Null | ScalarValue::Binary => None,
     }
 }

@@ -421,7 +421,10 @@ fn scalar_value(mut out: Flow, scalar: &Scalar) -> String {
             Real::Double(*value).write(&mut number);
             out.number(&number);
         }
-        ScalarValue::Timestamp | ScalarValue::Binary | ScalarValue::String => {
+        ScalarValue::Complex(..)
+        | ScalarValue::Timestamp
+        | ScalarValue::Binary
+        | ScalarValue::String => {
             out.text(scalar.text.as_bytes());
         }
     }
