@@ -27,6 +27,7 @@ pub mod array;
 pub mod attribute;
 pub mod attribute_value;
 pub mod datatype;
+pub mod datetime64;
 pub mod extras;
 pub mod link;
 pub mod link_order;

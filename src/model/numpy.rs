@@ -6,6 +6,7 @@
 
 use crate::model::Datatype;
 use crate::model::datatype::{Bits, ByteOrder, Class, Member};
+use crate::model::datetime64::Datetime64;
 use crate::model::number;
 
 /// An argument of `numpy.dtype`: [`numpy_literal`], a simple type without its quotes (`<f4`).
@@ -70,7 +71,10 @@ fn descr(datatype: &Datatype) -> Option<String> {
             quoted(sign(*order)?, 'U', characters)
         }
         Class::Bool => quoted('|', 'b', size).filter(|_| size == 1),
-        Class::Opaque { .. } => quoted('|', 'V', size),
+        Class::Opaque { .. } => match Datetime64::descr(datatype) {
+            Some(descr) => Some(format!("'{descr}'")),
+            None => quoted('|', 'V', size),
+        },
         Class::Enumeration { base, .. } => descr(base),
         Class::Complex(base) => match &base.class {
             Class::Float(format) if number::ieee_bytes(base.size, format)? > 2 => {

@@ -12,7 +12,8 @@
 //! | enumeration of FALSE and TRUE | the name | `true`, `false` |
 //! | complex | `1+2j` | `{"r": 1.0, "i": 2.0}` |
 //! | bit field, time | `0x` and the number in hexadecimal | quoted |
-//! | opaque, numbers over 128 bits | `0x` and the bytes in hexadecimal, in stored order | quoted |
+//! | opaque with a tag of NumPy's `datetime64` | as ISO 8601; nothing for `NaT` | quoted, `null` |
+//! | other opaque, numbers over 128 bits | `0x` and the bytes in hexadecimal, in stored order | quoted |
 //! | reference to an object with a path | the path; `null` for none | quoted, `null` |
 //! | reference to an object without | `@0xADDR`; `FILE:@0xADDR` in another file | quoted |
 //! | reference to an attribute | `PATH/@NAME` | quoted |
@@ -183,7 +184,7 @@ impl Sink for Text<'_> {
                 });
             }
             Value::Bool(set) => append(self.out, format_args!("{set}")),
-            Value::Text(text) => self.text(text)?,
+            Value::Text(text) | Value::Instant(text) => self.text(text)?,
             Value::Null if is_json => self.push("null"),
             Value::Null => {}
             Value::Reference(_, target) => self.reference(target)?,

@@ -9,6 +9,7 @@ use std::cell::Cell;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{ByteOrder, Class, ReferenceKind};
+use crate::model::datetime64::Datetime64;
 use crate::model::number::{self, Integer, Real};
 use crate::model::shape::product;
 use crate::model::text::without_padding;
@@ -123,7 +124,9 @@ pub enum Value<'a> {
     Bool(bool),
     /// A text, without its padding.
     Text(&'a [u8]),
-    /// A null pointer in the place of a text.
+    /// The text of an instant.
+    Instant(&'a [u8]),
+    /// A null pointer in the place of a text, or a missing instant.
     Null,
     /// What a reference points to.
     Reference(ReferenceKind, Reference),
@@ -179,6 +182,7 @@ pub struct Walk {
 enum Kind {
     /// A class without parts.
     Plain(Class),
+    Instant(Datetime64),
     Enumeration {
         base: Box<Walk>,
         /// Stored value and name, sorted by value, none twice.
@@ -257,7 +261,10 @@ impl Walk {
                 base: inner(base)?,
                 are_letters: base.size == 1 && matches!(base.class, Class::String { .. }),
             },
-            class => Kind::Plain(class.clone()),
+            class => match Datetime64::of(datatype) {
+                Some(instant) => Kind::Instant(instant),
+                None => Kind::Plain(class.clone()),
+            },
         };
         let size = to_usize(datatype.size.into())?;
         Ok(Walk { size, kind })
@@ -277,6 +284,16 @@ impl Walk {
         let stored = part(element, 0, self.size)?;
         match &self.kind {
             Kind::Plain(class) => plain(class, stored, sink)?,
+            Kind::Instant(instant) => {
+                let mut text = Vec::new();
+                let is_there = instant.write(stored, &mut text);
+                let value = if is_there {
+                    Value::Instant(&text)
+                } else {
+                    Value::Null
+                };
+                sink.value(value, stored)?;
+            }
             Kind::Enumeration {
                 base,
                 names,

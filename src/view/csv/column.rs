@@ -8,7 +8,8 @@
 //! | enumeration | the name; the number where none fits |
 //! | boolean, enumeration of FALSE and TRUE | `true`, `false` |
 //! | complex | two columns, as its parts |
-//! | bit field, opaque, time | hexadecimal |
+//! | NumPy's `datetime64` | ISO 8601; nothing for `NaT` |
+//! | bit field, other opaque, time | hexadecimal |
 //! | reference | the path of its target; nothing for none |
 //! | sequence of variable length | a JSON list |
 //!
@@ -25,6 +26,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::Datatype;
 use crate::model::datatype::Class;
+use crate::model::datetime64::Datetime64;
 use crate::model::number;
 use crate::model::text_length::TextLength;
 use crate::model::value::{Context, ValueWriter};
@@ -58,6 +60,7 @@ enum Kind {
     /// A word that needs no quotes.
     Word,
     Reference,
+    Instant,
     Text,
 }
 
@@ -207,6 +210,7 @@ impl Columns {
 impl Kind {
     fn of(datatype: &Datatype) -> Self {
         match &datatype.class {
+            Class::Opaque { .. } if Datetime64::of(datatype).is_some() => Kind::Instant,
             Class::Integer { .. } if datatype.size <= 16 => Kind::Integer,
             Class::Float(format) if datatype.size <= 16 && number::is_computable(format) => {
                 Kind::Float
@@ -234,6 +238,8 @@ impl Column {
                 out.truncate(start);
                 return Ok(Cell::Missing);
             }
+            Kind::Instant if out.len() == start => return Ok(Cell::Missing),
+            Kind::Instant => return Ok(Cell::Plain),
             Kind::Reference => return Ok(Cell::Text),
             Kind::Float if out.ends_with(b"nan") => {
                 out.truncate(start);

@@ -246,7 +246,7 @@ impl Sink for Values<'_> {
             Value::Named { .. } => return Ok(false),
             Value::Complex(part) => part.list(stored, &[2], self)?,
             // Letters are MATLAB's names of fields.
-            Value::Text(text) | Value::Letters(text) => self.text(text)?,
+            Value::Text(text) | Value::Letters(text) | Value::Instant(text) => self.text(text)?,
             Value::Null => self.text(b"")?,
             Value::Reference(_, Reference::Object(node) | Reference::Region(node)) => {
                 match (self.context.paths)(node)? {
