@@ -21,6 +21,7 @@ mod corpus;
 mod counted;
 mod crowd;
 mod effort;
+mod exact;
 mod examples;
 mod far;
 mod faults;

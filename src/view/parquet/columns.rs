@@ -16,7 +16,9 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::Datatype;
 use crate::model::datatype::{Class, Member};
+use crate::model::datetime64::Datetime64;
 use crate::model::shape::product;
+use crate::view::cf::stored as numbers;
 use crate::view::elements::missing::Missing;
 use crate::view::elements::{Elements, as_numpy_has_it};
 use crate::view::parquet::encoding::Encoded;
@@ -284,9 +286,22 @@ impl Builder {
                 of_row: masked.of_row,
                 at: to_usize(masked.at)?,
             }),
+            None if lists.is_empty() => self.absent_by_type(datatype),
             None => None,
         };
         self.of_encoded(encoded, datatype, offset, lists, absent)
+    }
+
+    /// How a value that is missing is known by its type alone.
+    fn absent_by_type(&self, datatype: &Datatype) -> Option<Absent> {
+        match datatype.class {
+            Class::Reference(kind) => Some(Absent::Null(kind, Arc::clone(&self.pointers))),
+            _ => {
+                let integers = Datetime64::of(datatype)?.integers();
+                let stored = numbers::Stored::new(&integers)?;
+                Some(Absent::Integer(stored, i64::MIN.into()))
+            }
+        }
     }
 
     /// The leaf of values that are encoded so.

@@ -11,8 +11,10 @@
 //! | enumeration in a byte | `STRING`, as numbers in a dictionary of the names |
 //! | other enumeration | `STRING`: the name, the number where none fits |
 //! | text of fixed length | `STRING` |
-//! | opaque, bit field, time | `FIXED_LEN_BYTE_ARRAY` |
-//! | text of variable length, reference | `STRING`, counted |
+//! | NumPy's `datetime64` | `TIMESTAMP`; of months, years and parts of a nanosecond `STRING` |
+//! | other opaque, bit field, time | `FIXED_LEN_BYTE_ARRAY` |
+//! | text of variable length | `STRING`, counted |
+//! | reference | the same; a null one is missing, and refused in a list |
 //!
 //! What has no such type, as numbers of more bits, has no field.
 
@@ -23,9 +25,10 @@ use crate::model::datetime64::Datetime64;
 use crate::model::number::{self, Integer};
 use crate::model::text::without_padding;
 use crate::model::value::{Context, ValueWriter};
+use crate::model::{Datatype, Reference};
 use crate::view::cf::stored as numbers;
 use crate::view::parquet::leaf::{Body, Dictionary};
-use crate::view::parquet::schema::{Physical, Type};
+use crate::view::parquet::schema::{Physical, Type, Unit};
 use crate::wire::{to_u64, to_usize};
 
 /// Makes values of a leaf from stored ones.
@@ -47,6 +50,8 @@ pub(super) enum Encoding {
     Ticks(numbers::Stored, i128),
     /// The number of one of so many entries of a dictionary, in so many bytes.
     Index(numbers::Stored, u64, u64),
+    /// The path to which a reference leads, which is no null one.
+    Path(ReferenceKind, ValueWriter),
     /// Any other text that is found in the stored bytes or behind them.
     Written(ValueWriter),
 }
@@ -97,14 +102,12 @@ impl Encoded {
             }
             Class::String { padding, .. } => texts(size.into(), Encoding::Text(*padding)),
             Class::Ucs4(_) => texts(size.into(), Encoding::Written(ValueWriter::new(datatype)?)),
+            Class::Opaque { .. } if Datetime64::of(datatype).is_some() => instants(datatype)?,
             Class::Opaque { .. } | Class::Bitfield { .. } | Class::Time { .. } if size > 0 => {
                 bytes(datatype)
             }
-            Class::VariableString { .. } | Class::Reference(_) => Encoded {
-                kind: Type::STRING,
-                body: Body::Counted,
-                encoding: Encoding::Written(ValueWriter::new(datatype)?),
-            },
+            Class::VariableString { .. } => counted(Encoding::Written(ValueWriter::new(datatype)?)),
+            Class::Reference(kind) => counted(Encoding::Path(*kind, ValueWriter::new(datatype)?)),
             _ => return Ok(Err("values of a type that Parquet has not")),
         }))
     }
@@ -137,13 +140,10 @@ impl Encoded {
         let encoding = match &datatype.class {
             Class::Integer { .. } | Class::Float(_) => return Ok(Self::of_number(datatype)),
             Class::String { padding, .. } => Encoding::Text(*padding),
+            Class::Reference(kind) => Encoding::Path(*kind, ValueWriter::new(datatype)?),
             _ => Encoding::Written(ValueWriter::new(datatype)?),
         };
-        Ok(Some(Encoded {
-            kind: Type::STRING,
-            body: Body::Counted,
-            encoding,
-        }))
+        Ok(Some(counted(encoding)))
     }
 
     /// Whether elements of lists have one.
@@ -181,6 +181,35 @@ fn texts(width: u64, encoding: Encoding) -> Encoded {
     Encoded {
         kind: Type::STRING,
         body: Body::Slots(width.saturating_add(LENGTH)),
+        encoding,
+    }
+}
+
+/// Instants in ticks of Parquet; as texts where the unit has no such ticks.
+fn instants(datatype: &Datatype) -> Result<Encoded> {
+    let instants = Datetime64::of(datatype);
+    let stored = instants.and_then(|instants| numbers::Stored::new(&instants.integers()));
+    let ticks = instants.and_then(|instants| instants.ticks());
+    let Some((ticks, stored)) = ticks.zip(stored) else {
+        return Ok(counted(Encoding::Written(ValueWriter::new(datatype)?)));
+    };
+    let unit = if ticks.is_nanosecond {
+        Unit::Nanosecond
+    } else {
+        Unit::Microsecond
+    };
+    Ok(Encoded {
+        kind: Type::timestamp(unit, false),
+        body: Body::Plain(8),
+        encoding: Encoding::Ticks(stored, ticks.each.into()),
+    })
+}
+
+/// Texts whose bytes are counted.
+fn counted(encoding: Encoding) -> Encoded {
+    Encoded {
+        kind: Type::STRING,
+        body: Body::Counted,
         encoding,
     }
 }
@@ -367,7 +396,9 @@ impl Encoding {
             }
             Encoding::Boolean => out.push(value.iter().any(|&byte| byte != 0).into()),
             Encoding::Ticks(stored, each) => {
+                // The lowest number stands for no time.
                 let ticks = stored.read(value).as_integer();
+                let ticks = ticks.filter(|ticks| *ticks != i64::MIN.into());
                 let ticks = ticks.and_then(|ticks| ticks.checked_mul(*each));
                 let ticks = ticks.and_then(|ticks| i64::try_from(ticks).ok());
                 let what = "a time beyond 64 bits in a Parquet file";
@@ -383,7 +414,11 @@ impl Encoding {
                 out.extend_from_slice(&index.to_le_bytes()[..to_usize(*size)?]);
             }
             Encoding::Text(padding) => push_text(without_padding(value, *padding), out)?,
-            Encoding::Written(writer) => {
+            Encoding::Path(kind, _) if is_null(*kind, value, context)? => {
+                let what = "a null reference in a list of a Parquet file (the json view has it)";
+                return Err(Error::unsupported(what, None));
+            }
+            Encoding::Path(_, writer) | Encoding::Written(writer) => {
                 let mut text = Vec::new();
                 writer.text(value, context, &mut text)?;
                 push_text(&text, out)?;
@@ -391,6 +426,13 @@ impl Encoding {
         }
         Ok(())
     }
+}
+
+/// Whether a stored reference leads nowhere by intention.
+fn is_null(kind: ReferenceKind, value: &[u8], context: &Context<'_>) -> Result<bool> {
+    let container = context.container;
+    let target = container.map(|container| container.reference(kind, value));
+    Ok(matches!(target.transpose()?, None | Some(Reference::Null)))
 }
 
 /// The integer that a value is, in the low bits.

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use crate::array::{Bytes, CancelToken};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::Container;
-use crate::model::Datatype;
-use crate::model::datatype::StringPadding;
+use crate::model::datatype::{ReferenceKind, StringPadding};
 use crate::model::text::without_padding;
 use crate::model::value::Context;
+use crate::model::{Container, Datatype, Reference};
 use crate::view::View;
 use crate::view::cf::stored as numbers;
 use crate::view::elements::missing::Missing;
@@ -73,6 +72,8 @@ pub(super) enum Absent {
     Negative(numbers::Stored),
     /// It has this text.
     Text(StringPadding, Arc<[u8]>),
+    /// It is a null reference.
+    Null(ReferenceKind, Arc<Pointers>),
     /// What a mask of the array says of the element at a place of each row.
     Masked {
         missing: Arc<Missing>,
@@ -174,6 +175,9 @@ impl Absent {
             Absent::Text(padding, text) => each
                 .map(|value| without_padding(value, *padding) == &**text)
                 .collect(),
+            Absent::Null(kind, pointers) => each
+                .map(|value| Ok(pointers.container.reference(*kind, value)? == Reference::Null))
+                .collect::<Result<_>>()?,
             Absent::Masked {
                 missing,
                 datatype,
@@ -275,7 +279,9 @@ impl Stored {
     /// may lead to one long text.
     fn most_of_row(&self, out: &Written) -> usize {
         match self.encoding {
-            Encoding::Written(_) => out.bytes.len().saturating_add(limits::PARQUET_TEXT),
+            Encoding::Written(_) | Encoding::Path(..) => {
+                out.bytes.len().saturating_add(limits::PARQUET_TEXT)
+            }
             _ => usize::MAX,
         }
     }
