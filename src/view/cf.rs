@@ -9,6 +9,7 @@ pub(super) mod decoding;
 pub(crate) mod packing;
 pub(super) mod place;
 mod reference_time;
+mod siblings;
 pub(crate) mod stored;
 pub(crate) mod table;
 pub(crate) mod time;

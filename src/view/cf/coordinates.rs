@@ -8,6 +8,7 @@ use crate::error::{Result, if_lasting};
 use crate::limits;
 use crate::model::attribute_value::text;
 use crate::model::{Container, LinkTarget, NodeId};
+use crate::view::cf::siblings::Siblings;
 use crate::view::cf::variable::Variable;
 use crate::view::elements::dimensions::{group_of, groups_down_to, last_name};
 use crate::view::texts::json::SharedPaths;
@@ -27,6 +28,7 @@ pub(super) struct Finder<'a> {
     /// The variable whose coordinates they are, and its path.
     pub(super) variable: &'a Variable,
     pub(super) path: &'a [u8],
+    pub(super) siblings: &'a Siblings,
 }
 
 /// A member of the variable's group.
@@ -97,7 +99,7 @@ impl Finder<'_> {
         }
         let found = self.container.node(node)?;
         let path = || Ok([group_of(self.path), &name].concat());
-        let Some(variable) = Variable::named(self.container, &found, &path)? else {
+        let Some(variable) = Variable::named(self.container, &found, &path, self.siblings)? else {
             return Ok(None);
         };
         let scales = variable.scales.iter();

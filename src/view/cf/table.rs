@@ -14,6 +14,7 @@ use crate::model::{Array, Container, NodeId};
 use crate::view::cf::column::{Column, Numbers};
 use crate::view::cf::coordinates::{Coordinate, Finder};
 use crate::view::cf::place::Rows;
+use crate::view::cf::siblings::Siblings;
 use crate::view::cf::together::Together;
 use crate::view::cf::variable::Variable;
 use crate::view::csv::Table;
@@ -133,6 +134,7 @@ fn coordinates(
         paths: &around.paths,
         variable,
         path,
+        siblings: &Siblings::default(),
     };
     let mut columns = Vec::new();
     for (number, &dimension) in rows.dimensions.iter().enumerate() {

@@ -11,9 +11,10 @@ use crate::model::{Array, Container, Node, NodeId, Shape};
 use crate::view::cf::attributes;
 use crate::view::cf::decoding::Decoding;
 use crate::view::cf::packing::{Attributes, Packing};
+use crate::view::cf::siblings::Siblings;
 use crate::view::cf::stored::Stored;
 use crate::view::cf::time::TimeUnits;
-use crate::view::elements::dimensions::{self, FindPath, last_name};
+use crate::view::elements::dimensions::{self, FindPath};
 
 /// A variable: an array with dimensions and a meaning.
 #[derive(Debug)]
@@ -37,9 +38,22 @@ impl Variable {
         node: &Node,
         path: &FindPath<'_>,
     ) -> Result<Option<Self>> {
+        Self::among(container, node, path, &Siblings::default())
+    }
+
+    /// The same, where the variables of the group were searched before.
+    ///
+    /// # Errors
+    /// Fails as [`of`](Self::of) does.
+    pub(super) fn among(
+        container: &dyn Container,
+        node: &Node,
+        path: &FindPath<'_>,
+        siblings: &Siblings,
+    ) -> Result<Option<Self>> {
         let root = container.root();
         let is_of_netcdf = || is_there(container, root, b"_NCProperties");
-        Self::found(container, node, path, &is_of_netcdf)
+        Self::found(container, node, path, siblings, &is_of_netcdf)
     }
 
     /// The variable that an array is which another one names as such; `None` for what can be none.
@@ -50,14 +64,16 @@ impl Variable {
         container: &dyn Container,
         node: &Node,
         path: &FindPath<'_>,
+        siblings: &Siblings,
     ) -> Result<Option<Self>> {
-        Self::found(container, node, path, &|| Ok(true))
+        Self::found(container, node, path, siblings, &|| Ok(true))
     }
 
     fn found(
         container: &dyn Container,
         node: &Node,
         path: &FindPath<'_>,
+        siblings: &Siblings,
         is_expected: &dyn Fn() -> Result<bool>,
     ) -> Result<Option<Self>> {
         let Some(array) = node.array().filter(|array| array.shape != Shape::Null) else {
@@ -78,8 +94,11 @@ impl Variable {
         let rank = array.shape.dims().len();
         let scales = dimensions::scales(container, node.id, rank, path, is_scale)?;
         let (decoding, is_marked) = match stored {
-            Some(stored) => numbers(container, node.id, stored, &scales, path)?,
-            None => (texts(container, array, &scales)?, false),
+            Some(stored) => {
+                let units = siblings.time_units(container, node.id, &scales, path)?;
+                numbers(container, node.id, stored, units)?
+            }
+            None => (texts(container, array, &scales, path, siblings)?, false),
         };
         if !is_marked && !is_scale && scales.iter().all(Option::is_none) && !is_expected()? {
             return Ok(None);
@@ -121,12 +140,11 @@ fn numbers(
     container: &dyn Container,
     node: NodeId,
     stored: Stored,
-    scales: &[Option<NodeId>],
-    path: &FindPath<'_>,
+    units: Option<TimeUnits>,
 ) -> Result<(Decoding, bool)> {
     let attributes = attributes::packing(container, node)?;
     let packing = Packing::new(stored, &attributes);
-    if let Some(units) = time_units(container, node, scales, path)? {
+    if let Some(units) = units {
         return Ok((Decoding::Times(packing, units), true));
     }
     if text(container, node, b"dtype")?.is_some_and(|dtype| dtype == b"bool") {
@@ -136,33 +154,19 @@ fn numbers(
     Ok((Decoding::Numbers(packing), is_marked))
 }
 
-/// The units of times. The bounds of a coordinate that are times need not say so: the coordinate
-/// does (CF 1.12, 7.1).
-fn time_units(
+/// The meaning of strings: characters of netCDF are strings of one byte, which are texts where their
+/// last dimension is the length of texts.
+fn texts(
     container: &dyn Container,
-    node: NodeId,
+    array: &Array,
     scales: &[Option<NodeId>],
     path: &FindPath<'_>,
-) -> Result<Option<TimeUnits>> {
-    if text(container, node, b"units")?.is_some() {
-        return attributes::time(container, node);
-    }
-    for &scale in scales.iter().flatten() {
-        if let Some(bounds) = text(container, scale, b"bounds")?
-            && bounds == last_name(&path()?)
-        {
-            return attributes::time(container, scale);
-        }
-    }
-    Ok(None)
-}
-
-/// The meaning of strings: characters of netCDF are strings of one byte.
-fn texts(container: &dyn Container, array: &Array, scales: &[Option<NodeId>]) -> Result<Decoding> {
+    siblings: &Siblings,
+) -> Result<Decoding> {
     let are_characters = array.datatype.size == 1
         && matches!(array.datatype.class, Class::String { .. })
         && match scales.last() {
-            Some(Some(scale)) => dimensions::has_no_values(container, *scale)?,
+            Some(Some(scale)) => siblings.is_text_length(container, *scale, path)?,
             Some(None) => true,
             None => false,
         };
