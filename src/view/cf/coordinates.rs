@@ -48,29 +48,47 @@ impl Finder<'_> {
         Ok(name.unwrap_or_else(|| format!("dim_{dimension}").into_bytes()))
     }
 
-    /// The variable that is named as a dimension; `None` where there is none, and of the variable
-    /// itself.
+    /// The variable that is named as a dimension: the nearest one from the variable's group up to
+    /// the group of the dimension. `None` where there is none, and of the variable itself.
     pub(super) fn of_dimension(&self, dimension: usize) -> Result<Option<Coordinate>> {
         let Some(scale) = self.scale(dimension) else {
             return Ok(None);
         };
         let name = self.name(dimension)?;
+        for &group in groups_down_to(self.container, group_of(self.path))?
+            .iter()
+            .rev()
+        {
+            let link = self.container.link(group, &name)?;
+            let Some(LinkTarget::Hard(node)) = link.map(|link| link.target) else {
+                continue;
+            };
+            if node == scale {
+                break;
+            }
+            let found = if_lasting(self.coordinate(name.clone(), node))?.flatten();
+            if let Some(found) = found.filter(|found| found.dimensions == [dimension]) {
+                return Ok(Some(found));
+            }
+        }
         let found = self.coordinate(name, scale)?;
         Ok(found.filter(|found| found.dimensions == [dimension]))
     }
 
     /// The coordinates of the dimensions `dropped`, then those that the variable's own attribute
     /// `coordinates` names, then others by name: an index of links does not tell in which order
-    /// they were written.
-    pub(super) fn others(&self, dropped: &[usize]) -> Result<Vec<Coordinate>> {
+    /// they were written. The nodes `taken` are the coordinates of other dimensions.
+    pub(super) fn others(&self, dropped: &[usize], taken: &[NodeId]) -> Result<Vec<Coordinate>> {
         let mut found = Vec::new();
         for &dimension in dropped {
             found.extend(self.of_dimension(dimension)?);
         }
+        let of_dropped = found.iter().map(|found: &Coordinate| found.variable.node);
+        let others: Vec<NodeId> = of_dropped.chain(taken.iter().copied()).collect();
         let (mut members, named) = self.members()?;
         members.retain(|member| {
             let is_of_dimension = self.variable.scales.contains(&Some(member.node));
-            named.contains(&member.name) && !is_of_dimension
+            named.contains(&member.name) && !is_of_dimension && !others.contains(&member.node)
         });
         let own = text(self.container, self.variable.node, b"coordinates")?;
         let own = own.unwrap_or_default();

@@ -137,12 +137,16 @@ fn coordinates(
         siblings: &Siblings::default(),
     };
     let mut columns = Vec::new();
+    let mut taken = Vec::new();
     for (number, &dimension) in rows.dimensions.iter().enumerate() {
         if variable.scales.get(dimension) == Some(&Some(variable.node)) {
             continue;
         }
         columns.push(match finder.of_dimension(dimension)? {
-            Some(coordinate) => column(coordinate, rows, around)?,
+            Some(coordinate) => {
+                taken.push(coordinate.variable.node);
+                column(coordinate, rows, around)?
+            }
             None => LongColumn::Numbers(Numbers {
                 name: [finder.name(dimension)?],
                 place: rows.number(number),
@@ -152,7 +156,7 @@ fn coordinates(
     }
     let all = 0..variable.scales.len();
     let dropped: Vec<usize> = all.filter(|own| !rows.dimensions.contains(own)).collect();
-    for coordinate in finder.others(&dropped)? {
+    for coordinate in finder.others(&dropped, &taken)? {
         columns.push(column(coordinate, rows, around)?);
     }
     Ok(columns)
