@@ -1,18 +1,26 @@
-//! The variables of a group that stand side by side in one table: those over the axes that most of
-//! its variables have.
+//! The variables of a group that stand side by side in one table: those over the axes of the main
+//! variables.
 //!
-//! Of several sets of axes that as many variables have, the one with more axes is taken, then the one
-//! that comes first. Each axis has a dimension scale. Scales, and what `coordinates` or `bounds` of
-//! a member names, are not counted.
+//! Each axis has a dimension scale. A set of axes is preferred, in this order, if a variable over it
+//!
+//! 1. has numbers, not texts;
+//! 2. has `cell_methods`, `grid_mapping` or `mesh`, which fields have and their descriptions lack;
+//! 3. has more axes;
+//!
+//! then if more variables have that set, then if it comes first. Scales, variables with `cf_role`,
+//! and those to which `coordinates`, `bounds`, `climatology`, `formula_terms` or the attributes of a
+//! mesh lead are left out, unless there are no others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::error::{Result, quoted};
 use crate::limits;
-use crate::model::attribute_value::text;
+use crate::model::attribute_value::{is_there, text};
 use crate::model::{Link, LinkTarget, Node, NodeId};
 use crate::view::cf::coordinates::names;
+use crate::view::cf::decoding::Meaning;
+use crate::view::cf::siblings::Siblings;
 use crate::view::cf::variable::Variable;
 use crate::view::elements::dimensions::{is_scale, listed};
 use crate::view::table::group::{Group, refuse_large};
@@ -23,16 +31,38 @@ pub(crate) struct Together {
     pub(crate) name: Vec<u8>,
     pub(crate) node: Arc<Node>,
     pub(super) variable: Variable,
+    /// Whether an attribute marks it as a field.
+    is_marked: bool,
 }
 
 /// The attributes that name other members which say where and when values are.
-const NAMING: [&[u8]; 3] = [b"coordinates", b"bounds", b"climatology"];
+const NAMING: [&[u8]; 4] = [b"coordinates", b"bounds", b"climatology", b"formula_terms"];
+
+/// The attributes by which a mesh (UGRID 1.0) names the members that describe it.
+const MESH: [&[u8]; 10] = [
+    b"node_coordinates",
+    b"edge_coordinates",
+    b"face_coordinates",
+    b"volume_coordinates",
+    b"edge_node_connectivity",
+    b"face_node_connectivity",
+    b"face_edge_connectivity",
+    b"face_face_connectivity",
+    b"edge_face_connectivity",
+    b"boundary_node_connectivity",
+];
+
+/// The attribute that a mesh, its tables and the names of series have.
+const ROLE: &[u8] = b"cf_role";
+
+/// The attributes that fields have.
+const FIELD: [&[u8]; 3] = [b"cell_methods", b"grid_mapping", b"mesh"];
 
 /// Whether a group has a variable with axes. One with more links than a table may have has none.
 ///
 /// # Errors
 /// Fails if that cannot be found out now.
-pub(crate) fn is_there(group: &Group<'_>) -> Result<bool> {
+pub(crate) fn has_variables(group: &Group<'_>) -> Result<bool> {
     let mut is_found = false;
     let all = each(group, &mut |link, node| {
         let is_variable = |node: Arc<Node>| {
@@ -56,6 +86,7 @@ pub(crate) fn is_there(group: &Group<'_>) -> Result<bool> {
 pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<Together>> {
     let mut all = Vec::new();
     let mut named_by_others = HashSet::new();
+    let siblings = Siblings::default();
     let mut bytes = read_names(group, group.id, &mut named_by_others)?;
     let is_whole = each(group, &mut |link, node| {
         let is_group = |link: &Link| matches!(link.target, LinkTarget::Hard(node) if group.container.looks_like_group(node));
@@ -71,9 +102,14 @@ pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<Together>>
             return Ok(true);
         }
         let path = || Ok([path, b"/", &link.name].concat());
-        let found = Variable::of(group.container, &node, &path);
+        let found = Variable::among(group.container, &node, &path, &siblings);
         let found = found.map_err(|error| error.of(named(&link)))?;
+        if is_there(group.container, node.id, ROLE)? {
+            bytes += to_u64(link.name.len());
+            named_by_others.insert(link.name.clone());
+        }
         if let Some(variable) = found {
+            let is_marked = has_any(group, node.id, &FIELD)?;
             let array = variable.array.weight();
             bytes += to_u64(size_of::<Together>() + link.name.len()).saturating_add(array);
             let order = link.order;
@@ -84,6 +120,7 @@ pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<Together>>
                     name,
                     node,
                     variable,
+                    is_marked,
                 },
             ));
         }
@@ -94,17 +131,29 @@ pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<Together>>
     let all = all.into_iter().map(|(_, found)| found);
     let is_named = |found: &Together| named_by_others.contains(&found.name);
     let (named, others): (Vec<_>, Vec<_>) = all.partition(is_named);
-    Ok(over_most(if others.is_empty() { named } else { others }))
+    Ok(over_main_axes(if others.is_empty() {
+        named
+    } else {
+        others
+    }))
 }
 
-/// Those over the axes that most have.
-fn over_most(mut all: Vec<Together>) -> Vec<Together> {
+/// Those over the preferred set of axes.
+fn over_main_axes(mut all: Vec<Together>) -> Vec<Together> {
     let axes = |found: &Together| (found.variable.scales.clone(), found.variable.dims());
-    let mut counts = HashMap::new();
+    let mut sets = HashMap::new();
     for found in &all {
-        *counts.entry(axes(found)).or_insert(0_usize) += 1;
+        let has_numbers = !matches!(found.variable.decoding.meaning(), Meaning::Text);
+        let (any_numbers, any_marked, count) =
+            sets.entry(axes(found)).or_insert((false, false, 0_usize));
+        *any_numbers |= has_numbers;
+        *any_marked |= found.is_marked;
+        *count += 1;
     }
-    let rank = |found: &&Together| (counts[&axes(found)], found.variable.scales.len());
+    let rank = |found: &&Together| {
+        let (has_numbers, is_marked, count) = sets[&axes(found)];
+        (has_numbers, is_marked, found.variable.scales.len(), count)
+    };
     // Of equals, `max_by_key` takes the last.
     let Some(most) = all.iter().rev().max_by_key(rank).map(axes) else {
         return all;
@@ -150,17 +199,34 @@ fn has_axes(group: &Group<'_>, node: &Node) -> Result<bool> {
     Ok(scales.len() == rank && scales.iter().all(Option::is_some))
 }
 
-/// Adds the names that an object's attributes have; gives how many bytes these are.
+/// Adds the names that an object's attributes have. Returns the bytes of these texts.
 fn read_names(group: &Group<'_>, node: NodeId, found: &mut HashSet<Vec<u8>>) -> Result<u64> {
+    let mesh: &[&[u8]] = if is_there(group.container, node, ROLE)? {
+        &MESH
+    } else {
+        &[]
+    };
     let mut bytes = 0;
-    for attribute in NAMING {
+    for attribute in NAMING.iter().chain(mesh) {
         let text = text(group.container, node, attribute)?.unwrap_or_default();
         if text.len() <= limits::COORDINATE_NAMES {
-            found.extend(names(&text).map(<[u8]>::to_vec));
+            // A word with a colon says what the next one is.
+            let names = names(&text).filter(|name| !name.ends_with(b":"));
+            found.extend(names.map(<[u8]>::to_vec));
             bytes += to_u64(text.len());
         }
     }
     Ok(bytes)
+}
+
+/// Whether an object has one of these attributes.
+fn has_any(group: &Group<'_>, node: NodeId, attributes: &[&[u8]]) -> Result<bool> {
+    for attribute in attributes {
+        if is_there(group.container, node, attribute)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn named(link: &Link) -> String {

@@ -69,7 +69,7 @@ fn table_size(file: &FileState, node: &Node) -> Result<Option<Size>> {
     let is_there = if is_plain_group(node) {
         file.has_variables(node.id, || {
             let (variables, budget) = (file.variables(), Budget::default());
-            together::is_there(&group(file, &*variables, node, &budget))
+            together::has_variables(&group(file, &*variables, node, &budget))
         })?
     } else {
         variable(file, node)?.is_some()
