@@ -69,8 +69,8 @@ fn factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option
         ));
     };
     Ok(Some(Factor {
-        number: stored.read(&content.elements).as_f64(),
-        is_single: stored.sign().is_none() && stored.size() == 4,
+        number: stored.read(&content.elements),
+        stored,
     }))
 }
 

@@ -7,7 +7,7 @@ use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
 use crate::model::numpy::numpy_literal;
 use crate::model::value::{Context, ValueWriter};
 use crate::view::cf::packing::Packing;
-use crate::view::cf::stored::Number;
+use crate::view::cf::stored::{Number, Stored};
 use crate::view::cf::time::{TEXT_BYTES, Tick, Ticks, TimeUnits};
 use crate::view::csv::fields::Cell;
 use crate::view::csv::padding::Padding;
@@ -32,6 +32,8 @@ pub(in crate::view) enum Meaning {
     Stored,
     /// IEEE 754 numbers of so many bytes.
     Number(u32),
+    /// Integers of this type, none of which is missing.
+    Integer(Stored),
     /// Times from 1970 on: nanoseconds, or microseconds.
     Instant {
         is_nanosecond: bool,
@@ -53,7 +55,10 @@ impl Decoding {
     pub(in crate::view) fn meaning(&self) -> Meaning {
         match self {
             Decoding::Numbers(packing) if packing.is_plain() => Meaning::Stored,
-            Decoding::Numbers(packing) => Meaning::Number(packing.datatype().size),
+            Decoding::Numbers(packing) => match packing.integers() {
+                Some(integers) => Meaning::Integer(integers),
+                None => Meaning::Number(packing.datatype().size),
+            },
             Decoding::Times(_, units) => match units.datetime64() {
                 Some(tick) => Meaning::Instant {
                     is_nanosecond: tick == Tick::Nanosecond,
@@ -170,7 +175,7 @@ impl Decoding {
                     .number(element)
                     .is_some_and(|number| !number.is_nan());
                 if is_there {
-                    packing.decode(element, out);
+                    packing.decode(element, out)?;
                 }
                 Ok(is_there)
             }
@@ -193,7 +198,7 @@ impl Decoding {
     /// Fails as [`write`](Self::write) does.
     pub(super) fn decode(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match self {
-            Decoding::Numbers(packing) => packing.decode(element, out),
+            Decoding::Numbers(packing) => packing.decode(element, out)?,
             Decoding::Times(packing, units) => {
                 let time = time(packing, units, element)?;
                 match units.datetime64() {

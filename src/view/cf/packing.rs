@@ -8,21 +8,25 @@
 //! |---|---|
 //! | `scale_factor` and `add_offset`, both float32 | float32; of integers of four bytes float64 |
 //! | `scale_factor` alone, float32 | float32 |
+//! | `scale_factor` alone, an integer, of integers none of which is missing | the type of `scale_factor` |
 //! | any other of the two | float64 |
 //! | only some that make numbers missing | of up to two bytes and of float32: float32; else float64 |
 //! | none | as stored |
 //!
 //! xarray does not look at valid ranges, netCDF4-python does; there and here a bound that the
 //! stored type cannot hold does not count. `_Unsigned` says that integers have the other sign than
-//! their type.
+//! their type. A product that the integer type of `scale_factor` cannot hold is an error: xarray
+//! wraps it around. xarray also cuts the fractions of floating-point numbers whose `scale_factor` is
+//! an integer, and fails where integers with such a factor have a `_FillValue`: both are float64 here.
 
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Result};
 use crate::model::Datatype;
 use crate::model::datatype::ByteOrder;
-use crate::model::number::Real;
+use crate::model::number::{Integer, Real};
 use crate::view::cf::stored::{Number, Stored};
 
 /// The attributes of a variable that say how its numbers are packed.
@@ -42,9 +46,16 @@ pub(crate) struct Attributes {
 /// A number to compute with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Factor {
-    pub number: f64,
-    /// Whether it has 32 bits.
-    pub is_single: bool,
+    pub number: Number,
+    /// The type that the attribute has.
+    pub stored: Stored,
+}
+
+impl Factor {
+    /// Whether the factor is an IEEE 754 number of 32 bits.
+    fn is_single(&self) -> bool {
+        self.stored.sign().is_none() && self.stored.size() == 4
+    }
 }
 
 /// Decodes the numbers of a variable.
@@ -54,8 +65,8 @@ pub(crate) struct Packing {
     missing: Vec<Number>,
     valid_min: Option<Number>,
     valid_max: Option<Number>,
-    scale_factor: Option<f64>,
-    add_offset: Option<f64>,
+    scale_factor: Option<Number>,
+    add_offset: Option<Number>,
     decoded: Decoded,
 }
 
@@ -66,6 +77,8 @@ enum Decoded {
     AsStored,
     Single,
     Double,
+    /// Integers of this type, none of which is missing.
+    Integer(Stored),
 }
 
 impl Packing {
@@ -102,14 +115,17 @@ impl Packing {
         match (attributes.scale_factor, attributes.add_offset) {
             (None, None) if !has_missing => Decoded::AsStored,
             (None, None) if size <= 2 || !is_integer && size == 4 => Decoded::Single,
-            (Some(scale), Some(offset)) if scale.is_single && offset.is_single => {
+            (Some(scale), Some(offset)) if scale.is_single() && offset.is_single() => {
                 if is_integer && size == 4 {
                     Decoded::Double
                 } else {
                     Decoded::Single
                 }
             }
-            (Some(scale), None) if scale.is_single => Decoded::Single,
+            (Some(scale), None) if scale.is_single() => Decoded::Single,
+            (Some(scale), None) if scale.stored.sign().is_some() && is_integer && !has_missing => {
+                Decoded::Integer(scale.stored)
+            }
             _ => Decoded::Double,
         }
     }
@@ -117,6 +133,14 @@ impl Packing {
     /// Whether decoded elements are the stored ones.
     pub(crate) fn is_plain(&self) -> bool {
         self.decoded == Decoded::AsStored
+    }
+
+    /// The type of decoded integers that are not the stored ones.
+    pub(super) fn integers(&self) -> Option<Stored> {
+        match self.decoded {
+            Decoded::Integer(stored) => Some(stored.with_order(ByteOrder::Little)),
+            _ => None,
+        }
     }
 
     /// Whether a number may be missing: a real may be NaN.
@@ -131,6 +155,7 @@ impl Packing {
             Decoded::AsStored => self.stored.datatype(),
             Decoded::Single => Datatype::ieee(4, ByteOrder::Little),
             Decoded::Double => Datatype::ieee(8, ByteOrder::Little),
+            Decoded::Integer(stored) => stored.with_order(ByteOrder::Little).datatype(),
         }
     }
 
@@ -143,13 +168,22 @@ impl Packing {
         if self.scale_factor.is_none() && self.add_offset.is_none() {
             return Some(stored);
         }
+        if let (Decoded::Integer(_), Some(product)) = (self.decoded, self.product(stored)) {
+            return Some(Number::Integer(product));
+        }
         // What is not there changes nothing, not even the sign of a zero.
-        let scale = self.scale_factor.unwrap_or(1.0);
-        let offset = self.add_offset.unwrap_or(-0.0);
+        let scale = self.scale_factor.map_or(1.0, Number::as_f64);
+        let offset = self.add_offset.map_or(-0.0, Number::as_f64);
         Some(Number::Real(match self.decoded {
             Decoded::Single => (stored.as_f32() * scale as f32 + offset as f32).into(),
             _ => stored.as_f64() * scale + offset,
         }))
+    }
+
+    /// The product of an integer and an integer `scale_factor`; `None` where 128 bits do not hold it.
+    fn product(&self, stored: Number) -> Option<i128> {
+        let scale = self.scale_factor?.as_integer()?;
+        stored.as_integer()?.checked_mul(scale)
     }
 
     fn is_missing(&self, stored: Number) -> bool {
@@ -162,27 +196,54 @@ impl Packing {
     }
 
     /// Appends the decoded number of an element, NaN where it is missing.
-    pub(crate) fn decode(&self, element: &[u8], out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// `Limit` for an integer that the type of `scale_factor` cannot hold.
+    pub(crate) fn decode(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let number = || self.number(element).unwrap_or(Number::Real(f64::NAN));
         match self.decoded {
             Decoded::AsStored => out.extend_from_slice(element),
             Decoded::Single => out.extend_from_slice(&number().as_f32().to_le_bytes()),
             Decoded::Double => out.extend_from_slice(&number().as_f64().to_le_bytes()),
+            Decoded::Integer(stored) => {
+                let bytes = held(stored, number())?.to_le_bytes();
+                out.extend(bytes.iter().take(stored.size().into()));
+            }
         }
+        Ok(())
     }
 
-    /// Appends the text of the decoded number; says whether there is one.
-    pub(crate) fn write(&self, element: &[u8], out: &mut Vec<u8>) -> bool {
+    /// Appends the text of the decoded number. Returns whether there is one.
+    ///
+    /// # Errors
+    /// Fails as [`decode`](Self::decode) does.
+    pub(crate) fn write(&self, element: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let Some(number) = self.number(element).filter(|number| !number.is_nan()) else {
-            return false;
+            return Ok(false);
         };
         match self.decoded {
             Decoded::AsStored => self.stored.write(element, out),
             Decoded::Single => Real::Single(number.as_f32()).write(out),
             Decoded::Double => Real::Double(number.as_f64()).write(out),
+            Decoded::Integer(stored) => Integer::Signed(held(stored, number)?).write(out),
         }
-        true
+        Ok(true)
     }
+}
+
+/// The integer that a number of the type `stored` is.
+///
+/// # Errors
+/// `Limit` for one that the type cannot hold.
+fn held(stored: Stored, number: Number) -> Result<i128> {
+    let integer = number.as_integer().filter(|_| stored.holds(number));
+    integer.ok_or_else(|| {
+        let bits = u64::from(stored.size()) * 8;
+        Error::limit(
+            "cf: bits of a number of the integer type of scale_factor",
+            bits,
+        )
+    })
 }
 
 #[cfg(test)]
@@ -191,18 +252,19 @@ mod tests {
     use crate::model::value::tests::int;
 
     fn single(number: f32) -> Option<Factor> {
-        let number = number.into();
-        Some(Factor {
-            number,
-            is_single: true,
-        })
+        factor(
+            Number::Real(number.into()),
+            &Datatype::ieee(4, ByteOrder::Little),
+        )
     }
 
     fn double(number: f64) -> Option<Factor> {
-        Some(Factor {
-            number,
-            is_single: false,
-        })
+        factor(Number::Real(number), &Datatype::ieee(8, ByteOrder::Little))
+    }
+
+    fn factor(number: Number, datatype: &Datatype) -> Option<Factor> {
+        let stored = Stored::new(datatype).unwrap();
+        Some(Factor { number, stored })
     }
 
     fn packing(datatype: &Datatype, attributes: &Attributes) -> Packing {
@@ -221,7 +283,7 @@ mod tests {
     fn doubles(packing: &Packing, elements: &[u8]) -> Vec<f64> {
         let mut out = Vec::new();
         for element in elements.chunks_exact(packing.stored.size().into()) {
-            packing.decode(element, &mut out);
+            packing.decode(element, &mut out).unwrap();
         }
         let eight = out.chunks_exact(8);
         eight
@@ -262,6 +324,39 @@ mod tests {
         assert_eq!(of(&ieee(4), double(0.1), None), [real(8); 2]);
     }
 
+    /// Expected: xarray's types, and its values where it does not wrap them around.
+    #[test]
+    fn integers_with_an_integer_scale_stay_integers() {
+        let scaled = |datatype: &Datatype, scale: &Datatype, missing: Vec<Number>| {
+            let attributes = Attributes {
+                scale_factor: factor(Number::Integer(2), scale),
+                missing,
+                ..Attributes::default()
+            };
+            packing(datatype, &attributes)
+        };
+        let text = |packing: &Packing, element: &[u8]| {
+            let mut out = Vec::new();
+            let written = packing.write(element, &mut out);
+            written.map(|_| String::from_utf8(out).unwrap())
+        };
+        for size in [1, 2, 4, 8] {
+            let of_bytes = scaled(&int(1), &int(size), Vec::new());
+            assert_eq!(decoded(&of_bytes), (u32::from(size), true));
+            assert_eq!(text(&of_bytes, &[7]), Ok("14".to_owned()));
+            let mut bytes = Vec::new();
+            of_bytes.decode(&[0xFF], &mut bytes).unwrap();
+            assert_eq!(bytes, (-2_i64).to_le_bytes()[..size.into()]);
+        }
+        let narrow = scaled(&int(1), &int(1), Vec::new());
+        assert!(text(&narrow, &[100]).is_err());
+        assert!(narrow.decode(&[100], &mut Vec::new()).is_err());
+        let filled = scaled(&int(1), &int(8), vec![Number::Integer(7)]);
+        assert_eq!(decoded(&filled), (8, false));
+        let real = scaled(&Datatype::ieee(4, ByteOrder::Little), &int(8), Vec::new());
+        assert_eq!(text(&real, &0.25_f32.to_le_bytes()), Ok("0.5".to_owned()));
+    }
+
     #[test]
     fn numbers_are_scaled_and_some_are_missing() {
         let packed = packing(
@@ -288,7 +383,9 @@ mod tests {
             ..Attributes::default()
         };
         let mut out = Vec::new();
-        packing(&int(2), &attributes).decode(&33_i16.to_le_bytes(), &mut out);
+        packing(&int(2), &attributes)
+            .decode(&33_i16.to_le_bytes(), &mut out)
+            .unwrap();
         assert_eq!(out, (33_f32 * 0.1_f32 + 1000_f32).to_le_bytes());
     }
 

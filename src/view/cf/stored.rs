@@ -140,6 +140,19 @@ impl Stored {
         Stored { kind, ..self }
     }
 
+    /// The same integers in another byte order.
+    pub(crate) fn with_order(self, order: ByteOrder) -> Self {
+        let kind = match self.kind {
+            Kind::Integer { signed, bits, .. } => Kind::Integer {
+                order,
+                signed,
+                bits,
+            },
+            real => real,
+        };
+        Stored { kind, ..self }
+    }
+
     /// The datatype of the numbers.
     pub(crate) fn datatype(&self) -> Datatype {
         let class = match self.kind {

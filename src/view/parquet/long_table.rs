@@ -5,6 +5,7 @@
 //! |---|---|
 //! | numbers as they are stored | those of their datatype |
 //! | numbers that are scaled, or of which some stand for missing ones | `FLOAT` or `DOUBLE`, optional |
+//! | integers that are scaled by an integer | those of the type of `scale_factor` |
 //! | times | `TIMESTAMP`, optional; of a calendar that is not the world's, `STRING` |
 //! | texts | `STRING` |
 //!
@@ -99,6 +100,10 @@ fn of_column(
             body: Body::Plain(size.into()),
             encoding: Encoding::Copy,
         },
+        Meaning::Integer(integers) => match Encoded::of_number(&integers.datatype()) {
+            Some(encoded) => encoded,
+            None => return Ok(Err("integers of more than 64 bits")),
+        },
         Meaning::Instant { is_nanosecond } => {
             let unit = if is_nanosecond {
                 Unit::Nanosecond
@@ -124,6 +129,7 @@ fn of_column(
         }),
     };
     let is_stored = matches!(decoding.meaning(), Meaning::Stored);
+    let has_encoding = is_stored || matches!(decoding.meaning(), Meaning::Integer(_));
     let may_miss = matches!(
         decoding.meaning(),
         Meaning::Number(_) | Meaning::Instant { .. } | Meaning::Time(_)
@@ -133,7 +139,8 @@ fn of_column(
     let (kind, body) = (encoded.kind, encoded.body);
     let values = LongValues {
         column,
-        encoding: is_stored.then_some(encoded.encoding),
+        encoding: has_encoding.then_some(encoded.encoding),
+        is_stored,
         is_text: kind.logical == Logical::String && !is_stored,
         pointers: Arc::clone(pointers),
     };
@@ -196,8 +203,9 @@ fn of_short(values: &LongValues, kind: Type, count: u64) -> Result<Option<Leaf>>
 /// Decoded elements.
 struct LongValues {
     column: Column,
-    /// Of elements whose values are the stored ones.
+    /// Of elements whose values are the stored ones, or decoded integers.
     encoding: Option<Encoding>,
+    is_stored: bool,
     is_text: bool,
     pointers: Arc<Pointers>,
 }
@@ -208,11 +216,20 @@ impl LongValues {
         let Pointers { container, paths } = &*self.pointers;
         let most = out.len().saturating_add(limits::PARQUET_TEXT);
         let context = Context::new(&**container, &**paths, most);
-        if let Some(encoding) = &self.encoding {
-            encoding.push(element, &context, out)?;
-            return Ok(true);
-        }
         let decoding: &Decoding = self.column.elements().1;
+        match &self.encoding {
+            Some(encoding) if self.is_stored => {
+                encoding.push(element, &context, out)?;
+                return Ok(true);
+            }
+            Some(encoding) => {
+                let mut integer = Vec::new();
+                let is_there = decoding.value(element, &context, &mut integer)?;
+                encoding.push(&integer, &context, out)?;
+                return Ok(is_there);
+            }
+            None => {}
+        }
         if !self.is_text {
             return decoding.value(element, &context, out);
         }
