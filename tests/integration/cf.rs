@@ -29,6 +29,18 @@ fn attributes_that_make_no_sense_harm_one_variable_at_most() {
     compare("hostile", "check-hostile");
 }
 
+/// Boundaries, characters, fields and coordinates are told by the other variables of the group.
+#[test]
+fn variables_are_what_their_group_says() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let rules = |command: &str, paths: &[&Path]| {
+        run(script("cf_rules.py").arg(command).args(paths), LONG).success();
+    };
+    rules("write", &[directory.path()]);
+    let mount = Mount::new(&directory.path().join("main.h5"));
+    rules("check", &[directory.path(), &mount.at("")]);
+}
+
 /// netCDF's library has each as long as its unlimited dimension.
 #[test]
 fn variables_shorter_than_their_dimension_are_padded() {

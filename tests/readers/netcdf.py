@@ -2,6 +2,7 @@
 
 import csv
 import os
+from fractions import Fraction
 
 import cftime
 import netCDF4
@@ -78,10 +79,35 @@ def column(path, name):
 def times(path, views):
     with netCDF4.Dataset(path) as file:
         for name, units, calendar in time_variables():
-            wanted = cftime.num2date(file[name][:], units, calendar)
-            wanted = [time.isoformat() for time in wanted.ravel()]
+            numbers = file[name][:].ravel()
+            wanted = cftime.num2date(numbers, units, calendar)
+            wanted = [time.isoformat() for time in wanted]
+            if calendar in CALENDARS[:2]:
+                exact = map(exact_text, numbers, [units] * len(numbers), wanted)
+                wanted = [text or time for text, time in zip(exact, wanted)]
             csv_path = os.path.join(views, "cf", name + ".csv")
             yield f"cf {calendar} (.csv)", "cftime", failure(same_times, csv_path, name, wanted)
+
+
+UNIT_NANOSECONDS = dict(
+    days=86_400 * 10**9, hours=3_600 * 10**9, mins=60 * 10**9, seconds=10**9, msec=10**6, microseconds=1000
+)
+
+
+def exact_text(number, units, rounded):
+    """The time of a number that is exact to the nanosecond, as NumPy writes it; cftime has rounded it
+    to the microsecond. None of any other."""
+    each = UNIT_NANOSECONDS[units.split()[0]]
+    near = np.datetime64(rounded.removesuffix("Z"), "us") if rounded[0] != "-" else None
+    is_near = near is not None and abs(near.astype(int)) < 9 * 10**15
+    if not is_near or np.spacing(abs(number)) * each > 1:
+        return None
+    # The two differ by less than a microsecond, or cftime has taken that to be a whole second.
+    nanoseconds = round(Fraction(number) * each)
+    start = cftime.num2date(0, units, "standard")
+    start = np.datetime64(start.isoformat(), "ns")
+    text = str(start + np.timedelta64(nanoseconds, "ns"))
+    return text.removesuffix(".000000000") if text.endswith("0" * 9) else text.removesuffix("000")
 
 
 def same_times(path, name, wanted):

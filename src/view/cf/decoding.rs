@@ -232,16 +232,15 @@ impl Decoding {
     ) -> Result<Cell> {
         match self {
             Decoding::Numbers(packing) => {
-                let is_there = packing.write(element, out);
+                let is_there = packing.write(element, out)?;
                 Ok(if is_there { Cell::Plain } else { Cell::Missing })
             }
-            Decoding::Times(packing, units) => match time(packing, units, element)? {
-                Some(time) => {
-                    units.write(time, out);
-                    Ok(Cell::Plain)
-                }
-                None => Ok(Cell::Missing),
-            },
+            Decoding::Times(packing, units) => {
+                let number = packing.number(element);
+                let written = number.map(|number| units.write_number(number, out));
+                let is_there = written.transpose()?.unwrap_or(false);
+                Ok(if is_there { Cell::Plain } else { Cell::Missing })
+            }
             Decoding::Booleans(packing) => {
                 let text = if is_true(packing, element) {
                     "true"

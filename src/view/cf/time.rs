@@ -4,6 +4,8 @@
 //! What a number means is what cftime makes of it: integers are exact, floating-point numbers are
 //! rounded to the microsecond, and one that is a microsecond beside a whole second, which no
 //! fraction of a day can help, to the second. The product is exact, however large the number is.
+//! As text, a number that is exact to the nanosecond keeps its nanoseconds, as xarray has them, in
+//! the calendars and the years of NumPy's `datetime64[ns]`.
 
 pub(crate) mod round;
 
@@ -24,6 +26,8 @@ pub(crate) struct TimeUnits {
     per_unit: i64,
     /// The reference time, in ticks from 1970-01-01.
     reference: i128,
+    /// Nanoseconds of the reference time after that tick.
+    rest: i64,
 }
 
 /// The part of a second that times are counted in.
@@ -48,6 +52,14 @@ impl Tick {
         match self {
             Tick::Microsecond => MICROSECONDS,
             Tick::Nanosecond => 1000 * MICROSECONDS,
+        }
+    }
+
+    /// Nanoseconds of one tick.
+    fn nanoseconds(self) -> i64 {
+        match self {
+            Tick::Microsecond => 1000,
+            Tick::Nanosecond => 1,
         }
     }
 }
@@ -93,13 +105,15 @@ impl TimeUnits {
             day: reference.day,
         })?);
         let seconds = days * i128::from(DAY_SECONDS) + i128::from(reference.second);
-        let fraction = i128::from(reference.nanosecond) * i128::from(tick.per_second());
+        let of_tick = tick.nanoseconds();
+        let fraction = reference.nanosecond / of_tick;
         let whole = seconds * i128::from(tick.per_second());
         Some(TimeUnits {
             calendar,
             tick,
             per_unit,
-            reference: whole + fraction / i128::from(Tick::Nanosecond.per_second()),
+            reference: whole + i128::from(fraction),
+            rest: reference.nanosecond % of_tick,
         })
     }
 
@@ -116,8 +130,7 @@ impl TimeUnits {
 
     /// Nanoseconds of a time from 1970-01-01 of the calendar on.
     pub(crate) fn nanoseconds(&self, time: Ticks) -> i128 {
-        const NANOSECONDS: i128 = 1_000_000_000;
-        i128::from(time) * (NANOSECONDS / i128::from(self.tick.per_second()))
+        i128::from(time) * i128::from(self.tick.nanoseconds())
     }
 
     /// The time that a number means; `None` for none: no number, or infinite.
@@ -156,11 +169,8 @@ impl TimeUnits {
         }
         let shift = shift.min(126);
         let floor = product >> shift;
-        let rest = product - (floor << shift);
-        let half = 1_i128 << (shift - 1);
-        let up = rest > half || rest == half && floor % 2 != 0;
-        let nearest = floor + i128::from(up);
-        let ceiling = floor + i128::from(rest > 0);
+        let nearest = half_even(product, shift);
+        let ceiling = floor + i128::from(product != floor << shift);
         if self.per_unit < MICROSECONDS {
             return Some(nearest);
         }
@@ -171,10 +181,52 @@ impl TimeUnits {
         })
     }
 
+    /// Appends the text of the time that a number means. Returns whether there is one.
+    ///
+    /// # Errors
+    /// Fails as [`time`](Self::time) does.
+    pub(crate) fn write_number(&self, number: Number, out: &mut Vec<u8>) -> Result<bool> {
+        let Some(time) = self.time(number)? else {
+            return Ok(false);
+        };
+        match self.exact_nanoseconds(number) {
+            Some(time) => self.write_ticks(time, Tick::Nanosecond, out),
+            None => self.write(time, out),
+        }
+        Ok(true)
+    }
+
+    /// The time that a number means in nanoseconds from 1970-01-01; `None` where 64 bits do not hold
+    /// it, in a calendar that is not the world's, and of a floating-point number whose neighbours
+    /// are further away than a nanosecond.
+    fn exact_nanoseconds(&self, number: Number) -> Option<i64> {
+        self.datetime64()?;
+        let of_tick = i128::from(self.tick.nanoseconds());
+        let per_unit = i128::from(self.per_unit) * of_tick;
+        let since = match number {
+            Number::Integer(number) => number.checked_mul(per_unit)?,
+            Number::Real(number) => {
+                let (mantissa, exponent) = parts(number);
+                let shift = u32::try_from(-exponent).ok()?.min(126);
+                let is_exact = per_unit <= 1 << shift;
+                is_exact.then(|| half_even(i128::from(mantissa) * per_unit, shift))?
+            }
+        };
+        let reference = self.reference.checked_mul(of_tick)?;
+        let since_1970 = since
+            .checked_add(reference)?
+            .checked_add(self.rest.into())?;
+        i64::try_from(since_1970).ok()
+    }
+
     /// Appends a time as text in ISO 8601: `2000-01-31T12:00:00`, with six or nine more digits
     /// where they are not zeros.
     pub(crate) fn write(&self, time: Ticks, out: &mut Vec<u8>) {
-        let per_second = self.tick.per_second();
+        self.write_ticks(time, self.tick, out);
+    }
+
+    fn write_ticks(&self, time: Ticks, tick: Tick, out: &mut Vec<u8>) {
+        let per_second = tick.per_second();
         let (seconds, fraction) = (time.div_euclid(per_second), time.rem_euclid(per_second));
         let (days, second) = (
             seconds.div_euclid(DAY_SECONDS),
@@ -191,7 +243,7 @@ impl TimeUnits {
                 date.month, date.day
             ),
         );
-        match self.tick {
+        match tick {
             _ if fraction == 0 => {}
             Tick::Nanosecond if fraction % 1000 == 0 => {
                 append(out, format_args!(".{:06}", fraction / 1000));
@@ -200,6 +252,15 @@ impl TimeUnits {
             Tick::Nanosecond => append(out, format_args!(".{fraction:09}")),
         }
     }
+}
+
+/// `product / 2^shift`, rounded half to even.
+fn half_even(product: i128, shift: u32) -> i128 {
+    let floor = product >> shift;
+    let rest = product - (floor << shift);
+    let half = (1_i128 << shift) >> 1;
+    let up = rest > half || rest == half && rest > 0 && floor % 2 != 0;
+    floor + i128::from(up)
 }
 
 /// A finite number as `mantissa * 2^exponent`.
@@ -238,11 +299,46 @@ mod tests {
 
     fn text(of: &str, calendar: &str, number: Number) -> String {
         let units = units(of, calendar).unwrap();
-        let time = units.time(number).unwrap().unwrap();
         let mut text = Vec::new();
-        units.write(time, &mut text);
+        assert!(units.write_number(number, &mut text).unwrap());
         assert!(text.len() <= TEXT_BYTES);
         String::from_utf8(text).unwrap()
+    }
+
+    /// Expected: `xarray.conventions.decode_cf_variable(…).values`; `cftime.num2date` of a calendar
+    /// that NumPy has not, and where neighbours of the number are further away than a nanosecond.
+    #[test]
+    fn exact_numbers_keep_their_nanoseconds() {
+        let real = |units, number| text(units, "standard", Number::Real(number));
+        let seconds = "seconds since 2000-01-01";
+        assert_eq!(real(seconds, 0.1234567), "2000-01-01T00:00:00.123456700");
+        assert_eq!(real(seconds, 1.0 / 3.0), "2000-01-01T00:00:00.333333333");
+        assert_eq!(real(seconds, 1e-6), "2000-01-01T00:00:00.000001");
+        assert_eq!(
+            real("ms since 2000-01-01", 1e-4),
+            "2000-01-01T00:00:00.000000100"
+        );
+        assert_eq!(
+            real("microseconds since 2000-01-01", 0.5),
+            "2000-01-01T00:00:00.000000500"
+        );
+        assert_eq!(
+            real("days since 2000-01-01", 1.0 / 3.0),
+            "2000-01-01T08:00:00"
+        );
+        assert_eq!(
+            real(seconds, 700_000_000.1234567),
+            "2022-03-07T20:26:40.123457"
+        );
+        assert_eq!(
+            real("seconds since 1500-01-01", 0.1234567),
+            "1500-01-01T00:00:00.123457"
+        );
+        let other = text(seconds, "noleap", Number::Real(0.1234567));
+        assert_eq!(other, "2000-01-01T00:00:00.123457");
+        let fraction = "seconds since 2000-01-01 00:00:00.123456789";
+        let whole = text(fraction, "standard", Number::Integer(1));
+        assert_eq!(whole, "2000-01-01T00:00:01.123456789");
     }
 
     fn days(number: f64, since: &str, calendar: &str) -> String {
