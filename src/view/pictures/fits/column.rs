@@ -17,6 +17,7 @@ use crate::model::datatype::{ByteOrder, Class, StringPadding};
 use crate::view::pictures::fits::cards::Cards;
 use crate::view::pictures::fits::number::{Form, Number, Record, Values};
 use crate::view::pictures::image::{Kind, Pixel};
+use crate::wire::checksum::lookup3;
 use crate::wire::to_usize;
 
 /// The columns of the elements of an array.
@@ -87,7 +88,12 @@ pub(super) fn cards(columns: impl ExactSizeIterator<Item = Description>) -> Card
     cards.fixed("TFIELDS", columns.len());
     for (number, column) in columns.enumerate() {
         let keyword = |name: &str| format!("{name}{}", number + 1);
-        cards.text(&keyword("TTYPE"), &printable(&column.name));
+        let name = printable(&column.name);
+        let short = of_one_card(&name);
+        cards.text(&keyword("TTYPE"), &short);
+        if short != name {
+            cards.text(&keyword("TCOMM"), &name);
+        }
         cards.text(&keyword("TFORM"), column.form.as_bytes());
         if !column.dims.is_empty() {
             let dims: Vec<String> = column.dims.iter().map(u64::to_string).collect();
@@ -108,6 +114,23 @@ fn printable(name: &[u8]) -> Vec<u8> {
         _ => b'_',
     };
     name.iter().map(shown).collect()
+}
+
+/// A name that fits one card, which `TTYPEn` must (FITS 4.0, 4.2.1.2): of a longer one the first
+/// characters, `~` and 8 hexadecimal digits of its hash.
+fn of_one_card(name: &[u8]) -> Vec<u8> {
+    /// Characters between the quotes of a card.
+    const MOST: usize = 68;
+    const HASH: usize = 9;
+    let quotes = |name: &[u8]| name.iter().filter(|&&byte| byte == b'\'').count();
+    if name.len() + quotes(name) <= MOST {
+        return name.to_vec();
+    }
+    let lengths = (0..=name.len().min(MOST - HASH)).rev();
+    let fits = |length: &usize| length + quotes(&name[..*length]) <= MOST - HASH;
+    let length = { lengths }.find(fits).unwrap_or(0);
+    let hash = format!("~{:08x}", lookup3(name));
+    [&name[..length], hash.as_bytes()].concat()
 }
 
 impl Column {
@@ -239,6 +262,30 @@ mod tests {
             (name, column.form, column.dims)
         })
         .collect()
+    }
+
+    /// astropy refuses a table whose `TTYPEn` goes on in a second card.
+    #[test]
+    fn a_long_name_fits_one_card() {
+        let short = |name: &str| String::from_utf8(of_one_card(name.as_bytes())).unwrap();
+        let most = "n".repeat(68);
+        assert_eq!(short(&most), most);
+        let [one, other] = ["n".repeat(69), "n".repeat(70)].map(|name| short(&name));
+        assert!(one.starts_with(&"n".repeat(59)) && one.len() == 68 && one != other);
+        let quoted = short(&"'".repeat(35));
+        assert_eq!(quoted.matches('\'').count(), 29);
+        let description = Description::text("n".repeat(69).as_bytes(), 1, true);
+        let header = String::from_utf8(cards(vec![description].into_iter()).header()).unwrap();
+        let card = |start: &str| {
+            header
+                .as_bytes()
+                .chunks(80)
+                .any(|card| card.starts_with(start.as_bytes()))
+        };
+        assert!(
+            card(&format!("TTYPE1  = '{one}'")) && card("TCOMM1  = 'nnn"),
+            "{header}"
+        );
     }
 
     /// The letters and the order of dimensions are those of "FITS 4.0", 7.3.1 and 7.3.2.
