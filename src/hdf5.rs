@@ -303,6 +303,18 @@ impl Container for File {
         self.context.metadata.source().is_growing()
     }
 
+    fn refreshed(self: Arc<Self>) -> Option<Arc<dyn Container>> {
+        self.is_growing().then(|| {
+            let file: Arc<dyn Container> = Arc::new(File {
+                context: self.context.refreshed(),
+                root: self.root,
+                cut_off: self.cut_off.clone(),
+                objects: Arc::new(self.objects.of_another()),
+            });
+            file
+        })
+    }
+
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
         self.object(id).map(|object| Arc::clone(&object.node))
     }

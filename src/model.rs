@@ -79,6 +79,12 @@ pub trait Container: Send + Sync {
         false
     }
 
+    /// The file that a writer appends to as it is from now on: nothing of it was read before.
+    /// `None` of any other file.
+    fn refreshed(self: Arc<Self>) -> Option<Arc<dyn Container>> {
+        None
+    }
+
     /// Bytes of memory, about, that it takes as long as it is open. HDF5: few. ASDF: its tree and
     /// its blocks.
     fn weight(&self) -> u64 {

@@ -104,6 +104,11 @@ impl<K: Hash + Eq + Clone, V: Clone> FileLru<K, V> {
         }
     }
 
+    /// The share of one more file among the same others.
+    pub fn of_another(&self) -> Self {
+        Self::of(&self.all)
+    }
+
     /// The value of `key`, which is then the most recently used one.
     pub fn get(&self, key: K) -> Option<V> {
         self.all.lock().values.get(&(self.file, key)).cloned()

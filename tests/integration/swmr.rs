@@ -30,7 +30,12 @@ struct Writer {
 impl Writer {
     /// Returns once readers may come.
     fn start(file: &Path, seconds: u64) -> Self {
-        let mut command = script("swmr.py");
+        Self::of("swmr.py", file, seconds)
+    }
+
+    /// The writer that a script of this name is.
+    fn of(name: &str, file: &Path, seconds: u64) -> Self {
+        let mut command = script(name);
         command.arg("write").arg(file).arg(seconds.to_string());
         let mut child = command.stdout(Stdio::piped()).spawn().expect("a writer");
         let mut said = BufReader::new(child.stdout.take().expect("its output"));
@@ -128,6 +133,23 @@ fn an_open_document_is_of_one_state() {
     let mut check = script("swmr.py");
     check.arg("documents").arg(&mount.path);
     let checked = run(check.arg(rounds.to_string()), LONG);
+    print!("{}", checked.text());
+    assert!(checked.status.success(), "{}", checked.stderr);
+    writer.close();
+}
+
+/// A variable and its dimension are as long as each other in each document, and no record is shown
+/// as missing that the file had when the document was opened.
+#[test]
+fn variables_of_a_growing_file_are_of_one_state() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("growing.nc");
+    let writer = Writer::of("swmr_variables.py", &file, LONG.as_secs());
+    let mount = Mount::new(&file);
+    let mut check = script("swmr_variables.py");
+    check.arg("check").arg(&mount.path);
+    let reads = seconds() * 10;
+    let checked = run(check.arg(reads.to_string()), LONG);
     print!("{}", checked.text());
     assert!(checked.status.success(), "{}", checked.stderr);
     writer.close();

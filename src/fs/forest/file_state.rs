@@ -128,6 +128,15 @@ impl<K: Hash + Eq, V> Kept for Mutex<WeightedLru<K, V>> {
     }
 }
 
+impl Kept for Lengths {
+    /// A document that is being made needs the lengths of its own state to its end.
+    fn clear(&self) {}
+
+    fn weight(&self) -> u64 {
+        lock(&self.known).weight()
+    }
+}
+
 impl Deref for FileState {
     type Target = SharedState;
 
@@ -170,7 +179,7 @@ impl FileState {
                 conventions: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
                 with_arrays: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
                 with_variables: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
-                lengths: Arc::new(Mutex::new(WeightedLru::new(limits::CONVENTIONS))),
+                lengths: Arc::new(Lengths::new(limits::CONVENTIONS)),
                 filtered: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
             }),
         }

@@ -27,7 +27,15 @@ pub(crate) struct Context {
 impl Context {
     /// The same file for a request with this `effort`, for the sake of what is `opening`.
     pub(crate) fn within(&self, effort: &Effort, opening: Opening) -> Self {
-        let metadata = self.metadata.within(effort);
+        self.of(self.metadata.within(effort), opening)
+    }
+
+    /// The same file as it is from now on, for no request.
+    pub(crate) fn refreshed(&self) -> Self {
+        self.of(self.metadata.refreshed(), self.opening.clone())
+    }
+
+    fn of(&self, metadata: Arc<Metadata>, opening: Opening) -> Self {
         Context {
             shared: self.shared.within(&metadata),
             heap: self.heap.within(&metadata),

@@ -3,11 +3,18 @@
 //! A variable of netCDF ends with the last record that was written to it. netCDF's library, and so
 //! every program that reads by it, has each as long as the longest one over the same unlimited
 //! dimension, with the fill value behind what is stored.
+//!
+//! A writer may append to the file meanwhile. Then the length of a dimension is that of one moment,
+//! and stays what it is as long as the state of the file is shown: a variable that has grown since is
+//! cut. The header of a variable is read after the lengths of its dimensions, so that there is no
+//! fill where the file had an element when the length was found.
 
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::Duration;
 
 use crate::error::Result;
 use crate::memory::cancel::CancelToken;
@@ -26,9 +33,30 @@ use crate::model::{
 use crate::view::elements::dimensions::{has_no_values, is_scale, listed, listed_at};
 use crate::wire::to_usize;
 
-/// The lengths of unlimited dimensions in one state of a file, by their scales; none of a scale that
-/// is limited.
-pub(crate) type Lengths = Mutex<WeightedLru<NodeId, Option<u64>>>;
+/// The lengths of unlimited dimensions in one state of a file.
+pub(crate) struct Lengths {
+    /// By their scales; none of a scale that is limited.
+    pub(crate) known: Mutex<WeightedLru<NodeId, Option<u64>>>,
+    /// The file that a writer appends to, no header of which is older than a known length.
+    latest: Mutex<Option<Arc<dyn Container>>>,
+}
+
+impl Lengths {
+    /// No lengths, of which at most `most` bytes will be kept.
+    pub(crate) fn new(most: u64) -> Self {
+        Lengths {
+            known: Mutex::new(WeightedLru::new(most)),
+            latest: Mutex::new(None),
+        }
+    }
+}
+
+/// How often the lengths over a dimension of a growing file are read at most, until two looks find
+/// the same ones and all variables have the same records.
+const LOOKS: u32 = 8;
+
+/// The pause before a further look. A writer of records appends to one variable after another.
+const PAUSE: Duration = Duration::from_millis(4);
 
 /// Bytes that a look at a variable over a dimension counts for, beside what is read of it.
 const USER: u64 = 64;
@@ -61,125 +89,200 @@ impl Padded {
         }
     }
 
-    /// The dimensions of the array `id`; `None` where they are its own.
-    fn dims(&self, id: NodeId, array: &Array) -> Result<Option<Vec<u64>>> {
+    /// For each dimension of the array `id`, the length of the unlimited dimension that it is; no
+    /// lengths where it has none.
+    fn lengths_of(&self, id: NodeId, array: &Array) -> Result<Vec<Option<u64>>> {
         let max = array.shape.max();
         if max.iter().all(Option::is_some) || array.storage.is_err() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let mut scales = listed(&*self.inner, id)?;
         if scales.is_empty() && is_scale(&*self.inner, id)? {
             scales.push(Some(id));
         }
-        let mut dims = array.shape.dims().to_vec();
-        for ((dim, max), scale) in dims.iter_mut().zip(max).zip(scales) {
-            if let (None, Some(scale)) = (max, scale) {
-                *dim = self.length(scale)?.unwrap_or(0).max(*dim);
-            }
-        }
-        Ok((dims != array.shape.dims()).then_some(dims))
+        let axes = max.iter().zip(scales);
+        let length = |(max, scale): (&Option<u64>, Option<NodeId>)| match (max, scale) {
+            (None, Some(scale)) => self.length(scale),
+            _ => Ok(None),
+        };
+        axes.map(length).collect()
     }
 
     /// The length of the dimension of a scale; `None` of one that is limited.
     fn length(&self, scale: NodeId) -> Result<Option<u64>> {
-        if let Some(known) = lock(&self.lengths).get(&scale) {
+        if let Some(known) = lock(&self.lengths.known).get(&scale) {
             return Ok(*known);
         }
-        let length = self.longest(scale)?;
-        lock(&self.lengths).put(scale, length, 0);
+        let length = if self.inner.is_growing() {
+            self.growing_length(scale)?
+        } else {
+            longest(self.lengths_along(&*self.inner, scale)?)
+        };
+        let mut known = lock(&self.lengths.known);
+        // All documents of a state have the length that was found first.
+        if let Some(first) = known.get(&scale) {
+            return Ok(*first);
+        }
+        known.put(scale, length, 0);
         Ok(length)
     }
 
-    /// The length of the longest variable over the dimension of a scale, which lists them. Those of
-    /// a dimension that is no variable itself do not count.
-    fn longest(&self, scale: NodeId) -> Result<Option<u64>> {
-        let node = self.inner.node(scale)?;
+    /// The same where a writer appends to the file. It may be between two variables of a record,
+    /// and is waited for a moment.
+    fn growing_length(&self, scale: NodeId) -> Result<Option<u64>> {
+        let mut found = None;
+        for look in 0..LOOKS {
+            if look > 1 {
+                sleep(PAUSE);
+            }
+            let before = found.take();
+            found = self.lengths_along(&*self.refreshed(), scale)?;
+            let is_settled = before == found && found.as_deref().is_none_or(are_equal);
+            if found.is_none() || is_settled {
+                break;
+            }
+        }
+        *lock(&self.lengths.latest) = Arc::clone(&self.inner).refreshed();
+        Ok(longest(found))
+    }
+
+    /// The file as it is now.
+    fn refreshed(&self) -> Arc<dyn Container> {
+        match Arc::clone(&self.inner).refreshed() {
+            Some(file) => file.for_request(&self.effort),
+            None => Arc::clone(&self.inner),
+        }
+    }
+
+    /// The file of which the header of a variable is read after the lengths of its dimensions.
+    fn latest(&self) -> Arc<dyn Container> {
+        match &*lock(&self.lengths.latest) {
+            Some(file) => Arc::clone(file).for_request(&self.effort),
+            None => Arc::clone(&self.inner),
+        }
+    }
+
+    /// The lengths of the variables over the dimension of a scale, which lists them; `None` of one
+    /// that is limited. That of a dimension that is no variable itself does not count.
+    fn lengths_along(&self, file: &dyn Container, scale: NodeId) -> Result<Option<Vec<u64>>> {
+        let node = file.node(scale)?;
         let shape = node.array().map(|array| &array.shape);
         let Some(shape) = shape.filter(|shape| shape.max().first() == Some(&None)) else {
             return Ok(None);
         };
-        let mut longest = if has_no_values(&*self.inner, scale)? {
-            0
-        } else {
-            shape.dims().first().copied().unwrap_or(0)
-        };
-        for (user, axis) in self.users(scale)? {
+        let mut lengths = Vec::new();
+        if !has_no_values(file, scale)? {
+            lengths.extend(shape.dims().first());
+        }
+        for (user, axis) in users(file, scale)? {
             self.effort.spend(USER)?;
-            let length = match self.length_along(user, axis, scale) {
+            match length_along(file, user, axis, scale) {
                 // Something else may stand where a variable was deleted.
-                Err(error) if !error.is_passing() && !(self.is_linked)(user)? => None,
-                length => length?,
-            };
-            longest = longest.max(length.unwrap_or(0));
-        }
-        Ok(Some(longest))
-    }
-
-    /// The variables over the dimension of a scale that it lists, and which of their dimensions it
-    /// is, each once. A variable that was deleted stays in that list.
-    fn users(&self, scale: NodeId) -> Result<Vec<(NodeId, usize)>> {
-        let Some(list) = content(&*self.inner, scale, b"REFERENCE_LIST")? else {
-            return Ok(Vec::new());
-        };
-        let Class::Compound(members) = &list.datatype.class else {
-            return Ok(Vec::new());
-        };
-        few(&list)?;
-        let size = to_usize(list.datatype.size.into())?.max(1);
-        let mut users = Vec::new();
-        for element in list.elements.chunks_exact(size) {
-            users.extend(self.user(members, element)?);
-        }
-        let mut met = HashSet::new();
-        users.retain(|user| met.insert(*user));
-        Ok(users)
-    }
-
-    /// The variable that one element of such a list stands for, and which of its dimensions; `None`
-    /// where it leads to nothing.
-    fn user(&self, members: &[Member], element: &[u8]) -> Result<Option<(NodeId, usize)>> {
-        let (mut user, mut axis) = (None, None);
-        for member in members {
-            let start = to_usize(member.offset.into())?;
-            let length = to_usize(member.datatype.size.into())?;
-            let field = element.get(start..start.saturating_add(length));
-            let field = field.unwrap_or_default();
-            match &member.datatype.class {
-                Class::Reference(kind) => user = self.referenced(*kind, field)?,
-                _ => axis = numbers(&member.datatype, field),
+                Err(error) if !error.is_passing() && !(self.is_linked)(user)? => {}
+                length => lengths.extend(length?),
             }
         }
-        let axis = axis.and_then(|axis| usize::try_from(*axis.first()?).ok());
-        Ok(user.zip(axis))
+        Ok(Some(lengths))
     }
+}
 
-    fn referenced(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<NodeId>> {
-        Ok(match self.inner.reference(kind, element)? {
-            Reference::Object(node) => Some(node),
-            _ => None,
-        })
-    }
+/// The greatest of some lengths, zero without any.
+fn longest(lengths: Option<Vec<u64>>) -> Option<u64> {
+    lengths.map(|lengths| lengths.into_iter().max().unwrap_or(0))
+}
 
-    /// The length of a variable along that dimension; `None` unless it says itself that the
-    /// dimension is that of the scale: it may stand where a deleted one stood.
-    fn length_along(&self, user: NodeId, axis: usize, scale: NodeId) -> Result<Option<u64>> {
-        let node = self.inner.node(user)?;
-        let dims = node.array().map(|array| array.shape.dims());
-        let Some(length) = dims.and_then(|dims| dims.get(axis)) else {
-            return Ok(None);
-        };
-        let is_over = listed_at(&*self.inner, user, axis)? == Some(scale);
-        Ok(is_over.then_some(*length))
+/// Whether all lengths are equal, but for variables of which nothing was written.
+fn are_equal(lengths: &[u64]) -> bool {
+    let mut written = lengths.iter().filter(|length| **length > 0);
+    let first = written.next();
+    written.all(|length| Some(length) == first)
+}
+
+/// The variables over the dimension of a scale that it lists, and which of their dimensions it
+/// is, each once. A variable that was deleted stays in that list.
+fn users(file: &dyn Container, scale: NodeId) -> Result<Vec<(NodeId, usize)>> {
+    let Some(list) = content(file, scale, b"REFERENCE_LIST")? else {
+        return Ok(Vec::new());
+    };
+    let Class::Compound(members) = &list.datatype.class else {
+        return Ok(Vec::new());
+    };
+    few(&list)?;
+    let size = to_usize(list.datatype.size.into())?.max(1);
+    let mut users = Vec::new();
+    for element in list.elements.chunks_exact(size) {
+        users.extend(user(file, members, element)?);
     }
+    let mut met = HashSet::new();
+    users.retain(|user| met.insert(*user));
+    Ok(users)
+}
+
+/// The variable that one element of such a list stands for, and which of its dimensions; `None`
+/// where it leads to nothing.
+fn user(
+    file: &dyn Container,
+    members: &[Member],
+    element: &[u8],
+) -> Result<Option<(NodeId, usize)>> {
+    let (mut user, mut axis) = (None, None);
+    for member in members {
+        let start = to_usize(member.offset.into())?;
+        let length = to_usize(member.datatype.size.into())?;
+        let field = element.get(start..start.saturating_add(length));
+        let field = field.unwrap_or_default();
+        match &member.datatype.class {
+            Class::Reference(kind) => user = referenced(file, *kind, field)?,
+            _ => axis = numbers(&member.datatype, field),
+        }
+    }
+    let axis = axis.and_then(|axis| usize::try_from(*axis.first()?).ok());
+    Ok(user.zip(axis))
+}
+
+fn referenced(file: &dyn Container, kind: ReferenceKind, element: &[u8]) -> Result<Option<NodeId>> {
+    Ok(match file.reference(kind, element)? {
+        Reference::Object(node) => Some(node),
+        _ => None,
+    })
+}
+
+/// The length of a variable along that dimension; `None` unless it says itself that the
+/// dimension is that of the scale: it may stand where a deleted one stood.
+fn length_along(
+    file: &dyn Container,
+    user: NodeId,
+    axis: usize,
+    scale: NodeId,
+) -> Result<Option<u64>> {
+    let node = file.node(user)?;
+    let dims = node.array().map(|array| array.shape.dims());
+    let Some(length) = dims.and_then(|dims| dims.get(axis)) else {
+        return Ok(None);
+    };
+    let is_over = listed_at(file, user, axis)? == Some(scale);
+    Ok(is_over.then_some(*length))
 }
 
 /// The array with these dimensions: the fill value stands where it has no elements.
 fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
-    let own = array.shape.dims();
-    let is_fill = own.contains(&0) || matches!(array.storage, Ok(Storage::Empty | Storage::Fill));
+    let common: Vec<u64> = array
+        .shape
+        .dims()
+        .iter()
+        .zip(&dims)
+        .map(|(own, dim)| *own.min(dim))
+        .collect();
+    let is_fill =
+        common.contains(&0) || matches!(array.storage, Ok(Storage::Empty | Storage::Fill));
+    let whole = || Region::Regular(common.iter().copied().map(Axis::whole).collect());
     let mapping = || Mapping {
-        region: Region::Regular(own.iter().copied().map(Axis::whole).collect()),
-        source_region: Region::All,
+        region: whole(),
+        source_region: if common == array.shape.dims() {
+            Region::All
+        } else {
+            whole()
+        },
         source: Arc::new(Unpadded(Arc::clone(array))),
     };
     Array {
@@ -194,6 +297,36 @@ fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
         } else {
             Storage::Virtual(std::iter::once(mapping()).collect())
         }),
+    }
+}
+
+/// The same of an array that grows: it has the same chunks in each state of its file, whether they
+/// are padded, cut, or as the file has them.
+fn resized(array: &Arc<Array>, dims: Vec<u64>) -> Array {
+    let is_cut = dims
+        .iter()
+        .zip(array.shape.dims())
+        .all(|(dim, own)| dim <= own);
+    let (pipeline, storage) = match &array.storage {
+        // A chunk that sticks out of the shorter array need not stick out of the array.
+        Ok(Storage::Chunked(chunked)) if is_cut && !chunked.partial_unfiltered => (
+            array.pipeline.clone(),
+            Ok(Storage::Chunked(chunked.clone())),
+        ),
+        _ => {
+            let padded = padded(array, dims.clone());
+            (padded.pipeline, padded.storage)
+        }
+    };
+    let max = array.shape.max().to_vec();
+    Array {
+        datatype: array.datatype.clone(),
+        shape: Shape::Simple { dims, max },
+        fill: array.fill.clone(),
+        layout: array.layout,
+        chunk_shape: array.chunk_shape.clone(),
+        pipeline,
+        storage,
     }
 }
 
@@ -236,12 +369,38 @@ impl Container for Padded {
         let NodeKind::Array(array) = &node.kind else {
             return Ok(node);
         };
-        let Some(dims) = self.dims(id, array)? else {
+        let lengths = self.lengths_of(id, array)?;
+        if lengths.iter().all(Option::is_none) {
             return Ok(node);
+        }
+        let is_growing = self.inner.is_growing();
+        let node = if is_growing {
+            self.latest().node(id)?
+        } else {
+            node
+        };
+        let NodeKind::Array(array) = &node.kind else {
+            return Ok(node);
+        };
+        let mut dims = array.shape.dims().to_vec();
+        for (dim, length) in dims.iter_mut().zip(lengths) {
+            *dim = match length {
+                // A scale that lists no variable does not say how long they are.
+                Some(length) if is_growing && length > 0 => length,
+                length => length.unwrap_or(0).max(*dim),
+            };
+        }
+        if dims == array.shape.dims() {
+            return Ok(node);
+        }
+        let array = if is_growing {
+            resized(array, dims)
+        } else {
+            padded(array, dims)
         };
         Ok(Arc::new(Node {
             id,
-            kind: NodeKind::Array(Arc::new(padded(array, dims))),
+            kind: NodeKind::Array(Arc::new(array)),
             assembled: node.assembled.clone(),
             link_count: node.link_count,
             modified: node.modified,
@@ -267,6 +426,10 @@ impl Container for Padded {
 
     fn is_growing(&self) -> bool {
         self.inner.is_growing()
+    }
+
+    fn refreshed(self: Arc<Self>) -> Option<Arc<dyn Container>> {
+        Arc::clone(&self.inner).refreshed()
     }
 
     fn weight(&self) -> u64 {

@@ -92,7 +92,7 @@ impl File {
     /// The variable made as long as its dimensions; links lead to all but the nodes `deleted`.
     fn padded(self, deleted: &'static [u8]) -> (Arc<File>, Padded) {
         let file = Arc::new(self);
-        let lengths = Arc::new(Mutex::new(WeightedLru::new(1 << 10)));
+        let lengths = Arc::new(Lengths::new(1 << 10));
         let is_deleted = |node| deleted.iter().any(|&id| NodeId::of(id.into()) == node);
         let is_linked = Arc::new(move |node| Ok(!is_deleted(node)));
         let inner: Arc<dyn Container> = file.clone();
