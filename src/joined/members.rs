@@ -21,7 +21,7 @@ use crate::error::{Cause, Error, Result};
 use crate::joined::members::content::Known;
 use crate::joined::members::kept::Kept;
 pub(crate) use crate::joined::members::kept::Key;
-use crate::joined::members::opening::Openings;
+use crate::joined::members::opening::PendingMembers;
 use crate::joined::members::scan::{Common, Scan, scan};
 use crate::joined::members::skeleton::Skeleton;
 use crate::joined::paths::{Path, Told};
@@ -97,7 +97,7 @@ pub(super) struct Members {
     /// By the numbers of their files.
     open: Mutex<LruCache<usize, Arc<dyn Container>>>,
     /// Far ones that are being opened.
-    openings: Openings<Arc<dyn Container>>,
+    openings: PendingMembers<Arc<dyn Container>>,
     /// Bytes of arrays that may still stand in memory.
     inline: AtomicU64,
     /// Bytes that may still be read to be compared.
@@ -166,7 +166,7 @@ impl Members {
             opener,
             engine: Arc::clone(engine),
             open: Mutex::new(LruCache::new(OPEN)),
-            openings: Openings::default(),
+            openings: PendingMembers::default(),
             inline: AtomicU64::new(limits::JOINED_BYTES),
             compared: AtomicU64::new(limits::JOINED_BYTES),
             weight: gathered.weight,
@@ -201,7 +201,7 @@ impl Members {
             return Ok(Arc::clone(open));
         }
         cancel.begin_heavy()?;
-        Openings::open(self, file, cancel, Members::open)
+        PendingMembers::open(self, file, cancel, Members::open)
     }
 
     /// Like [`open_for`](Self::open_for), for work that nothing cancels.
@@ -262,8 +262,8 @@ impl Members {
     }
 }
 
-impl AsRef<Openings<Arc<dyn Container>>> for Members {
-    fn as_ref(&self) -> &Openings<Arc<dyn Container>> {
+impl AsRef<PendingMembers<Arc<dyn Container>>> for Members {
+    fn as_ref(&self) -> &PendingMembers<Arc<dyn Container>> {
         &self.openings
     }
 }

@@ -52,6 +52,8 @@ pub(in crate::array) struct VirtualArray {
 struct Part {
     /// The number of its mapping.
     number: usize,
+    /// Whether opening its source takes requests to a server.
+    is_far: bool,
     runs: Runs,
     first: u64,
     end: u64,
@@ -159,17 +161,13 @@ impl VirtualArray {
     /// # Errors
     /// [`Error::unwanted`] where a source has to be opened, and the request is cancelled or put off.
     fn open_far(&self, parts: &[&Part], cancel: &CancelToken) -> Result<()> {
-        let is_far = |part: &Part| {
-            let mapping = self.mapping(part.number);
-            mapping.is_some_and(|mapping| mapping.source.is_far())
-        };
         // Those that are kept until they are read.
         let parts = parts.get(..limits::VIRTUAL_FAR).unwrap_or(parts);
-        let is_closed = |part: &&&Part| self.sources.get(part.number).is_none() && is_far(part);
-        if parts.iter().any(|part| is_closed(&part)) {
+        let is_closed = |part: &&Part| part.is_far && self.sources.get(part.number).is_none();
+        if parts.iter().any(is_closed) {
             cancel.begin_heavy()?;
         }
-        if parts.len() < 2 || !parts.iter().all(|part| is_far(part)) {
+        if parts.len() < 2 || !parts.iter().all(|part| part.is_far) {
             return Ok(());
         }
         let next = AtomicUsize::new(0);
@@ -330,6 +328,7 @@ impl Part {
             .map_or(first.element, |run| run.element);
         Ok(Some(Part {
             number,
+            is_far: mapping.source.is_far(),
             runs,
             first: first.element,
             end: last + 1,

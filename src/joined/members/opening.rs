@@ -16,28 +16,28 @@ use crate::memory::lock::{lock, wait_for};
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The members that are being opened, by the numbers of their files.
-pub(super) struct Openings<T>(Mutex<HashMap<usize, Arc<Opening<T>>>>);
+pub(super) struct PendingMembers<T>(Mutex<HashMap<usize, Arc<PendingMember<T>>>>);
 
-impl<T> Default for Openings<T> {
+impl<T> Default for PendingMembers<T> {
     fn default() -> Self {
-        Openings(Mutex::default())
+        PendingMembers(Mutex::default())
     }
 }
 
 /// A member that a thread opens.
-struct Opening<T> {
+struct PendingMember<T> {
     outcome: Mutex<Option<Result<T>>>,
     ended: Condvar,
 }
 
 /// The duty to hand over the outcome; dropped without one, it is an error.
-struct Duty<T, M: AsRef<Openings<T>>> {
+struct Duty<T, M: AsRef<PendingMembers<T>>> {
     members: Arc<M>,
     file: usize,
-    opening: Arc<Opening<T>>,
+    opening: Arc<PendingMember<T>>,
 }
 
-impl<T: Clone + Send + 'static> Openings<T> {
+impl<T: Clone + Send + 'static> PendingMembers<T> {
     /// Opens the member of this number with `open`, in a thread of its own unless one does so
     /// already, and waits until it is open.
     ///
@@ -56,7 +56,7 @@ impl<T: Clone + Send + 'static> Openings<T> {
             drop(all);
             return opening.wait(cancel);
         }
-        let opening = Arc::new(Opening {
+        let opening = Arc::new(PendingMember {
             outcome: Mutex::new(None),
             ended: Condvar::new(),
         });
@@ -80,7 +80,7 @@ impl<T: Clone + Send + 'static> Openings<T> {
     }
 }
 
-impl<T: Clone> Opening<T> {
+impl<T: Clone> PendingMember<T> {
     fn wait(&self, cancel: &CancelToken) -> Result<T> {
         let mut outcome = lock(&self.outcome);
         loop {
@@ -93,7 +93,7 @@ impl<T: Clone> Opening<T> {
     }
 }
 
-impl<T, M: AsRef<Openings<T>>> Drop for Duty<T, M> {
+impl<T, M: AsRef<PendingMembers<T>>> Drop for Duty<T, M> {
     fn drop(&mut self) {
         lock(&(*self.members).as_ref().0).remove(&self.file);
         let broke_off = || Err(Error::caused(Cause::Failed, "opening of a file broke off"));
@@ -113,13 +113,13 @@ mod tests {
     /// Members on a server that does not answer until it is told to.
     #[derive(Default)]
     struct Server {
-        openings: Openings<usize>,
+        openings: PendingMembers<usize>,
         begun: AtomicUsize,
         answers: AtomicBool,
     }
 
-    impl AsRef<Openings<usize>> for Server {
-        fn as_ref(&self) -> &Openings<usize> {
+    impl AsRef<PendingMembers<usize>> for Server {
+        fn as_ref(&self) -> &PendingMembers<usize> {
             &self.openings
         }
     }
@@ -138,7 +138,7 @@ mod tests {
         let canceller = Canceller::default();
         let token = canceller.token();
         thread::scope(|scope| {
-            let gone = scope.spawn(|| Openings::open(&server, 7, &token, open));
+            let gone = scope.spawn(|| PendingMembers::open(&server, 7, &token, open));
             eventually("it is being opened", || {
                 server.begun.load(Ordering::SeqCst) == 1
             });
@@ -146,7 +146,8 @@ mod tests {
             let gone = gone.join().unwrap();
             assert!(gone.is_err_and(|error| error.is_unwanted()));
             // The next one joins the thread that opens it.
-            let next = scope.spawn(|| Openings::open(&server, 7, &CancelToken::default(), open));
+            let next =
+                scope.spawn(|| PendingMembers::open(&server, 7, &CancelToken::default(), open));
             server.answers.store(true, Ordering::SeqCst);
             assert_eq!(next.join().unwrap(), Ok(70));
         });
