@@ -21,10 +21,11 @@ use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
-use crate::model::array::{Array, Mapping, OpenSource, Storage, VirtualSource};
+use crate::model::array::{Array, Fill, Mapping, OpenSource, Storage, VirtualSource};
 use crate::model::attribute::Attribute;
 use crate::model::attribute_value::{content, few, numbers};
-use crate::model::datatype::{Class, Member, ReferenceKind};
+use crate::model::datatype::{ByteOrder, Class, Member, ReferenceKind};
+use crate::model::number::ieee_bytes;
 use crate::model::region::{Axis, Region};
 use crate::model::storage::Pipeline;
 use crate::model::{
@@ -264,8 +265,8 @@ fn length_along(
     Ok(is_over.then_some(*length))
 }
 
-/// The array with these dimensions: the fill value stands where it has no elements.
-fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
+/// The array with these dimensions: netCDF's fill value stands where it has no elements.
+pub(crate) fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     let common: Vec<u64> = array
         .shape
         .dims()
@@ -273,8 +274,9 @@ fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
         .zip(&dims)
         .map(|(own, dim)| *own.min(dim))
         .collect();
-    let is_fill =
-        common.contains(&0) || matches!(array.storage, Ok(Storage::Empty | Storage::Fill));
+    let fill = fill_of(array);
+    let is_unwritten = matches!(array.storage, Ok(Storage::Empty | Storage::Fill));
+    let is_fill = common.contains(&0) || is_unwritten && fill == array.fill;
     let whole = || Region::Regular(common.iter().copied().map(Axis::whole).collect());
     let mapping = || Mapping {
         region: whole(),
@@ -288,7 +290,7 @@ fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     Array {
         datatype: array.datatype.clone(),
         shape: Shape::fixed(dims),
-        fill: array.fill.clone(),
+        fill,
         layout: array.layout,
         chunk_shape: array.chunk_shape.clone().filter(|_| is_fill),
         pipeline: Pipeline::default(),
@@ -307,27 +309,67 @@ fn resized(array: &Arc<Array>, dims: Vec<u64>) -> Array {
         .iter()
         .zip(array.shape.dims())
         .all(|(dim, own)| dim <= own);
-    let (pipeline, storage) = match &array.storage {
+    let (pipeline, storage, fill) = match &array.storage {
         // A chunk that sticks out of the shorter array need not stick out of the array.
         Ok(Storage::Chunked(chunked)) if is_cut && !chunked.partial_unfiltered => (
             array.pipeline.clone(),
             Ok(Storage::Chunked(chunked.clone())),
+            array.fill.clone(),
         ),
         _ => {
             let padded = padded(array, dims.clone());
-            (padded.pipeline, padded.storage)
+            (padded.pipeline, padded.storage, padded.fill)
         }
     };
     let max = array.shape.max().to_vec();
     Array {
         datatype: array.datatype.clone(),
         shape: Shape::Simple { dims, max },
-        fill: array.fill.clone(),
+        fill,
         layout: array.layout,
         chunk_shape: array.chunk_shape.clone(),
         pipeline,
         storage,
     }
+}
+
+/// The fill value of an array: where the file has none, the default of netCDF for its type
+/// (`NC_FILL_SHORT` and so on in netcdf.h).
+fn fill_of(array: &Array) -> Fill {
+    let (Fill::Zero, size) = (&array.fill, array.datatype.size) else {
+        return array.fill.clone();
+    };
+    let (bits, order): (u64, _) = match &array.datatype.class {
+        Class::Integer {
+            order,
+            signed: true,
+            ..
+        } => match size {
+            1 => (0x81, order),
+            2 => (0x8001, order),
+            4 => (0x8000_0001, order),
+            8 => (0x8000_0000_0000_0002, order),
+            _ => return Fill::Zero,
+        },
+        Class::Integer { order, .. } => match size {
+            8 => (u64::MAX - 1, order),
+            1 | 2 | 4 => (u64::MAX, order),
+            _ => return Fill::Zero,
+        },
+        // 15 * 2^119.
+        Class::Float(format) if ieee_bytes(size, format).is_some() => match size {
+            4 => (0x7CF0_0000, &format.order),
+            8 => (0x479E_0000_0000_0000, &format.order),
+            _ => return Fill::Zero,
+        },
+        _ => return Fill::Zero,
+    };
+    let mut bytes = bits.to_le_bytes();
+    let bytes = bytes.get_mut(..size as usize).unwrap_or_default();
+    if *order == ByteOrder::Big {
+        bytes.reverse();
+    }
+    Fill::Value(Arc::from(&*bytes))
 }
 
 /// The array as it is stored.

@@ -220,3 +220,39 @@ fn the_variables_that_a_request_looks_at_are_charged_to_it() {
     let spent = request.node(NodeId::of(SCALE.into()));
     assert!(matches!(spent, Err(Error::Effort { .. })));
 }
+
+/// Expected: what netCDF4 reads behind two numbers of these types in a file without fill values.
+#[test]
+fn what_has_no_fill_value_has_that_of_netcdf() {
+    use crate::model::datatype::ByteOrder;
+    let of = |datatype: Datatype| {
+        let array = Array {
+            datatype,
+            ..array(&[0])
+        };
+        match padded(&Arc::new(array), vec![1]).fill {
+            Fill::Value(bytes) => bytes.to_vec(),
+            Fill::Zero => Vec::new(),
+        }
+    };
+    let integer = |size, signed| of(Datatype::integer(size, signed, ByteOrder::Big));
+    assert_eq!(integer(1, true), (-127_i8).to_be_bytes());
+    assert_eq!(integer(2, true), (-32_767_i16).to_be_bytes());
+    assert_eq!(integer(4, true), (-2_147_483_647_i32).to_be_bytes());
+    assert_eq!(
+        integer(8, true),
+        (-9_223_372_036_854_775_806_i64).to_be_bytes()
+    );
+    assert_eq!(integer(1, false), [255]);
+    assert_eq!(integer(2, false), 65_535_u16.to_be_bytes());
+    assert_eq!(integer(4, false), u32::MAX.to_be_bytes());
+    assert_eq!(
+        integer(8, false),
+        18_446_744_073_709_551_614_u64.to_be_bytes()
+    );
+    let single = of(Datatype::ieee(4, ByteOrder::Little));
+    assert_eq!(single, 9.969_21e36_f32.to_le_bytes());
+    let double = of(Datatype::ieee(8, ByteOrder::Little));
+    assert_eq!(double, 9.969_209_968_386_869e36_f64.to_le_bytes());
+    assert!(of(reference()).is_empty());
+}
