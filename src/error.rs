@@ -62,6 +62,8 @@ pub enum Cause {
     Forbidden,
     /// All that is open takes too much memory together.
     OutOfMemory,
+    /// A part of the content is missing, which was asked to be an error.
+    Missing,
     /// The file is no longer in the state in which it was opened.
     Stale,
     /// Every reader that waited for the work has gone.
@@ -184,7 +186,7 @@ impl fmt::Display for Error {
         match self {
             // The text is the whole reason.
             Error::Io {
-                cause: Cause::Failed | Cause::Forbidden,
+                cause: Cause::Failed | Cause::Forbidden | Cause::Missing,
                 what,
             } => f.write_str(what),
             Error::Io { cause, what } => write!(f, "{what}: {cause}"),
@@ -212,7 +214,7 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Cause::System(number) => return f.write_str(&system_text(*number)),
-            Cause::Failed | Cause::Forbidden => "Input/output error",
+            Cause::Failed | Cause::Forbidden | Cause::Missing => "Input/output error",
             Cause::OutOfMemory => "Cannot allocate memory",
             Cause::Stale => "Stale file handle",
             Cause::Unwanted => "Interrupted system call",

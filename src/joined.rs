@@ -4,12 +4,16 @@
 //! | file | content |
 //! |---|---|
 //! | `members` | all members, scanned by several threads; which of them are open |
-//! | `members/{scan, skeleton, content}` | what is read of a member: its objects, its dimensions, its small values |
+//! | `members/opener` | how members are opened |
+//! | `members/{walk, links}` | the objects of a member, and where its links lead |
+//! | `members/{scan, skeleton, content}` | what is read of a member: its dimensions, its small values |
 //! | `members/kept` | the same, kept in a file for the next time |
 //! | `place` | along which dimensions the members of a kind are joined, and where each lies |
 //! | `place/{kind, coordinate, position, extra}` | which members are joined with which; the values of a dimension; blocks one behind the other; a dimension that no member has |
 //! | `variable` | what becomes of a variable of several members |
 //! | `variable/{compared, form, common_type, gathered}` | its members side by side; what its numbers are; the type that holds all; the elements of what stands in memory |
+//! | `variable/agreement` | whether members at one place have the same elements |
+//! | `variable/{family, relatives}` | times that are recoded together |
 //! | `paths` | paths of objects; what is certain, and what is told |
 //! | `instants` | times in one unit |
 //! | `made`, `mapped`, `recoding` | an array that is made of those of members |
@@ -34,6 +38,8 @@ mod paths;
 mod place;
 mod recoding;
 mod scales;
+#[cfg(test)]
+mod testing;
 mod tree;
 mod variable;
 

@@ -502,6 +502,14 @@ pub const JOINED_PLACES: usize = 4 << 20;
 /// no joined dimension has is that of the first file.
 pub const JOINED_COMPARED: u64 = 64 << 10;
 
+/// Sources of a virtual dataset of a file that is joined with others: whether they are missing is found
+/// out when the files are listed.
+pub const JOINED_SOURCES: usize = 1024;
+
+/// Files that are opened once more to compare small variables that may grow, for all variables of joined
+/// files together.
+pub const JOINED_REOPENED: u64 = 4096;
+
 /// Bytes of a file in which what was read of joined files is kept for the next time. Nothing is added
 /// to one that is full; one of 7/8 of them begins anew the next time that it is opened.
 pub const JOINED_KEPT: u64 = 32 << 20;

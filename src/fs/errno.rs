@@ -9,7 +9,7 @@ pub fn of(error: &Error) -> i32 {
     match error {
         Error::Io { cause, .. } => match cause {
             Cause::System(number) => *number,
-            Cause::Failed | Cause::Forbidden => Errno::EIO as i32,
+            Cause::Failed | Cause::Forbidden | Cause::Missing => Errno::EIO as i32,
             Cause::OutOfMemory => Errno::ENOMEM as i32,
             Cause::Stale => Errno::ESTALE as i32,
             Cause::Unwanted => Errno::EINTR as i32,

@@ -66,7 +66,10 @@ impl Joined {
     /// The file that a stored pointer is of, and the pointer as it is there.
     fn pointed<'e>(&self, element: &'e [u8]) -> Result<Option<Pointed<'e>>> {
         match parted(element) {
-            Some((file, own)) => Ok(Some((self.members.open(file)?, own))),
+            Some((file, own)) => {
+                let open = self.members.open(file)?;
+                Ok(Some((Arc::clone(open.container()), own)))
+            }
             None => Ok(None),
         }
     }

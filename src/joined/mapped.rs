@@ -1,18 +1,17 @@
 //! The elements of members as those of one array.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Cause, Error, Result};
 use crate::joined::members::skeleton::Variable;
-use crate::joined::members::{Member, Members, node_at};
+use crate::joined::members::{Member, Members};
 use crate::joined::place::placement::Placement;
 use crate::joined::recoding::{Recoding, Span, prefix};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
-use crate::model::NodeKind;
 use crate::model::array::{Mapping, Mappings, OpenSource, Recode, VirtualSource};
 use crate::model::region::{Axis, Region};
 use crate::view::cf::packing::Packing;
@@ -37,8 +36,6 @@ pub(super) struct Mapped {
     /// By the numbers of the members' skeletons: the number of the variable there, and how its
     /// elements become those of the array. A member with another one has no part in it.
     pub(super) parts: HashMap<usize, Part>,
-    /// The one member whose array it is, where it is not joined.
-    pub(super) only: Option<usize>,
 }
 
 /// What the members of one skeleton are in an array.
@@ -78,7 +75,8 @@ impl Recipe {
 }
 
 impl Mapped {
-    /// The members that have a part in it, by their places in the list, with the place of each.
+    /// The members that have a part in it, by their places in the list, with the place of each: of
+    /// several at one place along the array's axes the first, as all have the same elements there.
     pub(super) fn parts<'m>(
         &'m self,
         members: &'m Members,
@@ -89,17 +87,25 @@ impl Mapped {
             .iter()
             .zip(&self.placed.placement.places);
         let all = all.map(|(&member, place)| (member, &**place));
-        all.filter(|(member, _)| self.only.is_none_or(|only| only == *member))
-            .filter_map(|(member, place)| {
-                let skeleton = members.list[member].skeleton;
-                Some((member, place, self.parts.get(&skeleton)?))
-            })
+        let mut taken = HashSet::new();
+        all.filter_map(|(member, place)| {
+            let skeleton = members.list[member].skeleton;
+            Some((member, place, self.parts.get(&skeleton)?))
+        })
+        .filter(move |(_, place, _)| taken.insert(self.blocks(place)))
+    }
+
+    /// The blocks of a place along the axes of the array.
+    pub(super) fn blocks(&self, place: &[usize]) -> Vec<usize> {
+        let axes = self.axes.iter().flatten();
+        axes.filter_map(|(axis, _)| place.get(*axis).copied())
+            .collect()
     }
 
     /// Where a member's elements begin along each dimension.
     pub(super) fn start(&self, place: &[usize]) -> Vec<u64> {
         let axes = self.axes.iter().map(|axis| {
-            let at = (*axis).filter(|_| self.only.is_none());
+            let at = *axis;
             let dim = at.and_then(|at| self.placed.placement.dim(at));
             let block = at.and_then(|(axis, _)| place.get(axis).copied());
             dim.zip(block).map_or(0, |(dim, block)| dim.start(block))
@@ -124,8 +130,9 @@ impl Mapped {
         }
         let parts = self.parts(members).map(|(place_in_list, place, part)| {
             let member = &members.list[place_in_list];
-            let stored = stored_dims(members, member, part.variable);
-            let lengths = std::iter::repeat_n(1, self.added).chain(stored.iter().copied());
+            let dims = &members.skeleton(member).variables[part.variable].dims;
+            let own = dims.iter().map(|&dim| member.lengths[dim]);
+            let lengths = std::iter::repeat_n(1, self.added).chain(own);
             let steps = self.start(place).into_iter().zip(lengths);
             let axis = |(start, length)| Axis {
                 start,
@@ -173,41 +180,19 @@ impl MemberArray {
     }
 
     fn find(&self, cancel: &CancelToken) -> Result<OpenSource> {
-        let (file, scanned) = (self.member().number, self.scanned());
-        let container = self.members.open_for(file, cancel)?;
+        let member = self.members.open_for(self.member().number, cancel)?;
         let (effort, _granted) = Effort::until(cancel);
-        let request = Arc::clone(&container).for_request(&effort);
-        let id = node_at(&*request, &scanned.path)?;
-        let node = request.node(id)?;
-        let array = match &node.kind {
-            NodeKind::Array(array) => Arc::clone(array),
-            _ => return Err(Error::corrupt("joined: no array in a member", None)),
-        };
-        let dims = stored_dims(&self.members, self.member(), self.variable);
-        if array.shape.dims() != dims || array.datatype != scanned.datatype {
-            return Err(Error::caused(Cause::Stale, self.name()));
-        }
-        array.storage.as_ref().map_err(Clone::clone)?;
-        self.members.verify(&*container, id)?;
+        let found = self
+            .members
+            .variable(&member, self.member(), self.variable, &effort)?;
+        found.array.storage.as_ref().map_err(Clone::clone)?;
+        self.members.verify(&**found.file.container(), found.node)?;
         Ok(OpenSource {
-            array,
-            file: Some(Arc::new(container)),
-            recode: self.recipe.recoding(file),
+            array: found.array,
+            file: Some(found.file),
+            recode: self.recipe.recoding(self.member().number),
         })
     }
-}
-
-/// The dimensions of a variable as a member stores it.
-pub(super) fn stored_dims(members: &Members, member: &Member, variable: usize) -> Vec<u64> {
-    if let Some(short) = member.short(variable) {
-        return short.to_vec();
-    }
-    let variable = &members.skeleton(member).variables[variable];
-    variable
-        .dims
-        .iter()
-        .map(|&dim| member.lengths[dim])
-        .collect()
 }
 
 impl VirtualSource for MemberArray {

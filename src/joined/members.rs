@@ -2,9 +2,12 @@
 
 pub(super) mod content;
 pub(crate) mod kept;
+pub(super) mod links;
+pub(crate) mod opener;
 mod opening;
 pub(super) mod scan;
 pub(super) mod skeleton;
+mod walk;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -14,60 +17,32 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use lru::LruCache;
-use nix::errno::Errno;
 
 use crate::array::Engine;
 use crate::error::{Cause, Error, Result};
 use crate::joined::members::content::Known;
 use crate::joined::members::kept::Kept;
-pub(crate) use crate::joined::members::kept::Key;
+use crate::joined::members::links::OpenFile;
+use crate::joined::members::opener::is_left_out;
+pub(crate) use crate::joined::members::opener::{Key, OpenMember, Opened};
 use crate::joined::members::opening::PendingMembers;
 use crate::joined::members::scan::{Common, Scan, scan};
 use crate::joined::members::skeleton::Skeleton;
 use crate::joined::paths::{Path, Told};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
+use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
-use crate::model::{Container, LinkTarget, NodeId, NodeKind};
-use crate::source::neighbours::Neighbours;
+use crate::model::{Array, Container, NodeId, NodeKind};
+use crate::view::elements::padded::padded;
 use crate::wire::{Count, to_u64};
 
-/// Opens members.
-pub(crate) trait OpenMember: Send + Sync {
-    /// The paths of the members from the directory, in their order.
-    fn names(&self) -> &[Path];
-
-    /// Opens a member, which must be in the state in which it was opened first.
-    ///
-    /// # Errors
-    /// Fails if it is no file of a known format, or cannot be opened; `Stale` if it has changed.
-    fn open(&self, number: usize) -> Result<Opened>;
-
-    /// What the state of a member is known by, so that what was read of it need not be read again;
-    /// `None` where a change would not show.
-    fn key(&self, number: usize) -> Option<Key>;
-
-    /// Whether opening one takes requests to a server.
-    fn is_far(&self) -> bool;
-
-    /// Whether the block that elements are in is compared with its checksum before they are read.
-    fn verifies(&self) -> bool;
-
-    /// Is told that all members are to be scanned.
-    fn begin(&self);
-
-    /// Is told that one more has been, or that what was read of it is known from before.
-    ///
-    /// # Errors
-    /// [`Error::unwanted`] where nobody waits for it any more.
-    fn scanned(&self, was_known: bool) -> Result<()>;
-}
-
-/// A member that is open.
-pub(crate) struct Opened {
-    pub(crate) container: Arc<dyn Container>,
-    /// The other files that it leads to.
-    pub(crate) neighbours: Arc<Neighbours>,
+/// An array of a member that is open.
+pub(super) struct MemberVariable {
+    /// The member, or the file that a link of it leads into.
+    pub(super) file: Arc<OpenFile>,
+    pub(super) node: NodeId,
+    pub(super) array: Arc<Array>,
 }
 
 /// A member that could be read.
@@ -84,6 +59,8 @@ pub(super) struct Member {
     short: Vec<(usize, Box<[u64]>)>,
     /// What is known of the elements of each variable.
     pub(super) values: Box<[Known]>,
+    /// Paths of what cannot be shown, and why.
+    pub(super) refused: Vec<(Path, String)>,
 }
 
 /// All members.
@@ -95,13 +72,15 @@ pub(super) struct Members {
     opener: Box<dyn OpenMember>,
     engine: Arc<Engine>,
     /// By the numbers of their files.
-    open: Mutex<LruCache<usize, Arc<dyn Container>>>,
+    open: Mutex<LruCache<usize, Arc<OpenFile>>>,
     /// Far ones that are being opened.
-    openings: PendingMembers<Arc<dyn Container>>,
+    openings: PendingMembers<Arc<OpenFile>>,
     /// Bytes of arrays that may still stand in memory.
     inline: AtomicU64,
     /// Bytes that may still be read to be compared.
     compared: AtomicU64,
+    /// Files that may still be opened once more for that.
+    reopened: AtomicU64,
     weight: u64,
 }
 
@@ -169,6 +148,7 @@ impl Members {
             openings: PendingMembers::default(),
             inline: AtomicU64::new(limits::JOINED_BYTES),
             compared: AtomicU64::new(limits::JOINED_BYTES),
+            reopened: AtomicU64::new(limits::JOINED_REOPENED),
             weight: gathered.weight,
         })
     }
@@ -193,12 +173,12 @@ impl Members {
         self: &Arc<Self>,
         file: usize,
         cancel: &CancelToken,
-    ) -> Result<Arc<dyn Container>> {
+    ) -> Result<Arc<OpenFile>> {
         if !self.is_far() {
             return self.open(file);
         }
-        if let Some(open) = lock(&self.open).get(&file) {
-            return Ok(Arc::clone(open));
+        if let Some(open) = self.kept_open(file) {
+            return Ok(open);
         }
         cancel.begin_heavy()?;
         PendingMembers::open(self, file, cancel, Members::open)
@@ -208,14 +188,62 @@ impl Members {
     ///
     /// # Errors
     /// Fails as [`OpenMember::open`] does.
-    pub(super) fn open(&self, file: usize) -> Result<Arc<dyn Container>> {
-        if let Some(open) = lock(&self.open).get(&file) {
-            return Ok(Arc::clone(open));
+    pub(super) fn open(&self, file: usize) -> Result<Arc<OpenFile>> {
+        if let Some(open) = self.kept_open(file) {
+            return Ok(open);
         }
-        let opened = self.opener.open(file)?.container;
+        let opened = OpenFile::new(self.opener.open(file)?);
         let gone = lock(&self.open).push(file, Arc::clone(&opened));
         drop(gone);
         Ok(opened)
+    }
+
+    /// The file of a member that is open, unless a source of its virtual datasets has come or gone.
+    fn kept_open(&self, file: usize) -> Option<Arc<OpenFile>> {
+        let mut open = lock(&self.open);
+        let open = open.get(&file).filter(|open| !open.met_a_change());
+        open.map(Arc::clone)
+    }
+
+    /// The array of a member, which is open as `file`, as long as its dimensions.
+    ///
+    /// # Errors
+    /// `Stale` if it is another one than when the member was scanned; fails if it cannot be read.
+    pub(super) fn variable(
+        &self,
+        file: &Arc<OpenFile>,
+        member: &Member,
+        variable: usize,
+        effort: &Effort,
+    ) -> Result<MemberVariable> {
+        let scanned = &self.skeleton(member).variables[variable];
+        let name = || {
+            let (file, path) = (member.name.escape_ascii(), scanned.path.escape_ascii());
+            format!("{file}:/{path}")
+        };
+        let found = file.at(&*self.opener, &scanned.path, effort)?;
+        let (file, node) = found.ok_or_else(|| Error::caused(Cause::Stale, name()))?;
+        let array = match &file.for_request(effort).node(node)?.kind {
+            NodeKind::Array(array) => Arc::clone(array),
+            _ => return Err(Error::corrupt("joined: no array in a member", None)),
+        };
+        let dims = scanned.dims.iter().map(|&dim| member.lengths[dim]);
+        let dims: Vec<u64> = dims.collect();
+        let stored = member.short(variable).unwrap_or(&dims);
+        if array.shape.dims() != stored || array.datatype != scanned.datatype {
+            return Err(Error::caused(Cause::Stale, name()));
+        }
+        let array = if stored == dims {
+            array
+        } else {
+            Arc::new(padded(&array, dims))
+        };
+        Ok(MemberVariable { file, node, array })
+    }
+
+    /// Whether so many members may be opened once more to be compared.
+    pub(super) fn may_read_now(&self, files: usize) -> bool {
+        files <= OPEN.get() || !self.is_far() && take(&self.reopened, to_u64(files))
     }
 
     /// What tells the elements of an array of a file from others, if they are not too many with those
@@ -223,19 +251,17 @@ impl Members {
     ///
     /// # Errors
     /// Fails if they cannot be read.
-    pub(super) fn hash_of(&self, file: usize, path: &[u8]) -> Result<Option<[u64; 2]>> {
-        let container = self.open(file)?;
-        let id = node_at(&*container, path)?;
-        let NodeKind::Array(array) = &container.node(id)?.kind else {
-            return Ok(None);
-        };
+    pub(super) fn hash_of(&self, member: &Member, variable: usize) -> Result<Option<[u64; 2]>> {
+        let open = self.open(member.number)?;
+        let MemberVariable { file, node, array } =
+            self.variable(&open, member, variable, &Effort::default())?;
         let bytes = array.bytes()?;
         let is_small = bytes <= limits::JOINED_COMPARED && take(&self.compared, bytes);
         if !is_small {
             return Ok(None);
         }
-        self.verify(&*container, id)?;
-        let elements = content::elements(&self.engine, &*container, array)?;
+        self.verify(&**file.container(), node)?;
+        let elements = content::elements(&self.engine, &**file.container(), &array)?;
         Ok(elements.map(|elements| content::hashes(&elements)))
     }
 
@@ -262,8 +288,8 @@ impl Members {
     }
 }
 
-impl AsRef<PendingMembers<Arc<dyn Container>>> for Members {
-    fn as_ref(&self) -> &PendingMembers<Arc<dyn Container>> {
+impl AsRef<PendingMembers<Arc<OpenFile>>> for Members {
+    fn as_ref(&self) -> &PendingMembers<Arc<OpenFile>> {
         &self.openings
     }
 }
@@ -306,9 +332,11 @@ fn gather<'f>(
             // The state before anything was read.
             let mut key = kept.and_then(|_| opener.key(number));
             let scanned = opener.open(number).and_then(|opened| {
-                let scanned = scan(engine, &opened.container, opener.verifies());
+                let member = OpenFile::new(opened);
+                let scanned = scan(engine, opener, &member);
                 // The key says nothing of other files, as raw files and sources of virtual datasets.
-                key = key.filter(|_| opened.neighbours.states().is_empty());
+                let is_whole = |scan: &Scan| scan.refused.is_empty() && member.stands_alone();
+                key = key.filter(|_| scanned.as_ref().is_ok_and(is_whole));
                 scanned
             });
             let mut gathered = lock(&gathered);
@@ -340,20 +368,6 @@ fn gather<'f>(
     gathered
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Whether a member is left out for an error: it will be the same the next time, or the member is
-/// another one by now, which the next listing of the directory tells.
-fn is_left_out(error: &Error) -> bool {
-    const DENIED: [i32; 2] = [Errno::EPERM as i32, Errno::EACCES as i32];
-    match error {
-        Error::Io { cause, .. } => match cause {
-            Cause::System(number) => DENIED.contains(number),
-            Cause::Forbidden | Cause::Stale => true,
-            Cause::Failed | Cause::OutOfMemory | Cause::Unwanted => false,
-        },
-        error => !error.is_passing(),
-    }
 }
 
 impl<'f> Gathered<'f> {
@@ -410,6 +424,7 @@ impl<'f> Gathered<'f> {
             lengths: scan.lengths,
             short: scan.short,
             values: scan.values,
+            refused: scan.refused,
         });
         if self.weight > limits::JOINED_BYTES {
             let most = limits::JOINED_BYTES;
@@ -455,27 +470,6 @@ impl<'f> Gathered<'f> {
     }
 }
 
-/// The node at a path of a file.
-///
-/// # Errors
-/// Fails if a group on the way cannot be read; `Corrupt` if it leads nowhere.
-pub(super) fn node_at(container: &dyn Container, path: &[u8]) -> Result<NodeId> {
-    let mut node = container.root();
-    for name in path
-        .split(|&byte| byte == b'/')
-        .filter(|name| !name.is_empty())
-    {
-        match container.link(node, name)?.map(|link| link.target) {
-            Some(LinkTarget::Hard(next)) => node = next,
-            _ => {
-                let what = format!("joined: no {} in a member", path.escape_ascii());
-                return Err(Error::corrupt(what, None));
-            }
-        }
-    }
-    Ok(node)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -492,6 +486,7 @@ mod tests {
             lengths: Box::default(),
             short: Vec::new(),
             values: values.into(),
+            refused: Vec::new(),
         }
     }
 
@@ -538,6 +533,10 @@ mod tests {
 
         fn open(&self, _number: usize) -> Result<Opened> {
             Err(Error::NotFound)
+        }
+
+        fn open_linked(&self, _from: &Opened, _name: &[u8]) -> Result<Option<Opened>> {
+            Ok(None)
         }
 
         fn key(&self, _number: usize) -> Option<Key> {

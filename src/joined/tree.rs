@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::joined::choice::Choice;
-use crate::joined::instants::Unit;
 use crate::joined::made::{Content, Made, MadeDimension};
 use crate::joined::mapped::Placed;
 use crate::joined::members::Members;
-use crate::joined::members::content::{one_number, one_text, padded, texts};
-use crate::joined::members::scan::Same;
+use crate::joined::members::content::{Same, one_number, one_text, padded, texts};
 use crate::joined::members::skeleton::Named;
 use crate::joined::paths::{Path, Sure, Told, beneath, split};
 use crate::joined::place::kind::{Kind, kinds};
@@ -18,7 +16,7 @@ use crate::joined::place::place;
 use crate::joined::place::placement::{Axis, JoinedDimension, NewDimension, Placement, Values};
 use crate::joined::scales::dimension_attributes;
 use crate::joined::variable::compared::Compared;
-use crate::joined::variable::make;
+use crate::joined::variable::{is_of_times, make};
 use crate::model::array::Fill;
 use crate::model::datatype::ByteOrder;
 use crate::model::{Datatype, Scalar};
@@ -72,6 +70,7 @@ impl Tree {
     /// Fails if an array cannot be described.
     pub(super) fn of(members: &Members, choice: &Choice, told: &mut Vec<Told>) -> Result<Self> {
         let mut parts: Vec<Part> = Vec::new();
+        let mut refused = Vec::new();
         for kind in kinds(members, told) {
             let mut own = Vec::new();
             let placement = place(members, &kind, &choice.join, &mut own);
@@ -87,6 +86,7 @@ impl Tree {
                     let what = format!("/{}", kind.name().escape_ascii());
                     let reason = format!("its files are not joined: {reason}");
                     own = vec![Told { what, reason }];
+                    refused.extend(kind.data);
                 }
             }
             told.append(&mut own);
@@ -97,6 +97,11 @@ impl Tree {
         tree.list = list(members, &parts);
         for part in parts {
             tree.take(part);
+        }
+        for path in refused {
+            if !tree.paths.contains_key(&path) {
+                tree.leave_out(&path);
+            }
         }
         if let Some(root) = tree.nodes.first_mut() {
             let files = one_number(to_u64(joined));
@@ -167,13 +172,17 @@ impl Tree {
             self.add(&path, Kept::Array(Box::new(made)), attributes);
         }
         for path in part.absent {
-            let path = within(&path);
-            let (group, name) = split(&path);
-            self.group(group);
-            self.absent
-                .entry(group.into())
-                .or_default()
-                .push(name.to_vec());
+            self.leave_out(&within(&path));
+        }
+    }
+
+    /// Names something as absent in its group.
+    fn leave_out(&mut self, path: &Path) {
+        let (group, name) = split(path);
+        self.group(group);
+        let names = self.absent.entry(group.into()).or_default();
+        if !names.iter().any(|own| own == name) {
+            names.push(name.to_vec());
         }
     }
 
@@ -260,22 +269,56 @@ impl Part {
                 part.arrays.push(coordinate(&compared, axis, new)?);
             }
         }
+        let refused = compared.refused();
         for path in compared.variables() {
-            match make(&compared, &path) {
+            // What is in a group that a member cannot show is no more certain than the group.
+            let above = std::iter::successors(Some(&*path), |path| Some(split(path).0));
+            let mut above = above.take_while(|path| !path.is_empty());
+            let made = match above.find_map(|path| refused.get(path)) {
+                Some(reason) => Err(reason.clone()),
+                None => make(&compared, &path, told),
+            };
+            match made {
                 Ok(made) => part.arrays.extend(made),
+                // Its coordinate would be missing, and with it what places the others.
                 Err(reason) if placed.placement.find(&path).is_some() => {
                     return Err(format!("{}: {reason}", path.escape_ascii()));
                 }
-                Err(reason) => {
-                    told.push(Told {
-                        what: format!("/{}", path.escape_ascii()),
-                        reason,
-                    });
-                    part.absent.push(path);
-                }
+                Err(reason) => part.leave_out(path, reason, told),
             }
         }
+        for (path, reason) in refused {
+            part.scalars.remove(&path);
+            if !part.absent.contains(&path) {
+                part.leave_out(path, reason, told);
+            }
+        }
+        part.refuse_bounds(&compared, told);
         Ok(part)
+    }
+
+    /// Leaves out bounds that have the units of an array that is left out.
+    fn refuse_bounds(&mut self, compared: &Compared<'_>, told: &mut Vec<Told>) {
+        let absent: HashSet<&Path> = self.absent.iter().collect();
+        let mut refused = Vec::new();
+        for made in &self.arrays {
+            let bounded = compared.bounded(&made.path);
+            if let Some(bounded) = bounded.filter(|bounded| absent.contains(bounded)) {
+                let reason = format!("{}, whose bounds it has, is absent", bounded.escape_ascii());
+                refused.push((Path::clone(&made.path), reason));
+            }
+        }
+        self.arrays
+            .retain(|made| refused.iter().all(|(path, _)| *path != made.path));
+        for (path, reason) in refused {
+            self.leave_out(path, reason, told);
+        }
+    }
+
+    fn leave_out(&mut self, path: Path, reason: String, told: &mut Vec<Told>) {
+        let what = format!("/{}", path.escape_ascii());
+        told.push(Told { what, reason });
+        self.absent.push(path);
     }
 
     /// Leaves out arrays that are groups in other members.
@@ -349,19 +392,18 @@ fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Sure<
         Values::Texts(values) => padded(values).map_err(|error| error.to_string())?,
         Values::Integers(values) => (number, integers(values)),
         Values::Times(values) => {
-            let unit = Unit::of(values.iter().copied());
-            let alike = compared.alike(&new.name);
+            let family = compared.family(&new.name);
+            let unit = family.unit();
             attributes = compared.attributes(&new.name);
-            attributes
-                .retain(|(name, _)| !matches!(&name[..], b"units" | b"calendar" | b"_FillValue"));
+            // The numbers are times in another unit: what was applied to the stored ones is over.
+            attributes.retain(|(name, _)| !is_of_times(name));
             attributes.push((b"units".to_vec(), one_text(unit.since().as_bytes())));
-            if let Some(time) = alike.times().first() {
-                attributes.push((b"calendar".to_vec(), one_text(time.calendar().as_bytes())));
-            }
-            let numbers = values
-                .iter()
-                .map(|&value| unit.number(value).unwrap_or(i64::MIN));
-            (number, integers(&numbers.collect::<Vec<_>>()))
+            let calendar = family.calendar().ok_or("calendars differ")?;
+            attributes.push((b"calendar".to_vec(), one_text(calendar.as_bytes())));
+            let numbers: Result<Vec<i64>> =
+                values.iter().map(|&value| unit.number(value)).collect();
+            let numbers = numbers.map_err(|error| error.to_string())?;
+            (number, integers(&numbers))
         }
     };
     Ok(Made {
@@ -411,4 +453,88 @@ fn list(members: &Members, parts: &[Part]) -> Vec<u8> {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::joined::testing::{File, f64s, i32s, joined, text};
+
+    fn series(name: &str, first: f64) -> File {
+        let values = f64s(&[first, first + 1.0]);
+        File::new()
+            .with(
+                "time",
+                &[("time", 2)],
+                values.clone(),
+                &[("units", text("m"))],
+            )
+            .with(name, &[("time", 2)], values, &[])
+    }
+
+    #[test]
+    fn kinds_of_the_same_dimensions_are_one_group_and_others_have_their_own() {
+        let files = |other| vec![("a.nc", series("a", 0.0)), ("b.nc", series("b", other))];
+        assert_eq!(joined(files(0.0)).names(), ["a", "b", "time"]);
+        let shown = joined(files(5.0));
+        assert_eq!(shown.names(), ["a", "b", "time"]);
+        assert_eq!(shown.numbers("b/b"), [5.0, 6.0]);
+        assert_eq!(shown.numbers("time"), [0.0, 1.0]);
+    }
+
+    #[test]
+    fn files_that_share_a_variable_with_a_third_are_of_its_kind() {
+        let both = series("a", 2.0).with("b", &[("time", 2)], f64s(&[2.0, 3.0]), &[]);
+        let shown = joined(vec![
+            ("0.nc", series("a", 0.0)),
+            ("1.nc", both),
+            ("2.nc", series("b", 4.0)),
+        ]);
+        assert_eq!(shown.dims("a"), [6]);
+        assert!(shown.numbers("a")[4].is_nan() && shown.numbers("b")[0].is_nan());
+    }
+
+    #[test]
+    fn a_file_without_arrays_is_reported() {
+        let scalar = File::new().with("n", &[], i32s(&[1]), &[]);
+        let shown = joined(vec![("0.nc", series("a", 0.0)), ("1.nc", scalar)]);
+        assert_eq!(shown.told(), ["1.nc: has no data to be joined"]);
+    }
+
+    #[test]
+    fn an_array_that_is_a_group_in_another_file_is_absent() {
+        let one = series("a", 0.0).with("g", &[], i32s(&[1]), &[]);
+        let other = series("a", 2.0).with("g/n", &[], i32s(&[1]), &[]);
+        let shown = joined(vec![("0.nc", one), ("1.nc", other)]);
+        assert!(
+            shown
+                .remark("g")
+                .starts_with("it is an array in some files")
+        );
+        assert_eq!(shown.texts("", "_h5fs_absent").unwrap(), ["g"]);
+    }
+
+    #[test]
+    fn attributes_that_differ_are_dropped() {
+        let file = |first: f64, own: &str| {
+            let marks = [("title", text("all")), ("history", text(own))];
+            series("a", first).with("v", &[("time", 2)], f64s(&[0.0; 2]), &marks)
+        };
+        let shown = joined(vec![("0.nc", file(0.0, "x")), ("1.nc", file(2.0, "y"))]);
+        assert_eq!(shown.texts("v", "title").unwrap(), ["all"]);
+        assert!(!shown.has_attribute("v", "history"));
+    }
+
+    /// Bounds without units have those of what they bound.
+    #[test]
+    fn bounds_of_an_absent_coordinate_are_absent() {
+        let file = |first: f64, units: &str| {
+            let marks = [("units", text(units)), ("bounds", text("z_bnds"))];
+            series("a", first)
+                .with("z", &[("z", 1)], f64s(&[3.0]), &marks)
+                .with("z_bnds", &[("z", 1), ("nv", 2)], f64s(&[2.0, 4.0]), &[])
+        };
+        let shown = joined(vec![("0.nc", file(0.0, "m")), ("1.nc", file(2.0, "km"))]);
+        assert!(shown.reason("z").starts_with("units differ"));
+        assert_eq!(shown.reason("z_bnds"), "z, whose bounds it has, is absent");
+    }
 }

@@ -1,9 +1,12 @@
 //! What becomes of a variable of several members.
 
+mod agreement;
 mod common_type;
 pub(super) mod compared;
+mod family;
 mod form;
 mod gathered;
+mod relatives;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,11 +14,10 @@ use std::sync::Arc;
 use crate::joined::instants::Unit;
 use crate::joined::made::{Content, Made, MadeDimension};
 use crate::joined::mapped::{Mapped, Part, Recipe};
-use crate::joined::members::content::{Known, one_text};
+use crate::joined::members::content::one_text;
 use crate::joined::members::skeleton::{Named, PACKING, Role, VALID};
-use crate::joined::paths::{Path, Sure};
-use crate::joined::place::coordinate::Coordinate;
-use crate::joined::place::extra::is_of_times;
+use crate::joined::paths::{Path, Sure, Told};
+use crate::joined::place::extra::is_new_time;
 use crate::joined::place::placement::JoinedDimension;
 use crate::joined::recoding::with_members;
 use crate::joined::variable::compared::{Alike, Compared, Specimen};
@@ -24,7 +26,6 @@ use crate::model::Datatype;
 use crate::model::array::Fill;
 use crate::model::datatype::{ByteOrder, Class};
 use crate::model::number::ieee_bytes;
-use crate::model::shape::product;
 use crate::wire::Count;
 
 /// What the stored elements become.
@@ -58,10 +59,14 @@ enum Standing {
 ///
 /// # Errors
 /// Fails with the reason why it is absent.
-pub(super) fn make(compared: &Compared<'_>, path: &Path) -> Sure<Option<Made>> {
+pub(super) fn make(
+    compared: &Compared<'_>,
+    path: &Path,
+    told: &mut Vec<Told>,
+) -> Sure<Option<Made>> {
     let alike = compared.alike(path);
     let axes = &compared.placed.placement.axes;
-    let becomes = |new| is_of_times(new, alike.first());
+    let becomes = |new| is_new_time(new, alike.first());
     if axes
         .iter()
         .filter_map(|axis| axis.new.as_ref())
@@ -70,7 +75,12 @@ pub(super) fn make(compared: &Compared<'_>, path: &Path) -> Sure<Option<Made>> {
         return Ok(None);
     }
     let rules = Rules::new(&alike)?;
-    rules.made().map(Some)
+    let (made, remark) = rules.made()?;
+    told.extend(remark.map(|reason| Told {
+        what: format!("/{}", path.escape_ascii()),
+        reason,
+    }));
+    Ok(Some(made))
 }
 
 /// A variable, and which of its dimensions are joined.
@@ -136,7 +146,8 @@ impl<'a, 'm> Rules<'a, 'm> {
         self.axes.iter().any(Option::is_some)
     }
 
-    fn made(&self) -> Sure<Made> {
+    /// The array, and what must be reported of it though it is shown.
+    fn made(&self) -> Sure<(Made, Option<String>)> {
         let mut refusals = self
             .alike
             .variables()
@@ -146,6 +157,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         }
         let standing = self.standing()?;
         let form = self.form()?;
+        let remark = self.check_agreement(&standing)?;
         let dims = self.dims(&standing);
         if dims.len() > limits::RANK {
             return Err("it would have too many dimensions".to_owned());
@@ -154,7 +166,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         let fill = self.fill(&standing, &form, &datatype)?;
         let first = self.alike.first();
         let chunk_shape = self.chunk_shape(&dims);
-        Ok(Made {
+        let made = Made {
             path: Path::clone(&self.alike.path),
             datatype,
             dims,
@@ -164,7 +176,8 @@ impl<'a, 'm> Rules<'a, 'm> {
             is_dimension: first.role == Role::Dimension,
             attributes: self.attributes(&form),
             content,
-        })
+        };
+        Ok((made, remark))
     }
 
     /// Where it stands, by the table of the rules.
@@ -181,101 +194,18 @@ impl<'a, 'm> Rules<'a, 'm> {
         if first.role == Role::Dimension || is_shared {
             return Ok(Standing::Once);
         }
-        let is_equal = match self.alike.is_equal() {
-            Some(false) if self.are_rounded_bounds() => Some(true),
-            known => known,
-        };
+        let is_equal = self.is_equal();
         let is_array = first.role == Role::Data && !first.dims.is_empty();
         if has_new && (is_equal == Some(false) || is_array) {
-            return self.along_new();
+            return Ok(Standing::Along { is_new: true });
         }
         match (is_equal, &axes[..]) {
-            (Some(true), _) => Ok(Standing::Once),
-            (None, _) if self.is_large() => Ok(Standing::Once),
-            (None, _) => self.compared_now(),
+            (None | Some(true), _) => Ok(Standing::Once),
             (Some(false), [axis]) if first.dims.is_empty() && axis.new.is_none() => {
                 Ok(Standing::Repeated)
             }
             (Some(false), _) => Err("it differs from file to file".to_owned()),
         }
-    }
-
-    /// What may grow is compared once it is known that it does not.
-    fn compared_now(&self) -> Sure<Standing> {
-        match self.alike.is_equal_now() {
-            Ok(Some(true)) => Ok(Standing::Once),
-            Ok(Some(false)) => Err("it differs from file to file".to_owned()),
-            Ok(None) => Err("it was not compared in all files".to_owned()),
-            Err(error) => Err(format!("it was not compared in all files: {error}")),
-        }
-    }
-
-    /// Whether it is the bounds of a coordinate that all share, and they differ as little as the values
-    /// of that may.
-    fn are_rounded_bounds(&self) -> bool {
-        let first = self.alike.specimens[0];
-        let Role::Bounds(of) = first.variable.role else {
-            return false;
-        };
-        let shared = &self.alike.of.placed.placement.shared;
-        let mut bounded = first.skeleton.variables.get(of).into_iter();
-        if !bounded.any(|bounded| shared.contains(&bounded.path)) {
-            return false;
-        }
-        let units = first.variable.mark(b"units");
-        let mut known: Option<(&Known, Coordinate)> = None;
-        self.alike.each().all(|(member, _, own)| {
-            let lengths = member.lengths_of(own);
-            let (Some(values), [cells, each]) = (member.values.get(own.place), &lengths[..]) else {
-                return false;
-            };
-            if own.variable.mark(b"units") != units {
-                return false;
-            }
-            match &known {
-                Some((first, _)) if *first == values => true,
-                Some((_, first)) => {
-                    let bounds = Coordinate::of(own.variable, values, cells.saturating_mul(*each));
-                    let each = usize::try_from(*each).unwrap_or(0);
-                    bounds.is_ok_and(|bounds| first.are_same_bounds(&bounds, each))
-                }
-                None => {
-                    let bounds = Coordinate::of(own.variable, values, cells.saturating_mul(*each));
-                    known = bounds.ok().map(|bounds| (values, bounds));
-                    known.is_some()
-                }
-            }
-        })
-    }
-
-    /// Along the new dimension alone: the members of one value of it have the same elements.
-    fn along_new(&self) -> Sure<Standing> {
-        let axes = &self.alike.of.placed.placement.axes;
-        if axes.len() == 1 {
-            return Ok(Standing::Along { is_new: true });
-        }
-        let mut known = HashMap::new();
-        for (member, place, own) in self.alike.each() {
-            let hash = member.values.get(own.place).and_then(Known::hash);
-            let block = place.first().copied();
-            if hash.is_none() || *known.entry(block).or_insert(hash) != hash {
-                let name = member.name.escape_ascii();
-                return Err(format!(
-                    "it differs in files of one place, or is too large to be compared ({name})"
-                ));
-            }
-        }
-        Ok(Standing::Along { is_new: true })
-    }
-
-    /// Whether it is too large to be compared in all members.
-    fn is_large(&self) -> bool {
-        let first = self.alike.each().next();
-        let bytes = first.and_then(|(member, _, own)| {
-            let elements = product(&member.lengths_of(own)).ok()?;
-            elements.checked_mul(own.variable.datatype.size.into())
-        });
-        bytes.is_none_or(|bytes| bytes > limits::JOINED_COMPARED)
     }
 
     fn dims(&self, standing: &Standing) -> Vec<MadeDimension> {
@@ -341,24 +271,14 @@ impl<'a, 'm> Rules<'a, 'm> {
         Ok((Content::Mapped(mapped), datatype))
     }
 
-    fn laid(&self, added: usize, once: bool, parts: HashMap<usize, Part>) -> Mapped {
+    fn laid(&self, added: usize, parts: HashMap<usize, Part>) -> Mapped {
         let new = (0..added).map(|axis| Some((axis, 0)));
         Mapped {
             placed: Arc::clone(self.alike.of.placed),
             axes: new.chain(self.axes.iter().copied()).collect(),
             added,
             parts,
-            only: once.then(|| self.first_member()).flatten(),
         }
-    }
-
-    /// The place in the list of the first member that has it.
-    fn first_member(&self) -> Option<usize> {
-        let number = self.alike.each().next()?.0.number;
-        let members = self.alike.of.members;
-        let mut all = self.alike.of.placed.members.iter();
-        all.find(|&&member| members.list[member].number == number)
-            .copied()
     }
 
     fn mapped(&self, standing: &Standing, form: &Form) -> Sure<(Mapped, Datatype)> {
@@ -386,8 +306,7 @@ impl<'a, 'm> Rules<'a, 'm> {
             (own.number, Part { variable, recipe })
         });
         let added = usize::from(matches!(standing, Standing::Along { is_new: true }));
-        let once = matches!(standing, Standing::Once);
-        Ok((self.laid(added, once, parts.collect()), datatype))
+        Ok((self.laid(added, parts.collect()), datatype))
     }
 
     /// The value of places that no member has.
@@ -417,12 +336,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         if let Meaning::Unpacked = form.meaning {
             return nan(datatype).ok_or_else(none);
         }
-        let is_short = self
-            .alike
-            .each()
-            .any(|(member, _, own)| member.short(own.place).is_some());
-        let has_holes = self.has_holes(standing);
-        if !has_holes && !is_short {
+        if !self.has_holes(standing) {
             return Ok(own());
         }
         let marked = first
@@ -430,7 +344,6 @@ impl<'a, 'm> Rules<'a, 'm> {
             .filter(|mark| mark.datatype == *datatype);
         match marked {
             Some(mark) => Ok(Fill::Value(Arc::clone(&mark.elements))),
-            None if !has_holes => Ok(own()),
             None if is_real => nan(datatype).ok_or_else(none),
             None => Err(none()),
         }
@@ -439,10 +352,7 @@ impl<'a, 'm> Rules<'a, 'm> {
     /// Whether there are places along its axes at which no file has it.
     fn has_holes(&self, standing: &Standing) -> bool {
         let axes = &self.alike.of.placed.placement.axes;
-        let mut own: Vec<usize> = self.axes.iter().flatten().map(|(axis, _)| *axis).collect();
-        if let Standing::Along { is_new: true } = standing {
-            own.extend((0..axes.len()).filter(|&axis| axes[axis].new.is_some()));
-        }
+        let own = self.own_axes(standing);
         let blocks = own.iter().map(|&axis| axes[axis].blocks.max(1));
         let all = blocks.fold(1_usize, Count::times);
         let places = self.alike.each().map(|(_, place, _)| {
@@ -450,6 +360,16 @@ impl<'a, 'm> Rules<'a, 'm> {
             blocks.collect::<Vec<_>>()
         });
         places.collect::<HashSet<_>>().len() < all
+    }
+
+    /// The axes along which it lies.
+    fn own_axes(&self, standing: &Standing) -> Vec<usize> {
+        let axes = &self.alike.of.placed.placement.axes;
+        let mut own: Vec<usize> = self.axes.iter().flatten().map(|(axis, _)| *axis).collect();
+        if let Standing::Along { is_new: true } = standing {
+            own.extend((0..axes.len()).filter(|&axis| axes[axis].new.is_some()));
+        }
+        own
     }
 
     /// The shape that the chunks of most members have, where these are stored so.
@@ -491,9 +411,7 @@ impl<'a, 'm> Rules<'a, 'm> {
             }
             Meaning::Unpacked => own.retain(|(name, _)| !is_of_packing(name)),
             Meaning::Times(unit, calendar) => {
-                let is_stale =
-                    |name: &[u8]| is_of_packing(name) || matches!(name, b"units" | b"calendar");
-                own.retain(|(name, _)| !is_stale(name));
+                own.retain(|(name, _)| !is_of_times(name));
                 let is_bounds =
                     matches!(first.role, Role::Bounds(_)) && first.mark(b"units").is_none();
                 if !is_bounds {
@@ -511,6 +429,11 @@ impl<'a, 'm> Rules<'a, 'm> {
         }
         own
     }
+}
+
+/// Whether an attribute says how stored numbers become times.
+pub(super) fn is_of_times(name: &[u8]) -> bool {
+    is_of_packing(name) || matches!(name, b"units" | b"calendar" | b"dtype")
 }
 
 fn is_of_packing(name: &[u8]) -> bool {
@@ -539,4 +462,146 @@ fn nan(datatype: &Datatype) -> Option<Fill> {
         bytes.reverse();
     }
     Some(Fill::Value(bytes.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::joined::testing::{File, Shown, days, f64s, i16s, i32s, joined, joined_by, number};
+
+    /// Three files of two days each; `own` adds what the file of a number has besides.
+    fn three(own: impl Fn(File, i32) -> File) -> Shown {
+        let files = ["0.nc", "1.nc", "2.nc"].into_iter().zip(0..);
+        let files = files.map(|(name, n)| {
+            let first = f64::from(n) * 2.0;
+            let days_of = f64s(&[first, first + 1.0]);
+            let file = File::new()
+                .with("time", &[("time", 2)], days_of.clone(), &days(&[]))
+                .with("v", &[("time", 2)], days_of, &[]);
+            (name, own(file, n))
+        });
+        joined(files.collect())
+    }
+
+    #[test]
+    fn what_a_file_lacks_is_fill_there() {
+        let mark = [("_FillValue", number(i16s(&[-9])))];
+        let shown = three(|file, n| match n {
+            1 => file,
+            n => file
+                .with("real", &[("time", 2)], f64s(&[f64::from(n); 2]), &[])
+                .with("marked", &[("time", 2)], i16s(&[1, 2]), &mark)
+                .with("whole", &[("time", 2)], i32s(&[1, 2]), &[]),
+        });
+        let real = shown.numbers("real");
+        assert!(real[2].is_nan() && real[3].is_nan());
+        assert_eq!((&real[..2], &real[4..]), (&[0.0; 2][..], &[2.0; 2][..]));
+        assert_eq!(shown.numbers("marked"), [1.0, 2.0, -9.0, -9.0, 1.0, 2.0]);
+        assert_eq!(
+            shown.reason("whole"),
+            "not in all files, and without a fill value"
+        );
+    }
+
+    #[test]
+    fn scalars_that_differ_are_repeated() {
+        let shown = three(|file, n| {
+            file.with("orbit", &[], i32s(&[n]), &[])
+                .with("height", &[], f64s(&[2.5]), &[])
+        });
+        assert_eq!(shown.numbers("orbit"), [0.0, 0.0, 1.0, 1.0, 2.0, 2.0]);
+        assert_eq!(
+            (shown.dims("height"), shown.numbers("height")),
+            (vec![], vec![2.5])
+        );
+    }
+
+    #[test]
+    fn arrays_that_differ_and_are_not_joined_are_absent() {
+        let shown = three(|file, n| {
+            file.with("x", &[("x", 2)], f64s(&[0.0, 1.0]), &[])
+                .with("mask", &[("x", 2)], i32s(&[0, n]), &[])
+                .with("same", &[("x", 2)], i32s(&[0, 1]), &[])
+        });
+        assert_eq!(shown.reason("mask"), "it differs from file to file");
+        assert_eq!(shown.numbers("same"), [0.0, 1.0]);
+    }
+
+    #[test]
+    fn dimensions_and_lengths_that_differ_are_absent() {
+        let shown = three(|file, n| {
+            let long = vec![0; if n == 1 { 3 } else { 2 }];
+            let name = if n == 1 { "b" } else { "a" };
+            file.with("length", &[("time", 2), ("z", 1)], i32s(&[0; 2]), &[])
+                .with("lengths", &[("", long.len() as u64)], i32s(&long), &[])
+                .with("names", &[("time", 2), (name, 1)], i32s(&[0; 2]), &[])
+        });
+        assert!(
+            shown
+                .reason("names")
+                .starts_with("its dimensions differ (0.nc, 1.nc)")
+        );
+        assert!(
+            shown.reason("lengths").starts_with("its lengths differ"),
+            "{:?}",
+            shown.told()
+        );
+        assert_eq!(shown.dims("length"), [6, 1]);
+    }
+
+    /// Expected: what netCDF4 reads of the first file alone.
+    #[test]
+    fn a_variable_shorter_than_its_dimension_is_filled_as_netcdf_fills_it() {
+        let file = |first: f64, own: &dyn Fn(File) -> File| {
+            let times = f64s(&[first, first + 1.0]);
+            own(File::new()
+                .growing("time", &[("time", 2)], times.clone(), &days(&[]))
+                .growing("v", &[("time", 2)], times, &[]))
+        };
+        let short = file(0.0, &|file| {
+            file.growing("a", &[("time", 1)], i16s(&[5]), &[])
+                .growing("b", &[("time", 1)], f64s(&[5.0]), &[])
+                .growing("c", &[("time", 0)], i32s(&[]), &[])
+        });
+        let whole = file(2.0, &|file| {
+            file.growing("a", &[("time", 2)], i32s(&[6, 7]), &[])
+                .growing("b", &[("time", 2)], f64s(&[6.0, 7.0]), &[])
+                .growing("c", &[("time", 2)], i32s(&[6, 7]), &[])
+        });
+        let shown = joined(vec![("0.nc", short), ("1.nc", whole)]);
+        assert_eq!(shown.numbers("a"), [5.0, -32_767.0, 6.0, 7.0]);
+        assert_eq!(shown.numbers("b"), [5.0, 15.0 * 2_f64.powi(119), 6.0, 7.0]);
+        assert_eq!(
+            shown.numbers("c"),
+            [-2_147_483_647.0, -2_147_483_647.0, 6.0, 7.0]
+        );
+    }
+
+    #[test]
+    fn what_is_a_coordinate_in_some_files_only_is_absent() {
+        let shown = three(|file, n| {
+            let dim = if n == 1 { "time" } else { "y" };
+            file.with("y", &[(dim, 2)], f64s(&[0.0, 1.0]), &[])
+        });
+        assert!(shown.reason("y").contains("differ"), "{:?}", shown.told());
+    }
+
+    #[test]
+    fn stacked_files_have_a_new_dimension() {
+        let file = |n: i32| {
+            File::new()
+                .with("x", &[("x", 2)], f64s(&[0.0, 1.0]), &[])
+                .with("v", &[("x", 2)], i32s(&[n, n]), &[])
+                .with("run", &[], i32s(&[n]), &[])
+        };
+        let files = vec![("r9.nc", file(9)), ("r10.nc", file(10))];
+        for shown in [
+            joined(files.clone()),
+            joined_by("joined[*,join=file]", files),
+        ] {
+            assert_eq!(shown.numbers("file"), [9.0, 10.0]);
+            assert_eq!(shown.numbers("v"), [9.0, 9.0, 10.0, 10.0]);
+            assert_eq!(shown.numbers("run"), [9.0, 10.0]);
+            assert_eq!(shown.dims("x"), [2]);
+        }
+    }
 }

@@ -186,6 +186,14 @@ impl Neighbours {
         }
     }
 
+    /// Those of a file of several that are shown as one: what is missing is reported as missing from
+    /// `whole`, with the file's name.
+    #[must_use]
+    pub fn reporting_to(mut self, whole: &Self, name: &Path) -> Self {
+        self.states = self.states.reporting_to(&whole.states, name);
+        self
+    }
+
     /// Like [`of_neighbour`](Self::of_neighbour), of a file whose elements are shown as those of
     /// the source: readers of the source see these too, and a change is one of the source.
     fn of_part(&self, located: &Path, real: &Path) -> Self {
@@ -268,7 +276,7 @@ impl Neighbours {
     pub fn lacks_part(&self, part: &str) -> Result<()> {
         if self.is_strict {
             let what = format!("virtual source {part}: missing (strict)");
-            return Err(Error::caused(Cause::Failed, what));
+            return Err(Error::caused(Cause::Missing, what));
         }
         let reason = "missing; its elements in virtual datasets are fill values";
         self.states.lacks(part, reason);

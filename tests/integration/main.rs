@@ -34,6 +34,7 @@ mod inspect;
 mod interactive;
 mod joined;
 mod joined_told;
+mod joined_values;
 mod layering;
 mod lines;
 mod listing;

@@ -4,13 +4,15 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::attribute::AttributeContent;
 use crate::model::attribute_value::strings;
 use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
-use crate::model::{Array, Container, Datatype, NodeId, Shape};
+use crate::model::{Array, Container, Datatype, NodeId, Scalar, Shape};
 use crate::wire::{Count, to_u64, to_usize};
 
 /// What is known of the elements of a variable of one member.
@@ -25,6 +27,12 @@ pub(in crate::joined) enum Known {
     /// They themselves. Texts stand one behind another in pieces of the same length.
     Elements(Arc<[u8]>),
 }
+
+/// A scalar of the tree.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::joined) struct Same(pub(in crate::joined) Scalar);
+
+impl Eq for Same {}
 
 impl Known {
     /// What tells these elements from others, once they were read.

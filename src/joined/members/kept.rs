@@ -15,19 +15,17 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::joined::members::content::{Known, hashes};
+use crate::joined::members::content::{Known, Same, hashes};
 use crate::joined::members::kept::frames::{Digest, Frame, Head};
-use crate::joined::members::scan::{Attributes, Common, Same, Scan};
+use crate::joined::members::opener::Key;
+use crate::joined::members::scan::{Attributes, Common, Scan};
 use crate::joined::members::skeleton::Skeleton;
 use crate::joined::paths::Path;
 use crate::limits;
 use crate::wire::{Count, to_u64};
 
-/// What a member in one state is known by.
-pub(crate) type Key = [u8; 32];
-
 /// The form of the records. It changes with what is read of a member, or how it is written.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 
 /// The kinds of frames.
 const SKELETON: u8 = 1;
@@ -248,6 +246,8 @@ impl<'b> Library<'b> {
             lengths: record.lengths,
             short: record.short,
             values,
+            // What was refused may be allowed the next time: it is not kept.
+            refused: Vec::new(),
         })
     }
 }

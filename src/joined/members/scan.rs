@@ -1,25 +1,31 @@
 //! What is read of one member: its groups, variables, dimensions and attributes, and the elements of
 //! what is small.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::array::Engine;
-use crate::error::{Error, Result};
-use crate::joined::members::content::{self, Known, hashes};
+use crate::error::{Cause, Error, Result};
+use crate::joined::members::content::{self, Known, Same, hashes};
+use crate::joined::members::links::OpenFile;
+use crate::joined::members::opener::OpenMember;
 use crate::joined::members::skeleton::{
     Dimension, Meaning, Named, Role, Skeleton, Variable, is_mark,
 };
+use crate::joined::members::walk::{FoundArray, Objects, walk};
 use crate::joined::paths::{Path, beneath, split};
 use crate::limits;
-use crate::model::{Array, Container, LinkTarget, NodeId, NodeKind, Scalar};
+use crate::memory::cancel::CancelToken;
+use crate::model::array::{Storage, VirtualSource};
+use crate::model::attribute_value::text;
+use crate::model::{Array, Container, NodeId};
 use crate::view::cf::packing::Packing;
 use crate::view::cf::stored::Stored;
 use crate::view::cf::{attributes, time::TimeUnits};
 use crate::view::elements::dimensions as scales;
+use crate::view::elements::padded::padded;
 use crate::view::zarr::dimensions::named;
 use crate::wire::{Count, to_u64};
 
@@ -33,6 +39,8 @@ pub(in crate::joined) struct Scan {
     pub(in crate::joined) short: Vec<(usize, Box<[u64]>)>,
     /// What is known of the elements of each variable.
     pub(in crate::joined) values: Box<[Known]>,
+    /// Paths of what cannot be shown, and why.
+    pub(in crate::joined) refused: Vec<(Path, String)>,
 }
 
 /// The attributes of an object.
@@ -46,12 +54,6 @@ pub(in crate::joined) struct Common {
     /// ASDF: the scalars of the tree, by their paths.
     pub(in crate::joined) scalars: BTreeMap<Path, Same>,
 }
-
-/// A scalar of the tree.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::joined) struct Same(pub(in crate::joined) Scalar);
-
-impl Eq for Same {}
 
 impl Common {
     /// Leaves what the other members have as well.
@@ -68,36 +70,29 @@ impl Common {
     }
 }
 
-/// The objects of a file.
-#[derive(Default)]
-struct Objects {
-    groups: Vec<(NodeId, Path)>,
-    arrays: Vec<(NodeId, Path, Arc<Array>)>,
-    scalars: BTreeMap<Path, Same>,
-}
-
 /// Scans a member; with `verify` the checksums of what is read are compared first.
 ///
 /// # Errors
 /// Fails if an object of it cannot be read; `Limit` if it has too many.
 pub(in crate::joined) fn scan(
     engine: &Arc<Engine>,
-    container: &Arc<dyn Container>,
-    verify: bool,
+    opener: &dyn OpenMember,
+    member: &Arc<OpenFile>,
 ) -> Result<Scan> {
-    let objects = walk(&**container)?;
-    let mut layout = Layout::of(&**container, &objects)?;
+    let mut objects = walk(opener, member)?;
+    let mut layout = Layout::of(&objects)?;
+    layout.pad(&mut objects.arrays);
     let mut common = Common {
         attributes: Vec::new(),
         scalars: objects.scalars,
     };
     let mut left = limits::JOINED_ATTRIBUTES;
-    for (group, _) in &objects.groups {
-        let (_, attributes) = attributes_of(&**container, *group, &mut left)?;
+    for ((file, group), _) in &objects.groups {
+        let (_, attributes) = attributes_of(&**file.container(), *group, &mut left)?;
         common.attributes.push(Arc::new(attributes));
     }
-    for ((node, ..), variable) in objects.arrays.iter().zip(&mut layout.variables) {
-        let (marks, attributes) = attributes_of(&**container, *node, &mut left)?;
+    for (found, variable) in objects.arrays.iter().zip(&mut layout.variables) {
+        let (marks, attributes) = attributes_of(found.container(), found.node, &mut left)?;
         variable.marks = marks;
         common.attributes.push(Arc::new(attributes));
     }
@@ -108,61 +103,17 @@ pub(in crate::joined) fn scan(
         variables: layout.variables,
         dimensions: layout.dimensions,
     };
-    find_meanings(&mut skeleton, &**container, &objects.arrays)?;
+    find_meanings(&mut skeleton, &objects.arrays)?;
     let mut scan = Scan {
         skeleton: Arc::new(skeleton),
         common,
         lengths: layout.lengths.into(),
         short: layout.short,
         values: Box::default(),
+        refused: objects.refused,
     };
-    scan.read((engine, verify), &**container, &objects.arrays)?;
+    scan.read(engine, opener.verifies(), &objects.arrays)?;
     Ok(scan)
-}
-
-/// Finds all objects that hard links lead to, each under the first name by which it is met.
-fn walk(container: &dyn Container) -> Result<Objects> {
-    let root = container.root();
-    let mut objects = Objects::default();
-    let mut met = HashSet::from([root]);
-    let mut left = limits::JOINED_OBJECTS;
-    let mut pending = VecDeque::from([(root, Path::default())]);
-    while let Some((group, path)) = pending.pop_front() {
-        let mut links = container.links(group)?;
-        while let Some(link) = links.next()? {
-            left = left.checked_sub(1).ok_or_else(|| {
-                let most = to_u64(limits::JOINED_OBJECTS);
-                Error::limit("joined: links of a file", most)
-            })?;
-            let LinkTarget::Hard(node) = link.target else {
-                continue;
-            };
-            if link.name.contains(&b'/') || link.name.is_empty() {
-                return Err(Error::unsupported(
-                    "joined: a name with a slash, or none",
-                    None,
-                ));
-            }
-            if !met.insert(node) {
-                continue;
-            }
-            let place = beneath(&path, &link.name);
-            let found = container.node(node)?;
-            if let Some(error) = &found.error {
-                return Err(error.clone());
-            }
-            match &found.kind {
-                NodeKind::Group => pending.push_back((node, place)),
-                NodeKind::Array(array) => objects.arrays.push((node, place, Arc::clone(array))),
-                NodeKind::Scalar(scalar) => {
-                    objects.scalars.insert(place, Same(scalar.clone()));
-                }
-                NodeKind::CommittedDatatype(_) => {}
-            }
-        }
-        objects.groups.push((group, path));
-    }
-    Ok(objects)
 }
 
 /// Attributes that are made anew for the joined file, or mean nothing there.
@@ -231,10 +182,8 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(container: &dyn Container, objects: &Objects) -> Result<Self> {
-        let arrays = &objects.arrays;
-        let paths: HashMap<NodeId, &Path> =
-            arrays.iter().map(|(node, path, _)| (*node, path)).collect();
+    fn of(objects: &Objects) -> Result<Self> {
+        let own = own_names(&objects.arrays)?;
         let mut layout = Layout {
             variables: Vec::new(),
             dimensions: Vec::new(),
@@ -242,20 +191,30 @@ impl Layout {
             short: Vec::new(),
             known: HashMap::new(),
         };
-        let find = |node| Ok(paths.get(&node).map(|path| path.to_vec()));
-        for (node, path, array) in arrays {
+        for (number, found) in objects.arrays.iter().enumerate() {
+            let (container, path, array) = (found.container(), &found.path, &found.array);
+            let number_of = |node: NodeId| own.get(&(Arc::as_ptr(&found.file), node)).copied();
+            let path_of = |node: NodeId| Some(&objects.arrays.get(number_of(node)?)?.path);
+            let has_own_name = number_of(found.node) == Some(number);
+            let find = |node| Ok(path_of(node).map(|path| path.to_vec()));
             let dims = array.shape.dims();
-            let (scales, labels) = named(container, *node, dims.len(), &find)?;
-            let keys = (0..dims.len()).map(|axis| {
+            let (scales, labels) = named(container, found.node, dims.len(), &find)?;
+            let mut keys = Vec::new();
+            for axis in 0..dims.len() {
                 let scale = scales.get(axis).copied().flatten();
-                let label = labels.get(axis).filter(|label| !label.is_empty());
-                let of_scale =
-                    scale.and_then(|scale| paths.get(&scale).map(|path| Path::clone(path)));
-                of_scale.or_else(|| label.map(|label| beneath(split(path).0, label)))
-            });
-            let own = layout.dims(path, array, keys.collect());
-            let is_scale = scales::is_scale(container, *node)?;
-            let has_no_values = is_scale && scales::has_no_values(container, *node)?;
+                let label = labels.get(axis).filter(|label| !label.is_empty()).cloned();
+                keys.push(match scale {
+                    Some(scale) => match path_of(scale) {
+                        Some(path) => Some(Path::clone(path)),
+                        // That of another file has its name here, as a label has.
+                        None => name_of_scale(container, scale)?.or(label).map(beside(path)),
+                    },
+                    None => label.map(beside(path)),
+                });
+            }
+            let own = layout.dims(path, array, keys);
+            let is_scale = scales::is_scale(container, found.node)?;
+            let has_no_values = is_scale && scales::has_no_values(container, found.node)?;
             layout.variables.push(Variable {
                 path: Path::clone(path),
                 datatype: array.datatype.clone(),
@@ -267,12 +226,12 @@ impl Layout {
                 } else {
                     Role::Data
                 },
-                is_scale,
+                is_scale: is_scale && has_own_name,
                 marks: Vec::new(),
                 meaning: Meaning::default(),
             });
         }
-        layout.settle(arrays);
+        layout.settle(&objects.arrays);
         Ok(layout)
     }
 
@@ -312,9 +271,9 @@ impl Layout {
     }
 
     /// Finds the coordinates, and the variables that are shorter than their dimensions.
-    fn settle(&mut self, arrays: &[(NodeId, Path, Arc<Array>)]) {
-        for (number, (variable, (_, _, array))) in self.variables.iter_mut().zip(arrays).enumerate()
-        {
+    fn settle(&mut self, arrays: &[FoundArray]) {
+        for (number, (variable, found)) in self.variables.iter_mut().zip(arrays).enumerate() {
+            let array = &found.array;
             let mut lengths = variable.dims.iter().map(|&dim| self.lengths[dim]);
             if !lengths.by_ref().eq(array.shape.dims().iter().copied()) {
                 self.short.push((number, array.shape.dims().into()));
@@ -326,6 +285,17 @@ impl Layout {
                 variable.role = Role::Coordinate;
                 self.dimensions[dim].coordinate = Some(number);
             }
+        }
+    }
+
+    /// Gives the arrays that are shorter than their dimensions the lengths of these, as netCDF reads
+    /// them.
+    fn pad(&self, arrays: &mut [FoundArray]) {
+        for (number, _) in &self.short {
+            let dims = self.variables[*number].dims.iter();
+            let dims = dims.map(|&dim| self.lengths[dim]).collect();
+            let array = &mut arrays[*number].array;
+            *array = Arc::new(padded(array, dims));
         }
     }
 
@@ -351,31 +321,100 @@ impl Layout {
     }
 }
 
+/// Of each array that has several names the place of its own: of a scale the one that it has itself, else
+/// the first.
+fn own_names(arrays: &[FoundArray]) -> Result<HashMap<(*const OpenFile, NodeId), usize>> {
+    let mut own: HashMap<_, usize> = HashMap::new();
+    for (number, found) in arrays.iter().enumerate() {
+        match own.entry((Arc::as_ptr(&found.file), found.node)) {
+            Entry::Vacant(entry) => _ = entry.insert(number),
+            Entry::Occupied(mut entry) => {
+                let is_scale = scales::is_scale(found.container(), found.node)?;
+                let name = split(&found.path).1;
+                if is_scale
+                    && name_of_scale(found.container(), found.node)?.as_deref() == Some(name)
+                    && arrays
+                        .get(*entry.get())
+                        .is_some_and(|first| split(&first.path).1 != name)
+                {
+                    entry.insert(number);
+                }
+            }
+        }
+    }
+    Ok(own)
+}
+
+/// Makes a name the path of what is next to the object at a path.
+fn beside(path: &[u8]) -> impl Fn(Vec<u8>) -> Path {
+    let group = split(path).0.to_vec();
+    move |name| beneath(&group, &name)
+}
+
+/// The name that a scale has in its file; `None` of one that stands for a dimension alone.
+fn name_of_scale(container: &dyn Container, scale: NodeId) -> Result<Option<Vec<u8>>> {
+    if scales::has_no_values(container, scale)? {
+        return Ok(None);
+    }
+    let name = text(container, scale, b"NAME")?;
+    Ok(name.filter(|name| !name.is_empty() && !name.contains(&b'/')))
+}
+
+/// Why an array is absent: a source of it is missing, where that is not to be passed over. A source
+/// that is missing otherwise is noted by the file that names it.
+fn missing_source(array: &Array) -> Result<Option<String>> {
+    let Ok(Storage::Virtual(mappings)) = &array.storage else {
+        return Ok(None);
+    };
+    let mut last: Option<Arc<dyn VirtualSource>> = None;
+    for mapping in mappings.iter().take(limits::JOINED_SOURCES) {
+        if last.is_some_and(|last| Arc::ptr_eq(&last, &mapping.source)) {
+            last = Some(mapping.source);
+            continue;
+        }
+        match mapping.source.open(&CancelToken::default()) {
+            Err(
+                error @ Error::Io {
+                    cause: Cause::Missing,
+                    ..
+                },
+            ) => {
+                return Ok(Some(error.to_string()));
+            }
+            Err(
+                error @ Error::Io {
+                    cause: Cause::Unwanted,
+                    ..
+                },
+            ) => return Err(error),
+            // Any other error is met by what reads the array.
+            Ok(Some(opened)) => {
+                if let Some(why) = missing_source(&opened.array)? {
+                    return Ok(Some(why));
+                }
+            }
+            _ => {}
+        }
+        last = Some(mapping.source);
+    }
+    Ok(None)
+}
+
 /// The key of a dimension without a name.
 fn unnamed(path: &[u8], axis: usize) -> Path {
     [path, b"\0", axis.to_string().as_bytes()].concat().into()
 }
 
 /// Finds what the numbers of each variable mean. Bounds have the units of what they bound.
-fn find_meanings(
-    skeleton: &mut Skeleton,
-    container: &dyn Container,
-    arrays: &[(NodeId, Path, Arc<Array>)],
-) -> Result<()> {
-    let times = |variable: &Variable| {
-        let calendar = variable.text(b"calendar");
-        TimeUnits::parse(variable.text(b"units")?, calendar)
-    };
-    let own: Vec<_> = skeleton.variables.iter().map(times).collect();
-    for (number, (variable, (node, ..))) in skeleton.variables.iter_mut().zip(arrays).enumerate() {
+fn find_meanings(skeleton: &mut Skeleton, arrays: &[FoundArray]) -> Result<()> {
+    let numbers = 0..skeleton.variables.len();
+    let times: Vec<_> = numbers.map(|number| times(skeleton, number)).collect();
+    let all = skeleton.variables.iter_mut().zip(arrays).zip(times);
+    for ((variable, found), time) in all {
         let Some(stored) = Stored::new(&variable.datatype) else {
             continue;
         };
-        let of_bounded = match variable.role {
-            Role::Bounds(of) if variable.mark(b"units").is_none() => own[of],
-            _ => None,
-        };
-        let packing = match attributes::packing(container, *node) {
+        let packing = match attributes::packing(found.container(), found.node) {
             Err(error) if !error.is_passing() => {
                 variable.meaning.refusal = Some(error.to_string());
                 continue;
@@ -384,11 +423,30 @@ fn find_meanings(
         };
         variable.meaning = Meaning {
             packing: Some(Packing::new(stored, &packing)),
-            time: own[number].or(of_bounded),
+            time,
             refusal: None,
         };
     }
     Ok(())
+}
+
+/// The meaning of a variable's numbers as times. Bounds have the units and the calendar of what they
+/// bound, as far as they have none of their own (CF 1.12, 7.1).
+fn times(skeleton: &Skeleton, number: usize) -> Option<TimeUnits> {
+    let own = skeleton.variables.get(number)?;
+    let bounded = match own.role {
+        Role::Bounds(of) => skeleton.variables.get(of),
+        _ => None,
+    };
+    let text = |name: &[u8]| {
+        let of_bounded = || bounded.and_then(|bounded| bounded.text(name));
+        if own.mark(name).is_some() {
+            own.text(name)
+        } else {
+            of_bounded()
+        }
+    };
+    TimeUnits::parse(text(b"units")?, text(b"calendar"))
 }
 
 impl Scan {
@@ -405,19 +463,25 @@ impl Scan {
             .iter()
             .filter(|known| matches!(known, Known::Ends(..)));
         let own = size_of_val(&*self.lengths) + size_of_val(&*self.values);
-        to_u64(own + short.sum::<usize>() + EACH * ends.count().one_more())
+        let refused = self
+            .refused
+            .iter()
+            .map(|(path, why)| EACH + path.len() + why.len());
+        let parts = short.sum::<usize>() + refused.sum::<usize>();
+        to_u64(own + parts + EACH * ends.count().one_more())
     }
 
     /// Reads what is small.
-    fn read(
-        &mut self,
-        (engine, verify): (&Arc<Engine>, bool),
-        container: &dyn Container,
-        arrays: &[(NodeId, Path, Arc<Array>)],
-    ) -> Result<()> {
+    fn read(&mut self, engine: &Arc<Engine>, verify: bool, arrays: &[FoundArray]) -> Result<()> {
         let mut values = Vec::with_capacity(arrays.len());
         let (mut kept, mut compared) = (limits::JOINED_VALUES, limits::JOINED_VALUES);
-        for (variable, (node, path, array)) in self.skeleton.variables.iter().zip(arrays) {
+        for (variable, found) in self.skeleton.variables.iter().zip(arrays) {
+            let (container, array) = (found.container(), &found.array);
+            if let Some(why) = missing_source(array)? {
+                self.refused.push((Path::clone(&found.path), why));
+                values.push(Known::Nothing);
+                continue;
+            }
             let read = || content::elements(engine, container, array);
             let wanted = self.wanted(variable, array)?;
             let left = match wanted {
@@ -437,7 +501,7 @@ impl Scan {
                 }
             };
             if verify && !matches!(wanted, Wanted::Nothing) {
-                content::verify(engine, container, *node)?;
+                content::verify(engine, container, found.node)?;
             }
             let known = match wanted {
                 Wanted::Nothing => Ok(Known::Nothing),
@@ -446,7 +510,7 @@ impl Scan {
                 Wanted::Ends => content::ends(engine, array),
                 Wanted::Elements => read().map(|read| read.map_or(Known::Nothing, Known::Elements)),
             };
-            let name = path.escape_ascii().to_string();
+            let name = found.path.escape_ascii().to_string();
             values.push(known.map_err(|error| error.of(name))?);
         }
         self.values = values.into();

@@ -96,7 +96,14 @@ pub(in crate::joined) const FLAGS: [&[u8]; 3] = [b"flag_values", b"flag_masks", 
 pub(in crate::joined) const SENSE: [&[u8]; 2] = [b"standard_name", b"positive"];
 
 /// All other attributes that the rules look at.
-const OTHER_MARKS: [&[u8]; 5] = [b"units", b"calendar", b"bounds", b"climatology", b"dtype"];
+const OTHER_MARKS: [&[u8]; 6] = [
+    b"units",
+    b"calendar",
+    b"bounds",
+    b"climatology",
+    b"ancillary_variables",
+    b"dtype",
+];
 
 /// Whether the rules look at an attribute.
 pub(in crate::joined) fn is_mark(name: &[u8]) -> bool {
@@ -143,6 +150,13 @@ impl Variable {
     pub(in crate::joined) fn packing_marks(&self) -> Vec<Option<&AttributeContent>> {
         let names = PACKING.iter().chain(&VALID);
         names.map(|name| self.mark(name)).collect()
+    }
+
+    /// Whether the same stored elements stand for the same as those of another file.
+    pub(in crate::joined) fn means_the_same(&self, other: &Self) -> bool {
+        self.datatype == other.datatype
+            && self.packing_marks() == other.packing_marks()
+            && self.meaning.time == other.meaning.time
     }
 
     /// Whether an attribute says the same of its numbers as of those of another file.

@@ -99,6 +99,17 @@ impl Coordinate {
         self.length == other.length && are_same
     }
 
+    /// Whether both stand for the same numbers, times or texts, whatever their types.
+    pub(in crate::joined) fn is_equal(&self, other: &Self) -> bool {
+        let are_equal = match (&self.values, &other.values) {
+            (Values::Integers(_), Values::Reals(_)) | (Values::Reals(_), Values::Integers(_)) => {
+                self.values.reals() == other.values.reals()
+            }
+            (own, other) => own == other,
+        };
+        self.length == other.length && self.hash == other.hash && are_equal
+    }
+
     /// Whether both are the same bounds of cells that have so many each: their first ones are, and
     /// so on, as values of a dimension are.
     pub(in crate::joined) fn are_same_bounds(&self, other: &Self, each: usize) -> bool {

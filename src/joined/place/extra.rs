@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::error::Error;
 use crate::joined::instants;
 use crate::joined::members::skeleton::Variable;
 use crate::joined::members::{Member, Members};
 use crate::joined::paths::{Path, Sure, split};
 use crate::joined::place::kind::Kind;
 use crate::joined::place::placement::{Axis, JoinedDimension, NewDimension, Placement, Values};
+use crate::view::cf::time::TimeUnits;
 use crate::wire::{Count, to_u64};
 
 /// The members of a kind that are in a directory of their own, or have a time of their own, by what
@@ -48,15 +50,14 @@ pub(in crate::joined) fn separate(
                 own.len() == together.len()
             })
         });
-        let or_times = || {
-            placement
-                .axes
-                .is_empty()
-                .then(|| times(members, kind))
-                .flatten()
-        };
-        let or_names = || placement.axes.is_empty().then(|| names(members, kind));
-        in_directories.or_else(or_times).or_else(or_names)
+        let is_alone = placement.axes.is_empty();
+        match in_directories {
+            None if is_alone => {
+                let own = times(members, kind)?;
+                own.or_else(|| Some(names(members, kind)))
+            }
+            own => own,
+        }
     };
     let Some(mut apart) = apart else {
         let names = together.iter().take(3).map(|&number| {
@@ -160,49 +161,94 @@ fn is_time(variable: &Variable) -> bool {
 }
 
 /// A scalar time that all members have, and no two the same.
-fn times(members: &Members, kind: &Kind) -> Option<Apart> {
-    let first = &members.list[*kind.members.first()?];
-    let mut candidates = members
-        .skeleton(first)
-        .variables
-        .iter()
-        .filter(|variable| is_time(variable));
-    candidates.find_map(|candidate| {
-        let own: Option<Vec<i128>> = kind
-            .members
-            .iter()
-            .map(|&member| time(members, &members.list[member], &candidate.path))
+///
+/// # Errors
+/// Fails if one of them is missing or out of range, or their calendars differ: another dimension in its
+/// place would hide that.
+fn times(members: &Members, kind: &Kind) -> Sure<Option<Apart>> {
+    let Some(&first) = kind.members.first() else {
+        return Ok(None);
+    };
+    let candidates = members.skeleton(&members.list[first]).variables.iter();
+    for candidate in candidates.filter(|variable| is_time(variable)) {
+        let all = kind.members.iter().map(|&member| &members.list[member]);
+        let all: Option<Vec<OwnTime<'_>>> = all
+            .map(|member| OwnTime::of(members, member, &candidate.path))
             .collect();
-        let own = own?;
-        let sorted: BTreeSet<i128> = own.iter().copied().collect();
-        if sorted.len() != own.len() {
-            return None;
+        let apart = match all {
+            Some(all) => by_times(&candidate.path, &all)?,
+            None => None,
+        };
+        if apart.is_some() {
+            return Ok(apart);
         }
-        let sorted: Vec<i128> = sorted.into_iter().collect();
-        let of = own
-            .iter()
-            .map(|time| sorted.binary_search(time).unwrap_or(0));
-        Some(Apart {
-            of: of.collect(),
-            new: NewDimension {
-                name: Path::clone(&candidate.path),
-                values: Values::Times(sorted),
-            },
-        })
-    })
+    }
+    Ok(None)
 }
 
-/// The time of a whole member.
-fn time(members: &Members, member: &Member, path: &[u8]) -> Option<i128> {
-    let mut variables = members.skeleton(member).variables.iter().enumerate();
-    let (number, variable) = variables.find(|(_, variable)| &*variable.path == path)?;
-    if !is_time(variable) {
-        return None;
+/// The scalar time of a member.
+struct OwnTime<'m> {
+    member: &'m Member,
+    units: TimeUnits,
+    /// In nanoseconds.
+    time: Sure<i128>,
+}
+
+impl<'m> OwnTime<'m> {
+    /// `None` where the member has no such time.
+    fn of(members: &'m Members, member: &'m Member, path: &[u8]) -> Option<Self> {
+        let mut variables = members.skeleton(member).variables.iter().enumerate();
+        let (number, variable) = variables.find(|(_, variable)| &*variable.path == path)?;
+        if !is_time(variable) {
+            return None;
+        }
+        let units = variable.meaning.time?;
+        let packing = variable.meaning.packing.as_ref()?;
+        let elements = member.values.get(number)?.elements()?;
+        let missing = || Error::unsupported("joined: a time that is missing", None);
+        let number = packing.number(elements).ok_or_else(missing);
+        let time = number.and_then(|number| instants::instant(&units, number)?.ok_or_else(missing));
+        Some(OwnTime {
+            member,
+            units,
+            time: time.map_err(|error| error.to_string()),
+        })
     }
-    let elements = member.values.get(number)?.elements()?;
-    let packing = variable.meaning.packing.as_ref()?;
-    let units = variable.meaning.time.as_ref()?;
-    instants::instant(units, packing.number(elements)?).ok()?
+}
+
+/// Tells members apart by their times; `None` where two are the same, or none is known.
+fn by_times(path: &Path, all: &[OwnTime<'_>]) -> Sure<Option<Apart>> {
+    let known = all.iter().filter_map(|own| own.time.as_ref().ok().copied());
+    let sorted: BTreeSet<i128> = known.clone().collect();
+    if sorted.is_empty() || sorted.len() != known.clone().count() {
+        return Ok(None);
+    }
+    let refused = |own: &OwnTime<'_>, why: &str| {
+        let (path, name) = (path.escape_ascii(), own.member.name.escape_ascii());
+        format!("{path} of {name}: {why}")
+    };
+    for own in all {
+        own.time.as_ref().map_err(|why| refused(own, why))?;
+    }
+    let units: Vec<TimeUnits> = all.iter().map(|own| own.units).collect();
+    if instants::calendar(&units, || sorted.first().copied()).is_none() {
+        let calendar = |own: &&OwnTime<'_>| own.units.calendar() != units[0].calendar();
+        let names = all.iter().take(1).chain(all.iter().find(calendar));
+        let names: Vec<_> = names
+            .map(|own| own.member.name.escape_ascii().to_string())
+            .collect();
+        let path = path.escape_ascii();
+        return Err(format!("{path}: calendars differ ({})", names.join(", ")));
+    }
+    let sorted: Vec<i128> = sorted.into_iter().collect();
+    let of = known.map(|time| sorted.binary_search(&time).unwrap_or(0));
+    Ok(Some(Apart {
+        of: of.collect(),
+        new: NewDimension {
+            name: Path::clone(path),
+            values: Values::Times(sorted),
+        },
+    }))
 }
 
 /// The dimension `file`: what the names of the members have between their common beginning and end.
@@ -289,7 +335,7 @@ fn number(part: &[u8]) -> Option<i64> {
 }
 
 /// Whether a variable is the time of a whole file that becomes the coordinate of a dimension.
-pub(in crate::joined) fn is_of_times(new: &NewDimension, variable: &Variable) -> bool {
+pub(in crate::joined) fn is_new_time(new: &NewDimension, variable: &Variable) -> bool {
     matches!(new.values, Values::Times(_)) && new.name == variable.path
 }
 
@@ -311,5 +357,84 @@ mod tests {
         assert_eq!(of(&["a_2001_x.nc", "b_2001_x.nc"]), ["a", "b"]);
         assert_eq!(number(b"007"), Some(7));
         assert_eq!(number(b"-1"), None);
+    }
+    use crate::joined::testing::{
+        File, Marks, Shown, days, f64s, i32s, joined, number as one, text,
+    };
+
+    /// Images of one line, each at a time of its own.
+    fn images(times: &[i32], marks: &[Marks<'_>]) -> Shown {
+        let files = times.iter().zip(marks).map(|(&time, marks)| {
+            let file = File::new()
+                .with("x", &[("x", 2)], f64s(&[0.0, 1.0]), &[])
+                .with("time", &[], i32s(&[time]), &days(marks))
+                .with("v", &[("x", 2)], f64s(&[f64::from(time); 2]), &[]);
+            ("image.nc", file)
+        });
+        joined(files.collect())
+    }
+
+    #[test]
+    fn packed_scalar_times_are_unpacked_and_lose_their_attributes() {
+        let packed = [
+            ("scale_factor", one(f64s(&[0.5]))),
+            ("add_offset", one(f64s(&[2.0]))),
+            ("missing_value", one(i32s(&[-1]))),
+            ("valid_max", one(i32s(&[99]))),
+            ("long_name", text("when")),
+        ];
+        let shown = images(&[6, 4], &[&packed, &packed]);
+        // 2000-01-05 and 2000-01-06.
+        assert_eq!(shown.numbers("time"), [10_961.0, 10_962.0]);
+        assert_eq!(shown.numbers("v"), [4.0, 4.0, 6.0, 6.0]);
+        assert_eq!(shown.texts("time", "long_name").unwrap(), ["when"]);
+        for name in ["scale_factor", "add_offset", "missing_value", "valid_max"] {
+            assert!(!shown.has_attribute("time", name), "{name}");
+        }
+        for missing in [-1, 100] {
+            let shown = images(&[6, missing], &[&packed, &packed]);
+            assert!(shown.names().is_empty());
+            assert!(
+                shown.told()[0].contains("a time that is missing"),
+                "{:?}",
+                shown.told()
+            );
+        }
+    }
+
+    #[test]
+    fn scalar_times_of_two_calendars_are_refused() {
+        let calendar = |name: &str| [("calendar", text(name))];
+        let [standard, noleap, proleptic] =
+            ["standard", "noleap", "proleptic_gregorian"].map(calendar);
+        let shown = images(&[6, 7], &[&standard, &noleap]);
+        assert!(shown.names().is_empty());
+        assert!(
+            shown.told()[0].contains("calendars differ"),
+            "{:?}",
+            shown.told()
+        );
+        // From the reform on, these two are one.
+        let shown = images(&[6, 7], &[&standard, &proleptic]);
+        assert_eq!(shown.texts("time", "calendar").unwrap(), ["standard"]);
+    }
+
+    #[test]
+    fn scalar_times_out_of_range_are_refused() {
+        let far = [("scale_factor", one(f64s(&[1e9])))];
+        let shown = images(&[0, 1], &[&far, &far]);
+        assert!(shown.names().is_empty());
+        assert!(
+            shown.told()[0].contains("time of image.nc"),
+            "{:?}",
+            shown.told()
+        );
+    }
+
+    #[test]
+    fn equal_scalar_times_leave_the_names_to_tell_files_apart() {
+        let shown = images(&[6, 6], &[&[], &[]]);
+        assert_eq!(shown.names(), ["file", "time", "v", "x"]);
+        assert_eq!(shown.numbers("time"), [6.0]);
     }
 }

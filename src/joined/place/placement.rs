@@ -102,7 +102,7 @@ pub(in crate::joined) struct NewDimension {
 pub(in crate::joined) enum Values {
     Texts(Vec<Vec<u8>>),
     Integers(Vec<i64>),
-    /// Nanoseconds, of the variable with this path in each member.
+    /// Nanoseconds, of the variable with the dimension's path in each member.
     Times(Vec<i128>),
 }
 

@@ -1,15 +1,15 @@
 //! A variable of the members of a kind, side by side.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::error::Result;
-use crate::joined::instants::{Unit, instant};
+use crate::joined::instants::instant;
 use crate::joined::mapped::Placed;
 use crate::joined::members::content::Known;
-use crate::joined::members::skeleton::{Dimension, Named, Skeleton, Variable};
-use crate::joined::members::{Member, Members, OPEN};
+use crate::joined::members::skeleton::{Dimension, Named, Role, Skeleton, Variable};
+use crate::joined::members::{Member, Members};
 use crate::joined::paths::Path;
+use crate::joined::variable::relatives::{Relatives, relate};
 use crate::limits;
 use crate::model::shape::product;
 use crate::view::cf::time::TimeUnits;
@@ -26,6 +26,7 @@ pub(in crate::joined) struct Compared<'m> {
     groups: HashMap<&'m Path, Vec<(usize, usize)>>,
     /// Of each skeleton the members that have it, by their places in the kind.
     of_skeleton: HashMap<usize, Vec<usize>>,
+    pub(super) relatives: Relatives<'m>,
 }
 
 /// A variable of several members.
@@ -63,6 +64,7 @@ impl<'m> Compared<'m> {
             variables: HashMap::new(),
             groups: HashMap::new(),
             of_skeleton: HashMap::new(),
+            relatives: Relatives::new(),
         };
         for (place, &member) in placed.members.iter().enumerate() {
             let number = members.list[member].skeleton;
@@ -72,6 +74,7 @@ impl<'m> Compared<'m> {
                 continue;
             }
             let skeleton = &members.skeletons[number];
+            relate(skeleton, &mut compared.relatives);
             for (variable, own) in skeleton.variables.iter().enumerate() {
                 let same = compared.variables.entry(&own.path).or_default();
                 same.push((number, variable));
@@ -109,6 +112,19 @@ impl<'m> Compared<'m> {
         let all = all.flat_map(|&number| &self.members.skeletons[number].variables);
         let paths = all.map(|variable| &variable.path);
         paths.filter(|path| known.insert(*path)).cloned().collect()
+    }
+
+    /// What some member cannot show, by its path, and why.
+    pub(in crate::joined) fn refused(&self) -> BTreeMap<Path, String> {
+        let mut all = BTreeMap::new();
+        for &member in &self.placed.members {
+            let member = &self.members.list[member];
+            for (path, why) in &member.refused {
+                let reason = || format!("{why} ({})", member.name.escape_ascii());
+                all.entry(Path::clone(path)).or_insert_with(reason);
+            }
+        }
+        all
     }
 
     /// The paths of all groups, in the order of the members.
@@ -154,6 +170,20 @@ impl<'m> Compared<'m> {
         common.attributes.clear();
         all.for_each(|other| common.keep(other));
         common
+    }
+
+    /// The path of the array whose bounds are at `path`, where these have no units of their own.
+    pub(in crate::joined) fn bounded(&self, path: &Path) -> Option<&'m Path> {
+        let (number, place) = *self.variables.get(path)?.first()?;
+        let skeleton = &self.members.skeletons[number];
+        let own = &skeleton.variables[place];
+        let Role::Bounds(of) = own.role else {
+            return None;
+        };
+        let bounded = skeleton.variables.get(of);
+        bounded
+            .filter(|_| own.mark(b"units").is_none())
+            .map(|bounded| &bounded.path)
     }
 
     /// The variable at `path` of all members that have it.
@@ -227,57 +257,24 @@ impl<'m> Alike<'m> {
         if self.count() == 1 {
             return Some(true);
         }
-        if !self.mean_the_same() {
+        let first = self.first();
+        if !self.variables().all(|own| own.means_the_same(first)) {
             return Some(false);
         }
-        let known = |member: &Member, own: Specimen<'_>| {
-            let known = member.values.get(own.place);
-            Ok(known.and_then(Known::hash))
-        };
-        self.are_hashes_equal(known).ok().flatten()
-    }
-
-    /// The same where its elements were not read with the headers: they are now, of no more members
-    /// than are kept open.
-    ///
-    /// # Errors
-    /// Fails if a member cannot be read.
-    pub(in crate::joined) fn is_equal_now(&self) -> Result<Option<bool>> {
-        if self.count() > OPEN.get() {
-            return Ok(None);
-        }
-        self.are_hashes_equal(|member, own| {
-            let (number, path) = (member.number, &own.variable.path);
-            self.of.members.hash_of(number, path)
-        })
-    }
-
-    fn mean_the_same(&self) -> bool {
-        let first = self.first();
-        let means_the_same = |own: &Variable| {
-            own.datatype == first.datatype
-                && own.packing_marks() == first.packing_marks()
-                && own.meaning.time == first.meaning.time
-        };
-        self.variables().all(means_the_same)
+        self.are_hashes_equal()
     }
 
     /// Whether all members have the same lengths and hashes; `None` where one has no hash.
-    fn are_hashes_equal(
-        &self,
-        hash: impl Fn(&Member, Specimen<'_>) -> Result<Option<[u64; 2]>>,
-    ) -> Result<Option<bool>> {
+    fn are_hashes_equal(&self) -> Option<bool> {
         let mut first = None;
         for (member, _, own) in self.each() {
-            let Some(hash) = hash(member, own)? else {
-                return Ok(None);
-            };
+            let hash = member.values.get(own.place).and_then(Known::hash)?;
             let own = (hash, member.lengths_of(own));
             if *first.get_or_insert_with(|| own.clone()) != own {
-                return Ok(Some(false));
+                return Some(false);
             }
         }
-        Ok(Some(true))
+        Some(true)
     }
 
     /// The names of the first file that has it, and of the first that has it as this one.
@@ -328,13 +325,6 @@ impl<'m> Alike<'m> {
             all.extend(Self::instants(member, own)?);
         }
         Some(all)
-    }
-
-    /// The unit in which its times and those of its bounds are whole.
-    pub(in crate::joined) fn unit(&self, bounds: Option<&Alike<'_>>) -> Option<Unit> {
-        let own = self.all_instants()?;
-        let bounds = bounds.map_or(Some(Vec::new()), Alike::all_instants)?;
-        Some(Unit::of(own.into_iter().chain(bounds)))
     }
 }
 

@@ -1,16 +1,14 @@
 //! The type of a joined array, and what its numbers are.
 
-use crate::joined::instants;
-use crate::joined::members::skeleton::{FLAGS, Role, SENSE, Variable};
-use crate::joined::paths::{Path, Sure};
+use crate::joined::members::skeleton::{FLAGS, SENSE, Variable};
+use crate::joined::paths::Sure;
 use crate::joined::recoding::has_references;
 use crate::joined::variable::common_type::common;
-use crate::joined::variable::compared::{Alike, Specimen};
+use crate::joined::variable::compared::Specimen;
 use crate::joined::variable::{Form, Meaning, Rules};
 use crate::model::Datatype;
 use crate::model::datatype::{ByteOrder, Class};
 use crate::view::cf::packing::Packing;
-use crate::view::cf::time::TimeUnits;
 
 impl Rules<'_, '_> {
     /// The type of the joined array, and what its numbers are.
@@ -25,7 +23,7 @@ impl Rules<'_, '_> {
         }
         let times = alike.times();
         if times.len() == alike.specimens.len() && !times.is_empty() {
-            return self.times(&times);
+            return self.times();
         }
         self.refuse_other_sense()?;
         let packing = first.packing_marks();
@@ -118,10 +116,9 @@ impl Rules<'_, '_> {
         })
     }
 
-    fn times(&self, times: &[TimeUnits]) -> Sure<Form> {
-        let lowest = || self.alike.all_instants()?.into_iter().min();
-        let calendar = instants::calendar(times, lowest);
-        let calendar = calendar.ok_or_else(|| {
+    fn times(&self) -> Sure<Form> {
+        let family = self.alike.of.family(&self.alike.path);
+        let calendar = family.calendar().ok_or_else(|| {
             let calendar = |own: &Variable| own.meaning.time.map(|time| time.calendar());
             let own = calendar(self.alike.first());
             let mut others = self.alike.specimens.iter();
@@ -130,44 +127,125 @@ impl Rules<'_, '_> {
             let (one, other) = self.alike.files(other);
             format!("calendars differ ({one}, {other})")
         })?;
-        let bounds = self.partner();
-        let partner = bounds.as_ref().map(|path| self.alike.of.alike(path));
-        // A coordinate and its bounds are of one unit.
-        let are_alike = has_one_unit(self.alike) && partner.as_ref().is_none_or(has_one_unit);
-        if are_alike && let Ok(form) = self.stored_type() {
-            return Ok(form);
+        if family.is_kept(&self.alike.of.placed.placement) {
+            return self.stored_type();
         }
-        let unit = self.alike.unit(partner.as_ref());
-        let unit = unit.ok_or_else(|| {
-            "its times are of several units, and some are missing or too many to be read".to_owned()
-        })?;
+        if self.alike.all_instants().is_none() {
+            let what = "its times, or those of its bounds, are of several units or types";
+            return Err(format!(
+                "{what}, and some are missing or too many to be read"
+            ));
+        }
         Ok(Form {
             datatype: Datatype::integer(8, true, ByteOrder::Little),
-            meaning: Meaning::Times(unit, calendar),
+            meaning: Meaning::Times(family.unit(), calendar),
         })
-    }
-
-    /// The bounds of a coordinate, or the coordinate of bounds: both have one unit.
-    fn partner(&self) -> Option<Path> {
-        let first = self.alike.specimens[0];
-        let variables = &first.skeleton.variables;
-        let other = match first.variable.role {
-            Role::Bounds(of) => variables.get(of),
-            _ => variables
-                .iter()
-                .find(|other| other.role == Role::Bounds(first.place)),
-        };
-        other.map(|other| Path::clone(&other.path))
     }
 }
 
-/// Whether the times of all members are stored in one unit and one way.
-fn has_one_unit(alike: &Alike<'_>) -> bool {
-    let first = alike.first();
-    let packing = first.packing_marks();
-    alike.variables().all(|own| {
-        own.meaning.time == first.meaning.time
-            && own.packing_marks() == packing
-            && (own.datatype == first.datatype || packing.iter().all(Option::is_none))
-    })
+#[cfg(test)]
+mod tests {
+    use crate::joined::testing::{
+        Elements, File, Marks, Shown, f64s, i16s, i32s, joined, number, text,
+    };
+
+    /// A variable of two files, one after the other.
+    fn two(one: (Elements, Marks<'_>), other: (Elements, Marks<'_>)) -> Shown {
+        let file = |first: f64, (elements, marks): (Elements, Marks<'_>)| {
+            let values = f64s(&[first, first + 1.0]);
+            File::new()
+                .with("x", &[("x", 2)], values.clone(), &[])
+                .with("own", &[("x", 2)], values, &[])
+                .with("v", &[("x", 2)], elements, marks)
+        };
+        joined(vec![("0.nc", file(0.0, one)), ("1.nc", file(2.0, other))])
+    }
+
+    #[test]
+    fn numbers_that_are_packed_alike_stay_packed() {
+        let marks = [("scale_factor", number(f64s(&[0.5])))];
+        let shown = two((i16s(&[1, 2]), &marks), (i16s(&[3, 4]), &marks));
+        assert_eq!(shown.numbers("v"), [1.0, 2.0, 3.0, 4.0]);
+        assert!(shown.has_attribute("v", "scale_factor"));
+    }
+
+    #[test]
+    fn numbers_that_are_packed_otherwise_are_decoded() {
+        let half = [("scale_factor", number(f64s(&[0.5])))];
+        let offset = [
+            ("add_offset", number(f64s(&[100.0]))),
+            ("_FillValue", number(i16s(&[4]))),
+        ];
+        let shown = two((i16s(&[1, 2]), &half), (i16s(&[3, 4]), &offset));
+        let numbers = shown.numbers("v");
+        assert_eq!(numbers[..3], [0.5, 1.0, 103.0]);
+        assert!(numbers[3].is_nan());
+        assert!(!shown.has_attribute("v", "scale_factor"));
+        let long = Elements {
+            datatype: crate::model::Datatype::integer(8, true, super::ByteOrder::Little),
+            bytes: vec![0; 16],
+        };
+        let shown = two((i16s(&[1, 2]), &half), (long, &[]));
+        assert!(
+            shown.reason("v").contains("64-bit integers"),
+            "{:?}",
+            shown.told()
+        );
+    }
+
+    #[test]
+    fn valid_ranges_that_differ_are_applied() {
+        let [low, high] = [[2], [9]].map(|most| [("valid_max", number(i16s(&most)))]);
+        let numbers = two((i16s(&[1, 3]), &low), (i16s(&[1, 3]), &high)).numbers("v");
+        assert!(numbers[1].is_nan());
+        assert_eq!((numbers[0], numbers[2], numbers[3]), (1.0, 1.0, 3.0));
+    }
+
+    #[test]
+    fn types_that_differ_become_the_smallest_that_holds_both() {
+        let shown = two((i16s(&[1, 2]), &[]), (i32s(&[3, 4]), &[]));
+        assert_eq!(
+            (shown.numbers("v"), shown.datatype("v").size),
+            (vec![1.0, 2.0, 3.0, 4.0], 4)
+        );
+    }
+
+    #[test]
+    fn numbers_that_are_something_else_are_absent() {
+        let marks = |name: &'static str, value: &str| [(name, text(value))];
+        for (name, one, other, reason) in [
+            (
+                "units",
+                "K",
+                "degC",
+                "units differ: K in 0.nc, degC in 1.nc",
+            ),
+            (
+                "standard_name",
+                "a",
+                "b",
+                "standard_name differ: a in 0.nc, b in 1.nc",
+            ),
+            (
+                "positive",
+                "up",
+                "down",
+                "positive differ: up in 0.nc, down in 1.nc",
+            ),
+            (
+                "flag_meanings",
+                "a b",
+                "b a",
+                "flag_meanings differ: a b in 0.nc, b a in 1.nc",
+            ),
+        ] {
+            let (one, other) = (marks(name, one), marks(name, other));
+            let shown = two((i16s(&[1, 2]), &one), (i16s(&[1, 2]), &other));
+            assert_eq!(shown.reason("v"), reason);
+            // A file that does not say what a name is contradicts none.
+            let shown = two((i16s(&[1, 2]), &one), (i16s(&[1, 2]), &[]));
+            let may_lack = ["standard_name", "positive"].contains(&name);
+            assert_eq!(shown.names().contains(&"v".to_owned()), may_lack, "{name}");
+        }
+    }
 }

@@ -1,11 +1,11 @@
 //! The elements of a variable that stand in memory: coordinates, bounds, times and scalars.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::joined::made::Content;
-use crate::joined::mapped::{Recipe, stored_dims};
+use crate::joined::mapped::Recipe;
 use crate::joined::members::content::{Known, text_of};
 use crate::joined::members::skeleton::Variable;
 use crate::joined::members::{Member, Members};
@@ -48,7 +48,7 @@ impl Rules<'_, '_> {
         let Some(Known::Elements(elements)) = member.values.get(own.place) else {
             return Err(unknown());
         };
-        let dims = stored_dims(self.alike.of.members, member, own.place);
+        let dims = member.lengths_of(own);
         let count = product(&dims).and_then(to_usize);
         let made = count.and_then(|count| piece(own.variable, elements, count, form, size));
         made.map_err(|error| error.to_string())
@@ -60,7 +60,7 @@ impl Rules<'_, '_> {
             return to_usize(form.datatype.size.into()).ok();
         }
         let lengths = self.alike.each().map(|(member, _, own)| {
-            let count = product(&stored_dims(self.alike.of.members, member, own.place)).ok()?;
+            let count = product(&member.lengths_of(own)).ok()?;
             let bytes = member.values.get(own.place)?.elements()?.len();
             Some(bytes / to_usize(count).ok()?.max(1))
         });
@@ -102,17 +102,16 @@ impl Rules<'_, '_> {
         let size = self.text_size(form).ok_or_else(unknown)?;
         let mut out = Block::new(self.alike.of.members, shape, size)?;
         let added = usize::from(matches!(standing, Standing::Along { is_new: true }));
-        let once = matches!(standing, Standing::Once);
-        let mapped = self.laid(added, once, HashMap::new());
-        let mut parts: Vec<_> = self.alike.each().collect();
-        if once {
-            parts.truncate(1);
-        }
-        // Where several have the same values, nearly so, those of the first are shown.
-        for (member, place, own) in parts.into_iter().rev() {
+        let mapped = self.laid(added, HashMap::new());
+        let mut taken = HashSet::new();
+        for (member, place, own) in self.alike.each() {
+            // Several at one place have the same values, nearly so: those of the first are shown.
+            if !taken.insert(mapped.blocks(place)) {
+                continue;
+            }
             let piece = self.piece((member, own), form, size)?;
             let lengths = std::iter::repeat_n(1, added);
-            let stored = stored_dims(self.alike.of.members, member, own.place);
+            let stored = member.lengths_of(own);
             let lengths: Vec<u64> = lengths.chain(stored).collect();
             out.lay(shape, &mapped.start(place), &lengths, &piece);
         }

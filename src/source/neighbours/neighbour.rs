@@ -110,7 +110,9 @@ pub struct NeighbourStates {
     told: AtomicU64,
     /// One of them was not settled, or may come.
     unsettled: AtomicBool,
-    absent: Absent,
+    absent: Arc<Absent>,
+    /// The name of the file, where what it lacks is reported with that of others.
+    name: Option<Box<str>>,
 }
 
 #[derive(Debug)]
@@ -138,7 +140,8 @@ impl Default for NeighbourStates {
             changes: None,
             told: AtomicU64::new(0),
             unsettled: AtomicBool::new(false),
-            absent: Absent::default(),
+            absent: Arc::default(),
+            name: None,
         }
     }
 }
@@ -201,9 +204,23 @@ impl NeighbourStates {
         self.met_a_change()
     }
 
+    /// None yet, of a file whose lacks `whole` reports under this name.
+    pub(in crate::source) fn reporting_to(&self, whole: &Self, name: &Path) -> Arc<Self> {
+        let name = name.display().to_string().escape_debug().to_string();
+        Arc::new(NeighbourStates {
+            changes: self.changes.clone(),
+            absent: Arc::clone(&whole.absent),
+            name: Some(name.into()),
+            ..NeighbourStates::default()
+        })
+    }
+
     /// `object` lacks another file, for this `reason`; that is told once.
     pub fn lacks(&self, object: &str, reason: &str) {
-        self.absent.meet(object, reason);
+        match &self.name {
+            Some(name) => self.absent.meet(&format!("{name}: {object}"), reason),
+            None => self.absent.meet(object, reason),
+        }
     }
 
     /// What was found to be lacking since this was called last.

@@ -546,7 +546,8 @@ impl OpenMember for OpenListed {
                 "not every user may read it",
             ));
         }
-        let own = Arc::new(self.neighbours.of_neighbour(&absolute, &absolute, readers));
+        let own = self.neighbours.of_neighbour(&absolute, &absolute, readers);
+        let own = Arc::new(own.reporting_to(&self.neighbours, &file.path));
         let source = self.neighbours.take(&absolute, source)?;
         let container = detect::open(source, Arc::clone(&own), &self.caches, self.force)?;
         if container.is_growing() {
@@ -557,6 +558,19 @@ impl OpenMember for OpenListed {
             container,
             neighbours: own,
         })
+    }
+
+    fn open_linked(&self, from: &Opened, name: &[u8]) -> Result<Option<Opened>> {
+        let Some((source, neighbours)) = from.neighbours.open_part(name)? else {
+            return Ok(None);
+        };
+        let neighbours = Arc::new(neighbours);
+        let own = Arc::clone(&neighbours);
+        let container = detect::open(source, own, &self.caches, self.force)?;
+        Ok(Some(Opened {
+            container,
+            neighbours,
+        }))
     }
 
     fn key(&self, number: usize) -> Option<Key> {

@@ -1,0 +1,356 @@
+//! The objects of a member: each under the first name that a walk over hard links finds, then under all
+//! other names that links of every kind give it, as h5py shows them.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use crate::error::{Cause, Error, Result};
+use crate::joined::members::content::Same;
+use crate::joined::members::links::{OpenFile, Place};
+use crate::joined::members::opener::{OpenMember, is_left_out};
+use crate::joined::paths::{Path, beneath};
+use crate::limits;
+use crate::model::{Array, Container, LinkTarget, NodeId, NodeKind};
+use crate::wire::to_u64;
+
+/// The objects of a member.
+#[derive(Default)]
+pub(super) struct Objects {
+    pub(super) groups: Vec<(Place, Path)>,
+    pub(super) arrays: Vec<FoundArray>,
+    pub(super) scalars: BTreeMap<Path, Same>,
+    /// Paths of links that cannot be followed, and why.
+    pub(super) refused: Vec<(Path, String)>,
+}
+
+/// An array of a member.
+pub(super) struct FoundArray {
+    pub(super) file: Arc<OpenFile>,
+    pub(super) node: NodeId,
+    pub(super) path: Path,
+    pub(super) array: Arc<Array>,
+}
+
+impl FoundArray {
+    pub(super) fn container(&self) -> &dyn Container {
+        &**self.file.container()
+    }
+}
+
+/// Finds all objects of a member.
+///
+/// # Errors
+/// Fails if an object cannot be read; `Limit` if there are too many.
+pub(super) fn walk(opener: &dyn OpenMember, member: &Arc<OpenFile>) -> Result<Objects> {
+    let mut walk = Walk {
+        opener,
+        member,
+        objects: Objects::default(),
+        left: limits::JOINED_OBJECTS,
+        met: HashSet::from([member.container().root()]),
+        links: VecDeque::new(),
+    };
+    let root = (Arc::clone(member), member.container().root());
+    walk.go_down(root, Path::default(), None)?;
+    walk.left = limits::JOINED_OBJECTS;
+    while let Some(link) = walk.links.pop_front() {
+        walk.follow(link)?;
+    }
+    Ok(walk.objects)
+}
+
+/// The groups that a group was come to by, from it up to the root.
+struct Way {
+    place: Place,
+    above: Option<Arc<Way>>,
+}
+
+impl Way {
+    fn passes(&self, (file, node): &Place) -> bool {
+        let ways = std::iter::successors(Some(self), |way| way.above.as_deref());
+        let mut places = ways.map(|way| &way.place);
+        places.any(|place| place.1 == *node && Arc::ptr_eq(&place.0, file))
+    }
+}
+
+/// A name that leads to an object that has another one, or to one elsewhere.
+struct LinkedName {
+    path: Path,
+    target: LinkTarget,
+    /// The group that it is in.
+    group: Arc<Way>,
+}
+
+struct Walk<'w> {
+    opener: &'w dyn OpenMember,
+    member: &'w Arc<OpenFile>,
+    objects: Objects,
+    /// Links that may still be looked at.
+    left: usize,
+    /// Of the member itself, in the walk over hard links.
+    met: HashSet<NodeId>,
+    links: VecDeque<LinkedName>,
+}
+
+impl Walk<'_> {
+    /// Finds what hard links from a group lead to, and notes all other links, and those to what was
+    /// found before.
+    fn go_down(&mut self, group: Place, path: Path, above: Option<Arc<Way>>) -> Result<()> {
+        let is_linked = above.is_some();
+        let mut pending = VecDeque::from([(
+            Arc::new(Way {
+                place: group,
+                above,
+            }),
+            path,
+        )]);
+        while let Some((group, path)) = pending.pop_front() {
+            let file = Arc::clone(&group.place.0);
+            let mut links = file.container().links(group.place.1)?;
+            while let Some(link) = links.next()? {
+                self.take_one()?;
+                if link.name.contains(&b'/') || link.name.is_empty() {
+                    let what = "joined: a name with a slash, or none";
+                    return Err(Error::unsupported(what, None));
+                }
+                let place = beneath(&path, &link.name);
+                let node = match link.target {
+                    LinkTarget::Hard(node) if is_linked || self.met.insert(node) => node,
+                    target => {
+                        self.links.push_back(LinkedName {
+                            path: place,
+                            target,
+                            group: Arc::clone(&group),
+                        });
+                        continue;
+                    }
+                };
+                if self.take(&file, node, &place)? {
+                    let place_of_group = (Arc::clone(&file), node);
+                    if is_linked && group.passes(&place_of_group) {
+                        continue;
+                    }
+                    let way = Way {
+                        place: place_of_group,
+                        above: Some(Arc::clone(&group)),
+                    };
+                    pending.push_back((Arc::new(way), place));
+                }
+            }
+            self.objects.groups.push((group.place.clone(), path));
+        }
+        Ok(())
+    }
+
+    fn take_one(&mut self) -> Result<()> {
+        self.left = self.left.checked_sub(1).ok_or_else(|| {
+            let most = to_u64(limits::JOINED_OBJECTS);
+            Error::limit("joined: links of a file", most)
+        })?;
+        Ok(())
+    }
+
+    /// Takes an object. Returns whether it is a group.
+    fn take(&mut self, file: &Arc<OpenFile>, node: NodeId, path: &Path) -> Result<bool> {
+        let found = file.container().node(node)?;
+        if let Some(error) = &found.error {
+            return Err(error.clone());
+        }
+        match &found.kind {
+            NodeKind::Group => return Ok(true),
+            NodeKind::Array(array) => {
+                let is_elsewhere = !Arc::ptr_eq(file, self.member);
+                if is_elsewhere && array.datatype.has_pointers() {
+                    let why = "it is in another file, and holds texts of any length, or references";
+                    self.refuse(path, why);
+                    return Ok(false);
+                }
+                self.objects.arrays.push(FoundArray {
+                    file: Arc::clone(file),
+                    node,
+                    path: Path::clone(path),
+                    array: Arc::clone(array),
+                });
+            }
+            NodeKind::Scalar(scalar) => {
+                let scalar = Same(scalar.clone());
+                self.objects.scalars.insert(Path::clone(path), scalar);
+            }
+            NodeKind::CommittedDatatype(_) => {}
+        }
+        Ok(false)
+    }
+
+    fn refuse(&mut self, path: &Path, why: &str) {
+        let refused = (Path::clone(path), why.to_owned());
+        self.objects.refused.push(refused);
+    }
+
+    /// Takes what a link leads to, under its name.
+    ///
+    /// # Errors
+    /// Fails where what cannot be read now may be read the next time.
+    fn follow(&mut self, link: LinkedName) -> Result<()> {
+        let LinkedName {
+            path,
+            target,
+            group,
+        } = link;
+        if self.left == 0 {
+            self.refuse(&path, "there are too many links before it to be followed");
+            return Ok(());
+        }
+        let (file, here) = &group.place;
+        let followed = file.follow(self.opener, *here, &target).and_then(|found| {
+            let Some(found) = found else {
+                return Ok(None);
+            };
+            let is_group = self.take(&found.0, found.1, &path)?;
+            Ok(Some((found, is_group)))
+        });
+        let beneath = match followed {
+            Ok(Some((found, true))) if !group.passes(&found) => {
+                self.go_down(found, Path::clone(&path), Some(group))
+            }
+            // A group that is above itself has no end.
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => {
+                self.refuse(&path, "a link that leads nowhere");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        match beneath {
+            Err(error) if self.is_passing(&error) => Err(error),
+            Err(error) => {
+                self.refuse(&path, &format!("a link that cannot be followed: {error}"));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Whether the next try may succeed.
+    fn is_passing(&self, error: &Error) -> bool {
+        let is_unwanted = matches!(
+            error,
+            Error::Io {
+                cause: Cause::Unwanted | Cause::OutOfMemory,
+                ..
+            }
+        );
+        is_unwanted || self.opener.is_far() && !is_left_out(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::joined::testing::{Elements, File, Shown, days, f64s, i32s, joined, with_others};
+    use crate::model::datatype::{Charset, Class, StringPadding};
+    use crate::model::{Datatype, LinkTarget};
+
+    fn file(first: i32) -> File {
+        let days_of = f64s(&[f64::from(first), f64::from(first) + 1.0]);
+        File::new()
+            .with("time", &[("time", 2)], days_of, &days(&[]))
+            .with("v", &[("time", 2)], i32s(&[first, first + 1]), &[])
+    }
+
+    /// A file in which `w` is a link, and one in which it is an array.
+    fn with_link(path: &str, target: LinkTarget) -> Shown {
+        let one = file(0).link(path, target);
+        let other = file(2).with(path, &[("time", 2)], i32s(&[8, 9]), &[]);
+        joined(vec![("0.nc", one), ("1.nc", other)])
+    }
+
+    #[test]
+    fn links_are_followed_within_a_file() {
+        let v = file(0).node("v");
+        for target in [
+            LinkTarget::Hard(v),
+            LinkTarget::Soft(b"/v".to_vec()),
+            LinkTarget::Soft(b"v".to_vec()),
+        ] {
+            let shown = with_link("w", target);
+            assert_eq!(shown.numbers("w"), [0.0, 1.0, 8.0, 9.0]);
+            assert_eq!(shown.numbers("v"), [0.0, 1.0, 2.0, 3.0]);
+        }
+    }
+
+    #[test]
+    fn a_link_to_a_group_shows_what_is_in_it() {
+        let grouped = |first| file(first).with("g/u", &[("", 1)], i32s(&[first]), &[]);
+        let one = grouped(0)
+            .link("h", LinkTarget::Soft(b"/g".to_vec()))
+            .link("g/root", LinkTarget::Soft(b"/".to_vec()))
+            .link("g/again", LinkTarget::Soft(b"/g".to_vec()));
+        let other = grouped(2).with("h/u", &[("", 1)], i32s(&[5]), &[]);
+        let shown = joined(vec![("0.nc", one), ("1.nc", other)]);
+        assert!(
+            shown
+                .reason("h/u")
+                .starts_with("it differs from file to file")
+        );
+        assert_eq!(shown.names(), ["g", "h", "time", "v"]);
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_makes_its_name_absent() {
+        for target in [
+            LinkTarget::Soft(b"/none".to_vec()),
+            LinkTarget::Soft(b"/w".to_vec()),
+            LinkTarget::UserDefined(100),
+            LinkTarget::External {
+                file: b"none.h5".to_vec(),
+                path: b"/v".to_vec(),
+            },
+        ] {
+            let shown = with_link("w", target);
+            assert!(shown.reason("w").contains("(0.nc)"), "{:?}", shown.told());
+            assert_eq!(shown.numbers("v"), [0.0, 1.0, 2.0, 3.0]);
+        }
+    }
+
+    fn external(path: &[u8]) -> LinkTarget {
+        LinkTarget::External {
+            file: b"other.h5".to_vec(),
+            path: path.to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_link_into_another_file_is_followed() {
+        let other = file(0)
+            .with("x", &[("time", 2)], i32s(&[6, 7]), &[])
+            .link("inner", LinkTarget::Soft(b"x".to_vec()));
+        let files = vec![
+            ("0.nc", file(0).link("w", external(b"/inner"))),
+            (
+                "1.nc",
+                file(2).with("w", &[("time", 2)], i32s(&[8, 9]), &[]),
+            ),
+        ];
+        let shown = with_others(files, vec![("other.h5", other)]);
+        assert_eq!(shown.numbers("w"), [6.0, 7.0, 8.0, 9.0]);
+    }
+
+    /// What they point to is no part of the member.
+    #[test]
+    fn texts_of_another_file_are_absent() {
+        let (padding, charset) = (StringPadding::NullTerminated, Charset::Utf8);
+        let texts = Elements {
+            datatype: Datatype {
+                size: 16,
+                class: Class::VariableString { padding, charset },
+            },
+            bytes: vec![0; 32],
+        };
+        let other = File::new().with("x", &[("time", 2)], texts.clone(), &[]);
+        let files = vec![
+            ("0.nc", file(0).link("w", external(b"/x"))),
+            ("1.nc", file(2).with("w", &[("time", 2)], texts, &[])),
+        ];
+        let shown = with_others(files, vec![("other.h5", other)]);
+        assert!(shown.reason("w").contains("it is in another file"));
+    }
+}

@@ -1,0 +1,489 @@
+//! Files in memory, and what they are together, for tests of the rules.
+
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use crate::array::{CacheSize, Engine, Reader};
+use crate::error::{Error, Result};
+use crate::joined::choice::Choice;
+use crate::joined::container::Joined;
+use crate::joined::join;
+use crate::joined::members::content::{one_text, texts};
+use crate::joined::members::{Key, OpenMember, Opened};
+use crate::joined::paths::{Path, Told, split};
+use crate::memory::effort::Effort;
+use crate::model::array::{Array, Fill, Layout, Storage};
+use crate::model::attribute::AttributeContent;
+use crate::model::attribute_value::strings;
+use crate::model::datatype::{ByteOrder, ReferenceKind};
+use crate::model::link::LinksInMemory;
+use crate::model::region::Region;
+use crate::model::storage::Pipeline;
+use crate::model::{
+    Attribute, Container, Datatype, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind,
+    Reference, Shape, paths,
+};
+use crate::source::neighbours::Neighbours;
+use crate::view::cf::stored::Stored;
+
+/// Elements of one type.
+#[derive(Clone)]
+pub(in crate::joined) struct Elements {
+    pub(in crate::joined) datatype: Datatype,
+    pub(in crate::joined) bytes: Vec<u8>,
+}
+
+pub(in crate::joined) fn i16s(values: &[i16]) -> Elements {
+    Elements {
+        datatype: Datatype::integer(2, true, ByteOrder::Little),
+        bytes: values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect(),
+    }
+}
+
+pub(in crate::joined) fn i32s(values: &[i32]) -> Elements {
+    Elements {
+        datatype: Datatype::integer(4, true, ByteOrder::Little),
+        bytes: values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect(),
+    }
+}
+
+pub(in crate::joined) fn f64s(values: &[f64]) -> Elements {
+    Elements {
+        datatype: Datatype::ieee(8, ByteOrder::Little),
+        bytes: values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect(),
+    }
+}
+
+/// Attributes of a variable.
+pub(in crate::joined) type Marks<'a> = &'a [(&'a str, AttributeContent)];
+
+pub(in crate::joined) fn text(text: &str) -> AttributeContent {
+    one_text(text.as_bytes())
+}
+
+pub(in crate::joined) fn number(elements: Elements) -> AttributeContent {
+    AttributeContent {
+        datatype: elements.datatype,
+        shape: Shape::fixed(Vec::new()),
+        elements: elements.bytes.into(),
+    }
+}
+
+/// `units` of days, and what is said besides.
+pub(in crate::joined) fn days<'a>(
+    others: &[(&'a str, AttributeContent)],
+) -> Vec<(&'a str, AttributeContent)> {
+    let units = [("units", text("days since 2000-01-01"))];
+    units.into_iter().chain(others.iter().cloned()).collect()
+}
+
+#[derive(Clone)]
+enum Object {
+    Group,
+    Array(Arc<Array>),
+}
+
+/// A file that is built by a test. The root is its first object.
+#[derive(Clone)]
+pub(in crate::joined) struct File {
+    objects: Vec<(Object, Vec<Attribute>)>,
+    links: BTreeMap<(u32, Vec<u8>), LinkTarget>,
+}
+
+impl File {
+    pub(in crate::joined) fn new() -> Self {
+        File {
+            objects: vec![(Object::Group, Vec::new())],
+            links: BTreeMap::new(),
+        }
+    }
+
+    /// With a variable over the dimensions of these names.
+    pub(in crate::joined) fn with(
+        self,
+        path: &str,
+        dims: &[(&str, u64)],
+        elements: Elements,
+        marks: Marks<'_>,
+    ) -> Self {
+        let max = dims.iter().map(|(_, length)| Some(*length)).collect();
+        self.array(path, (dims, max), elements, marks)
+    }
+
+    /// With one whose dimensions may grow.
+    pub(in crate::joined) fn growing(
+        self,
+        path: &str,
+        dims: &[(&str, u64)],
+        elements: Elements,
+        marks: Marks<'_>,
+    ) -> Self {
+        let max = vec![None; dims.len()];
+        self.array(path, (dims, max), elements, marks)
+    }
+
+    fn array(
+        mut self,
+        path: &str,
+        (dims, max): (&[(&str, u64)], Vec<Option<u64>>),
+        elements: Elements,
+        marks: Marks<'_>,
+    ) -> Self {
+        let array = Array {
+            datatype: elements.datatype,
+            shape: Shape::Simple {
+                dims: dims.iter().map(|(_, length)| *length).collect(),
+                max,
+            },
+            fill: Fill::Zero,
+            layout: Layout::Compact,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage: Ok(Storage::Inline(elements.bytes.into())),
+        };
+        let names: Vec<Vec<u8>> = dims
+            .iter()
+            .map(|(name, _)| name.as_bytes().to_vec())
+            .collect();
+        let labels = names.iter().any(|name| !name.is_empty());
+        let labels = labels.then(|| ("DIMENSION_LABELS", texts(&names)));
+        let attributes = marks.iter().cloned().chain(labels);
+        let attributes = attributes.map(|(name, content)| Attribute {
+            name: name.as_bytes().to_vec(),
+            content: Ok(content),
+        });
+        let number = u32::try_from(self.objects.len()).unwrap();
+        let object = Object::Array(Arc::new(array));
+        self.objects.push((object, attributes.collect()));
+        self.link(path, LinkTarget::Hard(NodeId::at(number)))
+    }
+
+    /// With a link; groups on the way are made.
+    pub(in crate::joined) fn link(mut self, path: &str, target: LinkTarget) -> Self {
+        let (group, name) = split(path.as_bytes());
+        let group = self.group(group);
+        self.links.insert((group, name.to_vec()), target);
+        self
+    }
+
+    /// The object at a path.
+    pub(in crate::joined) fn node(&self, path: &str) -> NodeId {
+        paths::resolve(self, self.root(), path.as_bytes())
+            .unwrap()
+            .unwrap()
+    }
+
+    fn group(&mut self, path: &[u8]) -> u32 {
+        if path.is_empty() {
+            return 0;
+        }
+        if let Some(node) = paths::resolve(self, self.root(), path).unwrap() {
+            return u32::try_from(node.index()).unwrap();
+        }
+        let (above, name) = split(path);
+        let above = self.group(above);
+        let number = u32::try_from(self.objects.len()).unwrap();
+        self.objects.push((Object::Group, Vec::new()));
+        let target = LinkTarget::Hard(NodeId::at(number));
+        self.links.insert((above, name.to_vec()), target);
+        number
+    }
+
+    fn object(&self, id: NodeId) -> Result<&(Object, Vec<Attribute>)> {
+        let object = usize::try_from(id.index())
+            .ok()
+            .and_then(|at| self.objects.get(at));
+        object.ok_or(Error::NotFound)
+    }
+}
+
+impl Container for File {
+    fn for_request(self: Arc<Self>, _effort: &Effort) -> Arc<dyn Container> {
+        self
+    }
+
+    fn root(&self) -> NodeId {
+        NodeId::at(0)
+    }
+
+    fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+        Ok(Arc::new(Node {
+            kind: match &self.object(id)?.0 {
+                Object::Group => NodeKind::Group,
+                Object::Array(array) => NodeKind::Array(Arc::clone(array)),
+            },
+            error: None,
+            ..Node::damaged(id, Error::NotFound)
+        }))
+    }
+
+    fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>> {
+        let group = u32::try_from(group.index()).unwrap();
+        let target = self.links.get(&(group, name.to_vec()));
+        Ok(target.map(|target| link(name, target)))
+    }
+
+    fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>> {
+        let own = self
+            .links
+            .iter()
+            .filter(|((of, _), _)| u64::from(*of) == group.index());
+        let links = own.map(|((_, name), target)| link(name, target)).collect();
+        Ok(Box::new(LinksInMemory::in_order(links, None)))
+    }
+
+    fn attributes(
+        &self,
+        id: NodeId,
+        visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
+    ) -> Result<()> {
+        for attribute in &self.object(id)?.1 {
+            if visit(attribute.clone()).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>> {
+        let mut attributes = self.object(id)?.1.iter();
+        Ok(attributes.find(|own| own.name == name).cloned())
+    }
+
+    fn variable_length_bytes(&self, _element: &[u8], _base_size: u64) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn variable_length(
+        &self,
+        _element: &[u8],
+        _base_size: u64,
+        _part: Range<u64>,
+    ) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    fn text_bytes(&self, _element: &[u8]) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn reference(&self, _kind: ReferenceKind, _element: &[u8]) -> Result<Reference> {
+        Ok(Reference::Null)
+    }
+
+    fn region(&self, _element: &[u8]) -> Result<Option<Region>> {
+        Ok(None)
+    }
+}
+
+fn link(name: &[u8], target: &LinkTarget) -> Link {
+    Link {
+        name: name.to_vec(),
+        target: target.clone(),
+        order: None,
+        is_to_group: false,
+    }
+}
+
+struct Files {
+    names: Vec<Path>,
+    files: Vec<File>,
+    others: Vec<(&'static str, File)>,
+}
+
+impl OpenMember for Files {
+    fn names(&self) -> &[Path] {
+        &self.names
+    }
+
+    fn open(&self, number: usize) -> Result<Opened> {
+        Ok(opened(&self.files[number]))
+    }
+
+    fn open_linked(&self, _from: &Opened, name: &[u8]) -> Result<Option<Opened>> {
+        let mut others = self.others.iter();
+        let found = others.find(|(own, _)| own.as_bytes() == name);
+        Ok(found.map(|(_, file)| opened(file)))
+    }
+
+    fn key(&self, _number: usize) -> Option<Key> {
+        None
+    }
+
+    fn is_far(&self) -> bool {
+        false
+    }
+
+    fn verifies(&self) -> bool {
+        false
+    }
+
+    fn begin(&self) {}
+
+    fn scanned(&self, _was_known: bool) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn opened(file: &File) -> Opened {
+    Opened {
+        container: Arc::new(file.clone()),
+        neighbours: Arc::new(Neighbours::none()),
+    }
+}
+
+/// Files as one.
+pub(in crate::joined) struct Shown {
+    joined: Arc<Joined>,
+    engine: Arc<Engine>,
+    told: Vec<Told>,
+}
+
+/// These files as one.
+pub(in crate::joined) fn joined(files: Vec<(&str, File)>) -> Shown {
+    made(b"joined", files, Vec::new())
+}
+
+/// The same in a way of the user's choice, as `joined[*,join=file]`.
+pub(in crate::joined) fn joined_by(choice: &str, files: Vec<(&str, File)>) -> Shown {
+    made(choice.as_bytes(), files, Vec::new())
+}
+
+/// The same, where links lead into `others`.
+pub(in crate::joined) fn with_others(
+    files: Vec<(&str, File)>,
+    others: Vec<(&'static str, File)>,
+) -> Shown {
+    made(b"joined", files, others)
+}
+
+fn made(choice: &[u8], files: Vec<(&str, File)>, others: Vec<(&'static str, File)>) -> Shown {
+    let (names, files) = files.into_iter().unzip::<_, _, Vec<&str>, Vec<File>>();
+    let names = names
+        .into_iter()
+        .map(|name| name.as_bytes().into())
+        .collect();
+    let engine = Engine::new(CacheSize::from(1 << 20), 1);
+    let files = Files {
+        names,
+        files,
+        others,
+    };
+    let choice = Choice::named(choice).unwrap();
+    let (joined, told) = join(&engine, Box::new(files), &choice, 1, None).unwrap();
+    Shown {
+        joined,
+        engine,
+        told,
+    }
+}
+
+impl Shown {
+    fn node(&self, path: &str) -> Option<Arc<Node>> {
+        let id = paths::resolve(&*self.joined, self.joined.root(), path.as_bytes()).unwrap()?;
+        Some(self.joined.node(id).unwrap())
+    }
+
+    fn array(&self, path: &str) -> Arc<Array> {
+        let node = self.node(path);
+        let array = node.as_ref().and_then(|node| node.array());
+        Arc::clone(array.unwrap_or_else(|| panic!("no {path}: {:?}", self.told)))
+    }
+
+    /// The names of what is in the root.
+    pub(in crate::joined) fn names(&self) -> Vec<String> {
+        let mut links = self.joined.links(self.joined.root()).unwrap();
+        let links = std::iter::from_fn(|| links.next().unwrap());
+        links
+            .map(|link| String::from_utf8(link.name).unwrap())
+            .collect()
+    }
+
+    pub(in crate::joined) fn dims(&self, path: &str) -> Vec<u64> {
+        self.array(path).shape.dims().to_vec()
+    }
+
+    pub(in crate::joined) fn datatype(&self, path: &str) -> Datatype {
+        self.array(path).datatype.clone()
+    }
+
+    /// All numbers of an array.
+    pub(in crate::joined) fn numbers(&self, path: &str) -> Vec<f64> {
+        let array = self.array(path);
+        let (size, length) = (array.datatype.size as usize, array.bytes().unwrap());
+        let stored = Stored::new(&array.datatype).unwrap();
+        let reader = Reader::new(&self.engine, array).unwrap();
+        let bytes = reader.read(0, usize::try_from(length).unwrap()).unwrap();
+        let elements = bytes.chunks_exact(size);
+        elements
+            .map(|element| stored.read(element).as_f64())
+            .collect()
+    }
+
+    /// The texts of an attribute.
+    pub(in crate::joined) fn texts(&self, path: &str, name: &str) -> Option<Vec<String>> {
+        let id = self.node(path)?.id;
+        let content = self
+            .joined
+            .attribute(id, name.as_bytes())
+            .unwrap()?
+            .content
+            .unwrap();
+        let texts = strings(&*self.joined, &content.datatype, &content.elements).unwrap();
+        let texts = texts.into_iter().map(|text| {
+            let text = String::from_utf8(text).unwrap();
+            text.trim_end_matches(['\0', ' ']).to_owned()
+        });
+        Some(texts.collect())
+    }
+
+    pub(in crate::joined) fn has_attribute(&self, path: &str, name: &str) -> bool {
+        let id = self.node(path).unwrap().id;
+        self.joined
+            .attribute(id, name.as_bytes())
+            .unwrap()
+            .is_some()
+    }
+
+    /// The reason why something is not shown, which must be named as absent, too.
+    pub(in crate::joined) fn reason(&self, path: &str) -> String {
+        let (group, name) = split(path.as_bytes());
+        let group = String::from_utf8(group.to_vec()).unwrap();
+        let absent = self.texts(&group, "_h5fs_absent").unwrap_or_default();
+        let name = String::from_utf8(name.to_vec()).unwrap();
+        assert!(
+            absent.contains(&name),
+            "{path}: {absent:?}, {:?}",
+            self.told
+        );
+        assert!(self.node(path).is_none(), "{path}");
+        self.remark(path)
+    }
+
+    /// What is reported of a path.
+    pub(in crate::joined) fn remark(&self, path: &str) -> String {
+        let what = format!("/{path}");
+        let told = self.told.iter().find(|told| told.what == what);
+        told.unwrap_or_else(|| panic!("{path}: {:?}", self.told))
+            .reason
+            .clone()
+    }
+
+    /// What is reported at all.
+    pub(in crate::joined) fn told(&self) -> Vec<String> {
+        let lines = self.told.iter();
+        lines
+            .map(|told| format!("{}: {}", told.what, told.reason))
+            .collect()
+    }
+}

@@ -1,0 +1,344 @@
+//! Whether the members at one place have the same elements of a variable that lacks a dimension by
+//! which the members differ: a latitude of two dimensions in tiles of several times.
+
+use std::collections::HashMap;
+
+use crate::joined::members::Member;
+use crate::joined::members::content::Known;
+use crate::joined::members::skeleton::{Role, Variable};
+use crate::joined::paths::Sure;
+use crate::joined::place::coordinate::Coordinate;
+use crate::joined::variable::compared::Specimen;
+use crate::joined::variable::{Rules, Standing};
+use crate::limits;
+use crate::model::shape::product;
+use crate::wire::to_usize;
+
+/// The variable of one member.
+type Own<'m> = (&'m Member, Specimen<'m>);
+
+/// The result of a comparison of two members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    Different,
+    /// There are more bytes than are compared.
+    TooLarge,
+}
+
+/// What is read of members to be compared.
+#[derive(Default)]
+struct LateHashes {
+    may_read: Option<bool>,
+    /// The number of the first member at a place, and the hash of its elements.
+    first: Option<(usize, [u64; 2])>,
+}
+
+impl LateHashes {
+    fn of_first(&self, number: usize) -> Option<[u64; 2]> {
+        let first = self.first.filter(|(first, _)| *first == number);
+        first.map(|(_, hash)| hash)
+    }
+}
+
+impl<'m> Rules<'_, 'm> {
+    /// Whether the elements are the same in all members; `None` where that is not known yet.
+    pub(super) fn is_equal(&self) -> Option<bool> {
+        let is_equal = self.alike.is_equal();
+        if is_equal != Some(false) || !self.are_bounds_of_one_place() {
+            return is_equal;
+        }
+        let mut all = self.alike.each().map(|(member, _, own)| (member, own));
+        let first = all.next()?;
+        Some(all.all(|other| compare_elements(first, other, true) == Some(Comparison::Equal)))
+    }
+
+    /// Checks that the members at each place along the array's axes have the same elements, as those
+    /// of the first one are shown. Returns what must be reported of an array that is too large to be
+    /// compared.
+    ///
+    /// # Errors
+    /// Fails with the reason why the variable is absent.
+    pub(super) fn check_agreement(&self, standing: &Standing) -> Sure<Option<String>> {
+        if matches!(standing, Standing::Repeated) || self.is_placed() {
+            return Ok(None);
+        }
+        let mut remark = None;
+        let mut late = LateHashes::default();
+        for together in self.groups(standing) {
+            let Some((&first, others)) = together.split_first() else {
+                continue;
+            };
+            late.first = None;
+            for &other in others {
+                let (one, two) = (first.0.name.escape_ascii(), other.0.name.escape_ascii());
+                match self.compare(first, other, &mut late)? {
+                    Comparison::Equal => {}
+                    Comparison::Different if self.own_axes(standing).is_empty() => {
+                        return Err(format!("it differs from file to file ({one}, {two})"));
+                    }
+                    Comparison::Different => {
+                        return Err(format!("it differs in files of one place ({one}, {two})"));
+                    }
+                    Comparison::TooLarge => {
+                        let most = limits::JOINED_COMPARED;
+                        let why = format!("not compared, as it has more than {most} bytes");
+                        let why = || format!("{why}: {one} is shown, not {two}");
+                        remark.get_or_insert_with(why);
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(remark)
+    }
+
+    /// Whether places follow from it, so that it is the same at one place.
+    fn is_placed(&self) -> bool {
+        let first = self.alike.first();
+        let placement = &self.alike.of.placed.placement;
+        let follows =
+            || placement.shared.contains(&first.path) || placement.find(&first.path).is_some();
+        first.role == Role::Dimension || first.role == Role::Coordinate && follows()
+    }
+
+    /// The members at each place along the axes of the array.
+    fn groups(&self, standing: &Standing) -> Vec<Vec<Own<'m>>> {
+        let axes = self.own_axes(standing);
+        let placement = &self.alike.of.placed.placement;
+        let mut groups: HashMap<Vec<usize>, Vec<Own<'m>>> = HashMap::new();
+        for (member, place, own) in self.alike.each() {
+            if placement.is_empty_at(place) {
+                continue;
+            }
+            let blocks = axes.iter().filter_map(|&axis| place.get(axis).copied());
+            let group = groups.entry(blocks.collect()).or_default();
+            group.push((member, own));
+        }
+        let mut groups: Vec<_> = groups.into_values().collect();
+        groups.sort_by_key(|group| group.first().map(|(member, _)| member.number));
+        groups
+    }
+
+    fn compare(&self, first: Own<'m>, other: Own<'m>, late: &mut LateHashes) -> Sure<Comparison> {
+        if let Some(known) = compare_elements(first, other, self.are_bounds_of_one_place()) {
+            return Ok(known);
+        }
+        if !have_one_meaning(first.1, other.1) {
+            let (one, two) = (first.0.name.escape_ascii(), other.0.name.escape_ascii());
+            return Err(format!(
+                "it was not compared in all files: its types or attributes differ ({one}, {two})"
+            ));
+        }
+        if [first, other].iter().any(|own| known_hash(*own).is_none()) && is_large(first) {
+            return Ok(Comparison::TooLarge);
+        }
+        let (one, two) = (self.hash(first, late)?, self.hash(other, late)?);
+        Ok(if one == two {
+            Comparison::Equal
+        } else {
+            Comparison::Different
+        })
+    }
+
+    /// The hash of the elements of a member. What may grow is read now: it was not with the headers.
+    fn hash(&self, own: Own<'_>, late: &mut LateHashes) -> Sure<[u64; 2]> {
+        let number = own.0.number;
+        if let Some(hash) = known_hash(own).or_else(|| late.of_first(number)) {
+            return Ok(hash);
+        }
+        let members = self.alike.of.members;
+        let may_read = late.may_read;
+        let may_read = may_read.unwrap_or_else(|| members.may_read_now(self.alike.count()));
+        late.may_read = Some(may_read);
+        let not_compared = || "it was not compared in all files".to_owned();
+        if !may_read {
+            return Err(not_compared());
+        }
+        let hash = members.hash_of(own.0, own.1.place);
+        let hash = hash.map_err(|error| format!("{}: {error}", not_compared()))?;
+        let hash = hash.ok_or_else(not_compared)?;
+        late.first.get_or_insert((number, hash));
+        Ok(hash)
+    }
+
+    /// Whether it is the bounds of a coordinate whose values are the same at one place but for how they
+    /// were rounded.
+    fn are_bounds_of_one_place(&self) -> bool {
+        let first = self.alike.specimens[0];
+        let Role::Bounds(of) = first.variable.role else {
+            return false;
+        };
+        let placement = &self.alike.of.placed.placement;
+        let bounded = first.skeleton.variables.get(of);
+        bounded.is_some_and(|bounded| {
+            placement.shared.contains(&bounded.path) || placement.find(&bounded.path).is_some()
+        })
+    }
+}
+
+/// Compares elements that are in memory: bytes of one meaning, else the numbers and times that they
+/// stand for; bounds nearly, where `are_bounds` says so. Returns `None` where some are not in memory.
+fn compare_elements(first: Own<'_>, other: Own<'_>, are_bounds: bool) -> Option<Comparison> {
+    let known = |(member, own): Own<'_>| member.values.get(own.place).cloned();
+    let (Some(one @ Known::Elements(_)), Some(two @ Known::Elements(_))) =
+        (known(first), known(other))
+    else {
+        return None;
+    };
+    let (a, b) = (first.1.variable, other.1.variable);
+    let lengths = [first, other].map(|(member, own)| member.lengths_of(own));
+    if have_one_meaning(first.1, other.1) && one == two && lengths[0] == lengths[1] {
+        return Some(Comparison::Equal);
+    }
+    let is_number = |own: &Variable| own.meaning.packing.is_some();
+    if a.mark(b"units") != b.mark(b"units") && a.meaning.time.is_none()
+        || !is_number(a)
+        || !is_number(b)
+    {
+        return Some(Comparison::Different);
+    }
+    let count = |lengths: &[u64]| product(lengths).unwrap_or(u64::MAX);
+    let [one, two] = [
+        Coordinate::of(a, &one, count(&lengths[0])),
+        Coordinate::of(b, &two, count(&lengths[1])),
+    ];
+    let (Ok(one), Ok(two)) = (one, two) else {
+        // Some are missing: without the same bytes of one meaning, nothing says that all are equal.
+        return Some(Comparison::Different);
+    };
+    let each = lengths[0]
+        .last()
+        .copied()
+        .map_or(Ok(1), to_usize)
+        .unwrap_or(0);
+    let are_near = || are_bounds && one.are_same_bounds(&two, each);
+    let are_equal = lengths[0] == lengths[1] && (one.is_equal(&two) || are_near());
+    Some(if are_equal {
+        Comparison::Equal
+    } else {
+        Comparison::Different
+    })
+}
+
+fn known_hash((member, own): Own<'_>) -> Option<[u64; 2]> {
+    member.values.get(own.place).and_then(Known::hash)
+}
+
+fn have_one_meaning(one: Specimen<'_>, other: Specimen<'_>) -> bool {
+    one.number == other.number || one.variable.means_the_same(other.variable)
+}
+
+/// Whether there are more bytes than are compared.
+fn is_large((member, own): Own<'_>) -> bool {
+    let elements = product(&member.lengths_of(own)).ok();
+    let bytes = elements.and_then(|all| all.checked_mul(own.variable.datatype.size.into()));
+    bytes.is_none_or(|bytes| bytes > limits::JOINED_COMPARED)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::joined::testing::{File, Shown, days, f64s, i32s, joined};
+
+    /// Two tiles at so many times. `own` adds what a tile has besides.
+    fn tiles(times: i32, own: impl Fn(File, f64, f64) -> File) -> Shown {
+        let mut names = Vec::new();
+        let mut files = Vec::new();
+        for time in 0..times {
+            for tile in 0..2 {
+                let (time, x) = (f64::from(time), f64::from(tile) * 2.0);
+                let file = File::new()
+                    .with("time", &[("time", 1)], f64s(&[time]), &days(&[]))
+                    .with("x", &[("x", 2)], f64s(&[x, x + 1.0]), &[])
+                    .with("v", &[("time", 1), ("x", 2)], f64s(&[time; 2]), &[]);
+                names.push(format!("{time}_{tile}.nc"));
+                files.push(own(file, time, x));
+            }
+        }
+        joined(names.iter().map(String::as_str).zip(files).collect())
+    }
+
+    /// More files at one place than parts of an array may lie over each other.
+    #[test]
+    fn what_is_equal_at_one_place_is_shown_once() {
+        let shown = tiles(20, |file, time, x| {
+            file.with("area", &[("x", 2)], f64s(&[x, 7.0]), &[])
+                .growing("flag", &[("time", 1)], f64s(&[time]), &[])
+        });
+        assert_eq!(shown.numbers("area"), [0.0, 7.0, 2.0, 7.0]);
+        assert_eq!(
+            shown.numbers("flag"),
+            (0..20).map(f64::from).collect::<Vec<_>>()
+        );
+        assert_eq!(shown.dims("v"), [20, 4]);
+        assert!(shown.told().is_empty(), "{:?}", shown.told());
+    }
+
+    #[test]
+    fn what_differs_at_one_place_is_absent() {
+        let shown = tiles(2, |file, time, x| {
+            file.with("area", &[("x", 2)], f64s(&[x + time, 7.0]), &[])
+                .growing("flag", &[("time", 1)], f64s(&[time + x]), &[])
+                .with("mask", &[("x", 2)], f64s(&[time, 7.0]), &[])
+        });
+        for name in ["area", "flag", "mask"] {
+            let reason = shown.reason(name);
+            assert!(
+                reason.starts_with("it differs in files of one place ("),
+                "{reason}"
+            );
+        }
+    }
+
+    #[test]
+    fn bounds_are_compared_at_one_place() {
+        let shown = |error: f64| {
+            tiles(3, |file, time, x| {
+                let edges = [time, time + 1.0 + if x > 0.0 { error } else { 0.0 }];
+                let bounds = [("bounds", crate::joined::testing::text("time_bnds"))];
+                file.with("time", &[("time", 1)], f64s(&[time]), &days(&bounds))
+                    .with("time_bnds", &[("time", 1), ("nv", 2)], f64s(&edges), &[])
+            })
+        };
+        assert_eq!(
+            shown(0.0).numbers("time_bnds"),
+            [0.0, 1.0, 1.0, 2.0, 2.0, 3.0]
+        );
+        assert!(
+            shown(0.5)
+                .reason("time_bnds")
+                .starts_with("it differs in files of one place")
+        );
+    }
+
+    #[test]
+    fn numbers_of_other_types_are_not_taken_for_equal() {
+        let shown = tiles(2, |file, time, _| {
+            let area = if time > 0.0 {
+                i32s(&[1, 2])
+            } else {
+                f64s(&[1.0, 2.0])
+            };
+            file.with("area", &[("x", 2)], area, &[])
+        });
+        assert!(
+            shown
+                .reason("area")
+                .contains("its types or attributes differ")
+        );
+    }
+
+    #[test]
+    fn what_is_large_is_reported_as_not_compared() {
+        let shown = tiles(2, |file, time, x| {
+            let area = vec![x + time; 20_000];
+            file.with("area", &[("x", 2), ("z", 10_000)], f64s(&area), &[])
+        });
+        assert_eq!(shown.dims("area"), [4, 10_000]);
+        let remark = shown.remark("area");
+        assert!(
+            remark.starts_with("not compared, as it has more than 65536 bytes: 0_0.nc"),
+            "{remark}"
+        );
+    }
+}
