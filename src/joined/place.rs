@@ -411,3 +411,139 @@ fn is_of_table(members: &Members, kind: &Kind, facts: &Facts) -> bool {
             })
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::joined::testing::{File, Shown, f64s, i32s, joined, joined_by, text};
+
+    /// Files with these values of `x`, and a number for each.
+    fn along(values: &[&[f64]]) -> Shown {
+        let files = values.iter().enumerate().map(|(n, values)| {
+            let length = values.len() as u64;
+            let own = vec![n as i32; values.len()];
+            let file = File::new()
+                .with("x", &[("x", length)], f64s(values), &[])
+                .with("v", &[("x", length)], i32s(&own), &[]);
+            (["b.nc", "a.nc", "c.nc"][n], file)
+        });
+        joined(files.collect())
+    }
+
+    #[test]
+    fn files_follow_each_other_by_their_coordinates() {
+        let shown = along(&[&[4.0, 5.0], &[1.0], &[2.0, 3.0]]);
+        assert_eq!(shown.numbers("x"), [1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(shown.numbers("v"), [1.0, 2.0, 2.0, 0.0, 0.0]);
+        let shown = along(&[&[2.0, 1.0], &[5.0, 4.0]]);
+        assert_eq!(shown.numbers("x"), [5.0, 4.0, 2.0, 1.0]);
+    }
+
+    #[test]
+    fn coordinates_that_were_rounded_are_shared() {
+        let shown = along(&[&[0.0, 1.0], &[0.0, 1.0005]]);
+        assert_eq!(shown.numbers("x"), [0.0, 1.0]);
+        assert_eq!(shown.dims("v"), [2, 2]);
+    }
+
+    #[test]
+    fn blocks_that_overlap_are_kept_and_reported() {
+        let shown = along(&[&[0.0, 1.0, 2.0], &[2.0, 3.0]]);
+        assert_eq!(shown.numbers("x"), [0.0, 1.0, 2.0, 2.0, 3.0]);
+        assert_eq!(shown.remark("x"), "b.nc and a.nc overlap");
+        assert!(shown.has_attribute("x", "_h5fs_overlap"));
+    }
+
+    #[test]
+    fn coordinates_with_nan_are_refused() {
+        let shown = along(&[&[0.0, 1.0], &[f64::NAN, 3.0]]);
+        assert!(shown.names().is_empty());
+        assert!(
+            shown.told()[0].contains("missing values"),
+            "{:?}",
+            shown.told()
+        );
+    }
+
+    #[test]
+    fn a_coordinate_in_some_files_only_is_refused() {
+        let bare = File::new().with("v", &[("x", 2)], i32s(&[1, 2]), &[]);
+        let other = File::new()
+            .with("x", &[("x", 2)], f64s(&[0.0, 1.0]), &[])
+            .with("v", &[("x", 2)], i32s(&[3, 4]), &[]);
+        let shown = joined(vec![("0.nc", bare), ("1.nc", other)]);
+        assert!(
+            shown.told()[0].contains("some files have no coordinate"),
+            "{:?}",
+            shown.told()
+        );
+    }
+
+    #[test]
+    fn calendars_that_differ_are_refused() {
+        let file = |first: f64, calendar: &str| {
+            let marks = [
+                ("units", text("days since 2000-01-01")),
+                ("calendar", text(calendar)),
+            ];
+            File::new()
+                .with("time", &[("time", 1)], f64s(&[first]), &marks)
+                .with("v", &[("time", 1)], f64s(&[first]), &[])
+        };
+        let shown = joined(vec![
+            ("0.nc", file(0.0, "noleap")),
+            ("1.nc", file(1.0, "360_day")),
+        ]);
+        assert!(shown.names().is_empty());
+        assert!(
+            shown.told()[0].contains("calendars differ"),
+            "{:?}",
+            shown.told()
+        );
+    }
+
+    #[test]
+    fn without_a_coordinate_files_follow_their_names() {
+        let file = |values: &[i32]| {
+            File::new().growing("v", &[("time", values.len() as u64)], i32s(values), &[])
+        };
+        let shown = joined(vec![("a.nc", file(&[7, 8])), ("b.nc", file(&[1]))]);
+        assert_eq!(shown.numbers("v"), [7.0, 8.0, 1.0]);
+    }
+
+    #[test]
+    fn without_names_of_dimensions_arrays_of_one_length_are_stacked() {
+        let file =
+            |values: &[i32]| File::new().with("v", &[("", values.len() as u64)], i32s(values), &[]);
+        let files = vec![("1.h5", file(&[7, 8])), ("2.h5", file(&[1, 2]))];
+        let shown = joined(files.clone());
+        assert_eq!(
+            (shown.dims("v"), shown.numbers("v")),
+            (vec![2, 2], vec![7.0, 8.0, 1.0, 2.0])
+        );
+        assert_eq!(joined_by("joined[*,join=0]", files).dims("v"), [4]);
+        let shown = joined(vec![("1.h5", file(&[7, 8])), ("2.h5", file(&[1]))]);
+        assert_eq!(shown.numbers("v"), [7.0, 8.0, 1.0]);
+    }
+
+    #[test]
+    fn directories_tell_files_at_one_place_apart() {
+        let file = |n: f64| {
+            File::new()
+                .with("x", &[("x", 2)], f64s(&[0.0, 1.0]), &[])
+                .with("v", &[("x", 2)], f64s(&[n, n]), &[])
+        };
+        let files = ["member=r1/a.nc", "member=r2/a.nc"]
+            .into_iter()
+            .zip([file(1.0), file(2.0)]);
+        let shown = joined(files.collect());
+        assert_eq!(shown.dims("v"), [2, 2]);
+        assert_eq!(shown.dims("member"), [2]);
+        // Nothing tells these apart: both are all that there is of the second block.
+        let other = File::new()
+            .with("x", &[("x", 2)], f64s(&[5.0, 6.0]), &[])
+            .with("v", &[("x", 2)], f64s(&[0.0, 0.0]), &[]);
+        let files = vec![("a.nc", file(1.0)), ("b.nc", file(2.0)), ("c.nc", other)];
+        let shown = joined(files);
+        assert!(shown.told()[0].contains("several files for the same place: a.nc, b.nc"));
+    }
+}
