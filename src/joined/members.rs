@@ -261,7 +261,8 @@ impl Members {
             return Ok(None);
         }
         self.verify(&**file.container(), node)?;
-        let elements = content::elements(&self.engine, &**file.container(), &array)?;
+        let elements = content::elements(&self.engine, &**file.container(), &array);
+        let elements = content::compared(elements)?;
         Ok(elements.map(|elements| content::hashes(&elements)))
     }
 

@@ -22,7 +22,7 @@ use crate::source::local::descriptors::share_of;
 use crate::source::local::root::{Directory, Root};
 use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::neighbour::{Neighbour, NeighbourStates};
-use crate::source::neighbours::policy::{Opened, Policy, Unopened, refused, unreadable};
+use crate::source::neighbours::policy::{Opened, Policy, Unopened, refused};
 use crate::source::open::SharedOpen;
 use crate::source::remote::connection::Connection;
 use crate::source::remote::prefix::Prefix;
@@ -424,10 +424,11 @@ impl Neighbours {
 
 /// `name` may not be read by all users that the mount lets in.
 fn private(name: &Path) -> Error {
-    unreadable(
+    refused(
         name,
         "allow_other: not all who may read the source may read it; see umask=",
     )
+    .error()
 }
 
 #[cfg(test)]

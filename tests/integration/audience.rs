@@ -83,4 +83,16 @@ fn files_whose_coordinates_are_private_are_left_out_of_joined() {
     }
     let shown = check("coordinate", 60);
     assert!(!shown.contains_key(".h5fs/joined/x"), "{shown:?}");
+    assert!(!shown.contains_key(".h5fs/joined/good"), "{shown:?}");
+}
+
+/// A link may lead into a private file, in all members or in some.
+#[test]
+fn objects_of_private_files_are_not_in_joined() {
+    if !is_root() {
+        return skip("only root may mount for all users everywhere");
+    }
+    let shown = check("link", 1);
+    let outcome = shown.get(".h5fs/joined/v").map(String::as_str);
+    assert!(matches!(outcome, None | Some("5]")), "{outcome:?}");
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::array::{Engine, Reader};
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::model::attribute::AttributeContent;
 use crate::model::attribute_value::strings;
@@ -121,6 +121,21 @@ pub(in crate::joined) fn attribute(
         }));
     }
     Ok((!content.datatype.has_pointers()).then_some(content))
+}
+
+/// Returns elements that are compared with those of other members; `None` where they are in a file
+/// that this mount may not show. Those are an error to whoever reads them.
+///
+/// # Errors
+/// Fails with any other error of `read`.
+pub(in crate::joined) fn compared(read: Result<Option<Arc<[u8]>>>) -> Result<Option<Arc<[u8]>>> {
+    match read {
+        Err(Error::Io {
+            cause: Cause::Forbidden,
+            ..
+        }) => Ok(None),
+        read => read,
+    }
 }
 
 /// All elements of an array of a member; `None` where they point to what cannot be part of them.

@@ -505,7 +505,7 @@ impl Scan {
             }
             let known = match wanted {
                 Wanted::Nothing => Ok(Known::Nothing),
-                Wanted::Hash => read()
+                Wanted::Hash => content::compared(read())
                     .map(|read| read.map_or(Known::Nothing, |read| Known::Hash(hashes(&read)))),
                 Wanted::Ends => content::ends(engine, array),
                 Wanted::Elements => read().map(|read| read.map_or(Known::Nothing, Known::Elements)),

@@ -27,6 +27,7 @@ use crate::source::Source;
 use crate::source::attributes::Attributes;
 use crate::source::directory::Directory;
 use crate::source::identity::{DirectoryIdentity, Identity};
+use crate::source::local::audience::Readers;
 use crate::source::neighbours::Neighbours;
 use crate::source::open::{OpenSource, OpenedState, SharedOpen, SharedState};
 use crate::wire::to_u64;
@@ -580,7 +581,9 @@ impl OpenMember for OpenListed {
             Identity::Object(object) => !object.state.etag.is_empty(),
             state => state.is_calm_for(CALM),
         };
-        shows_changes.then(|| key_of((&file.path, &file.state), (self.force, self.verify)))
+        let is_shared = self.neighbours.readers() != Readers::Owner;
+        let how = (self.force, self.verify, is_shared);
+        shows_changes.then(|| key_of((&file.path, &file.state), how))
     }
 
     fn is_far(&self) -> bool {
@@ -604,8 +607,8 @@ impl OpenMember for OpenListed {
     }
 }
 
-/// The key of a file in one state, read with or without `force` and `verify`.
-fn key_of(file: (&Path, &Identity), how: (bool, bool)) -> Key {
+/// The key of a file in one state, read with or without `force` and `verify`, for other users or not.
+fn key_of(file: (&Path, &Identity), how: (bool, bool, bool)) -> Key {
     let mut hasher = KeyHasher::default();
     (file, how).hash(&mut hasher);
     hasher.0.finalize().into()
