@@ -65,9 +65,18 @@ impl Served {
             .map_or("", |(_, token)| token)
     }
 
-    pub(crate) fn address(&self) -> &str {
+    /// The host and the port of the printed URL.
+    pub(crate) fn authority(&self) -> &str {
         let rest = self.url.strip_prefix("http://").expect("a URL");
-        rest.split('/').next().expect("an address")
+        rest.split('/').next().expect("an authority")
+    }
+
+    /// The address of the socket. Not every machine resolves names below `localhost`.
+    pub(crate) fn address(&self) -> String {
+        match self.authority().split_once(".localhost:") {
+            Some((_, port)) => format!("127.0.0.1:{port}"),
+            None => self.authority().to_owned(),
+        }
     }
 
     pub(crate) fn connect(&self) -> TcpStream {

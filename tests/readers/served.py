@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import urllib.parse
 
 import h5py
 import numpy as np
@@ -37,12 +38,14 @@ def write(path):
 
 @contextlib.contextmanager
 def server(binary, path):
-    """Its URL, which ends in a slash, and the field that lets a client in."""
+    """Its URL, which ends in a slash, and the field that lets a client in. Programs may not find names below
+    localhost: they connect to the address."""
     process = subprocess.Popen([binary, "serve", path], stdout=subprocess.PIPE, text=True)
     try:
         url, _, token = process.stdout.readline().strip().partition("?token=")
         assert token, "no server"
-        yield url, {"Authorization": f"Bearer {token}"}
+        port = urllib.parse.urlsplit(url).port
+        yield f"http://127.0.0.1:{port}/", {"Authorization": f"Bearer {token}"}
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 0

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::stat::{Mode, umask};
 
 use crate::error::{Error, Result};
+use crate::fs::http::is_usual_loopback;
 
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,19 +147,32 @@ impl Drop for SocketFile {
 }
 
 impl At {
-    /// The address of a URL, by which this machine gets to it.
+    /// Returns the host and port of a URL by which programs on this machine connect.
     pub(in crate::cli) fn authority(&self) -> String {
         match self {
-            At::Network(address) if address.ip().is_unspecified() => {
-                let host = match address.ip() {
-                    IpAddr::V4(_) => "127.0.0.1",
-                    IpAddr::V6(_) => "[::1]",
-                };
-                format!("{host}:{}", address.port())
-            }
-            At::Network(address) => address.to_string(),
+            At::Network(address) => SocketAddr::new(reached(*address), address.port()).to_string(),
             At::Unix(_) => "localhost".to_owned(),
         }
+    }
+
+    /// Returns the host and port of a URL for a browser on this machine: `name` is below `localhost`,
+    /// and takes the place of a usual loopback address.
+    pub(in crate::cli) fn browser_authority(&self, name: &str) -> Option<String> {
+        match self {
+            At::Network(address) if is_usual_loopback(reached(*address)) => {
+                Some(format!("{name}:{}", address.port()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns the address by which this machine connects to a listening address.
+fn reached(address: SocketAddr) -> IpAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
     }
 }
 
@@ -180,6 +194,23 @@ mod tests {
         assert!(!read("[::1]:80").unwrap().is_open_to_others());
         for wrong in ["", "80", "127.0.0.1", "host:80", "unix:", "127.0.0.1:70000"] {
             assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_name_below_localhost_stands_for_the_usual_loopback_alone() {
+        let at = |text: &str| At::Network(text.parse().unwrap());
+        for (listening, program, browser) in [
+            ("127.0.0.1:80", "127.0.0.1:80", Some("n.localhost:80")),
+            ("0.0.0.0:80", "127.0.0.1:80", Some("n.localhost:80")),
+            ("[::]:80", "[::1]:80", Some("n.localhost:80")),
+            ("[::1]:80", "[::1]:80", Some("n.localhost:80")),
+            ("127.0.0.2:80", "127.0.0.2:80", None),
+            ("10.0.0.5:80", "10.0.0.5:80", None),
+        ] {
+            assert_eq!(at(listening).authority(), program);
+            let shown = at(listening).browser_authority("n.localhost");
+            assert_eq!(shown.as_deref(), browser, "{listening}");
         }
     }
 

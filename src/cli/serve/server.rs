@@ -27,7 +27,7 @@ use crate::cli::serve::listen::{At, Bound};
 use crate::cli::serve::worker::own_name;
 use crate::cli::words::complaint::complain;
 use crate::error::{Error, Result};
-use crate::fs::http::chance;
+use crate::fs::http::{Token, chance};
 use crate::source::local::rights;
 use crate::source::location::Location;
 
@@ -248,12 +248,14 @@ fn watch_signals(sender: &Sender<Event>) -> Result<()> {
     Ok(())
 }
 
-/// Prints how to get to the server. The token stands on standard output alone.
+/// Prints how to connect to the server. The token is printed on standard output alone.
 fn tell(at: &At, token: Option<&str>, way: Way, is_open: bool) {
-    let authority = at.authority();
     let query = token
         .map(|token| format!("?token={token}"))
         .unwrap_or_default();
+    let name = token.map(|token| Token::new(token.to_owned()).host_name());
+    let browser = name.and_then(|name| at.browser_authority(&name));
+    let authority = browser.clone().unwrap_or_else(|| at.authority());
     let mut lines = vec![format!("http://{authority}/{query}")];
     match (at, way) {
         (At::Network(address), Way::Tunnel) => {
@@ -270,6 +272,13 @@ fn tell(at: &At, token: Option<&str>, way: Way, is_open: bool) {
             ));
         }
         (At::Network(_), Way::Url) => {}
+    }
+    if browser.is_some() {
+        let address = at.authority();
+        complain(&format!(
+            "programs that do not find this name use http://{address}/ and the token as \
+             `Authorization: Bearer TOKEN`"
+        ));
     }
     if is_open {
         complain(

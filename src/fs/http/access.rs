@@ -1,11 +1,16 @@
 //! Who is let in.
 //!
-//! A browser on this machine runs the scripts of any site, so that a port on loopback is no wall.
-//! A request has to show the token that the printed URL holds, and to name this server as its host:
-//! the name of another site that was made to lead here (DNS rebinding) is refused before anything is
-//! looked at. No other site may read an answer, unless it is named.
+//! A browser on this machine runs the scripts of any site, so a port on loopback protects nothing.
+//! A request shows the token of the printed URL, and names this server as its host. The name of
+//! another site that was made to lead here (DNS rebinding) is refused before anything is opened. No
+//! other site may read a response, unless it is named.
+//!
+//! A browser sends a cookie to every port of a host, and other users may listen on other ports of
+//! `127.0.0.1`. Each run therefore has a host name of its own, `h5fs-DIGITS.localhost`, which no other
+//! user can guess. A cookie is made and accepted under that name, not under a name that all servers
+//! of a machine share.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use http::header::{ACCEPT, AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use http::request::Parts;
@@ -13,6 +18,7 @@ use http::uri::Authority;
 use http::{HeaderMap, StatusCode, Version};
 use sha2::{Digest, Sha256};
 
+use crate::fs::http::chance::digits;
 use crate::fs::http::fault::Fault;
 use crate::fs::http::preferences::{texts, weight};
 use crate::fs::http::target::Target;
@@ -47,10 +53,45 @@ impl Token {
         Token(text)
     }
 
-    /// Whether `text` is it, which takes as long wherever they differ.
-    fn is(&self, text: &str) -> bool {
-        Sha256::digest(text) == Sha256::digest(&self.0)
+    /// Returns the host name of this run. The name is a digest of the token: it is new for each run,
+    /// and does not reveal the token.
+    #[must_use]
+    pub fn host_name(&self) -> String {
+        format!("h5fs-{}.localhost", self.digest("host name"))
     }
+
+    /// Returns the cookie's value at a host. The value lets nobody in at another host, and is not the
+    /// token.
+    fn cookie_value(&self, host: &str) -> String {
+        self.digest(&format!("cookie {host}"))
+    }
+
+    /// Returns 128 bits of a digest of the token and of a purpose, as hexadecimal digits.
+    fn digest(&self, purpose: &str) -> String {
+        let digest = Sha256::digest(format!("h5fs {purpose}\n{}", self.0));
+        let (half, _) = digest.split_at(digest.len() / 2);
+        digits(half)
+    }
+
+    /// Whether `text` is the token.
+    fn is(&self, text: &str) -> bool {
+        is_same(text, &self.0)
+    }
+}
+
+/// Compares two secrets in a time that does not depend on where they differ.
+fn is_same(one: &str, other: &str) -> bool {
+    Sha256::digest(one) == Sha256::digest(other)
+}
+
+/// The host that a request names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum RequestHost {
+    /// A host name or address of this server, in small letters. A cookie may be kept under it.
+    Own(String),
+    /// A name of every server on a machine: `localhost` or a loopback address. A cookie under it
+    /// would reach other users' servers.
+    Shared,
 }
 
 /// How a request is let in.
@@ -69,35 +110,51 @@ impl Access {
     /// # Errors
     /// 400 and 421 for a host that is not this one, 401 without the token.
     pub(super) fn admit(&self, parts: &Parts, target: &Target) -> Result<Admission, Fault> {
-        self.refuse_host(parts)?;
+        let host = self.request_host(parts)?;
         let Some(token) = &self.token else {
             return Ok(Admission::In);
         };
         if let Some(text) = &target.token {
-            if !token.is(text) {
-                return Err(unknown());
-            }
-            return Ok(if is_of_browser(&parts.headers) {
-                Admission::Enter(self.cookie(token))
-            } else {
-                Admission::In
-            });
+            return match host {
+                _ if !token.is(text) => Err(unknown()),
+                _ if !is_of_browser(&parts.headers) => Ok(Admission::In),
+                RequestHost::Own(host) => Ok(Admission::Enter(self.cookie(token, &host))),
+                RequestHost::Shared => Err(self.shared(token)),
+            };
         }
-        let bearer = texts(&parts.headers, &AUTHORIZATION)
+        let is_bearer = texts(&parts.headers, &AUTHORIZATION)
             .filter_map(|text| text.split_once(' '))
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-            .map(|(_, text)| text.trim());
-        let name = self.cookie_name();
-        let kept = texts(&parts.headers, &COOKIE)
-            .flat_map(|text| text.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='))
-            .filter(|(own, _)| *own == name)
-            .map(|(_, text)| text);
-        if bearer.chain(kept).any(|text| token.is(text)) {
+            .any(|(_, text)| token.is(text.trim()));
+        let has_cookie = match host {
+            RequestHost::Own(host) => self.has_cookie(&parts.headers, &token.cookie_value(&host)),
+            RequestHost::Shared => false,
+        };
+        if is_bearer || has_cookie {
             Ok(Admission::In)
         } else {
             Err(unknown())
         }
+    }
+
+    fn has_cookie(&self, headers: &HeaderMap, value: &str) -> bool {
+        let name = self.cookie_name();
+        texts(headers, &COOKIE)
+            .flat_map(|text| text.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='))
+            .any(|(own, text)| own == name && is_same(text, value))
+    }
+
+    /// Refuses a browser that shows the token under a name of every server on its machine.
+    fn shared(&self, token: &Token) -> Fault {
+        let name = token.host_name();
+        let port = self.address.map_or(0, |address| address.port());
+        let reason = format!(
+            "browsers open http://{name}:{port}/ with the token: under this host a cookie would go \
+             to the servers of other users, too; where a browser does not find the name, \
+             --allow-host 127.0.0.1 accepts that"
+        );
+        Fault::new(StatusCode::MISDIRECTED_REQUEST, reason)
     }
 
     /// The origin of the request, if its scripts may read answers.
@@ -107,7 +164,7 @@ impl Access {
         is_named.then_some(origin)
     }
 
-    /// Cookies are those of a host, whatever the port.
+    /// Returns the cookie's name. A browser keeps one jar for all ports of a host.
     fn cookie_name(&self) -> String {
         match self.address {
             Some(address) => format!("h5fs-{}", address.port()),
@@ -115,14 +172,15 @@ impl Access {
         }
     }
 
-    fn cookie(&self, token: &Token) -> String {
-        let (name, value) = (self.cookie_name(), &token.0);
+    fn cookie(&self, token: &Token, host: &str) -> String {
+        let (name, value) = (self.cookie_name(), token.cookie_value(host));
         format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/")
     }
 
-    fn refuse_host(&self, parts: &Parts) -> Result<(), Fault> {
+    /// Finds the host of a request. On a Unix socket every host is this server's.
+    fn request_host(&self, parts: &Parts) -> Result<RequestHost, Fault> {
         let Some(address) = self.address else {
-            return Ok(());
+            return Ok(RequestHost::Own(String::new()));
         };
         let fields = parts.headers.get_all(HOST).iter().count();
         let named = match parts.uri.authority() {
@@ -131,7 +189,7 @@ impl Access {
             }
             Some(authority) => authority.as_str().to_owned(),
             // A client of HTTP/1.0 is no browser.
-            None if fields == 0 => return Ok(()),
+            None if fields == 0 => return Ok(RequestHost::Shared),
             None => texts(&parts.headers, &HOST)
                 .next()
                 .unwrap_or_default()
@@ -139,24 +197,41 @@ impl Access {
         };
         let host = named.parse::<Authority>();
         let host = host.map_err(|_| Fault::bad("the Host is none"))?;
-        if self.is_own(host.host(), address.ip()) {
-            return Ok(());
-        }
-        let reason = "this server does not go by that name; --allow-host NAME lets it in";
-        Err(Fault::new(StatusCode::MISDIRECTED_REQUEST, reason))
+        let name = host.host().trim_end_matches('.').to_ascii_lowercase();
+        self.known_host(name, address.ip()).ok_or_else(|| {
+            let reason = "this server does not go by that name; --allow-host NAME lets it in";
+            Fault::new(StatusCode::MISDIRECTED_REQUEST, reason)
+        })
     }
 
-    /// Whether a host is this server. The port is not looked at: that of a tunnel is another one.
-    fn is_own(&self, host: &str, listening: IpAddr) -> bool {
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        if let Ok(address) = bare.parse::<IpAddr>() {
-            // Nobody can make a number lead elsewhere; but on loopback, no other is meant.
-            return address.is_loopback() || address == listening || !listening.is_loopback();
+    /// Returns what a host in small letters is to this server, if it names this server. The port is
+    /// not compared: a tunnel has another one.
+    fn known_host(&self, name: String, listening: IpAddr) -> Option<RequestHost> {
+        let is_of_run = self
+            .token
+            .as_ref()
+            .is_some_and(|token| token.host_name() == name);
+        if is_of_run || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(&name)) {
+            return Some(RequestHost::Own(name));
         }
-        let name = host.trim_end_matches('.');
-        let is_local = name.eq_ignore_ascii_case("localhost");
-        is_local || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(name))
+        let bare = name.trim_start_matches('[').trim_end_matches(']');
+        let Ok(address) = bare.parse::<IpAddr>() else {
+            return (name == "localhost").then_some(RequestHost::Shared);
+        };
+        let address = address.to_canonical();
+        if is_usual_loopback(address) || address.is_loopback() && address != listening {
+            return Some(RequestHost::Shared);
+        }
+        // Nobody can make a number lead elsewhere; but on loopback, no other is meant.
+        let is_own = address == listening || !listening.is_loopback();
+        is_own.then_some(RequestHost::Own(name))
     }
+}
+
+/// Whether names below `localhost` lead to this address.
+#[must_use]
+pub fn is_usual_loopback(address: IpAddr) -> bool {
+    address == Ipv4Addr::LOCALHOST || address == Ipv6Addr::LOCALHOST
 }
 
 fn unknown() -> Fault {
@@ -200,35 +275,95 @@ mod tests {
             .map_err(|fault| fault.status.as_u16())
     }
 
+    /// The request of a browser that has opened a URL with the token.
+    const PAGE: (HeaderName, &str) = (ACCEPT, "text/html,*/*;q=0.8");
+
     #[test]
     fn the_token_lets_in_and_nothing_else() {
         let access = access();
-        let own = (HOST, "127.0.0.1:8080");
+        let name = access.token.as_ref().unwrap().host_name();
+        let own = (HOST, &*format!("{name}:8080"));
         let bearer = format!("Bearer {TOKEN}");
-        let cookie = format!("a=b; h5fs-8080={TOKEN}");
         let asked = |uri: &str, fields: &[(HeaderName, &str)]| {
             asked(&access, uri, &[std::slice::from_ref(&own), fields].concat())
         };
         let query = format!("/x?token={TOKEN}");
         assert_eq!(asked(&query, &[]), Ok(Admission::In));
         assert_eq!(asked("/x", &[(AUTHORIZATION, &bearer)]), Ok(Admission::In));
+        let Ok(Admission::Enter(kept)) = asked(&query, &[PAGE]) else {
+            panic!("no cookie");
+        };
+        let (pair, attributes) = kept.split_once("; ").unwrap();
+        assert_eq!(attributes, "HttpOnly; SameSite=Strict; Path=/");
+        let value = pair.strip_prefix("h5fs-8080=").unwrap();
+        assert!(value.len() == 32 && value != TOKEN, "{value}");
+        let cookie = format!("a=b; {pair}");
         assert_eq!(asked("/x", &[(COOKIE, &cookie)]), Ok(Admission::In));
-        let entered = asked(&query, &[(ACCEPT, "text/html,*/*;q=0.8")]);
-        let kept = format!("h5fs-8080={TOKEN}; HttpOnly; SameSite=Strict; Path=/");
-        assert_eq!(entered, Ok(Admission::Enter(kept)));
         let basic = format!("Basic {TOKEN}");
-        let elsewhere = format!("h5fs-8081={TOKEN}");
+        let elsewhere = format!("h5fs-8081={value}");
+        let bare = format!("h5fs-8080={TOKEN}");
+        let as_token = format!("Bearer {value}");
         for fields in [
             &[][..],
             &[(AUTHORIZATION, "Bearer 0123456789abcdee")],
             &[(AUTHORIZATION, "Bearer ")],
             &[(AUTHORIZATION, &*basic)],
+            &[(AUTHORIZATION, &*as_token)],
             &[(COOKIE, &*elsewhere)],
+            &[(COOKIE, &*bare)],
         ] {
             assert_eq!(asked("/x", fields), Err(401), "{fields:?}");
         }
         assert_eq!(asked("/x?token=", &[(AUTHORIZATION, &bearer)]), Err(401));
         assert!(!format!("{access:?}").contains(TOKEN));
+    }
+
+    /// Servers of other users listen on other ports of the same loopback address, and get its cookies.
+    #[test]
+    fn a_cookie_is_for_one_host_that_no_other_server_has() {
+        let access = access();
+        let token = access.token.as_ref().unwrap();
+        let (query, bearer) = (format!("/x?token={TOKEN}"), format!("Bearer {TOKEN}"));
+        let of_host = |host: &str| format!("h5fs-8080={}", token.cookie_value(host));
+        let name = token.host_name();
+        for shared in [
+            "127.0.0.1",
+            "localhost",
+            "[::1]",
+            "127.0.0.2",
+            "[::ffff:127.0.0.1]",
+        ] {
+            let host = (HOST, &*format!("{shared}:8080"));
+            let asked =
+                |uri: &str, field: (HeaderName, &str)| asked(&access, uri, &[host.clone(), field]);
+            assert_eq!(asked(&query, PAGE), Err(421), "{shared}");
+            assert_eq!(asked(&query, (ACCEPT, "*/*")), Ok(Admission::In));
+            assert_eq!(asked("/x", (AUTHORIZATION, &bearer)), Ok(Admission::In));
+            for kept in [of_host(shared), of_host(&name)] {
+                assert_eq!(asked("/x", (COOKIE, &kept)), Err(401), "{shared}");
+            }
+        }
+        // A name that the user has allowed has a cookie of its own.
+        let named = |cookie: &str| asked(&access, "/x", &[(HOST, "node7"), (COOKIE, cookie)]);
+        assert_eq!(named(&of_host("node7")), Ok(Admission::In));
+        assert_eq!(named(&of_host(&name)), Err(401));
+        let allowed = Access {
+            hosts: vec!["127.0.0.1".to_owned()],
+            ..access.clone()
+        };
+        let entered = asked(&allowed, &query, &[(HOST, "127.0.0.1:8080"), PAGE]);
+        assert!(matches!(entered, Ok(Admission::Enter(_))), "{entered:?}");
+    }
+
+    #[test]
+    fn each_token_has_a_host_name_of_its_own() {
+        let name = |token: &str| Token::new(token.to_owned()).host_name();
+        let digits = name(TOKEN);
+        let digits = digits.strip_prefix("h5fs-").unwrap();
+        let digits = digits.strip_suffix(".localhost").unwrap();
+        assert!(digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        assert!(!digits.contains(TOKEN));
+        assert_ne!(name(TOKEN), name("0123456789abcdee"));
     }
 
     #[test]
@@ -253,6 +388,7 @@ mod tests {
             "evil.example",
             "evil.example:8080",
             "localhost.evil.example",
+            "h5fs-0123456789abcdef0123456789abcdef.localhost",
             "10.0.0.1",
             "node77",
         ] {

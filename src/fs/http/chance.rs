@@ -17,12 +17,17 @@ pub fn word() -> Result<String> {
     let mut bytes = [0; BYTES];
     let filled = SystemRandom::new().fill(&mut bytes);
     filled.map_err(|_| Error::Usage("the system has no random numbers".to_owned()))?;
+    Ok(digits(&bytes))
+}
+
+/// Returns bytes as hexadecimal digits.
+pub(super) fn digits(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in bytes {
         // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
-    Ok(text)
+    text
 }
 
 #[cfg(test)]
