@@ -370,11 +370,9 @@ fn refuse_unreadable(place: &Place) -> Result<()> {
     Ok(())
 }
 
-/// Whether a place is the root of a data file with a page.
+/// Whether a place is the root of a data file with a page. Such roots are in views, too: the files of a
+/// directory as one (`.h5fs/joined`), and other files (`.h5fs/external/FILE`).
 fn has_page(place: &Place, cancel: &CancelToken) -> Result<bool> {
-    if place.view().is_some() {
-        return Ok(false);
-    }
     match place.beneath(PAGE.as_bytes(), cancel) {
         Err(error) if error.is_unwanted() => Err(error),
         found => Ok(found.is_ok_and(|page| page.view().is_some())),
