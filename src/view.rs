@@ -14,7 +14,7 @@ pub(crate) mod texts;
 pub(crate) mod zarr;
 
 use crate::array::{Bytes, CancelToken};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The content of one open file.
 pub(crate) trait View: Send + Sync {
@@ -41,6 +41,11 @@ pub(crate) trait View: Send + Sync {
     /// read from front to back.
     fn is_uncached(&self) -> bool {
         false
+    }
+
+    /// Returns the error with which every read fails, where that is known without a read.
+    fn failure(&self) -> Option<&Error> {
+        None
     }
 
     /// Lets go of what reads have left, which can be made again.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nix::errno::Errno;
 
 use crate::error::{Error, Result, if_lasting};
-use crate::fs::errno::refusal;
+use crate::fs::errno::{is_fault, refusal};
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::mount::Mount;
 use crate::fs::names::namespace::{Directory, Namespace};
@@ -138,6 +138,22 @@ pub(in crate::fs) struct Described {
     pub(in crate::fs) fault: Option<Error>,
     /// Facts beside its description.
     pub(in crate::fs) facts: Result<Facts>,
+}
+
+impl Described {
+    /// Describes a file of a view by the error with which it fails, where that is known without a
+    /// read. An error of an earlier read is told, too, since it was noted.
+    pub(in crate::fs) fn by_opening(node: &dyn FsNode, target: &Target<'_>) -> Self {
+        let fault = match node.open(target) {
+            Ok(view) => view.failure().cloned(),
+            Err(error) => Some(error),
+        };
+        Described {
+            node: None,
+            fault: fault.filter(is_fault),
+            facts: Ok(Vec::new()),
+        }
+    }
 }
 
 /// Something that is wrong with a part of an object.

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result, if_lasting};
+use crate::error::{Error, Result};
+use crate::fs::errno::is_fault;
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::mount::Mount;
 use crate::fs::name;
 use crate::fs::names::follow::{Place, follow};
-use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::nodes::node::{Described, FsNode, Target};
 use crate::fs::nodes::object;
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::state::inode::{self, Inode, NodeType, Tree};
@@ -35,6 +36,10 @@ impl FsNode for Selection {
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
         open(target, find_again(target)?)
     }
+
+    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
+        Some(Described::by_opening(self, target))
+    }
 }
 
 /// A part of an array, and the node of the array.
@@ -45,10 +50,7 @@ pub(in crate::fs) type Found = (Box<dyn View>, Arc<Node>);
 /// # Errors
 /// Fails if it cannot be found out now.
 pub(in crate::fs) fn stat(target: &Target<'_>, found: Result<Found>) -> Result<Entry> {
-    // Opening it will tell why it cannot be read. If it may be read then, no size is made up.
-    let found = if_lasting(found)?;
-    let length = found.as_ref().map(|(view, _)| view.length());
-    Ok(target.sized(length.unwrap_or(0)).kept_if(found.is_some()))
+    target.of_length(found.map(|(view, _)| view.length()))
 }
 
 /// The part; with the option `verify`, only of a block that agrees with its checksum.
@@ -80,9 +82,11 @@ pub(in crate::fs) fn enter(directory: &Target<'_>, shown: &[u8]) -> Result<Entry
         };
         match opened(mount, &place, selector, form) {
             Err(Error::NotFound) => {}
+            Err(error) if !is_fault(&error) => return Err(error),
+            // A part that cannot be read is a file, of which an attribute says why.
             view => {
                 let suffix = &shown[name.len()..];
-                let length = view?.length();
+                let length = view.map(|view| view.length());
                 return enter_part(mount, tree, &place, &[selector, suffix].concat(), length);
             }
         }
@@ -115,14 +119,14 @@ fn fault(node: &Node, selector: &[u8]) -> Option<String> {
     selector::fault::of(&selector, &array.datatype, &array.shape)
 }
 
-/// Counts a lookup of the part of the array at `place` that `selector` names, of so many bytes, in
-/// the same tree of its file as `tree` is.
+/// Counts a lookup of the part of the array at `place` that `selector` names, of this length, in the
+/// same tree of its file as `tree` is.
 fn enter_part(
     mount: &Mount,
     tree: Tree,
     place: &Place,
     selector: &[u8],
-    length: u64,
+    length: Result<u64>,
 ) -> Result<Entry> {
     let file = &place.file;
     let (group, name) = place.link.as_ref().ok_or(Error::NotFound)?;
@@ -159,7 +163,8 @@ fn enter_part(
     let ino = inode::of_link(file.generation, numbers, *group, &inode.name);
     Target::enter(mount, file, ino, &inode, |target| {
         // Other files come and go.
-        Ok(target.sized(length).kept_if(!place.is_across_files))
+        let is_kept = !place.is_across_files;
+        Ok(target.of_length(length)?.kept_if(is_kept))
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::name;
 use crate::fs::nodes::indexed::{self, Plain};
-use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::nodes::node::{Described, FsNode, Target};
 use crate::fs::nodes::selection::{self, Found};
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::state::inode::NodeType;
@@ -30,6 +30,10 @@ impl FsNode for Frame {
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
         selection::open(target, picture(target)?)
+    }
+
+    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
+        Some(Described::by_opening(self, target))
     }
 }
 

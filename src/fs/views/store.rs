@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::name;
 use crate::fs::nodes::indexed::{self, Plain};
-use crate::fs::nodes::node::{FsNode, Target};
+use crate::fs::nodes::node::{Described, FsNode, Target};
 use crate::fs::nodes::object;
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::state::counts::{CountedText, count_units};
@@ -98,6 +98,10 @@ impl FsNode for StoreFile {
             Some(Place::Chunk(array, place)) => open_chunk(target, &node, array, &place),
             _ => Ok(Box::new(document(target, &node, path, store(target)?)?)),
         }
+    }
+
+    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
+        Some(Described::by_opening(self, target))
     }
 }
 

@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::{Error, Result, if_lasting};
-use crate::fs::errno::is_fault;
 use crate::fs::forest::file_state::FileState;
 use crate::fs::forest::mount::Mount;
 use crate::fs::names::namespace::LinkEntry;
@@ -131,12 +130,7 @@ impl FsNode for ViewFile {
 
     /// Why it cannot be opened, as its size does not say.
     fn xattr(&self, target: &Target<'_>) -> Option<Described> {
-        let fault = self.open(target).err();
-        Some(Described {
-            node: None,
-            fault: fault.filter(is_fault),
-            facts: Ok(Vec::new()),
-        })
+        Some(Described::by_opening(self, target))
     }
 }
 

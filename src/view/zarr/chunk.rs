@@ -294,6 +294,10 @@ impl View for Unreadable {
         self.length
     }
 
+    fn failure(&self) -> Option<&Error> {
+        Some(&self.error)
+    }
+
     fn read_for(&self, _: u64, _: usize, _: &CancelToken) -> Result<Bytes> {
         Err(self.error.clone())
     }
