@@ -998,6 +998,9 @@ pub const HTML_FAR_SAMPLED_CHUNKS: u64 = 8;
 /// the range of values, is made of.
 pub const HTML_SOURCES: usize = 16;
 
+/// Links into other files that a page follows, to show those that lead to an object as links.
+pub const HTML_OTHER_LINKS: u64 = 64;
+
 /// Time after which no further chunk is looked at to find the range of values.
 pub const HTML_SAMPLING: std::time::Duration = std::time::Duration::from_secs(1);
 

@@ -3,7 +3,7 @@
 //! A browser takes a reference from the directory of the path by which it opened the page. So every
 //! reference is relative, and leads to the one place of its object, never over a symbolic link.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -48,6 +48,8 @@ pub(in crate::fs) struct PageSite<'a> {
     names: OnceCell<Option<Names>>,
     /// The directory of the page, where that is the page of another object.
     directory: Option<Names>,
+    /// Links into other files that may still be followed.
+    other_links: Cell<u64>,
 }
 
 impl<'a> PageSite<'a> {
@@ -65,6 +67,7 @@ impl<'a> PageSite<'a> {
             met: met.map(|(group, name)| (group, name.into())),
             names: OnceCell::new(),
             directory: None,
+            other_links: Cell::new(limits::HTML_OTHER_LINKS),
         }
     }
 
@@ -181,23 +184,14 @@ impl<'a> PageSite<'a> {
         Frames::of_node(&*self.file.container, self.node, form.suffix).ok()?
     }
 
-    /// The page of what a link that is no hard link leads to.
+    /// Returns the page of the object to which a link that is no hard link leads; `None` if the link
+    /// leads nowhere, or into another file after more of these than a page looks at.
     fn page_of_link(&self, group: NodeId, target: &LinkTarget) -> Option<Url> {
-        let others = &self.mount.others;
-        if let Some(file) = target.other_file() {
-            // It is not opened to find out whether the object is there.
-            let way = others.way_to(&others.place(self.file, file)?);
-            let names: Names = match target {
-                LinkTarget::External { path, .. } => {
-                    symlink::components(path, true).map(Into::into).collect()
-                }
-                _ => {
-                    let names = self.file.container.names(target).ok()?;
-                    symlink::escaped(&names).map(Into::into).collect()
-                }
-            };
-            return self.page(way, &names);
+        if target.other_file().is_some() {
+            let left = self.other_links.get().checked_sub(1)?;
+            self.other_links.set(left);
         }
+        let others = &self.mount.others;
         let place = follow_to(self.mount, self.file, group, target).ok()??;
         let space = self.mount.space(&place.file);
         let names = match place.node.kind {

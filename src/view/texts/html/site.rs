@@ -110,7 +110,7 @@ pub(crate) enum Pictures {
 /// What a link of a group leads to.
 pub(crate) struct Member {
     pub(crate) target: Target,
-    /// The page of the object that it leads to.
+    /// The page of the object that it leads to; `None` if it leads nowhere.
     pub(crate) page: Option<Url>,
 }
 
