@@ -20,6 +20,7 @@ mod command;
 mod corpus;
 mod counted;
 mod crowd;
+mod dangling;
 mod effort;
 mod exact;
 mod examples;

@@ -291,24 +291,25 @@ impl<'a> ViewGroup<'a> {
             let shown = self.in_store(found)?;
             return Ok(shown.into_iter().map(|(entry, _)| entry).collect());
         }
-        let Some((file, node)) = self.target(found)? else {
+        let Some(place) = self.target(found)? else {
             return self.damaged(found);
         };
+        let (file, node) = (&place.file, &place.node);
         let name = &*found.inode.name;
         let mut forms = Vec::new();
         let mut files = Vec::new();
         for form in self.tree.forms {
-            if form.size(&file, &node)?.is_some() {
+            if form.size(file, node)?.is_some() {
                 files.push(form);
             }
         }
         // Without a suffix the two would have one name.
         let has_place = files.iter().all(|form| !form.suffix.is_empty());
         let way = self.way(&found.target)?;
-        if has_place && self.has_directory(&node) {
+        if has_place && self.has_directory(node) {
             let text = match &way {
                 Some(way) => self.soft(way, None).map(Some),
-                None => self.elsewhere(&node, found, None),
+                None => self.elsewhere(node, found, None),
             };
             if text.is_none() {
                 // It may lead somewhere once all can be read.
@@ -316,18 +317,19 @@ impl<'a> ViewGroup<'a> {
             }
             let shown = self.directory_name(name);
             if let Some(text) = text {
-                forms.push(self.form(None, &node, shown, text)?);
+                forms.push(self.form(None, node, shown, text)?);
             }
         }
         for form in files {
             let text = match &way {
+                Some(_) if place.link.is_none() => self.soft_to_group(&place, form).map(Some),
                 Some(way) => self.soft(way, Some(form)).map(Some),
-                None if form.has_pages => self.elsewhere(&node, found, Some(form)),
+                None if form.has_pages => self.elsewhere(node, found, Some(form)),
                 None => Some(None),
             };
             let shown = self.file_name(form, name);
             if let Some(text) = text {
-                forms.push(self.form(Some(form), &node, shown, text)?);
+                forms.push(self.form(Some(form), node, shown, text)?);
             }
         }
         for form in &mut forms {
@@ -359,7 +361,7 @@ impl<'a> ViewGroup<'a> {
         let is_hard = matches!(found.target, LinkTarget::Hard(_));
         let (node, link) = match &found.target {
             LinkTarget::Hard(_) => match self.target(found)? {
-                Some((_, node)) => (node, None),
+                Some(place) => (place.node, None),
                 None => return Ok(None),
             },
             target => match self.place(target)? {
@@ -435,17 +437,22 @@ impl<'a> ViewGroup<'a> {
         to_u64(self.tree.forms.len()) + 1
     }
 
-    /// The object that a link leads to, and the file that it is in.
-    fn target(&self, found: &LinkEntry) -> Result<Option<(Arc<FileState>, Arc<Node>)>> {
-        let here = |node| (Arc::clone(self.file), node);
+    /// Returns the object that a link leads to; `None` if the object cannot be read, or the link leads
+    /// nowhere.
+    fn target(&self, found: &LinkEntry) -> Result<Option<Place>> {
+        let here = |node| Place {
+            file: Arc::clone(self.file),
+            node,
+            link: None,
+            is_across_files: false,
+        };
         if let Some(node) = &found.object {
             return Ok(if_lasting(node.clone())?.map(here));
         }
         if let LinkTarget::Hard(node) = &found.target {
             return Ok(if_lasting(self.file.container.node(*node))?.map(here));
         }
-        let place = self.place(&found.target)?;
-        Ok(place.map(|place| (place.file, place.node)))
+        self.place(&found.target)
     }
 
     /// The object that a link that is no hard link leads to; `None` where it leads nowhere.
@@ -588,17 +595,28 @@ impl<'a> ViewGroup<'a> {
         let up = match &way.from {
             From::Here => 0,
             From::Root => self.source.path()?.len(),
-            From::Other(place) => {
-                let others = &self.mount.others;
-                let mut here = self.beneath(others.way_to_file(self.file));
-                here.extend(self.way_to(self.object)?);
-                let mut there = self.beneath(others.way_to(place));
-                there.extend(names.into_iter().map(Into::into));
-                return Some(symlink::relative(&here, &there));
-            }
+            From::Other(place) => return self.across(self.mount.others.way_to(place), names),
         };
         let up = std::iter::repeat_n(b"..".to_vec(), up);
         Some(symlink::joined(up.chain(names)))
+    }
+
+    /// Returns the text of a symbolic link to the file of a form of a group, by the group's own path.
+    /// A link whose path has no names (`/`, `.`) leads to such a group. `None` if the group has no file
+    /// in this tree, as a root in a tree without a name for it.
+    fn soft_to_group(&self, place: &Place, form: &Form) -> Option<Vec<u8>> {
+        let path = self.mount.space(&place.file).path(place.node.id)?;
+        let names = self.tree.shown(&path, Some(form), true)?;
+        self.across(self.mount.others.way_to_file(&place.file), names)
+    }
+
+    /// Returns the text of a symbolic link to the names in this tree of the file at `way`.
+    fn across(&self, way: Vec<Box<[u8]>>, names: Vec<Vec<u8>>) -> Option<Vec<u8>> {
+        let mut here = self.beneath(self.mount.others.way_to_file(self.file));
+        here.extend(self.way_to(self.object)?);
+        let mut there = self.beneath(way);
+        there.extend(names.into_iter().map(Into::into));
+        Some(symlink::relative(&here, &there))
     }
 
     /// The names of a way as this tree shows them; `None` where none would be that of a file.
