@@ -457,7 +457,7 @@ impl Extras for File {
             return Ok(Some(Mask::Number(scalar(document, mask).file_text())));
         }
         let at = document.file_offset(mask);
-        let missing = || Error::corrupt("ndarray: its mask is not in this file", at);
+        let missing = || Error::unsupported("ndarray: a mask in another file", at);
         self.tree
             .meant(mask, &mut { limits::TREE_NODES })
             .map(|target| Some(Mask::Node(id(target))))

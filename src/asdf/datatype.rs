@@ -2,7 +2,7 @@
 
 use crate::asdf::fields::{self, Fields, Reading};
 use crate::asdf::yaml::Index;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, quoted};
 use crate::limits;
 use crate::model::datatype::{ByteOrder, Charset, Class, Datatype, Member, StringPadding};
 use crate::wire::{Count, to_u64};
@@ -10,7 +10,8 @@ use crate::wire::{Count, to_u64};
 /// Parses the datatype that `node` describes. `order` is the byte order of a type that does not
 /// name its own.
 ///
-/// `Corrupt` if the node is no datatype or its elements are over 4 GiB; `Limit` if it nests too
+/// `Unsupported` for a scalar type of a name that is not known; `Corrupt` if the node is no datatype or
+/// its elements are over 4 GiB; `Limit` if it nests too
 /// deep, has too many fields or too long names, or takes too much effort.
 pub(crate) fn parse(document: Reading<'_>, node: Index, order: ByteOrder) -> Result<Datatype> {
     let mut parser = Parser {
@@ -53,7 +54,10 @@ impl Parser<'_> {
             return Err(Error::limit("depth of a datatype", most));
         };
         if let Some(name) = self.document.text(node) {
-            return scalar(name, order).ok_or_else(|| self.corrupt(node, "unknown datatype"));
+            return scalar(name, order).ok_or_else(|| {
+                let what = format!("ndarray: datatype {}", quoted(name.as_bytes()));
+                Error::unsupported(what, self.document.file_offset(node))
+            });
         }
         let items = self.document.document().items(node);
         let items = items.ok_or_else(|| self.corrupt(node, "datatype is no text and no list"))?;

@@ -37,13 +37,8 @@ pub fn is_there(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<
     Ok(attribute.is_some())
 }
 
-/// The error of what the attribute called `name` holds. What is asked for it is not unknown, only
-/// out of reach.
+/// Names an attribute in the error of its content.
 pub fn of_attribute(error: Error, name: &[u8]) -> Error {
-    let error = match error {
-        Error::Unsupported { what, at } => Error::corrupt(format!("{what} is not supported"), at),
-        error => error,
-    };
     error.of(format_args!("attribute {}", quoted(name)))
 }
 

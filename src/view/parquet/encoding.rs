@@ -443,12 +443,18 @@ pub(super) fn integer_of(value: &[u8], class: &Class) -> Result<i128> {
         bits,
     } = *class
     else {
-        return Err(Error::corrupt("table: numbers that are no integers", None));
+        return Err(Error::unsupported(
+            "table: codes or places that are no integers",
+            None,
+        ));
     };
     match number::integer(value, order, signed, bits) {
         Some(Integer::Signed(number)) => Ok(number),
         Some(Integer::Unsigned(number)) => Ok(number.cast_signed()),
-        None => Err(Error::corrupt("table: a number that is too large", None)),
+        None => Err(Error::unsupported(
+            "table: an integer of more than 128 bits",
+            None,
+        )),
     }
 }
 

@@ -11,10 +11,7 @@ use crate::memory::distinct::keep_first_of_each;
 use crate::model::attribute_value::targets;
 use crate::model::{Node, NodeKind};
 use crate::view::table::column::{GroupTable, Missing, Source};
-use crate::view::table::group::{Group, part_of};
-
-/// The attribute that says how an object is to be read.
-pub(super) const ENCODING: &[u8] = b"encoding-type";
+use crate::view::table::group::{ENCODING, Group, part_of};
 
 /// Whether the group is such a dataframe.
 ///

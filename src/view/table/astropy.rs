@@ -13,7 +13,7 @@ use crate::model::extras::Mask;
 use crate::model::{Node, NodeId, NodeKind};
 use crate::view::elements::missing::number_of;
 use crate::view::table::column::{GroupTable, Missing, Part};
-use crate::view::table::group::{Group, missing, part_of};
+use crate::view::table::group::{Group, missing, part_of, unknown};
 use crate::wire::to_u64;
 
 /// Mappings within mappings that a column may be.
@@ -85,7 +85,7 @@ impl Columns {
         if self.list.len() > before {
             Ok(())
         } else {
-            Err(missing(name, "is no column"))
+            Err(unknown(name, "a column without arrays"))
         }
     }
 
@@ -138,7 +138,7 @@ fn missing_values(group: &Group<'_>, values: &Part) -> Result<Option<Missing>> {
         Some(Mask::Number(text)) => return number(group, &text).map(Some),
         Some(Mask::Node(node)) => part_of(&*group.container.node(node)?, b"mask")?,
         Some(Mask::Array(array)) => Part::of_array(values.node, &array)?
-            .ok_or_else(|| missing(b"mask", "is no array with rows"))?,
+            .ok_or_else(|| unknown(b"mask", "a mask without rows"))?,
     };
     if mask.rows() != values.rows() {
         return Err(missing(b"mask", "has another length"));

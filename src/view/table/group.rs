@@ -13,6 +13,9 @@ use crate::view::table::budget::Budget;
 use crate::view::table::column::{Part, too_heavy};
 use crate::wire::{to_u64, to_usize};
 
+/// The attribute that says how AnnData encodes an object.
+pub(super) const ENCODING: &[u8] = b"encoding-type";
+
 /// Bytes that a look at a member counts for.
 const MEMBER: u64 = 64;
 
@@ -67,9 +70,17 @@ impl<'a> Group<'a> {
     /// The values of a member, by rows.
     ///
     /// # Errors
-    /// `Corrupt` where it has none.
+    /// `Unsupported` where it has none, with the encoding that the member names.
     pub(crate) fn part(&self, name: &[u8]) -> Result<Part> {
-        part_of(&*self.member(name)?, name)
+        let node = self.member(name)?;
+        if matches!(node.kind, NodeKind::Group)
+            && let Some(encoding) = self.at(node.id).text(ENCODING)?
+        {
+            let attribute = str::from_utf8(ENCODING).unwrap_or_default();
+            let form = format!("{attribute} {}", quoted(&encoding));
+            return Err(unknown(name, &form));
+        }
+        part_of(&node, name)
     }
 
     /// The node that a link of this group leads to, in this file.
@@ -104,7 +115,7 @@ impl<'a> Group<'a> {
     /// whatever its type is then.
     ///
     /// # Errors
-    /// `Corrupt` where it holds something else; fails if it cannot be read.
+    /// `Unsupported` where its type is another one; fails if it cannot be read.
     pub(crate) fn names_in(&self, attribute: &[u8]) -> Result<Vec<Vec<u8>>> {
         if let Some(names) = attribute_value::texts(self.container, self.id, attribute)? {
             return Ok(names);
@@ -113,7 +124,7 @@ impl<'a> Group<'a> {
         if content.is_none_or(|content| content.elements.is_empty()) {
             return Ok(Vec::new());
         }
-        let what = Error::corrupt("it lists no names", None);
+        let what = Error::unsupported("a list of names of this type", None);
         Err(attribute_value::of_attribute(what, attribute))
     }
 
@@ -193,16 +204,24 @@ fn if_somewhere(found: Result<Option<NodeId>>) -> Result<Option<NodeId>> {
 /// The values of `node`, by rows.
 ///
 /// # Errors
-/// `Corrupt` where it has none.
+/// `Unsupported` where it has none.
 pub(crate) fn part_of(node: &Node, name: &[u8]) -> Result<Part> {
     let part = match node.kind {
         NodeKind::Group => None,
         _ => Part::of(node)?,
     };
-    part.ok_or_else(|| missing(name, "is no array with rows"))
+    part.ok_or_else(|| match node.kind {
+        NodeKind::Group => unknown(name, "a group"),
+        _ => unknown(name, "a member without rows"),
+    })
 }
 
-/// The table's member `name` is not as it must be.
+/// The table's member `name` has a form that is not read.
+pub(crate) fn unknown(name: &[u8], form: &str) -> Error {
+    Error::unsupported(format!("table: {}: {form}", quoted(name)), None)
+}
+
+/// The table's member `name` is not as it must be: the file is damaged.
 pub(crate) fn missing(name: &[u8], why: &str) -> Error {
     Error::corrupt(format!("table: {} {why}", quoted(name)), None)
 }

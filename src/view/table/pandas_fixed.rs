@@ -19,7 +19,7 @@ use crate::view::table::column::{GroupTable, Part, Source};
 use crate::view::table::frame::{
     self, Kind, Named, flag, may_be_pickle, source, unnamed_index, unpickled,
 };
-use crate::view::table::group::{Group, missing};
+use crate::view::table::group::{Group, missing, unknown};
 use crate::view::table::labels::{Labels, frequency, name};
 use crate::view::table::objects::{Texts, columns};
 use crate::view::table::time::Time;
@@ -171,7 +171,7 @@ fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
         Source::Texts(texts) => return texts.labels(group.budget),
         Source::Times { values, time } => (Some(time), values),
         Source::Values(values) | Source::Masked { values, .. } => (None, values),
-        _ => return Err(missing(axis, "has no names")),
+        _ => return Err(unknown(axis, "labels of this kind")),
     };
     let Some(time) = time else {
         let texts = group.names(&values)?;
@@ -238,14 +238,14 @@ fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<Source> {
         let columns = pickled(group, &codes, name)?;
         return match <[_; 1]>::try_from(columns) {
             Ok([column]) => Ok(Source::Texts(column)),
-            Err(_) => Err(missing(name, "has several columns")),
+            Err(_) => Err(unknown(name, "several columns of Python objects")),
         };
     }
     if text(group.container, codes.node, kind)?.as_deref() == Some(b"category") {
         let names = [name, b"_categories"].concat();
         let values = values(group, &names)?;
         let names = if is_pickled(&values) {
-            return Err(missing(&names, "has Python objects"));
+            return Err(unknown(&names, "categories that are Python objects"));
         } else {
             Arc::new(typed(group, values, kind)?)
         };

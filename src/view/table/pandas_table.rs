@@ -18,7 +18,7 @@ use crate::model::datatype::Class;
 use crate::model::{Attribute, Node};
 use crate::view::table::column::{GroupTable, Part, Source};
 use crate::view::table::frame::{self, Kind, Named, flag, may_be_pickle, unnamed_index, unpickled};
-use crate::view::table::group::{Group, missing, part_of};
+use crate::view::table::group::{Group, missing, part_of, unknown};
 use crate::view::table::labels::{Labels, frequency, label, labels};
 use crate::view::table::pickle::{Index, Pickle, Value};
 use crate::wire::to_u64;
@@ -80,7 +80,7 @@ impl<'a> Frame<'a> {
     /// All columns but the index, in the order of the file.
     fn columns(&self) -> Result<Vec<Named>> {
         let Class::Compound(members) = &self.rows.datatype.class else {
-            return Err(missing(TABLE, "is not made of compounds"));
+            return Err(unknown(TABLE, "elements that are no compounds"));
         };
         let mut columns = Vec::new();
         for member in members.iter().filter(|member| member.name != b"index") {

@@ -271,13 +271,16 @@ impl Value {
             bits,
         } = self.datatype.class
         else {
-            return Err(Error::corrupt("table: numbers that are no integers", None));
+            return Err(Error::unsupported(
+                "table: codes or places that are no integers",
+                None,
+            ));
         };
         let number = match number::integer(value, order, signed, bits) {
             Some(Integer::Signed(number)) => Some(number),
             Some(Integer::Unsigned(number)) => i128::try_from(number).ok(),
             None => None,
         };
-        number.ok_or_else(|| Error::corrupt("table: a number that is too large", None))
+        number.ok_or_else(|| Error::unsupported("table: an integer of more than 128 bits", None))
     }
 }

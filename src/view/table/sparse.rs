@@ -10,9 +10,8 @@
 //! column) end.
 
 use crate::error::{Error, Result};
-use crate::view::table::anndata::ENCODING;
 use crate::view::table::column::{GroupTable, Source};
-use crate::view::table::group::Group;
+use crate::view::table::group::{ENCODING, Group};
 
 /// What `indptr` counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

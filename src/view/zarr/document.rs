@@ -158,7 +158,7 @@ fn float(element: &[u8]) -> Result<f64> {
         return Err(Error::NotFound);
     };
     let number = real(element, &format).and_then(|real| real.as_f64());
-    number.ok_or_else(|| Error::corrupt("fill value", None))
+    number.ok_or_else(|| Error::unsupported("fill value: a number beyond 64 bits", None))
 }
 
 #[cfg(test)]
