@@ -195,12 +195,18 @@ pub(crate) enum Inspect {
         /// Read every stored byte of every dataset, too
         #[arg(long)]
         data: bool,
+        /// Open the tables of the views, too, and of a directory `joined`: csv, cf, parquet, fits
+        #[arg(long)]
+        views: bool,
         /// Write a line of JSON for each fault, and one for the sum
         #[arg(long)]
         json: bool,
         /// Write records, for the process that checks several files
         #[arg(long, hide = true)]
         records: bool,
+        /// Look at the files of a directory as one, for the process that checks the directory
+        #[arg(long, hide = true)]
+        joined: bool,
         /// HDF5 and ASDF files, directories with such files, and URLs
         #[arg(value_name = "SOURCE", required = true, value_parser = location())]
         sources: Vec<Location>,

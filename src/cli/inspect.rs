@@ -32,6 +32,7 @@ use std::process::ExitCode;
 
 use crate::array::CancelToken;
 use crate::cli::args::{Format, Inspect, Operands, Reading};
+use crate::cli::inspect::check::CheckOptions;
 use crate::cli::inspect::checked::Verdict;
 use crate::cli::inspect::data_files::DataFiles;
 use crate::cli::inspect::glob::expand;
@@ -95,8 +96,10 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
         }
         Inspect::Check {
             data,
+            views,
             json,
             records,
+            joined,
             sources,
             how,
         } => {
@@ -105,7 +108,13 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
                 (false, true) => check::Form::Json,
                 (false, false) => check::Form::Lines,
             };
-            return Ok(check_status(sources, check_all(sources, *data, form, how)));
+            let options = CheckOptions {
+                data: *data,
+                views: *views,
+                joined: *joined,
+                form,
+            };
+            return Ok(check_status(sources, check_all(sources, options, how)));
         }
     };
     match outcome {
@@ -260,17 +269,13 @@ fn is_directory(location: &Location) -> bool {
 }
 
 /// Looks at one file here, at several in processes of their own.
-fn check_all(
-    sources: &[Location],
-    data: bool,
-    form: check::Form,
-    how: &Reading,
-) -> Outcome<Verdict> {
+fn check_all(sources: &[Location], options: CheckOptions, how: &Reading) -> Outcome<Verdict> {
     match sources {
+        [directory] if options.joined => check::check(source(directory, how), options),
         [file] if !is_directory(file) && !data_files::is_chosen(file) => {
-            check::check(source(file, how), data, form)
+            check::check(source(file, how), options)
         }
-        _ => check_many::check(sources, (data, form == check::Form::Json), how),
+        _ => check_many::check(sources, options, how),
     }
 }
 

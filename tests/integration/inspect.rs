@@ -357,3 +357,141 @@ fn descriptions_in_json_say_what_those_in_yaml_say() {
     files.sort();
     run(script("descriptions.py").arg(H5FS).args(files), LONG).success();
 }
+
+// ------------------------------------------------------------------ what is not known, and views
+
+/// Runs Python in a new directory.
+fn made(code: &str) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let top = directory.path().canonicalize().expect("path");
+    let mut command = Command::new(python());
+    run(command.arg("-c").arg(code).current_dir(&top), LONG).success();
+    (directory, top)
+}
+
+/// Dataframes as a later anndata might write them, and an ndarray of a later ASDF.
+fn later_libraries() -> (tempfile::TempDir, PathBuf) {
+    made(
+        r"
+import h5py, numpy
+def frame(f, name, columns):
+    group = f.create_group(name)
+    group.attrs['encoding-type'] = 'dataframe'
+    group.attrs['_index'] = '_index'
+    group.attrs['column-order'] = columns
+    group['x'] = numpy.arange(3.0)
+    return group
+with h5py.File('later.h5', 'w') as f:
+    index = frame(f, 'obs', ['x']).create_group('_index')
+    index.attrs['encoding-type'] = 'later-array'
+    frame(f, 'var', 7)['_index'] = numpy.arange(3)
+    good = frame(f, 'good', ['x'])
+    good['_index'] = numpy.arange(3)
+with open('later.asdf', 'wb') as f:
+    f.write(b'#ASDF 1.0.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n--- !core/asdf-1.1.0\n'
+            b'x: !core/ndarray-1.0.0 {source: 0, byteorder: little, shape: [1], datatype: float24}\n...\n')
+",
+    )
+}
+
+#[test]
+fn what_is_not_known_is_not_called_damage() {
+    let (_kept, top) = later_libraries();
+    for (file, path, reason) in [
+        (
+            "later.h5",
+            ".h5fs/csv/obs.csv",
+            "table: _index: encoding-type later-array is not supported",
+        ),
+        (
+            "later.h5",
+            ".h5fs/parquet/obs.parquet",
+            "encoding-type later-array is not supported",
+        ),
+        (
+            "later.h5",
+            ".h5fs/csv/var.csv",
+            "attribute column-order: a list of names of this type is not supported",
+        ),
+        ("later.asdf", "x", "datatype float24 is not supported"),
+    ] {
+        let read = run(h5fs(["cat"]).arg(top.join(file)).arg(path), LONG);
+        assert_eq!(read.status.code(), Some(1), "{read:?}");
+        assert!(read.stderr.contains(reason), "{path}: {}", read.stderr);
+        assert!(!read.stderr.contains("corrupt"), "{path}: {}", read.stderr);
+    }
+}
+
+#[test]
+fn a_check_of_the_views_counts_their_refusals() {
+    let (_kept, top) = later_libraries();
+    let file = top.join("later.h5");
+    let plain = check(&[], &file);
+    assert_eq!(plain.status.code(), Some(0), "{plain:?}");
+    for options in [&["--views"][..], &["--views", "--data"]] {
+        let checked = check(options, &file);
+        assert_eq!(checked.status.code(), Some(1), "{checked:?}");
+        let text = checked.text();
+        let mut lines: Vec<&str> = text.lines().collect();
+        let sum = lines.pop().expect("a sum");
+        for view in [
+            "csv/obs.csv",
+            "csv/var.csv",
+            "parquet/obs.parquet",
+            "parquet/var.parquet",
+        ] {
+            let starts = |line: &&&str| line.starts_with(&format!("/.h5fs/{view}: "));
+            assert_eq!(lines.iter().filter(starts).count(), 1, "{view}: {text}");
+        }
+        assert!(!text.contains("good"), "{text}");
+        assert!(
+            lines.iter().all(|line| line.ends_with("is not supported")),
+            "{text}"
+        );
+        assert!(
+            sum.ends_with(&format!(" {} unreadable", lines.len())),
+            "{sum}"
+        );
+    }
+}
+
+#[test]
+fn a_check_of_a_directory_counts_what_is_not_joined() {
+    let (_kept, top) = made(
+        r"
+import h5py, numpy
+for number, units in enumerate(['m', 'K']):
+    with h5py.File('%d.h5' % number, 'w') as f:
+        time = f.create_dataset('time', data=numpy.arange(3.0) + 3 * number)
+        time.make_scale('time')
+        for name in ['same', 'other']:
+            made = f.create_dataset(name, data=numpy.arange(3.0))
+            made.dims[0].attach_scale(time)
+            made.attrs['units'] = 'm' if name == 'same' else units
+",
+    );
+    let plain = check(&["-q"], &top);
+    assert_eq!(plain.status.code(), Some(0), "{plain:?}");
+    let checked = check(&["--views"], &top);
+    assert_eq!(checked.status.code(), Some(1), "{checked:?}");
+    let text = checked.text();
+    let lines: Vec<&str> = text.lines().collect();
+    let [fault, sum] = lines[..] else {
+        panic!("not one line and a sum: {text}");
+    };
+    let begins = format!("{}/.h5fs/joined: /other: units differ", top.display());
+    assert!(fault.starts_with(&begins), "{fault}");
+    assert!(
+        sum.starts_with("2 files, ") && sum.ends_with(" 1 unreadable"),
+        "{sum}"
+    );
+    let json = check(&["--views", "--json"], &top).text();
+    let first: serde_json::Value =
+        serde_json::from_str(json.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(first["path"], "/other");
+    assert!(
+        first["source"]
+            .as_str()
+            .is_some_and(|name| name.ends_with("/.h5fs/joined"))
+    );
+}

@@ -45,13 +45,15 @@ fn the_first_word_selects_a_subcommand() {
     assert_eq!(listed, Task::Inspect(expected));
     let checked = task(
         Program::Command,
-        "check a.h5 -j3 --data --force -q --sandbox=off b",
+        "check a.h5 -j3 --data --views --force -q --sandbox=off b",
     )
     .unwrap();
     let expected = Inspect::Check {
         data: true,
+        views: true,
         json: false,
         records: false,
+        joined: false,
         sources: vec![path("a.h5"), path("b")],
         how: Reading {
             jobs: Some(3),

@@ -10,7 +10,7 @@ use crate::model::ndl::Syntax;
 use crate::view::texts::ndl::Options;
 
 /// Where all files of a directory are one.
-const JOINED: &[u8] = b".h5fs/joined";
+pub(in crate::cli) const JOINED: &str = ".h5fs/joined";
 
 /// The directory and the place in its mount of `DIRECTORY[PATTERN]`, if nothing has that very name.
 pub(in crate::cli) fn joined_of(word: &Path) -> Option<(PathBuf, Vec<u8>)> {
@@ -30,7 +30,7 @@ pub(in crate::cli) fn joined_of(word: &Path) -> Option<(PathBuf, Vec<u8>)> {
         b'/' => &b"%2F"[..],
         byte => std::slice::from_ref(byte),
     });
-    let files = JOINED.iter().chain(choice).copied().collect();
+    let files = JOINED.as_bytes().iter().chain(choice).copied().collect();
     Some((directory.to_path_buf(), files))
 }
 

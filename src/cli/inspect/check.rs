@@ -17,8 +17,8 @@ use nix::errno::Errno;
 
 use crate::cli::inspect::checked::{self, Checked, Fault, Record, Sum, Verdict};
 use crate::cli::inspect::reading::{self, Outcome, PIECE, Source, Stop};
-use crate::cli::inspect::walk::{Visited, walk};
-use crate::cli::options;
+use crate::cli::inspect::walk::{Visited, walk, walk_views};
+use crate::cli::options::default_threads;
 use crate::cli::words::complaint::reason_of;
 use crate::cli::words::printable::{printable, printable_bytes};
 use crate::cli::words::progress::{Done, Progress, Share, TICK};
@@ -29,6 +29,9 @@ use crate::wire::to_u64;
 
 /// Objects that wait to be looked at, and lines that wait to be written.
 const WAITING: usize = 256;
+
+/// The trees of views in which an object, or a group, is a table.
+const TABLES: [&[u8]; 4] = [b"csv", b"cf", b"parquet", b"fits"];
 
 /// How what was found is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,14 +44,27 @@ pub(in crate::cli) enum Form {
     Records,
 }
 
-/// Looks at all of the file, with `data` at every byte of it.
-pub(in crate::cli) fn check(source: Source<'_>, data: bool, form: Form) -> Outcome<Verdict> {
+/// What a check looks at, and how it writes what it finds.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cli) struct CheckOptions {
+    /// Every byte of the data.
+    pub(in crate::cli) data: bool,
+    /// The tables of the views, too.
+    pub(in crate::cli) views: bool,
+    /// The files of a directory as one, not the files themselves.
+    pub(in crate::cli) joined: bool,
+    pub(in crate::cli) form: Form,
+}
+
+/// Looks at all of a source.
+pub(in crate::cli) fn check(source: Source<'_>, options: CheckOptions) -> Outcome<Verdict> {
     let mut checked = Checked::default();
-    match look(source, (data, form), &mut checked) {
-        Err(Stop::Failed(error)) => return unopened(source, error, (data, form), checked),
+    match look(source, options, &mut checked) {
+        Err(Stop::Failed(error)) => return unopened(source, error, options, checked),
         looked => looked?,
     }
-    let last = match form {
+    let data = options.data;
+    let last = match options.form {
         Form::Lines => checked.line(data),
         Form::Json => Sum::of_file(checked, true).object(data),
         Form::Records => Record::Sum(checked.done).line(),
@@ -58,17 +74,20 @@ pub(in crate::cli) fn check(source: Source<'_>, data: bool, form: Form) -> Outco
 }
 
 /// Looks, writes the faults, and counts what was `checked`.
-fn look(source: Source<'_>, (data, form): (bool, Form), checked: &mut Checked) -> Outcome<()> {
+fn look(source: Source<'_>, options: CheckOptions, checked: &mut Checked) -> Outcome<()> {
     // In the cage no terminal is told from a file, nor processors counted.
-    let (mut progress, threads) = (Progress::new(), options::default_threads());
-    let filesystem = reading::open(source, data)?;
+    let (mut progress, threads) = (Progress::new(), default_threads());
+    let filesystem = if options.joined {
+        reading::open_joined(source)?
+    } else {
+        reading::open(source, options.data)?
+    };
     let generation = filesystem.generation();
     let name = source.file.name();
     let check = Check {
         filesystem: &filesystem,
         name: name.as_os_str().as_bytes(),
-        data,
-        form,
+        options,
         threads,
         objects: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
@@ -91,19 +110,19 @@ fn look(source: Source<'_>, (data, form): (bool, Form), checked: &mut Checked) -
 fn unopened(
     source: Source<'_>,
     error: Error,
-    (data, form): (bool, Form),
+    options: CheckOptions,
     checked: Checked,
 ) -> Outcome<Verdict> {
     let mut output = reading::output()?;
     let name = source.file.name();
     let name = name.as_os_str().as_bytes();
     let reason = reason_of(name, &error);
-    match form {
+    match options.form {
         Form::Lines => {}
         Form::Json => {
             let sum = Sum::of_file(checked, false);
             writeln!(output, "{}", checked::unopened(name, &reason))?;
-            writeln!(output, "{}", sum.object(data))?;
+            writeln!(output, "{}", sum.object(options.data))?;
         }
         Form::Records => {
             writeln!(output, "{}", Record::Unopened(reason).line())?;
@@ -118,8 +137,7 @@ struct Check<'a> {
     filesystem: &'a Filesystem,
     /// Of the source.
     name: &'a [u8],
-    data: bool,
-    form: Form,
+    options: CheckOptions,
     threads: usize,
     objects: AtomicU64,
     bytes: AtomicU64,
@@ -221,12 +239,15 @@ impl Check<'_> {
                 Err(RecvTimeoutError::Timeout) => output.flush()?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(checked),
             }
-            progress.show(self.done(), self.ahead.share().filter(|_| self.data));
+            progress.show(
+                self.done(),
+                self.ahead.share().filter(|_| self.options.data),
+            );
         }
     }
 
     fn line(&self, fault: Fault) -> String {
-        match self.form {
+        match self.options.form {
             Form::Lines => fault.line(),
             Form::Json => fault.object(self.name),
             Form::Records => Record::Fault(fault).line(),
@@ -235,9 +256,12 @@ impl Check<'_> {
 
     /// Looks at the directories, and hands on the rest.
     fn walk(&self, met: &SyncSender<Object>, found: &SyncSender<Fault>) {
+        if self.options.joined {
+            self.report_absent(found);
+        }
         let mut seen = HashSet::new();
         let mut told = None;
-        walk(self.filesystem, &mut |thing| {
+        let mut visit = |thing: Visited<'_>| {
             match thing {
                 Visited::Directory(path, ino) => {
                     self.count_object();
@@ -265,8 +289,28 @@ impl Check<'_> {
                 }
             }
             !self.is_over()
-        });
+        };
+        walk(self.filesystem, &mut visit);
+        if self.options.views {
+            walk_views(self.filesystem, &TABLES, &mut visit);
+        }
         self.ahead.is_whole.store(true, Ordering::Release);
+    }
+
+    /// Reports what is not joined, as the joined files' own list of errors says when they are opened.
+    fn report_absent(&self, found: &SyncSender<Fault>) {
+        for line in errors(self.filesystem).lines() {
+            // A line begins with the time.
+            let told = line
+                .split_once(' ')
+                .and_then(|(_, rest)| rest.split_once(": "));
+            let (path, reason) = told.unwrap_or(("/", line));
+            let _ = found.send(Fault {
+                kind: checked::Kind::Unreadable,
+                path: path.as_bytes().to_vec(),
+                reason: reason.to_owned(),
+            });
+        }
     }
 
     /// Looks at one regular file or symbolic link.
@@ -333,7 +377,7 @@ impl Check<'_> {
         let size = self.filesystem.getattr(ino)?.attributes.size;
         // To tell holes from data, an array's index must be walked.
         let mut next = self.data_at(handle, 0)?;
-        if !self.data {
+        if !self.options.data {
             self.count_bytes(size);
             return Ok(());
         }
@@ -401,6 +445,18 @@ impl Check<'_> {
     fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
+}
+
+/// Returns the lines of `.h5fs/errors`.
+fn errors(filesystem: &Filesystem) -> String {
+    let read = || -> Result<String> {
+        let file = filesystem.resolve(b".h5fs/errors")?;
+        let handle = filesystem.open_file(file.ino)?.handle;
+        let text = filesystem.read(handle, 0, usize::MAX);
+        filesystem.release(handle);
+        Ok(String::from_utf8_lossy(&text?).into_owned())
+    };
+    read().unwrap_or_default()
 }
 
 /// The next object that is to be looked at; `None` when there are no more to come.

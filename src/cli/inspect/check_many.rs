@@ -10,6 +10,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use crate::cli::args::Reading;
+use crate::cli::inspect::as_one::JOINED;
+use crate::cli::inspect::check::{CheckOptions, Form};
 use crate::cli::inspect::checked::{self, Fault, Record, Sum, Verdict};
 use crate::cli::inspect::data_files::DataFiles;
 use crate::cli::inspect::many::{self, Arguments, Follow};
@@ -20,17 +22,18 @@ use crate::cli::words::progress::Progress;
 use crate::limits;
 use crate::source::location::Location;
 
-/// Looks at all files of `sources`, with `data` at every byte of them.
+/// Looks at all files of `sources`.
 pub(in crate::cli) fn check(
     sources: &[Location],
-    (data, json): (bool, bool),
+    options: CheckOptions,
     how: &Reading,
 ) -> Outcome<Verdict> {
+    let (data, json) = (options.data, options.form == Form::Json);
     let mut arguments = Arguments::of("check", how);
     arguments.flag("--records");
-    if data {
-        arguments.flag("--data");
-    }
+    let flags = [(data, "--data"), (options.views, "--views")];
+    let given = flags.into_iter().filter(|flag| flag.0);
+    given.for_each(|(_, flag)| arguments.flag(flag));
     let mut files = DataFiles::of(sources, how);
     let mut report = Report {
         progress: Progress::new(),
@@ -40,18 +43,28 @@ pub(in crate::cli) fn check(
         line: Vec::new(),
         sum: Sum::default(),
         has_end: false,
+        is_joined: false,
     };
     many::read(&mut files, &arguments, how.jobs, &mut report)?;
+    let directories = || sources.iter().filter(|source| is_near_directory(source));
+    if options.views && report.sum.files > 0 {
+        arguments.flag("--joined");
+        report.is_joined = true;
+        many::read(
+            &mut directories().cloned(),
+            &arguments,
+            how.jobs,
+            &mut report,
+        )?;
+    }
     for (directory, error) in files.failed {
         let name = directory.as_os_str().as_bytes();
         report.unopened(name, &reason_of(name, &error))?;
     }
     report.progress.clear();
-    if !json {
+    if !json && !options.views && !how.quiet {
         report.output.flush()?;
-        sources
-            .iter()
-            .for_each(|source| warn_of_joining(source, how));
+        directories().for_each(|source| warn_of_joining(source, how));
     }
     let sum = report.sum;
     let last = if json {
@@ -64,15 +77,16 @@ pub(in crate::cli) fn check(
     Ok(sum.verdict())
 }
 
+/// Whether a source is a directory of this machine.
+fn is_near_directory(source: &Location) -> bool {
+    source.path().is_some_and(Path::is_dir)
+}
+
 /// Has a process say what keeps the files of a directory of this machine from being one.
 fn warn_of_joining(source: &Location, how: &Reading) {
-    let is_near = source.path().is_some_and(Path::is_dir);
-    if !is_near || how.quiet {
-        return;
-    }
     let mut arguments = Arguments::of("ls", how);
     arguments.flag("--one");
-    arguments.paths.push(".h5fs/joined".into());
+    arguments.paths.push(JOINED.into());
     let listed = arguments.command(source);
     // What cannot be started was told of each file.
     let _ = listed.map(|mut command| command.stdout(Stdio::null()).status());
@@ -92,6 +106,8 @@ struct Report {
     sum: Sum,
     /// Whether the last record of this file has come.
     has_end: bool,
+    /// Whether the processes look at files as one, and the lines are about these.
+    is_joined: bool,
 }
 
 impl Report {
@@ -142,6 +158,10 @@ impl Report {
 impl Follow for Report {
     fn begin(&mut self, name: &[u8]) -> Outcome<()> {
         self.name = name.to_vec();
+        if self.is_joined {
+            self.name.extend_from_slice(b"/");
+            self.name.extend_from_slice(JOINED.as_bytes());
+        }
         Ok(())
     }
 
@@ -161,7 +181,7 @@ impl Follow for Report {
     }
 
     fn end(&mut self, _is_whole: bool) -> Outcome<()> {
-        self.sum.files += 1;
+        self.sum.files += u64::from(!self.is_joined);
         if !self.line.is_empty() {
             self.take_line()?;
         }

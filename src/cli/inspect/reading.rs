@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::cli::args::Reading;
-use crate::cli::inspect::as_one::{is_joined, joined_in};
+use crate::cli::inspect::as_one::{JOINED, is_joined, joined_in};
 use crate::cli::mount::remote_source::RemoteSource;
 use crate::cli::words::advice;
 use crate::cli::words::complaint::{complain, of_text};
@@ -124,6 +124,14 @@ pub(in crate::cli) fn open_tree(source: Source<'_>, paths: &[OsString]) -> Resul
     cage::enter(shown, &options, source.how.sandbox)?;
     let archive = Archive::new(Arc::new(directory), None, &options);
     Ok(Served::Archive(Box::new(archive)))
+}
+
+/// Opens the files of a directory as one, as [`open`] opens a file.
+pub(in crate::cli) fn open_joined(source: Source<'_>) -> Result<Filesystem> {
+    match open_tree(source, &[JOINED.into()])? {
+        Served::Archive(archive) => archive.open_joined(),
+        Served::File(_) => Err(Error::Usage("one file has nothing to join".to_owned())),
+    }
 }
 
 /// Where what is read of the files of a directory is kept, if one of the paths shows these as one.

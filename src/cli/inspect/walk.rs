@@ -165,12 +165,32 @@ pub(in crate::cli) fn walk(filesystem: &Filesystem, visit: &mut dyn FnMut(Visite
     }
 }
 
+/// Hands what is in these trees of views to `visit`, as [`walk`] does.
+pub(in crate::cli) fn walk_views(
+    filesystem: &Filesystem,
+    trees: &[&[u8]],
+    visit: &mut dyn FnMut(Visited<'_>) -> bool,
+) {
+    for tree in trees {
+        let path = [b"/.h5fs/", *tree].concat();
+        let found = beneath_views(filesystem, tree);
+        if found.is_some_and(|tree| !walk_from(filesystem, tree, &path, visit)) {
+            return;
+        }
+    }
+}
+
 /// The directory of an ASDF file's blocks.
 fn blocks(filesystem: &Filesystem) -> Option<Ino> {
+    beneath_views(filesystem, b"blocks")
+}
+
+/// Finds a directory beneath `.h5fs`.
+fn beneath_views(filesystem: &Filesystem, name: &[u8]) -> Option<Ino> {
     let views = filesystem.lookup(filesystem.root(), b".h5fs").ok()?.ino;
-    let blocks = filesystem.lookup(views, b"blocks");
+    let found = filesystem.lookup(views, name);
     filesystem.forget(views, 1);
-    Some(blocks.ok()?.ino)
+    Some(found.ok()?.ino)
 }
 
 fn walk_from(

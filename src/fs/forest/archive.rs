@@ -254,6 +254,15 @@ impl Archive {
         }
     }
 
+    /// Opens all files as one, apart from what requests have open.
+    ///
+    /// # Errors
+    /// Fails if the files cannot be joined.
+    pub fn open_joined(&self) -> Result<Filesystem> {
+        self.members
+            .open_joined(Path::new(OsStr::from_bytes(choice::NAME)))
+    }
+
     /// Logs, once, why the file `path` cannot be read.
     fn note(&self, path: &Path, error: &Error) {
         if matches!(error, Error::NotFound) || error.is_passing() && !is_denied(error) {

@@ -145,6 +145,20 @@ impl Members {
         Arc::clone(&known.member)
     }
 
+    /// Opens the files as one that `name` chooses. No list of open members has them.
+    ///
+    /// # Errors
+    /// Fails if the files cannot be joined.
+    pub(super) fn open_joined(&self, name: &Path) -> Result<Filesystem> {
+        (self.open)(&Opening {
+            path: name,
+            is_joined: true,
+            cancel: &CancelToken::default(),
+            inodes: &Arc::new(Inodes::of_a_member()),
+            seen: None,
+        })
+    }
+
     /// The open members of the kind of one.
     fn list_of(&self, member: &Member) -> &Mutex<Recent> {
         if member.is_joined {
