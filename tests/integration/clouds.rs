@@ -185,13 +185,17 @@ fn a_signature_of_azure_is_shown_nowhere() {
     let (_own, _archive, top) = buckets();
     let _azure = Web::by("clouds.py", &top, &["azure"]);
     let credentials = file(&top, "signature");
+    let secret = fs::read_to_string(&credentials).expect("credentials");
+    assert!(secret.contains("sig="), "{secret}");
     let options = ["--credentials", credentials.as_str()];
     let mount = Mount::with(Path::new("az://acct/data/runs/"), &options);
     let _ = fs::metadata(mount.at("none.h5"));
     let line = crate::harness::mount_line(&mount.path);
     let status = fs::read_to_string(mount.at(".h5fs/status")).expect("the status");
     let absent = run(h5fs(["ls", "az://acct/none/"]).args(options), LONG);
+    // Each text names the source, and so could show its query, too.
     for text in [line, status, absent.stderr] {
+        assert!(text.contains("az://acct/"), "{text}");
         assert!(!text.contains("sig="), "{text}");
     }
     mount.unmount();

@@ -161,18 +161,25 @@ fn a_fetcher_that_ends_with_its_worker_is_no_failure() {
     let server = server_of("groups.latest.h5");
     let directory = tempfile::tempdir().expect("directory");
     let log = directory.path().join("log");
+    let (url, to_log) = (
+        server.url("/data/groups.latest.h5"),
+        log.display().to_string(),
+    );
+    let mounted = || Mount::with(Path::new(&url), &["--log-file", &to_log]);
     for _ in 0..12 {
-        let url = server.url("/data/groups.latest.h5");
-        let to_log = log.display().to_string();
-        let mount = Mount::with(Path::new(&url), &["--log-file", &to_log]);
+        let mount = mounted();
         mount.unmount();
         mount.must_be_gone(SOON);
     }
+    let gone = "the process with the network is gone";
     let logged = fs::read_to_string(&log).unwrap_or_default();
-    assert!(
-        !logged.contains("the process with the network is gone"),
-        "{logged}"
-    );
+    assert!(!logged.contains(gone), "{logged}");
+    // A fetcher that ends alone is a failure, which the same log names.
+    let mount = mounted();
+    called(&mount, "fetcher").signal(Signal::SIGKILL);
+    mount.must_be_gone(SOON);
+    let logged = fs::read_to_string(&log).expect("the log");
+    assert!(logged.contains(gone), "{logged}");
 }
 
 /// Nothing is cached any more, and everything is right.

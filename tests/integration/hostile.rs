@@ -3,6 +3,7 @@
 //! the mount; any other fault stays with its object, siblings stay readable, and no request costs
 //! more than its share.
 
+mod answers;
 pub(crate) mod asdf;
 mod asdf_memory;
 mod bombs;
@@ -22,6 +23,7 @@ pub(crate) mod mutants;
 pub(crate) mod mutation;
 mod ndarrays;
 mod pointers;
+pub(crate) mod processor;
 pub(crate) mod requests;
 mod shared;
 mod stalls;

@@ -131,10 +131,16 @@ fn write_down(process: &Process, into: &Path) {
     let has_secrets = is("supervisor") || is("fetcher");
     for name in ["cmdline", "comm", "maps", "limits", "environ"] {
         if name != "environ" || !has_secrets {
-            put(
-                &into.join(name),
-                &fs::read(proc.join(name)).unwrap_or_default(),
+            let content = match fs::read(proc.join(name)) {
+                // Of a caged process, these are for root alone.
+                Err(_) if matches!(name, "maps" | "environ") && !is_root() => Vec::new(),
+                content => content.expect(name),
+            };
+            assert!(
+                !content.is_empty() || name == "environ" || !is_root(),
+                "{name}"
             );
+            put(&into.join(name), &content);
         }
     }
     let limits = fs::read_to_string(into.join("limits")).expect("limits");
@@ -142,11 +148,12 @@ fn write_down(process: &Process, into: &Path) {
     let cores = lines.find(|line| line.starts_with("Max core file size"));
     let is_off = cores.is_some_and(|line| line.split_whitespace().any(|word| word == "0"));
     assert!(is_off, "{cores:?}");
-    for entry in fs::read_dir(proc.join("fd"))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
+    let open: Vec<_> = match fs::read_dir(proc.join("fd")) {
+        Err(_) if !is_root() => Vec::new(),
+        open => open.expect("descriptors").flatten().collect(),
+    };
+    assert!(!open.is_empty() || !is_root(), "no descriptors");
+    for entry in open {
         let name = entry.file_name().into_string().expect("a number");
         let link = fs::read_link(entry.path()).unwrap_or_default();
         put(
@@ -180,11 +187,12 @@ fn copy_data(from: &Path, to: &Path) {
 
 /// Copies the memory that a process can write, as a core file would have it, without pages of zeros.
 fn copy_memory(proc: &Path, to: &Path) {
-    let maps = fs::read_to_string(proc.join("maps")).unwrap_or_default();
     // Only root may.
     let Ok(memory) = File::open(proc.join("mem")) else {
+        assert!(!is_root(), "no memory");
         return;
     };
+    let maps = fs::read_to_string(proc.join("maps")).expect("maps");
     let mut to = std::io::BufWriter::new(File::create(to).expect("a file"));
     for line in maps.lines() {
         let mut words = line.split(' ');

@@ -47,6 +47,7 @@ fn cut_everywhere(name: &str) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let cut = directory.path().join("cut.h5");
     let log = directory.path().join("log");
+    let (mut compared, mut has_log) = (0, false);
     for length in (0..whole.len()).step_by(STEP) {
         fs::write(&cut, &whole[..length]).expect("write");
         let log_option = format!("--log-file={}", log.display());
@@ -58,9 +59,11 @@ fn cut_everywhere(name: &str) {
                     "cut at {length}: wrong bytes without an error in {}",
                     path.display()
                 );
+                compared += 1;
             }
             fs::metadata(&mount.path).expect("the mount answers after the walk");
             let logged = fs::read(&log).unwrap_or_default();
+            has_log |= !logged.is_empty();
             let logged = String::from_utf8_lossy(&logged).into_owned();
             assert!(!logged.contains("panicked"), "cut at {length}: {logged}");
         } else {
@@ -68,6 +71,10 @@ fn cut_everywhere(name: &str) {
             assert!(!mount.is_up(), "refused, but mounted");
         }
     }
+    assert!(
+        compared > 20 && has_log,
+        "{compared} datasets, a log: {has_log}"
+    );
 }
 
 #[test]

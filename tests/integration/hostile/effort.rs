@@ -1,5 +1,6 @@
 //! Structures of megabytes, each within its bounds, that one request would meet thousands of times.
 
+use super::answers::GOOD;
 use super::hdf5::*;
 use super::requests::{costs_little, many, old_group_of};
 use super::values::{attribute_record, with_dense_attributes};
@@ -48,11 +49,17 @@ fn a_damaged_block_of_sixteen_mebibytes() {
         (file, heap, ids(&[0], |_| 4096))
     };
     let (file, heap, ids) = spoilt();
-    costs_little(with_dense_links(file, heap, ids));
+    let timed = costs_little(with_dense_links(file, heap, ids));
+    let damaged = "error: fractal heap direct block: wrong signature";
+    let listed = format!("directory: ; {damaged}*");
+    timed.tree.answers(&[("bad", &listed), GOOD]);
     let (file, heap, ids) = spoilt();
     let records = (0..).zip(ids);
     let records = records.map(|(i, id)| attribute_record(&id, i, i)).collect();
-    costs_little(with_dense_attributes(file, heap, records));
+    let timed = costs_little(with_dense_attributes(file, heap, records));
+    let attributes = timed.tree.attributes_line("bad");
+    assert!(attributes.starts_with(damaged), "{attributes}");
+    timed.tree.answers(&[GOOD]);
 }
 
 /// Blocks that are sound, and more than are kept, so that each object in turn has its block fetched
@@ -90,13 +97,19 @@ fn four_blocks_of_sixteen_mebibytes_in_turn() {
     link.extend(96_u64.to_le_bytes());
     link.resize(60, 0);
     let (file, heap, ids) = sound(&link);
-    costs_little(with_dense_links(file, heap, ids));
+    let timed = costs_little(with_dense_links(file, heap, ids));
+    let other = "directory: ; error: link a link of just the length that its ID says*";
+    timed.tree.answers(&[("bad", other), GOOD]);
     let mut body = attribute(b"name", &byte_type(), &[], b"v");
     body.resize(60, 0);
     let (file, heap, ids) = sound(&body);
     let records = (0..).zip(ids);
     let records = records.map(|(i, id)| attribute_record(&id, i, i)).collect();
-    costs_little(with_dense_attributes(file, heap, records));
+    let timed = costs_little(with_dense_attributes(file, heap, records));
+    let attributes = timed.tree.attributes_line("bad");
+    let other = "error: attribute name: is filed under another name's hash";
+    assert!(attributes.starts_with(other), "{attributes}");
+    timed.tree.answers(&[GOOD]);
 }
 
 /// Objects with two names each, as they say, so that their own paths are sought; and the header of
@@ -119,5 +132,7 @@ fn sixty_thousand_headers_of_fifteen_mebibytes() {
     let bad = old_group_of(&mut file, &names, count, |i| {
         (8 + 8 * i, first + i * apart, 0)
     });
-    costs_little(file.beside_good(bad));
+    let timed = costs_little(file.beside_good(bad));
+    let names = "directory: 0000000, 0000001, 0000002, …";
+    timed.tree.answers(&[("bad", names), GOOD]);
 }

@@ -3,6 +3,7 @@
 
 use h5fs::fs::{Kind, Opened, Requests};
 
+use super::answers::GOOD;
 use super::hdf5::*;
 use super::requests::{Timed, costs_little, many};
 use super::tree::*;
@@ -34,7 +35,10 @@ fn pointers_to_one(datatype: &[u8], size: usize, object: &[u8], length: u32) -> 
 #[test]
 fn sequences_that_share_their_bytes() {
     let megabyte = vec![b'v'; 1 << 20];
-    costs_little(pointers_to_one(&sequence_type(), 16, &megabyte, 1 << 20));
+    let timed = costs_little(pointers_to_one(&sequence_type(), 16, &megabyte, 1 << 20));
+    let size = many(60_000) << 20;
+    let shared = format!("file of {size} bytes: [118, 118, 118, …]");
+    timed.tree.answers(&[("bad", &shared), GOOD]);
 }
 
 /// Strings without an end in one object, no two of the same length.
@@ -48,7 +52,9 @@ fn strings_that_share_their_bytes() {
     let pointers: Vec<u8> = (0..many(60_000) as u32)
         .flat_map(|i| pointer(LENGTH - i, heap, 1))
         .collect();
-    is_read_for_little(of_pointers(file, &string_type(), &pointers));
+    // No string is as long as its object.
+    let refused = "file of 0 bytes: [error: global heap object: not as long as its element says*";
+    is_read_for_little(of_pointers(file, &string_type(), &pointers), refused);
 }
 
 /// A dataset of such elements.
@@ -60,10 +66,11 @@ fn of_pointers(mut file: Hdf5, datatype: &[u8], pointers: &[u8]) -> Vec<u8> {
     file.beside_good(bad)
 }
 
-/// Costs little, and so does a read.
+/// Costs little, and so does a read; `bad` answers this.
 #[track_caller]
-fn is_read_for_little(bytes: Vec<u8>) {
+fn is_read_for_little(bytes: Vec<u8>, answer: &str) {
     let mut timed = costs_little(bytes);
+    timed.tree.answers(&[("bad", answer), GOOD]);
     let bad = timed.tree.0.resolve(b"bad").expect("bad").ino;
     if let Some(Opened { handle, .. }) = timed.time("open", "bad", |fs| fs.open_file(bad)) {
         for offset in [0, 20_000] {
@@ -85,8 +92,11 @@ fn large_collections_by_turns() {
     let pointers: Vec<u8> = (0..many(60_000))
         .flat_map(|i| pointer(1, collections[i % collections.len()], OBJECTS.into()))
         .collect();
-    for datatype in [sequence_type(), string_type()] {
-        is_read_for_little(of_pointers(file.clone(), &datatype, &pointers));
+    let elements = many(60_000);
+    let sequences = format!("file of {elements} bytes: [98, 98, 98, …]");
+    let lines = format!("file of {} bytes: [98, 10, 98, …]", 2 * elements);
+    for (datatype, answer) in [(sequence_type(), sequences), (string_type(), lines)] {
+        is_read_for_little(of_pointers(file.clone(), &datatype, &pointers), &answer);
     }
 }
 
@@ -115,11 +125,15 @@ fn collections_within_each_other() {
 /// As many elements as there may be, none of which is stored.
 #[test]
 fn pointers_that_are_not_stored() {
-    for datatype in [sequence_type(), string_type()] {
+    let lines = "file of 268435456 bytes: [10, 10, 10, …]";
+    for (datatype, answer) in [
+        (sequence_type(), "file of 0 bytes: []"),
+        (string_type(), lines),
+    ] {
         for layout in [chunked(UNDEFINED, &[4096, 16]), contiguous(UNDEFINED, 0)] {
             let mut file = Hdf5::new();
             let bad = file.put(&dataset(&[1 << 28], &datatype, layout, &[]));
-            is_read_for_little(file.beside_good(bad));
+            is_read_for_little(file.beside_good(bad), answer);
         }
     }
 }
@@ -138,7 +152,10 @@ fn references_that_share_their_region() {
             .flatten(),
     );
     let datatype = class_type(0x17, 1, 12, &[]);
-    costs_little(pointers_to_one(&datatype, 12, &region, 0));
+    let timed = costs_little(pointers_to_one(&datatype, 12, &region, 0));
+    let stored = format!("file of {} bytes: [96, 0, 0, …]", 12 * many(60_000));
+    timed.tree.answers(&[("bad", &stored), GOOD]);
+    assert_eq!(timed.tree.attributes_line("bad"), "user.own");
 }
 
 /// Puts a virtual dataset of parts that each grow with one of these sources.
@@ -164,7 +181,11 @@ fn virtual_parts_that_grow_with_thousands() {
         let grows = growing_with(&mut file, &sources);
         let good = file.put_bytes(b"goodness");
         let root = file.put_group(&[(b"grows", grows), (b"good", good), (b"large", large)]);
-        costs_little(file.rooted(root));
+        let timed = costs_little(file.rooted(root));
+        let over = "file of 8 bytes: [error: parts of a virtual dataset over each other*";
+        timed
+            .tree
+            .answers(&[("grows", over), ("large", over), GOOD]);
     }
 }
 

@@ -1,18 +1,16 @@
 //! What a test asks of a tree: names, content, errors; each with little processor time.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use h5fs::error::{Error, Result};
 use h5fs::fs::{Filesystem, Handle, Kind, Requests, errno};
 use nix::errno::Errno;
 
+use super::processor::within;
 use super::visit::{Bounds, filesystem, walk};
 
 /// Processor time that a request may take.
 const SOON: Duration = Duration::from_secs(10);
-
-/// Clock time after which a request is taken to hang, on a machine that is busy with other things.
-pub(crate) const HANGS: Duration = Duration::from_secs(1200);
 
 /// A file's tree.
 pub(crate) struct Tree(pub(crate) Filesystem);
@@ -104,24 +102,6 @@ pub(crate) fn errno_of<T: std::fmt::Debug>(result: Result<T>) -> Errno {
 #[track_caller]
 pub(crate) fn soon<T>(work: impl FnOnce() -> T) -> T {
     within(SOON, work)
-}
-
-/// The same, in so much time of a processor.
-#[track_caller]
-pub(crate) fn within<T>(most: Duration, work: impl FnOnce() -> T) -> T {
-    let (start, before) = (Instant::now(), processor_time());
-    let done = work();
-    let spent = processor_time().saturating_sub(before);
-    assert!(spent < most, "took {spent:?}");
-    assert!(start.elapsed() < HANGS, "took {:?}", start.elapsed());
-    done
-}
-
-/// What this thread has used of a processor.
-pub(crate) fn processor_time() -> Duration {
-    let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let spent = schedule.split(' ').next().and_then(|n| n.parse().ok());
-    Duration::from_nanos(spent.unwrap_or(0))
 }
 
 /// Of a file that holds `good`, and `bad` beside it: `bad` is there and cannot be read (or, being a

@@ -6,6 +6,7 @@ use h5fs::fs::Requests;
 use nix::errno::Errno;
 
 use super::hdf5::*;
+use super::processor::within;
 use super::requests::old_group_in_nodes;
 use super::tree::*;
 
