@@ -122,6 +122,21 @@ impl CancelToken {
         }
     }
 
+    /// Ends one batch of a loop over rows, elements or units: returns `next`, where the next batch
+    /// begins.
+    ///
+    /// # Errors
+    /// [`Error::unwanted`] if the work is to end; `Corrupt` if the batch that began at `at` has made
+    /// no progress, as the loop would never end.
+    pub(crate) fn advance(&self, at: u64, next: u64) -> Result<u64> {
+        self.go_on()?;
+        if next > at {
+            Ok(next)
+        } else {
+            Err(Error::corrupt("view: a part without a unit", None))
+        }
+    }
+
     /// Begins work that may take long.
     ///
     /// # Errors

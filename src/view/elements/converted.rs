@@ -65,7 +65,7 @@ impl<C: Conversion> View for Converted<C> {
             for element in bytes.chunks_exact(to_usize(self.stored_size)?) {
                 self.conversion.convert(element, &mut out)?;
             }
-            first += count;
+            first = cancel.advance(first, first + count)?;
         }
         out.truncate(before + to_usize(end - offset)?);
         out.drain(..before);

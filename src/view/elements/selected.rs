@@ -228,7 +228,7 @@ impl View for Selected {
                 let (count, span) = self.together(place, along, wanted);
                 if count > 1 {
                     self.gather((place, along), count, &span, cancel, &mut out)?;
-                    at += count * self.run;
+                    at = cancel.advance(at, at + count * self.run)?;
                     continue;
                 }
             }
@@ -239,7 +239,7 @@ impl View for Selected {
             }
             out.reserve(to_usize(end - at)?);
             out.extend_from_slice(&bytes);
-            at += taken;
+            at = cancel.advance(at, at + taken)?;
         }
         Ok(out.into())
     }

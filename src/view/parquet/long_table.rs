@@ -252,7 +252,7 @@ impl LongValues {
         let at_a_time = (BATCH / self.row_bytes().max(1)).max(1);
         let mut next = rows.start;
         while next < rows.end && out.bytes.len() < enough {
-            cancel.go_on()?;
+            let first = next;
             let end = rows.end.min(next.saturating_add(at_a_time));
             self.column.each(next..end, cancel, &mut |element| {
                 if out.bytes.len() >= enough {
@@ -266,6 +266,7 @@ impl LongValues {
                 next += 1;
                 Ok(())
             })?;
+            cancel.advance(first, next)?;
         }
         Ok(next)
     }

@@ -210,7 +210,7 @@ impl Pages {
             lock(&marks).pass(at, || row);
             window.bytes(&written.bytes)?;
             at = at.saturating_add(to_u64(written.bytes.len()));
-            row = next;
+            row = cancel.advance(row, next)?;
         }
         let is_short = row == own.rows.end && at < own.chunk.values;
         let is_counted = matches!(leaf.body, Body::Counted);
@@ -319,7 +319,8 @@ fn present(own: &ColumnChunk<'_>, rows: Range<u64>, cancel: &CancelToken) -> Res
     while first < row(end) {
         let next = row(end).min(first.saturating_add(at_a_time));
         let mut written = Written::default();
-        first = leaf.values.write_some(first..next, cancel, &mut written)?;
+        let end = leaf.values.write_some(first..next, cancel, &mut written)?;
+        first = cancel.advance(first, end)?;
         present.extend(written.present);
     }
     Ok(present)

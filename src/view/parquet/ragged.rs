@@ -80,7 +80,7 @@ pub(super) fn levels(
             }
             entry = next;
         }
-        first = end;
+        first = cancel.advance(first, end)?;
     }
     Ok(out)
 }
@@ -191,6 +191,7 @@ impl SequenceValues {
         let mut row = rows.start;
         self.sequences.place.each(rows, cancel, &mut |pointer| {
             if out.bytes.len() < enough {
+                cancel.go_on()?;
                 self.push(pointer, &mut out.bytes)?;
                 row += 1;
             }

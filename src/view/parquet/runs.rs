@@ -51,7 +51,7 @@ impl Values for RunNumbers {
         };
         let mut element = rows.start;
         while element < rows.end {
-            cancel.go_on()?;
+            let first = element;
             // Past the runs without an element, however many they are.
             let number = find(element, self.count, &place)?;
             let most = self.count.min(number.saturating_add(PLACES));
@@ -68,6 +68,7 @@ impl Values for RunNumbers {
                     .extend(std::iter::repeat_n(bytes, count).flatten());
                 element = end;
             }
+            cancel.advance(first, element)?;
         }
         Ok(())
     }

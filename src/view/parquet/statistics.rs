@@ -228,7 +228,6 @@ impl Run {
         let mut written = Written::default();
         let mut first = rows.start;
         while first < rows.end {
-            cancel.go_on()?;
             let end = rows.end.min(first.saturating_add(BATCH));
             written.bytes.clear();
             written.present.clear();
@@ -243,7 +242,7 @@ impl Run {
                 }
                 ends = Some([ends.map_or(value, |ends| ends[0]), value]);
             }
-            first = end;
+            first = cancel.advance(first, end)?;
         }
         Ok(ends)
     }

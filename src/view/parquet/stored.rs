@@ -85,6 +85,14 @@ pub(super) enum Absent {
 }
 
 impl RowBytes {
+    /// Returns the rows of `bytes`, `count` in number: rows of no bytes are rows, too.
+    fn split<'a>(&self, bytes: &'a [u8], count: u64) -> Result<impl Iterator<Item = &'a [u8]>> {
+        let each = to_usize(self.each)?;
+        let empty = if each == 0 { to_usize(count)? } else { 0 };
+        let rows = bytes.chunks_exact(each.max(1));
+        Ok(rows.chain(std::iter::repeat_n(&b""[..], empty)))
+    }
+
     /// The bytes of some rows, exactly.
     fn read(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Bytes> {
         let length = to_usize((rows.end - rows.start).saturating_mul(self.each))?;
@@ -120,10 +128,10 @@ impl Place {
         while first < rows.end {
             let end = rows.end.min(first.saturating_add(at_a_time));
             let bytes = self.rows.read(&(first..end), cancel)?;
-            for row in bytes.chunks_exact(to_usize(self.rows.each)?.max(1)) {
+            for row in self.rows.split(&bytes, end - first)? {
                 take(self.of(row, 0)?)?;
             }
-            first = end;
+            first = cancel.advance(first, end)?;
         }
         Ok(())
     }
@@ -149,7 +157,7 @@ impl Absent {
         Ok(match self {
             Absent::Where(place) => {
                 let bytes = place.rows.read(rows, cancel)?;
-                let rows = bytes.chunks_exact(to_usize(place.rows.each)?.max(1));
+                let rows = place.rows.split(&bytes, rows.end - rows.start)?;
                 let values = rows.map(|row| place.of(row, 0));
                 let is_set = |value: &[u8]| value.iter().any(|&byte| byte != 0);
                 values
@@ -209,7 +217,8 @@ impl Stored {
         let mut next = rows.start;
         while next < rows.end && out.bytes.len() < enough {
             let end = rows.end.min(next.saturating_add(at_a_time));
-            next += self.write_batch(&(next..end), enough, cancel, out)?;
+            let count = self.write_batch(&(next..end), enough, cancel, out)?;
+            next = cancel.advance(next, next.saturating_add(count))?;
         }
         Ok(next)
     }
@@ -230,10 +239,11 @@ impl Stored {
             out.bytes.extend_from_slice(&bytes);
             return Ok(rows.end - rows.start);
         }
-        let each = bytes.chunks_exact(to_usize(self.place.rows.each)?.max(1));
+        let count = rows.end - rows.start;
         let Some(absent) = &self.absent else {
-            return self.write_all(each, enough, out);
+            return self.write_all(&bytes, count, enough, out);
         };
+        let each = self.place.rows.split(&bytes, count)?;
         let values: Vec<&[u8]> = each
             .map(|row| self.place.of(row, 0))
             .collect::<Result<_>>()?;
@@ -250,20 +260,15 @@ impl Stored {
         Ok(rows.end - rows.start)
     }
 
-    /// Appends the values of rows, none of which is missing.
-    fn write_all<'a>(
-        &self,
-        rows: impl ExactSizeIterator<Item = &'a [u8]>,
-        enough: usize,
-        out: &mut Written,
-    ) -> Result<u64> {
-        let count = to_u64(rows.len());
+    /// Appends the values of the `count` rows that `bytes` has, none of which is missing.
+    fn write_all(&self, bytes: &[u8], count: u64, enough: usize, out: &mut Written) -> Result<u64> {
+        let each = to_usize(self.place.rows.each)?.max(1);
         match (&self.encoding, &*self.lists, self.place.size) {
             // The copy of a few bytes whose number is known is fast.
-            (Encoding::Copy, [], 4) => self.copy::<4>(rows, out)?,
-            (Encoding::Copy, [], 8) => self.copy::<8>(rows, out)?,
+            (Encoding::Copy, [], 4) => self.copy::<4>(bytes.chunks_exact(each), out)?,
+            (Encoding::Copy, [], 8) => self.copy::<8>(bytes.chunks_exact(each), out)?,
             _ => {
-                for (number, row) in (0..).zip(rows) {
+                for (number, row) in (0..).zip(self.place.rows.split(bytes, count)?) {
                     if out.bytes.len() >= enough {
                         return Ok(number);
                     }

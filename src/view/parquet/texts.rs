@@ -65,7 +65,7 @@ impl Texts {
                     push_text(&text, &mut out.bytes)?;
                 }
             }
-            first = end;
+            first = cancel.advance(first, end)?;
         }
         Ok(rows.end)
     }

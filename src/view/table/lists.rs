@@ -51,8 +51,9 @@ impl Lists {
         if inner.is_empty() {
             // Of values that are not written short, the text is as long as they are, about.
             check(self.values.bytes(list.end - list.start), context)?;
+            let count = list.end - list.start;
             let rows = self.values.read(list)?;
-            for value in self.values.each(&rows) {
+            for value in self.values.each(&rows, count) {
                 out.extend_from_slice(separator);
                 self.values.write(value?, context, out)?;
                 separator = b", ";
@@ -83,7 +84,7 @@ fn check(bytes: u64, context: &Context<'_>) -> Result<()> {
 fn list_of(ends: &Values, row: u64) -> Result<Range<u64>> {
     let rows = ends.read(row.saturating_sub(1)..row.saturating_add(1))?;
     let mut places = [0, 0];
-    for value in ends.each(&rows) {
+    for value in ends.each(&rows, 2) {
         let place = u64::try_from(ends.integer(value?)?);
         let place = place.map_err(|_| Error::corrupt("table: a list that ends nowhere", None))?;
         places = [places[1], place];

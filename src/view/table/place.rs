@@ -216,8 +216,18 @@ impl Values {
     }
 
     /// The values in rows that were read.
-    pub(super) fn each<'a>(&'a self, rows: &'a [u8]) -> impl Iterator<Item = Result<&'a [u8]>> {
+    pub(super) fn each<'a>(
+        &'a self,
+        rows: &'a [u8],
+        count: u64,
+    ) -> impl Iterator<Item = Result<&'a [u8]>> {
+        // Rows of no bytes are rows, too.
+        let empty = match self.array.row_bytes {
+            0 => usize::try_from(count).unwrap_or(usize::MAX),
+            _ => 0,
+        };
         let rows = rows.chunks_exact(self.array.row_bytes.max(1));
+        let rows = rows.chain(std::iter::repeat_n(&b""[..], empty));
         rows.map(|row| self.value.of(row))
     }
 

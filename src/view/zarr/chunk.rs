@@ -152,6 +152,7 @@ fn convert(
     let is_dense = array.field.is_dense(size);
     let mut at = elements.start;
     while at < elements.end {
+        let before = at;
         let first = at / count;
         let last = (elements.end - 1) / count;
         let records = (PART / record).clamp(1, last - first + 1);
@@ -178,6 +179,7 @@ fn convert(
             }
             at += inside.end - inside.start;
         }
+        cancel.advance(before, at)?;
     }
     Ok(())
 }

@@ -269,7 +269,7 @@ impl View for Stored {
         let end = offset.saturating_add(to_u64(length)).min(self.bytes());
         let (mut at, mut out) = (offset, Vec::new());
         while at < end {
-            at = self.piece(at..end, &mut out, cancel)?;
+            at = cancel.advance(at, self.piece(at..end, &mut out, cancel)?)?;
         }
         Ok(out.into())
     }
