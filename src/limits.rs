@@ -599,6 +599,10 @@ pub const COUNTED_VALUES: u64 = 1 << 24;
 /// microsecond.
 pub const CHUNK_VALUES: u64 = 24;
 
+/// Bytes of an element that count for one more value: reading so many takes as long as looking at a
+/// short one.
+pub const VALUE_BYTES: u64 = 256;
+
 /// Values that a chunk with filters counts for beside its own.
 pub const FILTERED_CHUNK_VALUES: u64 = 48;
 

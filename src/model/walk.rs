@@ -29,6 +29,8 @@ pub struct Context<'a> {
     /// The most bytes that the output may hold.
     pub limit: usize,
     fetched: Cell<u64>,
+    /// Elements of the sequences that were followed.
+    followed: Cell<u64>,
 }
 
 impl<'a> Context<'a> {
@@ -39,6 +41,7 @@ impl<'a> Context<'a> {
             paths,
             limit,
             fetched: Cell::new(0),
+            followed: Cell::new(0),
         }
     }
 
@@ -49,7 +52,13 @@ impl<'a> Context<'a> {
             paths: &|_| Ok(None),
             limit,
             fetched: Cell::new(0),
+            followed: Cell::new(0),
         }
+    }
+
+    /// Elements of the sequences that were followed so far.
+    pub fn followed(&self) -> u64 {
+        self.followed.get()
     }
 
     /// The bytes that a variable-length element points to.
@@ -314,8 +323,10 @@ impl Walk {
             Kind::Sequence { base, are_letters } => {
                 let elements = sink.context().fetch(stored, base.size)?.unwrap_or_default();
                 if !*are_letters || !sink.value(Value::Letters(&elements), stored)? {
-                    let count = elements.len().checked_div(base.size).unwrap_or(0);
-                    base.list(&elements, &[to_u64(count)], sink)?;
+                    let count = to_u64(elements.len().checked_div(base.size).unwrap_or(0));
+                    let followed = &sink.context().followed;
+                    followed.set(followed.get().with_more(count));
+                    base.list(&elements, &[count], sink)?;
                 }
             }
         }

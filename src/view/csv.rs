@@ -84,6 +84,17 @@ impl Table {
         self
     }
 
+    /// The same, of rows whose stored bytes are equal: the first tells how long each is.
+    ///
+    /// # Errors
+    /// Fails if the first row cannot be written.
+    fn with_equal_rows(self) -> Result<Self> {
+        let mut row = Vec::new();
+        self.write_rows(0..1, 1, &mut row)?;
+        let width = Some(to_u64(row.len()));
+        Ok(Table { width, ..self })
+    }
+
     /// A table without a header, with the cells of `per_line` rows in each line.
     pub(crate) fn bare(
         fields: Vec<Box<dyn Fields>>,
@@ -267,6 +278,11 @@ impl Units for Table {
         scratch.clear();
         let next = self.write(units, enough, scratch)?;
         Ok((next, to_u64(scratch.len())))
+    }
+
+    fn followed(&self) -> u64 {
+        let followed = self.fields.iter().map(|fields| fields.followed());
+        followed.fold(0, u64::saturating_add)
     }
 
     fn own_bytes(&self) -> u64 {

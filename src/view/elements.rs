@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use crate::array::{Bytes, CancelToken, Reader};
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::model::datatype::{Class, Member};
 use crate::model::selection::Selection;
 use crate::model::{Datatype, Shape};
@@ -114,6 +115,11 @@ pub(crate) fn values_of(datatype: &Datatype) -> u64 {
         Class::VariableLength(_) | Class::VariableString { .. } | Class::Reference(_) => POINTER,
         _ => 1,
     }
+}
+
+/// What reading an element of so many bytes costs beside its values, in values that are looked at.
+pub(crate) fn values_of_bytes(bytes: u64) -> u64 {
+    bytes / limits::VALUE_BYTES
 }
 
 /// The datatype with booleans and complex numbers in the place of what stands for them in HDF5.

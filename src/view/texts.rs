@@ -3,6 +3,7 @@
 pub(crate) mod asdf_json;
 pub(crate) mod attribute_file;
 pub(crate) mod attributes;
+pub(crate) mod bounds;
 pub(crate) mod chunks;
 pub(crate) mod counted;
 pub(crate) mod html;

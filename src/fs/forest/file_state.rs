@@ -97,7 +97,8 @@ pub(in crate::fs) struct SharedState {
     variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
     variable_length_parts: Mutex<WeightedLru<PartName, Arc<VariableLength>>>,
     cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
-    texts: Mutex<WeightedLru<TextName, Text>>,
+    /// Texts, and why there is none.
+    texts: Mutex<WeightedLru<TextName, Result<Text>>>,
     counts: Counts,
     conventions: Mutex<WeightedLru<NodeId, Option<Convention>>>,
     /// Whether groups of ASDF hold an array, at any depth.
@@ -488,7 +489,11 @@ impl FileState {
 
     /// The text that belongs to `object` and is called `shown`: an attribute's by the name of its
     /// file, the object's own by its suffix. It is rendered by `render` unless it is still kept: a
-    /// lookup, `stat` and an open want it one after another. Of a file that grows none is kept.
+    /// lookup, `stat` and an open want it one after another. What is wrong with it is kept, too, unless
+    /// it may be right the next time. Of a file that grows nothing is kept.
+    ///
+    /// # Errors
+    /// Fails with the errors of `render`; `Io` (`ENOMEM`) where all that is open takes too much memory.
     pub(in crate::fs) fn kept_text(
         &self,
         object: NodeId,
@@ -497,15 +502,19 @@ impl FileState {
     ) -> Result<Text> {
         let key: TextName = (object, shown.into());
         if let Some(text) = lock(&self.texts).get(&key) {
-            return text.opened(&self.engine);
+            return text.clone()?.opened(&self.engine);
         }
-        let text = render()?;
-        if !self.is_growing() {
-            let weight = text.weight().saturating_add(to_u64(shown.len()));
+        let text = render();
+        let may_be_kept = !text.as_ref().is_err_and(Error::is_passing);
+        if may_be_kept && !self.is_growing() {
+            let own = text
+                .as_ref()
+                .map_or(to_u64(size_of::<Error>()), Text::weight);
+            let weight = own.saturating_add(to_u64(shown.len()));
             let gone = lock(&self.texts).put(key, text.clone(), weight);
             drop(gone);
         }
-        text.opened(&self.engine)
+        text?.opened(&self.engine)
     }
 
     /// The count of `text`, made by `count` unless it is still kept; `None` where it is too long to

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::array::{Bytes, Engine};
 use crate::error::Result;
@@ -13,8 +14,8 @@ use crate::model::{Container, Datatype};
 use crate::view::csv::Table;
 use crate::view::csv::column::Columns;
 use crate::view::csv::fields::{Cell, Cells, Fields};
-use crate::view::elements::Elements;
 use crate::view::elements::missing::Missing;
+use crate::view::elements::{Elements, values_of_bytes};
 use crate::view::texts::json::SharedPaths;
 use crate::wire::to_usize;
 
@@ -25,6 +26,8 @@ pub(crate) struct ArrayFields {
     missing: Option<Missing>,
     container: Arc<dyn Container>,
     paths: SharedPaths,
+    /// Elements of sequences that were followed.
+    followed: AtomicU64,
 }
 
 /// The bytes of some elements.
@@ -54,6 +57,7 @@ impl ArrayFields {
             missing: None,
             container,
             paths,
+            followed: AtomicU64::new(0),
         }))
     }
 
@@ -93,13 +97,21 @@ pub(crate) fn table(
     } else {
         None
     };
+    // Elements that were never written: the array is one hole.
+    let content = &fields.elements.content;
+    let are_equal = !is_masked && rows > 0 && values > limits::QUICK_VALUES;
+    let are_equal = are_equal && matches!(content.data_at(0), Ok(None));
     let fields: Vec<Box<dyn Fields>> = vec![Box::new(fields)];
     let table = if is_named {
         Table::named(fields, rows, engine)?
     } else {
         Table::bare(fields, rows, per_line, engine)
     };
-    Ok(Some(Table { width, ..table }))
+    let table = Table { width, ..table };
+    if are_equal && table.width.is_none() {
+        return table.with_equal_rows().map(Some);
+    }
+    Ok(Some(table))
 }
 
 /// Whether the columns of a type have names.
@@ -117,7 +129,12 @@ impl Fields for ArrayFields {
     }
 
     fn row_values(&self) -> u64 {
-        self.columns.values()
+        let values = self.columns.values();
+        values.saturating_add(values_of_bytes(self.row_bytes()))
+    }
+
+    fn followed(&self) -> u64 {
+        self.followed.load(Ordering::Relaxed)
     }
 
     fn chunk_values(&self) -> u64 {
@@ -163,6 +180,10 @@ impl Cells for ArrayCells<'_> {
         let element = &self.bytes[row * size..][..size];
         // A new one each time: it counts the bytes that pointers led to.
         let context = Context::new(&*fields.container, &*fields.paths, most);
-        fields.columns.write(element, column, &context, out)
+        let cell = fields.columns.write(element, column, &context, out);
+        fields
+            .followed
+            .fetch_add(context.followed(), Ordering::Relaxed);
+        cell
     }
 }

@@ -48,6 +48,11 @@ pub(crate) trait Fields: Send + Sync {
         false
     }
 
+    /// Elements of sequences that were followed while cells were written.
+    fn followed(&self) -> u64 {
+        0
+    }
+
     /// Bytes of memory that these take for themselves.
     fn own_bytes(&self) -> u64;
 }
@@ -95,6 +100,10 @@ impl<F: Fields> Fields for Shifted<F> {
 
     fn are_measured(&self) -> bool {
         self.fields.are_measured()
+    }
+
+    fn followed(&self) -> u64 {
+        self.fields.followed()
     }
 
     fn own_bytes(&self) -> u64 {

@@ -1,7 +1,6 @@
 //! The file.
 
 use std::ops::Range;
-use std::time::Instant;
 
 use crate::array::{Bytes, CancelToken};
 use crate::error::{Error, Result};
@@ -18,6 +17,7 @@ use crate::view::parquet::schema::Physical;
 use crate::view::parquet::statistics::{Keep, Statistics};
 use crate::view::parquet::table::Table;
 use crate::view::parquet::thrift::Struct;
+use crate::view::texts::bounds::CountBounds;
 use crate::wire::to_u64;
 
 /// A table and the rows of its groups: all that the file depends on, but what has to be counted.
@@ -94,31 +94,22 @@ impl Plan {
     /// # Errors
     /// Fails if a value cannot be read; `Limit` for more than are counted; [`Error::unwanted`] once
     /// the request is to end.
-    pub(crate) fn counted(&self, cancel: &CancelToken) -> Result<Vec<u8>> {
+    pub(crate) fn counted(&self, bounds: &CountBounds) -> Result<Vec<u8>> {
         let columns = to_u64(self.counted_columns().count());
         if self.count().saturating_mul(columns) > limits::COUNTED_VALUES {
             let what = "texts of a Parquet file (a selector behind the name takes fewer rows)";
             return Err(Error::limit(what, limits::COUNTED_VALUES));
         }
         if self.count().saturating_mul(columns) > limits::QUICK_VALUES {
-            cancel.begin_heavy()?;
+            bounds.cancel().begin_heavy()?;
         }
-        let started = Instant::now();
-        let in_time = || {
-            cancel.go_on()?;
-            if started.elapsed() > limits::COUNTED_TIME {
-                let most = limits::COUNTED_TIME.as_secs();
-                return Err(Error::limit("seconds that a Parquet file takes", most));
-            }
-            Ok(())
-        };
         let mut counts = Vec::new();
         for group in 0..self.count().div_ceil(self.group_rows) {
             let first = group.saturating_mul(self.group_rows);
             let first = self.rows.start.saturating_add(first);
             let rows = first..self.rows.end.min(first.saturating_add(self.group_rows));
             for column in self.counted_columns() {
-                let Counted { bytes, entries } = count(column, rows.clone(), &in_time)?;
+                let Counted { bytes, entries } = count(column, rows.clone(), bounds)?;
                 counts.extend([bytes, entries].into_iter().flat_map(u64::to_le_bytes));
             }
         }
@@ -163,20 +154,20 @@ fn page_bytes(column: &Column) -> u64 {
 }
 
 /// What a column has in some rows.
-fn count(column: &Column, rows: Range<u64>, in_time: &dyn Fn() -> Result<()>) -> Result<Counted> {
+fn count(column: &Column, rows: Range<u64>, bounds: &CountBounds) -> Result<Counted> {
     let Some(lists) = &column.leaf.ragged else {
-        let bytes = bytes_of(column, rows, in_time)?;
+        let bytes = bytes_of(column, rows, bounds)?;
         return Ok(Counted { bytes, entries: 0 });
     };
-    let found = Entries::of(&**lists, rows.clone(), in_time)?;
+    let found = Entries::of(&**lists, rows.clone(), bounds)?;
     let bytes = match column.leaf.kind.physical {
         Physical::ByteArray => {
             if found.elements > limits::COUNTED_VALUES {
                 let what = "texts of the lists of a Parquet file";
                 return Err(Error::limit(what, limits::COUNTED_VALUES));
             }
-            let elements = lists.elements(&rows, &CancelToken::default())?;
-            bytes_of(column, elements.unwrap_or(rows), in_time)?
+            let elements = lists.elements(&rows, bounds.cancel())?;
+            bytes_of(column, elements.unwrap_or(rows), bounds)?
         }
         physical => found.elements.saturating_mul(physical.bytes()),
     };
@@ -187,17 +178,23 @@ fn count(column: &Column, rows: Range<u64>, in_time: &dyn Fn() -> Result<()>) ->
 }
 
 /// Bytes of the values that a column has in some rows.
-fn bytes_of(column: &Column, rows: Range<u64>, in_time: impl Fn() -> Result<()>) -> Result<u64> {
-    let cancel = CancelToken::default();
+fn bytes_of(column: &Column, rows: Range<u64>, bounds: &CountBounds) -> Result<u64> {
+    let cancel = bounds.cancel();
     let at_a_time = batch(&column.leaf);
     let (mut first, mut bytes) = (rows.start, 0);
     while first < rows.end {
-        in_time()?;
         let end = rows.end.min(first.saturating_add(at_a_time));
         let mut written = Written::default();
-        let values = &column.leaf.values;
-        first = values.write_some(first..end, &cancel, &mut written)?;
+        let next = column
+            .leaf
+            .values
+            .write_some(first..end, cancel, &mut written)?;
+        first = cancel.advance(first, next)?;
         bytes += to_u64(written.bytes.len());
+        if !bounds.pass(to_u64(written.bytes.len()))? {
+            let what = "bytes of the texts of a Parquet file (many may lead to one text)";
+            return Err(Error::limit(what, bounds.most()));
+        }
     }
     Ok(bytes)
 }
@@ -206,6 +203,7 @@ impl File {
     /// Writes the groups that the window reaches.
     fn write_groups(&self, cancel: &CancelToken, window: &mut Window) -> Result<()> {
         while window.next() < self.layout.end() && !window.is_full() {
+            let before = window.next();
             let number = self.layout.group_at(window.next());
             let start = self.layout.start(number);
             let group = self.layout.group(&self.columns, number);
@@ -227,6 +225,7 @@ impl File {
                 self.pages.write(&own, cancel, window)?;
             }
             window.zeros_to(start.saturating_add(group.length))?;
+            cancel.advance(before, window.next())?;
         }
         Ok(())
     }
@@ -397,7 +396,8 @@ mod tests {
         };
         let mut plan = Plan::of(table).unwrap();
         plan.group_rows = 1000;
-        let counted = plan.counted(&CancelToken::default()).unwrap();
+        let bounds = CountBounds::new(CancelToken::default(), u64::MAX);
+        let counted = plan.counted(&bounds).unwrap();
         plan.file(&counted, Box::new(|find| find())).unwrap()
     }
 

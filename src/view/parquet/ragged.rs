@@ -11,6 +11,7 @@ use crate::view::cf::stored as numbers;
 use crate::view::parquet::encoding::Encoding;
 use crate::view::parquet::leaf::{ENOUGH, Lists, Values, Written};
 use crate::view::parquet::stored::{Place, Pointers};
+use crate::view::texts::bounds::CountBounds;
 use crate::wire::{Count, to_u64, to_usize};
 
 /// Rows whose lists are looked at together.
@@ -29,18 +30,13 @@ impl Entries {
     ///
     /// # Errors
     /// Fails if they cannot be read.
-    pub(super) fn of(
-        lists: &dyn Lists,
-        rows: Range<u64>,
-        go_on: &dyn Fn() -> Result<()>,
-    ) -> Result<Self> {
-        let cancel = CancelToken::default();
+    pub(super) fn of(lists: &dyn Lists, rows: Range<u64>, bounds: &CountBounds) -> Result<Self> {
         let mut entries = Entries::default();
         let mut first = rows.start;
         while first < rows.end {
-            go_on()?;
+            bounds.pass(0)?;
             let end = rows.end.min(first.saturating_add(ROWS));
-            for length in lists.lengths(first..end, &cancel)? {
+            for length in lists.lengths(first..end, bounds.cancel())? {
                 entries.elements = entries.elements.saturating_add(length);
                 entries.count = entries.count.saturating_add(length.max(1));
             }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::array::{Bytes, Engine, Reader};
@@ -13,6 +14,7 @@ use crate::model::number::append;
 use crate::model::value::Context;
 use crate::model::{Array, Container, NodeId};
 use crate::view::csv::fields::{Cell, Cells, Fields};
+use crate::view::elements::values_of_bytes;
 use crate::view::table::column::{GroupTable, Missing, Part, Source};
 use crate::view::table::lists::Lists;
 use crate::view::table::objects::Texts;
@@ -48,6 +50,8 @@ pub(crate) struct Rows {
     columns: Vec<Column>,
     /// Names of categories that were read lately.
     categories: Mutex<WeightedLru<Category, CellText>>,
+    /// Elements of sequences that were followed.
+    followed: AtomicU64,
 }
 
 /// What stands for a missing value.
@@ -134,6 +138,7 @@ impl Rows {
             names,
             columns,
             categories: Mutex::new(WeightedLru::new(KEPT_NAMES)),
+            followed: AtomicU64::new(0),
         })
     }
 
@@ -205,7 +210,11 @@ impl Fields for Rows {
             Column::Value(value) | Column::Unmasked(value, _) => value.values(),
             _ => 1,
         });
-        values.fold(0, u64::saturating_add)
+        values.fold(values_of_bytes(self.row_bytes), u64::saturating_add)
+    }
+
+    fn followed(&self) -> u64 {
+        self.followed.load(Ordering::Relaxed)
     }
 
     fn chunk_values(&self) -> u64 {
@@ -251,7 +260,11 @@ impl Cells for Batch<'_> {
         let surroundings = &self.table.surroundings;
         // A new one each time: it counts the bytes that pointers led to.
         let context = Context::new(&*surroundings.container, &*surroundings.paths, most);
-        self.write_value(&self.table.columns[column], (column, row), &context, out)
+        let cell = self.write_value(&self.table.columns[column], (column, row), &context, out);
+        self.table
+            .followed
+            .fetch_add(context.followed(), Ordering::Relaxed);
+        cell
     }
 }
 

@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use crate::array::Engine;
-use crate::error::{Cause, Error, Result};
+use crate::array::{CancelToken, Engine};
+use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
 use crate::memory::marks::Marks;
+use crate::view::texts::bounds::CountBounds;
 use crate::view::texts::streamed::{ResumableText, Streamed};
 use crate::wire::to_u64;
 
@@ -55,6 +56,12 @@ pub(crate) trait Units: Send + Sync {
     ) -> Result<(u64, u64)> {
         let next = self.write(units, enough, scratch)?;
         Ok((next, to_u64(scratch.len())))
+    }
+
+    /// Elements of sequences that were followed while units were written or measured: one sequence
+    /// that many elements share is followed for each of them.
+    fn followed(&self) -> u64 {
+        0
     }
 
     /// Bytes of memory that they take for themselves.
@@ -136,8 +143,7 @@ impl Count {
             effort,
             shares,
             next: AtomicU64::new(0),
-            started,
-            bytes: AtomicU64::new(0),
+            bounds: CountBounds::since(started, effort.cancel(), limits::COUNTED_BYTES),
             is_over: AtomicBool::new(false),
             found: Mutex::default(),
         };
@@ -165,13 +171,13 @@ impl Count {
         effort: &Effort,
         mut begin_heavy: impl FnMut() -> Result<()>,
     ) -> Result<Option<Self>> {
-        let (started, mut place) = (Instant::now(), text.begin());
-        let (mut bytes, mut part) = (0, Vec::new());
+        let bounds = CountBounds::new(effort.cancel(), limits::COUNTED_BYTES);
+        let (mut place, mut bytes, mut part) = (text.begin(), 0, Vec::new());
         let mut is_short = true;
         // One part may be about very many objects.
         effort.lift();
         loop {
-            effort.cancel().go_on()?;
+            bounds.cancel().go_on()?;
             part.clear();
             let is_more = text.write_on(&mut place, STRETCH, &mut part)?;
             bytes += to_u64(part.len());
@@ -179,10 +185,9 @@ impl Count {
                 let places = Places::FirstAlone;
                 return Ok(Some(Count { bytes, places }));
             }
-            if bytes > limits::COUNTED_BYTES {
+            if !bounds.pass(to_u64(part.len()))? {
                 return Ok(None);
             }
-            refuse_long(started)?;
             if std::mem::take(&mut is_short) {
                 begin_heavy()?;
             }
@@ -230,17 +235,6 @@ impl Count {
     }
 }
 
-/// Refuses a count that has taken too long: another one may be quicker, as much of the file is then
-/// in memory.
-fn refuse_long(started: Instant) -> Result<()> {
-    if started.elapsed() <= limits::COUNTED_TIME {
-        return Ok(());
-    }
-    let most = limits::COUNTED_TIME.as_secs();
-    let what = format!("length of the text: more than {most} seconds to count it");
-    Err(Error::caused(Cause::Failed, what))
-}
-
 /// A count that is under way.
 struct Counting<'a> {
     units: &'a dyn Units,
@@ -248,9 +242,7 @@ struct Counting<'a> {
     shares: u64,
     /// The share that is counted next.
     next: AtomicU64,
-    started: Instant,
-    /// The bytes that were counted, in any order.
-    bytes: AtomicU64,
+    bounds: CountBounds,
     /// Whether no more is to be counted.
     is_over: AtomicBool,
     found: Mutex<Found>,
@@ -305,16 +297,14 @@ impl Counting<'_> {
         let mut at = share * SHARE;
         let mut stretches = Vec::new();
         while at < end && !self.is_over.load(Ordering::Relaxed) {
-            self.effort.cancel().go_on()?;
             scratch.clear();
             let (next, bytes) = self.units.measure(at..end, STRETCH, scratch)?;
             stretches.push((next, bytes));
-            at = next;
-            let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-            if before.saturating_add(bytes) > limits::COUNTED_BYTES {
+            at = self.bounds.cancel().advance(at, next)?;
+            let is_short = self.bounds.pass(bytes)?;
+            if !is_short || self.units.followed() > limits::COUNTED_VALUES {
                 self.is_over.store(true, Ordering::Relaxed);
             }
-            refuse_long(self.started)?;
         }
         Ok(stretches)
     }
@@ -390,9 +380,11 @@ impl<U: Units> ResumableText for UnitText<U> {
     }
 
     fn write_on(&self, place: &mut u64, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+        // One part at a time: the reader looks between two whether it is to end.
         let count = self.units.count();
-        while *place < count && out.len() < enough {
-            *place = self.units.write(*place..count, enough, out)?;
+        if *place < count {
+            let next = self.units.write(*place..count, enough, out)?;
+            *place = CancelToken::default().advance(*place, next)?;
         }
         Ok(*place < count)
     }

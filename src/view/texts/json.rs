@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::array::Engine;
 use crate::error::{Error, Result};
@@ -18,7 +19,7 @@ use crate::model::value::{Context, ValueWriter};
 use crate::model::{Container, NodeId};
 use crate::view::elements::long_elements::{LongElements, Pace};
 use crate::view::elements::missing::Missing;
-use crate::view::elements::{Elements, values_of};
+use crate::view::elements::{Elements, values_of, values_of_bytes};
 use crate::view::texts::counted::Units;
 use crate::wire::{to_u64, to_usize};
 
@@ -38,6 +39,8 @@ pub(crate) struct Json {
     length: Option<TextLength>,
     /// The text between two elements of a list.
     separator: &'static [u8],
+    /// Elements of sequences that were followed.
+    followed: AtomicU64,
 }
 
 /// Lists within lists of elements or, where a dimension is zero, of empty lists.
@@ -98,6 +101,7 @@ impl Json {
             } else {
                 b", "
             },
+            followed: AtomicU64::new(0),
             elements,
         })
     }
@@ -135,7 +139,10 @@ impl Json {
                 leaf.clear();
                 // A new one each time: it counts the bytes that pointers led to.
                 let context = Context::new(&*self.container, &*self.paths, most);
-                self.writer.json(element, &context, &mut leaf)
+                let written = self.writer.json(element, &context, &mut leaf);
+                self.followed
+                    .fetch_add(context.followed(), Ordering::Relaxed);
+                written
             })?;
             self.write_leaf(leaves.start + number, &leaf, out);
         }
@@ -205,7 +212,8 @@ impl Units for Json {
     }
 
     fn values(&self) -> u64 {
-        let of_one = values_of(&self.elements.datatype);
+        let datatype = &self.elements.datatype;
+        let of_one = values_of(datatype).saturating_add(values_of_bytes(datatype.size.into()));
         let values = of_one.saturating_mul(self.lists.count);
         values.saturating_add(self.elements.content.chunk_values())
     }
@@ -238,6 +246,10 @@ impl Units for Json {
         }
         let next = self.write(units, enough, scratch)?;
         Ok((next, to_u64(scratch.len())))
+    }
+
+    fn followed(&self) -> u64 {
+        self.followed.load(Ordering::Relaxed)
     }
 
     fn own_bytes(&self) -> u64 {

@@ -7,6 +7,7 @@ use crate::fs::views::trees::csv::{convention, group_columns, is_plain_group, op
 use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown, viewed,
 };
+use crate::limits;
 use crate::model::Node;
 use crate::view::View;
 use crate::view::elements::Elements;
@@ -14,6 +15,7 @@ use crate::view::pictures::fits;
 use crate::view::pictures::fits::attributes;
 use crate::view::pictures::fits::cards::Cards;
 use crate::view::pictures::fits::group::GroupRows;
+use crate::view::texts::bounds::CountBounds;
 use crate::view::texts::text::Text;
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -56,7 +58,8 @@ fn group(subject: &Subject<'_>) -> Result<Box<dyn View>> {
         opened_group(subject, table)
     })?;
     let object = subject.node.id;
-    let measure = || rows.measured().map(Text::new);
+    let bounds = CountBounds::new(subject.file.effort.cancel(), limits::COUNTED_BYTES);
+    let measure = || rows.measured(&bounds).map(Text::new);
     let measured = subject.file.kept_text(object, b".fits", measure)?;
     shown(Some(rows.file(measured.bytes(), &cards(subject)?)?))
 }

@@ -9,6 +9,7 @@ use crate::fs::views::trees::mask;
 use crate::fs::views::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, viewed,
 };
+use crate::limits;
 use crate::model::Node;
 use crate::view::View;
 use crate::view::elements::dimensions::last_name;
@@ -16,6 +17,7 @@ use crate::view::elements::{Elements, opened};
 use crate::view::parquet::{
     Around, Description, Keep, Plan, Pointers, Table, array_table, group_table, has_columns,
 };
+use crate::view::texts::bounds::CountBounds;
 use crate::view::texts::text::Text;
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -95,8 +97,10 @@ fn group(subject: &Subject<'_>) -> Result<Box<dyn View>> {
 pub(super) fn file(subject: &Subject<'_>, table: Table) -> Result<Box<dyn View>> {
     let plan = Plan::of(table)?;
     let file = if plan.is_counted() {
-        let cancel = subject.file.effort.cancel();
-        let counted = || plan.counted(&cancel).map(Text::new);
+        // Texts that no two elements share are no longer than the file.
+        let most = limits::COUNTED_BYTES.max(subject.file.origin.size);
+        let of_count = CountBounds::new(subject.file.effort.cancel(), most);
+        let counted = || plan.counted(&of_count).map(Text::new);
         let shown = kept(subject, b".parquet ");
         let counted = subject.file.kept_text(subject.node.id, &shown, counted)?;
         plan.file(counted.bytes(), bounds(subject))?

@@ -7,7 +7,6 @@
 //! the bytes in UTF-8, filled up with zeros.
 
 use std::ops::Range;
-use std::time::Instant;
 
 use crate::array::{Bytes, CancelToken};
 use crate::error::{Error, Result};
@@ -21,6 +20,7 @@ use crate::view::pictures::fits::table_header;
 use crate::view::pictures::framed::Framed;
 use crate::view::table::column::{GroupTable, Source};
 use crate::view::table::rows::{Batch, Rows};
+use crate::view::texts::bounds::CountBounds;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes of rows, stored or written, that are handled at a time.
@@ -111,8 +111,7 @@ impl GroupRows {
     ///
     /// # Errors
     /// Fails if a text cannot be read; `Limit` for more texts than are counted.
-    pub(crate) fn measured(&self) -> Result<Vec<u8>> {
-        let started = Instant::now();
+    pub(crate) fn measured(&self, bounds: &CountBounds) -> Result<Vec<u8>> {
         let columns: Vec<usize> = self.columns_of_texts().collect();
         if self.count.saturating_mul(to_u64(columns.len())) > limits::COUNTED_VALUES {
             let most = limits::COUNTED_VALUES;
@@ -122,10 +121,7 @@ impl GroupRows {
         let mut text = Vec::new();
         let mut first = if columns.is_empty() { self.count } else { 0 };
         while first < self.count {
-            if started.elapsed() > limits::COUNTED_TIME {
-                let most = limits::COUNTED_TIME.as_secs();
-                return Err(Error::limit("seconds that a FITS table takes", most));
-            }
+            let before = first;
             let count = self.at_a_time(0).min(self.count - first);
             let batch = self.rows.batch(first..first + count)?;
             for row in 0..to_usize(count)? {
@@ -135,7 +131,8 @@ impl GroupRows {
                     *texts = texts.with(&text);
                 }
             }
-            first += count;
+            first = bounds.cancel().advance(before, first + count)?;
+            bounds.pass(0)?;
         }
         Ok(texts.into_iter().flat_map(Texts::to_bytes).collect())
     }
@@ -257,9 +254,8 @@ impl View for Written {
         let mut out = Vec::new();
         while first < last {
             let count = self.group.at_a_time(self.row_bytes).min(last - first);
-            cancel.go_on()?;
             self.write(first..first + count, &mut out)?;
-            first += count;
+            first = cancel.advance(first, first + count)?;
         }
         out.truncate(before + to_usize(end - offset)?);
         out.drain(..before);
