@@ -46,6 +46,8 @@ use crate::view::table::group::Group;
 pub(crate) struct Convention {
     is_named: fn(&Group<'_>) -> Result<bool>,
     table: fn(&Group<'_>) -> Result<GroupTable>,
+    /// Whether its library reads the table as a frame of pandas, to which NaN is a missing value.
+    is_of_frames: bool,
 }
 
 /// The conventions that a group names.
@@ -53,22 +55,27 @@ const CONVENTIONS: [Convention; 5] = [
     Convention {
         is_named: anndata::is_named,
         table: anndata::table,
+        is_of_frames: true,
     },
     Convention {
         is_named: sparse::is_named,
         table: sparse::table,
+        is_of_frames: false,
     },
     Convention {
         is_named: dynamic_table::is_named,
         table: dynamic_table::table,
+        is_of_frames: true,
     },
     Convention {
         is_named: pandas::is_named,
         table: pandas::table,
+        is_of_frames: true,
     },
     Convention {
         is_named: astropy::is_named,
         table: astropy::table,
+        is_of_frames: false,
     },
 ];
 
@@ -76,6 +83,7 @@ const CONVENTIONS: [Convention; 5] = [
 const NONE: Convention = Convention {
     is_named: members::is_there,
     table: members::table,
+    is_of_frames: false,
 };
 
 impl Convention {
@@ -100,6 +108,8 @@ impl Convention {
     /// # Errors
     /// Fails if they are not what the convention wants them to be, or cannot be found out now.
     pub(crate) fn table(&self, group: &Group<'_>) -> Result<GroupTable> {
-        (self.table)(group)
+        let mut table = (self.table)(group)?;
+        table.is_nan_missing = self.is_of_frames;
+        Ok(table)
     }
 }

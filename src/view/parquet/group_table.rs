@@ -4,6 +4,7 @@
 //! |---|---|
 //! | values | those of their datatype, as of an array's elements |
 //! | values of which some are missing | the same, optional |
+//! | floating-point numbers of a frame of pandas | the same, optional: NaN is missing |
 //! | categories | their names or numbers, as places in a dictionary, optional |
 //! | numbers of runs, of a sparse matrix | `INT64`, from the index of its rows or columns |
 //! | lists of numbers and of texts | `LIST` |
@@ -66,6 +67,7 @@ pub(crate) fn group_table(
             paths: Arc::clone(&around.paths),
         }),
         readers: HashMap::new(),
+        is_nan_missing: table.is_nan_missing,
         unit: None,
         absent: Vec::new(),
     };
@@ -150,6 +152,7 @@ struct Opening<'a> {
     around: &'a Around<'a>,
     pointers: Arc<Pointers>,
     readers: HashMap<*const Array, Arc<Reader>>,
+    is_nan_missing: bool,
     /// The fewest rows that the chunks of an array have together.
     unit: Option<u64>,
     absent: Vec<(String, &'static str)>,
@@ -158,7 +161,10 @@ struct Opening<'a> {
 impl Opening<'_> {
     fn content(&mut self, name: &str, source: Source) -> Result<Option<Content>> {
         let content = match &source {
-            Source::Values(part) => return self.values(name, part),
+            Source::Values(part) => match self.reals(part)? {
+                Some(reals) => Some(reals),
+                None => return self.values(name, part),
+            },
             Source::Masked { values, missing } => self.masked(values, missing)?,
             Source::Times {
                 values,
@@ -176,6 +182,22 @@ impl Opening<'_> {
         match content {
             Some(content) => Ok(Some(content)),
             None => self.texts(source, Body::Counted).map(Some),
+        }
+    }
+
+    /// Floating-point numbers of a frame; `None` of all else.
+    fn reals(&mut self, part: &Part) -> Result<Option<Content>> {
+        if !self.is_nan_missing || !matches!(part.datatype.class, Class::Float(_)) {
+            return Ok(None);
+        }
+        match (
+            numbers::Stored::new(&part.datatype),
+            Encoded::of_number(&part.datatype),
+        ) {
+            (Some(stored), Some(encoded)) => {
+                self.optional(encoded, part, Absent::Number(stored, f64::NAN))
+            }
+            _ => Ok(None),
         }
     }
 

@@ -3,7 +3,8 @@
 //!
 //! | values | field |
 //! |---|---|
-//! | numbers as they are stored | those of their datatype |
+//! | integers as they are stored | those of their datatype |
+//! | floating-point numbers as they are stored | the same, optional: NaN is missing, as in text |
 //! | numbers that are scaled, or of which some stand for missing ones | `FLOAT` or `DOUBLE`, optional |
 //! | integers that are scaled by an integer | those of the type of `scale_factor` |
 //! | times | `TIMESTAMP`, optional; of a calendar that is not the world's, `STRING` |
@@ -134,11 +135,13 @@ fn of_column(
         decoding.meaning(),
         Meaning::Number(_) | Meaning::Instant { .. } | Meaning::Time(_)
     );
+    let (kind, body) = (encoded.kind, encoded.body);
+    let may_miss = may_miss || kind.is_real();
     let is_shared = column.place().is_some();
     let count = column.count();
-    let (kind, body) = (encoded.kind, encoded.body);
     let values = LongValues {
         column,
+        kind,
         encoding: has_encoding.then_some(encoded.encoding),
         is_stored,
         is_text: kind.logical == Logical::String && !is_stored,
@@ -203,6 +206,7 @@ fn of_short(values: &LongValues, kind: Type, count: u64) -> Result<Option<Leaf>>
 /// Decoded elements.
 struct LongValues {
     column: Column,
+    kind: Type,
     /// Of elements whose values are the stored ones, or decoded integers.
     encoding: Option<Encoding>,
     is_stored: bool,
@@ -219,8 +223,13 @@ impl LongValues {
         let decoding: &Decoding = self.column.elements().1;
         match &self.encoding {
             Some(encoding) if self.is_stored => {
+                let start = out.len();
                 encoding.push(element, &context, out)?;
-                return Ok(true);
+                let is_there = !self.kind.is_nan(out.get(start..).unwrap_or_default());
+                if !is_there {
+                    out.truncate(start);
+                }
+                return Ok(is_there);
             }
             Some(encoding) => {
                 let mut integer = Vec::new();

@@ -89,6 +89,24 @@ impl Type {
         }
     }
 
+    /// Whether values are floating-point numbers.
+    pub(super) fn is_real(self) -> bool {
+        matches!(self.physical, Physical::Float | Physical::Double)
+    }
+
+    /// Whether a value, PLAIN, is a floating-point number that is none.
+    pub(super) fn is_nan(self, value: &[u8]) -> bool {
+        match self.physical {
+            Physical::Float => value
+                .first_chunk()
+                .is_some_and(|&value| f32::from_le_bytes(value).is_nan()),
+            Physical::Double => value
+                .first_chunk()
+                .is_some_and(|&value| f64::from_le_bytes(value).is_nan()),
+            _ => false,
+        }
+    }
+
     pub(super) const fn timestamp(unit: Unit, is_utc: bool) -> Self {
         Type {
             logical: Logical::Timestamp { unit, is_utc },

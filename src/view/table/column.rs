@@ -23,6 +23,8 @@ pub(crate) struct GroupTable {
     pub(crate) rows: u64,
     /// Its columns, in their order.
     pub(crate) columns: Vec<Column>,
+    /// Whether a floating-point number that is NaN is a missing value to the convention's library.
+    pub(crate) is_nan_missing: bool,
     /// Bytes of memory that the columns take, about.
     weight: u64,
     /// Values that were taken apart, with those that have no part.
