@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::CancelToken;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::view::View;
-use crate::view::parquet::schema::Type;
+use crate::view::parquet::schema::{Physical, Type};
+use crate::wire::to_usize;
 
 /// A column.
 pub(super) struct Leaf {
@@ -136,6 +137,31 @@ pub(super) struct Written {
     pub(super) bytes: Vec<u8>,
     /// Of an optional leaf: whether each row has a value.
     pub(super) present: Vec<bool>,
+}
+
+impl Dictionary {
+    /// Returns the entry with a number, PLAIN, of a dictionary of values of this type.
+    ///
+    /// # Errors
+    /// `Corrupt` where there is no such entry.
+    pub(super) fn value(&self, index: &[u8], kind: Type) -> Result<Vec<u8>> {
+        let index = index.iter().rev();
+        let index = index.fold(0, |index, &byte| index << 8 | usize::from(byte));
+        let mut entries: &[u8] = &self.values;
+        let mut entry: &[u8] = &[];
+        for _ in 0..=index {
+            let length = match kind.physical {
+                Physical::ByteArray => {
+                    let length = entries.first_chunk().copied().map_or(0, u32::from_le_bytes);
+                    to_usize(u64::from(length) + 4)?
+                }
+                physical => to_usize(physical.bytes())?,
+            };
+            let nowhere = || Error::corrupt("parquet: a value beyond its dictionary", None);
+            (entry, entries) = entries.split_at_checked(length).ok_or_else(nowhere)?;
+        }
+        Ok(entry.to_vec())
+    }
 }
 
 impl Leaf {

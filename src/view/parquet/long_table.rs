@@ -150,7 +150,7 @@ fn of_column(
     if is_shared
         && count <= limits::PARQUET_DICTIONARY
         && !matches!(body, Body::Bits)
-        && let Some(leaf) = of_short(&values, kind, count)?
+        && let Some(leaf) = of_short(&values, &body, count)?
     {
         return Ok(Ok(leaf));
     }
@@ -172,8 +172,10 @@ fn of_text(body: Body) -> Encoded {
     }
 }
 
-/// The leaf of a coordinate whose values stand in a dictionary; `None` where one is missing.
-fn of_short(values: &LongValues, kind: Type, count: u64) -> Result<Option<Leaf>> {
+/// The leaf of a coordinate whose values, which would stand as `body` says, stand in a dictionary;
+/// `None` where one is missing.
+fn of_short(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>> {
+    let kind = values.kind;
     let Some(place) = values.column.place() else {
         return Ok(None);
     };
@@ -184,9 +186,16 @@ fn of_short(values: &LongValues, kind: Type, count: u64) -> Result<Option<Leaf>>
     if count.saturating_mul(size) > limits::PARQUET_DICTIONARY_BYTES {
         return Ok(None);
     }
-    let Some(all) = values.all(count)? else {
+    let Some(mut all) = values.all(count)? else {
         return Ok(None);
     };
+    if let Body::Indices(own) = body {
+        // They are themselves numbers of entries, of the dictionary of all values of a byte.
+        all = all
+            .iter()
+            .map(|index| own.value(index, kind))
+            .collect::<Result<_>>()?;
+    }
     let dictionary = dictionary(&all);
     let indices = Indices {
         place: place.clone(),
