@@ -137,6 +137,17 @@ impl Error {
         Self::caused(Cause::Unwanted, "nobody waits for it any more")
     }
 
+    /// Whether the file is no longer in the state in which it was opened.
+    pub fn is_stale(&self) -> bool {
+        matches!(
+            self,
+            Error::Io {
+                cause: Cause::Stale,
+                ..
+            }
+        )
+    }
+
     /// Whether the work was given up.
     pub fn is_unwanted(&self) -> bool {
         matches!(

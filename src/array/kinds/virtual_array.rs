@@ -150,7 +150,12 @@ impl VirtualArray {
         )?;
         for part in self.parts.iter().filter(is_touched) {
             cancel.go_on()?;
-            self.read_part(part, offset, &mut reply, &mut left, &mut request)?;
+            let read = self.read_part(part, offset, &mut reply, &mut left, &mut request);
+            if matches!(&read, Err(error) if error.is_stale()) {
+                // A source that has changed is opened as it is now by the next reader.
+                self.sources.clear();
+            }
+            read?;
         }
         Ok(reply.into())
     }
