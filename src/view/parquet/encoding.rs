@@ -48,7 +48,7 @@ pub(super) enum Encoding {
     Text(StringPadding),
     /// An integer, so many times as large.
     Ticks(numbers::Stored, i128),
-    /// The number of one of so many entries of a dictionary, in so many bytes.
+    /// The number, in so many bytes, of one of so many entries of a dictionary, rows or columns.
     Index(numbers::Stored, u64, u64),
     /// The path to which a reference leads, which is no null one.
     Path(ReferenceKind, ValueWriter),
@@ -409,7 +409,7 @@ impl Encoding {
                 let index = stored.read(value).as_integer();
                 let index = index.and_then(|index| u64::try_from(index).ok());
                 let index = index.filter(|index| index < count);
-                let what = "table: a category that is not there";
+                let what = "table: a category or a place that is not there";
                 let index = index.ok_or_else(|| Error::corrupt(what, None))?;
                 out.extend_from_slice(&index.to_le_bytes()[..to_usize(*size)?]);
             }

@@ -176,6 +176,7 @@ impl Opening<'_> {
             }
             Source::Categories { codes, names } => self.categories(codes, names)?,
             Source::Lists { ends, values } => self.lists(ends, values)?,
+            Source::Places { values, bound } => self.places(values, *bound)?,
             Source::Runs { ends, .. } => self.runs(ends)?,
             Source::Texts(_) => None,
         };
@@ -309,6 +310,24 @@ impl Opening<'_> {
         let width = to_usize(kind.physical.bytes())?;
         let values = written.bytes.chunks_exact(width).map(<[u8]>::to_vec);
         Ok((kind, dictionary(&values.collect::<Vec<_>>())))
+    }
+
+    /// Integers that are less than `bound`.
+    fn places(&mut self, values: &Part, bound: u64) -> Result<Option<Content>> {
+        let Some(stored) = numbers::Stored::new(&values.datatype) else {
+            return Ok(None);
+        };
+        let Some(encoded) = Encoded::of_number(&values.datatype) else {
+            return Ok(None);
+        };
+        let width = encoded.kind.physical.bytes();
+        let encoded = Encoded {
+            encoding: Encoding::Index(stored, width, bound),
+            ..encoded
+        };
+        let (datatype, offset) = (&values.datatype, values.offset);
+        let mut builder = self.builder(values)?;
+        builder.of_encoded(encoded, datatype, offset, &[], None)
     }
 
     /// The numbers of runs.

@@ -51,6 +51,8 @@ pub(crate) enum Source {
     Categories { codes: Part, names: Arc<Source> },
     /// Where the row's list ends in the elements that follow; the last of them are the values.
     Lists { ends: Vec<Part>, values: Part },
+    /// Integers that count places: each is less than `bound`.
+    Places { values: Part, bound: u64 },
     /// The number of the run that a row is in, counted from 0: an index has the beginning of each, and
     /// the end of the last.
     Runs { ends: Part, rows: u64 },
@@ -209,6 +211,7 @@ impl Source {
         Some(match self {
             Source::Values(values)
             | Source::Masked { values, .. }
+            | Source::Places { values, .. }
             | Source::Times { values, .. } => values,
             Source::Categories { codes, .. } => codes,
             Source::Lists { ends, values } => ends.first().unwrap_or(values),

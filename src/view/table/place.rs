@@ -157,6 +157,19 @@ impl Place {
     pub(super) fn integer(&self, value: &[u8]) -> Result<i128> {
         self.value.integer(value)
     }
+
+    /// Checks that a value is an integer from 0 on, and less than `bound`.
+    ///
+    /// # Errors
+    /// `Corrupt` if it is none.
+    pub(super) fn check_below(&self, value: &[u8], bound: u64) -> Result<()> {
+        let number = self.integer(value)?;
+        if (0..i128::from(bound)).contains(&number) {
+            return Ok(());
+        }
+        let what = format!("table: the place {number} of {bound}");
+        Err(Error::corrupt(what, None))
+    }
 }
 
 impl Values {

@@ -94,6 +94,8 @@ enum Column {
     Unless(Place, Absent),
     /// The name of the category with this number.
     Category(Place, Box<Names>),
+    /// An integer that is less than the bound.
+    Below(Place, u64),
     List(Box<Lists>),
     Run(Box<Runs>),
     Time(Place, Time),
@@ -241,6 +243,10 @@ impl Batch<'_> {
             Column::Value(value) | Column::Unmasked(value, _) | Column::Unless(value, _) => {
                 self.bytes(value, row).map(Some)
             }
+            Column::Below(value, bound) => {
+                let bytes = self.bytes(value, row)?;
+                value.check_below(bytes, *bound).map(|()| Some(bytes))
+            }
             _ => Ok(None),
         }
     }
@@ -281,6 +287,11 @@ impl Batch<'_> {
         let number = self.first.saturating_add(to_u64(row));
         match values {
             Column::Value(value) => value.write(self.bytes(value, row)?, context, out),
+            Column::Below(value, bound) => {
+                let bytes = self.bytes(value, row)?;
+                value.check_below(bytes, *bound)?;
+                value.write(bytes, context, out)
+            }
             Column::Unmasked(value, mask) => {
                 let elements = self.bytes(mask, row)?.chunks(mask.element_bytes());
                 let (masked, count) = elements.fold((0_u64, 0_u64), |(masked, count), element| {
@@ -369,6 +380,7 @@ impl Opening<'_> {
                     values: Values::in_json(self.opened(values)?, values)?,
                 }))
             }
+            Source::Places { values, bound } => Column::Below(self.place(values)?, *bound),
             Source::Runs { ends, .. } => Column::Run(Box::new(Runs::new(self.values(ends)?))),
             Source::Times { values, time } => Column::Time(self.place(values)?, *time),
             Source::Texts(texts) => Column::Text(texts.clone()),

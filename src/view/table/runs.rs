@@ -1,11 +1,57 @@
 //! The numbers of runs: which of the parts that an index cuts an array into an element is in.
 
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use crate::array::{CancelToken, Engine, Reader};
 use crate::error::{Error, Result};
 use crate::memory::lock::lock;
-use crate::view::table::place::Values;
+use crate::view::table::column::Part;
+use crate::view::table::place::{RowArray, Values};
+
+/// Places of an index that are read at a time.
+const PLACES: u64 = 16 << 10;
+
+/// Checks the index of the runs of `rows` elements: the first place is 0, none is less than the one
+/// before it, and the last is `rows`. scipy refuses any other; all views of a table do.
+///
+/// # Errors
+/// `Corrupt` for such an index; fails if it cannot be read; [`Error::unwanted`] once the request is
+/// to end.
+pub(crate) fn check(
+    ends: &Part,
+    rows: u64,
+    engine: &Arc<Engine>,
+    cancel: &CancelToken,
+) -> Result<()> {
+    let reader = Reader::new(engine, Arc::clone(&ends.array))?;
+    let values = Values::new(RowArray::new(reader, ends)?, ends)?;
+    let (mut first, mut before) = (0, 0);
+    while first < ends.rows() {
+        let end = ends.rows().min(first.saturating_add(PLACES));
+        let bytes = values.read(first..end)?;
+        for (number, value) in (first..).zip(values.each(&bytes, end - first)) {
+            let place = values.integer(value?)?;
+            let is_next = if number == 0 {
+                place == 0
+            } else {
+                place >= before
+            };
+            if !is_next {
+                let what =
+                    format!("table: an index whose place {number} is {place} after {before}");
+                return Err(Error::corrupt(what, None));
+            }
+            before = place;
+        }
+        first = cancel.advance(first, end)?;
+    }
+    if before != i128::from(rows) {
+        let what = format!("table: an index that ends at {before} of {rows} values");
+        return Err(Error::corrupt(what, None));
+    }
+    Ok(())
+}
 
 /// The runs of elements, of which the index holds the beginning of each and the end of the last.
 pub(super) struct Runs {
@@ -44,7 +90,7 @@ impl Runs {
 
     fn place(&self, number: u64) -> Result<u64> {
         let rows = self.ends.read(number..number.saturating_add(1))?;
-        let value = self.ends.each(&rows).next();
+        let value = self.ends.each(&rows, 1).next();
         let nothing = || Error::corrupt("table: an index that is too short", None);
         let place = self.ends.integer(value.ok_or_else(nothing)??)?;
         u64::try_from(place).map_err(|_| Error::corrupt("table: a place below 0", None))

@@ -7,10 +7,13 @@
 //! | nothing, and is called `matrix`, with the members `barcodes` and `features` or `genes` | compressed by columns, as 10x Genomics writes it |
 //!
 //! The members are `data`, `indices`, and `indptr`, which says where the values of each row (or
-//! column) end.
+//! column) end. What scipy refuses is refused: an `indptr` that [decreases or ends
+//! elsewhere](super::runs::check), one of another length than the shape has, and places outside of
+//! the shape.
 
 use crate::error::{Error, Result};
-use crate::view::table::column::{GroupTable, Source};
+use crate::model::attribute_value::integers;
+use crate::view::table::column::{GroupTable, Part, Source};
 use crate::view::table::group::{ENCODING, Group};
 
 /// What `indptr` counts.
@@ -49,6 +52,35 @@ fn compressed(group: &Group<'_>) -> Result<Option<Compressed>> {
     Ok(has_features.then_some(Compressed::Columns))
 }
 
+/// The rows and the columns of the matrix: an attribute, or in files of 10x Genomics a member; `None`
+/// where nothing says so.
+fn shape(group: &Group<'_>) -> Result<Option<[u64; 2]>> {
+    let mut numbers = None;
+    for name in [&b"shape"[..], b"h5sparse_shape"] {
+        numbers = integers(group.container, group.id, name)?;
+        if numbers.is_some() {
+            break;
+        }
+    }
+    if numbers.is_none()
+        && let Some(shape) = group.find(b"shape")?
+        && let Some(part) = Part::of(&shape)?
+    {
+        numbers = group.numbers(&part)?;
+    }
+    let Some(numbers) = numbers else {
+        return Ok(None);
+    };
+    let dims: Option<Vec<u64>> = numbers.iter().map(|&dim| dim.try_into().ok()).collect();
+    match dims.as_deref() {
+        Some(&[rows, columns]) => Ok(Some([rows, columns])),
+        _ => Err(Error::corrupt(
+            "table: a shape that is not of two dimensions",
+            None,
+        )),
+    }
+}
+
 /// The table of a matrix: `row`, `col`, `value`.
 ///
 /// # Errors
@@ -60,11 +92,29 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
         return Err(Error::corrupt("table: an indptr without a beginning", None));
     }
     let rows = values.rows();
+    let compressed = compressed(group)?.unwrap_or(Compressed::Rows);
+    let others = match shape(group)? {
+        Some([rows, columns]) => {
+            let (runs, bound) = match compressed {
+                Compressed::Rows => (rows, columns),
+                Compressed::Columns => (columns, rows),
+            };
+            if ends.rows() - 1 != runs {
+                let places = ends.rows();
+                let what = format!("table: an indptr of {places} places for {runs} runs");
+                return Err(Error::corrupt(what, None));
+            }
+            Source::Places {
+                values: indices,
+                bound,
+            }
+        }
+        None => Source::Values(indices),
+    };
     let runs = Source::Runs { ends, rows };
-    let others = Source::Values(indices);
-    let (row, column) = match compressed(group)? {
-        Some(Compressed::Columns) => (others, runs),
-        _ => (runs, others),
+    let (row, column) = match compressed {
+        Compressed::Columns => (others, runs),
+        Compressed::Rows => (runs, others),
     };
     let mut table = GroupTable::of_rows(rows);
     table.push(b"row".to_vec(), row)?;

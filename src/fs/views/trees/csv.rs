@@ -16,9 +16,10 @@ use crate::view::csv::fields::{Fields, Shifted};
 use crate::view::elements::values_of;
 use crate::view::table::Convention;
 use crate::view::table::budget::Budget;
-use crate::view::table::column::GroupTable;
+use crate::view::table::column::{GroupTable, Source};
 use crate::view::table::group::Group;
 use crate::view::table::rows::{Rows, Surroundings};
+use crate::view::table::runs;
 use crate::view::texts::text::Text;
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -84,15 +85,23 @@ pub(super) fn group<'a>(
     }
 }
 
-/// The table that a group is.
+/// The table that a group is, with the indexes of its runs checked.
 ///
 /// # Errors
-/// `NotFound` where it is none; fails if a column cannot be found.
+/// `NotFound` where it is none; fails if a column cannot be found, or an index is damaged.
 pub(super) fn group_columns(subject: &Subject<'_>) -> Result<GroupTable> {
     let (file, node) = (subject.file, subject.node);
     let convention = convention(file, node)?.ok_or(Error::NotFound)?;
     let variables = file.variables();
-    convention.table(&group(file, &*variables, node, &Budget::default()))
+    let table = convention.table(&group(file, &*variables, node, &Budget::default()))?;
+    for column in &table.columns {
+        if let Source::Runs { ends, rows } = &column.source {
+            let check = || runs::check(ends, *rows, &file.engine, &file.effort.cancel());
+            let checked = || check().map(|()| Text::new(Vec::new()));
+            file.kept_text(node.id, b".runs", checked)?;
+        }
+    }
+    Ok(table)
 }
 
 /// The rows of the table that a group is, opened.

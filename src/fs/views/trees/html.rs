@@ -154,6 +154,7 @@ fn decoded(source: &Source) -> u64 {
     let part = match source {
         Source::Values(part)
         | Source::Masked { values: part, .. }
+        | Source::Places { values: part, .. }
         | Source::Categories { codes: part, .. }
         | Source::Lists { values: part, .. }
         | Source::Runs { ends: part, .. }

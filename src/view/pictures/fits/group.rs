@@ -91,7 +91,7 @@ impl GroupRows {
             return Err(Error::unsupported(what, None));
         }
         let stored = table.columns.iter().map(|column| match &column.source {
-            Source::Values(part) => {
+            Source::Values(part) | Source::Places { values: part, .. } => {
                 Column::of(&column.name, &part.datatype, 0).map(|column| (column, false))
             }
             Source::Masked { values, .. } => {
