@@ -1,8 +1,9 @@
 //! AnnData's dataframes: a group with `encoding-type` = `dataframe`, a member for each column.
 //!
-//! `_index` names the member that is the index, `column-order` all others. A column is an array or
-//! a group of two: `codes` and `categories`, or `values` and `mask`. Older files have a reference
-//! to the categories as an attribute of the array of codes.
+//! `_index` names the member that is the index, `column-order` all others. The index and a column
+//! are an array or a group of two: `codes` and `categories`, or `values` and `mask`. Categories are
+//! an array or a group of values and mask. Older files have a reference to the categories as an
+//! attribute of the array of codes.
 
 use std::sync::Arc;
 
@@ -12,6 +13,11 @@ use crate::model::attribute_value::targets;
 use crate::model::{Node, NodeKind};
 use crate::view::table::column::{GroupTable, Missing, Source};
 use crate::view::table::group::{ENCODING, Group, part_of};
+
+/// The encodings of a column of values and their mask.
+const NULLABLE_INTEGER: &[u8] = b"nullable-integer";
+const NULLABLE_BOOLEAN: &[u8] = b"nullable-boolean";
+const NULLABLE_TEXT: &[u8] = b"nullable-string-array";
 
 /// Whether the group is such a dataframe.
 ///
@@ -36,7 +42,7 @@ pub(super) fn is_of_another_kind(group: &Group<'_>) -> Result<bool> {
 /// `Corrupt` where a column is not as it must be, `Unsupported` for a column of another encoding.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let index = group.text(b"_index")?.unwrap_or_else(|| b"_index".to_vec());
-    let rows = group.part(&index)?.rows();
+    let rows = rows_of(group, &index)?;
     let mut table = GroupTable::of_rows(rows);
     let mut names = vec![index];
     names.extend(group.names_in(b"column-order")?);
@@ -51,6 +57,16 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
+/// The number of rows of a column: of an array, or of a group that encodes one. pandas 3 has texts
+/// that may be missing, so that anndata 0.13 writes the index, too, as a group.
+fn rows_of(group: &Group<'_>, name: &[u8]) -> Result<u64> {
+    let node = group.member(name)?;
+    match node.kind {
+        NodeKind::Group => Ok(encoded(group, &node, name)?.rows()),
+        _ => Ok(part_of(&node, name)?.rows()),
+    }
+}
+
 /// The values of a column that is a group.
 fn encoded(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<Source> {
     let column = group.at(node.id);
@@ -58,25 +74,39 @@ fn encoded(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<Source> {
     match &encoding[..] {
         b"categorical" => Ok(Source::Categories {
             codes: column.part(b"codes")?,
-            names: Arc::new(Source::Values(column.part(b"categories")?)),
+            names: Arc::new(categories(&column)?),
         }),
-        b"nullable-integer" | b"nullable-boolean" | b"nullable-string-array" => {
-            let mask = column.part(b"mask")?;
-            let values = column.part(b"values")?;
-            if mask.rows() != values.rows() {
-                let what = "table: the mask of a column has another length";
-                return Err(Error::corrupt(what, None));
-            }
-            Ok(Source::Masked {
-                values,
-                missing: Missing::Where(mask),
-            })
-        }
+        NULLABLE_INTEGER | NULLABLE_BOOLEAN | NULLABLE_TEXT => nullable(&column),
         _ => {
-            let what = format!("column {} of a dataframe", quoted(name));
+            let (name, encoding) = (quoted(name), quoted(&encoding));
+            let what = format!("column {name} of a dataframe: encoding-type {encoding}");
             Err(Error::unsupported(what, None))
         }
     }
+}
+
+/// The names of the categories of a column: an array, or texts of pandas 3, a group.
+fn categories(column: &Group<'_>) -> Result<Source> {
+    const CATEGORIES: &[u8] = b"categories";
+    let node = column.member(CATEGORIES)?;
+    match node.kind {
+        NodeKind::Group => encoded(column, &node, CATEGORIES),
+        _ => Ok(Source::Values(part_of(&node, CATEGORIES)?)),
+    }
+}
+
+/// The values of a group of values and their mask.
+fn nullable(column: &Group<'_>) -> Result<Source> {
+    let mask = column.part(b"mask")?;
+    let values = column.part(b"values")?;
+    if mask.rows() != values.rows() {
+        let what = "table: the mask of a column has another length";
+        return Err(Error::corrupt(what, None));
+    }
+    Ok(Source::Masked {
+        values,
+        missing: Missing::Where(mask),
+    })
 }
 
 /// Adds a column that is an array.
