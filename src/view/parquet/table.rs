@@ -36,7 +36,13 @@ pub(crate) struct Table {
 #[derive(Debug, Default)]
 pub(crate) struct Description {
     pub(super) pairs: Vec<(String, String)>,
+    /// The array that was looked at last, and its attributes: many columns may be parts of one array,
+    /// which has some attributes for each of them.
+    last: Option<(NodeId, Texts)>,
 }
+
+/// The attributes of an array that describe its columns.
+type Texts = Vec<(&'static str, String)>;
 
 /// The attributes that describe a column.
 const ATTRIBUTES: [&str; 3] = ["units", "long_name", "description"];
@@ -46,6 +52,7 @@ impl Description {
     pub(crate) fn of(path: &[u8]) -> Self {
         Description {
             pairs: vec![("h5fs.path".to_owned(), shown(path))],
+            last: None,
         }
     }
 
@@ -63,20 +70,37 @@ impl Description {
         if self.pairs.len() > limits::PARQUET_SAID {
             return Ok(());
         }
-        for name in ATTRIBUTES {
-            let value = match text(container, node, name.as_bytes()) {
-                Ok(None) => continue,
-                Ok(Some(value)) => shown(&value),
-                Err(error) if error.is_passing() => return Err(error),
-                Err(error) => format!("cannot be read: {error}"),
-            };
-            if value.len() <= limits::PARQUET_SAID_TEXT {
-                self.pairs
-                    .push((format!("{name}:{}", shown(column)), value));
-            }
+        let texts = match &self.last {
+            Some((last, texts)) if *last == node => texts,
+            _ => &self.last.insert((node, texts(container, node)?)).1,
+        };
+        for (name, value) in texts {
+            let key = format!("{name}:{}", shown(column));
+            self.pairs.push((key, value.clone()));
         }
         Ok(())
     }
+}
+
+/// The attributes of an array that describe its columns. Of one that cannot be read, the reason is
+/// said.
+///
+/// # Errors
+/// Fails if an attribute cannot be read now.
+fn texts(container: &dyn Container, node: NodeId) -> Result<Texts> {
+    let mut texts = Vec::new();
+    for name in ATTRIBUTES {
+        let value = match text(container, node, name.as_bytes()) {
+            Ok(None) => continue,
+            Ok(Some(value)) => shown(&value),
+            Err(error) if error.is_passing() => return Err(error),
+            Err(error) => format!("cannot be read: {error}"),
+        };
+        if value.len() <= limits::PARQUET_SAID_TEXT {
+            texts.push((name, value));
+        }
+    }
+    Ok(texts)
 }
 
 impl Table {
