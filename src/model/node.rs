@@ -70,6 +70,21 @@ pub struct Node {
 }
 
 impl Node {
+    /// The same node with another array.
+    #[must_use]
+    pub fn with_array(&self, array: Arc<Array>) -> Self {
+        Node {
+            id: self.id,
+            kind: NodeKind::Array(array),
+            assembled: self.assembled.clone(),
+            link_count: self.link_count,
+            modified: self.modified,
+            comment: self.comment.clone(),
+            tag: self.tag.clone(),
+            error: self.error.clone(),
+        }
+    }
+
     /// What stands for a node that cannot be read where something is to be said of it: a value of
     /// nothing, with the error.
     pub fn damaged(id: NodeId, error: Error) -> Self {

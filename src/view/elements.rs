@@ -3,6 +3,7 @@
 pub(crate) mod converted;
 pub(crate) mod dimensions;
 pub(in crate::view) mod long_elements;
+pub(crate) mod matlab_empty;
 pub(crate) mod missing;
 pub(in crate::view) mod normal;
 pub(crate) mod padded;

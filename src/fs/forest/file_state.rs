@@ -26,11 +26,12 @@ use crate::model::array::{Fill, Layout, Storage};
 use crate::model::datatype::ByteOrder;
 use crate::model::paths::PathIndex;
 use crate::model::storage::{Pipeline, StoredExtent};
-use crate::model::{Array, Container, Datatype, NodeId, Shape};
+use crate::model::{Array, Container, Datatype, Node, NodeId, Shape};
 use crate::source::identity::Identity;
 use crate::source::neighbours::Neighbours;
 use crate::source::open::OpenedState;
 use crate::view::View;
+use crate::view::elements::matlab_empty;
 use crate::view::elements::padded::{Lengths, Padded};
 use crate::view::elements::part::Part;
 use crate::view::elements::raw::Raw;
@@ -385,7 +386,13 @@ impl FileState {
             Ok(index.known_place(node)?.is_some() || !index.is_complete())
         };
         let (effort, lengths) = (self.effort.clone(), Arc::clone(&self.lengths));
-        Arc::new(Padded::new(container, effort, lengths, Arc::new(is_linked)))
+        let (engine, is_linked) = (Arc::clone(&self.engine), Arc::new(is_linked));
+        Arc::new(Padded::new(container, engine, effort, lengths, is_linked))
+    }
+
+    /// The node with the array that its writer means, where that is not the stored one.
+    pub(in crate::fs) fn meant(&self, node: &Node) -> Result<Option<Arc<Node>>> {
+        matlab_empty::meant(&*self.container, &self.engine, node)
     }
 
     /// The reader of the array of `node`; handles that are open at a time share one.

@@ -257,7 +257,9 @@ pub(in crate::fs) fn view(
     } else {
         None
     };
-    let node = padded.as_deref().unwrap_or(node);
+    let meant = form.map_or(Ok(None), |form| form.meant(file, node))?;
+    let shown = padded.as_deref().or(meant.as_deref());
+    let node = shown.unwrap_or(node);
     // The names of fields are escaped as names are.
     let selector = name::unescape(selector, false).ok_or(Error::NotFound)?;
     let part = select(file, node, &selector)?;

@@ -1,4 +1,5 @@
-//! Variables that are shorter than their unlimited dimensions, as long as these.
+//! Variables that are shorter than their unlimited dimensions, as long as these; MATLAB's [arrays
+//! without elements](super::matlab_empty) as they are meant.
 //!
 //! A variable of netCDF ends with the last record that was written to it. netCDF's library, and so
 //! every program that reads by it, has each as long as the longest one over the same unlimited
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::array::Engine;
 use crate::error::Result;
 use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
@@ -32,6 +34,7 @@ use crate::model::{
     Container, Extras, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind, Reference, Shape,
 };
 use crate::view::elements::dimensions::{has_no_values, is_scale, listed, listed_at};
+use crate::view::elements::matlab_empty;
 use crate::wire::to_usize;
 
 /// The lengths of unlimited dimensions in one state of a file.
@@ -68,6 +71,7 @@ pub(crate) type IsLinked = dyn Fn(NodeId) -> Result<bool> + Send + Sync;
 /// A file whose variables are as long as their dimensions.
 pub(crate) struct Padded {
     inner: Arc<dyn Container>,
+    engine: Arc<Engine>,
     /// Pays for the variables that are looked at.
     effort: Effort,
     lengths: Arc<Lengths>,
@@ -78,12 +82,14 @@ impl Padded {
     /// That of `inner`. `lengths` are those that were found before.
     pub(crate) fn new(
         inner: Arc<dyn Container>,
+        engine: Arc<Engine>,
         effort: Effort,
         lengths: Arc<Lengths>,
         is_linked: Arc<IsLinked>,
     ) -> Self {
         Padded {
             inner,
+            engine,
             effort,
             lengths,
             is_linked,
@@ -411,6 +417,9 @@ impl Container for Padded {
         let NodeKind::Array(array) = &node.kind else {
             return Ok(node);
         };
+        if let Some(meant) = matlab_empty::meant(&*self.inner, &self.engine, &node)? {
+            return Ok(meant);
+        }
         let lengths = self.lengths_of(id, array)?;
         if lengths.iter().all(Option::is_none) {
             return Ok(node);
@@ -440,22 +449,14 @@ impl Container for Padded {
         } else {
             padded(array, dims)
         };
-        Ok(Arc::new(Node {
-            id,
-            kind: NodeKind::Array(Arc::new(array)),
-            assembled: node.assembled.clone(),
-            link_count: node.link_count,
-            modified: node.modified,
-            comment: node.comment.clone(),
-            tag: node.tag.clone(),
-            error: node.error.clone(),
-        }))
+        Ok(Arc::new(node.with_array(Arc::new(array))))
     }
 
     fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container> {
         let inner = Arc::clone(&self.inner).for_request(effort);
         Arc::new(Padded {
             inner,
+            engine: Arc::clone(&self.engine),
             effort: effort.clone(),
             lengths: Arc::clone(&self.lengths),
             is_linked: Arc::clone(&self.is_linked),

@@ -53,6 +53,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             }
         },
         has_rows: true,
+        is_meant: true,
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES

@@ -34,6 +34,7 @@ pub(super) const TREE: ViewTree = ViewTree {
                 Err(Error::NotFound)
             }
         },
+        is_meant: true,
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES

@@ -39,6 +39,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             let json = Json::new(elements, engine, container, subject.paths())?;
             subject.counted(json.without(missing)).map(Some)
         }),
+        is_meant: true,
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES

@@ -13,6 +13,7 @@ pub(super) const TREE: ViewTree = ViewTree {
         suffix: b".npy",
         size: |_, node| exact(node, npy::length),
         view: Some(|_, elements| Ok(viewed(npy::file(elements)?))),
+        is_meant: true,
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES

@@ -24,6 +24,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             )?;
             Ok(viewed(tiff::file(elements, look)?))
         }),
+        is_meant: true,
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES

@@ -75,6 +75,9 @@ pub(in crate::fs) struct Form {
     pub(in crate::fs) has_rows: bool,
     /// Whether it shows variables of netCDF as long as their dimensions.
     pub(in crate::fs) is_padded: bool,
+    /// Whether it shows an array as its writer means it, where that is not the stored one: MATLAB's
+    /// arrays without elements.
+    pub(in crate::fs) is_meant: bool,
 }
 
 /// Makes the file of an array, or of a selection from one; `None` where these elements have none.
@@ -99,6 +102,7 @@ pub(super) const OF_NOTHING: Form = Form {
     has_pages: false,
     has_rows: false,
     is_padded: false,
+    is_meant: false,
 };
 
 /// How long a file is.
@@ -238,11 +242,24 @@ impl Form {
         } else {
             file.container.node(id)
         };
+        let node = node.and_then(|node| Ok(self.meant(file, &node)?.unwrap_or(node)));
         match node {
             Err(error) if self.has_pages && !error.is_passing() => {
                 Ok(Arc::new(Node::damaged(id, error)))
             }
             node => node,
+        }
+    }
+
+    /// The node that it shows, where that is not the stored one.
+    ///
+    /// # Errors
+    /// `Corrupt` for what is not as it says of itself; fails if that cannot be found out now.
+    pub(in crate::fs) fn meant(&self, file: &FileState, node: &Node) -> Result<Option<Arc<Node>>> {
+        if self.is_meant {
+            file.meant(node)
+        } else {
+            Ok(None)
         }
     }
 
@@ -252,7 +269,9 @@ impl Form {
     /// # Errors
     /// Fails if that cannot be found out now.
     pub(in crate::fs) fn size(&self, file: &FileState, node: &Node) -> Result<Option<Size>> {
-        match (self.size)(file, node) {
+        let meant = self.meant(file, node);
+        let size = meant.and_then(|meant| (self.size)(file, meant.as_deref().unwrap_or(node)));
+        match size {
             Err(Error::NotFound) => Ok(None),
             Err(error) if !error.is_passing() => Ok(Some(Size::Counted)),
             size => size,

@@ -97,7 +97,10 @@ impl File {
         let is_linked = Arc::new(move |node| Ok(!is_deleted(node)));
         let inner: Arc<dyn Container> = file.clone();
         let effort = Effort::default();
-        (file, Padded::new(inner, effort, lengths, is_linked))
+        (
+            file,
+            Padded::new(inner, Engine::new(0, 1), effort, lengths, is_linked),
+        )
     }
 
     /// The first dimension of the variable `id`, as long as that of all others is.

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::model::datatype::{ByteOrder, Class};
 use crate::model::shape::product;
 use crate::model::{Container, Datatype, NodeId, attribute_value};
-use crate::view::elements::Elements;
+use crate::view::elements::{Elements, matlab_empty};
 use crate::wire::{to_u64, to_usize};
 
 /// What the elements of an array are to its chars.
@@ -68,8 +68,7 @@ pub(super) fn stored(
     if class.as_deref() != Some(b"char") {
         return Ok(None);
     }
-    let empty = attribute_value::integers(container, node, b"MATLAB_empty")?;
-    if empty.is_some_and(|empty| empty.iter().any(|&value| value != 0)) {
+    if matlab_empty::is_empty(container, node)? {
         return Ok(Some(Stored::Dimensions));
     }
     let size = to_usize(datatype.size.into())?;
@@ -113,12 +112,7 @@ impl Rows {
             return Err(Error::limit("rank of an array of MATLAB's", most));
         }
         let stored = elements.read(0, rank)?;
-        let dims = attribute_value::numbers(&elements.datatype, &stored);
-        let dims = dims.and_then(|dims| {
-            let dims = dims.iter().rev().map(|&dim| u64::try_from(dim));
-            dims.collect::<std::result::Result<Vec<u64>, _>>().ok()
-        });
-        let dims = dims.filter(|dims| dims.contains(&0));
+        let dims = matlab_empty::reversed(&elements.datatype, &stored);
         let dims = dims.ok_or_else(|| {
             Error::corrupt(
                 "array of MATLAB's chars: not empty, as its attribute says",
