@@ -50,3 +50,46 @@ fn tables_answer_direct_reads() {
     let directory = written();
     check(&directory, "dynamic.h5", &["--direct-io"]);
 }
+
+/// Has the script write its files, and compare a part of them with a mount of the directory.
+#[track_caller]
+fn compare(part: &str) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut write = script("frames.py");
+    run(write.arg("write").arg(directory.path()), LONG).success();
+    let mount = Mount::with(directory.path(), &[]);
+    let mut check = script("frames.py");
+    run(check.arg(part).arg(directory.path()).arg(&mount.path), LONG).success();
+}
+
+/// In all views; the reader of a Parquet file of them waited for ever.
+#[test]
+fn texts_of_no_bytes_are_texts() {
+    compare("empty");
+}
+
+/// anndata 0.13 and pandas 3 write each index of texts as a group of values and mask.
+#[test]
+fn frames_have_the_index_and_the_nulls_of_their_libraries() {
+    compare("frames");
+}
+
+#[test]
+fn variables_have_coordinates_of_a_byte_and_no_nan() {
+    compare("variables");
+}
+
+#[test]
+fn a_damaged_index_of_a_sparse_matrix_is_refused_in_all_views() {
+    compare("sparse");
+}
+
+#[test]
+fn a_store_of_many_data_columns_has_a_parquet_file() {
+    compare("store");
+}
+
+#[test]
+fn arrays_of_matlab_without_elements_have_none() {
+    compare("matlab");
+}
