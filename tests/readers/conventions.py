@@ -7,6 +7,7 @@ import anndata
 import asdf
 import astropy.table
 import astropy.units
+import mudata
 import netCDF4
 import numpy as np
 import pandas
@@ -39,10 +40,11 @@ def column(name, values):
     return Column(name, {"i": "integer", "u": "integer", "b": "boolean"}[kind], parts)
 
 
-def table_of(view, frame, index):
+def table_of(view, frame, index, is_frame=True):
     """A frame with its index for the first column."""
     rest = [column(name, frame[name]) for name in frame.columns]
-    return Table(csv(view), [column(index, frame.index.to_series()), *rest])
+    columns = [column(index, frame.index.to_series()), *rest]
+    return Table(csv(view), columns, is_frame=is_frame)
 
 
 # ---------------------------------------------------------------- AnnData
@@ -83,6 +85,50 @@ def anndata_tables(path):
     read = anndata.read_h5ad(path)
     for name, frame in (("obs", read.obs), ("var", read.var)):
         yield table_of(name, frame, frame.index.name or "_index")
+
+
+def texts(values):
+    """Texts of pandas 3, of which some may be missing."""
+    return pandas.array(values, dtype="string")
+
+
+def cells_of_texts(cells=30):
+    """A frame as pandas 3 has it: its index and its texts are arrays of texts."""
+    return pandas.DataFrame(
+        {
+            "cell_type": pandas.Categorical(texts(CHANCE.choice(["T cell", "B cell"], cells))),
+            "note": texts([None if n % 4 == 0 else f"cell {n}" for n in range(cells)]),
+            "fraction": np.where(np.arange(cells) % 5 == 0, np.nan, CHANCE.random(cells)),
+            "age": pandas.array([None if n % 7 == 0 else n for n in range(cells)], dtype="Int32"),
+        },
+        index=pandas.Index(texts([f"AAACCTG{n:04}-1" for n in range(cells)]), name="barcode"),
+    )
+
+
+@fixture("texts.h5ad")
+def write_texts(path):
+    # Before version 0.13, it has to be allowed.
+    with anndata.settings.override(allow_write_nullable_strings=True):
+        anndata.AnnData(np.eye(30, 2), cells_of_texts()).write_h5ad(path)
+
+
+@write_texts.tables
+def text_tables(path):
+    yield table_of("obs", anndata.read_h5ad(path).obs, "barcode")
+
+
+@fixture("texts.h5mu")
+def write_mudata(path):
+    with anndata.settings.override(allow_write_nullable_strings=True):
+        parts = {name: anndata.AnnData(np.eye(30, 2), cells_of_texts()) for name in ("rna", "atac")}
+        mudata.MuData(parts).write_h5mu(path)
+
+
+@write_mudata.tables
+def mudata_tables(path):
+    for name in ("rna", "atac"):
+        read = mudata.read_h5ad(path, name)
+        yield table_of(f"mod/{name}/obs", read.obs, "barcode")
 
 
 # ---------------------------------------------------------------- Neurodata Without Borders
@@ -190,7 +236,8 @@ def store_tables(path):
             yield table_of(name, store[name], "index")
         for name in ("dated", "levels_table", "levels_fixed"):
             frame = store[name].reset_index()
-            yield Table(csv(name), [column(part, frame[part]) for part in frame.columns])
+            columns = [column(part, frame[part]) for part in frame.columns]
+            yield Table(csv(name), columns, is_frame=True)
 
 
 # ---------------------------------------------------------------- netCDF
@@ -225,7 +272,7 @@ def write_netcdf(path):
 def netcdf_tables(path):
     with xarray.open_dataset(path, decode_cf=False) as read:
         along = [name for name in read.variables if read[name].dims == ("time",)]
-        yield table_of("%", read[along].to_dataframe(), "time")
+        yield table_of("%", read[along].to_dataframe(), "time", is_frame=False)
 
 
 # ---------------------------------------------------------------- astropy in ASDF

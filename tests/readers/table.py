@@ -33,11 +33,13 @@ class Column:
 @dataclass(frozen=True)
 class Table:
     """A file beneath `.h5fs` and what it has to say. The columns of an array have no names,
-    because its CSV has no header line. `lines`: how many of a large file are looked at."""
+    because its CSV has no header line. `lines`: how many of a large file are looked at. Of a table
+    that `is_frame`, the library is pandas, to which NaN is missing."""
 
     view: str
     columns: list[Column]
     lines: int = 0
+    is_frame: bool = False
 
     def has_header(self):
         return self.columns[0].name is not None
