@@ -210,6 +210,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_loop_that_stands_still_or_is_cancelled_ends() {
+        let canceller = Canceller::default();
+        let token = canceller.token();
+        assert_eq!(token.advance(3, 4), Ok(4));
+        for next in [3, 2] {
+            let ended = token.advance(3, next);
+            assert!(matches!(ended, Err(Error::Corrupt { .. })), "{ended:?}");
+        }
+        canceller.cancel();
+        let ended = token.advance(3, 4);
+        assert!(ended.is_err_and(|error| error.is_unwanted()));
+    }
+
+    #[test]
     fn heavy_work_is_put_off_once() {
         let ticket = Arc::<Ticket>::default();
         let token = CancelToken::default().with(&ticket);

@@ -51,6 +51,29 @@ fn counted(lengths: &[usize]) -> Counted<Words> {
     Counted::of_units(words(lengths, None))
 }
 
+/// Units none of which is ever written.
+struct Still;
+
+impl Units for Still {
+    fn count(&self) -> u64 {
+        5
+    }
+
+    fn write(&self, units: Range<u64>, _: usize, _: &mut Vec<u8>) -> Result<u64> {
+        Ok(units.start)
+    }
+}
+
+#[test]
+fn a_text_whose_units_are_not_written_is_no_endless_one() {
+    let counted = Count::of(&Still, &Engine::new(0, 2), &Effort::default());
+    assert!(matches!(counted, Err(Error::Corrupt { .. })), "{counted:?}");
+    let places = Places::FirstAlone;
+    let count = Arc::new(Count { bytes: 9, places });
+    let read = Counted::of(Still, count).read_at(0, 9);
+    assert!(matches!(read, Err(Error::Corrupt { .. })), "{read:?}");
+}
+
 #[test]
 fn a_text_of_nothing_is_empty() {
     let text = counted(&[]);
