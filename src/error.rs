@@ -1,6 +1,8 @@
 //! The one error type of the library. It names no errno: `fs/errno.rs` alone maps these errors to
 //! the numbers that the kernel is answered with.
 
+pub mod line;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::io;

@@ -26,12 +26,6 @@ fn without_last(bytes: &[u8], pad: u8) -> &[u8] {
     bytes.get(..length).unwrap_or(bytes)
 }
 
-/// Whether it is a mark of the bidirectional algorithm, with which a name can be made to read as
-/// another.
-pub fn turns_direction(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// Appends text as a JSON string, quotes included; bytes that are not UTF-8 become `\udcXX`.
 pub fn write_json_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::model::text::turns_direction;
+use crate::error::line::turns_direction;
 
 /// `text` on one line and without power over a terminal: control characters and those that turn the
 /// writing direction become escapes (`\n`, `\u{1b}`), and so does the backslash that would read as

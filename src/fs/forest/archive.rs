@@ -40,6 +40,7 @@ use std::time::{Instant, SystemTime};
 use lru::LruCache;
 
 use crate::array::{CancelToken, Engine, HeldMemory};
+use crate::error::line::one_line;
 use crate::error::{Error, Result};
 use crate::fs::errno::{is_denied, is_fault, stale};
 use crate::fs::filesystem::Filesystem;
@@ -273,9 +274,9 @@ impl Archive {
         let reason = text.strip_prefix(&format!("{name}: ")).unwrap_or(&text);
         let mut logged = lock(&self.logged);
         if logged.get(path).is_none_or(|known| known != reason) {
-            log::warn!("{}: {reason}", name.escape_debug());
-            let name = name.escape_debug().to_string();
-            self.errors.add(ErrorKind::of(error), &name, reason);
+            log::warn!("{name}: {reason}");
+            self.errors
+                .add(ErrorKind::of(error), &one_line(&name), reason);
             logged.put(path.to_path_buf(), reason.to_owned());
         }
     }

@@ -396,10 +396,7 @@ impl OtherFiles {
         {
             let text = error.to_string();
             if known.failed.as_ref() != Some(&text) {
-                log::warn!(
-                    "{}: {text}",
-                    located.path.display().to_string().escape_debug()
-                );
+                log::warn!("{}: {text}", located.path.display());
                 known.failed = Some(text);
             }
         }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::array::{Bytes, CancelToken};
 use crate::error::Result;
+use crate::error::line::turns_direction;
 use crate::fs::http::content::Pieces;
 use crate::fs::http::target::encoded;
 use crate::fs::http::trees::{OpenPlace, VIEWS};
@@ -11,7 +12,8 @@ use crate::fs::requests::{Detail, Ino};
 use crate::fs::stat::{DirEntry, Entry, Kind};
 use crate::fs::state::traffic::Call;
 use crate::fs::workers::{Object, Of};
-use crate::model::text::{self, turns_direction};
+use crate::model::text;
+use crate::wire::Count;
 
 /// How a listing is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::Error;
+use crate::error::line::one_line;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::wire::Count;
@@ -80,7 +81,7 @@ impl ErrorKind {
 impl Errors {
     /// Those of the file at `path`, which are added to these as well.
     pub(in crate::fs) fn of_file(self: &Arc<Self>, path: &Path) -> Self {
-        let path = path.display().to_string().escape_debug().to_string();
+        let path = one_line(&path.display().to_string());
         Errors {
             last: Arc::default(),
             all: Some((Arc::clone(self), path)),
@@ -101,7 +102,7 @@ impl Errors {
             all.add(kind, &self.name(object), reason);
         }
         let time = timestamp_of(SystemTime::now());
-        let mut line = format!("{time} {object}: {}", reason.escape_debug());
+        let mut line = format!("{time} {object}: {}", one_line(reason));
         let fits = |end: &usize| *end <= limits::ERROR_LINE && line.is_char_boundary(*end);
         if let Some(end) = (0..=line.len()).rev().find(fits) {
             line.truncate(end);

@@ -51,5 +51,5 @@ pub(in crate::source) fn unreadable(name: &Path, why: &str) -> Error {
 }
 
 fn told(name: &Path, why: &str) -> String {
-    format!("{} ({why})", name.display().to_string().escape_debug())
+    format!("{} ({why})", name.display())
 }

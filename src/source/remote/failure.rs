@@ -2,6 +2,7 @@
 
 use nix::libc;
 
+use crate::error::line::one_line;
 use crate::error::{Cause, Error};
 use crate::source::remote::message::Failure;
 
@@ -13,7 +14,7 @@ pub(super) fn is_missing(error: &Error) -> bool {
 
 /// The error that a failure of the fetcher is.
 pub(super) fn failed(failure: Failure, text: &str) -> Error {
-    let text = text.escape_debug().to_string();
+    let text = one_line(text);
     let cause = match failure {
         Failure::NotFound => Cause::System(libc::ENOENT),
         Failure::Denied => Cause::System(libc::EACCES),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::array::Engine;
 use crate::detect;
+use crate::error::line::one_line;
 use crate::error::{Error, Result};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::forest::archive::joined::{Files, OpenListed, Progress};
@@ -158,8 +159,8 @@ impl Opener {
             let listing = files.opened();
             let mut tell = Teller::new(&errors);
             for (name, reason) in &listing.left_out {
-                let (name, reason) = (name.escape_debug(), format!("left out: {reason}"));
-                tell.of(ErrorKind::Refused, &name.to_string(), &reason);
+                let reason = format!("left out: {reason}");
+                tell.of(ErrorKind::Refused, &one_line(name), &reason);
             }
             let listed = OpenListed {
                 listing,

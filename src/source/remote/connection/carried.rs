@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use crate::error::line::one_line;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::lock::wait;
@@ -61,7 +62,7 @@ impl Shared {
         state.note(&reply);
         if let Reply::Warned { text, .. } = reply {
             state.warnings.truncate(limits::EARLY_LINES.left_after(1));
-            state.warnings.push(text.escape_debug().to_string());
+            state.warnings.push(one_line(&text));
             return Ok(());
         }
         let id = reply.id();

@@ -5,8 +5,8 @@
 
 use std::fmt::{self, Write};
 
+use crate::error::line::turns_direction;
 use crate::limits;
-use crate::model::text::turns_direction;
 
 /// A piece of a page.
 #[derive(Debug, Default)]

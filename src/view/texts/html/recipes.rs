@@ -1,6 +1,6 @@
 //! Lines to copy: how the object is read by commands and programs.
 
-use crate::model::text::turns_direction;
+use crate::error::line::turns_direction;
 use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::object::Object;
 use crate::view::texts::html::site::Beside;

@@ -1,0 +1,35 @@
+//! Text from a file or a server as a part of a line.
+
+/// Whether a character is a mark of the bidirectional algorithm, with which a name can be made to
+/// read as another.
+pub fn turns_direction(character: char) -> bool {
+    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Returns a text on one line and without power over a terminal: control characters, and those that
+/// turn the writing direction, become escapes. Quotes and backslashes stay, so that a text that has
+/// been escaped before is not escaped again.
+pub fn one_line(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() || turns_direction(character) {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_escaped_once() {
+        let line = "it's \"a\\b\"\n\u{1b}[2J gnp\u{202e}exe ü";
+        let once = "it's \"a\\b\"\\n\\u{1b}[2J gnp\\u{202e}exe ü";
+        assert_eq!(one_line(line), once);
+        assert_eq!(one_line(once), once);
+    }
+}
