@@ -10,6 +10,7 @@ mod keys;
 pub(crate) mod merge;
 pub(crate) mod pointer;
 pub(crate) mod resolve;
+mod separators;
 mod tags;
 
 use std::num::NonZero;

@@ -9,6 +9,7 @@ use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StructureStyle,
 
 use crate::asdf::yaml::anchors::{self, Name};
 use crate::asdf::yaml::resolve::{self, CoreTag};
+use crate::asdf::yaml::separators::{Replaced, SEPARATORS, Scalar, Style};
 use crate::asdf::yaml::tags::Tags;
 use crate::asdf::yaml::{self, Document, Index, Kind, keys};
 use crate::error::{Error, Result};
@@ -30,6 +31,9 @@ pub(crate) fn compose(text: &[u8], start: u64) -> Result<Document> {
     } else {
         Cow::Borrowed(text)
     };
+    if text.contains(SEPARATORS) {
+        text = Cow::Owned(without_separators(&text, start)?);
+    }
     let mut left = limits::TREE_BYTES;
     loop {
         let colon = match composed(&text, start)? {
@@ -44,6 +48,61 @@ pub(crate) fn compose(text: &[u8], start: u64) -> Result<Document> {
     }
 }
 
+/// Writes the text so that the parser reads U+2028 and U+2029 as YAML 1.1 does.
+fn without_separators(text: &str, start: u64) -> Result<String> {
+    let some = Replaced::new(text, false);
+    if let Ok((scalars, true)) = scalars(&some, start) {
+        return Ok(some.escaped(&scalars));
+    }
+    let all = Replaced::new(text, true);
+    let (scalars, _) = scalars(&all, start)?;
+    Ok(all.escaped(&scalars))
+}
+
+/// Finds the scalars in which separators were replaced. Returns whether all others are within quotes.
+fn scalars(replaced: &Replaced, start: u64) -> Result<(Vec<Scalar>, bool)> {
+    let composer = Composer::new(&replaced.text, start);
+    let mut scalars = Vec::new();
+    let mut quoted = 0_usize;
+    for event in Parser::new_from_str_with_options(&replaced.text, options()) {
+        let (event, span) = event.map_err(|error| composer.syntax(&error))?;
+        let Event::Scalar(_, style, ..) = event else {
+            continue;
+        };
+        let place = span.start.byte_offset().zip(span.end.byte_offset());
+        let range = place.map_or(0..0, |(start, end)| start..end);
+        if matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted) {
+            let text = replaced.text.get(range.clone()).unwrap_or_default();
+            quoted = quoted.with_more(text.matches(SEPARATORS).count());
+        }
+        if !replaced.is_in(&range) {
+            continue;
+        }
+        let style = match style {
+            ScalarStyle::Plain => Style::Plain,
+            ScalarStyle::SingleQuoted => Style::Single,
+            ScalarStyle::DoubleQuoted => Style::Double,
+            ScalarStyle::Literal | ScalarStyle::Folded => {
+                let place = to_u64(span.start.byte_offset().unwrap_or(0));
+                let at = Extent::cut(start, place).end();
+                return Err(Error::unsupported(IN_BLOCK, at));
+            }
+        };
+        scalars.push(Scalar { range, style });
+    }
+    let others = replaced.text.matches(SEPARATORS).count();
+    Ok((scalars, quoted == others))
+}
+
+fn options() -> granit_parser::Options {
+    granit_parser::options! {
+        emit_comments: false,
+        emit_anchor_events: true,
+        flow_nesting_limit: limits::TREE_LEVELS,
+        block_nesting_limit: limits::TREE_LEVELS,
+    }
+}
+
 enum Composed {
     Document(Box<Document>),
     /// The place of a colon that the parser takes for a part of an anchor's name.
@@ -51,14 +110,8 @@ enum Composed {
 }
 
 fn composed(text: &str, start: u64) -> Result<Composed> {
-    let options = granit_parser::options! {
-        emit_comments: false,
-        emit_anchor_events: true,
-        flow_nesting_limit: limits::TREE_LEVELS,
-        block_nesting_limit: limits::TREE_LEVELS,
-    };
     let mut composer = Composer::new(text, start);
-    let mut events = Parser::new_from_str_with_options(text, options);
+    let mut events = Parser::new_from_str_with_options(text, options());
     for event in &mut events {
         match anchor(&event).map_or(Name::Whole, |place| anchors::name(text, place)) {
             Name::Whole => {}
@@ -90,9 +143,6 @@ fn anchor(event: &std::result::Result<(Event<'_>, Span), ScanError>) -> Option<u
 
 const NEXT_LINE: char = '\u{85}';
 
-/// Line breaks of YAML 1.1 that stay what they are in a text, and are characters to YAML 1.2.
-const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
-
 /// The text as characters, all of them such as YAML 1.1 allows.
 fn printable(text: &[u8], start: u64) -> Result<&str> {
     let text = std::str::from_utf8(text).map_err(|error| {
@@ -117,7 +167,7 @@ fn printable(text: &[u8], start: u64) -> Result<&str> {
     }
 }
 
-const SEPARATED: &str = "tree: U+2028 or U+2029 as a line break";
+const IN_BLOCK: &str = "tree: U+2028 or U+2029 in a block";
 
 #[derive(PartialEq, Eq)]
 enum Progress {
@@ -150,8 +200,6 @@ struct Composer<'a> {
     keys: Vec<Index>,
     /// Nodes and aliases so far.
     count: usize,
-    /// Separators in quoted text so far.
-    separators: usize,
 }
 
 impl<'a> Composer<'a> {
@@ -171,7 +219,6 @@ impl<'a> Composer<'a> {
             children: Vec::new(),
             keys: Vec::new(),
             count: 0,
-            separators: 0,
         }
     }
 
@@ -179,10 +226,8 @@ impl<'a> Composer<'a> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let is_plain = matches!(style, ScalarStyle::Plain);
-                if !is_plain {
-                    self.separated(span)?;
-                } else if text.starts_with('?') && self.open.last().is_some_and(|open| open.is_flow)
-                {
+                let is_flow = self.open.last().is_some_and(|open| open.is_flow);
+                if is_plain && is_flow && text.starts_with('?') {
                     // To YAML 1.1 the question mark says that what follows is a key.
                     return Err(self.corrupt("a question mark within brackets", span));
                 }
@@ -323,27 +368,6 @@ impl<'a> Composer<'a> {
         })
     }
 
-    /// Counts the separators within a quoted text. There they mean the same in both versions of
-    /// YAML, unless one version drops blanks beside them.
-    fn separated(&mut self, span: &Span) -> Result<()> {
-        let (start, end) = (span.start.byte_offset(), span.end.byte_offset());
-        let range = start.zip(end).map(|(start, end)| start..end);
-        let text = range
-            .and_then(|range| self.text.get(range))
-            .unwrap_or_default();
-        let is_quoted = text.starts_with(['"', '\'']);
-        for (place, separator) in text.match_indices(SEPARATORS).filter(|_| is_quoted) {
-            let (before, after) = text.split_at_checked(place).unwrap_or_default();
-            let after = after.strip_prefix(separator).unwrap_or_default();
-            let blank = [' ', '\t', '\r', '\n'];
-            if before.ends_with(blank) || after.starts_with(blank) {
-                return Err(self.corrupt(SEPARATED, span));
-            }
-            self.separators = self.separators.one_more();
-        }
-        Ok(())
-    }
-
     /// Adds a node that the text begins here.
     fn add(
         &mut self,
@@ -402,9 +426,6 @@ impl<'a> Composer<'a> {
     fn finish(self) -> Result<Document> {
         if !self.open.is_empty() {
             return Err(Error::corrupt("tree: ends within a collection", self.start));
-        }
-        if self.text.matches(SEPARATORS).count() != self.separators {
-            return Err(Error::corrupt(SEPARATED, self.start));
         }
         let mut document = self.document;
         document.tags = self.tags.into_texts();
@@ -572,7 +593,7 @@ mod tests {
         assert!(compose(b"a: \xff", 0).is_err());
     }
 
-    /// PyYAML reads the same; of the last ones it reads some, with other blanks.
+    /// PyYAML reads the same, and refuses the last ones but the blocks.
     #[test]
     fn line_breaks_of_yaml_1_1() {
         let text = |yaml: &str| {
@@ -584,20 +605,41 @@ mod tests {
         assert_eq!(text("a: \"x\u{85} y\""), Ok("x y".to_owned()));
         assert_eq!(text("a: |\n  x\u{85}  y\n"), Ok("x\ny\n".to_owned()));
         assert_eq!(text("b: 2\u{85}a: 1"), Ok("1".to_owned()));
-        assert_eq!(text("a: \"x\u{2028}y\""), Ok("x\u{2028}y".to_owned()));
-        assert_eq!(
-            text("a: 'x\u{2029}\u{2029}y'"),
-            Ok("x\u{2029}\u{2029}y".to_owned())
-        );
-        assert_eq!(text("a: \"x\\L y\""), Ok("x\u{2028} y".to_owned()));
-        for other in [
-            "a: x\u{2028}y",
-            "a: 'x \u{2028}y'",
-            "b: 2\u{2028}a: 1",
-            "# b\u{2028}a: 1\na: 2",
+        for (yaml, value) in [
+            ("a: \"x\u{2028}y\"", "x\u{2028}y"),
+            ("a: 'x\u{2029}\u{2029}y'", "x\u{2029}\u{2029}y"),
+            ("a: \"x\\L y\"", "x\u{2028} y"),
+            ("a: 'x \t\u{2028}  y'", "x\u{2028}y"),
+            ("a: '\u{2028}  x\u{2029}  '", "\u{2028}x\u{2029}"),
+            ("a: 'x\n\n\u{2028}  y'", "x\n\u{2028}y"),
+            ("a: 'x\n\u{2028}  y'", "x\u{2028}y"),
+            ("a: 'x\u{2028}\n  y'", "x\u{2028}\ny"),
+            ("a: 'x\u{2028}\r\n\r\n  y'", "x\u{2028}\n\ny"),
+            ("a: 'it''s\u{2028}  \"\\L'\nb: ''", "it's\u{2028}\"\\L"),
+            ("a: \"x\\\u{2028}  y\"", "xy"),
+            ("a: \"x\\\u{2028}\u{2029}  y\"", "x\u{2029}y"),
+            (
+                "a: \"x \\\"\\\\\u{2028} y\\ \u{2028} \"",
+                "x \"\\\u{2028}y \u{2028}",
+            ),
+            ("a: x \u{2028}  y", "x\u{2028}y"),
+            ("a: 1\u{2028} 2 # c\u{2028}b: 3", "1\u{2028}2"),
+            ("b: 2\u{2028}a: 1", "1"),
+            ("# b\u{2028}a: 1", "1"),
+            (
+                "? 'k\u{2028}    l'\n: 1\na: é\u{2028}  'y'\u{2028}c: d",
+                "é\u{2028}'y'",
+            ),
         ] {
+            assert_eq!(text(yaml).as_deref(), Ok(value), "{yaml:?}");
+        }
+        for other in ["a: x\u{2028}y", "a: 'x\u{2028}"] {
             let refused: Result<String> = text(other);
             assert!(matches!(refused, Err(Error::Corrupt { .. })), "{other}");
+        }
+        for block in ["a: >\n  x\u{2028}  y\n", "a: |\n  x\u{2028}"] {
+            let refused: Result<String> = text(block);
+            assert!(matches!(refused, Err(Error::Unsupported { .. })), "{block}");
         }
     }
 

@@ -1,0 +1,182 @@
+//! U+2028 and U+2029: line breaks of YAML 1.1 that stay what they are in a text, and characters to
+//! the parser, which reads YAML 1.2.
+//!
+//! Within quotes, and without white space beside them, they mean the same to both. For others the
+//! parser is given line feeds first, and says where each scalar is. A scalar with such a separator is
+//! then written without it, in double quotes: `"\L"` and `"\P"`.
+
+use std::ops::Range;
+
+use crate::wire::Count;
+
+/// The separators.
+pub(super) const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
+
+/// A text with line feeds in place of separators.
+pub(super) struct Replaced {
+    pub(super) text: String,
+    /// The places of these line feeds, in order, with the separators.
+    places: Vec<(usize, char)>,
+}
+
+/// How a scalar is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    Plain,
+    Single,
+    Double,
+}
+
+/// A scalar that has separators.
+pub(super) struct Scalar {
+    /// Its place in the replaced text.
+    pub(super) range: Range<usize>,
+    pub(super) style: Style,
+}
+
+impl Replaced {
+    /// Replaces the separators of a text; unless it is `all` of them, those alone that have white
+    /// space beside them.
+    pub(super) fn new(text: &str, all: bool) -> Self {
+        let is_white = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
+        let mut replaced = Replaced {
+            text: String::with_capacity(text.len()),
+            places: Vec::new(),
+        };
+        let mut before = None;
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            let is_beside = before.is_some_and(is_white)
+                || characters.peek().is_some_and(|next| is_white(*next));
+            if SEPARATORS.contains(&character) && (all || is_beside) {
+                replaced.places.push((replaced.text.len(), character));
+                replaced.text.push('\n');
+            } else {
+                replaced.text.push(character);
+            }
+            before = Some(character);
+        }
+        replaced
+    }
+
+    /// Whether a part of the text has a separator.
+    pub(super) fn is_in(&self, range: &Range<usize>) -> bool {
+        let next = self
+            .places
+            .partition_point(|(place, _)| *place < range.start);
+        let next = self.places.get(next);
+        next.is_some_and(|(place, _)| range.contains(place))
+    }
+
+    /// Returns the text in which each of these scalars, which are in order, has escapes.
+    pub(super) fn escaped(&self, scalars: &[Scalar]) -> String {
+        let mut out = String::with_capacity(self.text.len());
+        let mut end = 0;
+        for scalar in scalars {
+            out.push_str(self.text.get(end..scalar.range.start).unwrap_or_default());
+            self.write(scalar, &mut out);
+            end = scalar.range.end;
+        }
+        out.push_str(self.text.get(end..).unwrap_or_default());
+        out
+    }
+
+    fn write(&self, scalar: &Scalar, out: &mut String) {
+        let text = self.text.get(scalar.range.clone()).unwrap_or_default();
+        out.push('"');
+        match scalar.style {
+            Style::Plain => self.write_flow(text.trim_end(), scalar, out),
+            Style::Single | Style::Double => {
+                let inner = text.get(1..text.len().saturating_sub(1));
+                self.write_flow(inner.unwrap_or_default(), scalar, out);
+            }
+        }
+        out.push('"');
+    }
+
+    /// Writes what stands between quotes, or without any.
+    fn write_flow(&self, text: &str, scalar: &Scalar, out: &mut String) {
+        let quote = usize::from(scalar.style != Style::Plain);
+        let start = scalar.range.start.with_more(quote);
+        let is_double = scalar.style == Style::Double;
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let place = start.with_more(text.len().left_after(rest.len()));
+            let behind = rest.get(first.len_utf8()..).unwrap_or_default();
+            let is_break = behind.starts_with(['\r', '\n']);
+            rest = match first {
+                ' ' | '\t' | '\r' | '\n' => self.write_white((rest, place), false, out),
+                '\\' if is_double && is_break => {
+                    self.write_white((behind, place.one_more()), true, out)
+                }
+                '\\' if is_double => {
+                    let escaped = behind.chars().next();
+                    out.push(first);
+                    out.extend(escaped);
+                    let length = escaped.map_or(0, char::len_utf8);
+                    behind.get(length..).unwrap_or_default()
+                }
+                '\'' if scalar.style == Style::Single => {
+                    out.push(first);
+                    behind.strip_prefix('\'').unwrap_or(behind)
+                }
+                _ if is_double => {
+                    out.push(first);
+                    behind
+                }
+                _ => {
+                    write_escaped(first, out);
+                    behind
+                }
+            };
+        }
+    }
+
+    /// Writes the white space that `text` begins with, which may follow a backslash; returns what
+    /// follows. Blanks beside separators are dropped, and the first line break where it is a line
+    /// feed, or behind a backslash.
+    fn write_white<'t>(
+        &self,
+        (text, place): (&'t str, usize),
+        is_escaped: bool,
+        out: &mut String,
+    ) -> &'t str {
+        let end = text.find(|c| !matches!(c, ' ' | '\t' | '\r' | '\n'));
+        let (white, behind) = text.split_at(end.unwrap_or(text.len()));
+        if self.is_in(&(place..place.with_more(white.len()))) {
+            let breaks = self.breaks(white, place);
+            let is_dropped = is_escaped || breaks.starts_with('\n');
+            let kept = breaks.chars().skip(usize::from(is_dropped));
+            kept.for_each(|kept| write_escaped(kept, out));
+        } else {
+            out.push_str(if is_escaped { "\\" } else { "" });
+            out.push_str(white);
+        }
+        behind
+    }
+
+    /// The line breaks of a text at a place, and nothing else of it.
+    fn breaks(&self, text: &str, place: usize) -> String {
+        let breaks = text.match_indices('\n');
+        breaks.map(|(at, _)| self.at(place.with_more(at))).collect()
+    }
+
+    /// The line break at a place.
+    fn at(&self, place: usize) -> char {
+        let found = self.places.binary_search_by_key(&place, |(own, _)| *own);
+        let found = found.ok().and_then(|found| self.places.get(found));
+        found.map_or('\n', |(_, separator)| *separator)
+    }
+}
+
+fn write_escaped(character: char, out: &mut String) {
+    match character {
+        '\n' => out.push_str("\\n"),
+        '\t' => out.push_str("\\t"),
+        '"' => out.push_str("\\\""),
+        '\\' => out.push_str("\\\\"),
+        '\u{2028}' => out.push_str("\\L"),
+        '\u{2029}' => out.push_str("\\P"),
+        _ => out.push(character),
+    }
+}
