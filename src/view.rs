@@ -37,10 +37,15 @@ pub(crate) trait View: Send + Sync {
         false
     }
 
+    /// Whether the next open has another text.
+    fn is_of_the_moment(&self) -> bool {
+        false
+    }
+
     /// Whether the kernel is to keep nothing of it: the next open has another text, or it can only be
     /// read from front to back.
     fn is_uncached(&self) -> bool {
-        false
+        self.is_of_the_moment()
     }
 
     /// Returns the error with which every read fails, where that is known without a read.

@@ -213,8 +213,10 @@ impl Filesystem {
             Some(document) => document,
             None => self.document_of(&file, (ino, &inode), cancel)?,
         };
-        let caching = if document.file.is_growing() || document.view.is_uncached() {
+        let caching = if document.file.is_growing() || document.view.is_of_the_moment() {
             Caching::Never
+        } else if document.view.is_uncached() {
+            Caching::InOrder
         } else if file.is_settled() {
             Caching::Lasting
         } else {

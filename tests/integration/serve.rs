@@ -358,6 +358,29 @@ fn a_tag_is_that_of_the_bytes_that_are_sent() {
     );
 }
 
+/// What is only written from front to back is the same each time, too.
+#[test]
+fn documents_that_are_written_in_order_have_tags() {
+    let served = Served::new(&[], &[&fixture("groups.latest.h5")]);
+    let listed = served.ask("GET", "/.h5fs/ndl/", &["Accept: application/json"]);
+    let listed: serde_json::Value = serde_json::from_slice(&listed.body).expect("JSON");
+    let entries = listed.as_array().expect("a list").iter();
+    let names = entries.filter_map(|entry| entry["name"].as_str());
+    let name = names.into_iter().find(|name| name.ends_with(".json"));
+    let of_object = format!("/.h5fs/ndl/{}", name.expect("a document"));
+    for target in ["/.h5fs/tree.json", "/.h5fs/ndl.yaml", &of_object] {
+        let mut tag = String::new();
+        eventually(SOON, "a tag, once the file has rested", || {
+            tag = served.get(target).field("etag").to_owned();
+            !tag.is_empty()
+        });
+        let condition = format!("If-None-Match: {tag}");
+        let again = served.ask("GET", target, &[&condition]);
+        assert_eq!((again.status, again.body.len()), (304, 0), "{target}");
+        assert_eq!(served.get(target).field("etag"), tag, "{target}");
+    }
+}
+
 #[test]
 fn no_target_leads_elsewhere() {
     let (_kept, top) = archive(b"some bytes");

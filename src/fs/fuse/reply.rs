@@ -108,7 +108,7 @@ impl ReadReply {
 pub(super) fn file_flags(opened: &Opened, is_direct: bool) -> FopenFlags {
     let flags = match opened.caching {
         _ if is_direct => FopenFlags::FOPEN_DIRECT_IO,
-        Caching::Never => FopenFlags::FOPEN_DIRECT_IO,
+        Caching::Never | Caching::InOrder => FopenFlags::FOPEN_DIRECT_IO,
         Caching::WhileOpen => FopenFlags::empty(),
         Caching::Lasting => FopenFlags::FOPEN_KEEP_CACHE,
     };
@@ -124,7 +124,7 @@ pub(super) fn file_flags(opened: &Opened, is_direct: bool) -> FopenFlags {
 pub(super) fn directory_flags(opened: &Opened) -> FopenFlags {
     match opened.caching {
         Caching::Lasting => FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE,
-        Caching::Never | Caching::WhileOpen => FopenFlags::empty(),
+        Caching::Never | Caching::InOrder | Caching::WhileOpen => FopenFlags::empty(),
     }
 }
 

@@ -24,6 +24,9 @@ pub struct Handle(pub u64);
 pub enum Caching {
     /// Not at all: the content has no length that is known before, or it grows.
     Never,
+    /// Not at all: the content is the same as long as the source is unchanged, but it is only made
+    /// from front to back.
+    InOrder,
     /// Until it is closed.
     WhileOpen,
     /// As long as the source is unchanged.

@@ -76,7 +76,7 @@ impl View for Text {
         to_u64(self.bytes.len())
     }
 
-    fn is_uncached(&self) -> bool {
+    fn is_of_the_moment(&self) -> bool {
         self.is_of_the_moment
     }
 
