@@ -81,10 +81,25 @@ pub fn is_named(name: &[u8]) -> bool {
         "asdf", "cxi", "h5", "h5ad", "hdf5", "he5", "fast5", "loom", "nc", "nc4", "nexus", "nx",
         "nxs", "nwb",
     ];
+    has_ending(name, &ENDINGS)
+}
+
+/// Whether `name` ends as those of texts, pictures, archives and tables of other formats do.
+pub fn is_named_otherwise(name: &[u8]) -> bool {
+    const ENDINGS: [&str; 48] = [
+        "7z", "arrow", "bib", "bmp", "bz2", "c", "cfg", "css", "csv", "doc", "docx", "feather",
+        "gif", "gz", "htm", "html", "ini", "ipynb", "jpeg", "jpg", "js", "json", "log", "md",
+        "md5", "mp4", "npy", "npz", "parquet", "pdf", "png", "pptx", "py", "rst", "sh", "sha256",
+        "svg", "tar", "tex", "tgz", "toml", "tsv", "txt", "xlsx", "xml", "yaml", "yml", "zip",
+    ];
+    has_ending(name, &ENDINGS)
+}
+
+fn has_ending(name: &[u8], endings: &[&str]) -> bool {
     let dot = name.iter().rposition(|byte| *byte == b'.');
     let ending = dot.and_then(|dot| name.get(dot.one_more()..));
     ending.is_some_and(|own| {
-        let mut known = ENDINGS.iter();
+        let mut known = endings.iter();
         known.any(|known| own.eq_ignore_ascii_case(known.as_bytes()))
     })
 }

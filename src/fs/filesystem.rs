@@ -296,7 +296,7 @@ impl Filesystem {
         let with = |ino, kind| DirEntry {
             name: listed.name,
             ino,
-            kind,
+            kind: Some(kind),
             next,
         };
         if detail == Detail::Names {

@@ -169,8 +169,8 @@ pub struct DirEntry<'a> {
     pub name: &'a [u8],
     /// Its number.
     pub ino: u64,
-    /// The kind of file.
-    pub kind: Kind,
+    /// The kind of file; `None` where only a look tells, which a listing does not take.
+    pub kind: Option<Kind>,
     /// Where the listing goes on after it.
     pub next: u64,
 }

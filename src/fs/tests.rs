@@ -28,7 +28,7 @@ pub(super) fn list(fs: &Filesystem, directory: Ino) -> Vec<(String, Ino, Kind)> 
         before = Some(next);
         let read = fs.readdir(handle, next, &mut |entry| {
             let name = String::from_utf8_lossy(entry.name).into_owned();
-            entries.push((name, entry.ino, entry.kind));
+            entries.push((name, entry.ino, entry.kind.unwrap()));
             next = entry.next;
             false
         });
@@ -288,8 +288,8 @@ fn what_cannot_be_read_now_is_listed_anew() {
         let is_lasting = caching == Caching::Lasting;
         let mut listed = Vec::new();
         for plus in [false, true] {
-            let mut add = |name: &[u8], kind| {
-                listed.push((String::from_utf8(name.to_vec()).unwrap(), kind));
+            let mut add = |name: &[u8], kind: Option<Kind>| {
+                listed.push((String::from_utf8(name.to_vec()).unwrap(), kind.unwrap()));
                 false
             };
             if !plus {
@@ -357,7 +357,7 @@ fn a_request_that_is_put_off_tells_of_no_object_that_it_could_not_read() {
     let listed = |cookie, cancel: &CancelToken| {
         let mut names = Vec::new();
         let take = &mut |entry: DirEntry<'_>, _: Option<&Entry>| {
-            names.push((entry.name.to_vec(), entry.kind));
+            names.push((entry.name.to_vec(), entry.kind.unwrap()));
             false
         };
         let listed = fs.list_for(root, cookie, Detail::Names, take, cancel);

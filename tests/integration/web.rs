@@ -246,6 +246,80 @@ fn a_catalog_of_thredds_is_a_directory() {
     assert_eq!(errno(fs::metadata(mount.at("2025"))), Errno::ENOENT);
 }
 
+/// Nothing but a look tells what such a name is, and a listing says so.
+#[test]
+fn links_to_directories_need_no_slash() {
+    let (own, archive) = archive();
+    let web = Web::python(own.path(), &["bare"]);
+    is_the_directory(&web.url("/archive/"), &[], archive.path());
+    // Whoever walks through it goes into all of them.
+    let mount = Mount::new(Path::new(&web.url("/archive/")));
+    let mut find = Command::new("find");
+    find.arg(&mount.path).args([
+        "-name",
+        ".h5fs",
+        "-prune",
+        "-o",
+        "-type",
+        "f",
+        "-name",
+        "large.bin",
+        "-print",
+    ]);
+    assert_eq!(run(&mut find, LONG).success().text().lines().count(), 1);
+}
+
+#[test]
+fn what_h5fs_serves_is_a_directory() {
+    let archive = directory();
+    let mut command = h5fs(["serve", "--listen", "127.0.0.1:0"]);
+    command.arg(archive.path()).stdout(Stdio::piped());
+    let mut process = command.spawn().expect("the program");
+    let output = process.stdout.take().expect("its output");
+    let mut line = String::new();
+    BufReader::new(output).read_line(&mut line).expect("a line");
+    let (url, token) = line.trim().split_once("?token=").expect("a token");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(&file, token).expect("a file");
+    let token = file.path().display().to_string();
+    let options = ["--bearer-token-file", token.as_str()];
+    // The files' own bytes: the rest is as it is served.
+    let originals = format!("{url}.h5fs/original/");
+    is_the_directory(&originals, &options, archive.path());
+    let far = Mount::with(Path::new(url), &options);
+    content(&far);
+    drop(far);
+    let _ = process.kill();
+    let _ = process.wait();
+}
+
+/// The API of the Hub tells which names are directories.
+#[test]
+fn a_tree_of_a_dataset_is_a_directory() {
+    let server = Server::start();
+    let bytes = fs::read(fixture("tiny.latest.h5")).expect("the fixture");
+    let top =
+        r#"[{"type": "directory", "path": "runs 1"}, {"type": "file", "path": "odd", "size": 5}]"#;
+    let sub = r#"[{"type": "file", "path": "runs 1/a.h5", "size": 5}]"#;
+    server.put("/api/datasets/o/n/tree/main", top.into());
+    server.put("/api/datasets/o/n/tree/main/runs 1", sub.into());
+    server.put("/datasets/o/n/resolve/main/runs 1/a.h5", bytes.clone());
+    server.put("/datasets/o/n/resolve/main/odd", b"words".to_vec());
+    let mount = Mount::new(Path::new(&server.url("/datasets/o/n/resolve/main/")));
+    let found = content(&mount);
+    assert!(found.len() > 5, "{found:?}");
+    assert_eq!(fs::read(mount.at("odd")).expect("a file"), b"words");
+    // Names of other directories are no answer.
+    let wrong = r#"[{"type": "file", "path": "other/a.h5", "size": 5}]"#;
+    server.put("/api/datasets/o/n/tree/main", wrong.into());
+    let url = server.url("/datasets/o/n/resolve/main/");
+    let refused = run(&mut h5fs(["ls", "--timeout", "1", &url]), LONG);
+    assert!(
+        !refused.status.success() && !refused.text().contains("a.h5"),
+        "{refused:?}"
+    );
+}
+
 #[test]
 fn what_lists_no_names_is_refused_in_one_line() {
     let server = Server::start();

@@ -25,7 +25,7 @@ use crate::fs::fuse::forgotten::Forgotten;
 use crate::fs::fuse::readers::Readers;
 use crate::fs::fuse::relay::Relay;
 use crate::fs::fuse::reply::{
-    Listed, NOTHING, ReadReply, attributes, directory_flags, file_flags, file_type, number,
+    Listed, NOTHING, ReadReply, attributes, directory_flags, file_flags, listed_type, number,
     reply_xattr, ttl,
 };
 use crate::fs::requests::{Detail, Requests, Whence};
@@ -401,7 +401,12 @@ impl fuser::Filesystem for Adapter {
                 let take = &mut |entry: DirEntry<'_>, _: Option<&Entry>| {
                     has_some = true;
                     let name = OsStr::from_bytes(entry.name);
-                    reply.add(INodeNo(entry.ino), entry.next, file_type(entry.kind), name)
+                    reply.add(
+                        INodeNo(entry.ino),
+                        entry.next,
+                        listed_type(entry.kind),
+                        name,
+                    )
                 };
                 let handle = Handle(handle.0);
                 let read = filesystem.list_for(handle, cookie, Detail::Names, take, cancel);

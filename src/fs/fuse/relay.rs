@@ -55,6 +55,10 @@ const ENTRY: usize = 128;
 /// `struct fuse_dirent` before the name: inode, offset, length of the name, type.
 const DIRENT: usize = 24;
 
+/// The types of sockets, which fuser is given for what is not known, and of what is not known.
+const DT_SOCK: u32 = 12;
+const DT_UNKNOWN: u32 = 0;
+
 const LOOKUP: u32 = 1;
 const FORGET: u32 = 2;
 const OPEN: u32 = 14;
@@ -243,12 +247,17 @@ impl Relay {
         loop {
             let packet = match rustix::io::read(&self.socket, &mut buffer) {
                 Ok(0) => return,
-                Ok(length) => buffer.get(..length).unwrap_or_default(),
+                Ok(length) => buffer.get_mut(..length).unwrap_or_default(),
                 Err(error) if is_passing(error) => continue,
                 Err(_) => return,
             };
             let unique = u64_at(packet, 8).unwrap_or_default();
             let asked = lock(&self.requests).remove(&unique);
+            match asked.as_ref().map_or(0, |asked| asked.opcode) {
+                READDIR => open_types(packet, 0),
+                READDIRPLUS => open_types(packet, ENTRY),
+                _ => {}
+            }
             match asked {
                 Some(asked) if asked.is_given_up => {
                     for packet in undoing(&asked, unique, packet) {
@@ -326,6 +335,32 @@ fn listed(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
         body = entry.get(length..)?;
         Some(entry)
     })
+}
+
+/// Leaves the types of the names in a listing open that are not known; before each name there are
+/// so many bytes of `attributes`, which are not there then: the kernel looks such a name up.
+fn open_types(reply: &mut [u8], attributes: usize) {
+    let mut rest = reply.get_mut(OUT_HEADER..).unwrap_or_default();
+    while let Some(name) = u32_at(rest, attributes + 16) {
+        let length = usize::try_from(name).unwrap_or(usize::MAX);
+        let length = length.saturating_add(7) / 8 * 8;
+        let length = length.saturating_add(attributes + DIRENT);
+        if u32_at(rest, attributes + 20) == Some(DT_SOCK) {
+            let place = attributes + 20..attributes + DIRENT;
+            put(rest, place, &DT_UNKNOWN.to_ne_bytes());
+            put(rest, 0..attributes.min(8), &[0; 8]);
+        }
+        rest = rest.get_mut(length..).unwrap_or_default();
+    }
+}
+
+/// Writes the first bytes of `from` to a place.
+fn put(to: &mut [u8], place: std::ops::Range<usize>, from: &[u8]) {
+    let place = to.get_mut(place).unwrap_or_default();
+    place
+        .iter_mut()
+        .zip(from)
+        .for_each(|(to, from)| *to = *from);
 }
 
 /// The first request of a session: version 7.40, with every capability on offer. The kernel is told
@@ -416,6 +451,40 @@ mod tests {
         assert_eq!(undoing(&asked(OPEN), 8, &opened), [closed(RELEASE)]);
         assert_eq!(undoing(&asked(OPENDIR), 8, &opened), [closed(RELEASEDIR)]);
         assert!(undoing(&asked(15), 8, &opened).is_empty());
+    }
+
+    #[test]
+    fn what_is_not_known_has_no_type_and_no_attributes() {
+        let typed = |node: u64, name: &[u8], kind: u32| {
+            let mut entry = entry(node, name);
+            entry[ENTRY..ENTRY + 8].copy_from_slice(&9_u64.to_ne_bytes());
+            entry[ENTRY + 20..ENTRY + 24].copy_from_slice(&kind.to_ne_bytes());
+            entry
+        };
+        let listing = |kind: u32, node: u64| {
+            [
+                typed(7, b"a long name", 4),
+                typed(node, b"b", kind),
+                typed(3, b"c", 8),
+            ]
+            .concat()
+        };
+        let mut plus = answered(0, &listing(DT_SOCK, 5));
+        open_types(&mut plus, ENTRY);
+        assert_eq!(plus, answered(0, &listing(DT_UNKNOWN, 0)));
+        // Without attributes.
+        let names = |kind| {
+            let all = listing(kind, 5);
+            let (first, rest) = all.split_at(ENTRY + DIRENT + 16);
+            let (second, third) = rest.split_at(ENTRY + DIRENT + 8);
+            [&first[ENTRY..], &second[ENTRY..], &third[ENTRY..]].concat()
+        };
+        let mut plain = answered(0, &names(DT_SOCK));
+        open_types(&mut plain, 0);
+        assert_eq!(plain, answered(0, &names(DT_UNKNOWN)));
+        for end in 0..plus.len() {
+            open_types(&mut plus[..end], ENTRY);
+        }
     }
 
     #[test]

@@ -37,6 +37,12 @@ pub(super) const NOTHING: Stat = Stat {
     modified: (0, 0),
 };
 
+/// The type of a name in a listing. fuser has none for what is not known, so that it gets one that
+/// this filesystem never has, in place of which the relay tells the kernel the right one.
+pub(super) fn listed_type(kind: Option<Kind>) -> FileType {
+    kind.map_or(FileType::Socket, file_type)
+}
+
 pub(super) fn file_type(kind: Kind) -> FileType {
     match kind {
         Kind::Directory => FileType::Directory,
@@ -142,7 +148,7 @@ impl Listed {
     pub(super) fn new(listed: &DirEntry<'_>, entry: Option<&Entry>, lifetime: Duration) -> Self {
         let unknown = Stat {
             ino: listed.ino,
-            kind: listed.kind,
+            kind: listed.kind.unwrap_or(Kind::File),
             size: 0,
             blocks: 0,
             permissions: 0,
@@ -151,10 +157,14 @@ impl Listed {
             gid: 0,
             modified: (0, 0),
         };
+        let mut attributes = attributes(entry.map_or(&unknown, |entry| &entry.attributes));
+        if entry.is_none() {
+            attributes.kind = listed_type(listed.kind);
+        }
         Listed {
             ino: INodeNo(entry.map_or(listed.ino, |entry| entry.ino)),
             ttl: entry.map_or(Duration::ZERO, |entry| ttl(entry, lifetime)),
-            attributes: attributes(entry.map_or(&unknown, |entry| &entry.attributes)),
+            attributes,
             generation: Generation(entry.map_or(0, |entry| u64::from(entry.generation))),
         }
     }

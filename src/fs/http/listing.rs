@@ -32,6 +32,9 @@ impl Form {
     }
 }
 
+/// Bytes of an entry besides its name, about.
+const ROW: usize = 64;
+
 /// An entry as it is written.
 struct Row<'a> {
     name: &'a [u8],
@@ -202,25 +205,19 @@ impl Listing {
     ) -> Result<(String, Option<u64>)> {
         let tree = self.open.requests();
         tree.traffic().asked(Call::Readdirplus);
-        let mut text = Text::new(self.form, has_rows);
-        let mut next = None;
+        let (mut found, mut bytes, mut next) = (Vec::new(), 0_usize, None);
         let mut counted: Vec<Ino> = Vec::new();
         let mut take = |listed: DirEntry<'_>, entry: Option<&Entry>| {
             let is_dot = matches!(listed.name, b"." | b"..");
-            if !text.text.is_empty() && text.text.len() >= most {
+            if bytes > 0 && bytes >= most {
                 return true;
             }
             next = Some(listed.next);
             if !is_dot {
                 counted.extend(entry.map(|entry| entry.ino));
-                let sized = entry.filter(|entry| entry.is_sized);
-                let stat = sized.map(|entry| entry.attributes);
-                let stat = stat.filter(|stat| stat.kind == Kind::File);
-                text.row(&Row {
-                    name: listed.name,
-                    kind: listed.kind,
-                    size: stat.map(|stat| stat.size),
-                });
+                let known = listed.kind.map(|kind| (kind, entry.and_then(size)));
+                bytes = bytes.with_more(listed.name.len()).with_more(ROW);
+                found.push((listed.name.to_vec(), known));
             }
             false
         };
@@ -229,10 +226,44 @@ impl Listing {
         counted.iter().for_each(|ino| tree.forget(*ino, 1));
         match listed {
             // What comes behind is asked for once more.
-            Err(error) if !(next.is_some() && error.is_unwanted()) => Err(error),
-            _ => Ok((text.text, next)),
+            Err(error) if !(next.is_some() && error.is_unwanted()) => return Err(error),
+            _ => {}
+        }
+        let mut text = Text::new(self.form, has_rows);
+        for (name, known) in found {
+            let (kind, size) = match known {
+                Some(known) => known,
+                None => self.looked(&name, cancel)?,
+            };
+            text.row(&Row {
+                name: &name,
+                kind,
+                size,
+            });
+        }
+        Ok((text.text, next))
+    }
+
+    /// The kind and the size of a name that a listing does not describe.
+    fn looked(&self, name: &[u8], cancel: &CancelToken) -> Result<(Kind, Option<u64>)> {
+        let tree = self.open.requests();
+        let found = tree.lookup_for(self.open.place.ino(), name, cancel);
+        match found {
+            Ok(entry) => {
+                tree.forget(entry.ino, 1);
+                Ok((entry.attributes.kind, size(&entry)))
+            }
+            Err(error) if error.is_unwanted() => Err(error),
+            // Whoever opens it is told why.
+            Err(_) => Ok((Kind::File, None)),
         }
     }
+}
+
+/// The size of a file, where it is known.
+fn size(entry: &Entry) -> Option<u64> {
+    let stat = entry.is_sized.then_some(entry.attributes)?;
+    (stat.kind == Kind::File).then_some(stat.size)
 }
 
 impl Pieces for Listing {

@@ -378,7 +378,7 @@ fn entries(level: &Level, first: u64, cancel: &CancelToken) -> Result<(Vec<Found
             found.extend(entry.map(|entry| Found {
                 name: listed.name.to_vec(),
                 ino: entry.ino,
-                kind: listed.kind,
+                kind: entry.attributes.kind,
             }));
         }
         false

@@ -196,7 +196,7 @@ impl Walk<'_> {
                     }
                     next = entry.next;
                     if !matches!(entry.name, b"." | b"..") {
-                        names.push((entry.name.to_vec(), entry.kind));
+                        names.extend(entry.kind.map(|kind| (entry.name.to_vec(), kind)));
                     }
                     false
                 })

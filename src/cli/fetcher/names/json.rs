@@ -1,10 +1,11 @@
-//! Index pages in JSON: those of Caddy and of nginx's `autoindex_format json`, and the files of a
-//! record of InvenioRDM, as Zenodo has them.
+//! Index pages in JSON: those of Caddy, of nginx's `autoindex_format json` and of `h5fs serve`, and the
+//! files of a record of InvenioRDM, as Zenodo has them.
 //!
 //! | server | an entry |
 //! |---|---|
 //! | Caddy | `{"name": "sub/", "is_dir": true, …}` |
 //! | nginx | `{"name": "sub", "type": "directory", …}` |
+//! | `h5fs serve` | `{"name": "sub", "kind": "directory", …}` |
 //! | InvenioRDM | `{"key": "a.h5", …}` in the list `entries` |
 
 use serde_json::Value;
@@ -50,7 +51,8 @@ pub(super) fn page(text: &str) -> Result<Option<Page>, Trouble> {
             return Ok(None);
         };
         let is_directory = entry.get("is_dir").and_then(Value::as_bool) == Some(true)
-            || text("type") == Some("directory");
+            || text("type").or_else(|| text("kind")) == Some("directory")
+            || name.ends_with('/');
         let name = name.strip_suffix('/').unwrap_or(name);
         if !matches!(name, "." | "..") {
             names.add(name.as_bytes().to_vec(), is_directory)?;
@@ -138,6 +140,11 @@ mod tests {
         ];
         assert_eq!(names(CADDY), both);
         assert_eq!(names(NGINX), both);
+        let served =
+            r#"[{"name":"run 1.h5","kind":"file","size":4},{"name":"sub","kind":"directory"}]"#;
+        assert_eq!(names(served), both);
+        let slashed = r#"[{"name":"run 1.h5"},{"name":"sub/"}]"#;
+        assert_eq!(names(slashed), both);
         let record = r#"{"enabled": true, "entries": [{"key": "run 1.h5", "size": 4}]}"#;
         assert_eq!(names(record), both[..1]);
         assert_eq!(names("[]"), []);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::fs::errno::{refusal, stale};
-use crate::fs::forest::archive::entries::{Place, number, number_within};
+use crate::fs::forest::archive::entries::{EntryKind, Place, number, number_within};
 use crate::fs::forest::archive::members::Member;
 use crate::fs::forest::archive::top::shown_name;
 use crate::fs::forest::archive::{Archive, Content, Fixed, numbered};
@@ -127,7 +127,7 @@ impl Archive {
             let described = self.describe(directory, listed);
             return described.is_some_and(|(ino, kind)| take(shown(ino, kind), None));
         };
-        let is_full = take(shown(entry.ino, entry.attributes.kind), Some(&entry));
+        let is_full = take(shown(entry.ino, Some(entry.attributes.kind)), Some(&entry));
         if is_full {
             self.entries.forget(entry.ino, 1);
         }
@@ -151,10 +151,10 @@ impl Archive {
     }
 
     /// The number and kind of a name; `None` where it is nothing that is shown.
-    fn describe(&self, directory: &Directory, listed: &Listed<'_>) -> Option<(Ino, Kind)> {
+    fn describe(&self, directory: &Directory, listed: &Listed<'_>) -> Option<(Ino, Option<Kind>)> {
         Some(match listed.name {
-            b"." => (directory.ino, Kind::Directory),
-            b".." => (directory.place.parent, Kind::Directory),
+            b"." => (directory.ino, Some(Kind::Directory)),
+            b".." => (directory.place.parent, Some(Kind::Directory)),
             name => (
                 number(directory.ino, name),
                 self.listed_kind(directory, listed)?,
@@ -162,26 +162,26 @@ impl Archive {
         })
     }
 
-    /// The kind of a name; `None` where it is nothing that is shown. The kernel has a kind for what
-    /// is not known, the library between it and this has none: so the first bytes of a file tell.
-    /// An object is not read for that, and counts as an ordinary file.
-    fn listed_kind(&self, directory: &Directory, listed: &Listed<'_>) -> Option<Kind> {
+    /// The kind of a name; `None` where it is nothing that is shown. The first bytes of a local file
+    /// tell. What is far is not read or asked for: its kind is not known.
+    fn listed_kind(&self, directory: &Directory, listed: &Listed<'_>) -> Option<Option<Kind>> {
         if listed.is_directory {
-            return Some(Kind::Directory);
+            return Some(Some(Kind::Directory));
         }
         let path = directory.path.join(OsStr::from_bytes(listed.name));
-        if let Some(there) = &listed.there {
-            let found = self.look.listed(&path, directory.place.is_original, there);
-            return Some(found.map_or(Kind::File, |found| found.kind.shown()));
-        }
+        let is_original = directory.place.is_original;
         let known = self.entries.known(directory.ino, listed.name);
+        if let Some(there) = &listed.there {
+            let found = self.look.listed(&path, is_original, there);
+            return Some(found.map(|found| found.kind.shown()));
+        }
         if self.look.is_far() {
             let seen = known.map(|known| known.kind);
-            let kind = seen.unwrap_or_else(|| self.look.kind_by_name(&path));
-            return Some(kind.shown());
+            let kind = seen.or_else(|| self.look.kind_by_name(&path, is_original));
+            return Some(kind.map(EntryKind::shown));
         }
-        let found = self.found(&path, directory.place.is_original, known);
-        found.ok().map(|found| found.kind.shown())
+        let found = self.found(&path, is_original, known);
+        found.ok().map(|found| Some(found.kind.shown()))
     }
 
     fn list_fixed(
@@ -202,7 +202,7 @@ impl Archive {
             let entry = DirEntry {
                 name,
                 ino,
-                kind,
+                kind: Some(kind),
                 next,
             };
             if take(entry, None) {

@@ -1,7 +1,8 @@
 //! What stands at a path of an archive: one look, which reads no more than the first bytes.
 //!
 //! In a far directory, a file whose name ends as those of data files do is taken for one until it
-//! is opened, and a listing reads nothing at all.
+//! is opened, one that is called a text, a picture or an archive is none, and a listing reads nothing
+//! at all.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
@@ -141,13 +142,11 @@ impl Look {
         self.root.is_far()
     }
 
-    /// The kind of an object of which nothing but the name is known.
-    pub(super) fn kind_by_name(&self, path: &Path) -> EntryKind {
-        if detect::is_named(path.as_os_str().as_bytes()) {
-            EntryKind::DataFile
-        } else {
-            EntryKind::File
-        }
+    /// The kind of an object of which nothing but the name is known. One that is called like a data
+    /// file is one, or a directory, and both are shown as directories.
+    pub(super) fn kind_by_name(&self, path: &Path, is_original: bool) -> Option<EntryKind> {
+        let is_data = !is_original && detect::is_named(path.as_os_str().as_bytes());
+        is_data.then_some(EntryKind::DataFile)
     }
 
     /// The kind of a regular file, by its content.
@@ -182,9 +181,11 @@ impl Look {
     }
 
     fn kind_without_reading(&self, path: &Path, state: &Identity) -> Option<EntryKind> {
-        let by_name = || {
-            let is_data = self.root.is_far() && detect::is_named(path.as_os_str().as_bytes());
-            is_data.then_some(EntryKind::DataFile)
+        let name = path.as_os_str().as_bytes();
+        let by_name = || match self.root.is_far() {
+            true if detect::is_named(name) => Some(EntryKind::DataFile),
+            true if detect::is_named_otherwise(name) => Some(EntryKind::File),
+            _ => None,
         };
         self.learned(state).or_else(by_name)
     }
