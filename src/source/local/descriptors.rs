@@ -10,6 +10,9 @@ use crate::wire::{Count, to_u64};
 /// files that are read at the moment.
 const OTHERS: u64 = 32;
 
+/// Descriptors that files of readers never take, where there are twice as many.
+const RESERVED: u64 = 1024;
+
 /// Caches of open files that a mount may fill at the same time.
 const CACHES: u64 = 8;
 
@@ -24,6 +27,14 @@ pub fn share_of(most: NonZeroUsize) -> NonZeroUsize {
 pub fn weight_of_one(bytes: u64, most: NonZeroUsize) -> u64 {
     let files = to_u64(share_of(most).get());
     bytes.checked_div(files).unwrap_or(bytes)
+}
+
+/// Returns how many files readers may keep open that each take a descriptor: the rest is for what
+/// is looked up and listed meanwhile.
+pub fn most_of_readers() -> usize {
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
+    let most = limit.left_after(RESERVED.min(limit / 2));
+    usize::try_from(most).unwrap_or(usize::MAX)
 }
 
 fn within(limit: u64, most: NonZeroUsize) -> NonZeroUsize {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use lru::LruCache;
 use nix::errno::Errno;
@@ -20,6 +20,7 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::directory::Content;
 use crate::source::identity::{Fingerprint, Identity};
+use crate::source::local::descriptors::most_of_readers;
 use crate::source::open::SharedOpen;
 use crate::source::{Urgency, read_block};
 use crate::wire::to_u64;
@@ -27,12 +28,20 @@ use crate::wire::to_u64;
 /// Files of which the state is remembered.
 const KNOWN: NonZeroUsize = NonZeroUsize::new(limits::KNOWN_KINDS).unwrap();
 
-/// The states in which these files were opened last.
-pub(super) struct OrdinaryFiles(Mutex<LruCache<Ino, Identity>>);
+/// The ordinary files of an archive.
+pub(super) struct OrdinaryFiles {
+    /// The states in which files were opened last.
+    states: Mutex<LruCache<Ino, Identity>>,
+    /// Each open local file has one more of it.
+    open: Arc<()>,
+}
 
 impl Default for OrdinaryFiles {
     fn default() -> Self {
-        OrdinaryFiles(Mutex::new(LruCache::sparse(KNOWN)))
+        OrdinaryFiles {
+            states: Mutex::new(LruCache::sparse(KNOWN)),
+            open: Arc::default(),
+        }
     }
 }
 
@@ -43,6 +52,8 @@ pub(super) enum OrdinaryFile {
         /// Its length when it was opened, which the kernel may take for its length now; 0 where the
         /// kernel keeps nothing of it.
         length: u64,
+        /// Counts it among those that are open.
+        _open: Arc<()>,
     },
     Object {
         object: SharedOpen,
@@ -63,11 +74,15 @@ impl OrdinaryFiles {
     ) -> Result<(OrdinaryFile, Caching)> {
         match content {
             Content::File(file) => {
+                if Arc::strong_count(&self.open) > most_of_readers() {
+                    return Err(refusal(Errno::EMFILE, "files that are open at a time"));
+                }
                 let failed = |error| Error::io(&error, path.display().to_string());
                 let metadata = file.metadata().map_err(failed)?;
                 let state = Identity::File(Fingerprint::of(&metadata));
                 let caching = self.opened(ino, state);
-                let file = OrdinaryFile::local(file, caching, metadata.len());
+                let open = Arc::clone(&self.open);
+                let file = OrdinaryFile::local((file, open), caching, metadata.len());
                 Ok((file, caching))
             }
             Content::Object(object) => {
@@ -83,7 +98,7 @@ impl OrdinaryFiles {
     /// that was written a moment ago it keeps nothing: it would fill up a file that has become
     /// shorter with zeros, to the length that it had.
     fn opened(&self, ino: Ino, state: Identity) -> Caching {
-        let mut states = lock(&self.0);
+        let mut states = lock(&self.states);
         if !state.is_calm_for(limits::UNSEEN_WRITE) {
             states.pop(&ino);
             return Caching::Never;
@@ -99,9 +114,13 @@ impl OrdinaryFiles {
 
 impl OrdinaryFile {
     /// The open `file`, which is cached so and has so many bytes.
-    fn local(file: File, caching: Caching, length: u64) -> Self {
+    fn local((file, open): (File, Arc<()>), caching: Caching, length: u64) -> Self {
         let length = if caching == Caching::Never { 0 } else { length };
-        OrdinaryFile::Local { file, length }
+        OrdinaryFile::Local {
+            file,
+            length,
+            _open: open,
+        }
     }
 
     /// The `length` bytes at `offset`, fewer at the end of the file only.
@@ -114,6 +133,7 @@ impl OrdinaryFile {
             OrdinaryFile::Local {
                 file,
                 length: known,
+                ..
             } => read_local(file, *known, offset, length),
             OrdinaryFile::Object { object, stream } => read_object(object, stream, offset, length),
         }
@@ -222,7 +242,8 @@ mod tests {
     fn a_file_that_the_kernel_keeps_and_that_becomes_shorter_is_stale() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, b"elements").unwrap();
-        let open = |caching| OrdinaryFile::local(file.reopen().unwrap(), caching, 8);
+        let open =
+            |caching| OrdinaryFile::local((file.reopen().unwrap(), Arc::default()), caching, 8);
         let (kept, direct) = (open(Caching::WhileOpen), open(Caching::Never));
         for open in [&kept, &direct] {
             assert_eq!(&open.read(2, 100).unwrap()[..], b"ements");
