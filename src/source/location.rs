@@ -10,6 +10,7 @@
 
 mod dataset;
 pub mod percent;
+pub mod signature;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -102,6 +103,14 @@ impl<'a> AccessPoint<'a> {
             account,
             name,
         })
+    }
+}
+
+/// Fails for a key behind which a signature stands: a key is shown, and a signature is a secret.
+fn refuse_signature(key: &str, advice: &str) -> std::result::Result<(), String> {
+    match key.split_once('?') {
+        Some((_, query)) if signature::is_signed(query) => Err(advice.to_owned()),
+        _ => Ok(()),
     }
 }
 
@@ -214,6 +223,7 @@ impl Url {
             return Self::of_access_point(rest);
         }
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        refuse_signature(key, "a presigned URL is written https://…")?;
         let is_of_bucket = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         match bucket {
             "" => Err("the bucket is missing".to_owned()),
@@ -248,6 +258,11 @@ impl Url {
     /// `ACCOUNT/CONTAINER/KEY`.
     fn of_blob(rest: &str) -> std::result::Result<Self, String> {
         let (account, behind) = rest.split_once('/').unwrap_or((rest, ""));
+        refuse_signature(
+            behind,
+            "a shared access signature is given by AZURE_STORAGE_SAS_TOKEN or `credentials`, \
+             or the URL is written https://…",
+        )?;
         let (container, key) = behind.split_once('/').unwrap_or((behind, ""));
         let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-$".contains(&byte);
         let is_name = |name: &str| !name.is_empty() && name.bytes().all(is_of_name);

@@ -30,6 +30,7 @@ use crate::cli::fetcher::pelican;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::source::location::percent::{IN_NAME, IN_PATH, IN_QUERY};
 pub(super) use crate::source::location::percent::{IN_REFERENCE, decoded, encoded};
+use crate::source::location::signature::unsigned;
 use crate::source::location::{Scheme, Url};
 use crate::source::remote::message::Failure;
 
@@ -390,40 +391,6 @@ fn propfind() -> Method {
 fn is_this_machine(authority: &str) -> bool {
     let uri = format!("http://{authority}/").parse();
     uri.is_ok_and(|uri| hosts::is_this_machine(&uri))
-}
-
-/// A query without the parameters by which signed URLs of one object differ: those of Amazon,
-/// CloudFront and Google, and the shared access signatures of Azure.
-fn unsigned(query: &str) -> String {
-    const SIGNATURE: &[&str] = &[
-        "AWSAccessKeyId",
-        "Expires",
-        "GoogleAccessId",
-        "Key-Pair-Id",
-        "Policy",
-        "Signature",
-    ];
-    const AZURE: &[&str] = &[
-        "rscc", "rscd", "rsce", "rscl", "rsct", "saoid", "scid", "sdd", "se", "sig", "sip", "ske",
-        "skoid", "sks", "skt", "sktid", "skv", "sp", "spr", "sr", "srt", "ss", "st", "suoid", "sv",
-    ];
-    let name = |parameter: &str| parameter.split('=').next().unwrap_or_default().to_owned();
-    let has = |wanted: &str| query.split('&').any(|parameter| name(parameter) == wanted);
-    // Short names that may mean anything elsewhere.
-    let is_of_azure = ["se", "sig", "sv"].into_iter().all(has);
-    let is_signature = |parameter: &&str| {
-        let name = name(parameter);
-        ["X-Amz-", "X-Goog-"]
-            .iter()
-            .any(|start| name.starts_with(start))
-            || SIGNATURE.contains(&&*name)
-            || is_of_azure && AZURE.contains(&&*name)
-    };
-    let kept: Vec<_> = query
-        .split('&')
-        .filter(|part| !is_signature(part))
-        .collect();
-    kept.join("&")
 }
 
 /// Amazon's domain for a region.
