@@ -3,18 +3,29 @@
 //! Directories of few names are kept as a whole; of others the first page is, and each name that is
 //! looked up is asked for alone.
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::location::{Location, Url};
 use crate::source::remote::connection::Connection;
+use crate::source::remote::failure::is_missing;
 use crate::source::remote::message::{ListedName, Named};
 use crate::wire::{Count, to_u64};
+
+/// A failure after so long a time is not sought again for each name.
+const LONG: Duration = Duration::from_secs(1);
+
+/// How long such a failure is kept at most.
+const KEPT_FAILURE: Duration = Duration::from_secs(10);
+
+/// Directories of which a failure is kept.
+const FAILED: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// A name, and what stands there.
 pub(super) type NamedEntry = (Box<[u8]>, Named);
@@ -45,6 +56,9 @@ struct Kept {
     bytes: u64,
     /// Names that were asked for alone, and when.
     looked: LruCache<Vec<u8>, (Instant, Option<Named>)>,
+    /// Directories, and names of the web, whose listing has failed after a long time, until when this is taken to hold, and
+    /// why.
+    failed: LruCache<Vec<u8>, (Instant, Error)>,
 }
 
 impl Listing {
@@ -99,6 +113,7 @@ impl Listings {
                 listings: LruCache::unbounded(),
                 bytes: 0,
                 looked: LruCache::sparse(limits::LOOKED_NAMES),
+                failed: LruCache::sparse(FAILED),
             }),
         }
     }
@@ -114,9 +129,35 @@ impl Listings {
     /// # Errors
     /// Fails with the server's error.
     pub(super) fn page(&self, prefix: &[u8], after: &[u8]) -> Result<Listing> {
-        let (names, next) = self.connection.list(prefix, after)?;
+        // A name of a directory of the web is asked for by itself.
+        let asked = if self.has_others {
+            prefix
+        } else {
+            split(prefix).0
+        };
+        self.refuse_failed(asked)?;
+        let began = Instant::now();
+        let listed = self.connection.list(prefix, after);
+        let (names, next) = listed.inspect_err(|error| {
+            let took = began.elapsed();
+            if took >= LONG && !error.is_unwanted() && !is_missing(error) {
+                let until = Instant::now() + took.min(KEPT_FAILURE);
+                let failure = (until, error.clone());
+                lock(&self.kept).failed.put(asked.to_vec(), failure);
+            }
+        })?;
         let names = names.into_iter().filter_map(named).collect();
         Ok(Listing::new(names, next))
+    }
+
+    /// Fails if a listing of the directory has failed a moment ago, after a long time: each of its
+    /// names would wait as long.
+    fn refuse_failed(&self, asked: &[u8]) -> Result<()> {
+        let failed = lock(&self.kept).failed.get(asked).cloned();
+        match failed {
+            Some((until, error)) if Instant::now() < until => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// The listing of the directory `prefix` that is kept: the whole one, or its first page.

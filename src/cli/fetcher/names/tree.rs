@@ -12,6 +12,7 @@ use crate::cli::fetcher::names::json;
 use crate::cli::fetcher::names::page::{Names, wrong};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
+use crate::source::location::percent::decoded;
 
 /// Where a directory of files is listed; both encoded, and without a `/` at the beginning.
 pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
@@ -24,11 +25,19 @@ pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
     whole.then(|| path.iter().fold(tree, |tree, path| tree + "/" + path))
 }
 
-/// Adds the names of a page.
+/// The path within its dataset of a directory of files, decoded, without a `/` at its end.
+pub(super) fn within(directory: &str) -> Vec<u8> {
+    let path = directory.strip_suffix('/').unwrap_or(directory);
+    let mut parts = path.splitn(6, '/');
+    parts.nth(5).map(decoded).unwrap_or_default()
+}
+
+/// Adds the names of a page of the directory `within` a dataset.
 ///
 /// # Errors
-/// Fails for what is no page, or no whole one, and for too many names.
-pub(super) fn add(body: &[u8], names: &mut Names) -> Result<(), Trouble> {
+/// Fails for what is no page, or no whole one, for names of another directory, and for too many
+/// names.
+pub(super) fn add(body: &[u8], within: &[u8], names: &mut Names) -> Result<(), Trouble> {
     let text = std::str::from_utf8(body).map_err(|_| wrong())?;
     for entry in json::entries(text)? {
         let entry = entry?;
@@ -36,7 +45,10 @@ pub(super) fn add(body: &[u8], names: &mut Names) -> Result<(), Trouble> {
         let (Some(path), Some(kind)) = (text("path"), text("type")) else {
             return Err(wrong());
         };
-        let name = path.rsplit('/').next().unwrap_or_default();
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if directory.as_bytes() != within {
+            return Err(wrong());
+        }
         if !matches!(name, "." | "..") {
             names.add(name.as_bytes().to_vec(), kind == "directory")?;
         }
@@ -107,7 +119,7 @@ mod tests {
         let mut names = Names::default();
         let page = br#"[{"type": "directory", "oid": "1", "size": 0, "path": "a/sub"},
                         {"type": "file", "oid": "2", "size": 5, "path": "a/b c.h5", "lfs": {"size": 5}}]"#;
-        add(page, &mut names).unwrap();
+        add(page, b"a", &mut names).unwrap();
         let page = names.page();
         let found: Vec<_> = page.names.iter().map(|one| &one.name[..]).collect();
         assert_eq!(found, [&b"b c.h5"[..], b"sub"]);
@@ -118,7 +130,24 @@ mod tests {
             b"[{\"type\": \"file\", \"path\": \"a\"}",
             b"<html>",
         ] {
-            assert!(add(text, &mut Names::default()).is_err());
+            assert!(add(text, b"a", &mut Names::default()).is_err());
         }
+        // Names of other directories are none of this one.
+        for path in [
+            "b.h5",
+            "b/c.h5",
+            "a/b/c.h5",
+            "../a/c.h5",
+            "aa/c.h5",
+            "/a/c.h5",
+        ] {
+            let page = format!(r#"[{{"type": "file", "path": "{path}"}}]"#);
+            assert!(
+                add(page.as_bytes(), b"a", &mut Names::default()).is_err(),
+                "{path}"
+            );
+        }
+        assert_eq!(within("datasets/o/n/resolve/main/a%20b/c/"), b"a b/c");
+        assert_eq!(within("datasets/o/n/resolve/main/"), b"");
     }
 }

@@ -136,6 +136,11 @@ impl Question<'_> {
     }
 
     /// All pages of a dataset's directory: each names the next one.
+        let within = self.exchange.address.url().directory().to_owned();
+        let within = [tree::within(&within), prefix.to_vec()];
+        let within = within.map(|part| part.strip_suffix(b"/").unwrap_or(&part).to_vec());
+        let within = within.into_iter().filter(|part| !part.is_empty());
+        let within = within.collect::<Vec<_>>().join(&b'/');
     fn tree(&self, transfer: &Transfer<'_>, prefix: &[u8]) -> Result<Page, Trouble> {
         let mut names = Names::default();
         let mut query: Option<String> = None;
@@ -144,7 +149,9 @@ impl Question<'_> {
                 address.directory_from(prefix, Protocol::Tree, query.as_deref())
             };
             let (body, headers) = with(transfer, &wanted).page(self.room)?;
-            tree::add(&body, &mut names)?;
+            let target = wanted(&self.exchange.address, "")?;
+            self.check_login(&target, Protocol::Tree, &body, &headers)?;
+            tree::add(&body, &within, &mut names)?;
             let next = tree::next(&headers)?;
             match next {
                 None => return Ok(names.page()),
