@@ -322,10 +322,15 @@ fn exchange(
         )?),
     };
     let lets_bearer_in = azure.signature.is_some() || matches!(signer, Some(Signer::Google(_)));
-    let is_hidden = own.uri.scheme_str() == Some("https") || hosts::is_this_machine(&own.uri);
+    let is_hidden = hosts::may_see_secrets(&own.uri);
     if lets_bearer_in && !is_hidden {
         return Err(Error::Usage(
             "a token and a shared access signature are sent over https alone".to_owned(),
+        ));
+    }
+    if url.user_info().is_some() && !is_hidden {
+        return Err(Error::Usage(
+            "a user and a password are sent over https alone".to_owned(),
         ));
     }
     let mut ports = vec![80, 443, hosts::port(&own.uri)];

@@ -55,6 +55,7 @@ mod parquet;
 mod pictures;
 mod policy;
 mod prefix;
+mod proxies;
 mod random;
 mod reasons;
 mod references;

@@ -73,6 +73,8 @@ pub(super) struct Target {
     pub(super) headers: Vec<Header>,
     /// Whether the request is signed for S3.
     pub(super) is_signed: bool,
+    /// Whether the user named the server: a director is named by its federation.
+    pub(super) is_named: bool,
     /// The user and the password of the URL.
     pub(super) authorization: Option<HeaderValue>,
     /// The object as people may see it.
@@ -287,7 +289,17 @@ impl Address {
             Some(query) => format!("{text}?{}", unsigned(query)),
             None => text.clone(),
         };
-        let query = query.or_else(|| self.url.query()).into_iter();
+        let is_named = self.is_named();
+        let own = self.url.query();
+        let own = own.map(|query| {
+            if is_named {
+                query.to_owned()
+            } else {
+                flags(query)
+            }
+        });
+        let own = own.as_deref().filter(|query| !query.is_empty());
+        let query = query.or(own).into_iter();
         let query: Vec<&str> = query.chain(self.signature.as_deref()).collect();
         let text = match &query[..] {
             [] => text,
@@ -302,17 +314,36 @@ impl Address {
                 _ => Vec::new(),
             },
             is_signed: scheme.has_keys(),
+            is_named,
             authorization: self.url.user_info().and_then(basic),
             shown,
             place,
         })
     }
 
+    /// Whether requests go to the server that the user named, and not to another one that a
+    /// federation names as its director.
+    fn is_named(&self) -> bool {
+        let director = self.director.get().map(|director| director.to_string());
+        let director = director.map(|director| director.parse());
+        let named = self.named_server().parse();
+        match (director, named) {
+            (None, _) => true,
+            (Some(Ok(director)), Ok(named)) => hosts::has_same_origin(&director, &named),
+            (Some(_), _) => false,
+        }
+    }
+
     /// The scheme and the host of a page, with a `/`.
     fn server(&self) -> String {
-        if let Some(director) = self.director.get() {
-            return format!("{}/", director.to_string().trim_end_matches('/'));
+        match self.director.get() {
+            Some(director) => format!("{}/", director.to_string().trim_end_matches('/')),
+            None => self.named_server(),
         }
+    }
+
+    /// The same, of the server that the user named.
+    fn named_server(&self) -> String {
         let scheme = match self.url.scheme() {
             Scheme::Pelican if is_this_machine(self.url.authority()) => "http",
             Scheme::Https | Scheme::Pelican => "https",
@@ -371,6 +402,13 @@ impl Address {
             }
         }
     }
+}
+
+/// The parts of a query that any director may see: Pelican's flags, which are no secrets.
+fn flags(query: &str) -> String {
+    const FLAGS: [&str; 3] = ["directread", "prefercached", "skipstat"];
+    let parts = query.split('&').filter(|part| FLAGS.contains(part));
+    parts.collect::<Vec<_>>().join("&")
 }
 
 /// The version of Azure's storage services that answers are read by.

@@ -1,32 +1,32 @@
 //! HTTP; the only file that knows the client.
 //!
-//! Redirects are not followed here, no cookie is kept, and a header block is bounded. The addresses
-//! of a host are looked up once a minute.
+//! Redirects are not followed here, no cookie is kept, and a header block is bounded.
+//! `resolver` looks up hosts, `proxies` decides which requests go through a proxy.
 
+mod proxies;
+mod resolver;
 mod tls;
 
-use std::collections::HashMap;
 use std::io::{self, Read};
-use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, header};
 use ureq::config::Config;
 use ureq::tls::{RootCerts, TlsConfig};
-use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, Body, Proxy};
 
+use crate::cli::fetcher::client::proxies::{Proxies, Route, has_secret};
+use crate::cli::fetcher::client::resolver::Names;
 use crate::cli::fetcher::client::tls::Trust;
 use crate::cli::fetcher::hosts;
+pub(super) use crate::cli::fetcher::hosts::Reach;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
 use crate::error::{Result, words_of};
 use crate::limits;
-use crate::memory::lock::lock;
 
 /// How long a service of the machine itself is waited for: most machines have none.
 const LOCAL: Duration = Duration::from_secs(2);
@@ -37,6 +37,8 @@ pub(super) struct Client {
     named: Agent,
     /// For hosts that a server named.
     led: Agent,
+    /// For requests that a proxy sends in its own name.
+    forwarded: Option<Agent>,
     proxies: Proxies,
     /// How long each step of an exchange is waited for.
     pub(super) step: Duration,
@@ -52,13 +54,8 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Box<dyn Read + Send>,
-}
-
-/// The proxies that the environment names; the lowercase names are curl's.
-#[derive(Debug, Default)]
-struct Proxies {
-    http: Option<Proxy>,
-    https: Option<Proxy>,
+    /// Whether a redirect led to the server that sent it.
+    pub(super) is_led: bool,
 }
 
 impl Client {
@@ -92,17 +89,29 @@ impl Client {
             .timeout_per_read(Some(step))
             .tls_config(system)
             .build();
-        let proxies = Proxies::of_environment();
+        let proxies = Proxies::from_environment();
+        let hosts: Vec<_> = proxies.all().map(|proxy| proxy.host().to_owned()).collect();
         let agent = |reach| {
-            let names = Names::new(reach, proxies.hosts());
+            let names = Names::new(reach, hosts.clone());
             match &trust {
                 Some(trust) => Agent::with_parts(config.clone(), trust.connector(), names),
                 None => Agent::with_parts(config.clone(), DefaultConnector::default(), names),
             }
         };
+        let forwarded = match &trust {
+            Some(trust) => {
+                let parts = proxies.forwarding(trust.connector());
+                parts.map(|(to_proxy, names)| Agent::with_parts(config.clone(), to_proxy, names))
+            }
+            None => {
+                let parts = proxies.forwarding(DefaultConnector::default());
+                parts.map(|(to_proxy, names)| Agent::with_parts(config.clone(), to_proxy, names))
+            }
+        };
         Ok(Client {
             named: agent(Reach::Anywhere),
             led: agent(home),
+            forwarded,
             proxies,
             step,
             has_answered: AtomicBool::new(false),
@@ -121,9 +130,13 @@ impl Client {
         is_led: bool,
         left: Duration,
     ) -> std::result::Result<Answer, Trouble> {
-        let agent = if is_led { &self.led } else { &self.named };
-        let proxy = self.proxies.of(request.uri());
-        let limit = if is_local(request.uri()) {
+        let route = self.proxies.route(request.uri(), has_secret(&request))?;
+        let (agent, proxy) = match (route, &self.forwarded) {
+            (Route::Forwarded, Some(forwarded)) => (forwarded, None),
+            (Route::Tunnel(proxy), _) => (self.agent(is_led), Some(proxy)),
+            (Route::Direct | Route::Forwarded, _) => (self.agent(is_led), None),
+        };
+        let limit = if hosts::is_service(request.uri()) {
             left.min(LOCAL)
         } else {
             left
@@ -152,12 +165,18 @@ impl Client {
         }
     }
 
+    fn agent(&self, is_led: bool) -> &Agent {
+        if is_led { &self.led } else { &self.named }
+    }
+
+    /// Whether a proxy looks up the host of this URI.
+    pub(super) fn is_proxied(&self, uri: &Uri) -> bool {
+        !matches!(self.proxies.route(uri, false), Ok(Route::Direct))
+    }
+
     /// The ports of the proxies.
     pub(super) fn proxy_ports(&self) -> impl Iterator<Item = u16> {
-        [&self.proxies.http, &self.proxies.https]
-            .into_iter()
-            .flatten()
-            .map(Proxy::port)
+        self.proxies.all().map(Proxy::port)
     }
 
     fn trouble(&self, error: ureq::Error) -> Trouble {
@@ -173,9 +192,12 @@ impl Client {
             E::Io(error) if is_known || !is_absence(&error) => Trouble::passing(words_of(&error)),
             E::Io(error) => Trouble::other(words_of(&error)),
             E::HostNotFound | E::ConnectionFailed if !is_known => Trouble::other(error.to_string()),
-            E::Timeout(_) | E::HostNotFound | E::ConnectionFailed => {
+            E::HostNotFound
+            | E::ConnectionFailed
+            | E::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
                 Trouble::passing(error.to_string())
             }
+            E::Timeout(_) => Trouble::late(),
             E::LargeResponseHeader(..) => Trouble::other("the answer's header is too long"),
             E::ConnectProxyFailed(_) => Trouble::other("the proxy refuses the connection"),
             E::Protocol(error) => Trouble::passing(format!("HTTP: {error}")),
@@ -206,6 +228,7 @@ impl From<Response<Body>> for Answer {
             status: parts.status,
             headers: parts.headers,
             body: Box::new(body.into_reader()),
+            is_led: false,
         }
     }
 }
@@ -220,6 +243,27 @@ impl Answer {
     pub(super) fn only(&self, name: &str) -> Option<&HeaderValue> {
         let mut values = self.headers.get_all(name).iter();
         values.next().filter(|_| values.next().is_none())
+    }
+
+    /// Whether the body is a page for people.
+    pub(super) fn is_html(&self) -> bool {
+        is_html(&self.headers)
+    }
+
+    /// Whether the first byte of the body that is no white space is this one.
+    pub(super) fn begins_with(&mut self, wanted: u8) -> bool {
+        let mut come = Vec::new();
+        let mut byte = [0];
+        while come.len() < 64 && matches!(self.body.read(&mut byte), Ok(1)) {
+            come.push(byte[0]);
+            if !byte[0].is_ascii_whitespace() {
+                break;
+            }
+        }
+        let is_wanted = come.last() == Some(&wanted);
+        let rest = std::mem::replace(&mut self.body, Box::new(io::empty()));
+        self.body = Box::new(io::Cursor::new(come).chain(rest));
+        is_wanted
     }
 
     /// The body, of at most `most` bytes, if it comes `within` this time.
@@ -275,66 +319,17 @@ impl Answer {
     }
 }
 
-impl Proxies {
-    fn of_environment() -> Self {
-        let variable = |names: [&str; 4]| {
-            let value = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-            names.into_iter().find_map(value)
-        };
-        let except = ["no_proxy", "NO_PROXY"]
+/// Whether the body that belongs to these headers is a page for people.
+pub(super) fn is_html(headers: &HeaderMap) -> bool {
+    let of_type = headers.get(header::CONTENT_TYPE);
+    let of_type = of_type.and_then(|value| value.to_str().ok());
+    let of_type = of_type.and_then(|text| text.split(';').next());
+    let pages = ["text/html", "application/xhtml+xml"];
+    of_type.is_some_and(|text| {
+        pages
             .iter()
-            .find_map(|name| std::env::var(name).ok());
-        let except = except.unwrap_or_default();
-        let of = |names| proxy(&variable(names)?, &except);
-        Proxies {
-            http: of(["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
-            https: of(["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
-        }
-    }
-
-    fn hosts(&self) -> Vec<String> {
-        let both = [&self.http, &self.https].into_iter().flatten();
-        both.map(|proxy| proxy.host().to_owned()).collect()
-    }
-
-    /// The proxy for a request; none for the machine's own services.
-    fn of(&self, uri: &Uri) -> Option<Proxy> {
-        let proxy = match uri.scheme_str() {
-            Some("https") => self.https.as_ref(),
-            _ => self.http.as_ref(),
-        };
-        proxy
-            .filter(|proxy| !is_local(uri) && !proxy.is_no_proxy(uri))
-            .cloned()
-    }
-}
-
-/// Whether a URI is of a service of the machine itself.
-fn is_local(uri: &Uri) -> bool {
-    let host = uri.host().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    address.is_ok_and(hosts::is_link_local)
-}
-
-fn proxy(text: &str, except: &str) -> Option<Proxy> {
-    let named = Proxy::new(text).ok()?;
-    let mut builder = Proxy::builder(named.protocol())
-        .host(named.host())
-        .port(named.port());
-    if let Some(user) = named.username() {
-        builder = builder.username(user);
-    }
-    if let Some(password) = named.password() {
-        builder = builder.password(password);
-    }
-    for host in except
-        .split(',')
-        .map(str::trim)
-        .filter(|host| !host.is_empty())
-    {
-        builder = builder.no_proxy(host);
-    }
-    builder.build().ok()
+            .any(|page| text.trim().eq_ignore_ascii_case(page))
+    })
 }
 
 /// The certificates that count in place of the system's.
@@ -347,133 +342,4 @@ fn trust(settings: &RemoteSettings) -> Result<Option<Trust>> {
     };
     let read = named.map(|(word, path)| Trust::of_file(word, path));
     read.transpose()
-}
-
-pub(super) use hosts::Reach;
-
-/// The addresses of hosts, as far as they may be spoken to.
-#[derive(Debug)]
-struct Names {
-    inner: DefaultResolver,
-    reach: Reach,
-    /// The user named them as well.
-    proxies: Vec<String>,
-    known: Mutex<HashMap<(String, u16), Known>>,
-}
-
-#[derive(Debug)]
-struct Known {
-    addresses: Vec<SocketAddr>,
-    until: Instant,
-}
-
-impl Names {
-    fn new(reach: Reach, proxies: Vec<String>) -> Self {
-        Names {
-            inner: DefaultResolver::default(),
-            reach,
-            proxies,
-            known: Mutex::default(),
-        }
-    }
-
-    fn look_up(
-        &self,
-        uri: &Uri,
-        config: &Config,
-        timeout: NextTimeout,
-    ) -> std::result::Result<Vec<SocketAddr>, ureq::Error> {
-        const FRESH: Duration = Duration::from_secs(60);
-        let key = (uri.host().unwrap_or_default().to_owned(), hosts::port(uri));
-        let now = Instant::now();
-        let old = lock(&self.known)
-            .get(&key)
-            .map(|known| (known.addresses.clone(), known.until));
-        if let Some((addresses, until)) = &old
-            && *until > now
-        {
-            return Ok(addresses.clone());
-        }
-        // The cage may not let the resolver read a file that has replaced its own.
-        let addresses = match (self.inner.resolve(uri, config, timeout), old) {
-            (Ok(found), _) => found.to_vec(),
-            (Err(error), Some((addresses, _))) => {
-                log::warn!("{}: {error}; its last addresses are used", key.0);
-                addresses
-            }
-            (Err(error), None) => return Err(error),
-        };
-        let mut known = lock(&self.known);
-        // Hosts that servers name are as many as they like.
-        if known.len() >= limits::HOSTS {
-            known.clear();
-        }
-        let until = now + FRESH;
-        let addresses_known = addresses.clone();
-        known.insert(
-            key,
-            Known {
-                addresses: addresses_known,
-                until,
-            },
-        );
-        Ok(addresses)
-    }
-}
-
-impl Resolver for Names {
-    fn resolve(
-        &self,
-        uri: &Uri,
-        config: &Config,
-        timeout: NextTimeout,
-    ) -> std::result::Result<ResolvedSocketAddrs, ureq::Error> {
-        let mut allowed = self.empty();
-        let found = self.look_up(uri, config, timeout)?;
-        let is_proxy = self
-            .proxies
-            .iter()
-            .any(|host| Some(host.as_str()) == uri.host());
-        let may_be_had = |address: &&SocketAddr| is_proxy || self.reach.allows(address.ip());
-        for address in found.iter().filter(may_be_had).take(16) {
-            allowed.push(*address);
-        }
-        if allowed.is_empty() {
-            Err(ureq::Error::Io(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                "a server led to an address that it may not lead to",
-            )))
-        } else {
-            Ok(allowed)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A file of the resolver may have been replaced, so that the cage hides it.
-    #[test]
-    fn a_host_that_is_not_found_any_more_has_its_last_addresses() {
-        let names = Names::new(Reach::Anywhere, Vec::new());
-        let address = SocketAddr::from(([192, 0, 2, 1], 80));
-        let known = Known {
-            addresses: vec![address],
-            until: Instant::now(),
-        };
-        lock(&names.known).insert(("gone.invalid".to_owned(), 80), known);
-        let config = Config::default();
-        let timeout = || NextTimeout {
-            after: Duration::from_secs(5).into(),
-            reason: ureq::Timeout::Resolve,
-            ..NextTimeout::default()
-        };
-        let look_up = |host: &str| {
-            let uri = format!("http://{host}/").parse().unwrap();
-            names.look_up(&uri, &config, timeout()).ok()
-        };
-        assert_eq!(look_up("gone.invalid"), Some(vec![address]));
-        assert_eq!(look_up("never.invalid"), None);
-    }
 }

@@ -257,8 +257,9 @@ impl Exchange {
         allowed: &Allowed<'_>,
     ) -> Result<Answer, Trouble> {
         for _ in 0..=limits::REDIRECTS {
-            let is_own = has_same_origin(&uri, &target.uri);
-            let headers = self.headers(target, &uri, headers, is_own.then_some(region))?;
+            let is_own = hosts::has_same_origin(&uri, &target.uri);
+            let may_see = is_own && target.is_named;
+            let shown = self.headers(target, &uri, headers, may_see.then_some(region))?;
             // The federation has named its director, as servers name where they lead.
             let is_led = !is_own || self.address.has_director();
             let mut answer = self.send(target, &uri, headers, is_led, allowed)?;
@@ -338,14 +339,15 @@ impl Exchange {
 
     /// Whether a server at `from` may lead to `to`.
     fn may_lead(&self, from: &Uri, to: &Uri) -> Result<(), Trouble> {
-        let refused = |why: &str| Err(Trouble::other(format!("a redirect {why} is not followed")));
-        let literal = to.host().unwrap_or_default().trim_matches(['[', ']']);
+        let refused =
+            |why: &str| Err(self.not_followed(format!("a redirect {why} is not followed")));
+        let host = to.host().unwrap_or_default();
+        let literal = host.trim_matches(['[', ']']);
         let is_out = |address: IpAddr| !self.home.allows(address);
         let port = hosts::port(to);
         if !self.ports.contains(&port) {
             return refused(&format!(
-                "to port {port} of {} (`redirect_ports={port}` allows it)",
-                to.host().unwrap_or_default()
+                "to port {port} of {host} (`redirect_ports={port}` allows it)"
             ));
         }
         match (from.scheme_str(), to.scheme_str()) {
@@ -406,6 +408,11 @@ fn joined(base: &Uri, reference: &str) -> Result<Uri, Trouble> {
     } else {
         let directory = base
             .path()
+                } else if from.host() != to.host()
+                    && self.client.is_proxied(to)
+                    && !self.home.allows_name(host)
+                {
+                    refused(&format!("to {host}, a name of a private network,"))
             .rsplit_once('/')
             .map_or("", |(directory, _)| directory);
         format!("{scheme}://{authority}{directory}/{path}")
@@ -438,11 +445,6 @@ fn without_dots(path: &str) -> String {
         parts.push("");
     }
     parts.join("/")
-}
-
-fn has_same_origin(a: &Uri, b: &Uri) -> bool {
-    let host = |uri: &Uri| uri.host().map(str::to_ascii_lowercase);
-    a.scheme() == b.scheme() && host(a) == host(b) && hosts::port(a) == hosts::port(b)
 }
 
 /// Whether the server does not take the credentials.
@@ -546,15 +548,6 @@ mod tests {
         };
         let found = redirect(&answer);
         assert_eq!(found.as_deref(), Some("/a%20b/%C3%BC%20[1].h5?c%20d%7C"));
-    }
-
-    #[test]
-    fn the_origin_is_scheme_host_and_port() {
-        let same = |a: &str, b: &str| has_same_origin(&a.parse().unwrap(), &b.parse().unwrap());
-        assert!(same("https://Host/a", "https://host:443/b"));
-        assert!(!same("https://host/a", "http://host/a"));
-        assert!(!same("http://host/a", "http://host:81/a"));
-        assert!(!same("http://host/a", "http://host.org/a"));
     }
 
     #[test]

@@ -19,12 +19,24 @@ impl Reach {
     /// The addresses that redirects of the server at `uri` may lead to: a server of a private
     /// network may lead into it, a public one may not.
     pub(super) fn from(uri: &Uri) -> Self {
+        if is_this_machine(uri) {
+            return Reach::Private;
+        }
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
         let mut addresses = (host, port(uri)).to_socket_addrs().into_iter().flatten();
         if addresses.any(|address| is_private(address.ip())) {
             Reach::Private
         } else {
             Reach::Public
+        }
+    }
+
+    /// Whether a host may be spoken to that a proxy looks up: its address is not known here.
+    pub(super) fn allows_name(self, host: &str) -> bool {
+        match self {
+            Reach::Anywhere => true,
+            Reach::Private => !is_metadata_name(host),
+            Reach::Public => !is_metadata_name(host) && !is_private_name(host),
         }
     }
 
@@ -46,12 +58,118 @@ pub(super) fn port(uri: &Uri) -> u16 {
     uri.port_u16().unwrap_or(of_scheme)
 }
 
+/// Whether two URIs are of one scheme, host and port.
+pub(super) fn has_same_origin(a: &Uri, b: &Uri) -> bool {
+    let host = |uri: &Uri| uri.host().map(str::to_ascii_lowercase);
+    a.scheme() == b.scheme() && host(a) == host(b) && port(a) == port(b)
+}
+
+/// The host of a URI as an address.
+fn literal(uri: &Uri) -> Option<IpAddr> {
+    let host = uri.host().unwrap_or_default();
+    host.trim_matches(['[', ']']).parse().ok()
+}
+
 /// Whether a URI is of this machine: what goes there is seen by no network.
 pub(super) fn is_this_machine(uri: &Uri) -> bool {
-    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    let address = host.parse::<IpAddr>();
-    host.eq_ignore_ascii_case("localhost")
-        || address.is_ok_and(|address| address.to_canonical().is_loopback())
+    let host = uri.host().unwrap_or_default();
+    is_localhost(host) || literal(uri).is_some_and(|address| address.to_canonical().is_loopback())
+}
+
+/// Whether what is sent to a URI is seen by nobody else: over TLS, or on this machine.
+pub(super) fn may_see_secrets(uri: &Uri) -> bool {
+    uri.scheme_str() == Some("https") || is_this_machine(uri)
+}
+
+/// Whether a URI is of a service of the machine itself, by its address.
+pub(super) fn is_service(uri: &Uri) -> bool {
+    literal(uri).is_some_and(is_link_local)
+}
+
+/// Whether a service may be asked for credentials: over TLS, or on this machine or its host.
+pub(super) fn may_give_credentials(uri: &Uri) -> bool {
+    let is_named = is_metadata_name(uri.host().unwrap_or_default());
+    may_see_secrets(uri) || is_service(uri) || is_named
+}
+
+/// Whether a URI means another machine where a proxy looks up its host.
+pub(super) fn is_local(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default();
+    is_this_machine(uri) || is_service(uri) || is_metadata_name(host)
+}
+
+/// Names of the metadata services of clouds.
+const METADATA: [&str; 10] = [
+    "instance-data",
+    "instance-data.ec2.internal",
+    "metadata",
+    "metadata.azure.internal",
+    "metadata.google.internal",
+    "metadata.goog",
+    "metadata.oraclecloud.com",
+    "metadata.packet.net",
+    "metadata.tencentyun.com",
+    "rancher-metadata",
+];
+
+/// Last labels of names that no public server has: those that standards reserve (RFC 2606, 6761,
+/// 6762, 8375, 9476), that ICANN keeps for private networks, and that private networks are known
+/// to use.
+const PRIVATE: [&str; 22] = [
+    "alt",
+    "arpa",
+    "cluster",
+    "consul",
+    "corp",
+    "docker",
+    "domain",
+    "example",
+    "home",
+    "host",
+    "internal",
+    "intra",
+    "intranet",
+    "invalid",
+    "lan",
+    "local",
+    "localdomain",
+    "localhost",
+    "onion",
+    "private",
+    "svc",
+    "test",
+];
+
+/// A name without its case and the dot at its end.
+fn plain(host: &str) -> String {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    host.to_ascii_lowercase()
+}
+
+fn is_metadata_name(host: &str) -> bool {
+    METADATA.contains(&plain(host).as_str())
+}
+
+/// Whether a name is `localhost` or beneath it, which no server of names is asked for; RFC 6761,
+/// section 6.3.
+pub(super) fn is_localhost(host: &str) -> bool {
+    let host = plain(host);
+    host == "localhost" || host.ends_with(".localhost")
+}
+
+/// Whether a host has no name of the public network: one without a dot, one that ends like no
+/// public one, or a number, which resolvers take for an address.
+fn is_private_name(host: &str) -> bool {
+    let host = plain(host);
+    if host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok() {
+        // The rules of addresses hold.
+        return false;
+    }
+    let Some((_, last)) = host.rsplit_once('.') else {
+        return true;
+    };
+    let is_number = last.starts_with(|first: char| first.is_ascii_digit());
+    is_number || last.is_empty() || PRIVATE.contains(&last)
 }
 
 /// Whether a machine speaks to itself or its host by this address: the metadata services of clouds
@@ -103,6 +221,67 @@ mod tests {
             assert!(!Reach::Private.allows(address(service)), "{service}");
             assert!(!Reach::Public.allows(address(service)), "{service}");
             assert!(Reach::Anywhere.allows(address(service)), "{service}");
+        }
+    }
+
+    #[test]
+    fn the_origin_is_scheme_host_and_port() {
+        let same = |a: &str, b: &str| has_same_origin(&a.parse().unwrap(), &b.parse().unwrap());
+        assert!(same("https://Host/a", "https://host:443/b"));
+        assert!(!same("https://host/a", "http://host/a"));
+        assert!(!same("http://host/a", "http://host:81/a"));
+        assert!(!same("http://host/a", "http://host.org/a"));
+    }
+
+    #[test]
+    fn a_name_that_a_proxy_looks_up_is_public() {
+        for private in [
+            "localhost",
+            "Localhost.",
+            "run.localhost",
+            "intranet",
+            "nas.local",
+            "vault.internal",
+            "db.corp",
+            "api.default.svc",
+            "router.home.arpa",
+            "127.1",
+            "2130706433",
+            "0x7f000001",
+            "0x7f.1",
+            "a..",
+        ] {
+            assert!(!Reach::Public.allows_name(private), "{private}");
+            assert!(Reach::Private.allows_name(private), "{private}");
+        }
+        for service in METADATA.into_iter().chain(["METADATA.google.internal."]) {
+            assert!(!Reach::Public.allows_name(service), "{service}");
+            assert!(!Reach::Private.allows_name(service), "{service}");
+            assert!(Reach::Anywhere.allows_name(service), "{service}");
+        }
+        for public in ["example.org", "s3.eu-west-1.amazonaws.com.", "a1.b2.c3"] {
+            assert!(Reach::Public.allows_name(public), "{public}");
+        }
+    }
+
+    #[test]
+    fn credentials_come_from_this_machine_its_host_or_over_tls() {
+        for (uri, may_give) in [
+            ("http://127.0.0.1/a", true),
+            ("http://localhost:1/a", true),
+            ("http://169.254.170.2/a", true),
+            ("http://[fd00:ec2::254]/a", true),
+            ("http://metadata.google.internal/a", true),
+            ("https://example.org/a", true),
+            ("http://example.org/a", false),
+            ("http://10.0.0.1/a", false),
+            ("http://127.0.0.1.example.org/a", false),
+        ] {
+            assert_eq!(
+                may_give_credentials(&uri.parse().unwrap()),
+                may_give,
+                "{uri}"
+            );
         }
     }
 

@@ -20,7 +20,7 @@ use std::sync::Mutex;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 use crate::cli::fetcher::client::Header;
-use crate::cli::fetcher::hosts;
+use crate::cli::fetcher::hosts::may_see_secrets;
 use crate::cli::fetcher::signer::files::Files;
 use crate::cli::fetcher::signer::profile;
 use crate::cli::options::{Netrc as Asked, RemoteSettings};
@@ -126,7 +126,7 @@ impl Login {
             shown.headers.push((header::AUTHORIZATION, token));
         }
         let is_named = settings.header_file.is_some() || settings.bearer_token_file.is_some();
-        if is_named && !may_see(&self.origin) {
+        if is_named && !may_see_secrets(&self.origin) {
             return Err(Error::Usage(
                 "a token and headers are sent over https alone".to_owned(),
             ));
@@ -160,7 +160,8 @@ impl Login {
         let may_see_token = |name: &str| is_for(name, host);
         let given = TOKENS.iter().find_map(|name| {
             let token = std::env::var(name).ok()?;
-            let is_shown = !token.trim().is_empty() && may_see_token(name) && may_see(&self.origin);
+            let is_shown =
+                !token.trim().is_empty() && may_see_token(name) && may_see_secrets(&self.origin);
             is_shown.then_some((name, token))
         });
         let parsed = given.map(|(name, token)| {
@@ -171,7 +172,7 @@ impl Login {
 
     /// Adds to the headers of a request what the server at `uri` may see.
     pub(super) fn add(&self, uri: &Uri, is_own: bool, to: &mut HeaderMap) {
-        if !may_see(uri) {
+        if !may_see_secrets(uri) {
             return;
         }
         let shown = lock(&self.shown);
@@ -193,7 +194,7 @@ impl Login {
 
     /// Keeps the cookies that the server at `uri` sets, in memory, where a login was asked for.
     pub(super) fn keep(&self, uri: &Uri, answer: &HeaderMap) {
-        if self.is_some() && may_see(uri) {
+        if self.is_some() && may_see_secrets(uri) {
             let mut shown = lock(&self.shown);
             for cookie in answer.get_all(header::SET_COOKIE) {
                 shown.cookies.set(uri, cookie);
@@ -224,11 +225,6 @@ fn netrc_file(asked: &Asked) -> Option<PathBuf> {
         Asked::File(path) => Some(path.clone()),
         Asked::Usual => profile::file("NETRC", ".netrc"),
     }
-}
-
-/// Whether what is sent to a server is seen by nobody else: over TLS, or on this machine.
-fn may_see(uri: &Uri) -> bool {
-    uri.scheme_str() == Some("https") || hosts::is_this_machine(uri)
 }
 
 /// Whether the token in the variable of this name is for a host.
@@ -300,11 +296,13 @@ mod tests {
             ("http://127.0.0.1:8080/a", true),
             ("http://[::1]/a", true),
             ("http://localhost/a", true),
+            ("http://run.localhost:8080/a", true),
+            ("http://localhost.example.org/a", false),
             ("http://example.org/a", false),
             ("http://127.0.0.1.example.org/a", false),
             ("http://10.0.0.1/a", false),
         ] {
-            assert_eq!(may_see(&uri(text)), is_seen, "{text}");
+            assert_eq!(may_see_secrets(&uri(text)), is_seen, "{text}");
         }
     }
 

@@ -18,6 +18,7 @@ use reqsign_aws_v4::{
 use reqsign_core::OsEnv;
 
 use crate::cli::fetcher::client::Client;
+use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::signer::files::{Files, Services, no_credentials};
 use crate::cli::fetcher::signer::profile;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
@@ -98,6 +99,7 @@ impl Signer {
             // The signer's own text may tell of what it found in a file.
             log::debug!("no credentials: {}", error.kind());
             let reason = profile::missing(&self.settings, |path| self.files.open(path));
+            let reason = reason.or_else(refused_service);
             let reason = reason.unwrap_or_else(|| PUBLIC.to_owned());
             Trouble {
                 failure: Failure::Denied,
@@ -148,6 +150,22 @@ fn signer(
         providers = providers.no_env().with_profile(name);
     }
     reqsign_core::Signer::new(context, providers.build(), request_signer)
+}
+
+/// Returns why a service that the environment names is not asked for credentials.
+fn refused_service() -> Option<String> {
+    const NAMES: [&str; 2] = [
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+    ];
+    let is_refused = |name: &&str| {
+        let uri = std::env::var(name).ok().and_then(|text| text.parse().ok());
+        uri.is_some_and(|uri| !hosts::may_give_credentials(&uri))
+    };
+    let name = NAMES.into_iter().find(is_refused)?;
+    Some(format!(
+        "{name}: credentials come over https, from this machine or from its host"
+    ))
 }
 
 /// Waits for what the signer promises: it asks for nothing that does not block by itself.

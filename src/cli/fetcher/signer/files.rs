@@ -10,6 +10,7 @@ use http::{Request, Response};
 use reqsign_core::{FileRead, HttpSend};
 
 use crate::cli::fetcher::client::Client;
+use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::signer::profile;
 use crate::cli::mount::opener;
 use crate::error::{Error, Result};
@@ -79,6 +80,13 @@ impl std::fmt::Debug for Services {
 impl HttpSend for Services {
     async fn http_send(&self, request: Request<Bytes>) -> reqsign_core::Result<Response<Bytes>> {
         let failed = |_| reqsign_core::Error::unexpected("a service of credentials");
+        if !hosts::may_give_credentials(request.uri()) {
+            let host = request.uri().host().unwrap_or_default();
+            log::warn!("{host}: credentials are not asked for over http");
+            return Err(reqsign_core::Error::config_invalid(
+                "a service of credentials over http",
+            ));
+        }
         let request = request.map(|body| body.to_vec());
         let mut answer = self.0.send(request, false, self.0.step).map_err(failed)?;
         let body = answer.text(limits::AWS_FILE, self.0.step).map_err(failed)?;

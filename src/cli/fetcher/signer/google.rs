@@ -212,11 +212,15 @@ impl Found {
         let host = host.filter(|host| !host.is_empty());
         let host = host.unwrap_or_else(|| MACHINE.to_owned());
         let path = "computeMetadata/v1/instance/service-accounts/default/token";
-        let server = format!("http://{host}/{path}").parse();
-        let wrong = |_| Error::Usage("GCE_METADATA_HOST names no host".to_owned());
+        let server = format!("http://{host}/{path}").parse().ok();
+        // The answer is a secret.
+        let server = server.filter(hosts::may_give_credentials).ok_or_else(|| {
+            let text = "GCE_METADATA_HOST names neither this machine nor its metadata service";
+            Error::Usage(text.to_owned())
+        })?;
         Ok(Found {
             origin: Origin::Machine,
-            server: server.map_err(wrong)?,
+            server,
             project: None,
         })
     }
@@ -251,11 +255,8 @@ impl Found {
         let server = text("token_uri").unwrap_or("https://oauth2.googleapis.com/token");
         let server: Uri = server.parse().ok()?;
         // A secret goes over https alone, or to this machine.
-        let may_see = match server.scheme_str() {
-            Some("https") => true,
-            Some("http") => hosts::is_this_machine(&server),
-            _ => false,
-        };
+        let is_http = matches!(server.scheme_str(), Some("http" | "https"));
+        let may_see = is_http && hosts::may_see_secrets(&server);
         let project = text("quota_project_id").or_else(|| text("project_id"));
         may_see.then_some(Found {
             origin,

@@ -104,3 +104,26 @@ fn what_is_no_federation_is_refused() {
         assert!(error.contains(reason), "{error}");
     }
 }
+
+/// A federation names any director: what is for the federation's own host is not shown to that.
+#[test]
+fn a_director_is_shown_no_secret() {
+    let (federation, director) = (Server::start(), Server::start());
+    for (named, is_shown) in [(&director, false), (&federation, true)] {
+        let text = format!("{{\"director_endpoint\": \"{}\"}}", named.url(""));
+        federation.put("/.well-known/pelican-configuration", text.into());
+        named.put("/ns/a.h5", content(MIB));
+        let source = url(&federation).replace("pelican://", "pelican://joe:sesame@");
+        let source = format!("{source}?directread&authz=sesame");
+        open(&fetcher(&source, &leading_to(&[&director])), "").unwrap();
+        let mut seen = named.seen();
+        seen.retain(|one| one.path.starts_with("/ns/"));
+        assert!(!seen.is_empty());
+        for one in seen {
+            let has_secret = one.path.contains("sesame");
+            assert_eq!(has_secret, is_shown, "{one:?}");
+            assert_eq!(one.header("authorization").is_some(), is_shown, "{one:?}");
+            assert!(one.path.contains("directread"), "{one:?}");
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! The proxies that the environment names, and the requests that go through them.
+//!
+//! | request | way |
+//! |---|---|
+//! | to this machine, or to a metadata service | no proxy: it would be the proxy's own machine |
+//! | over http, with a secret | no proxy: it could read the secret |
+//! | over https | a tunnel: `CONNECT HOST:443` |
+//! | over http | the proxy's own request: `GET http://HOST/PATH`, RFC 9112, section 3.2.2 |
+
+use std::fmt;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::uri::Authority;
+use http::{HeaderMap, HeaderName, Request, Uri, header};
+use ureq::config::Config;
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
+use ureq::{Error, Proxy, ProxyProtocol};
+
+use crate::cli::fetcher::client::resolver::Names;
+use crate::cli::fetcher::hosts::{self, Reach};
+use crate::cli::fetcher::trouble::Trouble;
+use crate::source::location::signature::is_signed;
+
+/// The proxies that the environment names; the lowercase names are curl's.
+#[derive(Debug, Default)]
+pub(super) struct Proxies {
+    http: Option<Proxy>,
+    https: Option<Proxy>,
+}
+
+/// How a request reaches its server.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// By a connection to the server.
+    Direct,
+    /// By a connection to the server that the proxy makes.
+    Tunnel(Proxy),
+    /// The proxy sends the request in its own name.
+    Forwarded,
+}
+
+impl Proxies {
+    /// Reads the variables of the environment.
+    pub(super) fn from_environment() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let first = |names: &[&str]| {
+            let mut values = names.iter().filter_map(|name| variable(name));
+            values.find(|value| !value.is_empty())
+        };
+        let except = first(&["no_proxy", "NO_PROXY"]).unwrap_or_default();
+        let proxy_of = |names: &[&str]| proxy(&first(names)?, &except);
+        Proxies {
+            http: proxy_of(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
+            https: proxy_of(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
+        }
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Proxy> {
+        [&self.http, &self.https].into_iter().flatten()
+    }
+
+    /// Returns how a request to `uri` reaches its server.
+    ///
+    /// # Errors
+    /// `Other` where the proxy speaks a protocol that is not supported.
+    pub(super) fn route(&self, uri: &Uri, has_secret: bool) -> Result<Route, Trouble> {
+        let is_encrypted = uri.scheme_str() == Some("https");
+        let proxy = if is_encrypted {
+            &self.https
+        } else {
+            &self.http
+        };
+        let is_exempt = |proxy: &Proxy| hosts::is_local(uri) || proxy.is_no_proxy(uri);
+        let Some(proxy) = proxy.as_ref().filter(|proxy| !is_exempt(proxy)) else {
+            return Ok(Route::Direct);
+        };
+        match proxy.protocol() {
+            _ if has_secret && !is_encrypted => Ok(Route::Direct),
+            ProxyProtocol::Http | ProxyProtocol::Https if is_encrypted => {
+                Ok(Route::Tunnel(proxy.clone()))
+            }
+            ProxyProtocol::Http | ProxyProtocol::Https => Ok(Route::Forwarded),
+            _ => Err(Trouble::other(
+                "the environment names a SOCKS proxy, which is not supported",
+            )),
+        }
+    }
+
+    /// Returns what sends requests over http through the proxy for them, on top of `inner`, which
+    /// connects to servers.
+    pub(super) fn forwarding<C>(&self, inner: C) -> Option<(Forwarding<C>, ProxyNames)> {
+        let proxy = self.http.as_ref()?;
+        let scheme = match proxy.protocol() {
+            ProxyProtocol::Http => "http",
+            ProxyProtocol::Https => "https",
+            _ => return None,
+        };
+        let uri = format!("{scheme}://{}:{}/", proxy.host(), proxy.port());
+        let uri: Uri = uri.parse().ok()?;
+        let names = ProxyNames {
+            names: Names::new(Reach::Anywhere, Vec::new()),
+            proxy: uri.clone(),
+        };
+        let login = login(proxy);
+        let forwarding = Forwarding {
+            inner,
+            proxy: uri,
+            login,
+        };
+        Some((forwarding, names))
+    }
+}
+
+/// Parses the URL of a proxy, which is not used for the hosts of the list `except`.
+fn proxy(text: &str, except: &str) -> Option<Proxy> {
+    let named = Proxy::new(text).ok()?;
+    let mut builder = Proxy::builder(named.protocol())
+        .host(named.host())
+        .port(named.port());
+    if let Some(user) = named.username() {
+        builder = builder.username(user);
+    }
+    if let Some(password) = named.password() {
+        builder = builder.password(password);
+    }
+    for host in except
+        .split(',')
+        .map(str::trim)
+        .filter(|host| !host.is_empty())
+    {
+        builder = builder.no_proxy(host);
+    }
+    builder.build().ok()
+}
+
+/// Returns the header line by which the user of a proxy logs in.
+fn login(proxy: &Proxy) -> String {
+    let (user, password) = (proxy.username(), proxy.password());
+    if user.is_none() && password.is_none() {
+        return String::new();
+    }
+    let pair = format!(
+        "{}:{}",
+        user.unwrap_or_default(),
+        password.unwrap_or_default()
+    );
+    let pair = BASE64_STANDARD.encode(pair);
+    format!("Proxy-Authorization: Basic {pair}\r\n")
+}
+
+/// Whether a request shows a secret: a login, a signature, or credentials of a cloud.
+pub(super) fn has_secret<T>(request: &Request<T>) -> bool {
+    let has_signature = request.uri().query().is_some_and(is_signed);
+    has_signature || has_secret_header(request.headers())
+}
+
+fn has_secret_header(headers: &HeaderMap) -> bool {
+    const NAMES: [HeaderName; 3] = [
+        header::AUTHORIZATION,
+        header::COOKIE,
+        HeaderName::from_static("x-amz-security-token"),
+    ];
+    let mut all = headers.iter();
+    all.any(|(name, value)| value.is_sensitive() || NAMES.contains(name))
+}
+
+/// Connects to a proxy in place of the server, and writes requests for the proxy.
+pub(super) struct Forwarding<C> {
+    inner: C,
+    proxy: Uri,
+    /// The line of the header with the login at the proxy, or nothing.
+    login: String,
+}
+
+impl<C> fmt::Debug for Forwarding<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Forwarding")
+    }
+}
+
+impl<C: Connector<()>> Connector<()> for Forwarding<C> {
+    type Out = AbsoluteForm<C::Out>;
+
+    fn connect(
+        &self,
+        details: &ConnectionDetails<'_>,
+        chained: Option<()>,
+    ) -> Result<Option<Self::Out>, Error> {
+        let to_proxy = ConnectionDetails {
+            uri: &self.proxy,
+            addrs: details.addrs.clone(),
+            config: details.config,
+            request_level: details.request_level,
+            resolver: details.resolver,
+            now: details.now,
+            timeout: details.timeout,
+            current_time: details.current_time.clone(),
+            run_connector: details.run_connector.clone(),
+            register_shutdown: details.register_shutdown.clone(),
+        };
+        let connection = self.inner.connect(&to_proxy, chained)?;
+        let server = details.uri.authority().map_or("", Authority::as_str);
+        Ok(connection.map(|connection| AbsoluteForm {
+            connection,
+            start: format!("http://{server}"),
+            login: self.login.clone(),
+        }))
+    }
+}
+
+/// A connection to a proxy, which makes the requests absolute.
+#[derive(Debug)]
+pub(super) struct AbsoluteForm<T> {
+    connection: T,
+    /// The URI of the server, up to the path.
+    start: String,
+    login: String,
+}
+
+impl<T: Transport> AbsoluteForm<T> {
+    /// Makes the request that the first `amount` bytes of the output begin with absolute. Returns
+    /// how many bytes the output has then.
+    fn rewrite(&mut self, amount: usize) -> Result<usize, Error> {
+        let output = self.connection.buffers().output();
+        let Some(text) = output
+            .get(..amount)
+            .and_then(|head| absolute(head, &self.start, &self.login))
+        else {
+            return Ok(amount);
+        };
+        let place = output
+            .get_mut(..text.len())
+            .ok_or_else(|| Error::Io(std::io::Error::other("the request's header is too long")))?;
+        place.copy_from_slice(&text);
+        Ok(text.len())
+    }
+}
+
+/// Returns the beginning of a request with the `start` of the URI before its path, and the `login`
+/// as its first header. Returns `None` for bytes that are no beginning.
+fn absolute(head: &[u8], start: &str, login: &str) -> Option<Vec<u8>> {
+    let end = head.windows(2).position(|pair| pair == b"\r\n")?;
+    let (line, rest) = head.split_at_checked(end + 2)?;
+    let space = line.iter().position(|byte| *byte == b' ')?;
+    let (method, target) = line.split_at_checked(space + 1)?;
+    let is_method = |byte: &u8| byte.is_ascii_uppercase();
+    let is_start = method.iter().take(space).all(is_method) && target.starts_with(b"/");
+    is_start.then(|| [method, start.as_bytes(), target, login.as_bytes(), rest].concat())
+}
+
+impl<T: Transport> Transport for AbsoluteForm<T> {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        self.connection.buffers()
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
+        let amount = self.rewrite(amount)?;
+        self.connection.transmit_output(amount, timeout)
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
+        self.connection.await_input(timeout)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.connection.is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        self.connection.is_tls()
+    }
+}
+
+/// Gives the addresses of a proxy for any server.
+#[derive(Debug)]
+pub(super) struct ProxyNames {
+    names: Names,
+    proxy: Uri,
+}
+
+impl Resolver for ProxyNames {
+    fn resolve(
+        &self,
+        _: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, Error> {
+        self.names.resolve(&self.proxy, config, timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn proxies(variables: &[(&str, &str)]) -> Proxies {
+        Proxies::from_variables(|name| {
+            let mut pairs = variables.iter();
+            let pair = pairs.find(|(own, _)| *own == name);
+            pair.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    fn route(proxies: &Proxies, uri: &str, has_secret: bool) -> &'static str {
+        match proxies.route(&uri.parse().unwrap(), has_secret) {
+            Ok(Route::Direct) => "direct",
+            Ok(Route::Tunnel(_)) => "tunnel",
+            Ok(Route::Forwarded) => "forwarded",
+            Err(_) => "refused",
+        }
+    }
+
+    #[test]
+    fn this_machine_and_metadata_services_are_reached_without_a_proxy() {
+        let all = proxies(&[("ALL_PROXY", "http://proxy.example.org:3128")]);
+        for host in [
+            "localhost",
+            "LOCALHOST",
+            "localhost.",
+            "run.localhost",
+            "127.0.0.1",
+            "127.9.9.9",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "169.254.169.254",
+            "169.254.170.2",
+            "[fe80::1]",
+            "metadata.google.internal",
+            "metadata",
+        ] {
+            for scheme in ["http", "https"] {
+                let uri = format!("{scheme}://{host}:8080/a");
+                assert_eq!(route(&all, &uri, false), "direct", "{uri}");
+            }
+        }
+        for host in [
+            "example.org",
+            "10.0.0.1",
+            "localhost.example.org",
+            "notlocalhost",
+        ] {
+            let uri = format!("http://{host}/a");
+            assert_eq!(route(&all, &uri, false), "forwarded", "{uri}");
+        }
+    }
+
+    #[test]
+    fn each_variable_names_a_proxy_and_no_secret_goes_there_in_clear() {
+        for (variable, http, https) in [
+            ("http_proxy", "forwarded", "direct"),
+            ("HTTP_PROXY", "forwarded", "direct"),
+            ("https_proxy", "direct", "tunnel"),
+            ("HTTPS_PROXY", "direct", "tunnel"),
+            ("all_proxy", "forwarded", "tunnel"),
+            ("ALL_PROXY", "forwarded", "tunnel"),
+        ] {
+            let one = proxies(&[(variable, "proxy:3128")]);
+            assert_eq!(route(&one, "http://example.org/", false), http);
+            assert_eq!(route(&one, "https://example.org/", false), https);
+            assert_eq!(route(&one, "http://example.org/", true), "direct");
+            assert_eq!(route(&one, "https://example.org/", true), https);
+        }
+        let except = proxies(&[("http_proxy", "proxy:3128"), ("no_proxy", "a.org, .b.org")]);
+        assert_eq!(route(&except, "http://a.org/", false), "direct");
+        assert_eq!(route(&except, "http://x.b.org/", false), "direct");
+        assert_eq!(route(&except, "http://c.org/", false), "forwarded");
+        let socks = proxies(&[("ALL_PROXY", "socks5://proxy:1080")]);
+        assert_eq!(route(&socks, "https://a.org/", false), "refused");
+        assert_eq!(route(&socks, "http://127.0.0.1/", false), "direct");
+    }
+
+    #[test]
+    fn a_login_or_a_signature_is_a_secret() {
+        let request = |uri: &str| Request::get(uri).body(()).unwrap();
+        assert!(!has_secret(&request("http://h/a?list-type=2&sig=1")));
+        for signed in [
+            "http://h/a?X-Amz-Signature=1",
+            "http://h/a?sv=1&se=2&sp=r&sig=3",
+        ] {
+            assert!(has_secret(&request(signed)), "{signed}");
+        }
+        for name in ["authorization", "cookie", "x-amz-security-token"] {
+            let mut request = request("http://h/a");
+            request
+                .headers_mut()
+                .insert(name, HeaderValue::from_static("a"));
+            assert!(has_secret(&request), "{name}");
+        }
+        let mut of_file = HeaderValue::from_static("k");
+        of_file.set_sensitive(true);
+        let mut request = request("http://h/a");
+        request.headers_mut().insert("x-api-key", of_file);
+        assert!(has_secret(&request));
+    }
+
+    #[test]
+    fn a_request_for_a_proxy_has_the_whole_uri() {
+        let head = b"GET /a?b=/c HTTP/1.1\r\nhost: h:81\r\n\r\n";
+        let wanted = "GET http://h:81/a?b=/c HTTP/1.1\r\nP: q\r\nhost: h:81\r\n\r\n";
+        let found = absolute(head, "http://h:81", "P: q\r\n");
+        assert_eq!(found.as_deref(), Some(wanted.as_bytes()));
+        for other in [
+            &b"range: bytes=0-1\r\n\r\n"[..],
+            b"GET http://h/ HTTP/1.1\r\n",
+            b"",
+            b"GET /",
+        ] {
+            assert_eq!(absolute(other, "http://h", ""), None);
+        }
+        let named = Proxy::new("http://joe:sesame@proxy:3128").unwrap();
+        // `printf joe:sesame | base64`
+        assert_eq!(
+            login(&named),
+            "Proxy-Authorization: Basic am9lOnNlc2FtZQ==\r\n"
+        );
+        assert_eq!(login(&Proxy::new("proxy:3128").unwrap()), "");
+    }
+}
