@@ -194,11 +194,7 @@ fn a_socks_proxy_is_refused_and_not_passed_by() {
 }
 
 /// A kind of secrets, and the words and the variables of a command that shows such a one.
-type Secret = (
-    &'static str,
-    Vec<String>,
-    Vec<(&'static str, String)>,
-);
+type Secret = (&'static str, Vec<String>, Vec<(&'static str, String)>);
 
 /// Kinds of secrets, each for a server of this machine.
 fn secrets(server: &Server, own: &TempDir) -> Vec<Secret> {

@@ -94,6 +94,9 @@ pub(crate) struct Faults {
     pub(crate) raw: Option<Raw>,
 }
 
+/// In place of the name of a header, for the body of a portal's answer.
+pub(crate) const BODY: &str = "";
+
 /// Answers a request with a status and headers, or leaves it to the objects.
 pub(crate) type Portal =
     Arc<dyn Fn(&Seen) -> Option<(u16, Vec<(&'static str, String)>)> + Send + Sync>;
@@ -442,8 +445,11 @@ impl World {
         }
         let portal = faults.portal.as_ref().and_then(|portal| portal(seen));
         if let Some((status, headers)) = portal {
-            let mut answer = Answer::of(status, "");
+            let is_body = |(name, _): &&(&str, String)| *name == BODY;
+            let body = headers.iter().find(is_body);
+            let mut answer = Answer::of(status, body.map_or("", |(_, text)| text));
             answer.headers = headers;
+            answer.headers.retain(|(name, _)| *name != BODY);
             return Some(answer);
         }
         if let Some(place) = &faults.redirect {

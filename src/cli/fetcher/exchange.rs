@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 
-use crate::cli::fetcher::address::{Address, IN_REFERENCE, Target, encoded};
+use crate::cli::fetcher::address::{Address, IN_REFERENCE, Target, decoded, encoded};
 use crate::cli::fetcher::client::{Answer, Client, Header, Reach};
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::login::Login;
@@ -123,14 +123,13 @@ impl Exchange {
         let (mut is_renewed, mut has_moved, mut has_gone_back) = (false, false, false);
         loop {
             let region = lock(&self.region).clone();
-            self.find_director(allowed)?;
+            self.find_director(allowed).map_err(Trouble::after_login)?;
             let target = wanted(&self.address, &region)?;
             let way = lock(&self.ways).get(&target.uri).cloned();
             let way = way.filter(|_| !has_gone_back);
             let is_led = way.is_some();
             let uri = way.unwrap_or_else(|| target.uri.clone());
             let answer = self.follow(&target, uri.clone(), headers, &region, allowed);
-            let is_had = |answer: &Answer| is_had(answer.status);
             let has_failed = !answer.as_ref().is_ok_and(is_had);
             if has_failed && !has_gone_back && self.has_duplicate(&target.uri, &uri) {
                 continue;
@@ -140,7 +139,12 @@ impl Exchange {
                 has_gone_back = true;
                 continue;
             }
-            let mut answer = answer?;
+            if !is_renewed && self.may_be_expired(&answer) && self.renew(&target) {
+                lock(&self.ways).remove(&target.uri);
+                is_renewed = true;
+                continue;
+            }
+            let mut answer = answer.map_err(Trouble::after_login)?;
             if !has_moved && self.moves(&answer, &region) {
                 has_moved = true;
                 continue;
@@ -154,13 +158,54 @@ impl Exchange {
                 is_renewed = true;
                 continue;
             }
-            let mut trouble = meaning(&answer, &code, &target.shown);
-            let may_log_in = !target.is_signed && !self.login.is_some();
-            if trouble.failure == Failure::Denied && may_log_in {
-                trouble.text += HINT;
-            }
-            return Err(trouble);
+            return Err(self.hinted(meaning(&answer, &code, &target.shown), &target));
         }
+    }
+
+    /// Whether an answer may be that of a server whose login has expired: it leads to where people
+    /// log in, or somewhere that it may not lead to.
+    fn may_be_expired(&self, answer: &Result<Answer, Trouble>) -> bool {
+        self.login.is_some()
+            && match answer {
+                Ok(answer) => answer.is_led && answer.is_html() && !answer.status.is_success(),
+                Err(trouble) => trouble.remedy == Remedy::Login,
+            }
+    }
+
+    /// The failure, with what may help where the server wants a login and none is given.
+    pub(super) fn hinted(&self, mut trouble: Trouble, target: &Target) -> Trouble {
+        let may_log_in = !target.is_signed && !self.login.is_some();
+        if trouble.failure == Failure::Denied && may_log_in {
+            trouble.text += HINT;
+        }
+        trouble
+    }
+
+    /// Fails for a page that a server sends in place of an object: people log in there.
+    fn check_page(
+        &self,
+        target: &Target,
+        uri: &Uri,
+        headers: &[Header],
+        answer: &mut Answer,
+    ) -> Result<(), Trouble> {
+        let is_led = *uri != target.uri;
+        let is_range = headers.iter().any(|(name, _)| *name == header::RANGE);
+        let is_of_first = headers
+            .iter()
+            .any(|(_, value)| value.as_bytes().starts_with(b"bytes=0-"));
+        let is_page = match answer.status.as_u16() {
+            200 if answer.headers.contains_key(header::CONTENT_RANGE) => false,
+            200 => is_range || is_led && target.method == Method::HEAD,
+            206 => is_led && is_of_first && self.login.is_some() && answer.begins_with(b'<'),
+            _ => false,
+        };
+        if !is_page || !answer.is_html() || is_page_or_directory(&target.uri, uri) {
+            return Ok(());
+        }
+        let shown = &target.shown;
+        let text = format!("{shown}: the server sends a page in place of it, maybe for a login");
+        Err(self.hinted(Trouble::of_login(text), target))
     }
 
     /// Asks a Pelican federation what its director is, once.
@@ -262,9 +307,11 @@ impl Exchange {
             let shown = self.headers(target, &uri, headers, may_see.then_some(region))?;
             // The federation has named its director, as servers name where they lead.
             let is_led = !is_own || self.address.has_director();
-            let mut answer = self.send(target, &uri, headers, is_led, allowed)?;
+            let mut answer = self.send(target, &uri, shown, is_led, allowed)?;
             self.login.keep(&uri, &answer.headers);
             let Some(next) = redirect(&answer) else {
+                answer.is_led = uri != target.uri;
+                self.check_page(target, &uri, headers, &mut answer)?;
                 self.remember(target, &uri, &answer);
                 return Ok(answer);
             };
@@ -277,10 +324,7 @@ impl Exchange {
             let _ = answer.text(limits::ERROR_BODY, limits::ERROR_TIME);
             uri = next;
         }
-        Err(Trouble::other(format!(
-            "more than {} redirects",
-            limits::REDIRECTS
-        )))
+        Err(self.not_followed(format!("more than {} redirects", limits::REDIRECTS)))
     }
 
     fn headers(
@@ -337,6 +381,15 @@ impl Exchange {
         answer
     }
 
+    /// A redirect is not followed: where there is a login, it may lead to where people log in.
+    fn not_followed(&self, text: String) -> Trouble {
+        if self.login.is_some() {
+            Trouble::of_login(format!("{text}; the login may have expired"))
+        } else {
+            Trouble::other(text)
+        }
+    }
+
     /// Whether a server at `from` may lead to `to`.
     fn may_lead(&self, from: &Uri, to: &Uri) -> Result<(), Trouble> {
         let refused =
@@ -355,6 +408,11 @@ impl Exchange {
             (_, Some("http" | "https")) => {
                 if literal.parse().is_ok_and(is_out) {
                     refused("to an address of a private network")
+                } else if from.host() != to.host()
+                    && self.client.is_proxied(to)
+                    && !self.home.allows_name(host)
+                {
+                    refused(&format!("to {host}, a name of a private network,"))
                 } else {
                     Ok(())
                 }
@@ -364,7 +422,7 @@ impl Exchange {
     }
 
     fn remember(&self, target: &Target, uri: &Uri, answer: &Answer) {
-        if *uri != target.uri && is_had(answer.status) {
+        if *uri != target.uri && is_had(answer) {
             let mut ways = lock(&self.ways);
             if ways.len() >= limits::HOSTS {
                 ways.clear();
@@ -375,8 +433,24 @@ impl Exchange {
 }
 
 /// Whether a status brings what is asked for, or says that there is nothing of it; 207 is of WebDAV.
-fn is_had(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 200 | 206 | 207 | 304 | 416)
+fn is_had(answer: &Answer) -> bool {
+    matches!(answer.status.as_u16(), 200 | 206 | 207 | 304 | 416)
+}
+
+/// Whether what is wanted is a page itself, or has led to the same with a `/`: a directory.
+fn is_page_or_directory(target: &Uri, uri: &Uri) -> bool {
+    let path = target.path().to_ascii_lowercase();
+    let is_page = ["/", ".html", ".htm", ".xhtml"]
+        .iter()
+        .any(|end| path.ends_with(end));
+    is_page || leads_to_directory(target, uri)
+}
+
+/// Whether a server has led from a name to the same with a `/`. Servers do not agree on what they
+/// encode.
+pub(super) fn leads_to_directory(from: &Uri, to: &Uri) -> bool {
+    let path = |uri: &Uri| decoded(uri.path());
+    [path(from), b"/".to_vec()].concat() == path(to)
 }
 
 /// Where a redirect leads: what of it no URI may hold is encoded, byte by byte.
@@ -408,11 +482,6 @@ fn joined(base: &Uri, reference: &str) -> Result<Uri, Trouble> {
     } else {
         let directory = base
             .path()
-                } else if from.host() != to.host()
-                    && self.client.is_proxied(to)
-                    && !self.home.allows_name(host)
-                {
-                    refused(&format!("to {host}, a name of a private network,"))
             .rsplit_once('/')
             .map_or("", |(directory, _)| directory);
         format!("{scheme}://{authority}{directory}/{path}")
@@ -545,6 +614,7 @@ mod tests {
             status: StatusCode::FOUND,
             headers,
             body: Box::new(&b""[..]),
+            is_led: false,
         };
         let found = redirect(&answer);
         assert_eq!(found.as_deref(), Some("/a%20b/%C3%BC%20[1].h5?c%20d%7C"));

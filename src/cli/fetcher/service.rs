@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use crate::cli::fetcher::address::Address;
 use crate::cli::fetcher::cached::{Cached, Next};
 use crate::cli::fetcher::disk_cache::DiskCache;
 use crate::cli::fetcher::exchange::{Counted, Exchange};
@@ -420,12 +421,8 @@ impl Service {
         let url = self.exchange.address.url();
         let directory = url.directory().as_bytes();
         let whole = [directory, prefix].concat();
-        let mut transfer = Transfer {
-            exchange: &self.exchange,
-            wanted: &|address, region| address.listing(prefix, token, region),
-            patience: self.patience(job),
-            has_gone_back: false,
-        };
+        let wanted = |address: &Address, region: &str| address.listing(prefix, token, region);
+        let mut transfer = Transfer::new(&self.exchange, &wanted, self.patience(job));
         loop {
             let body = transfer.page(room);
             match body.and_then(|(body, _)| names::parse(url.scheme(), &body, &whole)) {
@@ -468,12 +465,12 @@ impl Service {
         name: &[u8],
         act: impl FnOnce(&mut Transfer<'_>) -> Result<T, Stop>,
     ) -> Result<T, Stop> {
-        act(&mut Transfer {
-            exchange: &self.exchange,
-            wanted: &|address, region| address.object(name, region),
-            patience: self.patience(job),
-            has_gone_back: false,
-        })
+        let wanted = |address: &Address, region: &str| address.object(name, region);
+        act(&mut Transfer::new(
+            &self.exchange,
+            &wanted,
+            self.patience(job),
+        ))
     }
 
     fn object(&self, number: u32) -> Result<Arc<Object>, Trouble> {

@@ -45,9 +45,10 @@ impl From<End> for Stop {
     fn from(end: End) -> Self {
         match end {
             End::Cancelled => Stop::Cancelled,
-            End::TimedOut => {
-                Stop::Failed(Trouble::new(Failure::TimedOut, "no answer came in time"))
-            }
+            End::TimedOut => Stop::Failed(Trouble {
+                remedy: Remedy::None,
+                ..Trouble::late()
+            }),
         }
     }
 }
@@ -58,10 +59,29 @@ pub(super) struct Transfer<'a> {
     pub(super) wanted: &'a Wanted<'a>,
     pub(super) patience: Patience<'a>,
     /// Whether the place to which a redirect led was given up.
-    pub(super) has_gone_back: bool,
+    has_gone_back: bool,
+    /// Whether the login was read again.
+    is_renewed: bool,
+    /// Why the attempt before was of no use.
+    before: Option<Trouble>,
 }
 
-impl Transfer<'_> {
+impl<'a> Transfer<'a> {
+    pub(super) fn new(
+        exchange: &'a Exchange,
+        wanted: &'a Wanted<'a>,
+        patience: Patience<'a>,
+    ) -> Self {
+        Transfer {
+            exchange,
+            wanted,
+            patience,
+            has_gone_back: false,
+            is_renewed: false,
+            before: None,
+        }
+    }
+
     /// Finds an object by its first bytes, at most `most` of them, which go to the sink.
     pub(super) fn open(&mut self, most: u64, sink: &mut Sink<'_>) -> Result<ObjectState, Stop> {
         let mut state = None;
@@ -154,16 +174,27 @@ impl Transfer<'_> {
 
     /// Waits before another attempt, where one may help.
     pub(super) fn again(&mut self, stop: Stop) -> Result<(), Stop> {
-        let Stop::Failed(trouble) = stop else {
+        let Stop::Failed(mut trouble) = stop else {
             return Err(stop);
         };
+        if trouble.is_late()
+            && let Some(before) = &self.before
+        {
+            trouble.text.clone_from(&before.text);
+        }
+        self.before = Some(trouble.clone());
         // What a redirect led to may be wrong in ways that no status tells.
         if self.exchange.forget_way(self.wanted) && !self.has_gone_back {
             self.has_gone_back = true;
             return Ok(());
         }
+        let is_of_login = trouble.remedy == Remedy::Login && !self.is_renewed;
+        if is_of_login && self.exchange.login.renew() {
+            self.is_renewed = true;
+            return Ok(());
+        }
         let Remedy::Again(wish) = trouble.remedy else {
-            return Err(Stop::Failed(trouble));
+            return Err(Stop::Failed(trouble.after_login()));
         };
         log::debug!("tried again: {}", trouble.text);
         match self.patience.pause(wish) {
@@ -193,15 +224,28 @@ impl Transfer<'_> {
         let mut answer = self.get(&headers, self.exchange.client.step * 2)?;
         if answer.status == 416 {
             let state = self.exchange.compared(nothing(&answer, range.start)?);
-            compare(expected.get_or_insert(state.clone()), &state)?;
+            compare(expected.get_or_insert(state.clone()), &state)
+                .map_err(|changed| self.page_or(changed, &answer))?;
             return Ok(());
         }
         let part = part(&answer, range)?;
         let state = self.exchange.compared(part.state);
-        compare(expected.get_or_insert(state.clone()), &state)?;
+        compare(expected.get_or_insert(state.clone()), &state)
+            .map_err(|changed| self.page_or(changed, &answer))?;
         self.body(&mut answer, part.end, at, sink)?;
         answer.end();
         Ok(())
+    }
+
+    /// Why an answer is not of the object that was opened: a page to which a server leads whose login
+    /// has expired, or else what has `changed`.
+    fn page_or(&self, changed: Trouble, answer: &Answer) -> Trouble {
+        if answer.is_led && answer.is_html() && self.exchange.login.is_some() {
+            let text = "the server sends a page in place of the object: the login may have expired";
+            Trouble::of_login(text)
+        } else {
+            changed
+        }
     }
 
     /// The body of an answer, which goes up to the byte before `end`.
@@ -381,6 +425,7 @@ mod tests {
                 map
             }),
             body: Box::new(&b""[..]),
+            is_led: false,
         }
     }
 

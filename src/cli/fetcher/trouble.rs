@@ -20,11 +20,16 @@ pub(super) enum Remedy {
     None,
     /// Another attempt, after this time if the server wishes for one.
     Again(Option<Duration>),
+    /// Another login: the one that there is may have expired.
+    Login,
 }
 
 /// Servers behind one name may tag the same bytes differently.
 const RETAGGED: &str = "the object has another entity tag; if its servers give differing tags, \
     `etag=weak` compares its length and its date alone";
+
+/// No answer, or not all of it.
+const LATE: &str = "no answer came in time";
 
 impl Trouble {
     /// A failure that another attempt does not help.
@@ -41,6 +46,25 @@ impl Trouble {
         Self::new(Failure::Other, text)
     }
 
+    /// A failure that another login may help.
+    pub(super) fn of_login(text: impl Into<String>) -> Self {
+        Trouble {
+            remedy: Remedy::Login,
+            ..Self::new(Failure::Denied, text)
+        }
+    }
+
+    /// The same failure, after another login has not helped.
+    pub(super) fn after_login(self) -> Self {
+        match self.remedy {
+            Remedy::Login => Trouble {
+                remedy: Remedy::None,
+                ..self
+            },
+            Remedy::None | Remedy::Again(_) => self,
+        }
+    }
+
     /// A failure that may pass; if it does not in time, it is that no answer came.
     pub(super) fn passing(text: impl Into<String>) -> Self {
         Trouble {
@@ -48,6 +72,16 @@ impl Trouble {
             text: text.into(),
             remedy: Remedy::Again(None),
         }
+    }
+
+    /// The time for an answer is over. It says nothing of why the answers before were of no use.
+    pub(super) fn late() -> Self {
+        Self::passing(LATE)
+    }
+
+    /// Whether nothing but the time that is over is known of the failure.
+    pub(super) fn is_late(&self) -> bool {
+        self.text == LATE
     }
 
     /// The object is no longer in the state in which it was opened.

@@ -52,6 +52,20 @@ pub(super) fn page(body: &[u8], base: &Base) -> Result<Option<Page>, Trouble> {
     }
 }
 
+/// Whether a body is a page where people log in: it has a field for a password.
+pub(super) fn is_login(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body).to_ascii_lowercase();
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let is_page = text.starts_with("<!") || text.starts_with("<html");
+    let mut fields = text.split("<input").skip(1);
+    is_page
+        && fields.any(|field| {
+            let field = field.split('>').next().unwrap_or_default();
+            let plain = field.replace(['"', '\'', ' '], "");
+            plain.contains("type=password")
+        })
+}
+
 /// Whether the text of a title is that of an index page.
 fn is_title(text: &str, base: &Base) -> bool {
     let text = text.trim().to_lowercase();

@@ -6,11 +6,11 @@
 
 use std::sync::OnceLock;
 
-use http::Uri;
+use http::{HeaderMap, Uri};
 
-use crate::cli::fetcher::address::{Address, Protocol, decoded};
-use crate::cli::fetcher::client::Answer;
-use crate::cli::fetcher::exchange::{Exchange, Wanted};
+use crate::cli::fetcher::address::{Address, Protocol, Target};
+use crate::cli::fetcher::client::{self, Answer};
+use crate::cli::fetcher::exchange::{Exchange, Wanted, leads_to_directory};
 use crate::cli::fetcher::names::href::Base;
 use crate::cli::fetcher::names::page::{Names, Page, listed};
 use crate::cli::fetcher::names::{index, thredds, tree, webdav};
@@ -60,12 +60,8 @@ impl Question<'_> {
         patience: Patience<'_>,
         act: impl Fn(&Transfer<'_>) -> Result<T, Trouble>,
     ) -> Result<T, Stop> {
-        let mut transfer = Transfer {
-            exchange: self.exchange,
-            wanted: &|address, _| address.directory(self.prefix, Protocol::Index),
-            patience,
-            has_gone_back: false,
-        };
+        let wanted = |address: &Address, _: &str| address.directory(self.prefix, Protocol::Index);
+        let mut transfer = Transfer::new(self.exchange, &wanted, patience);
         loop {
             match act(&transfer) {
                 Ok(found) => return Ok(found),
@@ -104,6 +100,7 @@ impl Question<'_> {
                 let _ = self.web.0.set(Protocol::WebDav);
                 Ok(page)
             }
+            Err(_) if self.exchange.login.is_some() => Err(expired(first.text)),
             Err(_) => Err(first),
         }
     }
@@ -119,8 +116,9 @@ impl Question<'_> {
             return self.tree(transfer, prefix);
         }
         let wanted = |address: &Address, _: &str| address.directory(prefix, protocol);
-        let (body, _) = with(transfer, &wanted).page(self.room)?;
+        let (body, headers) = with(transfer, &wanted).page(self.room)?;
         let target = wanted(&self.exchange.address, "")?;
+        self.check_login(&target, protocol, &body, &headers)?;
         let base = Base::of(&self.way(&target.uri).unwrap_or(target.uri));
         match protocol {
             Protocol::Catalog => thredds::page(&body, &base),
@@ -136,13 +134,13 @@ impl Question<'_> {
     }
 
     /// All pages of a dataset's directory: each names the next one.
+    fn tree(&self, transfer: &Transfer<'_>, prefix: &[u8]) -> Result<Page, Trouble> {
+        let mut names = Names::default();
         let within = self.exchange.address.url().directory().to_owned();
         let within = [tree::within(&within), prefix.to_vec()];
         let within = within.map(|part| part.strip_suffix(b"/").unwrap_or(&part).to_vec());
         let within = within.into_iter().filter(|part| !part.is_empty());
         let within = within.collect::<Vec<_>>().join(&b'/');
-    fn tree(&self, transfer: &Transfer<'_>, prefix: &[u8]) -> Result<Page, Trouble> {
-        let mut names = Names::default();
         let mut query: Option<String> = None;
         for _ in 0..limits::LISTED_PAGES {
             let wanted = |address: &Address, _: &str| {
@@ -162,9 +160,29 @@ impl Question<'_> {
         Err(Trouble::other("the server's listing has no end"))
     }
 
+    /// Fails for a page where people log in, in place of names.
+    fn check_login(
+        &self,
+        target: &Target,
+        protocol: Protocol,
+        body: &[u8],
+        headers: &HeaderMap,
+    ) -> Result<(), Trouble> {
+        let is_odd = protocol != Protocol::Index
+            && self.exchange.login.is_some()
+            && client::is_html(headers);
+        if !is_odd && !index::is_login(body) {
+            return Ok(());
+        }
+        let text = "the server sends a page in place of the names, maybe for a login";
+        let trouble = Trouble::of_login(format!("{}: {text}", target.shown));
+        Err(self.exchange.hinted(trouble, target))
+    }
+
     /// A page that is no index: of a server that has sent one before, the next one may be.
     fn no_index(&self, text: String) -> Trouble {
         match self.web.0.get() {
+            Some(_) if self.exchange.login.is_some() => expired(text),
             Some(_) => Trouble::passing(text),
             None => Trouble::other(text),
         }
@@ -225,7 +243,9 @@ impl Question<'_> {
         if self.leads_to_directory()? {
             return Ok(Some(Named::Prefix));
         }
-        match length(&answer) {
+        // What is sent for a part of the object tells more of a page.
+        let may_be_page = answer.is_html() && self.exchange.login.is_some();
+        match length(&answer).filter(|_| !may_be_page) {
             Some(length) => state(&answer, length).map(|state| Some(Named::Object(state))),
             None => self.by_range(transfer),
         }
@@ -244,21 +264,19 @@ impl Question<'_> {
     /// Whether the server has led from the name to the same with a `/`.
     fn leads_to_directory(&self) -> Result<bool, Trouble> {
         let target = self.exchange.address.head(self.prefix)?;
-        // Servers do not agree on what they encode.
-        let path = |uri: &Uri| decoded(uri.path());
-        let own = [path(&target.uri), b"/".to_vec()].concat();
-        Ok(self.way(&target.uri).is_some_and(|way| path(&way) == own))
+        let way = self.way(&target.uri);
+        Ok(way.is_some_and(|way| leads_to_directory(&target.uri, &way)))
     }
 }
 
 /// The transfer of something else, with the same patience.
 fn with<'a>(transfer: &'a Transfer<'_>, wanted: &'a Wanted<'a>) -> Transfer<'a> {
-    Transfer {
-        exchange: transfer.exchange,
-        wanted,
-        patience: transfer.patience.clone(),
-        has_gone_back: false,
-    }
+    Transfer::new(transfer.exchange, wanted, transfer.patience.clone())
+}
+
+/// The failure of a listing that another login may help.
+fn expired(text: String) -> Trouble {
+    Trouble::of_login(text + "; the login may have expired")
 }
 
 /// What is there; none where the server says so.

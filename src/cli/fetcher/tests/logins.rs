@@ -247,6 +247,172 @@ fn a_token_that_is_refused_is_read_again() {
     );
 }
 
+/// What a server whose login has expired answers in place of an object.
+type Expired = Box<dyn Fn(&Server) -> (u16, Vec<(&'static str, String)>)>;
+
+fn page() -> Vec<(&'static str, String)> {
+    vec![("content-type", "Text/HTML; charset=utf-8".to_owned())]
+}
+
+/// A login expires in many ways: each of them is renewed, once for a request, from the files as they
+/// are then.
+#[test]
+fn a_login_that_expires_without_a_401_is_read_again() {
+    let bytes = content(LARGE);
+    let ways: [(&str, Expired); 6] = [
+        ("a page", Box::new(|_| (200, page()))),
+        (
+            "a redirect to a page of another server",
+            Box::new(|other| (302, vec![("location", other.url("/login"))])),
+        ),
+        (
+            "a redirect to a page with ranges",
+            Box::new(|other| (302, vec![("location", other.url("/ranges"))])),
+        ),
+        (
+            "a redirect to a page with conditions",
+            Box::new(|other| (302, vec![("location", other.url("/conditions"))])),
+        ),
+        (
+            "a redirect that is not followed",
+            Box::new(|_| {
+                (
+                    302,
+                    vec![("location", "http://127.0.0.1:1/login".to_owned())],
+                )
+            }),
+        ),
+        (
+            "a redirect in a circle",
+            Box::new(|_| (302, vec![("location", "/a.h5".to_owned())])),
+        ),
+    ];
+    for (name, way) in ways {
+        let (server, other) = (Server::start(), Server::start());
+        server.put("/a.h5", bytes.clone());
+        other.faults(|to| {
+            to.portal = Some(Arc::new(|seen: &Seen| match seen.path.as_str() {
+                "/login" => Some((200, page())),
+                "/conditions" if seen.header("if-match").is_some() => Some((412, page())),
+                "/conditions" => Some((200, page())),
+                "/ranges" => Some(match seen.header("range") {
+                    Some(range) if range.starts_with("bytes=0-") => {
+                        let range = ("content-range", "bytes 0-5/6".to_owned());
+                        let body = (objects::server::BODY, "<html>".to_owned());
+                        (206, [page(), vec![range, body]].concat())
+                    }
+                    _ => {
+                        let range = ("content-range", "bytes */6".to_owned());
+                        (416, [page(), vec![range]].concat())
+                    }
+                }),
+                _ => None,
+            }));
+        });
+        let wanted = Arc::new(Mutex::new("Bearer first"));
+        let (current, expired) = (Arc::clone(&wanted), way(&other));
+        server.faults(|to| {
+            to.portal = Some(Arc::new(move |seen: &Seen| {
+                let is_known = seen.header("authorization") == Some(*current.lock().unwrap());
+                (!is_known).then(|| expired.clone())
+            }));
+        });
+        let (_kept, token) = file("first");
+        let settings = RemoteSettings {
+            bearer_token_file: Some(token.clone()),
+            timeout: Some(Duration::from_secs(4)),
+            ..leading_to(&[&other])
+        };
+        let connection = fetcher(&server.url("/a.h5"), &settings);
+        let object = open(&connection, "").unwrap();
+        // It has expired, and is renewed after that.
+        *wanted.lock().unwrap() = "Bearer second";
+        let denied = || cause(open(&connection, ""));
+        assert_eq!(denied(), Some(Cause::System(libc::EACCES)), "{name}");
+        std::fs::write(&token, "second").unwrap();
+        assert_eq!(
+            read(&object, LARGE - MIB, 10).unwrap(),
+            bytes[LARGE - MIB..][..10],
+            "{name}"
+        );
+        // It is renewed while it expires.
+        *wanted.lock().unwrap() = "Bearer third";
+        std::fs::write(&token, "third").unwrap();
+        assert_eq!(
+            read(&object, 6 * MIB, 10).unwrap(),
+            bytes[6 * MIB..][..10],
+            "{name}"
+        );
+        assert!(open(&connection, "").is_ok(), "{name}");
+        // It is not renewed.
+        *wanted.lock().unwrap() = "Bearer fourth";
+        let began = Instant::now();
+        let error = open(&connection, "").map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("login"), "{name}: {error}");
+        assert_eq!(
+            cause::<()>(Err(error)),
+            Some(Cause::System(libc::EACCES)),
+            "{name}"
+        );
+        assert!(began.elapsed() < settings.deadline(), "{name}");
+    }
+}
+
+/// Without a login, the reason says where one is given.
+#[test]
+fn a_page_in_place_of_an_object_tells_of_logins() {
+    let server = Server::start();
+    let body = || vec![(objects::server::BODY, "<html></html>".to_owned())];
+    server.faults(|to| {
+        to.portal = Some(Arc::new(move |_: &Seen| {
+            Some((200, [page(), body()].concat()))
+        }));
+    });
+    for (path, is_denied) in [("/a.h5", true), ("/a.html", false)] {
+        let connection = fetcher(&server.url(path), &quick());
+        let error = open(&connection, "").map(|_| ()).unwrap_err();
+        let text = error.to_string();
+        assert_eq!(text.contains("`netrc`"), is_denied, "{text}");
+        assert_eq!(text.contains("no ranges"), !is_denied, "{text}");
+    }
+}
+
+/// A page with a field for a password is no index, whatever links it has.
+#[test]
+fn a_page_for_a_login_is_no_listing() {
+    let server = Server::start();
+    let index = b"<title>Index of /d/</title><a href=\"a.h5\">a</a></html>".to_vec();
+    let login = b"<!DOCTYPE html><html><title>Index of /d/</title><a href=\"help.h5\">?</a>\
+        <form><input name=p type='password'></form></html>"
+        .to_vec();
+    server.put("/d/", index);
+    server.put("/login", login);
+    let wanted = Arc::new(Mutex::new("Bearer first"));
+    let current = Arc::clone(&wanted);
+    server.faults(|to| {
+        to.portal = Some(Arc::new(move |seen: &Seen| {
+            let is_known = seen.header("authorization") == Some(*current.lock().unwrap());
+            let led = (302, vec![("location", "/login".to_owned())]);
+            (!is_known && seen.path != "/login").then_some(led)
+        }));
+    });
+    let (_kept, token) = file("first");
+    let settings = RemoteSettings {
+        bearer_token_file: Some(token.clone()),
+        ..quick()
+    };
+    let connection = fetcher(&server.url("/d/"), &settings);
+    let listed = || {
+        let (names, _) = connection.list(b"", b"")?;
+        Ok(names.into_iter().map(|one| one.name).collect::<Vec<_>>())
+    };
+    assert_eq!(listed(), Ok(vec![b"a.h5".to_vec()]));
+    *wanted.lock().unwrap() = "Bearer second";
+    assert_eq!(cause(listed()), Some(Cause::System(libc::EACCES)));
+    std::fs::write(&token, "second").unwrap();
+    assert_eq!(listed(), Ok(vec![b"a.h5".to_vec()]));
+}
+
 #[test]
 fn a_login_that_cannot_be_used_is_refused_at_once() {
     let (_kept, token) = file("sesame street\n");

@@ -1,6 +1,8 @@
 //! Directories of the web, with a server that sends no headers alone: each HEAD is refused.
 
 use super::*;
+use crate::source::directory::Directory;
+use crate::source::remote::directory::RemoteDirectory;
 
 /// A server with this page at `/d/`.
 fn serving(page: &str) -> Server {
@@ -218,6 +220,67 @@ fn a_page_that_is_no_index_is_tried_again() {
         assert_eq!(names(&connection, "").len(), 2, "{body}");
     }
     assert_eq!(connection.counters().unwrap().retries, 4);
+}
+
+/// The end of the time does not hide why a listing was of no use.
+#[test]
+fn a_listing_that_is_cut_each_time_says_so() {
+    let server = serving("<title>Index of /d</title><a href=\"a.h5\">a</a>");
+    server.faults(|to| to.latency = Duration::from_millis(300));
+    let settings = RemoteSettings {
+        timeout: Some(Duration::from_secs(2)),
+        ..quick()
+    };
+    let connection = fetcher(&server.url("/d/"), &settings);
+    let error = connection.list(b"", b"").unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("the server's listing cannot be read"),
+        "{text}"
+    );
+    // Where nothing came at all, that is said.
+    server.faults(|to| to.hang = u32::MAX);
+    let error = connection.list(b"", b"").unwrap_err();
+    assert!(
+        error.to_string().contains("no answer came in time"),
+        "{error}"
+    );
+}
+
+/// Whoever looks at each name of a directory that cannot be listed does not wait for each.
+#[test]
+fn a_listing_that_fails_slowly_fails_for_all_names() {
+    let server = Server::start();
+    server.put("/bucket/d/a.h5", content(MIB));
+    server.faults(|to| to.page = 1);
+    server.put("/bucket/d/b.h5", content(MIB));
+    let Ok(Location::Url(endpoint)) = Location::parse(server.url("").into()) else {
+        panic!("no URL");
+    };
+    let settings = RemoteSettings {
+        timeout: Some(Duration::from_secs(2)),
+        endpoint: Some(endpoint),
+        ..quick()
+    };
+    let connection = fetcher_for("s3://bucket/d/", &settings, Duration::ZERO);
+    let directory = RemoteDirectory::open(&connection).unwrap();
+    // Its names drip for ever.
+    let drip = b"HTTP/1.1 200 -\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+    server.faults(|to| {
+        to.raw = Some(Raw {
+            left: u32::MAX,
+            of: "list-type=2",
+            bytes: drip,
+            then: Then::Forever(b"1\r\n<\r\n".to_vec(), Duration::from_millis(50)),
+        });
+    });
+    let began = Instant::now();
+    for name in 0..20 {
+        let path = format!("{name}.h5");
+        assert!(directory.look(Path::new(&path), false).is_err());
+    }
+    let took = began.elapsed();
+    assert!(took < 10 * settings.deadline(), "{took:?}");
 }
 
 #[test]
