@@ -129,13 +129,7 @@ impl Listings {
     /// # Errors
     /// Fails with the server's error.
     pub(super) fn page(&self, prefix: &[u8], after: &[u8]) -> Result<Listing> {
-        // A name of a directory of the web is asked for by itself.
-        let asked = if self.has_others {
-            prefix
-        } else {
-            split(prefix).0
-        };
-        self.refuse_failed(asked)?;
+        let asked = self.asked_for(prefix);
         let began = Instant::now();
         let listed = self.connection.list(prefix, after);
         let (names, next) = listed.inspect_err(|error| {
@@ -146,14 +140,21 @@ impl Listings {
                 lock(&self.kept).failed.put(asked.to_vec(), failure);
             }
         })?;
+        lock(&self.kept).failed.pop(asked);
         let names = names.into_iter().filter_map(named).collect();
         Ok(Listing::new(names, next))
     }
 
+    /// What a failure is remembered for: a directory, or a name of the web, which is asked for by
+    /// itself.
+    fn asked_for<'p>(&self, path: &'p [u8]) -> &'p [u8] {
+        if self.has_others { path } else { split(path).0 }
+    }
+
     /// Fails if a listing of the directory has failed a moment ago, after a long time: each of its
     /// names would wait as long.
-    fn refuse_failed(&self, asked: &[u8]) -> Result<()> {
-        let failed = lock(&self.kept).failed.get(asked).cloned();
+    fn refuse_failed(&self, path: &[u8]) -> Result<()> {
+        let failed = lock(&self.kept).failed.get(self.asked_for(path)).cloned();
         match failed {
             Some((until, error)) if Instant::now() < until => Err(error),
             _ => Ok(()),
@@ -223,6 +224,7 @@ impl Listings {
             },
             (_, None) => {}
         }
+        self.refuse_failed(path)?;
         if self.has_others {
             let named = self.page(path, b"")?.get(name).cloned();
             self.remember(path, named.clone());
