@@ -60,6 +60,11 @@ pub fn open(
     }))
 }
 
+/// Whether `source` is a page that a server sends in place of a file, such as one that asks for a login.
+pub fn is_page(source: &dyn Source) -> bool {
+    others::is_page(source)
+}
+
 /// Whether `source` has one of the formats, as far as its first bytes tell. What cannot be read has
 /// none.
 pub fn is_known(source: &dyn Source) -> bool {

@@ -43,28 +43,27 @@ mod testing;
 mod tree;
 mod variable;
 
-use std::fs::File;
 use std::sync::Arc;
 
 use crate::array::Engine;
 use crate::error::Result;
 use crate::joined::choice::Choice;
 use crate::joined::container::Joined;
+pub(crate) use crate::joined::members::Scanning;
 pub(crate) use crate::joined::members::kept::frames as kept;
 use crate::joined::members::{Members, OpenMember};
 pub(crate) use crate::joined::paths::Told;
 
-/// Joins the members that `open` opens, as `choice` says. What is read of them is kept in a file, if
-/// there is one, for the next time. Returns the file, and what is not in it.
+/// Joins the members that `open` opens, as `choice` says. Returns the joined file, and what is not in it.
 ///
 /// # Errors
-/// Fails if a member cannot be read now, or what is kept of all takes too much memory.
+/// Fails if a member cannot be read now, what is kept of all takes too much memory, or the request is
+/// cancelled.
 pub(crate) fn join(
     engine: &Arc<Engine>,
     open: Box<dyn OpenMember>,
     choice: &Choice,
-    threads: usize,
-    kept: Option<&File>,
+    scanning: &Scanning<'_>,
 ) -> Result<(Arc<Joined>, Vec<Told>)> {
     let mut told = Vec::new();
     if open.names().is_empty() {
@@ -73,7 +72,7 @@ pub(crate) fn join(
             reason: "no data file is there, or none matches".to_owned(),
         });
     }
-    let members = Members::scan(engine, open, threads, kept, &mut told)?;
+    let members = Members::scan(engine, open, scanning, &mut told)?;
     let tree = tree::Tree::of(&members, choice, &mut told)?;
     Ok((Arc::new(Joined::new(members, tree)), told))
 }

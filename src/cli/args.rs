@@ -384,6 +384,10 @@ pub(crate) struct Reading {
     #[arg(long)]
     pub(crate) strict: bool,
 
+    /// Leave files that cannot be read now out of `.h5fs/joined`, which is an error otherwise
+    #[arg(long)]
+    pub(crate) partial: bool,
+
     /// Do not warn of missing sources, refused links and files that are cut off
     #[arg(short, long)]
     pub(crate) quiet: bool,

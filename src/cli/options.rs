@@ -133,6 +133,13 @@ const OPTIONS: &[MountOption] = &[
         takes: Takes::Nothing(|to| to.strict = true),
     },
     MountOption {
+        flag: "partial",
+        word: "partial",
+        help: "Leave files that cannot be read now out of `.h5fs/joined`, which is an error otherwise",
+        default: None,
+        takes: Takes::Nothing(|to| to.partial = true),
+    },
+    MountOption {
         flag: "noviews",
         word: "noviews",
         help: "Leave out the directory `.h5fs`",

@@ -106,6 +106,14 @@ const OTHERS: [Other; 24] = [
 /// Bytes of a text that tell what it is.
 const BEGINNING: u64 = 512;
 
+/// What a page is that a server sends in place of a file.
+const PAGE: &str = "an HTML page, perhaps a server's word on why there is no file";
+
+/// Whether `source` is a page that a server sends in place of a file, such as one that asks for a login.
+pub(super) fn is_page(source: &dyn Source) -> bool {
+    describe(source).is_some_and(|found| found == PAGE)
+}
+
 /// What `source` is, and which tool reads it.
 pub(super) fn describe(source: &dyn Source) -> Option<String> {
     marked(source).or_else(|| {
@@ -139,7 +147,7 @@ fn text(beginning: &[u8]) -> Option<&'static str> {
         start.is_some_and(|start| start.eq_ignore_ascii_case(mark))
     };
     if begins(b"<!doctype html") || begins(b"<html") || begins(b"<head") {
-        return Some("an HTML page, perhaps a server's word on why there is no file");
+        return Some(PAGE);
     }
     if begins(b"<?xml") {
         return Some("an XML document, perhaps a server's word on why there is no file");

@@ -12,6 +12,7 @@ use crate::fs::forest::other_files::{Opener, OtherFiles};
 use crate::fs::forest::watch::Watch;
 use crate::fs::{Filesystem, Options, Origin};
 use crate::limits;
+use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
 use crate::model::array::{Fill, Layout, Storage};
 use crate::model::attribute::AttributeContent;
@@ -254,7 +255,7 @@ impl Fake {
             std::fs::write(place, path).unwrap();
             fakes.insert(path.as_bytes().to_vec(), Arc::new(fake));
         }
-        let open: Opener = Box::new(move |source, _| {
+        let open: Opener = Box::new(move |source, _, _| {
             let content = read_block(&*source, 0, source.length(), "fake")?;
             let fake = fakes.get(&content).cloned();
             let fake = fake.ok_or_else(|| Error::Usage("no fake".to_owned()))?;
@@ -263,7 +264,14 @@ impl Fake {
         let options = Options::default();
         let others = OtherFiles::new(&source, open);
         let watch = Watch::new(&source).unwrap();
-        let opened = open_source(watch.file(), &watch, &others, &options).unwrap();
+        let opened = open_source(
+            watch.file(),
+            &watch,
+            &others,
+            &options,
+            &CancelToken::default(),
+        )
+        .unwrap();
         Filesystem::build(opened, &options, others, Some(watch))
     }
 

@@ -64,7 +64,13 @@ impl Filesystem {
             detect::refuse_locked(&*watch.file())?;
         }
         let others = OtherFiles::new(watch.path(), opener(options));
-        let opened = open_source(watch.file(), &watch, &others, options)?;
+        let opened = open_source(
+            watch.file(),
+            &watch,
+            &others,
+            options,
+            &CancelToken::default(),
+        )?;
         Ok(Self::build(opened, options, others, Some(watch)))
     }
 
@@ -106,6 +112,15 @@ impl Filesystem {
         Filesystem {
             mount: Mount::new(opened, options, others, watch, fixed_inodes, shared),
         }
+    }
+
+    /// Waits until it was looked a short while ago whether the source has changed, and opens it anew
+    /// if it has.
+    ///
+    /// # Errors
+    /// [`Error::unwanted`] if `cancel` ends the request before.
+    pub(super) fn refresh(&self, cancel: &CancelToken) -> Result<()> {
+        self.mount.refresh(cancel)
     }
 
     /// The state that the source was last seen in.
@@ -354,7 +369,7 @@ impl Filesystem {
     /// The open file or directory of a handle, if its file is still shown in the same state.
     fn opened(&self, handle: Handle, cancel: &CancelToken) -> Result<Arc<Open>> {
         // First, as an open file keeps its state in memory.
-        let shown = self.mount.shown();
+        let shown = self.mount.shown_for(cancel);
         let open = self.mount.handles.get(handle)?;
         if shown.is_err() && self.tells_of_mount(&open) {
             return Ok(open);

@@ -41,6 +41,8 @@ pub struct Options {
     pub force: bool,
     /// Whether elements of a virtual array whose source is missing are an error.
     pub strict: bool,
+    /// Whether files that cannot be read now are left out of what is joined.
+    pub partial: bool,
     /// Where what is read of the files of a directory is kept, for the next time that they are shown
     /// as one; open for reading, and for writing at its end.
     pub scans: Option<Arc<File>>,
@@ -70,6 +72,7 @@ impl Default for Options {
             verify: false,
             force: false,
             strict: false,
+            partial: false,
             scans: None,
             ordered: false,
             scripts: false,

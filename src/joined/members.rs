@@ -7,6 +7,8 @@ pub(crate) mod opener;
 mod opening;
 pub(super) mod scan;
 pub(super) mod skeleton;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use std::collections::{HashMap, HashSet};
@@ -36,6 +38,16 @@ use crate::memory::lock::lock;
 use crate::model::{Array, Container, NodeId, NodeKind};
 use crate::view::elements::padded::padded;
 use crate::wire::{Count, to_u64};
+
+/// How members are scanned.
+pub(crate) struct Scanning<'a> {
+    /// Threads that scan members of this machine.
+    pub(crate) threads: usize,
+    /// The file in which what is read of members is kept for the next time.
+    pub(crate) kept: Option<&'a File>,
+    /// Ends the scan where nobody waits for it any more.
+    pub(crate) cancel: &'a CancelToken,
+}
 
 /// An array of a member that is open.
 pub(super) struct MemberVariable {
@@ -107,15 +119,14 @@ struct Gathered<'f> {
 }
 
 impl Members {
-    /// Scans all members but those of which `kept` has what was read of them.
+    /// Scans all members but those of which what was read is kept.
     ///
     /// # Errors
     /// Fails if what is known of them takes too much memory, or the work is to end.
     pub(super) fn scan(
         engine: &Arc<Engine>,
         opener: Box<dyn OpenMember>,
-        threads: usize,
-        kept: Option<&File>,
+        scanning: &Scanning<'_>,
         told: &mut Vec<Told>,
     ) -> Result<Self> {
         let files = opener.names().len();
@@ -124,7 +135,7 @@ impl Members {
             return Err(Error::limit("joined: files of a directory", most));
         }
         opener.begin();
-        let gathered = gather(engine, &*opener, threads, kept);
+        let gathered = gather(engine, &*opener, scanning);
         if let Some(error) = gathered.failed {
             return Err(error);
         }
@@ -135,6 +146,7 @@ impl Members {
         told.extend(unread.into_iter().map(|(_, told)| told));
         let mut skeletons: Vec<_> = gathered.skeletons.into_iter().collect();
         skeletons.sort_by_key(|(_, number)| *number);
+        let rest = limits::JOINED_BYTES.left_after(gathered.weight);
         Ok(Members {
             list,
             skeletons: skeletons
@@ -146,7 +158,7 @@ impl Members {
             engine: Arc::clone(engine),
             open: Mutex::new(LruCache::new(OPEN)),
             openings: PendingMembers::default(),
-            inline: AtomicU64::new(limits::JOINED_BYTES),
+            inline: AtomicU64::new(rest),
             compared: AtomicU64::new(limits::JOINED_BYTES),
             reopened: AtomicU64::new(limits::JOINED_REOPENED),
             weight: gathered.weight,
@@ -167,7 +179,7 @@ impl Members {
     /// request that waits for a server counts as heavy.
     ///
     /// # Errors
-    /// Fails as [`OpenMember::open`] does; [`Error::unwanted`] once the request is cancelled, or is
+    /// Fails as [`OpenMember::open_again`] does; [`Error::unwanted`] once the request is cancelled, or is
     /// put off.
     pub(super) fn open_for(
         self: &Arc<Self>,
@@ -187,12 +199,12 @@ impl Members {
     /// Like [`open_for`](Self::open_for), for work that nothing cancels.
     ///
     /// # Errors
-    /// Fails as [`OpenMember::open`] does.
+    /// Fails as [`OpenMember::open_again`] does.
     pub(super) fn open(&self, file: usize) -> Result<Arc<OpenFile>> {
         if let Some(open) = self.kept_open(file) {
             return Ok(open);
         }
-        let opened = OpenFile::new(self.opener.open(file)?);
+        let opened = OpenFile::new(self.opener.open_again(file)?);
         let gone = lock(&self.open).push(file, Arc::clone(&opened));
         drop(gone);
         Ok(opened)
@@ -314,10 +326,13 @@ impl Member {
 fn gather<'f>(
     engine: &Arc<Engine>,
     opener: &dyn OpenMember,
-    threads: usize,
-    kept: Option<&'f File>,
+    scanning: &Scanning<'f>,
 ) -> Gathered<'f> {
-    let mut gathered = Gathered::default();
+    let (kept, cancel) = (scanning.kept, scanning.cancel);
+    let mut gathered = Gathered {
+        weight: opener.weight(),
+        ..Gathered::default()
+    };
     let known = kept.map_or_else(HashSet::new, |file| gathered.take_kept(opener, file));
     let gathered = Mutex::new(gathered);
     let next = AtomicUsize::new(0);
@@ -337,12 +352,16 @@ fn gather<'f>(
                 let scanned = scan(engine, opener, &member);
                 // The key says nothing of other files, as raw files and sources of virtual datasets.
                 let is_whole = |scan: &Scan| scan.refused.is_empty() && member.stands_alone();
-                key = key.filter(|_| scanned.as_ref().is_ok_and(is_whole));
+                let is_whole = scanned.as_ref().is_ok_and(is_whole);
+                // A member of another state than listed has none.
+                key = key.filter(|key| is_whole && opener.key(number) == Some(*key));
                 scanned
             });
+            let scanned = scanned.map_err(|error| (is_left_out(&error, opener), error));
             let mut gathered = lock(&gathered);
             gathered.take(number, name, scanned, key);
-            if let Err(error) = opener.scanned(false) {
+            opener.scanned(false);
+            if let Err(error) = cancel.go_on() {
                 gathered.failed = Some(error);
             }
             if gathered.failed.is_some() {
@@ -353,7 +372,7 @@ fn gather<'f>(
     let most = if opener.is_far() {
         FAR_THREADS
     } else {
-        threads.min(NEAR_THREADS)
+        scanning.threads.min(NEAR_THREADS)
     };
     let others = most
         .min(opener.names().len().left_after(known.len()))
@@ -382,9 +401,7 @@ impl<'f> Gathered<'f> {
                 return;
             };
             self.take(number, name, Ok(scan), None);
-            if let Err(error) = opener.scanned(true) {
-                self.failed = Some(error);
-            }
+            opener.scanned(true);
             known.insert(number);
         });
         match read {
@@ -395,17 +412,24 @@ impl<'f> Gathered<'f> {
     }
 
     /// Takes what was read of a member, and keeps it by the `key`, if there is one, for the next time.
-    fn take(&mut self, number: usize, name: &Path, scanned: Result<Scan>, key: Option<Key>) {
+    /// An error says first whether the member is left out for it.
+    fn take(
+        &mut self,
+        number: usize,
+        name: &Path,
+        scanned: std::result::Result<Scan, (bool, Error)>,
+        key: Option<Key>,
+    ) {
         let mut scan = match scanned {
             Ok(scan) => scan,
-            Err(error) if is_left_out(&error) => {
+            Err((true, error)) => {
                 let what = name.escape_ascii().to_string();
                 let reason = format!("left out: {error}");
                 self.told.push((number, Told { what, reason }));
                 return;
             }
             // It may be read the next time: to leave it out would show fill in its place.
-            Err(error) => {
+            Err((false, error)) => {
                 self.failed = Some(error);
                 return;
             }
@@ -468,115 +492,5 @@ impl<'f> Gathered<'f> {
         self.weight = self.weight.with_more(to_u64(elements.len()).with_more(64));
         self.elements.insert(Arc::clone(&elements));
         Known::Elements(elements)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::array::CacheSize;
-
-    fn scan_of(group: String, values: Vec<Known>) -> Scan {
-        Scan {
-            skeleton: Arc::new(Skeleton {
-                groups: vec![group.into_bytes().into()],
-                variables: Vec::new(),
-                dimensions: Vec::new(),
-            }),
-            common: Common::default(),
-            lengths: Box::default(),
-            short: Vec::new(),
-            values: values.into(),
-            refused: Vec::new(),
-        }
-    }
-
-    fn gathered(scans: impl Iterator<Item = Scan>) -> Gathered<'static> {
-        let mut gathered = Gathered::default();
-        for (number, scan) in scans.enumerate() {
-            gathered.take(number, &Path::from(&b"name"[..]), Ok(scan), None);
-        }
-        gathered
-    }
-
-    #[test]
-    fn files_that_differ_have_a_bound() {
-        let differ =
-            |count| gathered((0..count).map(|n: usize| scan_of(n.to_string(), Vec::new())));
-        assert!(differ(limits::JOINED_SKELETONS).failed.is_none());
-        let failed = differ(limits::JOINED_SKELETONS + 1).failed;
-        assert!(matches!(failed, Some(Error::Limit { .. })));
-    }
-
-    #[test]
-    fn what_is_kept_has_a_bound_and_equal_elements_count_once() {
-        const MIB: usize = 1 << 20;
-        let files = limits::JOINED_BYTES as usize / MIB + 1;
-        let of = |first: &dyn Fn(usize) -> u8| {
-            let known = (0..files).map(|n| {
-                let mut elements = vec![0; MIB];
-                elements[0] = first(n);
-                vec![Known::Elements(elements.into())]
-            });
-            gathered(known.map(|known| scan_of(String::new(), known)))
-        };
-        let alike = of(&|_| 7);
-        assert!(alike.failed.is_none() && alike.weight < 2 * MIB as u64);
-        assert!(matches!(of(&|n| n as u8).failed, Some(Error::Limit { .. })));
-    }
-
-    struct Names(Vec<Path>);
-
-    impl OpenMember for Names {
-        fn names(&self) -> &[Path] {
-            &self.0
-        }
-
-        fn open(&self, _number: usize) -> Result<Opened> {
-            Err(Error::NotFound)
-        }
-
-        fn open_linked(&self, _from: &Opened, _name: &[u8]) -> Result<Option<Opened>> {
-            Ok(None)
-        }
-
-        fn key(&self, _number: usize) -> Option<Key> {
-            None
-        }
-
-        fn is_far(&self) -> bool {
-            false
-        }
-
-        fn verifies(&self) -> bool {
-            false
-        }
-
-        fn begin(&self) {}
-
-        fn scanned(&self, _was_known: bool) -> Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn arrays_in_memory_have_a_bound_together() {
-        let engine = Engine::new(CacheSize::from(1 << 20), 1);
-        let members = Members::scan(&engine, Box::new(Names(vec![])), 1, None, &mut Vec::new());
-        let members = members.unwrap();
-        assert!(members.take_inline(limits::JOINED_BYTES - 1));
-        assert!(!members.take_inline(2) && members.take_inline(1) && !members.take_inline(1));
-    }
-
-    #[test]
-    fn files_have_a_bound() {
-        let engine = Engine::new(CacheSize::from(1 << 20), 1);
-        let scan = |count| {
-            let names = Names(vec![Path::default(); count]);
-            Members::scan(&engine, Box::new(names), 1, None, &mut Vec::new())
-        };
-        assert!(scan(2).is_ok());
-        let many = scan(limits::JOINED_FILES + 1);
-        assert!(matches!(many, Err(Error::Limit { .. })));
     }
 }

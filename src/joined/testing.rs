@@ -8,10 +8,11 @@ use crate::array::{CacheSize, Engine, Reader};
 use crate::error::{Error, Result};
 use crate::joined::choice::Choice;
 use crate::joined::container::Joined;
-use crate::joined::join;
 use crate::joined::members::content::{one_text, texts};
 use crate::joined::members::{Key, OpenMember, Opened};
 use crate::joined::paths::{Path, Told, split};
+use crate::joined::{Scanning, join};
+use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
 use crate::model::array::{Array, Fill, Layout, Storage};
 use crate::model::attribute::AttributeContent;
@@ -310,6 +311,18 @@ impl OpenMember for Files {
         Ok(opened(&self.files[number]))
     }
 
+    fn open_again(&self, number: usize) -> Result<Opened> {
+        self.open(number)
+    }
+
+    fn weight(&self) -> u64 {
+        0
+    }
+
+    fn is_partial(&self) -> bool {
+        false
+    }
+
     fn open_linked(&self, _from: &Opened, name: &[u8]) -> Result<Option<Opened>> {
         let mut others = self.others.iter();
         let found = others.find(|(own, _)| own.as_bytes() == name);
@@ -330,9 +343,7 @@ impl OpenMember for Files {
 
     fn begin(&self) {}
 
-    fn scanned(&self, _was_known: bool) -> Result<()> {
-        Ok(())
-    }
+    fn scanned(&self, _was_known: bool) {}
 }
 
 fn opened(file: &File) -> Opened {
@@ -380,7 +391,12 @@ fn made(choice: &[u8], files: Vec<(&str, File)>, others: Vec<(&'static str, File
         others,
     };
     let choice = Choice::named(choice).unwrap();
-    let (joined, told) = join(&engine, Box::new(files), &choice, 1, None).unwrap();
+    let scanning = Scanning {
+        threads: 1,
+        kept: None,
+        cancel: &CancelToken::default(),
+    };
+    let (joined, told) = join(&engine, Box::new(files), &choice, &scanning).unwrap();
     Shown {
         joined,
         engine,

@@ -83,6 +83,9 @@ pub trait Directory: Send + Sync + fmt::Debug {
     /// Fails as [`look`](Self::look) does.
     fn list(&self, path: &Path) -> Result<Box<dyn Names>>;
 
+    /// Forgets what earlier listings told, so that the next one asks the server.
+    fn forget_listings(&self) {}
+
     /// The files of the directory, as neighbours of one of them, which is shown to these `readers`.
     fn neighbours(&self, policy: Policy, guard: Option<MountGuard>, readers: Readers)
     -> Neighbours;
@@ -157,6 +160,21 @@ impl Content {
     pub fn source(self, path: &Path, changes: Option<&Arc<Changes>>) -> Result<SharedOpen> {
         match self {
             Content::File(file) => Ok(Arc::new(FileSource::from_file(file, path, changes)?)),
+            Content::Object(object) => Ok(object),
+        }
+    }
+
+    /// Like [`source`](Self::source), in a state that lasts as long as the file's times: see
+    /// [`FileSource::by_times`].
+    ///
+    /// # Errors
+    /// Fails as [`source`](Self::source) does.
+    pub fn source_by_times(self, path: &Path) -> Result<SharedOpen> {
+        match self {
+            Content::File(file) => {
+                let source = FileSource::from_file(file, path, None)?;
+                Ok(Arc::new(source.by_times()))
+            }
             Content::Object(object) => Ok(object),
         }
     }

@@ -57,6 +57,27 @@ impl Identity {
         }
     }
 
+    /// Whether nothing that is known of both tells them apart: a listing of a server may know less of
+    /// an object than its answer does.
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Identity::Object(own), Identity::Object(other)) => {
+                own.name == other.name && own.state.agrees_with(&other.state)
+            }
+            (own, other) => own == other,
+        }
+    }
+
+    /// Whether a listing tells all of an object that an answer tells.
+    pub fn is_comparable_to(&self, listed: &Self) -> bool {
+        match (self, listed) {
+            (Identity::Object(own), Identity::Object(listed)) => {
+                own.state.comparable() == listed.state.comparable()
+            }
+            (own, listed) => own == listed,
+        }
+    }
+
     /// Whether nobody has written for so long. Nobody writes into an object: another takes its
     /// place.
     pub fn is_calm_for(&self, time: Duration) -> bool {

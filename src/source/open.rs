@@ -8,6 +8,7 @@ use std::sync::Arc;
 use nix::errno::Errno;
 
 use crate::error::Result;
+use crate::memory::cancel::CancelToken;
 use crate::source::Source;
 use crate::source::attributes::Attributes;
 use crate::source::identity::Identity;
@@ -21,6 +22,15 @@ pub trait OpenSource: Source {
 
     /// Whether it is in another state by now, as far as can be told.
     fn is_changed(&self) -> bool;
+
+    /// Waits until [`is_changed`](Self::is_changed) tells of a short while ago, where a look takes long
+    /// and is done in the background.
+    ///
+    /// # Errors
+    /// [`Error::unwanted`](crate::error::Error::unwanted) if `cancel` ends the request before.
+    fn refresh(&self, _cancel: &CancelToken) -> Result<()> {
+        Ok(())
+    }
 
     /// Its attributes as they are now.
     ///

@@ -9,7 +9,6 @@ use std::process::Stdio;
 use crate::harness::{
     Finished, LONG, MOUNT_LIMIT, Mount, SOON, eventually, h5fs, is_root, run, script,
 };
-use crate::web::Web;
 
 #[track_caller]
 fn told(command: &str, paths: &[&Path]) {
@@ -98,20 +97,6 @@ fn what_may_not_be_read_is_told() {
     let chosen = format!("{}[f2*]", top.display());
     let done = said(&["ls"], Path::new(&chosen), "").success();
     assert!(!done.stderr.contains("f1.nc"), "{}", done.stderr);
-}
-
-#[test]
-fn what_a_server_refuses_is_told() {
-    let directory = tempfile::tempdir().expect("temporary directory");
-    run(script("joined.py").arg("days").arg(directory.path()), LONG).success();
-    let web = Web::by("web_server.py", directory.path(), &["refusing"]);
-    let mount = Mount::new(Path::new(&web.url("/")));
-    let shown = fs::read(mount.at(".h5fs/joined/a")).expect("the numbers");
-    assert_eq!(shown.len(), 18 * 16);
-    let errors = fs::read_to_string(mount.at(".h5fs/errors")).expect("the errors");
-    for name in ["day_7.nc: left out", "day_8.nc: left out"] {
-        assert!(errors.contains(name), "{errors}");
-    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! runs pass over them.
 
 use crate::hostile::{listed, memory};
-use crate::{corpus, random};
+use crate::{corpus, joined_followed, random};
 
 #[test]
 #[ignore = "takes half a minute: scripts/test --long"]
@@ -22,6 +22,12 @@ fn what_is_listed_in_files_of_the_corpus_is_found() {
     if let Some(corpus) = corpus::directory() {
         listed::in_each_file(&corpus);
     }
+}
+
+#[test]
+#[ignore = "takes a minute: scripts/test --long"]
+fn handles_of_joined_files_outlive_a_minute() {
+    joined_followed::handles_stay_valid_when_files_are_a_minute_old();
 }
 
 #[test]

@@ -205,6 +205,7 @@ mod tests {
             sandbox: true,
             force: false,
             strict: false,
+            partial: false,
             quiet: false,
             remote: RemoteFlags::default(),
         }

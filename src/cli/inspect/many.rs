@@ -94,6 +94,7 @@ impl Arguments {
         let flags = [
             (how.force, "--force"),
             (how.strict, "--strict"),
+            (how.partial, "--partial"),
             (how.quiet, "--quiet"),
         ];
         let given = flags.into_iter().filter(|flag| flag.0);

@@ -184,6 +184,7 @@ fn read_options(how: &Reading, verify: bool) -> fs::Options {
     fs::Options {
         force: how.force,
         strict: how.strict,
+        partial: how.partial,
         cache_size: options::default_cache_size(),
         threads: options::default_threads(),
         verify,

@@ -143,6 +143,7 @@ pub(in crate::cli) fn filesystem_options(
         verify: settings.verify,
         force: settings.force,
         strict: settings.strict,
+        partial: settings.partial,
         ordered: false,
         scripts: false,
         scans,

@@ -27,6 +27,7 @@ pub(crate) struct Settings {
     pub(crate) no_sandbox: bool,
     pub(crate) force: bool,
     pub(crate) strict: bool,
+    pub(crate) partial: bool,
     pub(crate) no_views: bool,
     pub(crate) no_forget: bool,
     /// `rw` was given without the words that mount.fuse(8) gives with it.

@@ -72,7 +72,7 @@ fn every_word_of_mount_is_accepted() {
 #[test]
 fn every_word_of_our_own() {
     let all = "allow_other,uid=1,gid=2,umask=027,cache_size=3M,threads=4,open_files=5,\
-               direct_io,external=any,verify=on,sandbox=off,force,strict,noviews,noforget,run_as=7,log_file=/a\\,b,\
+               direct_io,external=any,verify=on,sandbox=off,force,strict,partial,noviews,noforget,run_as=7,log_file=/a\\,b,\
                fsname=data,context=\"s:c0,c1\"";
     let expected = Settings {
         allow_other: true,
@@ -88,6 +88,7 @@ fn every_word_of_our_own() {
         no_sandbox: true,
         force: true,
         strict: true,
+        partial: true,
         no_views: true,
         no_forget: true,
         asks_to_write: false,

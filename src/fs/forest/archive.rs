@@ -49,7 +49,7 @@ use crate::fs::forest::archive::entries::{
     is_entry, joined_at,
 };
 use crate::fs::forest::archive::inner::Inner;
-use crate::fs::forest::archive::joined::Progress;
+use crate::fs::forest::archive::joined::progress::Progress;
 use crate::fs::forest::archive::look::{Found, Look};
 use crate::fs::forest::archive::members::{Member, Members};
 use crate::fs::forest::archive::opening::Opener;
@@ -464,17 +464,18 @@ impl Archive {
         cancel: &CancelToken,
         answer: impl FnOnce(&Filesystem) -> Result<T>,
     ) -> Result<T> {
-        self.members.ask(&inner.member, cancel, |filesystem| {
-            if !filesystem.has_open(handle) {
-                filesystem.open_as(handle, (inner.local, inner.is_directory), cancel)?;
-                if filesystem.stays_in(handle) != inner.state {
-                    // Something was appended while the member was closed.
-                    filesystem.release(handle);
-                    return Err(stale());
+        self.members
+            .ask_as_seen(&inner.member, cancel, |filesystem| {
+                if !filesystem.has_open(handle) {
+                    filesystem.open_as(handle, (inner.local, inner.is_directory), cancel)?;
+                    if filesystem.stays_in(handle) != inner.state {
+                        // Something was appended while the member was closed.
+                        filesystem.release(handle);
+                        return Err(stale());
+                    }
                 }
-            }
-            answer(filesystem)
-        })
+                answer(filesystem)
+            })
     }
 }
 

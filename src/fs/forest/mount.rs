@@ -30,6 +30,7 @@ use crate::fs::state::moments::Moments;
 use crate::fs::state::pins::Pins;
 use crate::fs::state::traffic::Traffic;
 use crate::fs::views::trees;
+use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
 use crate::model::{Container, NodeId};
 use crate::source::identity::Identity;
@@ -91,9 +92,16 @@ pub(in crate::fs) struct Mount {
 /// When a source was last opened anew, or that was tried.
 #[derive(Debug)]
 struct Renewed {
-    when: Instant,
+    /// `None` if it was tried by a request that was cancelled.
+    when: Option<Instant>,
     /// What had been told of changes before.
     told: u64,
+}
+
+impl Renewed {
+    fn is_within(&self, time: Duration) -> bool {
+        self.when.is_some_and(|when| when.elapsed() < time)
+    }
 }
 
 /// The state that a source was seen in.
@@ -146,7 +154,7 @@ impl Mount {
             outdate: OnceLock::new(),
             relisted: AtomicU32::new(0),
             renewed: Mutex::new(Renewed {
-                when: Instant::now(),
+                when: Some(Instant::now()),
                 told: 0,
             }),
             inodes: Arc::clone(others.inodes()),
@@ -219,12 +227,37 @@ impl Mount {
 
     /// The state of the source that is shown now.
     pub(in crate::fs) fn shown(&self) -> Result<Arc<FileState>> {
+        self.shown_for(&CancelToken::default())
+    }
+
+    /// The same for a request with this token.
+    ///
+    /// # Errors
+    /// `ESTALE` if the source cannot be opened anew; [`Error::unwanted`] if `cancel` ends the request
+    /// before that is known.
+    pub(in crate::fs) fn shown_for(&self, cancel: &CancelToken) -> Result<Arc<FileState>> {
         if let Some(watch) = &self.watch
             && self.is_due(watch)
         {
-            self.renew(watch);
+            self.renew(watch, cancel)?;
         }
         self.current().ok_or_else(stale)
+    }
+
+    /// Waits until it was looked a short while ago whether the source has changed, and opens it anew
+    /// if it has.
+    ///
+    /// # Errors
+    /// [`Error::unwanted`] if `cancel` ends the request before.
+    pub(in crate::fs) fn refresh(&self, cancel: &CancelToken) -> Result<()> {
+        let Some(watch) = &self.watch else {
+            return Ok(());
+        };
+        watch.refresh(cancel)?;
+        if self.is_due(watch) {
+            self.renew(watch, cancel)?;
+        }
+        Ok(())
     }
 
     /// Whether the source is to be opened anew.
@@ -301,17 +334,20 @@ impl Mount {
     }
 
     /// Opens the changed source anew.
-    fn renew(&self, watch: &Watch) {
-        let mut renewed = lock(&self.renewed);
+    ///
+    /// # Errors
+    /// [`Error::unwanted`] if `cancel` ends the request before; the next one begins again.
+    fn renew(&self, watch: &Watch, cancel: &CancelToken) -> Result<()> {
+        let mut renewed = cancel.lock(&self.renewed)?;
         let file = self.current();
         let told = self.changes().map_or(0, |changes| changes.told());
         let is_early = match &file {
             Some(file) => file.is_growing() && file.is_recent(),
             // A writer that goes on, or ends, is told of.
-            None => renewed.told == told && renewed.when.elapsed() < watch.retry(),
+            None => renewed.told == told && renewed.is_within(watch.retry()),
         };
         if is_early || !self.is_due(watch) {
-            return;
+            return Ok(());
         }
         let root = file.as_ref().map(|file| file.container.root());
         let growing = file.filter(|file| file.is_growing());
@@ -319,12 +355,16 @@ impl Mount {
             // The old state and the new one are not in memory together.
             self.drop_shown();
         }
-        let mut reopened = self.reopen(watch, growing.as_ref());
+        let mut reopened = self.reopen(watch, growing.as_ref(), cancel);
         if reopened == Err(stale()) {
             // The same writer may have done one thing more, as closing it.
-            reopened = self.reopen(watch, growing.as_ref());
+            reopened = self.reopen(watch, growing.as_ref(), cancel);
         }
         if let Err(error) = reopened {
+            if error.is_unwanted() {
+                renewed.when = None;
+                return Err(error);
+            }
             if root.is_some() {
                 log::warn!("{}: has changed: {error}", watch.path().display());
             }
@@ -332,9 +372,10 @@ impl Mount {
             self.miss(root, error);
         }
         *renewed = Renewed {
-            when: Instant::now(),
+            when: Some(Instant::now()),
             told,
         };
+        Ok(())
     }
 
     /// Keeps why the source, which had the root object `root`, cannot be opened. The directory of
@@ -394,18 +435,23 @@ impl Mount {
 
     /// Shows the source as it is now: the same one, if a writer has only appended to it; else
     /// another, and what was opened before stays stale.
-    fn reopen(&self, watch: &Watch, before: Option<&Arc<FileState>>) -> Result<()> {
+    fn reopen(
+        &self,
+        watch: &Watch,
+        before: Option<&Arc<FileState>>,
+        cancel: &CancelToken,
+    ) -> Result<()> {
         let guard = self.options.guard.as_ref();
         if guard.is_some_and(|guard| guard.is_on_the_way(watch.path())) {
             return Err(refusal(Errno::EDEADLK, "its own mount hides it"));
         }
-        let mut reopened = watch.reopen()?;
+        let mut reopened = watch.reopen(cancel)?;
         let grows = |file: &FileState| file.is_growing() && !file.is_changed();
         let before = before.filter(|file| grows(file) && watch.is_same_file(&reopened));
         if before.is_none() && !self.options.force {
             detect::refuse_locked(&*reopened.file())?;
         }
-        let opened = open_source(reopened.file(), watch, &self.others, &self.options)?;
+        let opened = open_source(reopened.file(), watch, &self.others, &self.options, cancel)?;
         let is_growing = opened.container.is_growing();
         if before.is_some() && !is_growing && (reopened.is_young() || reopened.is_changed_now()) {
             // The writer has just closed it, or is about to: until all is written, what was seen

@@ -9,6 +9,7 @@ use crate::fs::forest::other_files::{Opener, OtherFiles};
 use crate::fs::forest::watch::Watch;
 use crate::fs::options::Options;
 use crate::fs::stat::Origin;
+use crate::memory::cancel::CancelToken;
 use crate::source::local::audience::Readers;
 use crate::source::open::{OpenSource, SharedOpen};
 
@@ -34,15 +35,16 @@ pub(in crate::fs) fn opener(options: &Options) -> Opener {
 /// Like [`opener`], for files that keep what they read in `caches`.
 pub(in crate::fs) fn opener_with(options: &Options, caches: &detect::Caches) -> Opener {
     let (force, caches) = (options.force, caches.clone());
-    Box::new(move |source, neighbours| detect::open(source, neighbours, &caches, force))
+    Box::new(move |source, neighbours, _| detect::open(source, neighbours, &caches, force))
 }
 
-/// Opens the source that `watch` watches, `file` being its state.
+/// Opens the source that `watch` watches, `file` being its state, for a request with this token.
 pub(in crate::fs) fn open_source(
     file: SharedOpen,
     watch: &Watch,
     others: &OtherFiles,
     options: &Options,
+    cancel: &CancelToken,
 ) -> Result<OpenedFile> {
     let path = watch.path();
     let attributes = file.attributes()?;
@@ -54,7 +56,7 @@ pub(in crate::fs) fn open_source(
     };
     let neighbours = Arc::new(others.neighbours(watch, readers, options));
     Ok(OpenedFile {
-        container: others.container(file, &neighbours)?,
+        container: others.container(file, &neighbours, cancel)?,
         origin: Arc::new(Origin::new(path.to_path_buf(), attributes).for_readers(readers)),
         neighbours,
         state: Some(state),

@@ -34,6 +34,7 @@ use crate::fs::stat::Origin;
 use crate::fs::state::inode::{self, FIRST_FILE, Tree};
 use crate::fs::state::inodes::Inodes;
 use crate::limits;
+use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
 use crate::model::Container;
 use crate::source::SharedSource;
@@ -44,9 +45,10 @@ use crate::source::neighbours::policy::Unopened;
 /// The name of their directory in the directory of views.
 pub(in crate::fs) const NAME: &[u8] = b"external";
 
-/// Opens a file as what it is by its content.
-pub(in crate::fs) type Opener =
-    Box<dyn Fn(SharedSource, Arc<Neighbours>) -> Result<Arc<dyn Container>> + Send + Sync>;
+/// Opens a file as what it is by its content, for a request with this token.
+pub(in crate::fs) type Opener = Box<
+    dyn Fn(SharedSource, Arc<Neighbours>, &CancelToken) -> Result<Arc<dyn Container>> + Send + Sync,
+>;
 
 /// Where the file that a link names is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,8 +201,9 @@ impl OtherFiles {
         &self,
         source: SharedSource,
         neighbours: &Arc<Neighbours>,
+        cancel: &CancelToken,
     ) -> Result<Arc<dyn Container>> {
-        (self.open)(source, Arc::clone(neighbours))
+        (self.open)(source, Arc::clone(neighbours), cancel)
     }
 
     /// Where the file that `live` calls `name` is shown; `None` where there is none, or it may not
@@ -447,7 +450,7 @@ impl OtherFiles {
         watch: Watch,
     ) -> Result<FileState> {
         let neighbours = Arc::new(neighbours);
-        let container = self.container(watch.file(), &neighbours)?;
+        let container = self.container(watch.file(), &neighbours, &CancelToken::default())?;
         if !inode::is_object(tree, container.root()) {
             return Err(Error::unsupported("a file of this size", None));
         }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 
 use crate::error::{Error, Result};
+use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
 use crate::source::attributes::Attributes;
 use crate::source::identity::Identity;
@@ -44,8 +45,8 @@ pub(in crate::fs) struct Watch {
     state: Mutex<State>,
 }
 
-/// Opens the source anew.
-pub(in crate::fs) type Reopen = Box<dyn Fn() -> Result<SharedOpen> + Send + Sync>;
+/// Opens the source anew, for a request with this token.
+pub(in crate::fs) type Reopen = Box<dyn Fn(&CancelToken) -> Result<SharedOpen> + Send + Sync>;
 
 struct State {
     file: SharedOpen,
@@ -79,7 +80,7 @@ impl Watch {
         let again = Arc::clone(store);
         Ok(Watch {
             store: Some(Arc::clone(store)),
-            ..Self::over(store.url(), object).reopened_by(Box::new(move || store_object(&again)))
+            ..Self::over(store.url(), object).reopened_by(Box::new(move |_| store_object(&again)))
         })
     }
 
@@ -116,7 +117,7 @@ impl Watch {
     /// The path is opened again by `opener`.
     pub(in crate::fs) fn opened_again_by(self, opener: Opener) -> Self {
         let (path, changes) = (self.path.clone(), self.changes.clone());
-        let again = move || -> Result<SharedOpen> {
+        let again = move |_: &CancelToken| -> Result<SharedOpen> {
             let failed = |error| Error::io(&error, path.display().to_string());
             let file = opener().map_err(failed)?;
             Ok(Arc::new(FileSource::from_file(
@@ -185,6 +186,16 @@ impl Watch {
         state.changed
     }
 
+    /// Waits until it was looked a short while ago whether the source has changed.
+    ///
+    /// # Errors
+    /// Fails as [`OpenSource::refresh`](crate::source::open::OpenSource::refresh) does.
+    pub(in crate::fs) fn refresh(&self, cancel: &CancelToken) -> Result<()> {
+        self.file().refresh(cancel)?;
+        lock(&self.state).look();
+        Ok(())
+    }
+
     /// Whether the source has changed since it was opened, as it is now.
     pub(in crate::fs) fn is_changed_now(&self) -> bool {
         let mut state = lock(&self.state);
@@ -206,10 +217,10 @@ impl Watch {
         lock(&self.state).young
     }
 
-    /// The file that stands at the path now.
-    pub(in crate::fs) fn reopen(&self) -> Result<Reopened> {
+    /// Opens the file that stands at the path now, for a request with this token.
+    pub(in crate::fs) fn reopen(&self, cancel: &CancelToken) -> Result<Reopened> {
         let file = match &self.opener {
-            Some(opener) => opener()?,
+            Some(opener) => opener(cancel)?,
             None => Arc::new(FileSource::open(&self.path, self.changes.as_ref())?),
         };
         Ok(Reopened(State::new(file)))
@@ -288,7 +299,7 @@ mod tests {
         assert!(!watch.is_changed_now());
         std::fs::write(&path, b"newer").unwrap();
         assert!(watch.is_changed_now() && watch.is_changed());
-        let renewed = watch.reopen().unwrap();
+        let renewed = watch.reopen(&CancelToken::default()).unwrap();
         assert_eq!(renewed.file().length(), 5);
         assert!(watch.is_same_file(&renewed));
         watch.watch(renewed);
@@ -297,7 +308,7 @@ mod tests {
         std::fs::write(directory.path().join("next"), b"newer").unwrap();
         std::fs::rename(directory.path().join("next"), &path).unwrap();
         assert!(watch.is_changed_now());
-        assert!(!watch.is_same_file(&watch.reopen().unwrap()));
+        assert!(!watch.is_same_file(&watch.reopen(&CancelToken::default()).unwrap()));
     }
 
     #[test]
@@ -307,7 +318,7 @@ mod tests {
         std::fs::write(&path, b"old").unwrap();
         let watch = Watch::new(&path).unwrap();
         let written = Instant::now();
-        let mut renewed = watch.reopen().unwrap();
+        let mut renewed = watch.reopen(&CancelToken::default()).unwrap();
         assert!(!renewed.is_changed_now());
         assert!(renewed.is_young() || written.elapsed() >= SETTLING / 2);
         std::fs::write(&path, b"newer").unwrap();
@@ -324,7 +335,7 @@ mod tests {
         assert!(!watch.may_have_grown() || begun.elapsed() >= SETTLING);
         std::thread::sleep(SETTLING);
         assert!(watch.may_have_grown() && !watch.is_changed_now());
-        watch.watch(watch.reopen().unwrap());
+        watch.watch(watch.reopen(&CancelToken::default()).unwrap());
         std::thread::sleep(SETTLING);
         assert!(!watch.may_have_grown());
     }

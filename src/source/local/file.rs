@@ -50,6 +50,8 @@ struct FileState {
     was_calm: bool,
     /// A writer appends to the file, and lets others read.
     may_grow: AtomicBool,
+    /// The state ends when the file's times change, and not before.
+    is_by_times: bool,
 }
 
 impl OpenedState for FileState {
@@ -68,7 +70,9 @@ impl OpenedState for FileState {
         }
         // Only its last writer's leaving tells of what came through mapped memory.
         let is_left = || watch.is_some_and(FileWatch::is_closed);
-        !self.was_calm && (is_left() || !self.is_watched() && is_calm(&self.fingerprint))
+        !self.was_calm
+            && !self.is_by_times
+            && (is_left() || !self.is_watched() && is_calm(&self.fingerprint))
     }
 
     fn may_grow(&self) -> bool {
@@ -163,8 +167,27 @@ impl FileSource {
             watch,
             was_calm: is_calm(&fingerprint),
             may_grow: AtomicBool::new(false),
+            is_by_times: false,
         });
         Ok(FileSource { file, state })
+    }
+
+    /// The same, whose state lasts as long as the file's times, even if it was written just now. What
+    /// comes through mapped memory is seen once the system gives it a time of its own.
+    #[must_use]
+    pub fn by_times(self) -> Self {
+        let state = FileState {
+            fingerprint: self.state.fingerprint,
+            identity: self.state.identity.clone(),
+            watch: None,
+            was_calm: self.state.was_calm,
+            may_grow: AtomicBool::new(false),
+            is_by_times: true,
+        };
+        FileSource {
+            file: self.file,
+            state: Arc::new(state),
+        }
     }
 
     /// Whether these bytes were in the file when it was opened.
@@ -301,6 +324,7 @@ mod tests {
             watch,
             was_calm: is_calm(&fingerprint),
             may_grow: AtomicBool::new(false),
+            is_by_times: false,
         }
     }
 
@@ -331,6 +355,11 @@ mod tests {
             ..opened(LONG, None)
         };
         assert!(grown_up.is_over());
+        let by_times = FileState {
+            is_by_times: true,
+            ..grown_up
+        };
+        assert!(!by_times.is_over() && !by_times.is_settled());
     }
 
     #[test]

@@ -282,9 +282,13 @@ impl NeighbourStates {
         if is_same { Ok(()) } else { Err(self.stale()) }
     }
 
-    /// Takes down that a neighbour has changed.
-    fn stale(&self) -> Error {
+    /// A neighbour was found to have changed.
+    pub fn note_change(&self) {
         self.changed.store(true, Ordering::Relaxed);
+    }
+
+    fn stale(&self) -> Error {
+        self.note_change();
         Error::caused(Cause::Stale, "a file beside the source")
     }
 }

@@ -103,7 +103,7 @@ impl RemoteDirectory {
 
     fn object(&self, path: &[u8], state: &ObjectState) -> There {
         let attributes = self.attributes(0o100_444, state.length, state.modified);
-        self.there(Standing::File, attributes, path, comparable(state))
+        self.there(Standing::File, attributes, path, state.comparable())
     }
 
     fn there(
@@ -226,7 +226,7 @@ impl Directory for RemoteDirectory {
         };
         let (listings, objects) = (&self.0.listings, &self.0.objects);
         let is_known =
-            |object: &RemoteObject| comparable(object.object_state()) == comparable(&known);
+            |object: &RemoteObject| object.object_state().comparable() == known.comparable();
         let kept = objects.unchanged(name).filter(|object| is_known(object));
         let object = match kept {
             Some(object) => {
@@ -243,7 +243,7 @@ impl Directory for RemoteDirectory {
             let state = object.object_state().clone();
             listings.remember(name, Some(Named::Object(state)));
         }
-        let number = number(&comparable(object.object_state()));
+        let number = number(&object.object_state().comparable());
         let content = Content::Object(object);
         Ok(Opened { content, number })
     }
@@ -260,6 +260,10 @@ impl Directory for RemoteDirectory {
             page: None,
             gathered: Some(Gathered::default()),
         }))
+    }
+
+    fn forget_listings(&self) {
+        self.0.listings.forget();
     }
 
     fn neighbours(
@@ -375,20 +379,6 @@ impl OpenDirectory {
                 self.directory.0.listings.keep(&self.prefix, whole);
             }
         }
-    }
-}
-
-/// What tells a state from others: a listing and an answer write the same tag in two ways, and one
-/// of them has fractions of seconds.
-fn comparable(state: &ObjectState) -> ObjectState {
-    let tag = state.etag.as_slice();
-    let tag = tag.strip_prefix(b"W/").unwrap_or(tag);
-    let tag = tag.strip_prefix(b"\"").unwrap_or(tag);
-    let tag = tag.strip_suffix(b"\"").unwrap_or(tag);
-    ObjectState {
-        length: state.length,
-        etag: tag.to_vec(),
-        modified: if tag.is_empty() { state.modified } else { 0 },
     }
 }
 

@@ -249,6 +249,14 @@ impl Listings {
         kept.looked.put(path.to_vec(), (Instant::now(), named));
     }
 
+    /// Forgets all that is kept.
+    pub(super) fn forget(&self) {
+        let mut kept = lock(&self.kept);
+        kept.listings.clear();
+        kept.bytes = 0;
+        kept.looked.clear();
+    }
+
     fn looked(&self, path: &[u8]) -> Option<(Instant, Option<Named>)> {
         let looked = lock(&self.kept).looked.get(path).cloned();
         looked.filter(|(when, _)| when.elapsed() < self.valid())

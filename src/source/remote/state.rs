@@ -60,6 +60,34 @@ impl ObjectState {
         self.etag.first() == Some(&Self::SAMPLE)
     }
 
+    /// The facts in the one form that a listing and an answer share: a listing may write a tag without
+    /// quotes, and one of both has fractions of seconds. A tag alone tells states apart.
+    #[must_use]
+    pub fn comparable(&self) -> Self {
+        let tag = self.etag.as_slice();
+        let tag = tag.strip_prefix(b"W/").unwrap_or(tag);
+        let tag = tag.strip_prefix(b"\"").unwrap_or(tag);
+        let tag = tag.strip_suffix(b"\"").unwrap_or(tag);
+        ObjectState {
+            length: self.length,
+            etag: tag.to_vec(),
+            modified: if tag.is_empty() { self.modified } else { 0 },
+        }
+    }
+
+    /// Whether nothing that is known of both tells them apart: a listing may know less than an answer.
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        let (one, two) = (self.comparable(), other.comparable());
+        let are_tagged = !one.etag.is_empty() && !two.etag.is_empty();
+        let are_dated = self.modified != 0 && other.modified != 0;
+        self.length == other.length
+            && if are_tagged {
+                one.etag == two.etag
+            } else {
+                !are_dated || self.modified == other.modified
+            }
+    }
+
     /// Whether both are one state, as far as its tag, its length and its date tell. Beside a tag,
     /// an answer may leave the date out.
     pub fn is_same(&self, other: &Self) -> bool {
@@ -111,5 +139,36 @@ mod tests {
         sampled.set_sample(b"hash");
         assert!(sampled.is_told_apart() && sampled.is_sampled() && !one.is_sampled());
         assert!(!sampled.is_tagged_strongly());
+    }
+
+    #[test]
+    fn a_listing_may_know_less_of_a_state_and_contradicts_no_other() {
+        let state = |etag: &[u8], modified| ObjectState {
+            length: 5,
+            etag: etag.to_vec(),
+            modified,
+        };
+        let answer = state(b"\"1\"", 7);
+        for listed in [
+            state(b"1", 0),
+            state(b"W/\"1\"", 8),
+            state(b"", 7),
+            state(b"", 0),
+        ] {
+            assert!(
+                answer.agrees_with(&listed) && listed.agrees_with(&answer),
+                "{listed:?}"
+            );
+        }
+        let longer = ObjectState {
+            length: 6,
+            ..answer.clone()
+        };
+        for other in [state(b"2", 7), state(b"", 8), longer] {
+            assert!(
+                !answer.agrees_with(&other) && !other.agrees_with(&answer),
+                "{other:?}"
+            );
+        }
     }
 }

@@ -174,11 +174,27 @@ impl Members {
         (recent.members.len(), recent.weight)
     }
 
-    /// The answer of the member, opened if need be.
+    /// The answer of the member, opened if need be, as its directory is now.
     ///
     /// # Errors
     /// Fails if it cannot be opened, or as `answer` says.
     pub(super) fn ask<T>(
+        &self,
+        member: &Arc<Member>,
+        cancel: &CancelToken,
+        answer: impl FnOnce(&Filesystem) -> Result<T>,
+    ) -> Result<T> {
+        self.ask_as_seen(member, cancel, |filesystem| {
+            if member.is_joined {
+                filesystem.refresh(cancel)?;
+            }
+            answer(filesystem)
+        })
+    }
+
+    /// Like [`ask`](Self::ask), for what is open: several files as one answer as their directory was
+    /// seen last, since nothing is listed for a read.
+    pub(super) fn ask_as_seen<T>(
         &self,
         member: &Arc<Member>,
         cancel: &CancelToken,

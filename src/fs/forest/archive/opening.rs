@@ -11,7 +11,9 @@ use crate::detect;
 use crate::error::line::one_line;
 use crate::error::{Error, Result};
 use crate::fs::filesystem::Filesystem;
-use crate::fs::forest::archive::joined::{Files, OpenListed, Progress};
+use crate::fs::forest::archive::joined::Files;
+use crate::fs::forest::archive::joined::member::{MemberOptions, OpenListed};
+use crate::fs::forest::archive::joined::progress::Progress;
 use crate::fs::forest::archive::look::Look;
 use crate::fs::forest::archive::members::Opening;
 use crate::fs::forest::indexes::Indexes;
@@ -23,9 +25,8 @@ use crate::fs::name::VIEWS;
 use crate::fs::options::Options;
 use crate::fs::state::errors::{ErrorKind, Errors};
 use crate::joined::choice::Choice;
-use crate::joined::join;
+use crate::joined::{Scanning, join};
 use crate::limits;
-use crate::memory::cancel::CancelToken;
 use crate::source::directory::Directory;
 use crate::source::local::audience::{Audience, Readers};
 use crate::source::local::changes::Changes;
@@ -85,7 +86,7 @@ impl Opener {
         let absolute = self.root.absolute(opening.path);
         let options = &self.options;
         let open = self.opens(opening.path);
-        let watch = Watch::over(&absolute, open()?)
+        let watch = Watch::over(&absolute, open(opening.cancel)?)
             .told_by(self.changes.clone())
             .reopened_by(open);
         if !options.force {
@@ -98,7 +99,7 @@ impl Opener {
             Arc::clone(opening.inodes),
             Beside::new(self.root.path(), opening.path, &self.neighbours),
         );
-        let opened = open_source(watch.file(), &watch, &others, options)?;
+        let opened = open_source(watch.file(), &watch, &others, options, opening.cancel)?;
         let shared = self.shared.clone();
         Ok(Filesystem::member(
             opened,
@@ -118,12 +119,12 @@ impl Opener {
             (&self.root, &self.look),
             choice,
             &self.progress,
-            self.options.allow_other,
+            &self.options,
         );
-        let (again, reopened) = (Arc::clone(&files), Arc::clone(&files));
-        let open: Reopen = Box::new(move || reopened.open());
+        let reopened = Arc::clone(&files);
+        let open: Reopen = Box::new(move |cancel| reopened.open(cancel));
         let absolute = self.root.absolute(&place);
-        let watch = Watch::over(&absolute, open()?).reopened_by(open);
+        let watch = Watch::over(&absolute, open(opening.cancel)?).reopened_by(open);
         let now = watch.identity();
         let generation = opening
             .seen
@@ -135,10 +136,7 @@ impl Opener {
             Arc::clone(opening.inodes),
             Beside::new(self.root.path(), &place, &self.neighbours),
         );
-        again.wait_with(opening.cancel);
-        let opened = open_source(watch.file(), &watch, &others, &self.options);
-        again.wait_with(&CancelToken::default());
-        let opened = opened?;
+        let opened = open_source(watch.file(), &watch, &others, &self.options, opening.cancel)?;
         let shared = (self.shared.clone(), generation, errors);
         Ok(Filesystem::member(
             opened,
@@ -152,26 +150,27 @@ impl Opener {
     /// Joins the files that were there when they were opened last, and tells of what is not joined.
     fn joiner(&self, files: Arc<Files>, errors: Errors) -> other_files::Opener {
         let (engine, caches) = (Arc::clone(&self.shared.engine), self.caches.clone());
-        let (threads, force) = (self.options.threads, self.options.force);
-        let verify = self.options.verify;
+        let threads = self.options.threads;
+        let options = MemberOptions {
+            force: self.options.force,
+            verify: self.options.verify,
+            partial: self.options.partial,
+        };
         let kept = self.options.scans.clone();
-        Box::new(move |_, neighbours| {
-            let listing = files.opened();
+        Box::new(move |_, neighbours, cancel| {
+            cancel.begin_heavy()?;
             let mut tell = Teller::new(&errors);
-            for (name, reason) in &listing.left_out {
+            for (name, reason) in &files.opened().left_out {
                 let reason = format!("left out: {reason}");
                 tell.of(ErrorKind::Refused, &one_line(name), &reason);
             }
-            let listed = OpenListed {
-                listing,
-                files: Arc::clone(&files),
-                neighbours,
-                caches: caches.clone(),
-                force,
-                verify,
+            let listed = OpenListed::new(&files, neighbours, &caches, options);
+            let scanning = Scanning {
+                threads,
+                kept: kept.as_deref(),
+                cancel,
             };
-            let kept = kept.as_deref();
-            let joined = join(&engine, Box::new(listed), &files.choice, threads, kept);
+            let joined = join(&engine, Box::new(listed), files.choice(), &scanning);
             files.progress.end();
             let (joined, told) = joined?;
             for told in &told {
@@ -186,7 +185,7 @@ impl Opener {
     fn opens(&self, path: &Path) -> Reopen {
         let (root, changes) = (Arc::clone(&self.root), self.changes.clone());
         let (path, absolute) = (path.to_path_buf(), self.root.absolute(path));
-        Box::new(move || {
+        Box::new(move |_| {
             root.open(&path)?
                 .content
                 .source(&absolute, changes.as_ref())

@@ -1,0 +1,338 @@
+//! The data files of a directory at one time: which they are, and which are left out.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use nix::errno::Errno;
+
+use crate::error::{Error, Result};
+use crate::fs::errno::{self, is_denied};
+use crate::fs::forest::archive::entries::EntryKind;
+use crate::fs::forest::archive::look::{Found as Looked, Look};
+use crate::joined::choice::Choice;
+use crate::limits;
+use crate::memory::cancel::CancelToken;
+use crate::source::directory::Directory;
+use crate::source::identity::Identity;
+use crate::wire::{Count, to_u64};
+
+/// Symbolic links that lead to one another.
+const LINKS: usize = 8;
+
+/// Directories within directories.
+const DEPTH: usize = 32;
+
+/// Lists the files that are joined.
+pub(super) struct Lister {
+    pub(super) root: Arc<dyn Directory>,
+    pub(super) look: Arc<Look>,
+    pub(super) choice: Choice,
+    /// Whether other users read them: all of these are shown what each file holds.
+    pub(super) allow_other: bool,
+    /// Whether files and directories that cannot be read now are left out.
+    pub(super) partial: bool,
+}
+
+/// The data files of a directory at one time, in the order of their paths.
+#[derive(Debug, Default)]
+pub(in crate::fs::forest::archive) struct Listing {
+    pub(super) names: Vec<Arc<[u8]>>,
+    pub(super) files: Vec<File>,
+    /// Files and directories that are left out, and why.
+    pub(in crate::fs::forest::archive) left_out: Vec<(String, String)>,
+    /// Tells the files and their states from others.
+    pub(super) hash: u64,
+}
+
+impl Listing {
+    /// Bytes of memory that it takes, about.
+    pub(super) fn weight(&self) -> u64 {
+        /// What an allocation takes besides its bytes, and the names, which are shared.
+        const OWN: usize = 64;
+        let file = |file: &File| size_of::<File>().with_more(file.path.as_os_str().len());
+        let files = self
+            .files
+            .iter()
+            .map(|own| to_u64(file(own).with_more(OWN)));
+        let left_out = self.left_out.iter();
+        let left_out = left_out.map(|(name, why)| to_u64(name.len() + why.len() + OWN));
+        u64::together(files.chain(left_out))
+    }
+}
+
+/// A data file in the state in which it was listed.
+#[derive(Debug)]
+pub(super) struct File {
+    /// Its path; not its name where that is a symbolic link.
+    pub(super) path: PathBuf,
+    pub(super) state: Identity,
+}
+
+/// Files while they are looked for.
+struct Found<'a> {
+    files: Vec<(Arc<[u8]>, File)>,
+    left_out: Vec<(String, String)>,
+    /// Symbolic links, which are followed at last.
+    links: Vec<PathBuf>,
+    cancel: &'a CancelToken,
+}
+
+impl Found<'_> {
+    /// # Errors
+    /// `Limit` for too many.
+    fn link(&mut self, path: PathBuf) -> Result<()> {
+        if self.links.len() >= limits::JOINED_FILES {
+            let most = to_u64(limits::JOINED_FILES);
+            return Err(Error::limit("joined: links in a directory", most));
+        }
+        self.links.push(path);
+        Ok(())
+    }
+
+    /// # Errors
+    /// `Limit` for too many.
+    fn tell(&mut self, path: &Path, reason: &str) -> Result<()> {
+        if self.left_out.len() >= limits::JOINED_FILES {
+            let most = to_u64(limits::JOINED_FILES);
+            return Err(Error::limit("joined: files that are left out", most));
+        }
+        let name = path.display().to_string();
+        self.left_out.push((name, reason.to_owned()));
+        Ok(())
+    }
+}
+
+impl Lister {
+    /// Lists the files. `freed` counts the files that writers have unlocked: it makes the listing
+    /// another one, although no file has changed.
+    ///
+    /// # Errors
+    /// Fails if the directory cannot be listed; `Limit` for too many files;
+    /// [`Error::unwanted`] if `cancel` ends the request.
+    pub(super) fn list(&self, freed: usize, cancel: &CancelToken) -> Result<Listing> {
+        let mut found = Found {
+            files: Vec::new(),
+            left_out: Vec::new(),
+            links: Vec::new(),
+            cancel,
+        };
+        self.list_beneath(Path::new(""), 0, &mut found)?;
+        self.follow(&mut found)?;
+        found.files.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let Found {
+            files, left_out, ..
+        } = found;
+        let mut hasher = DefaultHasher::new();
+        freed.hash(&mut hasher);
+        for (name, file) in &files {
+            (name, &file.path, &file.state).hash(&mut hasher);
+        }
+        let (names, files) = files.into_iter().unzip();
+        Ok(Listing {
+            names,
+            files,
+            left_out,
+            hash: hasher.finish(),
+        })
+    }
+
+    fn list_beneath(&self, directory: &Path, depth: usize, found: &mut Found<'_>) -> Result<()> {
+        if depth > DEPTH {
+            return Err(Error::limit(
+                "joined: directories within directories",
+                to_u64(DEPTH),
+            ));
+        }
+        let mut names = Vec::new();
+        self.root.list(directory)?.visit(0, &mut |listed| {
+            if !listed.name.starts_with(b".") {
+                names.push((listed.name.to_vec(), listed.there.clone()));
+            }
+            names.len() > limits::JOINED_NAMES
+        })?;
+        if names.len() > limits::JOINED_NAMES {
+            let most = to_u64(limits::JOINED_NAMES);
+            return Err(Error::limit("joined: names in a directory", most));
+        }
+        for (name, there) in names {
+            found.cancel.go_on()?;
+            let path = directory.join(OsStr::from_bytes(&name));
+            let listed = there.and_then(|there| self.look.listed(&path, false, &there));
+            let looked = match listed {
+                Some(found) => Ok(found),
+                None => self.look.at(&path, false, None),
+            };
+            let looked = looked.and_then(|looked| match looked.unread {
+                Some(error) if self.takes(&path) => Err(error),
+                _ => Ok(looked),
+            });
+            match looked {
+                Ok(looked) => self.take_looked(path, looked, depth, found)?,
+                // What has gone meanwhile, or is no file; a server lists what it then does not have.
+                Err(Error::NotFound) if !self.root.is_far() || !self.takes(&path) => {}
+                Err(error) => self.leave_out(&path, error, found)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves a file or directory out that could not be looked at, if the next look would fail as well,
+    /// or the user asks for a part. What a server refuses, it may give to the next login.
+    ///
+    /// # Errors
+    /// Fails with the error itself if that is not so.
+    fn leave_out(&self, path: &Path, error: Error, found: &mut Found<'_>) -> Result<()> {
+        let lasts = !error.is_passing()
+            || is_own_mount(&error)
+            || is_denied(&error) && !self.root.is_far()
+            || self.partial && !error.is_unwanted();
+        if !lasts {
+            return Err(error);
+        }
+        found.tell(path, &error.to_string())
+    }
+
+    /// Takes what was found at `path`: a file, or all that a directory contains.
+    fn take_looked(
+        &self,
+        path: PathBuf,
+        looked: Looked,
+        depth: usize,
+        found: &mut Found<'_>,
+    ) -> Result<()> {
+        if self.is_private(&looked) {
+            return found.tell(&path, "not every user may read it");
+        }
+        match looked.kind {
+            EntryKind::Directory => match self.list_beneath(&path, depth + 1, found) {
+                Err(error) if matches!(error, Error::Limit { .. }) || error.is_unwanted() => {
+                    Err(error)
+                }
+                Err(error) => self.leave_out(&path, error, found),
+                Ok(()) => Ok(()),
+            },
+            EntryKind::DataFile => self.take(&path, path.clone(), looked.there.state, found),
+            EntryKind::Symlink if self.takes(&path) => found.link(path),
+            EntryKind::Symlink | EntryKind::File | EntryKind::Joined => Ok(()),
+        }
+    }
+
+    /// Takes the targets of links, unless a target was taken by its own name or by another link.
+    fn follow(&self, found: &mut Found<'_>) -> Result<()> {
+        let taken = found.files.iter().map(|(_, file)| file.path.clone());
+        let mut taken: HashSet<PathBuf> = taken.collect();
+        let mut links = std::mem::take(&mut found.links);
+        links.sort();
+        for link in links {
+            found.cancel.go_on()?;
+            match self.led_to(&link) {
+                Ok(Some((target, state))) if taken.insert(target.clone()) => {
+                    self.take(&link, target, state, found)?;
+                }
+                Ok(_) => {}
+                Err(Error::NotFound) => found.tell(&link, "a link that leads nowhere")?,
+                Err(Error::Usage(reason)) => found.tell(&link, &reason)?,
+                Err(error) => self.leave_out(&link, error, found)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the file of this name is one of those that were chosen.
+    fn takes(&self, name: &Path) -> bool {
+        self.choice.takes(name.as_os_str().as_bytes())
+    }
+
+    /// Whether other users, who are shown the files as one, may not read this one alone.
+    fn is_private(&self, looked: &Looked) -> bool {
+        const ALL: u32 = 0o444;
+        const ALL_SEARCH: u32 = 0o555;
+        let wanted = match looked.kind {
+            EntryKind::Directory => ALL_SEARCH,
+            EntryKind::DataFile => ALL,
+            // What it leads to is looked at by itself.
+            _ => return false,
+        };
+        self.allow_other && looked.there.attributes.mode & wanted != wanted
+    }
+
+    /// Whether a directory above a file is private.
+    fn is_hidden(&self, path: &Path) -> bool {
+        self.allow_other
+            && path.ancestors().skip(1).any(|above| {
+                let looked = self.look.at(above, false, None);
+                looked.is_ok_and(|looked| self.is_private(&looked))
+            })
+    }
+
+    fn take(
+        &self,
+        name: &Path,
+        path: PathBuf,
+        state: Identity,
+        found: &mut Found<'_>,
+    ) -> Result<()> {
+        if !self.takes(name) {
+            return Ok(());
+        }
+        if found.files.len() >= limits::JOINED_FILES {
+            let most = to_u64(limits::JOINED_FILES);
+            return Err(Error::limit("joined: files of a directory", most));
+        }
+        let name = name.as_os_str().as_bytes().into();
+        found.files.push((name, File { path, state }));
+        Ok(())
+    }
+
+    /// The data file within the directory that a symbolic link leads to; `None` where that is none.
+    ///
+    /// # Errors
+    /// `Usage` for a link that leads elsewhere; fails if what it leads to cannot be read.
+    fn led_to(&self, link: &Path) -> Result<Option<(PathBuf, Identity)>> {
+        let refused = |why: &str| Err(Error::Usage(why.to_owned()));
+        let mut at = link.to_path_buf();
+        for _ in 0..LINKS {
+            let text = PathBuf::from(self.root.read_link(&at)?);
+            let text = text
+                .strip_prefix(self.root.path())
+                .map(Path::to_path_buf)
+                .unwrap_or_else(|_| at.parent().unwrap_or(Path::new("")).join(&text));
+            match within(&text) {
+                Some(within) => at = within,
+                None => return refused("a link that leads out of the directory"),
+            }
+            let found = self.look.at(&at, false, None)?;
+            match found.kind {
+                EntryKind::DataFile if self.is_private(&found) || self.is_hidden(&at) => {
+                    return refused("not every user may read it");
+                }
+                EntryKind::DataFile => return Ok(Some((at, found.there.state))),
+                EntryKind::Symlink => {}
+                _ => return found.unread.map_or(Ok(None), Err),
+            }
+        }
+        refused("too many links, one behind another")
+    }
+}
+
+fn is_own_mount(error: &Error) -> bool {
+    errno::of(error) == Errno::EDEADLK as i32
+}
+
+/// A relative path without `..`; `None` of one that leads out of the directory.
+fn within(path: &Path) -> Option<PathBuf> {
+    let mut own = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => own.push(name),
+            Component::ParentDir => own.pop().then_some(())?,
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(own)
+}

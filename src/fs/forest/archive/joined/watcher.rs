@@ -1,0 +1,211 @@
+//! Looks in the background whether a directory has changed.
+//!
+//! A look lists the whole directory, so no request does it. A request that reads takes the result of
+//! the last look, and begins the next one if the last is old. A request that opens or looks up waits
+//! for that one, and may be cancelled meanwhile. Without requests, nothing is listed.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::Result;
+use crate::memory::cancel::CancelToken;
+use crate::memory::lock::lock;
+
+/// How long a request waits for a look before it continues among the heavy requests, and the interval
+/// at which it then checks whether it is cancelled.
+const QUICK: Duration = Duration::from_millis(10);
+
+/// Whether a directory has changed, as the last look found.
+pub(super) struct Watcher {
+    /// How long the result of a look is valid.
+    valid: Duration,
+    look: Box<Look>,
+    /// A change is final.
+    is_changed: AtomicBool,
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+/// Lists the directory. Returns whether it has changed.
+type Look = dyn Fn() -> bool + Send + Sync;
+
+struct State {
+    /// When the last look ended.
+    looked: Instant,
+    is_looking: bool,
+}
+
+impl Watcher {
+    /// A watcher of a directory that was listed just now.
+    pub(super) fn new(valid: Duration, look: Box<Look>) -> Arc<Self> {
+        Arc::new(Watcher {
+            valid,
+            look,
+            is_changed: AtomicBool::new(false),
+            state: Mutex::new(State {
+                looked: Instant::now(),
+                is_looking: false,
+            }),
+            ended: Condvar::new(),
+        })
+    }
+
+    /// Returns the result of the last look, and begins another one if that is old.
+    pub(super) fn is_changed(self: &Arc<Self>) -> bool {
+        let mut state = lock(&self.state);
+        if self.is_due(&state) {
+            self.begin(&mut state);
+        }
+        self.is_changed.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the result of the last look is valid.
+    ///
+    /// # Errors
+    /// [`Error::unwanted`](crate::error::Error::unwanted) if `cancel` ends the request before.
+    pub(super) fn refresh(self: &Arc<Self>, cancel: &CancelToken) -> Result<()> {
+        let began = Instant::now();
+        let mut state = lock(&self.state);
+        while self.is_due(&state) {
+            if !self.begin(&mut state) {
+                // The system has no more threads.
+                drop(state);
+                self.run();
+                return Ok(());
+            }
+            let waited = self.ended.wait_timeout(state, QUICK);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if began.elapsed() < QUICK {
+                cancel.go_on()?;
+            } else {
+                cancel.begin_heavy()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_due(&self, state: &State) -> bool {
+        !self.is_changed.load(Ordering::Relaxed) && state.looked.elapsed() >= self.valid
+    }
+
+    /// Begins a look unless one is under way. Returns whether one is.
+    fn begin(self: &Arc<Self>, state: &mut State) -> bool {
+        if !state.is_looking {
+            let own = Arc::clone(self);
+            let thread = thread::Builder::new().name("look".to_owned());
+            state.is_looking = thread.spawn(move || own.run()).is_ok();
+        }
+        state.is_looking
+    }
+
+    fn run(&self) {
+        let _end = End(self);
+        if (self.look)() {
+            self.is_changed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Ends a look, however it ends.
+struct End<'a>(&'a Watcher);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.state) = State {
+            looked: Instant::now(),
+            is_looking: false,
+        };
+        self.0.ended.notify_all();
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Watcher({:?})", self.is_changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+    use crate::limits::tests::eventually;
+    use crate::memory::cancel::Canceller;
+
+    /// Looks that have begun, and a way to end each with its result.
+    struct Looks {
+        begun: Arc<AtomicUsize>,
+        end: Sender<bool>,
+    }
+
+    fn watcher(valid: Duration) -> (Arc<Watcher>, Looks) {
+        let begun = Arc::<AtomicUsize>::default();
+        let (end, ends): (Sender<bool>, Receiver<bool>) = channel();
+        let (own, ends) = (Arc::clone(&begun), Mutex::new(ends));
+        let look = move || {
+            own.fetch_add(1, Ordering::Relaxed);
+            lock(&ends).recv().unwrap_or(false)
+        };
+        (Watcher::new(valid, Box::new(look)), Looks { begun, end })
+    }
+
+    impl Looks {
+        fn count(&self) -> usize {
+            self.begun.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_read_takes_the_last_result_while_a_look_is_under_way() {
+        let (watcher, looks) = watcher(Duration::ZERO);
+        assert!(!watcher.is_changed());
+        eventually("a look begins", || looks.count() == 1);
+        // It goes on for as long as the directory takes, and no second one begins.
+        assert!(!watcher.is_changed() && !watcher.is_changed());
+        assert_eq!(looks.count(), 1);
+        looks.end.send(true).unwrap();
+        eventually("its result is taken", || watcher.is_changed());
+        // A change is final: nothing is left to be looked for.
+        assert!(watcher.is_changed() && looks.count() == 1);
+    }
+
+    #[test]
+    fn a_result_is_valid_for_its_time_and_nothing_is_listed_unasked() {
+        let (watcher, looks) = watcher(Duration::from_secs(3600));
+        assert!(!watcher.is_changed());
+        watcher.refresh(&CancelToken::default()).unwrap();
+        assert_eq!(looks.count(), 0);
+        let (watcher, looks) = self::watcher(Duration::from_millis(1));
+        thread::sleep(Duration::from_millis(20));
+        assert_eq!(looks.count(), 0);
+        drop(watcher);
+    }
+
+    #[test]
+    fn a_lookup_waits_for_a_look_and_may_be_cancelled() {
+        let (watcher, looks) = watcher(Duration::from_secs(1));
+        lock(&watcher.state).looked = Instant::now() - Duration::from_secs(2);
+        let canceller = Canceller::default();
+        let token = canceller.token();
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| watcher.refresh(&token));
+            eventually("a look begins", || looks.count() == 1);
+            canceller.cancel();
+            assert!(
+                waits
+                    .join()
+                    .unwrap()
+                    .is_err_and(|error| error.is_unwanted())
+            );
+            let waits = scope.spawn(|| watcher.refresh(&CancelToken::default()));
+            looks.end.send(true).unwrap();
+            assert_eq!(waits.join().unwrap(), Ok(()));
+        });
+        assert!(watcher.is_changed() && looks.count() == 1);
+    }
+}

@@ -1,0 +1,164 @@
+use super::*;
+use nix::errno::Errno;
+
+use crate::array::CacheSize;
+
+fn scan_of(group: String, values: Vec<Known>) -> Scan {
+    Scan {
+        skeleton: Arc::new(Skeleton {
+            groups: vec![group.into_bytes().into()],
+            variables: Vec::new(),
+            dimensions: Vec::new(),
+        }),
+        common: Common::default(),
+        lengths: Box::default(),
+        short: Vec::new(),
+        values: values.into(),
+        refused: Vec::new(),
+    }
+}
+
+fn gathered(scans: impl Iterator<Item = Scan>) -> Gathered<'static> {
+    let mut gathered = Gathered::default();
+    for (number, scan) in scans.enumerate() {
+        gathered.take(number, &Path::from(&b"name"[..]), Ok(scan), None);
+    }
+    gathered
+}
+
+#[test]
+fn files_that_differ_have_a_bound() {
+    let differ = |count| gathered((0..count).map(|n: usize| scan_of(n.to_string(), Vec::new())));
+    assert!(differ(limits::JOINED_SKELETONS).failed.is_none());
+    let failed = differ(limits::JOINED_SKELETONS + 1).failed;
+    assert!(matches!(failed, Some(Error::Limit { .. })));
+}
+
+#[test]
+fn what_is_kept_has_a_bound_and_equal_elements_count_once() {
+    const MIB: usize = 1 << 20;
+    let files = limits::JOINED_BYTES as usize / MIB + 1;
+    let of = |first: &dyn Fn(usize) -> u8| {
+        let known = (0..files).map(|n| {
+            let mut elements = vec![0; MIB];
+            elements[0] = first(n);
+            vec![Known::Elements(elements.into())]
+        });
+        gathered(known.map(|known| scan_of(String::new(), known)))
+    };
+    let alike = of(&|_| 7);
+    assert!(alike.failed.is_none() && alike.weight < 2 * MIB as u64);
+    assert!(matches!(of(&|n| n as u8).failed, Some(Error::Limit { .. })));
+}
+
+#[derive(Default)]
+struct Names {
+    names: Vec<Path>,
+    weight: u64,
+    is_far: bool,
+    is_partial: bool,
+}
+
+impl OpenMember for Names {
+    fn names(&self) -> &[Path] {
+        &self.names
+    }
+
+    fn open(&self, _number: usize) -> Result<Opened> {
+        Err(Error::NotFound)
+    }
+
+    fn open_linked(&self, _from: &Opened, _name: &[u8]) -> Result<Option<Opened>> {
+        Ok(None)
+    }
+
+    fn open_again(&self, number: usize) -> Result<Opened> {
+        self.open(number)
+    }
+
+    fn key(&self, _number: usize) -> Option<Key> {
+        None
+    }
+
+    fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    fn is_far(&self) -> bool {
+        self.is_far
+    }
+
+    fn is_partial(&self) -> bool {
+        self.is_partial
+    }
+
+    fn verifies(&self) -> bool {
+        false
+    }
+
+    fn begin(&self) {}
+
+    fn scanned(&self, _was_known: bool) {}
+}
+
+fn members_of(engine: &Arc<Engine>, names: Names) -> Result<Members> {
+    let scanning = Scanning {
+        threads: 1,
+        kept: None,
+        cancel: &CancelToken::default(),
+    };
+    Members::scan(engine, Box::new(names), &scanning, &mut Vec::new())
+}
+
+#[test]
+fn arrays_in_memory_have_a_bound_together() {
+    let engine = Engine::new(CacheSize::from(1 << 20), 1);
+    let names = Names {
+        weight: 10,
+        ..Names::default()
+    };
+    let members = members_of(&engine, names).unwrap();
+    assert!(members.take_inline(limits::JOINED_BYTES - 11));
+    assert!(!members.take_inline(2) && members.take_inline(1) && !members.take_inline(1));
+}
+
+#[test]
+fn a_member_that_a_server_refuses_is_left_out_only_of_a_part() {
+    let denied = Error::caused(Cause::System(Errno::EACCES as i32), "a.nc");
+    let failed = Error::caused(Cause::Failed, "a.nc: 503");
+    let damaged = Error::corrupt("a.nc", None);
+    for (is_far, is_partial, left_out) in [
+        (false, false, [true, false, true]),
+        (true, false, [false, false, true]),
+        (true, true, [true, true, true]),
+    ] {
+        let names = Names {
+            is_far,
+            is_partial,
+            ..Names::default()
+        };
+        let found = [&denied, &failed, &damaged].map(|error| is_left_out(error, &names));
+        assert_eq!(found, left_out, "far {is_far}, a part {is_partial}");
+    }
+    let names = Names {
+        is_partial: true,
+        ..Names::default()
+    };
+    assert!(!is_left_out(&Error::unwanted(), &names));
+}
+
+#[test]
+fn files_have_a_bound() {
+    let engine = Engine::new(CacheSize::from(1 << 20), 1);
+    let of = |count| {
+        let names = vec![Path::default(); count];
+        let names = Names {
+            names,
+            ..Names::default()
+        };
+        members_of(&engine, names)
+    };
+    assert!(of(2).is_ok());
+    let many = of(limits::JOINED_FILES + 1);
+    assert!(matches!(many, Err(Error::Limit { .. })));
+}

@@ -1,0 +1,187 @@
+//! Many files as one, whose directory changes: what is read is of the state that was joined.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::sys::stat::Mode;
+
+use crate::harness::{LONG, MOUNT_LIMIT, Mount, SOON, eventually, h5fs, run, script};
+use crate::web::Web;
+
+/// Writes twenty files, of a day each.
+fn days(directory: &Path) {
+    run(script("joined.py").arg("days").arg(directory), LONG).success();
+}
+
+/// Writes the file of a day once more, whose four numbers are stored as `factor` says.
+fn pack(directory: &Path, day: u8, factor: &str) {
+    let mut python = script("joined.py");
+    python.arg("pack").arg(directory);
+    run(python.arg(day.to_string()).arg(factor), LONG).success();
+}
+
+/// The four numbers of each day.
+fn numbers(bytes: &[u8]) -> Vec<f32> {
+    let each = bytes.chunks_exact(16);
+    each.map(|own| f32::from_le_bytes([own[0], own[1], own[2], own[3]]))
+        .collect()
+}
+
+#[track_caller]
+fn error_of<T>(read: std::io::Result<T>) -> Option<Errno> {
+    let number = read.err().and_then(|error| error.raw_os_error());
+    number.map(Errno::from_raw)
+}
+
+/// What has the name of a member now is not that member.
+#[test]
+fn a_member_that_has_become_something_else_is_stale() {
+    type Replace = fn(&Path);
+    let others: [(&str, Replace); 4] = [
+        ("a directory", |path| {
+            fs::create_dir(path).expect("a directory")
+        }),
+        ("a FIFO", |path| {
+            nix::unistd::mkfifo(path, Mode::S_IRUSR).expect("a FIFO");
+        }),
+        ("a link", |path| {
+            std::os::unix::fs::symlink("day_6.nc", path).expect("a link");
+        }),
+        ("nothing", |_| {}),
+    ];
+    for (kind, replace) in others {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        days(directory.path());
+        let mount = Mount::with(directory.path(), &["-o", "direct_io"]);
+        let shown = File::open(mount.at(".h5fs/joined/a")).expect("the numbers");
+        let path = directory.path().join("day_7.nc");
+        fs::remove_file(&path).expect("a file less");
+        replace(&path);
+        let read = shown.read_exact_at(&mut [0; 16], 7 * 16);
+        assert_eq!(error_of(read), Some(Errno::ESTALE), "{kind}");
+        drop(shown);
+    }
+}
+
+/// A directory is listed once a second as long as somebody asks, and what has come is shown.
+#[test]
+fn what_comes_is_seen_by_the_next_lookup_after_a_second() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    days(directory.path());
+    let first = directory.path().join("day_0.nc");
+    let aside = tempfile::tempdir().expect("temporary directory");
+    fs::copy(&first, aside.path().join("day_0.nc")).expect("a copy");
+    fs::remove_file(&first).expect("a file less");
+    let mount = Mount::with(directory.path(), &[]);
+    let count = || fs::metadata(mount.at(".h5fs/joined/a")).map_or(0, |it| it.len() / 16);
+    assert_eq!(count(), 19);
+    fs::copy(aside.path().join("day_0.nc"), &first).expect("a copy");
+    // The first lookup after the result has become old waits for a look.
+    std::thread::sleep(std::time::Duration::from_millis(2200));
+    assert_eq!(count(), 20);
+}
+
+/// Mounts a URL with a directory for caches.
+fn with_cache(url: &str, cache: &Path, options: &[&str]) -> Mount {
+    let mount = Mount::prepare();
+    let mut command = h5fs([Path::new(url), &mount.path]);
+    command.args(options);
+    run(command.env("XDG_CACHE_HOME", cache), MOUNT_LIMIT).success();
+    mount
+}
+
+/// Headers that an earlier mount kept are of the file as it was listed, and not of what the server has
+/// in its place by now.
+#[test]
+fn a_member_of_the_web_is_read_in_the_state_in_which_it_was_joined() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let cache = tempfile::tempdir().expect("temporary directory");
+    days(directory.path());
+    for day in [6, 7, 8] {
+        pack(directory.path(), day, "0.5");
+    }
+    let web = Web::by("web_server.py", directory.path(), &["webdav"]);
+    let read =
+        |mount: &Mount| fs::read_to_string(mount.at(".h5fs/joined[day_?.nc]/.h5fs/cf/a.csv"));
+    let mount = with_cache(&web.url("/"), cache.path(), &[]);
+    let before = read(&mount).expect("the numbers");
+    assert!(before.contains("7.0"), "{before}");
+    mount.unmount();
+    mount.must_be_gone(MOUNT_LIMIT);
+    let mount = with_cache(&web.url("/"), cache.path(), &[]);
+    let raw = mount.at(".h5fs/joined[day_?.nc]/a");
+    assert!(raw.metadata().expect("it").len() > 0);
+    let shown = File::open(&raw).expect("the numbers");
+    pack(directory.path(), 7, "0.25");
+    // Ten days of four numbers of eight bytes.
+    let mut bytes = [0; 320];
+    assert_eq!(
+        error_of(shown.read_exact_at(&mut bytes, 0)),
+        Some(Errno::ESTALE)
+    );
+    drop(shown);
+    // What was joined is joined anew at once, not when its listing is old.
+    let began = std::time::Instant::now();
+    eventually(SOON, "it is joined anew", || read(&mount).is_ok());
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+    assert_eq!(read(&mount).expect("the numbers"), before);
+}
+
+/// A member that the server refuses now is an error of all, unless the user asks for a part.
+#[test]
+fn what_a_server_refuses_is_an_error_unless_a_part_is_asked_for() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    days(directory.path());
+    for kind in ["refusing", "login", "failing"] {
+        let web = Web::by("web_server.py", directory.path(), &[kind]);
+        let url = web.url("/");
+        let mount = Mount::with(Path::new(&url), &["-o", "timeout=1"]);
+        let listed = fs::read_dir(mount.at(".h5fs/joined"));
+        let expected = if kind == "failing" {
+            Errno::EIO
+        } else {
+            Errno::EACCES
+        };
+        assert_eq!(error_of(listed), Some(expected), "{kind}");
+        let looked = fs::metadata(mount.at(".h5fs/joined/a"));
+        assert_eq!(error_of(looked), Some(expected), "{kind}");
+        mount.unmount();
+        mount.must_be_gone(MOUNT_LIMIT);
+        let done = run(
+            &mut h5fs(["ls", "--timeout", "1", &url, ".h5fs/joined"]),
+            MOUNT_LIMIT,
+        );
+        assert!(
+            !done.status.success() && done.stderr.contains("day_7.nc"),
+            "{}",
+            done.stderr
+        );
+        let mount = Mount::with(Path::new(&url), &["-o", "timeout=1,partial"]);
+        let shown = fs::read(mount.at(".h5fs/joined/a")).expect("the numbers");
+        let left = if kind == "refusing" { 18 } else { 19 };
+        assert_eq!(shown.len(), left * 16, "{kind}");
+        let errors = fs::read_to_string(mount.at(".h5fs/errors")).expect("the errors");
+        assert!(errors.contains("day_7.nc: left out"), "{errors}");
+    }
+}
+
+/// A file that was written a moment ago becomes one that nobody has written to for a minute: that is no
+/// change of it.
+pub(crate) fn handles_stay_valid_when_files_are_a_minute_old() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    days(directory.path());
+    let written = std::time::Instant::now();
+    let mount = Mount::with(directory.path(), &["-o", "direct_io"]);
+    let shown = File::open(mount.at(".h5fs/joined/a")).expect("the numbers");
+    let mut bytes = [0; 16];
+    while written.elapsed().as_secs() < 75 {
+        for day in [0_u8, 7, 19] {
+            let read = shown.read_exact_at(&mut bytes, u64::from(day) * 16);
+            read.unwrap_or_else(|error| panic!("after {:?}: {error}", written.elapsed()));
+            assert_eq!(numbers(&bytes), [f32::from(day)]);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
+}
