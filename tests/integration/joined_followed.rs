@@ -65,6 +65,27 @@ fn a_member_that_has_become_something_else_is_stale() {
     }
 }
 
+/// A program that replaces a file writes the next one under another name first.
+#[test]
+fn a_temporary_file_beside_its_original_is_not_joined() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    days(directory.path());
+    let at = |name: &str| directory.path().join(name);
+    for name in ["day_3.nc.tmp", "day_5.nc.x8k2", "upload.part"] {
+        fs::copy(at("day_3.nc"), at(name)).expect("a copy");
+    }
+    let mount = Mount::with(directory.path(), &[]);
+    let shown = fs::read(mount.at(".h5fs/joined/a")).expect("the numbers");
+    assert_eq!(numbers(&shown), (0..20).map(f32::from).collect::<Vec<_>>());
+    let errors = fs::read_to_string(mount.at(".h5fs/errors")).expect("the errors");
+    for name in ["day_3.nc.tmp", "day_5.nc.x8k2", "upload.part"] {
+        assert!(errors.contains(&format!("{name}: left out")), "{errors}");
+    }
+    // Who names such files means them.
+    let chosen = fs::read(mount.at(".h5fs/joined[*.part]/a")).expect("the numbers");
+    assert_eq!(numbers(&chosen), [3.0]);
+}
+
 /// A directory is listed once a second as long as somebody asks, and what has come is shown.
 #[test]
 fn what_comes_is_seen_by_the_next_lookup_after_a_second() {

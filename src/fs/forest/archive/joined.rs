@@ -3,6 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `listing` | the files at one time, and those that are left out |
+//! | `temporary` | names of temporary files, which are left out |
 //! | `watcher` | looks in the background whether the directory has changed |
 //! | `source` | the files as the source of a joined file |
 //! | `member` | how one of them is opened |
@@ -12,6 +13,7 @@ mod listing;
 pub(super) mod member;
 pub(super) mod progress;
 mod source;
+mod temporary;
 mod watcher;
 
 use std::collections::HashSet;

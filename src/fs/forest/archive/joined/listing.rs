@@ -12,6 +12,7 @@ use nix::errno::Errno;
 use crate::error::{Error, Result};
 use crate::fs::errno::{self, is_denied};
 use crate::fs::forest::archive::entries::EntryKind;
+use crate::fs::forest::archive::joined::temporary;
 use crate::fs::forest::archive::look::{Found as Looked, Look};
 use crate::joined::choice::Choice;
 use crate::limits;
@@ -95,6 +96,20 @@ impl Found<'_> {
 
     /// # Errors
     /// `Limit` for too many.
+    fn leave_out_temporary(&mut self) -> Result<()> {
+        let names: Vec<_> = self.files.iter().map(|(name, _)| name).collect();
+        let reasons = temporary::reasons(&names);
+        for ((name, file), reason) in std::mem::take(&mut self.files).into_iter().zip(reasons) {
+            match reason {
+                Some(reason) => self.tell(Path::new(OsStr::from_bytes(&name)), &reason)?,
+                None => self.files.push((name, file)),
+            }
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// `Limit` for too many.
     fn tell(&mut self, path: &Path, reason: &str) -> Result<()> {
         if self.left_out.len() >= limits::JOINED_FILES {
             let most = to_u64(limits::JOINED_FILES);
@@ -123,6 +138,7 @@ impl Lister {
         self.list_beneath(Path::new(""), 0, &mut found)?;
         self.follow(&mut found)?;
         found.files.sort_by(|(a, _), (b, _)| a.cmp(b));
+        found.leave_out_temporary()?;
         let Found {
             files, left_out, ..
         } = found;

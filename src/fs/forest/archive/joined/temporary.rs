@@ -1,0 +1,98 @@
+//! Names of temporary files, which are not joined: a program that replaces a file writes the next one
+//! under such a name first, and both would lie at one place.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::detect;
+
+/// Endings of names under which programs write, download or keep what is not the file itself.
+const ENDINGS: [&[u8]; 11] = [
+    b".tmp",
+    b".temp",
+    b".part",
+    b".partial",
+    b".filepart",
+    b".crdownload",
+    b".download",
+    b".incomplete",
+    b".swp",
+    b".bak",
+    b"~",
+];
+
+/// Whether each of the files is left out because its name is that of a temporary file, and why.
+pub(super) fn reasons(names: &[&Arc<[u8]>]) -> Vec<Option<String>> {
+    let all: HashSet<&[u8]> = names.iter().map(|name| &***name).collect();
+    let are_all_temporary = names.iter().all(|name| is_temporary(name));
+    let reason = |name: &[u8]| {
+        if let Some(other) = original(name, &all) {
+            let other = other.escape_ascii();
+            return Some(format!("its name is that of {other} with another ending"));
+        }
+        let is_left_out = is_temporary(name) && !are_all_temporary;
+        is_left_out.then(|| "its name ends as that of a temporary file".to_owned())
+    };
+    names.iter().map(|name| reason(name)).collect()
+}
+
+fn is_temporary(name: &[u8]) -> bool {
+    ENDINGS.iter().any(|ending| {
+        let own = name.len().checked_sub(ending.len());
+        let own = own.and_then(|at| name.get(at..));
+        own.is_some_and(|own| own.eq_ignore_ascii_case(ending))
+    })
+}
+
+/// The data file whose whole name is the beginning of this one, such as `x.h5` of `x.h5.old`.
+fn original<'n>(name: &'n [u8], all: &HashSet<&[u8]>) -> Option<&'n [u8]> {
+    if detect::is_named(name) {
+        return None;
+    }
+    let ends = name.iter().enumerate().skip(1);
+    let ends = ends.filter(|(_, byte)| !byte.is_ascii_alphanumeric() && **byte != b'/');
+    let mut begins = ends.filter_map(|(at, _)| name.get(..at));
+    begins.find(|begin| detect::is_named(begin) && all.contains(begin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names of these that are not left out.
+    fn taken<'n>(names: &[&'n str]) -> Vec<&'n str> {
+        let own: Vec<Arc<[u8]>> = names.iter().map(|name| name.as_bytes().into()).collect();
+        let reasons = reasons(&own.iter().collect::<Vec<_>>());
+        let all = names.iter().zip(reasons);
+        all.filter_map(|(name, reason)| reason.is_none().then_some(*name))
+            .collect()
+    }
+
+    #[test]
+    fn a_name_beside_its_original_is_temporary() {
+        assert_eq!(taken(&["x.h5", "x.h5.tmp"]), ["x.h5"]);
+        assert_eq!(taken(&["x.h5", "x.h5.0k3a", "x.h5_old", "x.h5~"]), ["x.h5"]);
+        assert_eq!(
+            taken(&["r/x.nc", "r/x.nc.1", "x.nc.1"]),
+            ["r/x.nc", "x.nc.1"]
+        );
+    }
+
+    #[test]
+    fn a_temporary_ending_is_left_out_unless_all_have_one() {
+        assert_eq!(taken(&["a.nc", "b.nc.PART", "c~"]), ["a.nc"]);
+        assert_eq!(taken(&["b.nc.part", "c.nc.tmp"]), ["b.nc.part", "c.nc.tmp"]);
+    }
+
+    #[test]
+    fn a_name_that_ends_as_a_data_file_is_none() {
+        for names in [
+            &["x.h5", "x.h5.2.h5"][..],
+            &["a.nc", "a.nc4"],
+            &["scan.1", "scan.10", "scan.1.2"],
+            &["tmp.h5", "part.nc"],
+        ] {
+            assert_eq!(taken(names), names);
+        }
+    }
+}
