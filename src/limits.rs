@@ -478,6 +478,9 @@ pub const JOINED_BYTES: u64 = 64 << 20;
 /// Joined files that differ in more than their values: each is described once.
 pub const JOINED_SKELETONS: usize = 4096;
 
+/// Scalars of ASDF trees that differ between files that are joined, and are named as absent.
+pub const JOINED_SCALARS: usize = 1024;
+
 /// Objects of a file that is joined with others.
 pub const JOINED_OBJECTS: usize = 1 << 14;
 

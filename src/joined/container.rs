@@ -91,7 +91,8 @@ impl Container for Joined {
     }
 
     fn weight(&self) -> u64 {
-        self.members.weight().with_more(self.tree.weight())
+        let own = self.members.weight().with_more(self.tree.weight());
+        own.with_more(lock(&self.nodes).weight())
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {

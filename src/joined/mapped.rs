@@ -52,8 +52,8 @@ pub(super) enum Recipe {
     Plain,
     /// They are unpacked into numbers of so many bytes.
     Unpacked(Arc<Packing>, usize),
-    /// They are texts of another length.
-    Padded,
+    /// They are texts of another length, filled up with this byte.
+    Padded(u8),
     /// They have pointers.
     Pointers(Arc<[Span]>),
 }
@@ -64,7 +64,7 @@ impl Recipe {
         let recoding = match self {
             Recipe::Plain => return None,
             Recipe::Unpacked(packing, size) => Recoding::Unpacked(Arc::clone(packing), *size),
-            Recipe::Padded => Recoding::Padded,
+            Recipe::Padded(byte) => Recoding::Padded(*byte),
             Recipe::Pointers(spans) => Recoding::Pointers {
                 spans: Arc::clone(spans),
                 prefix: prefix(file),

@@ -71,7 +71,10 @@ pub(super) fn place(
             continue;
         }
         let key = Path::clone(&facts.key);
+        // Two lengths of one name are no dimension of one file.
+        let is_one = !facts.has_name || !facts.differs(members, kind);
         match facts.way(members, kind) {
+            _ if !is_one => _ = placement.apart.insert(key),
             Ok(Way::Shared) => _ = placement.shared.insert(key),
             Ok(Way::Bare) => {}
             // Where files are stacked, it is one of what differs.

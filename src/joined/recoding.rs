@@ -22,8 +22,8 @@ pub(super) const OWN: [u8; PREFIX] = [0xFF; PREFIX];
 pub(super) enum Recoding {
     /// Numbers are unpacked, and become numbers of so many bytes.
     Unpacked(Arc<Packing>, usize),
-    /// Texts are filled up to the length of others.
-    Padded,
+    /// Texts are filled up to the length of others, with this byte.
+    Padded(u8),
     /// Pointers say which member they are of.
     Pointers {
         spans: Arc<[Span]>,
@@ -45,9 +45,12 @@ impl Recode for Recoding {
     fn recode(&self, stored: &[u8], element: &mut [u8]) -> Result<()> {
         match self {
             Recoding::Unpacked(packing, size) => unpack(packing, stored, *size, element),
-            Recoding::Padded => {
-                let own = element.get_mut(..stored.len()).ok_or_else(short)?;
+            Recoding::Padded(byte) => {
+                let (own, rest) = element
+                    .split_at_mut_checked(stored.len())
+                    .ok_or_else(short)?;
                 own.copy_from_slice(stored);
+                rest.fill(*byte);
             }
             Recoding::Pointers { spans, prefix } => {
                 for span in &**spans {
@@ -225,6 +228,18 @@ mod tests {
         assert_eq!(element[..4], [0, 1, 2, 3]);
         assert_eq!(parted(&element[4..]), Some((2, &stored[6..])));
         assert_eq!(parted(&[0; 24]), None);
+    }
+
+    #[test]
+    fn a_short_text_is_filled_up_with_the_byte_of_its_padding() {
+        let mut element = *b"......";
+        Recoding::Padded(b' ').recode(b"ab", &mut element).unwrap();
+        assert_eq!(&element, b"ab    ");
+        Recoding::Padded(0).recode(b"abc", &mut element).unwrap();
+        assert_eq!(&element, b"abc\0\0\0");
+        Recoding::Padded(0)
+            .recode(b"longer than that", &mut element)
+            .unwrap_err();
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The groups and arrays of the joined file.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -32,6 +32,8 @@ pub(super) struct Tree {
     paths: HashMap<Path, u32>,
     /// Whether the attributes of the root are those of a kind.
     has_root: bool,
+    /// Bytes of memory of where the files lie, about.
+    placed: u64,
     /// Names of what is not there, by the group.
     absent: BTreeMap<Path, Vec<Vec<u8>>>,
 }
@@ -91,10 +93,13 @@ impl Tree {
             }
             told.append(&mut own);
         }
+        refuse_scalars(&mut parts, told);
         let mut tree = Tree::default();
         tree.group(b"");
         let joined: usize = parts.iter().map(|part| part.placed.members.len()).sum();
         tree.list = list(members, &parts);
+        let placed = parts.iter().map(|part| part.placed.placement.weight());
+        tree.placed = u64::together(placed);
         for part in parts {
             tree.take(part);
         }
@@ -188,7 +193,9 @@ impl Tree {
 
     /// Says in each group what is not there.
     fn tell(&mut self) {
-        for (group, names) in std::mem::take(&mut self.absent) {
+        for (group, mut names) in std::mem::take(&mut self.absent) {
+            names.sort_unstable();
+            names.dedup();
             let number = self.group(&group);
             if let Some(node) = self.nodes.get_mut(number as usize) {
                 let own = (b"_h5fs_absent".to_vec(), texts(&names));
@@ -226,7 +233,9 @@ impl Tree {
             };
             kind.with_more(to_u64(200 + attributes.sum::<usize>()))
         };
-        u64::together(self.nodes.iter().map(node)).with_more(to_u64(self.list.len()))
+        u64::together(self.nodes.iter().map(node))
+            .with_more(to_u64(self.list.len()))
+            .with_more(self.placed)
     }
 }
 
@@ -253,6 +262,12 @@ impl Part {
             placement,
         });
         let compared = Compared::new(members, &placed);
+        let common = compared.scalars();
+        let reason = "it is not the same in all files";
+        told.extend(common.differing.iter().map(|path| Told {
+            what: format!("/{}", path.escape_ascii()),
+            reason: reason.to_owned(),
+        }));
         let groups = compared.groups().into_iter();
         let mut part = Part {
             group: Path::default(),
@@ -260,8 +275,8 @@ impl Part {
                 .map(|path| (Path::clone(&path), compared.attributes(&path)))
                 .collect(),
             arrays: Vec::new(),
-            scalars: compared.scalars().scalars,
-            absent: Vec::new(),
+            scalars: common.scalars,
+            absent: common.differing.into_iter().collect(),
             placed: Arc::clone(&placed),
         };
         for axis in &placed.placement.axes {
@@ -348,9 +363,15 @@ impl Part {
         let of_root = others.iter().filter(|other| other.group.is_empty());
         let groups = of_root.flat_map(|other| other.groups.iter().map(|(path, _)| path));
         let groups: HashSet<&Path> = groups.collect();
+        let lengths = known.values().flat_map(|made| named_lengths(made));
+        let lengths: HashMap<&Path, u64> = lengths.collect();
         let is_alike = |made: &Made| {
             let other = known.get(&made.path);
-            other.is_none_or(|other| is_same(other, made)) && !groups.contains(&made.path)
+            // One tree has one length of each dimension.
+            let mut dims = named_lengths(made);
+            let fits = dims.all(|(key, own)| lengths.get(key).is_none_or(|length| *length == own));
+            let is_known = other.is_none_or(|other| is_same(other, made));
+            is_known && fits && !groups.contains(&made.path)
         };
         let are_arrays = self.groups.iter().any(|(path, _)| known.contains_key(path));
         if self.arrays.iter().all(is_alike) && !are_arrays {
@@ -365,6 +386,46 @@ impl Part {
         };
         self.group = names.find(is_free).unwrap_or_default();
     }
+}
+
+/// The dimensions of an array that have names, with their lengths.
+fn named_lengths(made: &Made) -> impl Iterator<Item = (&Path, u64)> {
+    let named = made.dims.iter().filter(|dim| dim.has_name);
+    named.map(|dim| (&dim.key, dim.length))
+}
+
+/// Leaves out scalars that differ between kinds of one tree.
+fn refuse_scalars(parts: &mut [Part], told: &mut Vec<Told>) {
+    let absent = parts.iter().flat_map(|part| {
+        let paths = part.absent.iter();
+        paths.map(move |path| inside(&part.group, path))
+    });
+    let absent: HashSet<Path> = absent.collect();
+    let mut known: HashMap<Path, Same> = HashMap::new();
+    let mut differing: BTreeSet<Path> = BTreeSet::new();
+    for part in parts.iter() {
+        for (path, scalar) in &part.scalars {
+            let path = inside(&part.group, path);
+            let other = known
+                .entry(Path::clone(&path))
+                .or_insert_with(|| scalar.clone());
+            if other != scalar || absent.contains(&path) {
+                differing.insert(path);
+            }
+        }
+    }
+    for part in parts {
+        let group = Path::clone(&part.group);
+        let is_differing = |path: &Path| differing.contains(&inside(&group, path));
+        let own = part.scalars.keys().filter(|path| is_differing(path));
+        part.absent.extend(own.cloned().collect::<Vec<_>>());
+        part.scalars.retain(|path, _| !is_differing(path));
+    }
+    let news = differing.iter().filter(|path| !absent.contains(*path));
+    told.extend(news.map(|path| Told {
+        what: format!("/{}", path.escape_ascii()),
+        reason: "it differs between files that have no variable in common".to_owned(),
+    }));
 }
 
 /// Whether two arrays are one: both have the same elements here.
@@ -457,7 +518,9 @@ fn list(members: &Members, parts: &[Part]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::joined::testing::{File, f64s, i32s, joined, text};
+    use crate::model::ScalarValue;
 
     fn series(name: &str, first: f64) -> File {
         let values = f64s(&[first, first + 1.0]);
@@ -536,5 +599,66 @@ mod tests {
         let shown = joined(vec![("0.nc", file(0.0, "m")), ("1.nc", file(2.0, "km"))]);
         assert!(shown.reason("z").starts_with("units differ"));
         assert_eq!(shown.reason("z_bnds"), "z, whose bounds it has, is absent");
+    }
+
+    fn part(group: &str, scalars: &[(&str, &str)]) -> Part {
+        let same = |text: &str| {
+            Same(Scalar {
+                text: text.to_owned(),
+                value: ScalarValue::String,
+            })
+        };
+        let scalars = scalars.iter();
+        let scalars = scalars.map(|(path, text)| (Path::from(path.as_bytes()), same(text)));
+        Part {
+            group: group.as_bytes().into(),
+            groups: Vec::new(),
+            arrays: Vec::new(),
+            scalars: scalars.collect(),
+            absent: Vec::new(),
+            placed: Arc::new(Placed {
+                members: Vec::new(),
+                placement: Placement::default(),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_scalar_stands_for_no_other_kind_of_one_tree() {
+        let mut parts = [
+            part(
+                "",
+                &[
+                    ("meta/unit", "K"),
+                    ("meta/mission", "X"),
+                    ("meta/lamp", "on"),
+                ],
+            ),
+            part(
+                "",
+                &[
+                    ("meta/unit", "V"),
+                    ("meta/mission", "X"),
+                    ("meta/level", "2"),
+                ],
+            ),
+            part("other", &[("meta/unit", "m")]),
+        ];
+        // It differs within the second kind.
+        parts[1].absent.push(Path::from(&b"meta/lamp"[..]));
+        let mut told = Vec::new();
+        refuse_scalars(&mut parts, &mut told);
+        let names = |part: &Part| {
+            let paths = part.scalars.keys();
+            let paths = paths.map(|path| String::from_utf8_lossy(path).into_owned());
+            paths.collect::<Vec<_>>()
+        };
+        assert_eq!(names(&parts[0]), ["meta/mission"]);
+        assert_eq!(names(&parts[1]), ["meta/level", "meta/mission"]);
+        // Another tree has its own.
+        assert_eq!(names(&parts[2]), ["meta/unit"]);
+        let told: Vec<_> = told.iter().map(|told| told.what.as_str()).collect();
+        assert_eq!(told, ["/meta/unit"]);
+        assert_eq!(parts[0].absent.len(), 2);
     }
 }

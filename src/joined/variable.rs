@@ -24,7 +24,7 @@ use crate::joined::variable::compared::{Alike, Compared, Specimen};
 use crate::limits;
 use crate::model::Datatype;
 use crate::model::array::Fill;
-use crate::model::datatype::{ByteOrder, Class};
+use crate::model::datatype::{ByteOrder, Class, StringPadding};
 use crate::model::number::ieee_bytes;
 use crate::wire::Count;
 
@@ -299,7 +299,9 @@ impl<'a, 'm> Rules<'a, 'm> {
                 (None, Meaning::Unpacked, Some(packing)) => {
                     Recipe::Unpacked(Arc::new(packing.clone()), datatype.size as usize)
                 }
-                _ if is_other_text(&own.variable.datatype, &datatype) => Recipe::Padded,
+                _ if is_other_text(&own.variable.datatype, &datatype) => {
+                    Recipe::Padded(padding_of(&datatype))
+                }
                 _ => Recipe::Plain,
             };
             let variable = own.place;
@@ -444,6 +446,17 @@ fn is_of_packing(name: &[u8]) -> bool {
 fn is_other_text(own: &Datatype, datatype: &Datatype) -> bool {
     let is_text = |own: &Datatype| matches!(own.class, Class::String { .. });
     is_text(own) && is_text(datatype) && own != datatype
+}
+
+/// The byte that fills up the texts of a type of fixed length.
+fn padding_of(datatype: &Datatype) -> u8 {
+    match datatype.class {
+        Class::String {
+            padding: StringPadding::SpacePadded,
+            ..
+        } => b' ',
+        _ => 0,
+    }
 }
 
 /// NaN in a type of IEEE 754.

@@ -60,6 +60,18 @@ fn nothing_is_left_out_untold() {
 }
 
 #[test]
+fn texts_and_scalars_are_those_of_each_file() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let texts = |command: &str, paths: &[&Path]| {
+        let mut python = script("joined_texts.py");
+        run(python.arg(command).args(paths), LONG).success();
+    };
+    texts("write", &[directory.path()]);
+    let mount = Mount::with(directory.path(), &[]);
+    texts("check", &[directory.path(), &mount.path]);
+}
+
+#[test]
 fn blocks_with_another_checksum_are_not_shown() {
     let directory = tempfile::tempdir().expect("temporary directory");
     told("write", &[directory.path()]);

@@ -6,7 +6,7 @@
 
 pub(crate) mod frames;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -242,6 +242,7 @@ impl<'b> Library<'b> {
             common: Common {
                 attributes,
                 scalars: record.scalars,
+                differing: BTreeSet::new(),
             },
             lengths: record.lengths,
             short: record.short,

@@ -2,7 +2,7 @@
 //! what is small.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -53,6 +53,8 @@ pub(in crate::joined) struct Common {
     pub(in crate::joined) attributes: Vec<Attributes>,
     /// ASDF: the scalars of the tree, by their paths.
     pub(in crate::joined) scalars: BTreeMap<Path, Same>,
+    /// The paths of the first scalars that differ, or that some members lack.
+    pub(in crate::joined) differing: BTreeSet<Path>,
 }
 
 impl Common {
@@ -65,6 +67,15 @@ impl Common {
             let other: HashMap<_, _> = other.iter().map(|(name, value)| (name, value)).collect();
             Arc::make_mut(own).retain(|(name, value)| other.get(name) == Some(&value));
         }
+        for path in self.scalars.keys().chain(other.scalars.keys()) {
+            let is_same = self.scalars.get(path) == other.scalars.get(path);
+            if !is_same && self.differing.len() < limits::JOINED_SCALARS {
+                self.differing.insert(Path::clone(path));
+            }
+        }
+        let room = limits::JOINED_SCALARS.left_after(self.differing.len());
+        let more = other.differing.iter().take(room);
+        self.differing.extend(more.cloned());
         self.scalars
             .retain(|path, scalar| other.scalars.get(path) == Some(scalar));
     }
@@ -85,6 +96,7 @@ pub(in crate::joined) fn scan(
     let mut common = Common {
         attributes: Vec::new(),
         scalars: objects.scalars,
+        differing: BTreeSet::new(),
     };
     let mut left = limits::JOINED_ATTRIBUTES;
     for ((file, group), _) in &objects.groups {
@@ -547,4 +559,58 @@ enum Wanted {
     Hash,
     Ends,
     Elements,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Scalar, ScalarValue};
+
+    fn common(scalars: &[(&str, &str)]) -> Common {
+        let scalar = |text: &str| {
+            Same(Scalar {
+                text: text.to_owned(),
+                value: ScalarValue::String,
+            })
+        };
+        let scalars = scalars.iter();
+        let scalars = scalars.map(|(path, text)| (Path::from(path.as_bytes()), scalar(text)));
+        Common {
+            scalars: scalars.collect(),
+            ..Common::default()
+        }
+    }
+
+    fn paths<'p>(all: impl Iterator<Item = &'p Path>) -> Vec<String> {
+        let text = |path: &Path| String::from_utf8_lossy(path).into_owned();
+        all.map(text).collect()
+    }
+
+    #[test]
+    fn a_scalar_that_is_not_the_same_in_all_is_named() {
+        let mut own = common(&[("unit", "K"), ("serial", "1"), ("mission", "X")]);
+        own.keep(&common(&[("unit", "K"), ("serial", "2"), ("mission", "X")]));
+        own.keep(&common(&[("unit", "K"), ("serial", "1"), ("lamp", "on")]));
+        assert_eq!(paths(own.scalars.keys()), ["unit"]);
+        assert_eq!(paths(own.differing.iter()), ["lamp", "mission", "serial"]);
+        // What differs within a kind of files does so for others as well.
+        let mut other = common(&[("unit", "K")]);
+        other.keep(&own);
+        assert_eq!(paths(other.differing.iter()), ["lamp", "mission", "serial"]);
+    }
+
+    #[test]
+    fn scalars_that_differ_are_named_up_to_a_bound() {
+        let names: Vec<String> = (0..2 * limits::JOINED_SCALARS)
+            .map(|number| number.to_string())
+            .collect();
+        let all = |text: &'static str| {
+            let pairs = names.iter().map(|name| (name.as_str(), text));
+            common(&pairs.collect::<Vec<_>>())
+        };
+        let mut own = all("1");
+        own.keep(&all("2"));
+        assert_eq!(own.differing.len(), limits::JOINED_SCALARS);
+        assert!(own.scalars.is_empty());
+    }
 }

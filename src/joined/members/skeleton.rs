@@ -10,6 +10,7 @@ use crate::joined::paths::Path;
 use crate::model::Datatype;
 use crate::model::array::Fill;
 use crate::model::attribute::AttributeContent;
+use crate::model::datatype::Class;
 use crate::view::cf::packing::Packing;
 use crate::view::cf::time::TimeUnits;
 
@@ -154,7 +155,7 @@ impl Variable {
 
     /// Whether the same stored elements stand for the same as those of another file.
     pub(in crate::joined) fn means_the_same(&self, other: &Self) -> bool {
-        self.datatype == other.datatype
+        (self.datatype == other.datatype || are_texts_alike(&self.datatype, &other.datatype))
             && self.packing_marks() == other.packing_marks()
             && self.meaning.time == other.meaning.time
     }
@@ -164,6 +165,15 @@ impl Variable {
         let texts = || self.text(name).zip(other.text(name));
         self.mark(name) == other.mark(name) || texts().is_some_and(|(own, other)| own == other)
     }
+}
+
+/// Whether both types are of texts of any length, which differ in their character sets alone.
+fn are_texts_alike(one: &Datatype, other: &Datatype) -> bool {
+    let padding = |own: &Datatype| match own.class {
+        Class::VariableString { padding, .. } => Some((padding, own.size)),
+        _ => None,
+    };
+    padding(one).is_some() && padding(one) == padding(other)
 }
 
 impl Skeleton {

@@ -239,7 +239,7 @@ impl Walk<'_> {
                 ..
             }
         );
-        is_unwanted || self.opener.is_far() && !is_left_out(error)
+        is_unwanted || self.opener.is_far() && !is_left_out(error, self.opener)
     }
 }
 

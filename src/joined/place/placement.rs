@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::joined::paths::Path;
-use crate::wire::Count;
+use crate::wire::{Count, to_u64};
 
 /// Where the members of a kind lie.
 #[derive(Debug, Default)]
@@ -72,6 +72,15 @@ impl Placement {
             };
             axis.dims.first().is_some_and(|dim| length(dim) == 0)
         })
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(in crate::joined) fn weight(&self) -> u64 {
+        let places = self.places.iter().map(|place| size_of_val(&**place));
+        let axes = self.axes.iter().flat_map(|axis| &axis.dims);
+        let axes = axes.map(|dim| size_of_val(&*dim.starts));
+        let own = size_of::<Vec<usize>>().times(2);
+        to_u64(places.map(|place| place.with_more(own)).chain(axes).sum())
     }
 
     /// The axis and the place among its dimensions of the dimension of this key.

@@ -1,7 +1,7 @@
 //! The type that holds the elements of several members exactly.
 
 use crate::model::Datatype;
-use crate::model::datatype::{ByteOrder, Class};
+use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
 use crate::model::number::ieee_bytes;
 
 /// The smallest type that holds all elements of these types; `None` where there is none.
@@ -18,10 +18,31 @@ pub(in crate::joined) fn common(types: &[&Datatype]) -> Option<Datatype> {
         let longest = types.iter().max_by_key(|own| own.size)?;
         return are_filled_alike.then(|| (*longest).clone());
     }
+    if let Class::VariableString { padding, .. } = first.class {
+        return joined_texts(types, padding);
+    }
     let all = types.iter().map(|own| Number::of(own));
     let mut all = all.collect::<Option<Vec<_>>>()?.into_iter();
     let first = all.next()?;
     all.try_fold(first, Number::with).map(Number::datatype)
+}
+
+/// The type of texts of any length: UTF-8, of which ASCII is a part.
+fn joined_texts(types: &[&Datatype], padding: StringPadding) -> Option<Datatype> {
+    let first = types.first()?;
+    let is_alike = |own: &Datatype| {
+        let is_padded_alike =
+            matches!(own.class, Class::VariableString { padding: other, .. } if other == padding);
+        is_padded_alike && own.size == first.size
+    };
+    let utf8 = Datatype {
+        size: first.size,
+        class: Class::VariableString {
+            padding,
+            charset: Charset::Utf8,
+        },
+    };
+    types.iter().all(|own| is_alike(own)).then_some(utf8)
 }
 
 /// A type of numbers without padding, by its bytes.
@@ -92,6 +113,37 @@ impl Number {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_of_several_members() {
+        use StringPadding::{NullPadded, NullTerminated, SpacePadded};
+        let fixed = |size, padding| Datatype {
+            size,
+            class: Class::String {
+                padding,
+                charset: Charset::Ascii,
+            },
+        };
+        let long = fixed(7, SpacePadded);
+        assert_eq!(common(&[&fixed(2, SpacePadded), &long]), Some(long.clone()));
+        assert_eq!(common(&[&fixed(7, NullPadded), &long]), None);
+        let any = |size, padding, charset| Datatype {
+            size,
+            class: Class::VariableString { padding, charset },
+        };
+        let ascii = any(16, NullTerminated, Charset::Ascii);
+        let utf8 = any(16, NullTerminated, Charset::Utf8);
+        assert_eq!(common(&[&ascii, &utf8]), Some(utf8.clone()));
+        assert_eq!(common(&[&utf8, &ascii]), Some(utf8.clone()));
+        assert_eq!(common(&[&ascii, &ascii]), Some(ascii.clone()));
+        for other in [
+            any(12, NullTerminated, Charset::Utf8),
+            any(16, SpacePadded, Charset::Utf8),
+            long,
+        ] {
+            assert_eq!(common(&[&ascii, &other]), None);
+        }
+    }
 
     /// Expected: `numpy.result_type` of these, where it holds all of them.
     #[test]

@@ -11,7 +11,7 @@ use crate::joined::members::skeleton::Variable;
 use crate::joined::members::{Member, Members};
 use crate::joined::paths::Sure;
 use crate::joined::variable::compared::{Alike, Specimen};
-use crate::joined::variable::{Form, Meaning, Rules, Standing, nan};
+use crate::joined::variable::{Form, Meaning, Rules, Standing, nan, padding_of};
 use crate::limits;
 use crate::model::Datatype;
 use crate::model::array::Fill;
@@ -229,7 +229,7 @@ fn piece(
             limits::JOINED_INLINE,
         ));
     }
-    let mut out = vec![0; to_usize(bytes)?];
+    let mut out = vec![padding_of(&form.datatype); to_usize(bytes)?];
     let pairs = elements
         .chunks_exact(own.max(1))
         .zip(out.chunks_exact_mut(size.max(1)));
