@@ -95,6 +95,19 @@ struct Recent {
 }
 
 impl Recent {
+    /// Takes members out, the least recently used first, while `is_too_much`.
+    fn close_while(&mut self, is_too_much: impl Fn(&Self) -> bool) -> Vec<Arc<Member>> {
+        let mut closed = Vec::new();
+        while is_too_much(self) {
+            let Some((_, (member, weight))) = self.members.pop_lru() else {
+                break;
+            };
+            self.weight = self.weight.saturating_sub(weight);
+            closed.push(member);
+        }
+        closed
+    }
+
     fn new(most: usize, most_bytes: u64) -> Mutex<Self> {
         Mutex::new(Recent {
             most,
@@ -236,6 +249,9 @@ impl Members {
             // Another thread has opened it meanwhile.
             return Ok(opened);
         }
+        if member.is_joined {
+            self.make_room_for_joined();
+        }
         let seen = lock(&member.state).seen.clone();
         let filesystem = (self.open)(&Opening {
             path: &member.path,
@@ -283,16 +299,23 @@ impl Members {
             opened.weighed.store(weight, Ordering::Relaxed);
             recent.weight = recent.weight.saturating_sub(before).saturating_add(weight);
         }
-        let mut closed = Vec::new();
-        while recent.members.len() > recent.most
-            || recent.weight > recent.most_bytes && recent.members.len() > 1
-        {
-            let Some((_, (member, weight))) = recent.members.pop_lru() else {
-                break;
-            };
-            recent.weight = recent.weight.saturating_sub(weight);
-            closed.push(member);
-        }
+        let closed = recent.close_while(|recent| {
+            recent.members.len() > recent.most
+                || recent.weight > recent.most_bytes && recent.members.len() > 1
+        });
+        drop(recent);
+        closed.iter().for_each(|member| self.close(member));
+    }
+
+    /// Closes joined files, the least recently used first, before another choice of the same files is
+    /// joined: it takes no more memory than the heaviest of them, about.
+    fn make_room_for_joined(&self) {
+        let mut recent = lock(&self.joined);
+        let heaviest = recent.members.iter().map(|(_, (_, weight))| *weight).max();
+        let next = heaviest.unwrap_or(0);
+        let closed = recent.close_while(|recent| {
+            recent.weight.saturating_add(next) > recent.most_bytes && !recent.members.is_empty()
+        });
         drop(recent);
         closed.iter().for_each(|member| self.close(member));
     }
