@@ -6,6 +6,8 @@
 
 use std::cmp::Ordering;
 
+use crate::wire::Count;
+
 /// An integer, the lowest 32 bits first, without zeros at its end.
 #[derive(Clone)]
 struct Integer(Vec<u32>);
@@ -120,15 +122,17 @@ impl Remainder {
     /// All of `mantissa * 2^exponent`, whose highest bit is that of its format.
     fn new(mantissa: u128, exponent: i32) -> Self {
         let up = u32::try_from(exponent).unwrap_or(0);
-        let down = u32::try_from(exponent.unsigned_abs()).unwrap_or(0);
-        let down = if exponent < 0 { down } else { 0 };
+        let down = if exponent < 0 {
+            exponent.unsigned_abs()
+        } else {
+            0
+        };
         let spacing_halves_below = mantissa.is_power_of_two();
         let below = if spacing_halves_below { 1 } else { 2 };
-        // All are four times as large, for the quarter of a spacing.
-        let more = |shift: u32, by: u32| shift.saturating_add(by);
+        // All are four times as large, for the quarter of a spacing. Exponents are small.
         Remainder {
-            rest: Integer::shifted(mantissa, more(up, 2)),
-            scale: Integer::shifted(1, more(down, 2)),
+            rest: Integer::shifted(mantissa, up.with_more(2)),
+            scale: Integer::shifted(1, down.with_more(2)),
             below: Integer::shifted(below, up),
             above: Integer::shifted(2, up),
             is_even: mantissa & 1 == 0,
@@ -170,11 +174,11 @@ impl Remainder {
         tenfold.multiply(10);
         if self.rest.compare(&tenfold).is_ge() {
             self.scale = tenfold;
-            return power.saturating_add(1);
+            return power.wrapping_add(1);
         }
         if self.rest.compare(&self.scale).is_lt() && !self.is_high() {
             self.multiply();
-            return power.saturating_sub(1);
+            return power.wrapping_sub(1);
         }
         power
     }
