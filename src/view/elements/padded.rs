@@ -7,8 +7,9 @@
 //!
 //! A writer may append to the file meanwhile. Then the length of a dimension is that of one moment,
 //! and stays what it is as long as the state of the file is shown: a variable that has grown since is
-//! cut. The header of a variable is read after the lengths of its dimensions, so that there is no
-//! fill where the file had an element when the length was found.
+//! cut, and so is a last record that not all variables have yet. The header of a variable is read
+//! after the lengths of its dimensions, so that there is no fill where the file had an element when
+//! the length was found.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -150,7 +151,7 @@ impl Padded {
             }
         }
         *lock(&self.lengths.latest) = Arc::clone(&self.inner).refreshed();
-        Ok(longest(found))
+        Ok(complete(found))
     }
 
     /// The file as it is now.
@@ -196,6 +197,15 @@ impl Padded {
 /// The greatest of some lengths, zero without any.
 fn longest(lengths: Option<Vec<u64>>) -> Option<u64> {
     lengths.map(|lengths| lengths.into_iter().max().unwrap_or(0))
+}
+
+/// The same without a record that the writer has begun and not ended.
+fn complete(lengths: Option<Vec<u64>>) -> Option<u64> {
+    let written = lengths.iter().flatten().filter(|length| **length > 0);
+    let shortest = written.min().copied();
+    let longest = longest(lengths);
+    let is_begun = shortest.and_then(|shortest| shortest.checked_add(1)) == longest;
+    if is_begun { shortest } else { longest }
 }
 
 /// Whether all lengths are equal, but for variables of which nothing was written.

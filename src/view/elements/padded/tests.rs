@@ -157,6 +157,19 @@ impl Container for File {
     }
 }
 
+/// A writer appends to one variable after another; a variable of which nothing was written, or that
+/// ended long ago, is not waited for.
+#[test]
+fn a_record_that_was_begun_is_not_shown() {
+    assert_eq!(complete(Some(vec![5, 6, 6, 0])), Some(5));
+    assert_eq!(complete(Some(vec![6, 6])), Some(6));
+    assert_eq!(complete(Some(vec![3, 6])), Some(6));
+    assert_eq!(complete(Some(vec![0, 1])), Some(1));
+    assert_eq!(complete(Some(Vec::new())), Some(0));
+    assert_eq!(complete(None), None);
+    assert!(are_equal(&[4, 0, 4]) && are_equal(&[]) && !are_equal(&[4, 5]));
+}
+
 #[test]
 fn a_variable_that_cannot_be_read_may_be_the_longest() {
     let damaged = || {
