@@ -324,7 +324,7 @@ impl Address {
     /// Whether requests go to the server that the user named, and not to another one that a
     /// federation names as its director.
     fn is_named(&self) -> bool {
-        let director = self.director.get().map(|director| director.to_string());
+        let director = self.director.get().map(ToString::to_string);
         let director = director.map(|director| director.parse());
         let named = self.named_server().parse();
         match (director, named) {
