@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
+use crate::error::line::one_line;
 use crate::error::{Cause, Error, Result};
 use crate::memory::cancel::IsWanted;
 use crate::memory::lock::lock;
@@ -206,7 +207,7 @@ impl NeighbourStates {
 
     /// None yet, of a file whose lacks `whole` reports under this name.
     pub(in crate::source) fn reporting_to(&self, whole: &Self, name: &Path) -> Arc<Self> {
-        let name = name.display().to_string().escape_debug().to_string();
+        let name = one_line(&name.display().to_string());
         Arc::new(NeighbourStates {
             changes: self.changes.clone(),
             absent: Arc::clone(&whole.absent),
