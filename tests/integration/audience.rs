@@ -49,12 +49,13 @@ fn elements_of_private_files_are_errors_in_every_view_of_joined() {
     if !is_root() {
         return skip("only root may mount for all users everywhere");
     }
-    for (way, chunk) in [
-        ("virtual", "0/0/0"),
-        ("raw", "0/0/0"),
-        ("exploded", "0/0/0/0"),
-    ] {
+    for way in ["virtual", "raw", "exploded"] {
         let shown = check(way, 100);
+        if way == "exploded" {
+            // The block is looked for when the file is described: the whole file is left out.
+            assert!(!shown.contains_key(".h5fs/joined/v"), "{shown:?}");
+            continue;
+        }
         let eio = [
             ".h5fs/joined/v",
             ".h5fs/joined/s",
@@ -62,9 +63,9 @@ fn elements_of_private_files_are_errors_in_every_view_of_joined() {
             ".h5fs/joined[day_*]/v",
             ".h5fs/joined[day_*,join=file]/v",
             ".h5fs/joined/.h5fs/npy/v.npy",
-            &format!(".h5fs/joined.zarr/v/c/{chunk}"),
-            &format!(".h5fs/joined/.h5fs/file.zarr/v/c/{chunk}"),
-            &format!(".h5fs/joined/.h5fs/stored.zarr/v/c/{chunk}"),
+            ".h5fs/joined.zarr/v/c/0/0/0",
+            ".h5fs/joined/.h5fs/file.zarr/v/c/0/0/0",
+            ".h5fs/joined/.h5fs/stored.zarr/v/c/0/0/0",
         ];
         for path in eio {
             let outcome = shown.get(path).map_or("absent", String::as_str);
