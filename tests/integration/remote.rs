@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::harness::{LONG, Mount, SOON, eventually, fixture, h5fs, run, script, tree};
@@ -378,41 +377,4 @@ fn a_server_that_tells_no_states_apart_is_warned_of() {
         assert!(is_one, "two states in one file");
         seen == vec![b'n'; LENGTH]
     });
-}
-
-/// Whoever waits for joined data that does not come, and is killed, leaves no work behind: the mount
-/// ends at once, and its worker by itself.
-#[test]
-fn a_killed_reader_of_joined_data_leaves_no_work() {
-    const LENGTH: u64 = 12 << 20;
-    let server = Server::start();
-    for name in ["/data/a.asdf", "/data/b.asdf"] {
-        server.put(name, array_file(b'o', LENGTH as usize));
-    }
-    let directory = tempfile::tempdir().expect("temporary directory");
-    let log = directory.path().join("log");
-    let log_file = format!("timeout=300,log_file={}", log.display());
-    let endpoint = server.url("");
-    let options = ["--anonymous", "--endpoint", &endpoint, "-o", &log_file];
-    let mount = Mount::with(Path::new("s3://data/"), &options);
-    let path = mount.at(".h5fs/joined/data");
-    let mut file = fs::File::open(&path).expect("both as one");
-    for at in [0, LENGTH] {
-        file.seek(SeekFrom::Start(at)).expect("seek");
-        file.read_exact(&mut [0; 10]).expect("bytes");
-    }
-    drop(file);
-    server.faults(|faults| faults.hang = u32::MAX);
-    let mut reader = Command::new("tail");
-    let reader = reader.args(["-c", "10"]).arg(&path).stdout(Stdio::null());
-    let mut reader = reader.spawn().expect("tail");
-    // The kernel shows for whom a process waits to root alone.
-    std::thread::sleep(Duration::from_secs(1));
-    assert!(reader.try_wait().expect("wait").is_none(), "it waits");
-    reader.kill().expect("kill");
-    reader.wait().expect("wait");
-    mount.unmount();
-    mount.must_be_gone(SOON);
-    let log = fs::read_to_string(&log).expect("the log");
-    assert!(!log.contains("it is killed"), "{log}");
 }
