@@ -1,6 +1,8 @@
 //! The files that are joined: what is known of each, and those that are open.
 
 pub(super) mod content;
+pub(super) mod convention;
+mod conventions;
 pub(crate) mod kept;
 pub(super) mod links;
 pub(crate) mod opener;

@@ -10,7 +10,7 @@ use crate::array::{Engine, Reader};
 use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::model::attribute::AttributeContent;
-use crate::model::attribute_value::strings;
+use crate::model::attribute_value::{numbers, strings};
 use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
 use crate::model::{Array, Container, Datatype, NodeId, Scalar, Shape};
 use crate::wire::{Count, to_u64, to_usize};
@@ -92,6 +92,81 @@ pub(in crate::joined) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Resul
     let [first, last] = [0, length.left_after(size)].map(|at| reader.read(at, size as usize));
     let both = [&first?[..], &last?[..]].concat();
     Ok(Known::Ends(both.into(), hash))
+}
+
+/// The ends of an index, each element of which is where a list of `entries` elements ends, and hashes of
+/// all; `Nothing` where it decreases, or ends elsewhere. One that `begins` has a 0 before them.
+///
+/// # Errors
+/// `Limit` for too many; fails if they cannot be read.
+pub(in crate::joined) fn index(
+    engine: &Arc<Engine>,
+    array: &Arc<Array>,
+    entries: u64,
+    begins: bool,
+) -> Result<Known> {
+    let size = to_usize(array.datatype.size.into())?.max(1);
+    let length = array.bytes()?;
+    if length > limits::JOINED_LONG {
+        return Ok(Known::Nothing);
+    }
+    let mut check = IndexCheck {
+        last: None,
+        is_sound: true,
+        begins,
+    };
+    let mut hashers = [0_u8, 1].map(|seed| {
+        let mut hasher = DefaultHasher::new();
+        seed.hash(&mut hasher);
+        hasher
+    });
+    let mut rest: Vec<u8> = Vec::new();
+    if length > 0 {
+        Reader::new(engine, Arc::clone(array))?.read_all(&mut |part| {
+            hashers.iter_mut().for_each(|hasher| hasher.write(part));
+            rest.extend_from_slice(part);
+            let whole = rest.len() - rest.len() % size;
+            check.take(&array.datatype, rest.get(..whole).unwrap_or_default());
+            rest.drain(..whole);
+        })?;
+    }
+    if !check.ends_at(entries) {
+        return Ok(Known::Nothing);
+    }
+    let hash = hashers.map(|hasher| hasher.finish());
+    Ok(Known::Ends(entries.to_le_bytes().into(), hash))
+}
+
+/// Whether the elements of an index follow one another.
+struct IndexCheck {
+    last: Option<i128>,
+    is_sound: bool,
+    begins: bool,
+}
+
+impl IndexCheck {
+    fn take(&mut self, datatype: &Datatype, elements: &[u8]) {
+        let Some(numbers) = numbers(datatype, elements) else {
+            self.is_sound = false;
+            return;
+        };
+        for number in numbers {
+            self.is_sound &= match self.last {
+                None if self.begins => number == 0,
+                None => number >= 0,
+                Some(last) => number >= last,
+            };
+            self.last = Some(number);
+        }
+    }
+
+    fn ends_at(&self, entries: u64) -> bool {
+        let last = match self.last {
+            None if self.begins => return false,
+            last => last.unwrap_or(0),
+        };
+        self.is_sound && last == i128::from(entries)
+    }
 }
 
 /// Two hashes of bytes, which no two pieces of data have by chance.
@@ -243,4 +318,28 @@ pub(in crate::joined) fn text(content: &AttributeContent) -> Option<&[u8]> {
     let is_short = content.elements.len() <= limits::ATTRIBUTE_TEXT;
     let is_one = content.shape.elements() == Ok(1);
     (is_text && is_short && is_one).then(|| trimmed(&content.elements))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An index may stay where it is; it never goes back, and its end is the number of entries.
+    #[test]
+    fn an_index_that_decreases_or_ends_elsewhere_is_unsound() {
+        let byte = Datatype::integer(1, false, ByteOrder::Little);
+        let is_sound = |elements: &[u8], entries, begins| {
+            let mut check = IndexCheck {
+                last: None,
+                is_sound: true,
+                begins,
+            };
+            elements.chunks(2).for_each(|part| check.take(&byte, part));
+            check.ends_at(entries)
+        };
+        assert!(is_sound(&[2, 2, 5], 5, false) && is_sound(&[0, 2, 2, 5], 5, true));
+        assert!(!is_sound(&[2, 1, 5], 5, false) && !is_sound(&[0, 3, 2, 5], 5, true));
+        assert!(!is_sound(&[2, 4], 5, false) && !is_sound(&[1, 5], 5, true));
+        assert!(is_sound(&[], 0, false) && !is_sound(&[], 3, false) && !is_sound(&[], 0, true));
+    }
 }

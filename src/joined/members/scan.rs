@@ -9,6 +9,9 @@ use std::sync::Arc;
 use crate::array::Engine;
 use crate::error::{Cause, Error, Result};
 use crate::joined::members::content::{self, Known, Same, hashes};
+use crate::joined::members::convention::{Convention, Relation, Rows};
+use crate::joined::members::conventions;
+use crate::joined::members::conventions::described::Described;
 use crate::joined::members::links::OpenFile;
 use crate::joined::members::opener::OpenMember;
 use crate::joined::members::skeleton::{
@@ -109,11 +112,15 @@ pub(in crate::joined) fn scan(
         common.attributes.push(Arc::new(attributes));
     }
     layout.find_bounds();
+    let file = Described::new(&objects.groups, &objects.arrays, &common.attributes);
+    let (found, tables) = conventions::find(&file)?;
+    layout.apply(found);
     let groups = objects.groups.iter().map(|(_, path)| Path::clone(path));
     let mut skeleton = Skeleton {
         groups: groups.collect(),
         variables: layout.variables,
         dimensions: layout.dimensions,
+        tables,
     };
     find_meanings(&mut skeleton, &objects.arrays)?;
     let mut scan = Scan {
@@ -241,6 +248,7 @@ impl Layout {
                 is_scale: is_scale && has_own_name,
                 marks: Vec::new(),
                 meaning: Meaning::default(),
+                convention: Convention::default(),
             });
         }
         layout.settle(&objects.arrays);
@@ -274,6 +282,7 @@ impl Layout {
                 has_name: key.is_some(),
                 key: key.unwrap_or_else(|| unnamed(path, axis)),
                 is_unlimited,
+                rows: Rows::Unknown,
                 coordinate: None,
             });
             self.lengths.push(length);
@@ -308,6 +317,38 @@ impl Layout {
             let dims = dims.map(|&dim| self.lengths[dim]).collect();
             let array = &mut arrays[*number].array;
             *array = Arc::new(padded(array, dims));
+        }
+    }
+
+    /// Takes what conventions say of the variables.
+    fn apply(&mut self, conventions: Vec<Convention>) {
+        for (variable, convention) in self.variables.iter_mut().zip(conventions) {
+            let dim = variable.dims.first().copied();
+            if let Some(dim) = dim.and_then(|dim| self.dimensions.get_mut(dim)) {
+                dim.rows = convention.rows;
+            }
+            variable.convention = convention;
+        }
+        self.share_rows();
+    }
+
+    /// Gives the columns of a table one dimension: where a member lacks a column, it has rows of it.
+    fn share_rows(&mut self) {
+        let first = |variable: &Variable| variable.dims.first().copied();
+        let firsts = self.variables.iter();
+        let firsts = firsts.map(|own| (Path::clone(&own.path), first(own)));
+        let firsts: HashMap<Path, Option<usize>> = firsts.collect();
+        for variable in &mut self.variables {
+            let table = variable.convention.table.as_ref();
+            let rows = table.and_then(|table| *firsts.get(table)?);
+            let (Some(rows), Some(own)) = (rows, variable.dims.first_mut()) else {
+                continue;
+            };
+            let has_name = self.dimensions[*own].has_name || self.dimensions[rows].has_name;
+            if *own != rows && !has_name && self.lengths[*own] == self.lengths[rows] {
+                self.dimensions[*own].rows = Rows::Unknown;
+                *own = rows;
+            }
         }
     }
 
@@ -487,6 +528,9 @@ impl Scan {
     fn read(&mut self, engine: &Arc<Engine>, verify: bool, arrays: &[FoundArray]) -> Result<()> {
         let mut values = Vec::with_capacity(arrays.len());
         let (mut kept, mut compared) = (limits::JOINED_VALUES, limits::JOINED_VALUES);
+        let labels = self.skeleton.variables.iter();
+        let labels = labels.filter_map(|own| own.convention.labels.clone());
+        let labels: HashSet<Path> = labels.collect();
         for (variable, found) in self.skeleton.variables.iter().zip(arrays) {
             let (container, array) = (found.container(), &found.array);
             if let Some(why) = missing_source(array)? {
@@ -495,13 +539,17 @@ impl Scan {
                 continue;
             }
             let read = || content::elements(engine, container, array);
-            let wanted = self.wanted(variable, array)?;
+            let wanted = if labels.contains(&found.path) {
+                Wanted::Hash
+            } else {
+                self.wanted(variable, array)?
+            };
             let left = match wanted {
                 Wanted::Hash => &mut compared,
                 _ => &mut kept,
             };
             let wanted = match (left.checked_sub(array.bytes()?), wanted) {
-                (_, Wanted::Nothing | Wanted::Ends) => wanted,
+                (_, Wanted::Nothing | Wanted::Ends | Wanted::Index) => wanted,
                 (Some(rest), wanted) => {
                     *left = rest;
                     wanted
@@ -520,6 +568,11 @@ impl Scan {
                 Wanted::Hash => content::compared(read())
                     .map(|read| read.map_or(Known::Nothing, |read| Known::Hash(hashes(&read)))),
                 Wanted::Ends => content::ends(engine, array),
+                Wanted::Index => {
+                    let entries = entries_of(variable, arrays).unwrap_or(u64::MAX);
+                    let begins = variable.convention.rows == Rows::FollowingButFirst;
+                    content::index(engine, array, entries, begins)
+                }
                 Wanted::Elements => read().map(|read| read.map_or(Known::Nothing, Known::Elements)),
             };
             let name = found.path.escape_ascii().to_string();
@@ -535,6 +588,12 @@ impl Scan {
         let bytes = array.bytes()?;
         if variable.role == Role::Dimension {
             return Ok(Wanted::Nothing);
+        }
+        if variable.convention.relation == Relation::Names && bytes <= limits::JOINED_COORDINATE {
+            return Ok(Wanted::Elements);
+        }
+        if variable.convention.relation.is_index() {
+            return Ok(Wanted::Index);
         }
         let is_placed = variable.role != Role::Data || array.shape.dims().is_empty();
         if is_placed && bytes <= limits::JOINED_COORDINATE {
@@ -553,9 +612,19 @@ impl Scan {
     }
 }
 
+/// How many elements there are that an index counts.
+fn entries_of(variable: &Variable, arrays: &[FoundArray]) -> Option<u64> {
+    let targets = variable.convention.relation.targets();
+    let target = targets.first()?;
+    let found = arrays.iter().find(|found| found.path == **target)?;
+    found.array.shape.dims().first().copied()
+}
+
 #[derive(Clone, Copy)]
 enum Wanted {
     Nothing,
+    /// The ends of an index, if it is sound.
+    Index,
     Hash,
     Ends,
     Elements,

@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
 
 use crate::joined::members::content;
+use crate::joined::members::convention::{Convention, Rows, Table};
 use crate::joined::paths::Path;
 use crate::model::Datatype;
 use crate::model::array::Fill;
@@ -24,6 +25,8 @@ pub(in crate::joined) struct Skeleton {
     pub(in crate::joined) groups: Vec<Path>,
     pub(in crate::joined) variables: Vec<Variable>,
     pub(in crate::joined) dimensions: Vec<Dimension>,
+    /// Groups that are tables by a convention.
+    pub(in crate::joined) tables: Vec<Table>,
 }
 
 /// A dimension of a file.
@@ -34,6 +37,8 @@ pub(in crate::joined) struct Dimension {
     pub(in crate::joined) key: Path,
     pub(in crate::joined) has_name: bool,
     pub(in crate::joined) is_unlimited: bool,
+    /// What a convention says of it.
+    pub(in crate::joined) rows: Rows,
     /// The variable that has its values.
     pub(in crate::joined) coordinate: Option<usize>,
 }
@@ -54,6 +59,8 @@ pub(in crate::joined) struct Variable {
     pub(in crate::joined) marks: Vec<Named>,
     /// The meaning that these give, or why there is none.
     pub(in crate::joined) meaning: Meaning,
+    /// What a convention says of its elements.
+    pub(in crate::joined) convention: Convention,
 }
 
 /// What a variable is there for.
@@ -133,6 +140,7 @@ impl Variable {
         (
             (&self.path, &self.datatype, &self.dims, &self.chunk_shape),
             (&self.fill, self.role, self.is_scale, &self.marks),
+            &self.convention,
         )
     }
 

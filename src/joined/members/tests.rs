@@ -9,6 +9,7 @@ fn scan_of(group: String, values: Vec<Known>) -> Scan {
             groups: vec![group.into_bytes().into()],
             variables: Vec::new(),
             dimensions: Vec::new(),
+            tables: Vec::new(),
         }),
         common: Common::default(),
         lengths: Box::default(),

@@ -1,0 +1,46 @@
+//! Finds what conventions say of the arrays of a member.
+//!
+//! | convention | a file or group says | the rules |
+//! |---|---|---|
+//! | [AnnData, MuData](anndata) | `encoding-type` | rows of `obs`, `X`, `layers`, `obsm`; categories; csr matrices |
+//! | [pandas](pandas) | `pandas_type` | rows of `table`, of the fixed format; categories in `meta` |
+//! | [HDMF, NWB](hdmf) | `colnames` and `id` | rows of tables; lists; references to rows |
+
+mod anndata;
+pub(super) mod described;
+mod hdmf;
+mod pandas;
+
+use crate::error::Result;
+use crate::joined::members::convention::{Convention, Table};
+use crate::joined::members::conventions::described::Described;
+use crate::joined::paths::Path;
+
+/// What the conventions say of each array, and the tables.
+///
+/// # Errors
+/// Fails if an attribute cannot be read now.
+pub(super) fn find(file: &Described<'_>) -> Result<(Vec<Convention>, Vec<Table>)> {
+    let mut conventions = Vec::with_capacity(file.arrays.len());
+    for found in file.arrays {
+        conventions.push(convention(file, &found.path)?);
+    }
+    let mut tables = Vec::new();
+    for (_, path) in file.groups {
+        let table = anndata::table(file, path)
+            .or_else(|| hdmf::table(file, path))
+            .or_else(|| pandas::table(file, path));
+        tables.extend(table);
+    }
+    Ok((conventions, tables))
+}
+
+fn convention(file: &Described<'_>, path: &Path) -> Result<Convention> {
+    if let Some(own) = anndata::convention(file, path)? {
+        return Ok(own);
+    }
+    if let Some(own) = pandas::convention(file, path) {
+        return Ok(own);
+    }
+    Ok(hdmf::convention(file, path)?.unwrap_or_default())
+}

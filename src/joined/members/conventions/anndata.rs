@@ -1,0 +1,246 @@
+//! AnnData and MuData: rows of `obs`, `X`, `layers` and `obsm`; categories; sparse matrices.
+//!
+//! The rules are those of `anndata.concat` along `obs`: what `var`, `varm`, `varp` and `uns` hold is
+//! shown where it is the same in all files, and `obsp` is not joined.
+
+use crate::error::Result;
+use crate::joined::members::convention::{Convention, Relation, Rows, Table};
+use crate::joined::members::conventions::described::{Described, ancestors, names_between};
+use crate::joined::paths::{Path, beneath};
+use crate::model::attribute_value::numbers;
+use crate::model::datatype::Class;
+
+/// What the arrays of an AnnData file, or of a group that is encoded as its parts are, mean; `None`
+/// of another array.
+///
+/// # Errors
+/// Fails if an attribute cannot be read now.
+pub(super) fn convention(file: &Described<'_>, path: &Path) -> Result<Option<Convention>> {
+    if let Some(root) = ancestors(path).find(|above| is_root(file, above)) {
+        let own = of_root(file, root, path)?;
+        let table = labels(file, &beneath(root, b"obs"));
+        return Ok(Some(with_rows_of(file, own, path, table)));
+    }
+    let encoded = ancestors(path).filter(|above| encoding(file, above).is_some_and(is_known));
+    if let Some(base) = encoded.last() {
+        let own = value(file, base, path, None)?;
+        let table = labels(file, base);
+        return Ok(Some(with_rows_of(file, own, path, table)));
+    }
+    let group = ancestors(path).next().unwrap_or_default();
+    let is_matrix = [&b"data"[..], b"indices", b"indptr"]
+        .iter()
+        .all(|name| file.array(&beneath(group, name)).is_some());
+    let name = names_between(group, path).pop().unwrap_or_default();
+    let is_part = matches!(name, b"data" | b"indices" | b"indptr" | b"shape");
+    Ok((is_matrix && is_part).then(|| {
+        let why = "a sparse matrix without encoding-type is not supported here";
+        Convention::refused(why).of(&group.into())
+    }))
+}
+
+/// What an array of a table means; the entries of a sparse matrix are no rows.
+fn with_rows_of(
+    file: &Described<'_>,
+    own: Convention,
+    path: &[u8],
+    table: Option<Path>,
+) -> Convention {
+    let group = ancestors(path).next().unwrap_or_default();
+    let is_entry = encoding(file, group).is_some_and(is_sparse);
+    let has_rows = own.rows == Rows::Following && !is_entry;
+    own.in_table(table.filter(|_| has_rows))
+}
+
+fn encoding<'a>(file: &Described<'a>, group: &[u8]) -> Option<&'a [u8]> {
+    let own = file.text(group, b"encoding-type");
+    let own = own.filter(|_| file.is_group(group));
+    own.or_else(|| file.text(group, b"h5sparse_format"))
+}
+
+fn is_known(encoding: &[u8]) -> bool {
+    matches!(encoding, b"dataframe" | b"categorical" | b"awkward-array")
+        || is_sparse(encoding)
+        || encoding.starts_with(b"nullable-")
+}
+
+fn is_sparse(encoding: &[u8]) -> bool {
+    matches!(encoding, b"csr_matrix" | b"csc_matrix" | b"csr" | b"csc")
+}
+
+/// Whether a group is an AnnData object; those before version 0.8 do not say so.
+fn is_root(file: &Described<'_>, group: &[u8]) -> bool {
+    let is_named = encoding(file, group).is_some_and(|is| matches!(is, b"anndata" | b"MuData"));
+    let is_there = |name: &[u8]| file.has(&beneath(group, name));
+    is_named || group.is_empty() && [&b"X"[..], b"obs", b"var"].into_iter().all(is_there)
+}
+
+/// The parts of an AnnData object.
+fn of_root(file: &Described<'_>, root: &[u8], path: &Path) -> Result<Convention> {
+    let names = names_between(root, path);
+    let first = names.first().copied().unwrap_or_default();
+    let base = beneath(root, first);
+    // The part of a mapping that the array belongs to.
+    let part = match names.get(1) {
+        Some(second) => beneath(&base, second),
+        None => Path::clone(&base),
+    };
+    match first {
+        b"obs" => value(file, &base, path, None),
+        b"X" => value(file, &base, path, labels(file, &beneath(root, b"var"))),
+        b"layers" => value(file, &part, path, labels(file, &beneath(root, b"var"))),
+        b"obsm" => value(file, &part, path, None),
+        b"raw" if names.get(1) == Some(&&b"X"[..]) => {
+            value(file, &part, path, labels(file, &beneath(&base, b"var")))
+        }
+        b"raw.X" => value(file, &base, path, labels(file, &beneath(root, b"raw.var"))),
+        b"obsp" => Ok(Convention::refused(
+            "pairs of rows of one file are not joined",
+        )),
+        b"obsmap" => Ok(Convention::refused(
+            "places of rows of one file are not joined",
+        )),
+        b"uns" if is_list_of_field(file, root, path) => Ok(Convention::names(None)),
+        _ => Ok(value(file, &base, path, None)?.fixed()),
+    }
+}
+
+/// Whether an array of `uns` has the names of a field of records (AnnData before version 0.6).
+fn is_list_of_field(file: &Described<'_>, root: &[u8], path: &[u8]) -> bool {
+    let tables = [&b"obs"[..], b"var"].map(|name| beneath(root, name));
+    let mut fields = tables.iter().flat_map(|table| fields(file, root, table));
+    fields.any(|(_, names)| *names == *path)
+}
+
+/// The fields of a table of records whose names are in `uns`.
+fn fields(file: &Described<'_>, root: &[u8], table: &[u8]) -> Vec<(Vec<u8>, Path)> {
+    let class = file.array(table).map(|array| &array.datatype.class);
+    let Some(Class::Compound(members)) = class else {
+        return Vec::new();
+    };
+    let uns = beneath(root, b"uns");
+    let named = members.iter().map(|member| {
+        let list = [&member.name[..], b"_categories"].concat();
+        (member.name.clone(), beneath(&uns, &list))
+    });
+    named
+        .filter(|(_, names)| file.array(names).is_some())
+        .collect()
+}
+
+/// The array with the labels of the rows of a dataframe.
+fn labels(file: &Described<'_>, table: &[u8]) -> Option<Path> {
+    if file.array(table).is_some() {
+        return Some(table.into());
+    }
+    let name = file.text(table, b"_index").unwrap_or(b"_index");
+    let index = beneath(table, name);
+    let values = beneath(&index, b"values");
+    [index, values]
+        .into_iter()
+        .find(|path| file.array(path).is_some())
+}
+
+/// An array that is the value at `base`, or a part of it.
+fn value(
+    file: &Described<'_>,
+    base: &[u8],
+    path: &Path,
+    labels: Option<Path>,
+) -> Result<Convention> {
+    let names = names_between(base, path);
+    let Some(&child) = names.first() else {
+        return array(file, path, labels);
+    };
+    let whole = Path::from(base);
+    match encoding(file, base) {
+        None | Some(b"dict" | b"dataframe" | b"raw" | b"anndata") if child == b"__categories" => {
+            Ok(Convention::names(None))
+        }
+        None | Some(b"dict" | b"dataframe" | b"raw" | b"anndata") => {
+            value(file, &beneath(base, child), path, None)
+        }
+        Some(b"categorical") if child == b"categories" => Ok(Convention::names(Some(whole))),
+        Some(b"categorical") => {
+            let names = beneath(base, b"categories");
+            let ordered = file.attribute(base, b"ordered");
+            let is_ordered = ordered.is_some_and(|own| own.elements.iter().any(|&byte| byte != 0));
+            let codes = Relation::Codes { names, is_ordered };
+            Ok(Convention::rows().of(&whole).with(codes))
+        }
+        Some(b"csr_matrix" | b"csr") => {
+            let own = Convention {
+                labels,
+                ..Convention::rows().of(&whole)
+            };
+            Ok(if child == b"indptr" {
+                let entries = beneath(base, b"data");
+                let columns = columns(file, base);
+                let rows = Rows::FollowingButFirst;
+                let relation = Relation::PointsTo { entries, columns };
+                Convention {
+                    rows,
+                    relation,
+                    ..own
+                }
+            } else {
+                own
+            })
+        }
+        Some(encoding) if encoding.starts_with(b"nullable-") => Ok(Convention::rows().of(&whole)),
+        Some(encoding) if is_sparse(encoding) => {
+            let why = "a matrix compressed by columns (csc) is not joined along its rows";
+            Ok(Convention::refused(why).of(&whole))
+        }
+        Some(encoding) => {
+            let encoding = encoding.escape_ascii();
+            let why = format!("encoding-type {encoding} is not supported here");
+            Ok(Convention::refused(why).of(&whole))
+        }
+    }
+}
+
+/// The number of columns of a sparse matrix.
+fn columns(file: &Described<'_>, group: &[u8]) -> Option<u64> {
+    let shape = file.attribute(group, b"shape");
+    let shape = shape.or_else(|| file.attribute(group, b"h5sparse_shape"))?;
+    let numbers = numbers(&shape.datatype, &shape.elements)?;
+    u64::try_from(*numbers.get(1)?).ok()
+}
+
+fn array(file: &Described<'_>, path: &Path, labels: Option<Path>) -> Result<Convention> {
+    let own = Convention {
+        labels,
+        ..Convention::rows()
+    };
+    // Before version 0.8 the codes of a column refer to their categories.
+    if let Some(names) = file.target(path, b"categories")? {
+        let ordered = file.attribute(names, b"ordered");
+        let is_ordered = ordered.is_some_and(|own| own.elements.iter().any(|&byte| byte != 0));
+        let own = own.referring(b"categories", names);
+        let names = Path::clone(names);
+        return Ok(own.with(Relation::Codes { names, is_ordered }));
+    }
+    let root = ancestors(path).next().unwrap_or_default();
+    let fields = fields(file, root, path);
+    Ok(if fields.is_empty() {
+        own
+    } else {
+        own.with(Relation::Fields(fields))
+    })
+}
+
+/// The table that a dataframe is.
+pub(super) fn table(file: &Described<'_>, group: &Path) -> Option<Table> {
+    if encoding(file, group) != Some(b"dataframe") {
+        return None;
+    }
+    let root = ancestors(group).find(|above| is_root(file, above));
+    let first = root.map(|root| names_between(root, group).first().copied());
+    Some(Table {
+        group: Path::clone(group),
+        rows: labels(file, group)?,
+        columns: Some((b"column-order".to_vec(), file.texts(group, b"column-order"))),
+        has_files: matches!(first, None | Some(Some(b"obs"))),
+    })
+}

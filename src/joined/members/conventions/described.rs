@@ -1,0 +1,179 @@
+//! The objects of a member, as the readers of conventions see them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::joined::members::content;
+use crate::joined::members::links::{OpenFile, Place};
+use crate::joined::members::skeleton::Named;
+use crate::joined::members::walk::FoundArray;
+use crate::joined::paths::{Path, split};
+use crate::model::attribute::AttributeContent;
+use crate::model::attribute_value::targets;
+use crate::model::datatype::Class;
+use crate::model::{Array, NodeId};
+
+/// The objects of a member, with their attributes.
+pub(in crate::joined::members) struct Described<'a> {
+    pub(super) arrays: &'a [FoundArray],
+    pub(super) groups: &'a [(Place, Path)],
+    /// The places of the attributes of groups and arrays.
+    known: HashMap<&'a [u8], usize>,
+    /// By the file that the object is in, which may be another one than the member.
+    paths: HashMap<(usize, NodeId), &'a Path>,
+    attributes: &'a [Arc<Vec<Named>>],
+}
+
+impl<'a> Described<'a> {
+    /// The objects of a file; `attributes` are those of the groups, then of the arrays.
+    pub(in crate::joined::members) fn new(
+        groups: &'a [(Place, Path)],
+        arrays: &'a [FoundArray],
+        attributes: &'a [Arc<Vec<Named>>],
+    ) -> Self {
+        let own = arrays
+            .iter()
+            .map(|found| (&found.file, found.node, &found.path));
+        let all = groups
+            .iter()
+            .map(|((file, node), path)| (file, *node, path));
+        let all = all.chain(own);
+        let known = all.clone().enumerate();
+        let mut paths = HashMap::new();
+        for (file, node, path) in all {
+            // Of several names, the first one.
+            paths.entry((number_of(file), node)).or_insert(path);
+        }
+        Described {
+            arrays,
+            groups,
+            known: known
+                .map(|(place, (_, _, path))| (&**path, place))
+                .collect(),
+            paths,
+            attributes,
+        }
+    }
+
+    /// The file and the node of an object, by the place of its attributes.
+    fn node(&self, place: usize) -> Option<(&'a Arc<OpenFile>, NodeId)> {
+        match place.checked_sub(self.groups.len()) {
+            Some(number) => {
+                let found = self.arrays.get(number)?;
+                Some((&found.file, found.node))
+            }
+            None => {
+                let ((file, node), _) = self.groups.get(place)?;
+                Some((file, *node))
+            }
+        }
+    }
+
+    pub(super) fn array(&self, path: &[u8]) -> Option<&Arc<Array>> {
+        let place = self.known.get(path)?;
+        let number = place.checked_sub(self.groups.len())?;
+        self.arrays.get(number).map(|found| &found.array)
+    }
+
+    /// Whether there is a group or an array at a path.
+    pub(super) fn has(&self, path: &[u8]) -> bool {
+        self.known.contains_key(path)
+    }
+
+    pub(super) fn is_group(&self, path: &[u8]) -> bool {
+        let place = self.known.get(path);
+        place.is_some_and(|&place| place < self.groups.len())
+    }
+
+    pub(super) fn attributes(&self, path: &[u8]) -> &'a [Named] {
+        let place = self.known.get(path).copied();
+        let own = place.and_then(|place| self.attributes.get(place));
+        own.map_or(&[][..], |own| &own[..])
+    }
+
+    pub(super) fn attribute(&self, path: &[u8], name: &[u8]) -> Option<&'a AttributeContent> {
+        let mut all = self.attributes(path).iter();
+        all.find(|(own, _)| own == name).map(|(_, content)| content)
+    }
+
+    pub(super) fn text(&self, path: &[u8], name: &[u8]) -> Option<&'a [u8]> {
+        self.attribute(path, name).and_then(content::text)
+    }
+
+    /// The texts that an attribute lists.
+    pub(super) fn texts(&self, path: &[u8], name: &[u8]) -> Vec<Vec<u8>> {
+        let content = self.attribute(path, name);
+        let content = content.filter(|own| matches!(own.datatype.class, Class::String { .. }));
+        content.map_or_else(Vec::new, |content| {
+            let each = content
+                .elements
+                .chunks_exact(content.datatype.size as usize);
+            each.map(|text| content::trimmed(text).to_vec()).collect()
+        })
+    }
+
+    /// Whether two paths are names of one object.
+    pub(super) fn is_same(&self, path: &[u8], other: &[u8]) -> bool {
+        let object = |path: &[u8]| {
+            let place = self.known.get(path).copied();
+            let (file, node) = self.node(place?)?;
+            Some((number_of(file), node))
+        };
+        object(path).is_some_and(|own| object(other) == Some(own))
+    }
+
+    /// The path of the object that an attribute refers to.
+    ///
+    /// # Errors
+    /// Fails if the attribute cannot be read now.
+    pub(super) fn target(&self, path: &[u8], name: &[u8]) -> Result<Option<&'a Path>> {
+        let place = self.known.get(path).copied();
+        let Some((file, node)) = place.and_then(|place| self.node(place)) else {
+            return Ok(None);
+        };
+        let found = match targets(&**file.container(), node, name) {
+            Err(error) if !error.is_passing() => Vec::new(),
+            found => found?,
+        };
+        let node = found.first().copied().flatten();
+        Ok(node.and_then(|node| self.paths.get(&(number_of(file), node)).copied()))
+    }
+}
+
+/// What tells a file from others that are open.
+fn number_of(file: &Arc<OpenFile>) -> usize {
+    Arc::as_ptr(file).addr()
+}
+
+/// The groups that an object is in, the innermost first, the root last.
+pub(super) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = (!path.is_empty()).then_some(path);
+    std::iter::from_fn(move || {
+        let (above, _) = split(rest?);
+        rest = (!above.is_empty()).then_some(above);
+        Some(above)
+    })
+}
+
+/// The names from the group at `base` to what is at `path`; none where both are the same.
+pub(super) fn names_between<'p>(base: &[u8], path: &'p [u8]) -> Vec<&'p [u8]> {
+    let rest = path.get(base.len()..).unwrap_or_default();
+    let names = rest.split(|&byte| byte == b'/');
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_between_groups() {
+        let above: Vec<&[u8]> = ancestors(b"a/b/c").collect();
+        assert_eq!(above, [&b"a/b"[..], b"a", b""]);
+        assert_eq!(ancestors(b"").count(), 0);
+        assert_eq!(names_between(b"", b"a/b"), [b"a", b"b"]);
+        assert_eq!(names_between(b"a", b"a/b"), [b"b"]);
+        assert!(names_between(b"a/b", b"a/b").is_empty());
+    }
+}

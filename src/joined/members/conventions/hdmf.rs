@@ -1,0 +1,96 @@
+//! HDMF's dynamic tables, of which NWB's are some: rows, lists (`VectorIndex`), references to rows
+//! (`DynamicTableRegion`) and enumerations.
+
+use crate::error::Result;
+use crate::joined::members::convention::{Convention, Relation, Table};
+use crate::joined::members::conventions::described::{Described, ancestors};
+use crate::joined::paths::{Path, beneath, split};
+
+/// What an array of a dynamic table means; `None` of another array.
+///
+/// # Errors
+/// Fails if an attribute cannot be read now.
+pub(super) fn convention(file: &Described<'_>, path: &Path) -> Result<Option<Convention>> {
+    let is_region = file.text(path, b"neurodata_type") == Some(b"DynamicTableRegion");
+    let group = ancestors(path).next().unwrap_or_default();
+    if !is_table(file, group) {
+        let why = "references to rows outside of a table are not joined";
+        return Ok(is_region.then(|| Convention::refused(why)));
+    }
+    let name = split(path).1;
+    let columns = file.texts(group, b"colnames");
+    let ids = beneath(group, b"id");
+    if name == b"id" {
+        return Ok(Some(Convention::rows().in_table(Some(ids))));
+    }
+    // The values of lists are no rows, nor are the ends of lists within lists.
+    let is_of_rows = !file.has(&[&path[..], b"_index"].concat());
+    let table = is_of_rows.then_some(ids);
+    let column = name_of_column(file, path)?;
+    let whole = beneath(group, &column);
+    if !columns.iter().any(|own| *own == column) {
+        // The names of an enumeration, and what no column is.
+        let is_enumeration = name
+            .strip_suffix(b"_elements")
+            .is_some_and(|base| columns.iter().any(|own| own == base));
+        return Ok(is_enumeration.then(|| Convention::names(None)));
+    }
+    let is_list = file.has(&[&whole[..], b"_index"].concat());
+    let own = if is_list {
+        Convention::rows().of(&whole)
+    } else {
+        Convention::rows()
+    };
+    let own = own.in_table(table);
+    if name != column {
+        // The index is one of this array, as its name says.
+        let values = name.strip_suffix(b"_index").unwrap_or(name);
+        let values = beneath(group, values);
+        let own = own.referring(b"target", &values);
+        return Ok(Some(own.with(Relation::EndsIn(values))));
+    }
+    if let Some(names) = file.target(path, b"elements")? {
+        let own = own.referring(b"elements", names);
+        let names = Path::clone(names);
+        let is_ordered = false;
+        return Ok(Some(own.with(Relation::Codes { names, is_ordered })));
+    }
+    if is_region {
+        let table = file.target(path, b"table")?;
+        let table = table.map(|table| (table, beneath(table, b"id")));
+        let table = table.filter(|(_, ids)| file.array(ids).is_some());
+        return Ok(Some(match table {
+            Some((table, ids)) => own.referring(b"table", table).with(Relation::RowsOf(ids)),
+            None => Convention::refused("the table that it refers to is not in the file"),
+        }));
+    }
+    Ok(Some(own))
+}
+
+fn is_table(file: &Described<'_>, group: &[u8]) -> bool {
+    file.attribute(group, b"colnames").is_some() && file.array(&beneath(group, b"id")).is_some()
+}
+
+/// The column that an array is the values of, or an index of.
+fn name_of_column(file: &Described<'_>, path: &Path) -> Result<Vec<u8>> {
+    let mut path = Path::clone(path);
+    while let Some(base) = split(&path).1.strip_suffix(b"_index") {
+        let above = beneath(split(&path).0, base);
+        let target = file.target(&path, b"target")?;
+        if !target.is_some_and(|target| file.is_same(target, &above)) {
+            break;
+        }
+        path = above;
+    }
+    Ok(split(&path).1.to_vec())
+}
+
+/// The table that a group is.
+pub(super) fn table(file: &Described<'_>, group: &Path) -> Option<Table> {
+    is_table(file, group).then(|| Table {
+        group: Path::clone(group),
+        rows: beneath(group, b"id"),
+        columns: Some((b"colnames".to_vec(), file.texts(group, b"colnames"))),
+        has_files: true,
+    })
+}

@@ -1,0 +1,136 @@
+//! The tables of pandas' `HDFStore`: rows of the formats `table` and `fixed`, categories of columns.
+
+use crate::joined::members::convention::{Convention, Relation, Table};
+use crate::joined::members::conventions::described::{Described, ancestors, names_between};
+use crate::joined::members::skeleton::Named;
+use crate::joined::paths::{Path, beneath};
+use crate::model::datatype::Class;
+
+/// Attributes of a group that say what its rows mean.
+const OF_GROUP: [&[u8]; 6] = [
+    b"info",
+    b"non_index_axes",
+    b"levels",
+    b"nan_rep",
+    b"data_col_nan_rep",
+    b"encoding",
+];
+
+/// The ends of the names of the attributes of `table` that say what a field means.
+const OF_FIELD: [&[u8]; 4] = [b"_kind", b"_dtype", b"_meta", b"_nan_rep"];
+
+/// What an array of a frame or a series means; `None` of another array.
+pub(super) fn convention(file: &Described<'_>, path: &Path) -> Option<Convention> {
+    let frame = frame(file, path)?;
+    let names = names_between(&frame, path);
+    let is_table = file.text(&frame, b"pandas_type")?.ends_with(b"_table");
+    Some(match names[..] {
+        [b"table"] if is_table => rows(file, &frame, path),
+        [b"meta", _, b"meta", b"table"] if is_table => Convention::names(None),
+        [.., b"_i_table", _, _] => index(path),
+        [name] if !is_table => fixed(file, &frame, name, path),
+        _ => Convention::default(),
+    })
+}
+
+/// A part of the index of a table, by which PyTables finds rows.
+fn index(path: &Path) -> Convention {
+    let whole = ancestors(path).nth(1).unwrap_or_default();
+    let why = "an index of PyTables is of one file";
+    Convention::default()
+        .of(&whole.into())
+        .with(Relation::Unneeded(why.to_owned()))
+}
+
+/// The frame that an array belongs to. The tables of categories are parts of it.
+fn frame(file: &Described<'_>, path: &[u8]) -> Option<Path> {
+    let mut groups: Vec<&[u8]> = ancestors(path).collect();
+    groups.reverse();
+    let mut frame: Option<&[u8]> = None;
+    for group in groups {
+        let is_meta = frame
+            .is_some_and(|frame| matches!(names_between(frame, group)[..], [b"meta", _, b"meta"]));
+        if file.text(group, b"pandas_type").is_some() && !is_meta {
+            frame = Some(group);
+        }
+    }
+    frame.map(Into::into)
+}
+
+/// The rows of the format `table`.
+fn rows(file: &Described<'_>, frame: &[u8], path: &Path) -> Convention {
+    let meta = beneath(frame, b"meta");
+    let named = file.attributes(path).iter().filter_map(|(name, _)| {
+        let field = name.strip_suffix(b"_meta")?;
+        let is_category = file.text(path, name) == Some(b"category");
+        let names = beneath(&beneath(&meta, field), b"meta/table");
+        is_category.then(|| (field.to_vec(), names))
+    });
+    let fields: Vec<_> = named.collect();
+    let of_group = file.attributes(frame).iter();
+    let of_group = of_group.filter(|(name, _)| OF_GROUP.contains(&&**name));
+    let of_fields = file.attributes(path).iter();
+    let of_fields = of_fields.filter(|own| is_of_field(own));
+    let relation = if fields.is_empty() {
+        Relation::None
+    } else {
+        Relation::Fields(fields)
+    };
+    Convention {
+        terms: of_group.chain(of_fields).cloned().collect(),
+        ..Convention::rows().with(relation)
+    }
+}
+
+/// Whether an attribute says what a field means. The length of texts may differ.
+fn is_of_field((name, content): &Named) -> bool {
+    let is_length = name.ends_with(b"_dtype") && content.elements.starts_with(b"bytes");
+    OF_FIELD.iter().any(|end| name.ends_with(end)) && !is_length
+}
+
+/// A member of the format `fixed`.
+fn fixed(file: &Described<'_>, frame: &[u8], name: &[u8], path: &Path) -> Convention {
+    let whole = Path::from(frame);
+    let is_pickled = file
+        .array(path)
+        .is_some_and(|array| matches!(array.datatype.class, Class::VariableLength(_)));
+    let is_transposed = file.attribute(path, b"transposed");
+    let is_transposed = is_transposed.is_some_and(|own| own.elements.iter().any(|&byte| byte != 0));
+    let own = match name {
+        _ if is_pickled => Convention::refused("Python objects of one file are not joined"),
+        b"axis0" => Convention::default().fixed(),
+        b"axis1" | b"index" | b"values" => Convention::rows(),
+        _ if !name.starts_with(b"block") => {
+            Convention::refused("an index of several levels is not joined")
+        }
+        _ if name.ends_with(b"_items") => Convention::default().fixed(),
+        _ if name.ends_with(b"_values") && is_transposed => Convention::rows(),
+        _ => Convention::refused("columns of this kind in the format fixed are not joined"),
+    };
+    let terms = file.attributes(path).iter();
+    let terms = terms.filter(|(name, _)| {
+        matches!(
+            &name[..],
+            b"kind" | b"value_type" | b"tz" | b"freq" | b"index_class" | b"name"
+        )
+    });
+    let terms = terms.cloned().collect();
+    Convention {
+        terms,
+        ..own.of(&whole)
+    }
+}
+
+/// The table that a frame or a series is.
+pub(super) fn table(file: &Described<'_>, group: &Path) -> Option<Table> {
+    file.text(group, b"pandas_type")?;
+    let names = [&b"table"[..], b"axis1", b"index"].map(|name| beneath(group, name));
+    let rows = names.into_iter().find(|path| file.array(path).is_some())?;
+    let is_meta = frame(file, &beneath(group, b"table"))? != *group;
+    (!is_meta).then(|| Table {
+        group: Path::clone(group),
+        rows,
+        columns: None,
+        has_files: true,
+    })
+}
