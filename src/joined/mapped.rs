@@ -8,7 +8,7 @@ use crate::error::{Cause, Error, Result};
 use crate::joined::members::skeleton::Variable;
 use crate::joined::members::{Member, Members};
 use crate::joined::place::placement::Placement;
-use crate::joined::recoding::{Recoding, Span, prefix};
+use crate::joined::recoding::{Field, Numbering, Recoding, Span, prefix};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
 use crate::memory::effort::Effort;
@@ -56,6 +56,16 @@ pub(super) enum Recipe {
     Padded(u8),
     /// They have pointers.
     Pointers(Arc<[Span]>),
+    /// Their numbers, or those of their fields, become others; of each file in its own way.
+    Numbered(Arc<[Numbered]>),
+}
+
+/// How the numbers of a field become others.
+#[derive(Debug)]
+pub(super) struct Numbered {
+    pub(super) field: Field,
+    /// By the numbers of the files.
+    pub(super) files: HashMap<usize, Numbering>,
 }
 
 impl Recipe {
@@ -69,6 +79,13 @@ impl Recipe {
                 spans: Arc::clone(spans),
                 prefix: prefix(file),
             },
+            Recipe::Numbered(fields) => {
+                let fields = fields.iter().map(|own| {
+                    let numbering = own.files.get(&file).cloned();
+                    (own.field.clone(), numbering.unwrap_or(Numbering::Same))
+                });
+                Recoding::Fields(fields.collect())
+            }
         };
         Some(Arc::new(recoding))
     }
@@ -113,6 +130,17 @@ impl Mapped {
         axes.collect()
     }
 
+    /// Elements of a member that are left out at the beginning of each dimension.
+    fn cuts(&self, place: &[usize]) -> Vec<u64> {
+        let axes = self.axes.iter().map(|axis| {
+            let at = (*axis).filter(|_| self.only.is_none());
+            let dim = at.and_then(|at| self.placed.placement.dim(at));
+            let block = at.and_then(|(axis, _)| place.get(axis).copied());
+            dim.zip(block).map_or(0, |(dim, block)| dim.cut(block))
+        });
+        axes.collect()
+    }
+
     /// The parts of the array, in the order of the members.
     ///
     /// # Errors
@@ -128,29 +156,50 @@ impl Mapped {
                 limits::VIRTUAL_BYTES,
             ));
         }
-        let parts = self.parts(members).map(|(place_in_list, place, part)| {
-            let member = &members.list[place_in_list];
-            let dims = &members.skeleton(member).variables[part.variable].dims;
-            let own = dims.iter().map(|&dim| member.lengths[dim]);
-            let lengths = std::iter::repeat_n(1, self.added).chain(own);
-            let steps = self.start(place).into_iter().zip(lengths);
-            let axis = |(start, length)| Axis {
-                start,
-                ..Axis::whole(length)
-            };
-            Mapping {
-                region: Region::Regular(steps.map(axis).collect()),
-                source_region: Region::All,
-                source: Arc::new(MemberArray {
-                    members: Arc::clone(members),
-                    member: place_in_list,
-                    variable: part.variable,
-                    recipe: part.recipe.clone(),
-                }),
-            }
-        });
+        let parts = self
+            .parts(members)
+            .filter_map(|(place_in_list, place, part)| {
+                let member = &members.list[place_in_list];
+                let dims = &members.skeleton(member).variables[part.variable].dims;
+                let own = dims.iter().map(|&dim| member.lengths[dim]);
+                let stored: Vec<u64> = own.collect();
+                let lengths = std::iter::repeat_n(1, self.added).chain(stored.iter().copied());
+                let cuts = self.cuts(place);
+                let mut rest = stored.iter().zip(cuts.iter().skip(self.added));
+                // What is left out may be all that a member has.
+                if rest.any(|(&length, &cut)| cut > 0 && length <= cut) {
+                    return None;
+                }
+                let steps = self.start(place).into_iter().zip(lengths).zip(&cuts);
+                let axis = |((start, length), cut): ((u64, u64), &u64)| Axis {
+                    start,
+                    ..Axis::whole(length.left_after(*cut))
+                };
+                Some(Mapping {
+                    region: Region::Regular(steps.map(axis).collect()),
+                    source_region: rest_of(&stored, cuts.get(self.added..).unwrap_or_default()),
+                    source: Arc::new(MemberArray {
+                        members: Arc::clone(members),
+                        member: place_in_list,
+                        variable: part.variable,
+                        recipe: part.recipe.clone(),
+                    }),
+                })
+            });
         Ok(parts.collect())
     }
+}
+
+/// An array without so many elements at the beginning of each dimension.
+fn rest_of(lengths: &[u64], cuts: &[u64]) -> Region {
+    if cuts.iter().all(|&cut| cut == 0) {
+        return Region::All;
+    }
+    let axes = lengths.iter().zip(cuts).map(|(length, &cut)| Axis {
+        start: cut,
+        ..Axis::whole(length.left_after(cut))
+    });
+    Region::Regular(axes.collect())
 }
 
 /// An array of a member.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::joined::choice::Join;
 use crate::joined::members::content::Known;
+use crate::joined::members::convention::Rows;
 use crate::joined::members::skeleton::Role;
 use crate::joined::members::{Member, Members};
 use crate::joined::paths::{Path, Sure, Told, split};
@@ -27,6 +28,8 @@ pub(super) struct Facts {
     key: Path,
     has_name: bool,
     is_unlimited: bool,
+    /// What a convention says of it.
+    rows: Rows,
     /// Of each member of the kind, its number in the member's skeleton.
     numbers: Vec<Option<usize>>,
 }
@@ -51,10 +54,15 @@ pub(super) fn place(
     told: &mut Vec<Told>,
 ) -> Sure<Placement> {
     let all = facts(members, kind)?;
+    let has_tables = all.iter().any(Facts::follows);
     let mut placement = match join {
         Join::File => Placement::none(kind.members.len()),
-        Join::First => in_order(members, kind, &all, |facts| is_first(members, kind, facts)),
-        Join::Found | Join::Dimension(_) if all.iter().any(|facts| facts.has_name) => {
+        Join::First => in_order(members, kind, &all, |facts| {
+            facts.follows() || facts.rows == Rows::Unknown && is_first(members, kind, facts)
+        }),
+        Join::Found | Join::Dimension(_)
+            if !has_tables && all.iter().any(|facts| facts.has_name) =>
+        {
             let wanted = |facts: &&Facts| match join {
                 Join::Dimension(name) => split(&facts.key).1 == name,
                 _ => true,
@@ -63,7 +71,9 @@ pub(super) fn place(
         }
         _ => {
             let grows = rows(members, kind, &all);
-            in_order(members, kind, &all, |facts| grows.contains(&facts.key))
+            in_order(members, kind, &all, |facts| {
+                facts.follows() || grows.contains(&facts.key)
+            })
         }
     };
     for facts in &all {
@@ -99,9 +109,13 @@ fn facts(members: &Members, kind: &Kind) -> Sure<Vec<Facts>> {
                     key: Path::clone(&dim.key),
                     has_name: dim.has_name,
                     is_unlimited: true,
+                    rows: Rows::Unknown,
                     numbers: vec![None; kind.members.len()],
                 });
             facts.is_unlimited &= dim.is_unlimited;
+            if facts.rows == Rows::Unknown {
+                facts.rows = dim.rows;
+            }
             facts.numbers[place] = Some(number);
             if all.len().times(kind.members.len()) > limits::JOINED_PLACES {
                 return Err("its files have too many dimensions".to_owned());
@@ -112,6 +126,11 @@ fn facts(members: &Members, kind: &Kind) -> Sure<Vec<Facts>> {
 }
 
 impl Facts {
+    /// Whether it is the rows of a table, or what belongs to these.
+    fn follows(&self) -> bool {
+        matches!(self.rows, Rows::Following | Rows::FollowingButFirst)
+    }
+
     /// The length of the dimension in each member that has it.
     fn lengths<'a>(
         &'a self,
@@ -312,6 +331,7 @@ impl Placement {
             blocks: blocks.lengths.len(),
             new: None,
             overlaps: blocks.overlap.is_some(),
+            has_tables: false,
         });
     }
 }
@@ -334,7 +354,10 @@ impl Axis {
             for (&block, length) in blocks.iter().zip(facts.lengths(members, kind)) {
                 lengths[block] = length.unwrap_or(0);
             }
-            self.dims.push(JoinedDimension::of(&facts.key, &lengths));
+            self.dims.push(match facts.rows {
+                Rows::FollowingButFirst => JoinedDimension::cut_of(&facts.key, &lengths),
+                _ => JoinedDimension::of(&facts.key, &lengths),
+            });
         }
     }
 }
@@ -356,6 +379,7 @@ fn in_order(
         blocks: kind.members.len(),
         new: None,
         overlaps: false,
+        has_tables: joined.iter().any(|facts| facts.follows()),
     };
     let numbers: Vec<usize> = (0..kind.members.len()).collect();
     axis.follow(members, kind, joined.into_iter(), &numbers);
@@ -384,7 +408,7 @@ fn is_first(members: &Members, kind: &Kind, facts: &Facts) -> bool {
 fn rows(members: &Members, kind: &Kind, all: &[Facts]) -> Vec<Path> {
     let first: Vec<&Facts> = all
         .iter()
-        .filter(|facts| is_first(members, kind, facts))
+        .filter(|facts| facts.rows == Rows::Unknown && is_first(members, kind, facts))
         .collect();
     let lengths = |facts: &Facts| facts.lengths(members, kind).collect::<Vec<_>>();
     let grows = |facts: &&&Facts| {

@@ -1,11 +1,13 @@
 //! Elements of members as elements of the joined array.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::model::Datatype;
 use crate::model::array::Recode;
-use crate::model::datatype::{Class, Member};
+use crate::model::attribute_value::numbers;
+use crate::model::datatype::{ByteOrder, Class, Member};
 use crate::view::cf::packing::Packing;
 use crate::view::cf::stored::Number;
 use crate::wire::to_usize;
@@ -29,6 +31,92 @@ pub(super) enum Recoding {
         spans: Arc<[Span]>,
         prefix: [u8; PREFIX],
     },
+    /// Fields go over one by one.
+    Fields(Vec<(Field, Numbering)>),
+}
+
+/// A field of a stored element, or all of it, and the place where it goes.
+#[derive(Debug, Clone)]
+pub(super) struct Field {
+    pub(super) from: Range<usize>,
+    pub(super) to: Range<usize>,
+    /// How many values it has: texts may be longer in the joined array.
+    pub(super) values: usize,
+    /// The types of the numbers that it holds, where they become others.
+    pub(super) numbers: Option<(Datatype, Datatype)>,
+}
+
+/// How the numbers of one file become those of the joined array.
+#[derive(Debug, Clone)]
+pub(super) enum Numbering {
+    Same,
+    /// Those from 0 become what stands there; negative ones, which stand for nothing, stay.
+    Codes(Arc<[u64]>),
+    /// So many are added to numbers of no more than `most`.
+    Moved {
+        by: u64,
+        most: u64,
+    },
+}
+
+impl Numbering {
+    /// # Errors
+    /// `Corrupt` for a number that leads nowhere.
+    fn number(&self, own: i128) -> Result<i128> {
+        let nowhere = || Error::corrupt("joined: a number that leads nowhere", None);
+        match self {
+            Numbering::Same => Ok(own),
+            Numbering::Codes(_) if own < 0 => Ok(-1),
+            Numbering::Codes(numbers) => {
+                let place = usize::try_from(own).ok();
+                let found = place.and_then(|place| numbers.get(place));
+                found.map(|&number| number.into()).ok_or_else(nowhere)
+            }
+            Numbering::Moved { by, most } => {
+                let is_known = (0..=i128::from(*most)).contains(&own);
+                is_known.then(|| own + i128::from(*by)).ok_or_else(nowhere)
+            }
+        }
+    }
+}
+
+impl Field {
+    fn recode(&self, numbering: &Numbering, stored: &[u8], element: &mut [u8]) -> Result<()> {
+        let own = stored.get(self.from.clone()).ok_or_else(short)?;
+        let element = element.get_mut(self.to.clone()).ok_or_else(short)?;
+        let Some((from, to)) = &self.numbers else {
+            let own_size = (own.len() / self.values.max(1)).max(1);
+            let size = (element.len() / self.values.max(1)).max(1);
+            let values = own
+                .chunks_exact(own_size)
+                .zip(element.chunks_exact_mut(size));
+            for (own, value) in values {
+                value
+                    .get_mut(..own.len())
+                    .ok_or_else(short)?
+                    .copy_from_slice(own);
+            }
+            return Ok(());
+        };
+        let size = to_usize(to.size.into())?.max(1);
+        let numbers = numbers(from, own).ok_or_else(short)?;
+        for (number, element) in numbers.into_iter().zip(element.chunks_exact_mut(size)) {
+            write_integer(numbering.number(number)?, to, element);
+        }
+        Ok(())
+    }
+}
+
+/// Writes an integer, which the type has room for.
+pub(super) fn write_integer(number: i128, datatype: &Datatype, element: &mut [u8]) {
+    for (byte, own) in element.iter_mut().zip(number.to_le_bytes()) {
+        *byte = own;
+    }
+    if let Class::Integer { order, .. } = datatype.class
+        && order == ByteOrder::Big
+    {
+        element.reverse();
+    }
 }
 
 /// Bytes that go over as they are.
@@ -63,6 +151,11 @@ impl Recode for Recoding {
                         to += PREFIX;
                     }
                     put(element, to, own)?;
+                }
+            }
+            Recoding::Fields(fields) => {
+                for (field, numbering) in fields {
+                    field.recode(numbering, stored, element)?;
                 }
             }
         }
@@ -228,6 +321,42 @@ mod tests {
         assert_eq!(element[..4], [0, 1, 2, 3]);
         assert_eq!(parted(&element[4..]), Some((2, &stored[6..])));
         assert_eq!(parted(&[0; 24]), None);
+    }
+
+    /// The codes of `x z` in `a x y z` are 1 and 3; -1 stays missing. The second field goes along.
+    #[test]
+    fn codes_become_those_of_the_merged_list() {
+        let byte = Datatype::integer(1, true, ByteOrder::Little);
+        let wide = Datatype::integer(2, true, ByteOrder::Big);
+        let codes = Field {
+            from: 0..1,
+            to: 0..2,
+            values: 1,
+            numbers: Some((byte, wide)),
+        };
+        let rest = Field {
+            from: 1..3,
+            to: 2..6,
+            values: 2,
+            numbers: None,
+        };
+        let numbering = Numbering::Codes([1, 3].into());
+        let recoding = Recoding::Fields(vec![(codes, numbering), (rest, Numbering::Same)]);
+        let recode = |code: u8| {
+            let mut element = vec![0; 6];
+            let made = recoding.recode(&[code, b'a', b'b'], &mut element);
+            made.map(|()| element)
+        };
+        assert_eq!(recode(1).unwrap(), [0, 3, b'a', 0, b'b', 0]);
+        assert_eq!(recode(0xFF).unwrap(), [0xFF, 0xFF, b'a', 0, b'b', 0]);
+        assert!(recode(2).is_err());
+    }
+
+    #[test]
+    fn rows_of_a_later_file_are_moved_and_none_leads_into_another_file() {
+        let moved = Numbering::Moved { by: 7, most: 2 };
+        assert_eq!(moved.number(2).unwrap(), 9);
+        assert!(moved.number(3).is_err() && moved.number(-1).is_err());
     }
 
     #[test]

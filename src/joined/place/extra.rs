@@ -82,6 +82,7 @@ pub(in crate::joined) fn separate(
     let dim = JoinedDimension {
         key: Path::clone(&apart.new.name),
         starts: (0..=to_u64(blocks)).collect(),
+        is_cut: false,
     };
     placement.axes.insert(
         0,
@@ -90,6 +91,7 @@ pub(in crate::joined) fn separate(
             blocks,
             new: Some(apart.new),
             overlaps: false,
+            has_tables: false,
         },
     );
     Ok(())

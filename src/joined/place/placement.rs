@@ -27,6 +27,8 @@ pub(in crate::joined) struct Axis {
     pub(in crate::joined) new: Option<NewDimension>,
     /// Whether blocks overlap.
     pub(in crate::joined) overlaps: bool,
+    /// Whether the rows of tables follow one another along it, each table's along its own dimension.
+    pub(in crate::joined) has_tables: bool,
 }
 
 /// A dimension that is joined.
@@ -35,6 +37,8 @@ pub(in crate::joined) struct JoinedDimension {
     pub(in crate::joined) key: Path,
     /// Where each block begins, and where the last one ends.
     pub(in crate::joined) starts: Vec<u64>,
+    /// Whether the first element of every block but the first one is left out.
+    pub(in crate::joined) is_cut: bool,
 }
 
 impl JoinedDimension {
@@ -48,6 +52,21 @@ impl JoinedDimension {
         self.starts.get(block).copied().unwrap_or(0)
     }
 
+    /// Elements that are left out at the beginning of a block.
+    pub(in crate::joined) fn cut(&self, block: usize) -> u64 {
+        u64::from(self.is_cut && block > 0)
+    }
+
+    /// The dimension of blocks that lack their first element, but for the first block.
+    pub(in crate::joined) fn cut_of(key: &Path, lengths: &[u64]) -> Self {
+        let numbered = lengths.iter().enumerate();
+        let cut = numbered.map(|(block, length)| length.left_after(u64::from(block > 0)));
+        JoinedDimension {
+            is_cut: true,
+            ..JoinedDimension::of(key, &cut.collect::<Vec<_>>())
+        }
+    }
+
     pub(in crate::joined) fn of(key: &Path, lengths: &[u64]) -> Self {
         let mut starts = vec![0];
         let mut end: u64 = 0;
@@ -58,6 +77,7 @@ impl JoinedDimension {
         JoinedDimension {
             key: Path::clone(key),
             starts,
+            is_cut: false,
         }
     }
 }
@@ -133,5 +153,20 @@ impl Placement {
             places: vec![Vec::new(); members],
             ..Placement::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `indptr` of three matrices of 2, 0 and 3 rows: 3, 1 and 4 elements become 1 + 2 + 0 + 3.
+    #[test]
+    fn later_blocks_of_a_cut_dimension_lack_their_first_element() {
+        let dim = JoinedDimension::cut_of(&Path::from(&b"indptr"[..]), &[3, 1, 4]);
+        assert_eq!(dim.starts, [0, 3, 3, 6]);
+        assert_eq!([0, 1, 2].map(|block| dim.cut(block)), [0, 1, 1]);
+        let whole = JoinedDimension::of(&Path::from(&b"data"[..]), &[3, 1, 4]);
+        assert_eq!((whole.starts.last(), whole.cut(1)), (Some(&8), 0));
     }
 }
