@@ -7,6 +7,7 @@
 //! | `members/opener` | how members are opened |
 //! | `members/{walk, links}` | the objects of a member, and where its links lead |
 //! | `members/{scan, skeleton, content}` | what is read of a member: its dimensions, its small values |
+//! | `members/{convention, conventions}` | what conventions say of arrays: rows of tables, categories, references |
 //! | `members/kept` | the same, kept in a file for the next time |
 //! | `place` | along which dimensions the members of a kind are joined, and where each lies |
 //! | `place/{kind, coordinate, position, extra}` | which members are joined with which; the values of a dimension; blocks one behind the other; a dimension that no member has |
@@ -14,6 +15,8 @@
 //! | `variable/{compared, form, common_type, gathered}` | its members side by side; what its numbers are; the type that holds all; the elements of what stands in memory |
 //! | `variable/agreement` | whether members at one place have the same elements |
 //! | `variable/{family, relatives}` | times that are recoded together |
+//! | `variable/{related, names}` | elements that depend on other arrays; lists of names as one |
+//! | `files`, `tables` | the file of each row; columns of tables, and what is absent with others |
 //! | `paths` | paths of objects; what is certain, and what is told |
 //! | `instants` | times in one unit |
 //! | `made`, `mapped`, `recoding` | an array that is made of those of members |
@@ -30,6 +33,7 @@
 
 pub(crate) mod choice;
 mod container;
+mod files;
 mod instants;
 mod made;
 mod mapped;
@@ -38,6 +42,7 @@ mod paths;
 mod place;
 mod recoding;
 mod scales;
+mod tables;
 #[cfg(test)]
 mod testing;
 mod tree;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::joined::files::Files;
 use crate::joined::mapped::Mapped;
 use crate::joined::members::Members;
 use crate::joined::members::skeleton::Named;
@@ -24,6 +25,8 @@ pub(super) struct Made {
     /// Whether it stands for a dimension and has no values.
     pub(super) is_dimension: bool,
     pub(super) attributes: Vec<Named>,
+    /// Attributes that refer to other objects of the joined file, by path.
+    pub(super) references: Vec<(Vec<u8>, Path)>,
     pub(super) content: Content,
 }
 
@@ -45,6 +48,8 @@ pub(super) enum Content {
     Fill,
     /// In members.
     Mapped(Mapped),
+    /// The name of the file that each row is from.
+    Files(Files),
 }
 
 impl Made {
@@ -59,6 +64,10 @@ impl Made {
                 (Ok(Storage::Inline(Arc::clone(elements))), Layout::Compact)
             }
             Content::Fill => (Ok(Storage::Fill), Layout::Contiguous),
+            Content::Files(files) => {
+                let mappings = files.mappings(members, &self.datatype);
+                (mappings.map(Storage::Virtual), Layout::Virtual)
+            }
             Content::Mapped(mapped) => {
                 let mappings = mapped.mappings(members);
                 (mappings.map(Storage::Virtual), Layout::Virtual)

@@ -133,7 +133,7 @@ impl Mapped {
     /// Elements of a member that are left out at the beginning of each dimension.
     fn cuts(&self, place: &[usize]) -> Vec<u64> {
         let axes = self.axes.iter().map(|axis| {
-            let at = (*axis).filter(|_| self.only.is_none());
+            let at = *axis;
             let dim = at.and_then(|at| self.placed.placement.dim(at));
             let block = at.and_then(|(axis, _)| place.get(axis).copied());
             dim.zip(block).map_or(0, |(dim, block)| dim.cut(block))

@@ -76,6 +76,18 @@ fn scale_list(scales: &[Option<u32>]) -> AttributeContent {
     }
 }
 
+/// The value of an attribute that refers to an object of the joined file.
+pub(super) fn reference(number: u32) -> AttributeContent {
+    AttributeContent {
+        datatype: Datatype {
+            size: 8,
+            class: Class::Reference(ReferenceKind::Object),
+        },
+        shape: Shape::fixed(Vec::new()),
+        elements: NodeId::at(number).number().to_le_bytes().into(),
+    }
+}
+
 /// The bytes that a sequence of the joined file itself holds: one reference.
 pub(super) fn own_sequence(element: &[u8]) -> Option<&[u8]> {
     let (prefix, own) = element.split_first_chunk::<PREFIX>()?;

@@ -14,7 +14,8 @@ use crate::joined::paths::{Path, Sure, Told, beneath, split};
 use crate::joined::place::kind::{Kind, kinds};
 use crate::joined::place::place;
 use crate::joined::place::placement::{Axis, JoinedDimension, NewDimension, Placement, Values};
-use crate::joined::scales::dimension_attributes;
+use crate::joined::scales::{dimension_attributes, reference};
+use crate::joined::tables::{complete, leave_out_dependents, reported};
 use crate::joined::variable::compared::Compared;
 use crate::joined::variable::{is_of_times, make};
 use crate::model::array::Fill;
@@ -80,7 +81,6 @@ impl Tree {
                 placement.and_then(|placement| Part::of(members, &kind, placement, &mut own));
             match part {
                 Ok(mut part) => {
-                    part.refuse_groups(&mut own);
                     part.settle(&kind, &parts);
                     parts.push(part);
                 }
@@ -172,6 +172,9 @@ impl Tree {
             for dim in &mut made.dims {
                 dim.key = within(&dim.key);
             }
+            for (_, path) in &mut made.references {
+                *path = within(path);
+            }
             let path = Path::clone(&made.path);
             let attributes = std::mem::take(&mut made.attributes);
             self.add(&path, Kept::Array(Box::new(made)), attributes);
@@ -218,6 +221,11 @@ impl Tree {
         for node in &mut self.nodes {
             if let Kept::Array(made) = &node.kind {
                 node.attributes.extend(dimension_attributes(made, &scales));
+                let found = made.references.iter();
+                let found = found.filter_map(|(name, path)| {
+                    Some((name.clone(), reference(*self.paths.get(path)?)))
+                });
+                node.attributes.extend(found);
             }
         }
     }
@@ -299,7 +307,13 @@ impl Part {
                 Err(reason) if placed.placement.find(&path).is_some() => {
                     return Err(format!("{}: {reason}", path.escape_ascii()));
                 }
-                Err(reason) => part.leave_out(path, reason, told),
+                Err(reason) => {
+                    let path = reported(&compared, path);
+                    // Of a whole that is reported, every part is refused.
+                    if part.absent.last() != Some(&path) {
+                        part.leave_out(path, reason, told);
+                    }
+                }
             }
         }
         for (path, reason) in refused {
@@ -309,6 +323,9 @@ impl Part {
             }
         }
         part.refuse_bounds(&compared, told);
+        part.refuse_groups(told);
+        leave_out_dependents(&compared, &mut part.arrays, &mut part.absent, told);
+        complete(&compared, &mut part.arrays, &mut part.groups);
         Ok(part)
     }
 
@@ -480,6 +497,7 @@ fn coordinate(compared: &Compared<'_>, axis: &Axis, new: &NewDimension) -> Sure<
         is_scale: true,
         is_dimension: false,
         attributes,
+        references: Vec::new(),
         content: Content::Elements(elements),
     })
 }

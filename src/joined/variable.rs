@@ -6,6 +6,9 @@ pub(super) mod compared;
 mod family;
 mod form;
 mod gathered;
+mod names;
+mod refusal;
+mod related;
 mod relatives;
 
 use std::collections::{HashMap, HashSet};
@@ -15,12 +18,15 @@ use crate::joined::instants::Unit;
 use crate::joined::made::{Content, Made, MadeDimension};
 use crate::joined::mapped::{Mapped, Part, Recipe};
 use crate::joined::members::content::one_text;
+use crate::joined::members::convention::Relation;
 use crate::joined::members::skeleton::{Named, PACKING, Role, VALID};
 use crate::joined::paths::{Path, Sure, Told};
 use crate::joined::place::extra::is_new_time;
 use crate::joined::place::placement::JoinedDimension;
 use crate::joined::recoding::with_members;
 use crate::joined::variable::compared::{Alike, Compared, Specimen};
+use crate::joined::variable::names::Names;
+use crate::joined::variable::refusal::refuse;
 use crate::limits;
 use crate::model::Datatype;
 use crate::model::array::Fill;
@@ -73,6 +79,14 @@ pub(super) fn make(
         .any(becomes)
     {
         return Ok(None);
+    }
+    refuse(&alike)?;
+    let has_names = alike.first().convention.relation == Relation::Names;
+    if has_names && compared.placed.members.len() > 1 {
+        let names = Names::of(&alike)?;
+        if !names.are_equal {
+            return names.made(&alike).map(Some);
+        }
     }
     let rules = Rules::new(&alike)?;
     let (made, remark) = rules.made()?;
@@ -156,13 +170,23 @@ impl<'a, 'm> Rules<'a, 'm> {
             return Err(refusal.clone());
         }
         let standing = self.standing()?;
-        let form = self.form()?;
+        let related = self.related(&standing)?;
+        let form = match &related {
+            Some(related) => Form {
+                datatype: related.datatype.clone(),
+                meaning: Meaning::Stored,
+            },
+            None => self.form()?,
+        };
         let remark = self.check_agreement(&standing)?;
         let dims = self.dims(&standing);
         if dims.len() > limits::RANK {
             return Err("it would have too many dimensions".to_owned());
         }
-        let (content, datatype) = self.content(&standing, &form, &dims)?;
+        let (content, datatype) = match related {
+            Some(related) => (self.mapped_by(&related, &standing), related.datatype),
+            None => self.content(&standing, &form, &dims)?,
+        };
         let fill = self.fill(&standing, &form, &datatype)?;
         let first = self.alike.first();
         let chunk_shape = self.chunk_shape(&dims);
@@ -175,6 +199,7 @@ impl<'a, 'm> Rules<'a, 'm> {
             is_scale: first.is_scale || first.role == Role::Coordinate,
             is_dimension: first.role == Role::Dimension,
             attributes: self.attributes(&form),
+            references: first.convention.reference.iter().cloned().collect(),
             content,
         };
         Ok((made, remark))
@@ -201,7 +226,9 @@ impl<'a, 'm> Rules<'a, 'm> {
         }
         match (is_equal, &axes[..]) {
             (None | Some(true), _) => Ok(Standing::Once),
-            (Some(false), [axis]) if first.dims.is_empty() && axis.new.is_none() => {
+            (Some(false), [axis])
+                if first.dims.is_empty() && axis.new.is_none() && !axis.has_tables =>
+            {
                 Ok(Standing::Repeated)
             }
             (Some(false), _) => Err("it differs from file to file".to_owned()),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::joined::instants::instant;
 use crate::joined::mapped::Placed;
 use crate::joined::members::content::Known;
+use crate::joined::members::convention::Table;
 use crate::joined::members::skeleton::{Dimension, Named, Role, Skeleton, Variable};
 use crate::joined::members::{Member, Members};
 use crate::joined::paths::Path;
@@ -134,6 +135,13 @@ impl<'m> Compared<'m> {
         let all = skeletons.iter();
         let all = all.flat_map(|&number| &self.members.skeletons[number].groups);
         all.filter(|path| known.insert(*path)).cloned().collect()
+    }
+
+    /// The tables of all members, in the order of these.
+    pub(in crate::joined) fn tables(&self) -> impl Iterator<Item = &'m Table> {
+        let members = self.members;
+        let all = self.skeletons().into_iter();
+        all.flat_map(move |number| &members.skeletons[number].tables)
     }
 
     /// The attributes that all members which have the group or variable at `path` have alike there.

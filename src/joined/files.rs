@@ -1,0 +1,127 @@
+//! The file that each row of a table is from, as an array of names. It has no elements of its own.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::joined::mapped::Placed;
+use crate::joined::members::Members;
+use crate::joined::members::content::text_of;
+use crate::joined::paths::Path;
+use crate::limits;
+use crate::memory::cancel::CancelToken;
+use crate::model::array::{
+    Array, Fill, Layout, Mapping, Mappings, OpenSource, Storage, VirtualSource,
+};
+use crate::model::region::{Axis, Region};
+use crate::model::storage::Pipeline;
+use crate::model::{Datatype, Shape};
+use crate::wire::{Count, to_u64, to_usize};
+
+/// The names of the files along a joined dimension.
+#[derive(Debug)]
+pub(super) struct Files {
+    pub(super) placed: Arc<Placed>,
+    /// The axis of the dimension, and its place there.
+    pub(super) at: (usize, usize),
+}
+
+impl Files {
+    /// The type of names as long as the longest.
+    pub(super) fn datatype(&self, members: &Members) -> Datatype {
+        let lengths = self.placed.members.iter();
+        let lengths = lengths.map(|&member| members.list[member].name.len());
+        text_of(lengths.max().unwrap_or(0).max(1))
+    }
+
+    /// A part of one name for each file that has rows.
+    ///
+    /// # Errors
+    /// `Limit` for too many files.
+    pub(super) fn mappings(&self, members: &Members, datatype: &Datatype) -> Result<Mappings> {
+        let count = to_u64(self.placed.members.len());
+        let each = to_u64(size_of::<FileName>() + size_of::<Axis>() + 100);
+        if count.times(each.with_more(datatype.size.into())) > limits::VIRTUAL_BYTES {
+            let most = limits::VIRTUAL_BYTES;
+            return Err(Error::limit("bytes of the parts of a joined array", most));
+        }
+        let placement = &self.placed.placement;
+        let members_with_places = self.placed.members.iter().zip(&placement.places);
+        let parts = members_with_places.filter_map(|(&member, place)| {
+            let (dim, block) = (placement.dim(self.at)?, *place.get(self.at.0)?);
+            let start = dim.start(block);
+            let rows = dim.start(block.saturating_add(1)).left_after(start);
+            let axis = Axis {
+                start,
+                ..Axis::whole(rows)
+            };
+            (rows > 0).then(|| Mapping {
+                region: Region::Regular(vec![axis]),
+                source_region: Region::All,
+                source: Arc::new(FileName {
+                    name: Path::clone(&members.list[member].name),
+                    rows,
+                    datatype: datatype.clone(),
+                }),
+            })
+        });
+        Ok(parts.collect())
+    }
+}
+
+/// The name of one file, as often as it has rows.
+#[derive(Debug)]
+struct FileName {
+    name: Path,
+    rows: u64,
+    datatype: Datatype,
+}
+
+impl VirtualSource for FileName {
+    fn open(&self, _cancel: &CancelToken) -> Result<Option<OpenSource>> {
+        let mut name = self.name.to_vec();
+        name.resize(to_usize(self.datatype.size.into())?, 0);
+        let array = Array {
+            datatype: self.datatype.clone(),
+            shape: Shape::fixed(vec![self.rows]),
+            fill: Fill::Value(name.into()),
+            layout: Layout::Contiguous,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage: Ok(Storage::Fill),
+        };
+        Ok(Some(OpenSource {
+            array: Arc::new(array),
+            file: None,
+            recode: None,
+        }))
+    }
+
+    fn name(&self) -> String {
+        self.name.escape_ascii().to_string()
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn weight(&self) -> u64 {
+        to_u64(size_of::<Self>() + self.name.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_a_file_has_its_name() {
+        let source = FileName {
+            name: Path::from(&b"a.h5"[..]),
+            rows: 3,
+            datatype: text_of(6),
+        };
+        let array = source.open(&CancelToken::default()).unwrap().unwrap().array;
+        assert_eq!(array.shape.dims(), [3]);
+        assert_eq!(array.fill, Fill::Value(b"a.h5\0\0"[..].into()));
+    }
+}

@@ -1,0 +1,300 @@
+//! The tables of the joined file: their columns, the file of each row, and arrays that are absent with
+//! others.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::joined::files::Files;
+use crate::joined::made::{Content, Made, MadeDimension};
+use crate::joined::members::content::{one_text, texts};
+use crate::joined::members::convention::{Convention, Relation, Table};
+use crate::joined::members::skeleton::Named;
+use crate::joined::paths::{Path, Told, beneath, split};
+use crate::joined::variable::compared::Compared;
+use crate::model::array::Fill;
+use crate::model::attribute::AttributeContent;
+use crate::model::datatype::ByteOrder;
+use crate::model::{Datatype, Shape};
+use crate::wire::Count;
+
+/// The attributes of a group, by its path.
+pub(super) type GroupAttributes = (Path, Vec<Named>);
+
+/// Leaves out the arrays that mean nothing without one that is absent.
+pub(super) fn leave_out_dependents(
+    compared: &Compared<'_>,
+    arrays: &mut Vec<Made>,
+    absent: &mut Vec<Path>,
+    told: &mut Vec<Told>,
+) {
+    let paths = compared.variables();
+    let conventions = paths.iter().filter_map(|path| {
+        let alike = compared.alike(path);
+        let convention = &alike.specimens.first()?.variable.convention;
+        (*convention != Convention::default()).then_some((path, convention))
+    });
+    let conventions: HashMap<&Path, &Convention> = conventions.collect();
+    loop {
+        let gone: HashSet<Path> = absent.iter().cloned().collect();
+        let reasons = Reasons::new(&conventions, &gone);
+        let before = absent.len();
+        arrays.retain(|made| {
+            let own = conventions.get(&made.path);
+            let Some(other) = own.and_then(|own| reasons.of(&made.path, own)) else {
+                return true;
+            };
+            told.push(Told {
+                what: format!("/{}", made.path.escape_ascii()),
+                reason: format!("it means nothing without /{}", other.escape_ascii()),
+            });
+            absent.push(Path::clone(&made.path));
+            false
+        });
+        if absent.len() == before {
+            return;
+        }
+    }
+}
+
+/// The path by which an absent array is reported: that of the whole for what is of no use.
+pub(super) fn reported(compared: &Compared<'_>, path: Path) -> Path {
+    let alike = compared.alike(&path);
+    let convention = alike.specimens.first().map(|own| &own.variable.convention);
+    match convention {
+        Some(own) if matches!(own.relation, Relation::Unneeded(_)) => {
+            own.whole.clone().unwrap_or(path)
+        }
+        _ => path,
+    }
+}
+
+/// The absent arrays that others depend on.
+struct Reasons<'a> {
+    absent: &'a HashSet<Path>,
+    /// By the whole that an absent array is a part of.
+    wholes: HashMap<&'a Path, &'a Path>,
+    /// By the array whose elements the absent one has the numbers of.
+    named: HashMap<&'a Path, &'a Path>,
+}
+
+impl<'a> Reasons<'a> {
+    fn new(conventions: &HashMap<&'a Path, &'a Convention>, absent: &'a HashSet<Path>) -> Self {
+        let mut reasons = Reasons {
+            absent,
+            wholes: HashMap::new(),
+            named: HashMap::new(),
+        };
+        for path in absent {
+            let Some(own) = conventions.get(path) else {
+                continue;
+            };
+            reasons
+                .wholes
+                .extend(own.whole.as_ref().map(|whole| (whole, path)));
+            let targets = own.relation.targets().into_iter();
+            reasons.named.extend(targets.map(|target| (target, path)));
+        }
+        reasons
+    }
+
+    /// The absent array that an array means nothing without.
+    fn of(&self, path: &Path, own: &'a Convention) -> Option<&'a Path> {
+        let of_whole = own.whole.as_ref().and_then(|whole| self.wholes.get(whole));
+        let targets = own.relation.targets();
+        let target = targets
+            .into_iter()
+            .find(|target| self.absent.contains(*target));
+        let user = match own.relation {
+            Relation::Names => self.named.get(path),
+            _ => None,
+        };
+        target.or(of_whole.copied()).or(user.copied())
+    }
+}
+
+/// The tables of all members; the columns are those of all, in the order in which they are met.
+fn tables(compared: &Compared<'_>) -> Vec<Table> {
+    let mut all: Vec<Table> = Vec::new();
+    let mut known: HashMap<Path, usize> = HashMap::new();
+    for table in compared.tables() {
+        let place = *known.entry(Path::clone(&table.group)).or_insert(all.len());
+        let Some(first) = all.get_mut(place) else {
+            all.push(table.clone());
+            continue;
+        };
+        if let (Some((_, columns)), Some((_, more))) = (&mut first.columns, &table.columns) {
+            let new = more.iter().filter(|name| !columns.contains(name));
+            let new: Vec<_> = new.cloned().collect();
+            columns.extend(new);
+        }
+    }
+    all
+}
+
+/// Adds to each table the column that says which file a row is from, and to groups what they say of
+/// their columns.
+pub(super) fn complete(
+    compared: &Compared<'_>,
+    arrays: &mut Vec<Made>,
+    groups: &mut [GroupAttributes],
+) {
+    for table in tables(compared) {
+        let files = files_of(compared, &table, arrays);
+        let name = files.as_ref().map(|made| split(&made.path).1.to_vec());
+        arrays.extend(files);
+        let Some((attribute, columns)) = &table.columns else {
+            continue;
+        };
+        let is_there = |name: &Vec<u8>| {
+            let path = beneath(&table.group, name);
+            let within = [&path[..], b"/"].concat();
+            let mut all = arrays.iter().map(|made| &made.path);
+            all.any(|own| *own == path || own.starts_with(&within))
+        };
+        let shown = columns.iter().filter(|name| is_there(name)).cloned();
+        let shown: Vec<_> = shown.chain(name).collect();
+        // A list that is the same in all files stays as it is stored.
+        let is_listed = has(groups, &table.group, attribute) && shown == *columns;
+        if is_listed {
+            continue;
+        }
+        set(groups, &table.group, attribute, texts(&shown));
+    }
+    if compared.placed.members.len() < 2 {
+        return;
+    }
+    for made in &*arrays {
+        if let Some(shape) = matrix_shape(compared, made) {
+            set(groups, split(&made.path).0, b"shape", shape);
+        }
+    }
+}
+
+fn has(groups: &[GroupAttributes], path: &[u8], name: &[u8]) -> bool {
+    let mut all = groups.iter().filter(|(own, _)| **own == *path);
+    all.any(|(_, attributes)| attributes.iter().any(|(own, _)| own == name))
+}
+
+fn set(groups: &mut [GroupAttributes], path: &[u8], name: &[u8], value: AttributeContent) {
+    let mut all = groups.iter_mut();
+    if let Some((_, attributes)) = all.find(|(own, _)| **own == *path) {
+        attributes.retain(|(own, _)| own != name);
+        attributes.push((name.to_vec(), value));
+    }
+}
+
+/// The column of files of a table whose rows are joined.
+fn files_of(compared: &Compared<'_>, table: &Table, arrays: &[Made]) -> Option<Made> {
+    let rows = arrays.iter().find(|made| made.path == table.rows)?;
+    let rows = rows.dims.first().filter(|_| table.has_files)?;
+    let placement = &compared.placed.placement;
+    let at = placement.find(&rows.key)?;
+    placement.axes.get(at.0).filter(|axis| axis.has_tables)?;
+    (compared.placed.members.len() > 1).then_some(())?;
+    let files = Files {
+        placed: Arc::clone(compared.placed),
+        at,
+    };
+    let text = |name: &[u8], value: &[u8]| (name.to_vec(), one_text(value));
+    let attributes = match &table.columns {
+        Some((order, _)) if order == b"column-order" => vec![
+            text(b"encoding-type", b"string-array"),
+            text(b"encoding-version", b"0.2.0"),
+        ],
+        Some(_) => vec![
+            text(b"description", b"the file that the row is from"),
+            text(b"namespace", b"hdmf-common"),
+            text(b"neurodata_type", b"VectorData"),
+        ],
+        None => Vec::new(),
+    };
+    Some(Made {
+        path: free_path(compared, table),
+        datatype: files.datatype(compared.members),
+        dims: vec![MadeDimension {
+            key: Path::clone(&rows.key),
+            has_name: rows.has_name,
+            length: rows.length,
+        }],
+        fill: Fill::Zero,
+        chunk_shape: None,
+        is_scale: false,
+        is_dimension: false,
+        attributes,
+        references: Vec::new(),
+        content: Content::Files(files),
+    })
+}
+
+/// The path of the column `file`, with as many `_` as no file has a column of.
+fn free_path(compared: &Compared<'_>, table: &Table) -> Path {
+    let taken: HashSet<Path> = compared
+        .variables()
+        .into_iter()
+        .chain(compared.groups())
+        .collect();
+    let mut name = b"file".to_vec();
+    while taken.contains(&beneath(&table.group, &name)) {
+        name.push(b'_');
+    }
+    beneath(&table.group, &name)
+}
+
+/// The attribute `shape` of a sparse matrix whose rows are joined.
+fn matrix_shape(compared: &Compared<'_>, made: &Made) -> Option<AttributeContent> {
+    let alike = compared.alike(&made.path);
+    let convention = &alike.specimens.first()?.variable.convention;
+    let Relation::PointsTo { columns, .. } = &convention.relation else {
+        return None;
+    };
+    let placement = &compared.placed.placement;
+    let dim = made.dims.first()?;
+    let (axis, _) = placement.find(&dim.key)?;
+    placement.axes.get(axis).filter(|axis| axis.has_tables)?;
+    let rows = dim.length.left_after(1);
+    let shape = [rows, (*columns)?];
+    Some(AttributeContent {
+        datatype: Datatype::integer(8, true, ByteOrder::Little),
+        shape: Shape::fixed(vec![2]),
+        elements: shape.iter().flat_map(|own| own.to_le_bytes()).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> Path {
+        text.as_bytes().into()
+    }
+
+    /// Codes without categories, categories without codes, and a part of what lacks another part.
+    #[test]
+    fn what_means_nothing_without_an_absent_array_is_absent() {
+        let whole = |relation| Convention {
+            whole: Some(path("ct")),
+            relation,
+            ..Convention::default()
+        };
+        let names = path("ct/categories");
+        let codes = whole(Relation::Codes {
+            names: Path::clone(&names),
+            is_ordered: false,
+        });
+        let [own, mask, alone] = [
+            whole(Relation::Names),
+            whole(Relation::None),
+            Convention::default(),
+        ];
+        let codes_path = path("ct/codes");
+        let conventions = HashMap::from([(&codes_path, &codes), (&names, &own)]);
+        let absent = HashSet::from([Path::clone(&codes_path)]);
+        let reasons = Reasons::new(&conventions, &absent);
+        assert_eq!(reasons.of(&names, &own), Some(&codes_path));
+        assert_eq!(reasons.of(&path("ct/mask"), &mask), Some(&codes_path));
+        assert_eq!(reasons.of(&path("n"), &alone), None);
+        let absent = HashSet::from([Path::clone(&names)]);
+        let reasons = Reasons::new(&conventions, &absent);
+        assert_eq!(reasons.of(&codes_path, &codes), Some(&names));
+    }
+}

@@ -1,0 +1,280 @@
+//! Lists of names that other arrays have the numbers of, as one list.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::joined::made::{Content, Made, MadeDimension};
+use crate::joined::members::content::{Known, padded};
+use crate::joined::paths::{Path, Sure};
+use crate::joined::recoding::write_integer;
+use crate::joined::variable::compared::Alike;
+use crate::model::Datatype;
+use crate::model::array::Fill;
+use crate::model::datatype::{Class, Member, StringPadding};
+use crate::model::shape::product;
+use crate::wire::{to_u64, to_usize};
+
+/// The names of all files, each once, in the order in which they are met.
+pub(super) struct Names {
+    names: Vec<Vec<u8>>,
+    /// The type of a list that has them; of texts, that of the first list.
+    datatype: Datatype,
+    /// Whether all files have the same list.
+    pub(super) are_equal: bool,
+    /// What the numbers of each file become, by the number of the file.
+    pub(super) numbers: HashMap<usize, Arc<[u64]>>,
+}
+
+impl Names {
+    /// # Errors
+    /// Fails with the reason why the lists are not merged.
+    pub(super) fn of(alike: &Alike<'_>) -> Sure<Self> {
+        let path = alike.path.escape_ascii();
+        if alike.count() == 0 || !alike.is_everywhere() {
+            return Err(format!("its names are not in all files: /{path}"));
+        }
+        let datatype = alike.first().datatype.clone();
+        let mut merged = Merged::default();
+        let mut lists: Vec<(usize, Arc<[u64]>)> = Vec::new();
+        for (member, _, own) in alike.each() {
+            let count = product(&member.lengths_of(own));
+            let count = count
+                .and_then(to_usize)
+                .map_err(|error| error.to_string())?;
+            let Some(Known::Elements(elements)) = member.values.get(own.place) else {
+                return Err(format!("its names are too many to be compared: /{path}"));
+            };
+            if !is_same_kind(&datatype, &own.variable.datatype) {
+                return Err(format!("its names have several types: /{path}"));
+            }
+            let list = merged.take(each(&own.variable.datatype, elements, count));
+            lists.push((member.number, list));
+        }
+        let are_equal = lists
+            .iter()
+            .all(|(_, own)| Some(own) == lists.first().map(|first| &first.1));
+        Ok(Names {
+            names: merged.names,
+            datatype,
+            are_equal,
+            numbers: lists.into_iter().collect(),
+        })
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        to_u64(self.names.len())
+    }
+
+    /// The array of the merged list.
+    pub(super) fn made(&self, alike: &Alike<'_>) -> Sure<Made> {
+        let (datatype, elements) = self.elements()?;
+        let members = alike.of.members;
+        if !members.take_inline(to_u64(elements.len())) {
+            return Err("its names take too many bytes in memory".to_owned());
+        }
+        let dims = alike.dims().map(|dim| MadeDimension {
+            key: Path::clone(&dim.key),
+            has_name: dim.has_name,
+            length: self.count(),
+        });
+        Ok(Made {
+            path: Path::clone(&alike.path),
+            datatype,
+            dims: dims.collect(),
+            fill: Fill::Zero,
+            chunk_shape: None,
+            is_scale: false,
+            is_dimension: false,
+            attributes: alike.of.attributes(&alike.path),
+            references: Vec::new(),
+            content: Content::Elements(elements),
+        })
+    }
+
+    fn elements(&self) -> Sure<(Datatype, Arc<[u8]>)> {
+        match &self.datatype.class {
+            Class::Compound(members) => self.records(members),
+            class if is_text(class) => padded(&self.names).map_err(|error| error.to_string()),
+            _ => Ok((self.datatype.clone(), self.names.concat().into())),
+        }
+    }
+
+    /// Records of a number and a name, as pandas has them.
+    fn records(&self, members: &[Member]) -> Sure<(Datatype, Arc<[u8]>)> {
+        let refused = || "its names are records of an unknown kind".to_owned();
+        let [index, value] = members else {
+            return Err(refused());
+        };
+        let longest = self.names.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let size = if is_text(&value.datatype.class) {
+            longest
+        } else {
+            value.datatype.size as usize
+        };
+        let index_size = index.datatype.size as usize;
+        let mut elements = Vec::new();
+        for (number, name) in self.names.iter().enumerate() {
+            let start = elements.len();
+            elements.resize(start + index_size + size, 0);
+            let (own, text) = elements[start..].split_at_mut(index_size);
+            write_integer(to_u64(number).into(), &index.datatype, own);
+            text[..name.len()].copy_from_slice(name);
+        }
+        let size_of = |size: usize| u32::try_from(size).map_err(|_| refused());
+        let fields = vec![
+            Member {
+                offset: 0,
+                ..index.clone()
+            },
+            Member {
+                name: value.name.clone(),
+                offset: size_of(index_size)?,
+                datatype: Datatype {
+                    size: size_of(size)?,
+                    class: value.datatype.class.clone(),
+                },
+            },
+        ];
+        let datatype = Datatype {
+            size: size_of(index_size + size)?,
+            class: Class::Compound(fields),
+        };
+        Ok((datatype, elements.into()))
+    }
+}
+
+/// Names, each once.
+#[derive(Default)]
+struct Merged {
+    names: Vec<Vec<u8>>,
+    known: HashMap<Vec<u8>, u64>,
+}
+
+impl Merged {
+    /// Takes the names of a list, and returns the number of each.
+    fn take(&mut self, list: Vec<&[u8]>) -> Arc<[u64]> {
+        let numbers = list.into_iter().map(|name| {
+            if let Some(&number) = self.known.get(name) {
+                return number;
+            }
+            let number = to_u64(self.names.len());
+            self.names.push(name.to_vec());
+            self.known.insert(name.to_vec(), number);
+            number
+        });
+        numbers.collect()
+    }
+}
+
+fn is_text(class: &Class) -> bool {
+    matches!(class, Class::String { .. } | Class::VariableString { .. })
+}
+
+/// Whether names of two types can be in one list: texts of any kind, values of one type.
+fn is_same_kind(a: &Datatype, b: &Datatype) -> bool {
+    match (&a.class, &b.class) {
+        (Class::Compound(a), Class::Compound(b)) => match (&a[..], &b[..]) {
+            ([a_index, a], [b_index, b]) => {
+                a_index == b_index && a.name == b.name && is_same_kind(&a.datatype, &b.datatype)
+            }
+            _ => false,
+        },
+        (own, other) if is_text(own) && is_text(other) => true,
+        _ => a == b,
+    }
+}
+
+/// The bytes of each name, without what fills them up.
+fn each<'e>(datatype: &Datatype, elements: &'e [u8], count: usize) -> Vec<&'e [u8]> {
+    let size = elements.len() / count.max(1);
+    let (range, datatype) = match &datatype.class {
+        Class::Compound(members) => match &members[..] {
+            [_, value] => {
+                let start = value.offset as usize;
+                (start..start + value.datatype.size as usize, &value.datatype)
+            }
+            _ => (0..size, datatype),
+        },
+        _ => (0..size, datatype),
+    };
+    let values = elements.chunks_exact(size.max(1));
+    let values = values.map(|element| element.get(range.clone()).unwrap_or_default());
+    values
+        .map(|value| trimmed(&datatype.class, value))
+        .collect()
+}
+
+fn trimmed<'e>(class: &Class, value: &'e [u8]) -> &'e [u8] {
+    let filling = match class {
+        Class::String {
+            padding: StringPadding::SpacePadded,
+            ..
+        } => b' ',
+        Class::String { .. } | Class::VariableString { .. } => 0,
+        _ => return value,
+    };
+    let end = value.iter().rposition(|&byte| byte != filling);
+    &value[..end.map_or(0, |end| end + 1)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::joined::members::content::text_of;
+    use crate::model::datatype::ByteOrder;
+    use crate::model::value::tests::{int, member, type_of};
+
+    /// Expected: `pandas.api.types.union_categoricals` of `a b` and `x b z`.
+    #[test]
+    fn categories_are_merged_in_the_order_in_which_they_are_met() {
+        let mut merged = Merged::default();
+        assert_eq!(merged.take(vec![b"a", b"b"])[..], [0, 1]);
+        assert_eq!(merged.take(vec![b"x", b"b", b"z"])[..], [2, 1, 3]);
+        assert_eq!(merged.names, [b"a", b"b", b"x", b"z"]);
+    }
+
+    #[test]
+    fn names_lack_what_fills_them_up() {
+        let texts = text_of(3);
+        assert_eq!(each(&texts, b"a\0\0b c", 2), [&b"a"[..], b"b c"]);
+        let record = Class::Compound(vec![
+            member("index", 0, int(4)),
+            member("values", 4, text_of(2)),
+        ]);
+        let record = type_of(6, record);
+        assert_eq!(
+            each(&record, b"\0\0\0\0a\0\x01\0\0\0bb", 2),
+            [&b"a"[..], b"bb"]
+        );
+        let numbers = Datatype::integer(2, true, ByteOrder::Little);
+        assert_eq!(each(&numbers, &[1, 0, 0, 1], 2), [[1, 0], [0, 1]]);
+    }
+
+    #[test]
+    fn records_of_names_have_room_for_the_longest() {
+        let class = Class::Compound(vec![
+            member("index", 0, int(4)),
+            member("values", 4, text_of(1)),
+        ]);
+        let names = Names {
+            names: vec![b"a".to_vec(), b"xyz".to_vec()],
+            datatype: type_of(5, class),
+            are_equal: false,
+            numbers: HashMap::new(),
+        };
+        let (datatype, elements) = names.elements().unwrap();
+        assert_eq!(datatype.size, 7);
+        assert_eq!(elements[..], *b"\0\0\0\0a\0\0\x01\0\0\0xyz");
+    }
+
+    #[test]
+    fn texts_and_numbers_are_not_in_one_list() {
+        let number = Datatype::integer(8, true, ByteOrder::Little);
+        assert!(is_same_kind(&text_of(1), &text_of(4)) && is_same_kind(&number, &number));
+        assert!(!is_same_kind(&number, &text_of(8)));
+        assert!(!is_same_kind(
+            &number,
+            &Datatype::integer(4, true, ByteOrder::Little)
+        ));
+    }
+}

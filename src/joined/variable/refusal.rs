@@ -1,0 +1,136 @@
+//! Variables that are absent for what a convention says of them.
+
+use crate::joined::members::content::Known;
+use crate::joined::members::convention::{Convention, Relation};
+use crate::joined::paths::{Path, Sure};
+use crate::joined::variable::compared::{Alike, Specimen};
+
+/// # Errors
+/// Fails with the reason why what a convention says of a variable cannot be said of the joined one.
+pub(super) fn refuse(alike: &Alike<'_>) -> Sure<()> {
+    if alike.of.placed.members.len() < 2 {
+        return Ok(());
+    }
+    let own = &alike.first().convention;
+    if let Relation::Refused(reason) | Relation::Unneeded(reason) = &own.relation {
+        return Err(reason.clone());
+    }
+    let differs = |other: &&Specimen<'_>| other.variable.convention != *own;
+    if let Some(other) = alike.specimens.iter().find(differs) {
+        let (one, file) = alike.files(*other);
+        let what = difference(own, &other.variable.convention);
+        return Err(format!("{what} ({one}, {file})"));
+    }
+    if own.table.is_some() {
+        refuse_other_rows(alike)?;
+    }
+    if let (Some(whole), false) = (&own.whole, alike.is_everywhere()) {
+        let whole = whole.escape_ascii();
+        return Err(format!("a part of /{whole}, which is not so in all files"));
+    }
+    if let Some(labels) = &own.labels {
+        refuse_other_labels(alike, labels)?;
+    }
+    if own.relation.is_index() {
+        let is_sound = |known: Option<&Known>| matches!(known, Some(Known::Ends(..)));
+        let mut all = alike.each();
+        let other = all.find(|(member, _, own)| !is_sound(member.values.get(own.place)));
+        if let Some((member, ..)) = other {
+            let name = member.name.escape_ascii();
+            return Err(format!(
+                "an index that decreases or does not end at the number of entries ({name})"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// # Errors
+/// Fails if the rows are those of the table in some files only.
+fn refuse_other_rows(alike: &Alike<'_>) -> Sure<()> {
+    let rows = |own: &Specimen<'_>| {
+        let dim = own.skeleton.dims(own.variable).next();
+        dim.map(|dim| Path::clone(&dim.key))
+    };
+    let first = rows(&alike.specimens[0]);
+    match alike.specimens.iter().find(|other| rows(other) != first) {
+        Some(other) => {
+            let (one, file) = alike.files(*other);
+            Err(format!(
+                "its rows are not those of its table in all files ({one}, {file})"
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+/// How what two files say differs.
+fn difference(own: &Convention, other: &Convention) -> String {
+    let mut terms = own.terms.iter().chain(&other.terms);
+    let both = |name: &[u8]| {
+        [own, other].map(|of| {
+            of.terms
+                .iter()
+                .find(|(own, _)| own == name)
+                .map(|(_, is)| is)
+        })
+    };
+    let found = terms.find(|(name, _)| {
+        let [own, other] = both(name);
+        own != other
+    });
+    match found {
+        Some((name, _)) => format!("attributes {} differ", name.escape_ascii()),
+        None => "files say different things of it".to_owned(),
+    }
+}
+
+/// # Errors
+/// Fails if the columns of a matrix are not known to be the same in all files.
+fn refuse_other_labels(alike: &Alike<'_>, path: &Path) -> Sure<()> {
+    let labels = alike.of.alike(path);
+    let known = if labels.count() > 0 && labels.is_everywhere() {
+        labels.is_equal()
+    } else {
+        None
+    };
+    let path = path.escape_ascii();
+    match known {
+        Some(true) => Ok(()),
+        Some(false) => Err(format!("the labels of its columns differ: /{path}")),
+        None => Err(format!(
+            "the labels of its columns were not compared: /{path}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::joined::members::content::one_text;
+
+    #[test]
+    fn the_attribute_that_differs_is_named() {
+        let with = |text: &[u8]| Convention {
+            terms: vec![
+                (b"a".to_vec(), one_text(b"x")),
+                (b"info".to_vec(), one_text(text)),
+            ],
+            ..Convention::default()
+        };
+        assert_eq!(
+            difference(&with(b"1"), &with(b"2")),
+            "attributes info differ"
+        );
+        let lacks = Convention::default();
+        assert_eq!(difference(&lacks, &with(b"2")), "attributes a differ");
+        let refused = Convention {
+            relation: Relation::Names,
+            ..Convention::default()
+        };
+        assert_eq!(
+            difference(&lacks, &refused),
+            "files say different things of it"
+        );
+    }
+}

@@ -1,0 +1,426 @@
+//! Variables whose elements depend on other arrays: numbers of categories, of rows, ends of lists.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::joined::made::Content;
+use crate::joined::mapped::{Numbered, Part, Recipe};
+use crate::joined::members::convention::{Relation, Rows};
+use crate::joined::paths::{Path, Sure};
+use crate::joined::place::placement::JoinedDimension;
+use crate::joined::recoding::{Field, Numbering};
+use crate::joined::variable::common_type::common;
+use crate::joined::variable::names::Names;
+use crate::joined::variable::{Rules, Standing};
+use crate::model::Datatype;
+use crate::model::datatype::{Class, Member, StringPadding};
+use crate::wire::to_usize;
+
+/// The type of an array whose elements are made of those of files in a way of each file, and these
+/// ways by the numbers of skeletons.
+pub(super) struct Related {
+    pub(super) datatype: Datatype,
+    recipes: HashMap<usize, Recipe>,
+}
+
+impl Rules<'_, '_> {
+    /// How elements that depend on other arrays become those of the joined array; `None` where they stay
+    /// as they are.
+    pub(super) fn related(&self, standing: &Standing) -> Sure<Option<Related>> {
+        if self.alike.of.placed.members.len() < 2 {
+            return Ok(None);
+        }
+        match &self.alike.first().convention.relation {
+            Relation::Codes { names, is_ordered } => {
+                let whole = [(None, names)];
+                self.coded(&whole, *is_ordered, standing)
+            }
+            Relation::Fields(fields) => {
+                let fields = fields.iter();
+                let fields = fields.map(|(field, names)| (Some(&field[..]), names));
+                self.coded(&fields.collect::<Vec<_>>(), false, standing)
+            }
+            Relation::RowsOf(rows) => self.moved(rows, true),
+            Relation::EndsIn(entries) | Relation::PointsTo { entries, .. } => {
+                self.moved(entries, false)
+            }
+            Relation::None if self.are_other_records() => self.coded(&[], false, standing),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether it is rows of a table, of records of several types.
+    fn are_other_records(&self) -> bool {
+        let first = self.alike.first();
+        let differ = self
+            .alike
+            .variables()
+            .any(|own| own.datatype != first.datatype);
+        let are_records = matches!(first.datatype.class, Class::Compound(_));
+        differ && are_records && first.convention.rows == Rows::Following
+    }
+
+    /// Numbers of names, of the whole element or of fields.
+    fn coded(
+        &self,
+        fields: &[(Option<&[u8]>, &Path)],
+        is_ordered: bool,
+        standing: &Standing,
+    ) -> Sure<Option<Related>> {
+        let mut lists = Vec::new();
+        for (field, path) in fields {
+            let names = Names::of(&self.alike.of.alike(path))?;
+            lists.push((*field, names));
+        }
+        let types: Vec<&Datatype> = self.alike.variables().map(|own| &own.datatype).collect();
+        let first = types.first().copied().ok_or_else(String::new)?;
+        let are_records = matches!(first.class, Class::Compound(_));
+        let are_plain = !are_records || types.iter().all(|own| *own == first);
+        if lists.iter().all(|(_, names)| names.are_equal) && are_plain {
+            return Ok(None);
+        }
+        if is_ordered {
+            return Err("its ordered categories differ from file to file".to_owned());
+        }
+        if matches!(standing, Standing::Once | Standing::Repeated) {
+            return Err("the names of its numbers differ from file to file".to_owned());
+        }
+        let none = || {
+            if are_records {
+                "its records have several types".to_owned()
+            } else {
+                "its numbers have no type that holds the merged categories".to_owned()
+            }
+        };
+        let datatype = if are_records {
+            records(&types, &lists).ok_or_else(none)?
+        } else {
+            let common = common(&types).ok_or_else(none)?;
+            let most = lists.iter().map(|(_, names)| names.count()).max();
+            holding(&common, most.unwrap_or(0)).ok_or_else(none)?
+        };
+        let recipe = |own: &Datatype| {
+            let fields = match &own.class {
+                Class::Compound(members) => of_records(members, &datatype, &lists)?,
+                _ => {
+                    let (_, names) = lists.first()?;
+                    vec![Numbered {
+                        field: whole(own, &datatype)?,
+                        files: codes(names),
+                    }]
+                }
+            };
+            Some(Recipe::Numbered(fields.into()))
+        };
+        let recipes = self.alike.specimens.iter();
+        let recipes = recipes.map(|own| Some((own.number, recipe(&own.variable.datatype)?)));
+        let recipes = recipes.collect::<Option<_>>().ok_or_else(none)?;
+        Ok(Some(Related { datatype, recipes }))
+    }
+
+    /// Numbers of elements of another array, which lie further on for each later file.
+    fn moved(&self, target: &Path, are_rows: bool) -> Sure<Option<Related>> {
+        let placement = &self.alike.of.placed.placement;
+        let target = self.alike.of.alike(target);
+        let dim = if target.count() > 0 && target.is_everywhere() {
+            target.dims().next()
+        } else {
+            return Err("the array that it refers to is not in all files".to_owned());
+        };
+        let at = dim.and_then(|dim| placement.find(&dim.key));
+        let Some((at, dim)) = at.and_then(|at| Some((at, placement.dim(at)?))) else {
+            return if placement.axes.iter().any(|axis| axis.new.is_none()) && self.is_joined() {
+                Err("the array that it refers to is not joined".to_owned())
+            } else {
+                Ok(None)
+            };
+        };
+        if !self.is_joined() {
+            return Err("it refers to an array that is joined, and is not".to_owned());
+        }
+        let none = || "its numbers have no type that holds the joined ones".to_owned();
+        let types: Vec<&Datatype> = self.alike.variables().map(|own| &own.datatype).collect();
+        let common = common(&types).ok_or_else(none)?;
+        let datatype = holding(&common, dim.length()).ok_or_else(none)?;
+        let files = self.alike.each().map(|(member, place, _)| {
+            let block = place.get(at.0).copied().unwrap_or(0);
+            (member.number, moved(dim, block, are_rows))
+        });
+        let files: HashMap<usize, Numbering> = files.collect();
+        let recipe = |own: &Datatype| {
+            let field = whole(own, &datatype)?;
+            let files = files.clone();
+            Some(Recipe::Numbered([Numbered { field, files }].into()))
+        };
+        let recipes = self.alike.specimens.iter();
+        let recipes = recipes.map(|own| Some((own.number, recipe(&own.variable.datatype)?)));
+        let recipes = recipes.collect::<Option<_>>().ok_or_else(none)?;
+        Ok(Some(Related { datatype, recipes }))
+    }
+
+    /// The array of such elements.
+    pub(super) fn mapped_by(&self, related: &Related, standing: &Standing) -> Content {
+        let parts = self.alike.specimens.iter().map(|own| {
+            let recipe = related.recipes.get(&own.number);
+            let recipe = recipe.cloned().unwrap_or(Recipe::Plain);
+            let variable = own.place;
+            (own.number, Part { variable, recipe })
+        });
+        let added = usize::from(matches!(standing, Standing::Along { is_new: true }));
+        Content::Mapped(self.laid(added, parts.collect()))
+    }
+}
+
+/// What is added to the numbers of the file of a block.
+fn moved(dim: &JoinedDimension, block: usize, are_rows: bool) -> Numbering {
+    let by = dim.start(block);
+    let length = dim.start(block.saturating_add(1)).saturating_sub(by);
+    let most = length.checked_sub(u64::from(are_rows));
+    match most {
+        Some(most) => Numbering::Moved { by, most },
+        // Of no rows, every number leads nowhere.
+        None => Numbering::Codes(Arc::default()),
+    }
+}
+
+fn codes(names: &Names) -> HashMap<usize, Numbering> {
+    let files = names.numbers.iter();
+    let files = files.map(|(file, numbers)| (*file, Numbering::Codes(Arc::clone(numbers))));
+    files.collect()
+}
+
+/// A whole element of numbers.
+fn whole(from: &Datatype, to: &Datatype) -> Option<Field> {
+    Some(Field {
+        from: 0..to_usize(from.size.into()).ok()?,
+        to: 0..to_usize(to.size.into()).ok()?,
+        values: 1,
+        numbers: Some((from.clone(), to.clone())),
+    })
+}
+
+/// The type of integers, or a larger one of the same sign, that has room for the numbers up to `most`.
+fn holding(datatype: &Datatype, most: u64) -> Option<Datatype> {
+    let Class::Integer { order, signed, .. } = datatype.class else {
+        return None;
+    };
+    let size = u16::try_from(datatype.size).ok()?;
+    let sizes = [1_u16, 2, 4, 8].into_iter().filter(|&own| own >= size);
+    let mut fitting = sizes.filter(|&size| {
+        let bits = u32::from(size) * 8 - u32::from(signed);
+        bits >= u64::BITS || most < 1 << bits
+    });
+    let size = fitting.next()?;
+    let is_own = u32::from(size) == datatype.size;
+    Some(if is_own {
+        datatype.clone()
+    } else {
+        Datatype::integer(size, signed, order)
+    })
+}
+
+/// How many values a field has.
+fn values_of(datatype: &Datatype) -> usize {
+    match &datatype.class {
+        Class::Array { base, .. } => (datatype.size / base.size.max(1)) as usize,
+        _ => 1,
+    }
+}
+
+/// The integers of a field: one, or an array of them.
+fn numbers_of(datatype: &Datatype) -> &Datatype {
+    match &datatype.class {
+        Class::Array { base, .. } => base,
+        _ => datatype,
+    }
+}
+
+/// Records whose texts and coded fields have room for those of all files.
+fn records(types: &[&Datatype], lists: &[(Option<&[u8]>, Names)]) -> Option<Datatype> {
+    let all: Option<Vec<&[Member]>> = types.iter().map(|own| members_of(own)).collect();
+    let all = all?;
+    let (first, others) = all.split_first()?;
+    if others.iter().any(|other| other.len() != first.len()) {
+        return None;
+    }
+    let mut offset = 0_u32;
+    let mut own = Vec::new();
+    for (place, member) in first.iter().enumerate() {
+        let fields: Vec<&Member> = all
+            .iter()
+            .filter_map(|members| members.get(place))
+            .collect();
+        if fields.iter().any(|field| field.name != member.name) {
+            return None;
+        }
+        let types: Vec<&Datatype> = fields.iter().map(|field| &field.datatype).collect();
+        let datatype = field_type(&types)?;
+        let datatype = match names_of(lists, member) {
+            Some(names) => widened(&datatype, names.count())?,
+            None => datatype,
+        };
+        let end = offset.checked_add(datatype.size)?;
+        own.push(Member {
+            name: member.name.clone(),
+            offset,
+            datatype,
+        });
+        offset = end;
+    }
+    let has_pointers = types.iter().any(|own| own.has_pointers());
+    (!has_pointers).then_some(Datatype {
+        size: offset,
+        class: Class::Compound(own),
+    })
+}
+
+fn members_of(datatype: &Datatype) -> Option<&[Member]> {
+    match &datatype.class {
+        Class::Compound(members) => Some(members),
+        _ => None,
+    }
+}
+
+/// The type of a field that is the same in all files, or has texts of several lengths.
+fn field_type(types: &[&Datatype]) -> Option<Datatype> {
+    let (first, others) = types.split_first()?;
+    if others.iter().all(|other| other == first) {
+        return Some((*first).clone());
+    }
+    match &first.class {
+        Class::Array { base, dims } => {
+            let bases = types.iter().map(|own| match &own.class {
+                Class::Array { base, dims: own } if own == dims => Some(&**base),
+                _ => None,
+            });
+            let longest = field_type(&bases.collect::<Option<Vec<_>>>()?)?;
+            let size = (first.size / base.size.max(1)).checked_mul(longest.size)?;
+            let class = Class::Array {
+                base: Box::new(longest),
+                dims: dims.clone(),
+            };
+            Some(Datatype { size, class })
+        }
+        Class::String { padding, .. } => {
+            let are_alike = others.iter().all(|other| other.class == first.class);
+            let is_filled = are_alike && *padding != StringPadding::SpacePadded;
+            let longest = types.iter().max_by_key(|own| own.size)?;
+            is_filled.then(|| (*longest).clone())
+        }
+        _ => None,
+    }
+}
+
+fn names_of<'l>(lists: &'l [(Option<&[u8]>, Names)], member: &Member) -> Option<&'l Names> {
+    let mut lists = lists.iter();
+    let found = lists.find(|(field, _)| *field == Some(&member.name[..]));
+    found.map(|(_, names)| names)
+}
+
+fn widened(datatype: &Datatype, most: u64) -> Option<Datatype> {
+    let Class::Array { base, dims } = &datatype.class else {
+        return holding(datatype, most);
+    };
+    let wide = holding(base, most)?;
+    let size = datatype.size / base.size.max(1) * wide.size;
+    let class = Class::Array {
+        base: Box::new(wide),
+        dims: dims.clone(),
+    };
+    Some(Datatype { size, class })
+}
+
+/// How each field of records goes over.
+fn of_records(
+    members: &[Member],
+    to: &Datatype,
+    lists: &[(Option<&[u8]>, Names)],
+) -> Option<Vec<Numbered>> {
+    let Class::Compound(others) = &to.class else {
+        return None;
+    };
+    let range = |member: &Member| {
+        let start = to_usize(member.offset.into()).ok()?;
+        Some(start..start + to_usize(member.datatype.size.into()).ok()?)
+    };
+    let pairs = members.iter().zip(others);
+    let fields = pairs.map(|(member, other)| {
+        let names = names_of(lists, member);
+        let types = || {
+            let [from, to] = [member, other].map(|own| numbers_of(&own.datatype).clone());
+            (from, to)
+        };
+        Some(Numbered {
+            field: Field {
+                from: range(member)?,
+                to: range(other)?,
+                values: values_of(&member.datatype),
+                numbers: names.map(|_| types()),
+            },
+            files: names.map(codes).unwrap_or_default(),
+        })
+    });
+    fields.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::joined::members::content::text_of;
+    use crate::model::datatype::ByteOrder;
+    use crate::model::value::tests::{int, member, type_of};
+
+    /// A signed byte has codes up to 127, an unsigned one places up to 255.
+    #[test]
+    fn numbers_get_a_type_that_holds_the_joined_ones() {
+        let int = |size, signed| Datatype::integer(size, signed, ByteOrder::Big);
+        assert_eq!(holding(&int(1, true), 127), Some(int(1, true)));
+        assert_eq!(holding(&int(1, true), 128), Some(int(2, true)));
+        assert_eq!(holding(&int(1, false), 255), Some(int(1, false)));
+        assert_eq!(holding(&int(1, false), 70_000), Some(int(4, false)));
+        assert_eq!(holding(&int(8, false), u64::MAX), Some(int(8, false)));
+        assert_eq!(holding(&int(8, true), u64::MAX), None);
+        assert_eq!(holding(&Datatype::ieee(8, ByteOrder::Big), 1), None);
+    }
+
+    /// Expected: the records that `numpy.concatenate` makes of fields `S2` and `S5`.
+    #[test]
+    fn texts_of_records_have_the_longest_type() {
+        let record = |size, dims: Vec<u32>| {
+            let count: u32 = dims.iter().product();
+            let class = Class::Array {
+                base: Box::new(text_of(size)),
+                dims,
+            };
+            let texts = type_of(count * size as u32, class);
+            let end = 4 + texts.size;
+            let fields = vec![member("index", 0, int(4)), member("s", 4, texts)];
+            type_of(end, Class::Compound(fields))
+        };
+        let [short, long] = [2, 5].map(|size| record(size, vec![3]));
+        assert_eq!(records(&[&short, &long], &[]), Some(long.clone()));
+        assert_eq!(records(&[&long, &record(5, vec![2])], &[]), None);
+        assert_eq!(records(&[&long, &text_of(19)], &[]), None);
+        let fields = of_records(members_of(&short).unwrap(), &long, &[]).unwrap();
+        let last = &fields[1].field;
+        assert_eq!(
+            (last.from.clone(), last.to.clone(), last.values),
+            (4..10, 4..19, 3)
+        );
+    }
+
+    #[test]
+    fn numbers_are_moved_by_the_rows_of_earlier_files() {
+        let dim = JoinedDimension::of(&Path::from(&b"id"[..]), &[3, 0, 2]);
+        assert!(matches!(
+            moved(&dim, 2, true),
+            Numbering::Moved { by: 3, most: 1 }
+        ));
+        assert!(matches!(
+            moved(&dim, 2, false),
+            Numbering::Moved { by: 3, most: 2 }
+        ));
+        // No row is in the second file, so that no number leads anywhere.
+        assert!(matches!(moved(&dim, 1, true), Numbering::Codes(none) if none.is_empty()));
+    }
+}
