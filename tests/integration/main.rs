@@ -34,6 +34,7 @@ mod hostile;
 mod inspect;
 mod interactive;
 mod joined;
+mod joined_conventions;
 mod joined_followed;
 mod joined_told;
 mod joined_values;
