@@ -76,7 +76,10 @@ fn a_temporary_file_beside_its_original_is_not_joined() {
     }
     let mount = Mount::with(directory.path(), &[]);
     let shown = fs::read(mount.at(".h5fs/joined/a")).expect("the numbers");
-    assert_eq!(numbers(&shown), (0_u8..20).map(f32::from).collect::<Vec<_>>());
+    assert_eq!(
+        numbers(&shown),
+        (0_u8..20).map(f32::from).collect::<Vec<_>>()
+    );
     let errors = fs::read_to_string(mount.at(".h5fs/errors")).expect("the errors");
     for name in ["day_3.nc.tmp", "day_5.nc.x8k2", "upload.part"] {
         assert!(errors.contains(&format!("{name}: left out")), "{errors}");

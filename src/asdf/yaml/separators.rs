@@ -87,8 +87,10 @@ impl Replaced {
         match scalar.style {
             Style::Plain => self.write_flow(text.trim_end(), scalar, out),
             Style::Single | Style::Double => {
-                let inner = text.get(1..text.len().saturating_sub(1));
-                self.write_flow(inner.unwrap_or_default(), scalar, out);
+                let mut inner = text.chars();
+                inner.next();
+                inner.next_back();
+                self.write_flow(inner.as_str(), scalar, out);
             }
         }
         out.push('"');

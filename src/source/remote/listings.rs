@@ -134,8 +134,11 @@ impl Listings {
         let listed = self.connection.list(prefix, after);
         let (names, next) = listed.inspect_err(|error| {
             let took = began.elapsed();
-            if took >= LONG && !error.is_unwanted() && !is_missing(error) {
-                let until = Instant::now() + took.min(KEPT_FAILURE);
+            if took >= LONG
+                && !error.is_unwanted()
+                && !is_missing(error)
+                && let Some(until) = Instant::now().checked_add(took.min(KEPT_FAILURE))
+            {
                 let failure = (until, error.clone());
                 lock(&self.kept).failed.put(asked.to_vec(), failure);
             }

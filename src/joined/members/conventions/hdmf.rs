@@ -28,7 +28,7 @@ pub(super) fn convention(file: &Described<'_>, path: &Path) -> Result<Option<Con
     let table = is_of_rows.then_some(ids);
     let column = name_of_column(file, path)?;
     let whole = beneath(group, &column);
-    if !columns.iter().any(|own| *own == column) {
+    if !columns.contains(&column) {
         // The names of an enumeration, and what no column is.
         let is_enumeration = name
             .strip_suffix(b"_elements")
