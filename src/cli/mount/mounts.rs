@@ -1,6 +1,7 @@
 //! Which mount is ours, and how it is taken away without touching another one at the same place.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -81,7 +82,7 @@ impl FreePlace {
             number: mount.id,
             id: seen.filter(|seen| seen.number == mount.id),
             device: mount.device,
-            filesystem: filesystem_of(mount.device),
+            filesystem: filesystem_of(mount.device).ok().flatten(),
         })
     }
 }
@@ -130,9 +131,10 @@ impl OwnMount {
     }
 
     /// Whether the kernel has ended its filesystem: it is mounted nowhere, and no process has a file
-    /// of it open.
+    /// of it open. False where the system does not say.
     pub(crate) fn has_ended(&self) -> bool {
-        self.filesystem.is_some() && filesystem_of(self.device) != self.filesystem
+        let now = filesystem_of(self.device);
+        self.filesystem.is_some() && now.is_ok_and(|now| now != self.filesystem)
     }
 
     fn visibility(&self, table: &[MountEntry]) -> Visibility {
@@ -225,10 +227,22 @@ fn detach_if(mount: &MountEntry) -> Result<()> {
 }
 
 /// Returns the inode number of the directory that the kernel keeps in sysfs for the filesystem with
-/// this number, as long as the filesystem exists. A later filesystem's directory has another one.
-fn filesystem_of(device: Device) -> Option<u64> {
-    let directory = std::fs::metadata(format!("/sys/class/bdi/{device}"));
-    directory.ok().map(|directory| directory.ino())
+/// this number, or `None` if no such filesystem exists. A later filesystem's directory has another
+/// one.
+///
+/// # Errors
+/// Fails if the directory cannot be read, or if sysfs is not mounted.
+fn filesystem_of(device: Device) -> io::Result<Option<u64>> {
+    const FILESYSTEMS: &str = "/sys/class/bdi";
+    match std::fs::metadata(format!("{FILESYSTEMS}/{device}")) {
+        Ok(directory) => Ok(Some(directory.ino())),
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound && Path::new(FILESYSTEMS).is_dir() =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Changes of the table of mounts.
