@@ -365,19 +365,14 @@ impl Supervisor {
                     break Some(FETCHER_GONE.to_owned());
                 }
                 // A fetcher ends when its worker has.
-                Event::WorkerGone | Event::FetcherGone => match self.ended() {
-                    // Only the end of the mount ends the worker well.
-                    Ok(status) if status.success() => break None,
-                    end => break Some(describe(end)),
-                },
+                Event::WorkerGone | Event::FetcherGone => break self.worker_failure(),
                 // The worker ends by itself, unless a request keeps it.
+                Event::Look(Look::Ended) if self.gone_within(limits::UNMOUNTED_WORKER) => {
+                    break self.worker_failure();
+                }
                 Event::Look(Look::Ended) => {
-                    if !self.gone_within(limits::UNMOUNTED_WORKER) {
-                        let point = self.point.display();
-                        log::warn!(
-                            "{point}: the worker did not end after the unmount; it is killed"
-                        );
-                    }
+                    let point = self.point.display();
+                    log::warn!("{point}: the worker did not end after the unmount; it is killed");
                     break None;
                 }
                 Event::Garbled => break Some(GARBLED.to_owned()),
@@ -491,6 +486,15 @@ impl Supervisor {
             self.kill();
         }
         self.worker.wait()
+    }
+
+    /// Waits for the end of the worker. Returns why the worker failed, or `None` if its mount has ended:
+    /// only the end of the mount ends the worker well.
+    fn worker_failure(&mut self) -> Option<String> {
+        match self.ended() {
+            Ok(status) if status.success() => None,
+            end => Some(describe(end)),
+        }
     }
 
     /// Waits until all is shown that the worker wrote.
