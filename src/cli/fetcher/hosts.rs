@@ -33,10 +33,11 @@ impl Reach {
 
     /// Whether a host may be spoken to that a proxy looks up: its address is not known here.
     pub(super) fn allows_name(self, host: &str) -> bool {
+        let is_refused = || is_metadata_name(host) || is_odd_address(host);
         match self {
             Reach::Anywhere => true,
-            Reach::Private => !is_metadata_name(host),
-            Reach::Public => !is_metadata_name(host) && !is_private_name(host),
+            Reach::Private => !is_refused(),
+            Reach::Public => !is_refused() && !is_private_name(host),
         }
     }
 
@@ -140,10 +141,9 @@ const PRIVATE: [&str; 22] = [
     "test",
 ];
 
-/// A name without its case and the dot at its end.
+/// Returns a name in lower case and without the dots at its end.
 fn plain(host: &str) -> String {
-    let host = host.strip_suffix('.').unwrap_or(host);
-    host.to_ascii_lowercase()
+    host.trim_end_matches('.').to_ascii_lowercase()
 }
 
 fn is_metadata_name(host: &str) -> bool {
@@ -157,8 +157,20 @@ pub(super) fn is_localhost(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost")
 }
 
-/// Whether a host has no name of the public network: one without a dot, one that ends like no
-/// public one, or a number, which resolvers take for an address.
+/// Whether a host is no address to the checks here, but may be one to a resolver: `127.1`,
+/// `2852039166`, `0xa9fea9fe`, an address with a dot at its end, or an IPv6 address with a zone. No
+/// public name has a last label that starts with a digit.
+fn is_odd_address(host: &str) -> bool {
+    if host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
+        return false;
+    }
+    let host = plain(host);
+    let last = host.rsplit('.').next().unwrap_or_default();
+    host.starts_with('[') || last.starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// Whether a host has no name of the public network: one without a dot, or one that ends like no
+/// public one.
 fn is_private_name(host: &str) -> bool {
     let host = plain(host);
     if host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok() {
@@ -168,8 +180,7 @@ fn is_private_name(host: &str) -> bool {
     let Some((_, last)) = host.rsplit_once('.') else {
         return true;
     };
-    let is_number = last.starts_with(|first: char| first.is_ascii_digit());
-    is_number || last.is_empty() || PRIVATE.contains(&last)
+    PRIVATE.contains(&last)
 }
 
 /// Whether a machine speaks to itself or its host by this address: the metadata services of clouds
@@ -245,22 +256,47 @@ mod tests {
             "db.corp",
             "api.default.svc",
             "router.home.arpa",
-            "127.1",
-            "2130706433",
-            "0x7f000001",
-            "0x7f.1",
             "a..",
+            "nas.local..",
         ] {
             assert!(!Reach::Public.allows_name(private), "{private}");
             assert!(Reach::Private.allows_name(private), "{private}");
         }
-        for service in METADATA.into_iter().chain(["METADATA.google.internal."]) {
+        for service in METADATA
+            .into_iter()
+            .chain(["METADATA.google.internal.", "metadata.."])
+        {
             assert!(!Reach::Public.allows_name(service), "{service}");
             assert!(!Reach::Private.allows_name(service), "{service}");
             assert!(Reach::Anywhere.allows_name(service), "{service}");
         }
         for public in ["example.org", "s3.eu-west-1.amazonaws.com.", "a1.b2.c3"] {
             assert!(Reach::Public.allows_name(public), "{public}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_only_a_resolver_takes_for_an_address_is_refused() {
+        for odd in [
+            "127.1",
+            "2130706433",
+            "2852039166",
+            "0x7f000001",
+            "0XA9FEA9FE",
+            "0x7f.1",
+            "169.254.169.254.",
+            "169.254.169.254..",
+            "[::ffff:169.254.169.254%251]",
+            "[fe80::1%25eth0]",
+            "[::1].",
+        ] {
+            assert!(!Reach::Public.allows_name(odd), "{odd}");
+            assert!(!Reach::Private.allows_name(odd), "{odd}");
+            assert!(Reach::Anywhere.allows_name(odd), "{odd}");
+        }
+        // The rules of addresses hold for these.
+        for address in ["52.218.0.1", "[2600:1fa0::1]"] {
+            assert!(Reach::Public.allows_name(address), "{address}");
         }
     }
 
