@@ -11,6 +11,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use nix::sys::stat::{Mode, umask};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
 use crate::error::{Error, Result};
 use crate::fs::http::is_usual_loopback;
@@ -59,6 +61,8 @@ pub(in crate::cli) fn parse(text: OsString) -> std::result::Result<Listen, Strin
 pub(in crate::cli) struct Bound {
     pub(in crate::cli) socket: OwnedFd,
     pub(in crate::cli) at: At,
+    /// The same port at the other loopback address, see [`hold_other`].
+    pub(in crate::cli) held: Option<OwnedFd>,
 }
 
 /// Where a socket listens.
@@ -97,12 +101,54 @@ impl Listen {
 }
 
 fn bind_network(address: SocketAddr) -> io::Result<Bound> {
-    let listener = TcpListener::bind(address)?;
-    let at = At::Network(listener.local_addr()?);
-    Ok(Bound {
-        socket: listener.into(),
-        at,
-    })
+    /// Ports that the system may choose before one is free at both loopback addresses.
+    const TRIES: u32 = 16;
+    let mut left = if address.port() == 0 { TRIES } else { 1 };
+    loop {
+        left = left.saturating_sub(1);
+        let listener = TcpListener::bind(address)?;
+        let own = listener.local_addr()?;
+        match hold_other(own) {
+            Ok(held) => {
+                return Ok(Bound {
+                    socket: listener.into(),
+                    at: At::Network(own),
+                    held,
+                });
+            }
+            Err(error) if left == 0 => return Err(error),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Binds the port of `own` at the loopback address of the other IP version, without listening.
+/// Browsers resolve names below `localhost` to both addresses: another user who listened there would
+/// get the token. Returns `None` if there is no such address.
+///
+/// # Errors
+/// Fails if the port is in use there.
+fn hold_other(own: SocketAddr) -> io::Result<Option<OwnedFd>> {
+    let (family, other): (_, IpAddr) = match own.ip() {
+        IpAddr::V4(ip) if ip == Ipv4Addr::LOCALHOST || ip.is_unspecified() => {
+            (AddressFamily::INET6, Ipv6Addr::LOCALHOST.into())
+        }
+        IpAddr::V6(ip) if ip == Ipv6Addr::LOCALHOST => {
+            (AddressFamily::INET, Ipv4Addr::LOCALHOST.into())
+        }
+        _ => return Ok(None),
+    };
+    // std would set SO_REUSEADDR, with which others may bind the port too.
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let Ok(socket) = socket else {
+        return Ok(None);
+    };
+    match bind(&socket, &SocketAddr::new(other, own.port())) {
+        Ok(()) => Ok(Some(socket)),
+        Err(Errno::ADDRINUSE) => Err(Errno::ADDRINUSE.into()),
+        // This machine has no such address.
+        Err(_) => Ok(None),
+    }
 }
 
 fn bind_path(path: &Path) -> io::Result<Bound> {
@@ -121,6 +167,7 @@ fn bind_path(path: &Path) -> io::Result<Bound> {
             identity: (there.dev(), there.ino()),
             path,
         }),
+        held: None,
     })
 }
 
@@ -179,7 +226,10 @@ fn reached(address: SocketAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpStream;
     use std::os::unix::fs::PermissionsExt;
+
+    use crate::limits::tests::skip;
 
     #[test]
     fn addresses_are_read() {
@@ -243,5 +293,33 @@ mod tests {
         };
         let again = Listen::Network(address).bind().unwrap_err().to_string();
         assert!(again.contains("Address already in use"), "{again}");
+    }
+
+    #[test]
+    fn the_port_is_held_at_the_other_loopback_address() {
+        let v6 = IpAddr::from(Ipv6Addr::LOCALHOST);
+        if TcpListener::bind((v6, 0)).is_err() {
+            return skip("there is no ::1");
+        }
+        let v4 = IpAddr::from(Ipv4Addr::LOCALHOST);
+        for (own, other) in [(v4, v6), (v6, v4)] {
+            let bound = Listen::Network((own, 0).into()).bind().unwrap();
+            let At::Network(address) = bound.at else {
+                panic!("no address")
+            };
+            let other = SocketAddr::new(other, address.port());
+            let error = TcpListener::bind(other).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+            // Nobody listens there, so clients go on to the address that is served.
+            let error = TcpStream::connect(other).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+            drop((bound.socket, bound.held));
+            // A server whose other address is taken does not start.
+            let taken = TcpListener::bind(other).unwrap();
+            let error = Listen::Network(address).bind().unwrap_err().to_string();
+            assert!(error.contains("Address already in use"), "{error}");
+            drop(taken);
+            assert!(Listen::Network(address).bind().is_ok());
+        }
     }
 }

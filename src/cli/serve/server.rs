@@ -68,7 +68,12 @@ fn start(call: &Call, serve: &Serve, way: Way) -> Result<ExitCode> {
     let (sender, events) = channel();
     watch_signals(&sender)?;
     let keeper = Keeper::start(call, serve, (&bound, token.as_deref()), &sender)?;
-    let Bound { socket, at } = bound;
+    // The port at the other loopback address stays taken until the end.
+    let Bound {
+        socket,
+        at,
+        held: _held,
+    } = bound;
     // The worker has it: from here on nobody else takes connections.
     drop(socket);
     let scans = serve.sources.iter();
