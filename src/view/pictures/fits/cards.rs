@@ -49,14 +49,18 @@ impl Cards {
     pub(crate) fn text(&mut self, keyword: &str, text: &[u8]) {
         let mut start = format!("{keyword:<8}= ").into_bytes();
         let mut piece = Vec::new();
-        let mut bytes = text.iter().peekable();
-        while let Some(&byte) = bytes.next() {
+        let quotes = text.iter().filter(|&&byte| byte == b'\'').count();
+        let mut left = text.len() + quotes;
+        for &byte in text {
+            let start_of_byte = piece.len();
             piece.push(byte);
             if byte == b'\'' {
                 piece.push(byte);
             }
-            // Room for a doubled quote and the mark behind it.
-            if piece.len() + 3 > TEXT && bytes.peek().is_some() {
+            left -= piece.len() - start_of_byte;
+            // Without room for a doubled quote and the mark after it.
+            let is_full = piece.len() + 3 > TEXT;
+            if is_full && piece.len() + left > TEXT {
                 piece.push(b'&');
                 self.quoted(&start, &piece);
                 start = b"CONTINUE  ".to_vec();
