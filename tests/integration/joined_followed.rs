@@ -41,7 +41,7 @@ fn a_member_that_has_become_something_else_is_stale() {
     type Replace = fn(&Path);
     let others: [(&str, Replace); 4] = [
         ("a directory", |path| {
-            fs::create_dir(path).expect("a directory")
+            fs::create_dir(path).expect("a directory");
         }),
         ("a FIFO", |path| {
             nix::unistd::mkfifo(path, Mode::S_IRUSR).expect("a FIFO");

@@ -91,7 +91,7 @@ fn the_mutants() {
         if let Some(directory) = &keep {
             fs::write(directory.join("current"), &bytes).expect("write");
         }
-        let complaints = report.look_at(&label, bytes.clone(), bounds);
+        let complaints = report.look_at(&label, &bytes, bounds);
         if let (Some(directory), true) = (&keep, complaints) {
             let file = label.replace([' ', '/'], "-");
             fs::write(directory.join(file), bytes).expect("write");
@@ -135,12 +135,12 @@ struct Report {
 
 impl Report {
     /// Walks one mutant; whether there is something to complain of.
-    fn look_at(&mut self, label: &str, bytes: Vec<u8>, bounds: Bounds) -> bool {
+    fn look_at(&mut self, label: &str, bytes: &[u8], bounds: Bounds) -> bool {
         let before = self.complaints.len();
         let resident = reset_peak();
         let walk = || {
             let start = processor_time();
-            let outcome = std::panic::catch_unwind(|| open_and_walk(bytes.clone(), bounds));
+            let outcome = std::panic::catch_unwind(|| open_and_walk(bytes.to_vec(), bounds));
             (outcome, processor_time() - start)
         };
         let (outcome, mut time) = walk();

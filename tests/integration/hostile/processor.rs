@@ -113,8 +113,8 @@ fn the_time_of_a_thread_that_has_ended_counts() {
 fn work_over_its_limit_fails_its_test() {
     let long = || {
         within(Duration::from_millis(50), || {
-            busy_elsewhere(Duration::from_millis(200))
-        })
+            busy_elsewhere(Duration::from_millis(200));
+        });
     };
     if std::env::var_os(ALONE).is_some() {
         return long();

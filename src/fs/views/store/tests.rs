@@ -97,6 +97,7 @@ const CONSOLIDATED: &str =
     r#""consolidated_metadata": {"kind": "inline", "must_understand": false"#;
 
 /// The beginning of the document of the group at `path`.
+#[track_caller]
 fn document(fs: &Filesystem, path: &str) -> String {
     let document = content(fs, &at(&format!("{path}/zarr.json"))).unwrap();
     String::from_utf8(document).unwrap()
