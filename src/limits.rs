@@ -513,6 +513,9 @@ pub const JOINED_SOURCES: usize = 1024;
 /// files together.
 pub const JOINED_REOPENED: u64 = 4096;
 
+/// Files that links lead through, one after another, from a member of joined files.
+pub const JOINED_LINKED: usize = 8;
+
 /// Bytes of a file in which what was read of joined files is kept for the next time. Nothing is added
 /// to one that is full; one of 7/8 of them begins anew the next time that it is opened.
 pub const JOINED_KEPT: u64 = 32 << 20;

@@ -11,6 +11,7 @@ use crate::joined::members::convention::{Convention, Relation, Table};
 use crate::joined::members::skeleton::Named;
 use crate::joined::paths::{Path, Told, beneath, split};
 use crate::joined::variable::compared::Compared;
+use crate::limits;
 use crate::model::array::Fill;
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::ByteOrder;
@@ -123,8 +124,10 @@ fn tables(compared: &Compared<'_>) -> Vec<Table> {
             continue;
         };
         if let (Some((_, columns)), Some((_, more))) = (&mut first.columns, &table.columns) {
-            let new = more.iter().filter(|name| !columns.contains(name));
-            let new: Vec<_> = new.cloned().collect();
+            let known: HashSet<&Vec<u8>> = columns.iter().collect();
+            let new = more.iter().filter(|name| !known.contains(name));
+            let left = limits::JOINED_OBJECTS.left_after(columns.len());
+            let new: Vec<_> = new.take(left).cloned().collect();
             columns.extend(new);
         }
     }

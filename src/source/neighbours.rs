@@ -223,6 +223,12 @@ impl Neighbours {
             .map(|location| location.name.as_bytes())
     }
 
+    /// Whether both are the neighbours of one file.
+    pub fn are_of(&self, other: &Self) -> bool {
+        let own = self.locations.last();
+        own.is_some() && own == other.locations.last()
+    }
+
     /// Opens the file that the source calls `name`; `None` where there is no such file.
     ///
     /// An absolute name that leads nowhere is tried once more by its last component, beside the

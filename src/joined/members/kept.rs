@@ -25,7 +25,7 @@ use crate::limits;
 use crate::wire::{Count, to_u64};
 
 /// The form of the records. It changes with what is read of a member, or how it is written.
-const FORM: u32 = 4;
+const FORM: u32 = 5;
 
 /// The kinds of frames.
 const SKELETON: u8 = 1;

@@ -20,6 +20,8 @@ const OTHERS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 /// A member, or a file that its links lead into, with those that its own links lead into.
 pub(in crate::joined) struct OpenFile {
     opened: Opened,
+    /// The number of links between files that lead from the member to this file.
+    depth: usize,
     others: Mutex<LruCache<Vec<u8>, Arc<OpenFile>>>,
 }
 
@@ -28,8 +30,13 @@ pub(in crate::joined) type Place = (Arc<OpenFile>, NodeId);
 
 impl OpenFile {
     pub(in crate::joined) fn new(opened: Opened) -> Arc<Self> {
+        Self::at_depth(opened, 0)
+    }
+
+    fn at_depth(opened: Opened, depth: usize) -> Arc<Self> {
         Arc::new(OpenFile {
             opened,
+            depth,
             others: Mutex::new(LruCache::new(OTHERS)),
         })
     }
@@ -41,6 +48,11 @@ impl OpenFile {
     /// The container for work that `effort` pays for.
     pub(super) fn for_request(&self, effort: &Effort) -> Arc<dyn Container> {
         Arc::clone(self.container()).for_request(effort)
+    }
+
+    /// Whether both are one file, which may be open twice.
+    pub(super) fn is_same_file(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        Arc::ptr_eq(self, other) || self.opened.neighbours.are_of(&other.opened.neighbours)
     }
 
     /// Whether a file that it leads to was another one when it was opened again.
@@ -58,10 +70,14 @@ impl OpenFile {
         if let Some(open) = lock(&self.others).get(name) {
             return Ok(Some(Arc::clone(open)));
         }
+        if self.depth >= limits::JOINED_LINKED {
+            let most = to_u64(limits::JOINED_LINKED);
+            return Err(Error::limit("joined: files linked one after another", most));
+        }
         let Some(opened) = opener.open_linked(&self.opened, name)? else {
             return Ok(None);
         };
-        let other = OpenFile::new(opened);
+        let other = Self::at_depth(opened, self.depth + 1);
         lock(&self.others).put(name.to_vec(), Arc::clone(&other));
         Ok(Some(other))
     }

@@ -413,18 +413,26 @@ fn name_of_scale(container: &dyn Container, scale: NodeId) -> Result<Option<Vec<
     Ok(name.filter(|name| !name.is_empty() && !name.contains(&b'/')))
 }
 
-/// Why an array is absent: a source of it is missing, where that is not to be passed over. A source
-/// that is missing otherwise is noted by the file that names it.
-fn missing_source(array: &Array) -> Result<Option<String>> {
+/// Returns why an array is absent: one of its sources is missing, and a missing source is an error.
+/// Sources of sources count as well, at most `left` in all: a virtual dataset may lead back to itself.
+/// Missing sources that read as fill are reported by the file that names them.
+fn missing_source(array: &Array, depth: usize, left: &mut usize) -> Result<Option<String>> {
     let Ok(Storage::Virtual(mappings)) = &array.storage else {
         return Ok(None);
     };
+    if depth > limits::VIRTUAL_DEPTH {
+        return Ok(None);
+    }
     let mut last: Option<Arc<dyn VirtualSource>> = None;
-    for mapping in mappings.iter().take(limits::JOINED_SOURCES) {
+    for mapping in mappings.iter() {
         if last.is_some_and(|last| Arc::ptr_eq(&last, &mapping.source)) {
             last = Some(mapping.source);
             continue;
         }
+        let Some(rest) = left.checked_sub(1) else {
+            return Ok(None);
+        };
+        *left = rest;
         match mapping.source.open(&CancelToken::default()) {
             Err(
                 error @ Error::Io {
@@ -442,7 +450,7 @@ fn missing_source(array: &Array) -> Result<Option<String>> {
             ) => return Err(error),
             // Any other error is met by what reads the array.
             Ok(Some(opened)) => {
-                if let Some(why) = missing_source(&opened.array)? {
+                if let Some(why) = missing_source(&opened.array, depth + 1, left)? {
                     return Ok(Some(why));
                 }
             }
@@ -533,7 +541,7 @@ impl Scan {
         let labels: HashSet<Path> = labels.collect();
         for (variable, found) in self.skeleton.variables.iter().zip(arrays) {
             let (container, array) = (found.container(), &found.array);
-            if let Some(why) = missing_source(array)? {
+            if let Some(why) = missing_source(array, 0, &mut { limits::JOINED_SOURCES })? {
                 self.refused.push((Path::clone(&found.path), why));
                 values.push(Known::Nothing);
                 continue;
@@ -542,7 +550,11 @@ impl Scan {
             let wanted = if labels.contains(&found.path) {
                 Wanted::Hash
             } else {
-                self.wanted(variable, array)?
+                match self.wanted(variable, array)? {
+                    // It must be the same in all files.
+                    Wanted::Nothing if variable.convention.rows == Rows::Fixed => Wanted::Hash,
+                    wanted => wanted,
+                }
             };
             let left = match wanted {
                 Wanted::Hash => &mut compared,
@@ -555,6 +567,10 @@ impl Scan {
                     wanted
                 }
                 (None, Wanted::Hash) => Wanted::Nothing,
+                // The lists that are too many are reported with their columns.
+                (None, Wanted::Elements) if variable.convention.relation == Relation::Names => {
+                    Wanted::Nothing
+                }
                 (None, Wanted::Elements) => {
                     let most = limits::JOINED_VALUES;
                     return Err(Error::limit("joined: bytes of coordinates of a file", most));

@@ -226,6 +226,12 @@ impl Skeleton {
         let variables: usize = self.variables.iter().map(variable).sum();
         let groups: usize = self.groups.iter().map(|path| path.len() + 40).sum();
         let dimensions: usize = self.dimensions.iter().map(|dim| dim.key.len() + 64).sum();
-        crate::wire::to_u64(variables + groups + dimensions)
+        let columns = self
+            .tables
+            .iter()
+            .filter_map(|table| table.columns.as_ref());
+        let columns = columns.flat_map(|(_, names)| names);
+        let columns: usize = columns.map(|name| name.len() + 40).sum();
+        crate::wire::to_u64(variables + groups + dimensions + columns)
     }
 }

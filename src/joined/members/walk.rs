@@ -69,7 +69,7 @@ impl Way {
     fn passes(&self, (file, node): &Place) -> bool {
         let ways = std::iter::successors(Some(self), |way| way.above.as_deref());
         let mut places = ways.map(|way| &way.place);
-        places.any(|place| place.1 == *node && Arc::ptr_eq(&place.0, file))
+        places.any(|place| place.1 == *node && place.0.is_same_file(file))
     }
 }
 
@@ -114,6 +114,10 @@ impl Walk<'_> {
                     return Err(Error::unsupported(what, None));
                 }
                 let place = beneath(&path, &link.name);
+                if place.len() > limits::FILE_PATH {
+                    let most = to_u64(limits::FILE_PATH);
+                    return Err(Error::limit("joined: bytes of a path in a file", most));
+                }
                 let node = match link.target {
                     LinkTarget::Hard(node) if is_linked || self.met.insert(node) => node,
                     target => {

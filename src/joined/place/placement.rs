@@ -90,7 +90,7 @@ impl Placement {
                 let end = dim.start(block.saturating_add(1));
                 end.left_after(dim.start(block))
             };
-            axis.dims.first().is_some_and(|dim| length(dim) == 0)
+            !axis.dims.is_empty() && axis.dims.iter().all(|dim| length(dim) == 0)
         })
     }
 

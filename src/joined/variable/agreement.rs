@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::joined::members::Member;
 use crate::joined::members::content::Known;
+use crate::joined::members::convention::Rows;
 use crate::joined::members::skeleton::{Role, Variable};
 use crate::joined::paths::Sure;
 use crate::joined::place::coordinate::Coordinate;
@@ -79,6 +80,11 @@ impl<'m> Rules<'_, 'm> {
                     }
                     Comparison::Different => {
                         return Err(format!("it differs in files of one place ({one}, {two})"));
+                    }
+                    Comparison::TooLarge if first.1.variable.convention.rows == Rows::Fixed => {
+                        let why =
+                            "it must be the same in all files, and is too large to be compared";
+                        return Err(why.to_owned());
                     }
                     Comparison::TooLarge => {
                         let most = limits::JOINED_COMPARED;

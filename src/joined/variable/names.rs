@@ -36,6 +36,8 @@ impl Names {
         let datatype = alike.first().datatype.clone();
         let mut merged = Merged::default();
         let mut lists: Vec<(usize, Arc<[u64]>)> = Vec::new();
+        // Files with equal lists share the elements, and so the numbers.
+        let mut taken: HashMap<(*const u8, usize), Arc<[u64]>> = HashMap::new();
         for (member, _, own) in alike.each() {
             let count = product(&member.lengths_of(own));
             let count = count
@@ -47,7 +49,10 @@ impl Names {
             if !is_same_kind(&datatype, &own.variable.datatype) {
                 return Err(format!("its names have several types: /{path}"));
             }
-            let list = merged.take(each(&own.variable.datatype, elements, count));
+            let list = taken
+                .entry((elements.as_ptr(), count))
+                .or_insert_with(|| merged.take(each(&own.variable.datatype, elements, count)));
+            let list = Arc::clone(list);
             lists.push((member.number, list));
         }
         let are_equal = lists

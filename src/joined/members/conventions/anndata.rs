@@ -160,7 +160,16 @@ fn value(
         None | Some(b"dict" | b"dataframe" | b"raw" | b"anndata") => {
             value(file, &beneath(base, child), path, None)
         }
-        Some(b"categorical") if child == b"categories" => Ok(Convention::names(Some(whole))),
+        Some(b"categorical")
+            if child == b"categories" && !file.is_group(&beneath(base, b"categories")) =>
+        {
+            Ok(Convention::names(Some(whole)))
+        }
+        // Categories with missing names are a group of values and mask.
+        Some(b"categorical") if file.is_group(&beneath(base, b"categories")) => {
+            let why = "categories that are a group are not supported in joined files";
+            Ok(Convention::refused(why).of(&whole))
+        }
         Some(b"categorical") => {
             let names = beneath(base, b"categories");
             let ordered = file.attribute(base, b"ordered");

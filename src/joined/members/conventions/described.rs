@@ -9,6 +9,7 @@ use crate::joined::members::links::{OpenFile, Place};
 use crate::joined::members::skeleton::Named;
 use crate::joined::members::walk::FoundArray;
 use crate::joined::paths::{Path, split};
+use crate::limits;
 use crate::model::attribute::AttributeContent;
 use crate::model::attribute_value::targets;
 use crate::model::datatype::Class;
@@ -109,6 +110,8 @@ impl<'a> Described<'a> {
             let each = content
                 .elements
                 .chunks_exact(content.datatype.size as usize);
+            // A file has no more columns than objects.
+            let each = each.take(limits::JOINED_OBJECTS);
             each.map(|text| content::trimmed(text).to_vec()).collect()
         })
     }
