@@ -98,9 +98,12 @@ class Shown:
         return named or above
 
     def unexplained(self):
-        """Names in `_h5fs_absent` without a line in `errors`."""
+        """Names in `_h5fs_absent` without a line in `errors`. One line names all variables of a kind
+        whose files are not joined: `/a+b: its files are not joined: …`."""
         text = "\n".join(self.errors)
-        return [path for path in self.absent if f"/{path}: " not in text]
+        refused = [line.partition(": its files are not joined")[0] for line in self.errors if "its files are not joined" in line]
+        together = {name for kind in refused for name in kind.rpartition("/")[2].split("+")}
+        return [path for path in self.absent if f"/{path}: " not in text and path.rpartition("/")[2] not in together]
 
     def npy(self, path):
         return np.load(os.path.join(self.path, ".h5fs/npy", path + ".npy"))
