@@ -143,10 +143,10 @@ mod tests {
             cards.text("LONG", &vec![b'\''; length]);
             lines(&cards)
         };
-        let most = "''".repeat(33);
-        assert_eq!(text(33), [format!("LONG    = '{most}'")]);
-        let rest = "CONTINUE  '''      '".to_owned();
-        assert_eq!(text(34), [format!("LONG    = '{most}&'"), rest]);
+        let quotes = |count: usize| "''".repeat(count);
+        assert_eq!(text(34), [format!("LONG    = '{}'", quotes(34))]);
+        let rest = "CONTINUE  '''''    '".to_owned();
+        assert_eq!(text(35), [format!("LONG    = '{}&'", quotes(33)), rest]);
     }
 
     #[test]
