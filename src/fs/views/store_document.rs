@@ -42,7 +42,8 @@ pub(in crate::fs) fn document(
         let (text, is_partial) = written(target, node, path, store)?;
         if is_partial {
             unkept = Some(Text::of_the_moment(text));
-            return Err(Error::NotFound);
+            // A passing error is not kept either.
+            return Err(Error::unwanted());
         }
         Ok(Text::new(text))
     });

@@ -66,7 +66,8 @@ fn page(subject: &Subject<'_>) -> Result<Box<dyn View>> {
         let page = rendered(subject, first)?;
         let text = Text::new(page.text);
         if page.is_partial {
-            Err(Error::NotFound).inspect_err(|_| unkept = Some(text))
+            // A passing error is not kept either.
+            Err(Error::unwanted()).inspect_err(|_| unkept = Some(text))
         } else {
             Ok(text)
         }
