@@ -401,7 +401,7 @@ fn what_is_not_known_is_not_called_damage() {
         (
             "later.h5",
             ".h5fs/csv/obs.csv",
-            "table: _index: encoding-type later-array is not supported",
+            "column _index of a dataframe: encoding-type later-array is not supported",
         ),
         (
             "later.h5",
