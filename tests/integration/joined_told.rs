@@ -45,7 +45,6 @@ fn nothing_is_left_out_untold() {
             "out.nc: left out: a link",
             &[0, 1, 2, 3, 4, 5, 6, 7, 8],
         ),
-        ("policy", "f2.nc: left out: /", &[0, 1, 2, 3, 4, 5]),
     ] {
         for words in [&["ls"][..], &["ndl"]] {
             let done = said(words, &at(name), ".h5fs/joined").success();
@@ -57,6 +56,16 @@ fn nothing_is_left_out_untold() {
         let done = said(&["ls", "-q"], &at(name), ".h5fs/joined").success();
         assert_eq!(done.stderr, "");
     }
+    // One array that `external=` forbids does not take the others of its file away.
+    let policy = at("policy");
+    let rest = said(&["cat"], &policy, ".h5fs/joined/.h5fs/csv/v.csv").success();
+    assert_eq!(rest.text(), rows(&[0, 1, 2, 3, 4, 5, 6, 7, 8]));
+    let forbidden = said(&["cat"], &policy, ".h5fs/joined/more");
+    assert_eq!(forbidden.status.code(), Some(1), "{forbidden:?}");
+    assert!(
+        forbidden.stderr.contains("outside the source's directory"),
+        "{forbidden:?}"
+    );
 }
 
 #[test]
