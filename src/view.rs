@@ -1,7 +1,7 @@
-//! The content of the files of the mount: a length and a `read_for`.
+//! The content of the files of a mount. Each content has a length and a `read_for`.
 //!
-//! A view is made for each open file, so it may hold what belongs to one reader: a prefetch stream,
-//! the place in a text that is produced from front to back.
+//! Each open file has its own view, so a view may hold the state of one reader. Examples are a
+//! prefetch stream, and the position in a text that is generated from front to back.
 
 mod calendar;
 pub(crate) mod cf;
@@ -18,53 +18,53 @@ use crate::error::{Error, Result};
 
 /// The content of one open file.
 pub(crate) trait View: Send + Sync {
-    /// Bytes of the whole content.
+    /// Returns the length of the whole content, in bytes.
     fn length(&self) -> u64;
 
-    /// Bytes of memory that it holds for itself alone; each read may change that.
+    /// Returns the bytes of memory that this view alone holds. Each read may change the number.
     fn own_bytes(&self) -> u64 {
         0
     }
 
-    /// What it costs to come by all of it, beside the elements themselves, in values that are looked
-    /// at.
+    /// Returns the cost of reading the whole content, without the cost of its elements. The unit is
+    /// the cost of formatting one value.
     fn chunk_values(&self) -> u64 {
         0
     }
 
-    /// Whether it is known that none of its bytes come from far away.
+    /// Returns whether all bytes are known to come from a local file or from memory.
     fn is_near(&self) -> bool {
         false
     }
 
-    /// Whether the next open has another text.
+    /// Returns whether each open generates a new text, such as the current status.
     fn is_of_the_moment(&self) -> bool {
         false
     }
 
-    /// Whether the kernel is to keep nothing of it: the next open has another text, or it can only be
-    /// read from front to back.
+    /// Returns whether the kernel must not cache the content. This is the case if each open
+    /// generates a new text, or if the content can only be read from front to back.
     fn is_uncached(&self) -> bool {
         self.is_of_the_moment()
     }
 
-    /// Returns the error with which every read fails, where that is known without a read.
+    /// Returns the error with which every read fails, if the view knows it without reading.
     fn failure(&self) -> Option<&Error> {
         None
     }
 
-    /// Lets go of what reads have left, which can be made again.
+    /// Drops cached state of earlier reads that a later read can rebuild.
     fn forget(&self) {}
 
-    /// Returns the bytes from `offset` on, at most `length`; fewer at the end only. Work that takes
-    /// long checks `cancel`, and passes it to every read below.
+    /// Returns at most `length` bytes from `offset` on; fewer only at the end of the content. Long
+    /// work checks `cancel`, and passes it to every nested read.
     ///
     /// # Errors
-    /// Fails if a part that the range touches cannot be read;
+    /// Fails if a part within the range cannot be read. Returns
     /// [`Error::unwanted`](crate::error::Error::unwanted) once the request is cancelled.
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
 
-    /// Like [`read_for`](Self::read_for), for work that no request waits for.
+    /// Like [`read_for`](Self::read_for), for work that is not part of a request.
     ///
     /// # Errors
     /// Fails as `read_for` does.
@@ -72,7 +72,8 @@ pub(crate) trait View: Send + Sync {
         self.read_for(offset, length, &CancelToken::default())
     }
 
-    /// The same bytes, if they are to be had at once; `None` where that may take long.
+    /// Returns the same bytes as `read_for` if they are available at once, and `None` if reading
+    /// them may take long.
     ///
     /// # Errors
     /// Fails as `read_for` does.
@@ -80,23 +81,25 @@ pub(crate) trait View: Send + Sync {
         Ok(None)
     }
 
-    /// Whether cancelled work is given up.
+    /// Returns whether a read stops when its request is cancelled.
     fn is_given_up(&self) -> bool {
         false
     }
 
-    /// The first byte at or after `offset` that is no hole; `None` where there is none.
+    /// Returns the first offset at or after `offset` that is not in a hole; `None` if only a hole
+    /// follows.
     ///
     /// # Errors
-    /// Fails if what tells holes from data cannot be read.
+    /// Fails if the allocation of the array cannot be read.
     fn data_at(&self, offset: u64) -> Result<Option<u64>> {
         Ok((offset < self.length()).then_some(offset))
     }
 
-    /// The first byte at or after `offset` that begins a hole; the length where there is none.
+    /// Returns the first offset at or after `offset` where a hole begins; the length if no hole
+    /// follows.
     ///
     /// # Errors
-    /// Fails if what tells holes from data cannot be read.
+    /// Fails if the allocation of the array cannot be read.
     fn hole_at(&self, _offset: u64) -> Result<u64> {
         Ok(self.length())
     }

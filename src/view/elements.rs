@@ -1,4 +1,4 @@
-//! The elements of an array as its views use them: a type, dimensions, and bytes.
+//! The elements of an array as the views use them: a datatype, dimensions and bytes.
 
 pub(crate) mod converted;
 pub(crate) mod dimensions;
@@ -26,22 +26,22 @@ use crate::view::View;
 use crate::view::elements::raw::Raw;
 use crate::wire::{to_u64, to_usize};
 
-/// The elements of an array, or of a selection from one, as NumPy has them: dimensions of elements
-/// that are arrays stand behind the array's own.
+/// The elements of an array, or of a selection from an array, arranged as in NumPy. If an element
+/// is itself an array, its dimensions follow the dimensions of the outer array.
 pub(crate) struct Elements {
-    /// The type of one element; never an array.
+    /// The datatype of one element; never an array.
     pub datatype: Datatype,
     /// The dimensions, slowest first; `None` for a null dataspace.
     pub dims: Option<Vec<u64>>,
-    /// The bytes, C order.
+    /// The bytes of the elements in C order.
     pub content: Box<dyn View>,
 }
 
 impl Elements {
-    /// All elements that `reader` reads.
+    /// Returns all elements of the array of `reader`.
     ///
     /// # Errors
-    /// `Limit` for an array that no file can hold.
+    /// `Limit` for an array that is longer than any file can be.
     pub(crate) fn whole(reader: Arc<Reader>) -> Result<Self> {
         let array = reader.array();
         let (datatype, dims) = opened(&array.datatype, &array.shape)?;
@@ -52,15 +52,15 @@ impl Elements {
         })
     }
 
-    /// The `count` elements from number `first` on, exactly.
+    /// Returns exactly `count` elements, from element `first` on.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Fails if the elements cannot be read.
     pub(super) fn read(&self, first: u64, count: u64) -> Result<Bytes> {
         self.read_for(first, count, &CancelToken::default())
     }
 
-    /// Like [`read`](Self::read), for a reader that may go away meanwhile.
+    /// Like [`read`](Self::read), for a request that may be cancelled.
     ///
     /// # Errors
     /// Fails as `read` does.
@@ -76,31 +76,34 @@ impl Elements {
         }
     }
 
-    /// Bytes of memory that these take for themselves, with so many tables of what the datatype has
-    /// parts.
+    /// Returns the bytes of memory for the datatype and for `tables` tables with one entry for each
+    /// part of the datatype.
     pub(super) fn own_bytes_with(&self, tables: u64) -> u64 {
         let datatype = self.datatype.weight();
         datatype.saturating_mul(tables.saturating_add(1))
     }
 
-    /// How many elements are read at a time: as many as a small buffer holds, but one at least.
+    /// Returns the number of elements to read at a time: as many as fit in 64 KiB, but at least
+    /// one.
     pub(super) fn batch(&self) -> u64 {
         const BUFFER: u64 = 64 << 10;
         (BUFFER / u64::from(self.datatype.size.max(1))).max(1)
     }
 }
 
-/// The type of one element that is no array, and all dimensions; `None` for a null dataspace.
+/// Returns the datatype of one element, which is not an array, and all dimensions; `None` for a
+/// null dataspace.
 ///
 /// # Errors
-/// `Limit` for an array that no file can hold.
+/// `Limit` for an array that is longer than any file can be.
 pub(crate) fn opened(datatype: &Datatype, shape: &Shape) -> Result<(Datatype, Option<Vec<u64>>)> {
     let all = Selection::whole(datatype, shape.dims())?;
     let dims = (*shape != Shape::Null).then(|| all.dims());
     Ok((all.datatype, dims))
 }
 
-/// How many values an element of this type has: a pointer, whose way is long, counts as some.
+/// Returns the number of values in an element of this datatype. A pointer counts as `POINTER`
+/// values, because following it takes longer.
 pub(crate) fn values_of(datatype: &Datatype) -> u64 {
     const POINTER: u64 = 8;
     match &datatype.class {
@@ -118,17 +121,19 @@ pub(crate) fn values_of(datatype: &Datatype) -> u64 {
     }
 }
 
-/// What reading an element of so many bytes costs beside its values, in values that are looked at.
+/// Returns the cost of reading an element of `bytes` bytes, without the cost of its values. The
+/// unit is the cost of formatting one value.
 pub(crate) fn values_of_bytes(bytes: u64) -> u64 {
     bytes / limits::VALUE_BYTES
 }
 
-/// The datatype with booleans and complex numbers in the place of what stands for them in HDF5.
+/// Returns the datatype with NumPy's booleans and complex numbers in place of their HDF5
+/// representations (an enum, and a compound of two numbers).
 pub(crate) fn as_numpy_has_it(datatype: &Datatype) -> Datatype {
     let class = match &datatype.class {
         _ if datatype.is_boolean() => Class::Bool,
         Class::Compound(members) => match datatype.complex_part() {
-            // NumPy has no complex number of half floats.
+            // NumPy has complex numbers of single precision and more, but not of half precision.
             Some(part) if part.size > 2 => Class::Complex(Box::new(part.clone())),
             _ => Class::Compound(members.iter().map(member_as_numpy_has_it).collect()),
         },
@@ -149,7 +154,8 @@ fn member_as_numpy_has_it(member: &Member) -> Member {
     }
 }
 
-/// Bytes of `text` that lie in `range` of a content in which it begins at `start`.
+/// Returns the range of bytes of `text` that lies within `range`. Both `start`, the offset of the
+/// text, and `range` are offsets in the same content.
 pub(super) fn overlap(
     text: &[u8],
     start: u64,

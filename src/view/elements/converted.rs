@@ -1,19 +1,19 @@
-//! Elements that are converted when a range touches them.
+//! Elements that are converted when they are read.
 
 use crate::array::{Bytes, CancelToken};
 use crate::error::{Error, Result};
 use crate::view::View;
 use crate::wire::{to_u64, to_usize};
 
-/// Bytes of stored elements that are converted at a time.
+/// Bytes of stored elements to read and convert at a time.
 const BATCH: u64 = 256 << 10;
 
-/// Makes elements of one size from elements of another.
+/// A conversion of elements of one size to elements of another size.
 pub(crate) trait Conversion: Send + Sync {
-    /// Appends what the stored `element` becomes.
+    /// Converts the stored `element`, and appends the result to `out`.
     ///
     /// # Errors
-    /// Fails if it cannot be converted.
+    /// Fails if the element cannot be converted.
     fn convert(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()>;
 }
 
@@ -24,12 +24,12 @@ impl<F: Fn(&[u8], &mut Vec<u8>) + Send + Sync> Conversion for F {
     }
 }
 
-/// Converted elements.
+/// The content of an array whose elements are converted on each read.
 pub(crate) struct Converted<C> {
     pub(crate) content: Box<dyn View>,
     pub(crate) conversion: C,
     pub(crate) count: u64,
-    /// Bytes of an element as it is stored; not 0.
+    /// Bytes of a stored element; not 0.
     pub(crate) stored_size: u64,
     /// Bytes of a converted element; not 0.
     pub(crate) size: u64,
@@ -81,7 +81,7 @@ impl<C: Conversion> View for Converted<C> {
 mod tests {
     use super::*;
 
-    /// The elements of an array of costly chunks.
+    /// An array of four elements whose chunks are costly to read.
     struct Chunks;
 
     impl View for Chunks {

@@ -1,38 +1,41 @@
-//! Dimension scales: the arrays that stand for the dimensions of other arrays.
+//! Dimension scales: arrays that describe the dimensions of other arrays.
 //!
-//! HDF5 (H5DS): a scale is an array whose attribute `CLASS` is `DIMENSION_SCALE`; an array's
-//! `DIMENSION_LIST` holds for each dimension references to its scales, of which the first counts.
-//! netCDF-4 adds numbers: `_Netcdf4Dimid` of a scale, and `_Netcdf4Coordinates`, the numbers of the
-//! dimensions of a coordinate variable with several; they are sought in the variable's own group
-//! first, then in those above. ASDF has none of it.
+//! HDF5 (H5DS): a scale is an array whose attribute `CLASS` is `DIMENSION_SCALE`. The attribute
+//! `DIMENSION_LIST` of an array has references to the scales of each dimension; only the first
+//! scale of a dimension counts.
+//!
+//! netCDF-4 adds numbers: `_Netcdf4Dimid` of a scale, and `_Netcdf4Coordinates` of a coordinate
+//! variable with several dimensions, which lists their numbers. A number is looked up in the
+//! variable's own group first, then in the parent groups. ASDF has no dimension scales.
 
 use crate::error::Result;
 use crate::limits;
 use crate::model::attribute_value::{integers, target_at, targets, text};
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 
-/// Whether the array is a scale.
+/// Returns whether the array is a dimension scale.
 ///
 /// # Errors
-/// Fails if that cannot be found out, as do all functions below.
+/// Fails if the attribute cannot be read. All functions below fail in the same way.
 pub(crate) fn is_scale(container: &dyn Container, node: NodeId) -> Result<bool> {
     let class = text(container, node, b"CLASS")?;
     Ok(class.is_some_and(|class| class == b"DIMENSION_SCALE"))
 }
 
-/// Whether the scale is a netCDF dimension alone, whose values mean nothing.
+/// Returns whether the scale is only a netCDF dimension, so that its values have no meaning.
 pub(crate) fn has_no_values(container: &dyn Container, node: NodeId) -> Result<bool> {
     const MARK: &[u8] = b"This is a netCDF dimension but not a netCDF variable";
     let name = text(container, node, b"NAME")?;
     Ok(name.is_some_and(|name| name.starts_with(MARK)))
 }
 
-/// The scale of each dimension, as `DIMENSION_LIST` says.
+/// Returns the scale of each dimension that `DIMENSION_LIST` names.
 pub(crate) fn listed(container: &dyn Container, node: NodeId) -> Result<Vec<Option<NodeId>>> {
     targets(container, node, b"DIMENSION_LIST")
 }
 
-/// The scale of one dimension of an array, as [`listed`]; `None` also where that leads nowhere.
+/// Returns the scale of one dimension of an array, like [`listed`]. Also returns `None` if the
+/// reference is null or dangling.
 pub(crate) fn listed_at(
     container: &dyn Container,
     node: NodeId,
@@ -41,8 +44,8 @@ pub(crate) fn listed_at(
     target_at(container, node, b"DIMENSION_LIST", axis)
 }
 
-/// The scale of each of `rank` dimensions of an array in the group at path `group`, as netCDF's
-/// numbers say; `None` without such numbers.
+/// Returns the scale of each of `rank` dimensions of an array in the group at path `group`, by its
+/// `_Netcdf4Coordinates`. Returns `None` if the attribute is absent or has another length.
 pub(crate) fn numbered(
     container: &dyn Container,
     node: NodeId,
@@ -62,7 +65,7 @@ pub(crate) fn numbered(
     numbers.iter().map(nearest).collect::<Result<_>>().map(Some)
 }
 
-/// The groups on the way to the one at `path`, from the root on.
+/// Returns the groups from the root down to the group at `path`.
 pub(crate) fn groups_down_to(container: &dyn Container, path: &[u8]) -> Result<Vec<NodeId>> {
     let mut groups = vec![container.root()];
     let names = path.split(|&byte| byte == b'/');
@@ -78,7 +81,8 @@ pub(crate) fn groups_down_to(container: &dyn Container, path: &[u8]) -> Result<V
     Ok(groups)
 }
 
-/// The scale of that number in a group. One that cannot be read may be it, if no other is.
+/// Finds the scale with this `_Netcdf4Dimid` in a group. If no scale matches, returns the error of
+/// a member that could not be read, because that member may be the scale.
 fn scale_of(container: &dyn Container, group: NodeId, number: i128) -> Result<Option<NodeId>> {
     let mut links = container.links(group)?;
     let mut unread = Ok(None);
@@ -98,7 +102,7 @@ fn scale_of(container: &dyn Container, group: NodeId, number: i128) -> Result<Op
     unread
 }
 
-/// Whether an object is the scale of that number.
+/// Returns whether an object is the scale with this `_Netcdf4Dimid`.
 fn has_number(container: &dyn Container, node: NodeId, number: i128) -> Result<bool> {
     if !matches!(container.node(node)?.kind, NodeKind::Array(_)) {
         return Ok(false);
@@ -107,23 +111,26 @@ fn has_number(container: &dyn Container, node: NodeId, number: i128) -> Result<b
     Ok(own.as_deref() == Some(&[number]) && is_scale(container, node)?)
 }
 
-/// Finds the path of an object, names as in the file: few objects need it.
+/// A function that finds the path of an object, with names as in the file. Few objects need their
+/// path.
 pub(crate) type FindPath<'a> = dyn Fn() -> Result<Vec<u8>> + 'a;
 
-/// The last name of a path.
+/// Returns the last name of a path.
 pub(crate) fn last_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
-/// The path of the group that holds what is at `path`.
+/// Returns the path of the group that contains the object at `path`.
 pub(crate) fn group_of(path: &[u8]) -> &[u8] {
     &path[..path.len() - last_name(path).len()]
 }
 
-/// The scale of each of `rank` dimensions: as its list says, or, of a scale, as that is one.
+/// Returns the scale of each of `rank` dimensions of an array. The scales are those of its
+/// `DIMENSION_LIST`. An array without a list that is itself a scale is the scale of its one
+/// dimension, or its scales are found by netCDF's numbers.
 ///
 /// # Errors
-/// Fails if they cannot be found out now.
+/// Fails if the attributes cannot be read.
 pub(crate) fn scales(
     container: &dyn Container,
     node: NodeId,

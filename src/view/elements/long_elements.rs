@@ -1,4 +1,4 @@
-//! Elements whose bytes, or whose text, are long: few are written at a time.
+//! Elements whose bytes or text are long. Only a few of them are written at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -8,16 +8,17 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
 
-/// Bytes of an element, and of its text, at most.
+/// Maximum bytes of an element, and of its text.
 const LONG: usize = limits::TEXT_ELEMENT_BYTES as usize;
 
-/// The long elements of one open file, which are written one after another.
+/// A lock and a memory budget for the long elements of one open file, which are written one at a
+/// time.
 pub(in crate::view) struct LongElements {
     engine: Arc<Engine>,
     turn: Mutex<()>,
 }
 
-/// Room for one long element, for as long as it is written.
+/// The memory that is reserved for one long element while it is written.
 pub(in crate::view) struct Room<'a> {
     _turn: MutexGuard<'a, ()>,
     _held: HeldMemory,
@@ -29,15 +30,16 @@ impl LongElements {
         LongElements { engine, turn }
     }
 
-    /// Whether elements of so many bytes are long.
+    /// Returns whether elements of this many bytes are long.
     pub(in crate::view) fn are(bytes: u64) -> bool {
         bytes > limits::UNCOUNTED_ELEMENT as u64
     }
 
-    /// Room for one: for its bytes, its text, and a part of the view's text that holds it.
+    /// Reserves memory for one long element: for its bytes, for its text, and for the part of the
+    /// view's text that contains the element.
     ///
     /// # Errors
-    /// `Io` (`ENOMEM`) where, with all that is open, too many are written at a time.
+    /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.
     pub(in crate::view) fn room(&self) -> Result<Room<'_>> {
         let turn = lock(&self.turn);
         let held = self.engine.hold(3 * limits::TEXT_ELEMENT_BYTES)?;
@@ -47,11 +49,12 @@ impl LongElements {
         })
     }
 
-    /// Writes an element, for which there may be room already. It is told how long its text may be;
-    /// where a short one does not do, it is called again, for a long one.
+    /// Writes an element with `write`, whose argument is the maximum length of the element's text.
+    /// If `room` is `None`, the limit is that of a short element first. If that limit is exceeded,
+    /// memory is reserved and `write` is called again with the limit of a long element.
     ///
     /// # Errors
-    /// Fails with the errors of `write`, and of [`room`](Self::room).
+    /// Fails with the errors of `write` and of [`room`](Self::room).
     pub(in crate::view) fn write(
         &self,
         room: Option<&Room<'_>>,
@@ -70,17 +73,19 @@ impl LongElements {
     }
 }
 
-/// The pace at which elements are written. The clock is looked at now and then: an element may
-/// point to megabytes of which none is text.
+/// The pace at which elements are written. Elements may take long although they have little text,
+/// because a pointer can lead to megabytes of other data. The clock is read once in `LOOK`
+/// elements.
 pub(in crate::view) struct Pace {
     started: Instant,
     elements: u32,
 }
 
 impl Pace {
-    /// Elements between two looks at the clock.
+    /// Number of elements between two checks of the clock.
     const LOOK: u32 = 16;
-    /// Time after which the writing is left for a moment, to look whether it is still wanted.
+    /// Time after which the writer returns, so that its caller can check whether the request is
+    /// cancelled.
     const LONG: Duration = Duration::from_millis(250);
 
     pub(in crate::view) fn new() -> Self {
@@ -90,7 +95,7 @@ impl Pace {
         }
     }
 
-    /// Passes an element; whether those until now have taken long.
+    /// Counts one element, and returns whether the elements so far have taken longer than `LONG`.
     pub(in crate::view) fn is_slow(&mut self) -> bool {
         self.elements += 1;
         self.elements.is_multiple_of(Self::LOOK) && self.started.elapsed() > Self::LONG

@@ -1,8 +1,9 @@
-//! MATLAB's arrays without elements, in the files that MATLAB 7.3 and later write.
+//! Empty MATLAB arrays, in the HDF5 files that MATLAB 7.3 and later write.
 //!
-//! HDF5 files of MATLAB have no dataset without elements: such an array is stored as its dimensions,
-//! unsigned integers in MATLAB's order, and the attribute `MATLAB_empty` says so. The views show the
-//! array: no elements, and the dimensions in reverse, as those of all MATLAB's arrays are in HDF5.
+//! MATLAB stores an array without elements as a dataset of the array's dimensions: unsigned
+//! integers in MATLAB's order. The attribute `MATLAB_empty` marks such a dataset. The views show
+//! the empty array instead, with its dimensions reversed, because HDF5 has the dimensions of all
+//! MATLAB arrays in reverse order.
 
 use std::sync::Arc;
 
@@ -15,11 +16,12 @@ use crate::model::storage::Pipeline;
 use crate::model::{Container, Datatype, Node, NodeId, Shape, attribute_value};
 use crate::wire::{to_u64, to_usize};
 
-/// The node with the array that MATLAB means, where `node` holds the dimensions of one without
-/// elements; `None` of any other.
+/// Returns the node with the empty array if `node` holds only the dimensions of an empty MATLAB
+/// array; `None` for any other node.
 ///
 /// # Errors
-/// `Corrupt` for dimensions without a zero; fails if that cannot be found out now.
+/// `Corrupt` if none of the dimensions is zero. Fails if an attribute or the dimensions cannot be
+/// read.
 pub(crate) fn meant(
     container: &dyn Container,
     engine: &Arc<Engine>,
@@ -45,17 +47,18 @@ pub(crate) fn meant(
     Ok(Some(Arc::new(node.with_array(Arc::new(empty)))))
 }
 
-/// Whether MATLAB says that an array has no elements, and is stored as its dimensions.
+/// Returns whether `MATLAB_empty` marks the array as empty, so that the dataset holds its
+/// dimensions.
 ///
 /// # Errors
-/// Fails if that cannot be found out now.
+/// Fails if the attribute cannot be read.
 pub(super) fn is_empty(container: &dyn Container, node: NodeId) -> Result<bool> {
     let empty = attribute_value::integers(container, node, b"MATLAB_empty")?;
     Ok(empty.is_some_and(|empty| empty.iter().any(|&value| value != 0)))
 }
 
-/// The dimensions, as HDF5 has those of MATLAB's arrays, of which MATLAB's are `stored`; `None` where
-/// they are no dimensions of an array without elements.
+/// Returns the dimensions in HDF5's order from the `stored` dimensions in MATLAB's order. Returns
+/// `None` if they are not the dimensions of an empty array.
 pub(super) fn reversed(datatype: &Datatype, stored: &[u8]) -> Option<Vec<u64>> {
     let dims = attribute_value::numbers(datatype, stored)?;
     let dims = dims.iter().rev().map(|&dim| u64::try_from(dim).ok());
@@ -63,7 +66,7 @@ pub(super) fn reversed(datatype: &Datatype, stored: &[u8]) -> Option<Vec<u64>> {
     dims.filter(|dims| dims.contains(&0))
 }
 
-/// Whether an array may hold dimensions, as far as its type tells.
+/// Returns whether the datatype and shape of an array allow that it holds dimensions.
 fn may_be_dimensions(array: &Array) -> bool {
     let is_unsigned = matches!(array.datatype.class, Class::Integer { signed: false, .. });
     let is_short = matches!(array.shape.dims(), &[rank] if rank <= to_u64(limits::RANK));
@@ -79,8 +82,8 @@ fn dimensions(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Vec<u64>> {
     })
 }
 
-/// The type in which MATLAB stores the elements of a class; `None` of a class whose elements have no
-/// type of their own, as those of structures.
+/// Returns the datatype in which MATLAB stores the elements of a class. Returns `None` for classes
+/// without a datatype of their own, such as structures.
 fn datatype(class: &[u8]) -> Option<Datatype> {
     let order = ByteOrder::Little;
     let integer = |size, signed| Some(Datatype::integer(size, signed, order));

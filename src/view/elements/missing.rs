@@ -1,4 +1,5 @@
-//! The missing elements of an array, which a mask marks (ASDF: the `mask` of an ndarray).
+//! The missing elements of an array, which are marked by a mask (in ASDF, the `mask` of an
+//! ndarray).
 
 use crate::error::{Error, Result};
 use crate::model::Datatype;
@@ -7,26 +8,27 @@ use crate::model::number::{self, Integer, Real};
 use crate::view::elements::Elements;
 use crate::wire::to_usize;
 
-/// The mark of the missing elements of an array, or of a selection from it.
+/// The rule that says which elements of an array, or of a selection from it, are missing.
 pub(crate) enum Missing {
-    /// They are equal to this number.
+    /// Elements that are equal to this number are missing.
     Equal(f64),
-    /// The elements of a mask, not zero where they are.
+    /// Elements are missing where the mask is not zero.
     Marked(Mask),
 }
 
-/// The elements of a mask, each of which may stand for several of the array.
+/// A mask array. One element of the mask may apply to several elements of the array (broadcasting).
 pub(crate) struct Mask {
     elements: Elements,
-    /// For each dimension of the array, slowest first: its length, and how far the mask's elements
-    /// for two neighbours along it are apart.
+    /// For each dimension of the array, slowest first: the length of the dimension, and the
+    /// distance in the mask between two neighbours along it. The distance is 0 where the mask is
+    /// broadcast.
     steps: Vec<(u64, u64)>,
-    /// Whether there is one for each of the array.
+    /// Whether the mask has one element for each element of the array.
     is_whole: bool,
 }
 
 impl Missing {
-    /// The mark of elements that are equal to the number `text`.
+    /// Returns the rule that elements equal to the number `text` are missing.
     ///
     /// # Errors
     /// Fails as [`number_of`] does.
@@ -34,11 +36,12 @@ impl Missing {
         number_of(text).map(Missing::Equal)
     }
 
-    /// The mark that the elements of `mask` are, for an array of `dims`: those of a dimension of
-    /// length 1, or that `mask` lacks in front, stand for all along that dimension.
+    /// Returns the rule of the elements of `mask` for an array of dimensions `dims`. The mask is
+    /// broadcast as in NumPy: along dimensions of length 1, and along leading dimensions that the
+    /// mask does not have.
     ///
     /// # Errors
-    /// `Corrupt` where the dimensions do not fit.
+    /// `Corrupt` if the dimensions cannot be broadcast.
     pub(crate) fn marked(mask: Elements, dims: &[u64]) -> Result<Self> {
         let unfit = || Error::corrupt("mask: its shape does not fit its array", None);
         let lengths = mask.dims.as_deref().unwrap_or_default();
@@ -60,8 +63,8 @@ impl Missing {
         }))
     }
 
-    /// Whether each of some elements of `datatype` is missing: `bytes` are those of the `count`
-    /// elements from number `first` on.
+    /// Returns whether each of `count` elements of `datatype`, from element `first` on, is missing.
+    /// `bytes` are the stored bytes of these elements.
     ///
     /// # Errors
     /// Fails if the mask cannot be read.
@@ -99,7 +102,7 @@ impl Mask {
         .collect()
     }
 
-    /// The number of the mask's element for element `number` of the array.
+    /// Returns the number of the mask's element for element `number` of the array.
     fn place(&self, number: u64) -> u64 {
         let mut rest = number;
         let mut place = 0;
@@ -111,10 +114,10 @@ impl Mask {
     }
 }
 
-/// The number that a mask's text is, as YAML writes it (`.nan`).
+/// Parses the number that a mask gives as text, in YAML's notation (`.nan`).
 ///
 /// # Errors
-/// `Corrupt` where it is none.
+/// `Corrupt` if the text is not a number.
 pub(in crate::view) fn number_of(text: &[u8]) -> Result<f64> {
     let number = str::from_utf8(text).ok().and_then(|text| {
         let text = text.trim();
@@ -128,7 +131,8 @@ fn is_set(element: &[u8]) -> bool {
     element.iter().any(|&byte| byte != 0)
 }
 
-/// Whether a stored number is `value`, as its own format has that; any NaN is any other.
+/// Returns whether a stored number equals `value` rounded to the number's own format. All NaNs are
+/// equal.
 fn is_equal(datatype: &Datatype, element: &[u8], value: f64) -> bool {
     match &datatype.class {
         Class::Integer {

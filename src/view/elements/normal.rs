@@ -1,13 +1,13 @@
-//! Elements as NumPy's own readers make them, whatever else their bytes say.
+//! Elements in the normal form in which NumPy's own readers return them.
 //!
-//! | stored | here |
+//! | stored | normal form |
 //! |---|---|
-//! | a boolean of a byte other than 0 and 1 | 1 |
-//! | a text that ends at its first NUL, and bytes behind that | zeros behind the text |
-//! | a text with blanks behind it | zeros instead |
+//! | a boolean byte other than 0 and 1 | 1 |
+//! | a string that ends at its first NUL, with bytes after the NUL | zeros after the string |
+//! | a string padded with spaces | zeros in place of the padding |
 //!
-//! libhdf5 reads such texts into NumPy's `S` in this way. All other bytes stay, and all of a record
-//! whose members lie one over another.
+//! libhdf5 reads such strings into NumPy's `S` in this way. All other bytes are unchanged. A record
+//! whose members overlap is unchanged as a whole.
 
 use crate::error::Result;
 use crate::model::datatype::{Class, Datatype, Member, StringPadding};
@@ -17,10 +17,10 @@ use crate::view::elements::Elements;
 use crate::view::elements::converted::Converted;
 use crate::wire::to_usize;
 
-/// The same elements, each in its normal form.
+/// Converts each element to its normal form.
 ///
 /// # Errors
-/// `Limit` for an array that no file can hold.
+/// `Limit` for an array that is longer than any file can be.
 pub(crate) fn normal(elements: Elements) -> Result<Elements> {
     let (Some(dims), Some(normal)) = (&elements.dims, Normal::of(&elements.datatype)) else {
         return Ok(elements);
@@ -43,19 +43,19 @@ pub(crate) fn normal(elements: Elements) -> Result<Elements> {
     })
 }
 
-/// What is to be made normal in an element.
+/// The parts of an element that need conversion to their normal form.
 #[derive(Debug, PartialEq, Eq)]
 enum Normal {
     Boolean,
     Text(StringPadding),
-    /// In each of the elements of so many bytes.
+    /// Each part of this many bytes needs the inner conversion.
     Each(usize, Box<Normal>),
-    /// In the fields that begin and end there.
+    /// The fields between these offsets (start, end) need the inner conversion.
     Fields(Vec<(usize, usize, Normal)>),
 }
 
 impl Normal {
-    /// `None` where every element is normal.
+    /// Returns the conversion for a datatype; `None` if every element is already in normal form.
     fn of(datatype: &Datatype) -> Option<Self> {
         match &datatype.class {
             Class::Bool => Some(Normal::Boolean),
@@ -111,7 +111,8 @@ impl Normal {
     }
 }
 
-/// Whether no two members lie one over another: what is made normal in one would change the other.
+/// Returns whether no two members overlap. The conversion of one overlapping member would change
+/// the other.
 fn are_apart(members: &[Member]) -> bool {
     let place = |member: &Member| {
         let end = member.offset.saturating_add(member.datatype.size);
@@ -139,7 +140,7 @@ mod tests {
         Some(element)
     }
 
-    /// Expected: what h5py has of such elements.
+    /// Expected: the elements as h5py reads them.
     #[test]
     fn elements_as_numpy_has_them() {
         use StringPadding::{NullPadded, NullTerminated, SpacePadded};

@@ -1,15 +1,15 @@
-//! Variables that are shorter than their unlimited dimensions, as long as these; MATLAB's [arrays
-//! without elements](super::matlab_empty) as they are meant.
+//! Variables extended to the length of their unlimited dimensions, and [empty MATLAB
+//! arrays](super::matlab_empty) in place of their stored dimensions.
 //!
-//! A variable of netCDF ends with the last record that was written to it. netCDF's library, and so
-//! every program that reads by it, has each as long as the longest one over the same unlimited
-//! dimension, with the fill value behind what is stored.
+//! A stored netCDF variable ends with the last record that was written to it. The netCDF library,
+//! and so every program that uses it, shows all variables over an unlimited dimension with the
+//! length of the longest one. The fill value follows the stored elements.
 //!
-//! A writer may append to the file meanwhile. Then the length of a dimension is that of one moment,
-//! and stays what it is as long as the state of the file is shown: a variable that has grown since is
-//! cut, and so is a last record that not all variables have yet. The header of a variable is read
-//! after the lengths of its dimensions, so that there is no fill where the file had an element when
-//! the length was found.
+//! A writer may append to the file meanwhile. The length of a dimension is then found once, and is
+//! valid for as long as that state of the file is shown. A variable that has grown since is cut to
+//! that length. A last record that only some of the variables have is cut, too. The header of a
+//! variable is read after the lengths of its dimensions are known. Otherwise the view could show
+//! fill values where the file already had elements.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -40,14 +40,15 @@ use crate::wire::to_usize;
 
 /// The lengths of unlimited dimensions in one state of a file.
 pub(crate) struct Lengths {
-    /// By their scales; none of a scale that is limited.
+    /// The lengths, by the node of the dimension's scale; `None` for a scale whose dimension is
+    /// limited.
     pub(crate) known: Mutex<WeightedLru<NodeId, Option<u64>>>,
-    /// The file that a writer appends to, no header of which is older than a known length.
+    /// The state of a growing file whose headers are all read after the known lengths were found.
     latest: Mutex<Option<Arc<dyn Container>>>,
 }
 
 impl Lengths {
-    /// No lengths, of which at most `most` bytes will be kept.
+    /// Creates an empty cache that keeps at most `most` bytes of lengths.
     pub(crate) fn new(most: u64) -> Self {
         Lengths {
             known: Mutex::new(WeightedLru::new(most)),
@@ -56,31 +57,32 @@ impl Lengths {
     }
 }
 
-/// How often the lengths over a dimension of a growing file are read at most, until two looks find
-/// the same ones and all variables have the same records.
+/// Maximum number of times that the lengths along one dimension of a growing file are read. Reading
+/// stops earlier if two reads agree and all variables have the same number of records.
 const LOOKS: u32 = 8;
 
-/// The pause before a further look. A writer of records appends to one variable after another.
+/// The pause before a further read. A writer appends a record to one variable after another.
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// Bytes that a look at a variable over a dimension counts for, beside what is read of it.
+/// Bytes charged to the metadata budget for each variable that is examined, in addition to the
+/// bytes read for it.
 const USER: u64 = 64;
 
-/// Tells whether a link of the file leads to a node.
+/// A function that returns whether a link of the file leads to a node.
 pub(crate) type IsLinked = dyn Fn(NodeId) -> Result<bool> + Send + Sync;
 
-/// A file whose variables are as long as their dimensions.
+/// A container whose variables are extended to the length of their dimensions.
 pub(crate) struct Padded {
     inner: Arc<dyn Container>,
     engine: Arc<Engine>,
-    /// Pays for the variables that are looked at.
+    /// The metadata budget of the request that examines variables.
     effort: Effort,
     lengths: Arc<Lengths>,
     is_linked: Arc<IsLinked>,
 }
 
 impl Padded {
-    /// That of `inner`. `lengths` are those that were found before.
+    /// Wraps `inner`. `lengths` has the lengths that were found earlier.
     pub(crate) fn new(
         inner: Arc<dyn Container>,
         engine: Arc<Engine>,
@@ -97,8 +99,8 @@ impl Padded {
         }
     }
 
-    /// For each dimension of the array `id`, the length of the unlimited dimension that it is; no
-    /// lengths where it has none.
+    /// Returns the length of each dimension of the array `id` that is unlimited. The result is
+    /// empty if no dimension is unlimited.
     fn lengths_of(&self, id: NodeId, array: &Array) -> Result<Vec<Option<u64>>> {
         let max = array.shape.max();
         if max.iter().all(Option::is_some) || array.storage.is_err() {
@@ -116,7 +118,7 @@ impl Padded {
         axes.map(length).collect()
     }
 
-    /// The length of the dimension of a scale; `None` of one that is limited.
+    /// Returns the length of the dimension of a scale; `None` if the dimension is limited.
     fn length(&self, scale: NodeId) -> Result<Option<u64>> {
         if let Some(known) = lock(&self.lengths.known).get(&scale) {
             return Ok(*known);
@@ -127,7 +129,7 @@ impl Padded {
             longest(self.lengths_along(&*self.inner, scale)?)
         };
         let mut known = lock(&self.lengths.known);
-        // All documents of a state have the length that was found first.
+        // All views of one state of the file use the length that was found first.
         if let Some(first) = known.get(&scale) {
             return Ok(*first);
         }
@@ -135,8 +137,8 @@ impl Padded {
         Ok(length)
     }
 
-    /// The same where a writer appends to the file. It may be between two variables of a record,
-    /// and is waited for a moment.
+    /// Finds the length of a dimension in a growing file. A writer may have appended a record to
+    /// some of the variables only, so the function waits a moment for the others.
     fn growing_length(&self, scale: NodeId) -> Result<Option<u64>> {
         let mut found = None;
         for look in 0..LOOKS {
@@ -154,7 +156,7 @@ impl Padded {
         Ok(complete(found))
     }
 
-    /// The file as it is now.
+    /// Returns the file in its current state.
     fn refreshed(&self) -> Arc<dyn Container> {
         match Arc::clone(&self.inner).refreshed() {
             Some(file) => file.for_request(&self.effort),
@@ -162,7 +164,7 @@ impl Padded {
         }
     }
 
-    /// The file of which the header of a variable is read after the lengths of its dimensions.
+    /// Returns the state of the file whose headers are read after the lengths of the dimensions.
     fn latest(&self) -> Arc<dyn Container> {
         match &*lock(&self.lengths.latest) {
             Some(file) => Arc::clone(file).for_request(&self.effort),
@@ -170,8 +172,9 @@ impl Padded {
         }
     }
 
-    /// The lengths of the variables over the dimension of a scale, which lists them; `None` of one
-    /// that is limited. That of a dimension that is no variable itself does not count.
+    /// Returns the lengths of the variables over the dimension of a scale, as its `REFERENCE_LIST`
+    /// names them; `None` if the dimension is limited. The length of a scale without values does
+    /// not count.
     fn lengths_along(&self, file: &dyn Container, scale: NodeId) -> Result<Option<Vec<u64>>> {
         let node = file.node(scale)?;
         let shape = node.array().map(|array| &array.shape);
@@ -185,7 +188,7 @@ impl Padded {
         for (user, axis) in users(file, scale)? {
             self.effort.spend(USER)?;
             match length_along(file, user, axis, scale) {
-                // Something else may stand where a variable was deleted.
+                // If a variable was deleted, its address may now hold something else.
                 Err(error) if !error.is_passing() && !(self.is_linked)(user)? => {}
                 length => lengths.extend(length?),
             }
@@ -194,12 +197,12 @@ impl Padded {
     }
 }
 
-/// The greatest of some lengths, zero without any.
+/// Returns the greatest length; zero for an empty list.
 fn longest(lengths: Option<Vec<u64>>) -> Option<u64> {
     lengths.map(|lengths| lengths.into_iter().max().unwrap_or(0))
 }
 
-/// The same without a record that the writer has begun and not ended.
+/// Returns the greatest length, without a last record that the writer has begun but not completed.
 fn complete(lengths: Option<Vec<u64>>) -> Option<u64> {
     let written = lengths.iter().flatten().filter(|length| **length > 0);
     let shortest = written.min().copied();
@@ -208,15 +211,16 @@ fn complete(lengths: Option<Vec<u64>>) -> Option<u64> {
     if is_begun { shortest } else { longest }
 }
 
-/// Whether all lengths are equal, but for variables of which nothing was written.
+/// Returns whether all lengths are equal. Variables of length 0, to which nothing was written yet,
+/// are ignored.
 fn are_equal(lengths: &[u64]) -> bool {
     let mut written = lengths.iter().filter(|length| **length > 0);
     let first = written.next();
     written.all(|length| Some(length) == first)
 }
 
-/// The variables over the dimension of a scale that it lists, and which of their dimensions it
-/// is, each once. A variable that was deleted stays in that list.
+/// Returns the variables that the `REFERENCE_LIST` of a scale names, each once, with the index of
+/// the dimension that the scale describes. Deleted variables remain in that list.
 fn users(file: &dyn Container, scale: NodeId) -> Result<Vec<(NodeId, usize)>> {
     let Some(list) = content(file, scale, b"REFERENCE_LIST")? else {
         return Ok(Vec::new());
@@ -235,8 +239,8 @@ fn users(file: &dyn Container, scale: NodeId) -> Result<Vec<(NodeId, usize)>> {
     Ok(users)
 }
 
-/// The variable that one element of such a list stands for, and which of its dimensions; `None`
-/// where it leads to nothing.
+/// Returns the variable and the dimension index of one element of a `REFERENCE_LIST`; `None` if the
+/// reference is null or dangling.
 fn user(
     file: &dyn Container,
     members: &[Member],
@@ -264,8 +268,9 @@ fn referenced(file: &dyn Container, kind: ReferenceKind, element: &[u8]) -> Resu
     })
 }
 
-/// The length of a variable along that dimension; `None` unless it says itself that the
-/// dimension is that of the scale: it may stand where a deleted one stood.
+/// Returns the length of a variable along dimension `axis`. Returns `None` unless the variable's
+/// own `DIMENSION_LIST` names the scale: the address may be that of a deleted variable, and hold
+/// another object now.
 fn length_along(
     file: &dyn Container,
     user: NodeId,
@@ -281,7 +286,8 @@ fn length_along(
     Ok(is_over.then_some(*length))
 }
 
-/// The array with these dimensions: netCDF's fill value stands where it has no elements.
+/// Returns the array with the dimensions `dims`, and with netCDF's fill value where the stored
+/// array has no elements.
 pub(crate) fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     let common: Vec<u64> = array
         .shape
@@ -318,15 +324,16 @@ pub(crate) fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     }
 }
 
-/// The same of an array that grows: it has the same chunks in each state of its file, whether they
-/// are padded, cut, or as the file has them.
+/// Like [`padded`], for an array in a growing file. The array keeps its chunks in each state of its
+/// file, whether it is padded, cut or unchanged.
 fn resized(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     let is_cut = dims
         .iter()
         .zip(array.shape.dims())
         .all(|(dim, own)| dim <= own);
     let (pipeline, storage, fill) = match &array.storage {
-        // A chunk that sticks out of the shorter array need not stick out of the array.
+        // With `partial_unfiltered`, edge chunks are stored without filters. After the cut, other
+        // chunks would count as edge chunks.
         Ok(Storage::Chunked(chunked)) if is_cut && !chunked.partial_unfiltered => (
             array.pipeline.clone(),
             Ok(Storage::Chunked(chunked.clone())),
@@ -349,8 +356,8 @@ fn resized(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     }
 }
 
-/// The fill value of an array: where the file has none, the default of netCDF for its type
-/// (`NC_FILL_SHORT` and so on in netcdf.h).
+/// Returns the fill value of an array. If the file has none, returns netCDF's default for the
+/// datatype (`NC_FILL_SHORT` and so on in netcdf.h).
 fn fill_of(array: &Array) -> Fill {
     let (Fill::Zero, size) = (&array.fill, array.datatype.size) else {
         return array.fill.clone();
@@ -372,7 +379,7 @@ fn fill_of(array: &Array) -> Fill {
             1 | 2 | 4 => (u64::MAX, order),
             _ => return Fill::Zero,
         },
-        // 15 * 2^119.
+        // The default is 15 * 2^119.
         Class::Float(format) if ieee_bytes(size, format).is_some() => match size {
             4 => (0x7CF0_0000, &format.order),
             8 => (0x479E_0000_0000_0000, &format.order),
@@ -446,7 +453,8 @@ impl Container for Padded {
         let mut dims = array.shape.dims().to_vec();
         for (dim, length) in dims.iter_mut().zip(lengths) {
             *dim = match length {
-                // A scale that lists no variable does not say how long they are.
+                // A scale whose `REFERENCE_LIST` is empty gives a length of 0, which is not a known
+                // length.
                 Some(length) if is_growing && length > 0 => length,
                 length => length.unwrap_or(0).max(*dim),
             };

@@ -1,4 +1,4 @@
-//! The part of an array that a selector names, as its views use it.
+//! The part of an array that a selector names.
 
 use std::sync::Arc;
 
@@ -22,30 +22,31 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The part of the array of `reader` that `selector` names.
+    /// Selects the part of the array of `reader` that `selector` names.
     ///
     /// # Errors
-    /// `NotFound` where the array has no such part; `Limit` for an array that no file can hold.
+    /// `NotFound` if the array has no such part; `Limit` for an array that is longer than any file
+    /// can be.
     pub(crate) fn new(reader: Arc<Reader>, selector: &Selector) -> Result<Self> {
         let array = reader.array();
         let selection = selector.select(&array.datatype, &array.shape)?;
         Ok(Part { reader, selection })
     }
 
-    /// The array that it is a part of.
+    /// Returns the whole array.
     pub(crate) fn array(&self) -> &Array {
         self.reader.array()
     }
 
-    /// Whether its elements are of variable length.
+    /// Returns whether the selected elements are of variable length.
     pub(crate) fn is_of_variable_length(&self) -> bool {
         VariableLength::is_of(&self.selection.datatype)
     }
 
-    /// What its elements of variable length stand for.
+    /// Returns the values of the selected variable-length elements, one after another.
     ///
     /// # Errors
-    /// `NotFound` where they have a fixed length; `Limit` for more elements than are counted.
+    /// `NotFound` if the elements have a fixed length; `Limit` if there are too many elements.
     pub(crate) fn variable_length(&self, container: Arc<dyn Container>) -> Result<VariableLength> {
         let stored = Arc::new(self.selected()?);
         let elements = product(&self.selection.dims())?;
@@ -53,9 +54,10 @@ impl Part {
         array.ok_or(Error::NotFound)
     }
 
-    /// Its bytes, as the file of an array has them; those of a single element of variable length
-    /// are that element's alone. `array` is what its elements of variable length stand for; a
-    /// request that `cancel` may end finds their length.
+    /// Returns the bytes of the part, in the same form as the file of a whole array. For a single
+    /// variable-length element, the bytes are the value of that element alone. `array` has the
+    /// values of the variable-length elements. Their lengths are computed for a request that
+    /// `cancel` may end.
     ///
     /// # Errors
     /// Fails if an element of variable length cannot be read.
@@ -71,7 +73,8 @@ impl Part {
         })
     }
 
-    /// Its elements. A single sequence of variable length is the array of what it holds.
+    /// Returns the elements of the part. A single variable-length sequence becomes an array of its
+    /// items.
     ///
     /// # Errors
     /// Fails as [`content`](Self::content) does.
@@ -88,7 +91,7 @@ impl Part {
         })
     }
 
-    /// Whether it is a single element, and not an array of one.
+    /// Returns whether the part is a single element, and not an array of one element.
     fn is_element(&self) -> bool {
         self.selection.axes.is_empty()
     }
@@ -98,7 +101,7 @@ impl Part {
     }
 }
 
-/// The array that a sequence of `base` elements is.
+/// Returns a variable-length sequence of `base` elements as an array.
 fn sequence(base: &Datatype, content: Content) -> Result<Elements> {
     let bytes = content.length();
     let count = bytes.checked_div(base.size.into()).unwrap_or(0);
@@ -122,7 +125,7 @@ mod tests {
 
     const TEXTS: [&str; 3] = ["zero", "a\nb", ""];
 
-    /// The part of elements of `datatype`, each of whose pointers is the number of a text.
+    /// Returns a part of an array of `datatype`. Each pointer in the array is the number of a text.
     fn part(datatype: Datatype, elements: &[u8], text: &str) -> Part {
         let count = elements.len() as u64 / u64::from(datatype.size);
         let array = Array {

@@ -1,4 +1,5 @@
-//! An array's elements as the file stores them: C order, stored type, filters undone.
+//! The elements of an array as the file stores them, in C order and in the stored datatype, after
+//! the filters were reversed.
 
 use std::sync::Arc;
 
@@ -8,14 +9,14 @@ use crate::limits;
 use crate::model::Array;
 use crate::view::View;
 
-/// The elements of one array.
+/// The content with the elements of one array.
 pub(crate) struct Raw {
     reader: Arc<Reader>,
     stream: Stream,
 }
 
 impl Raw {
-    /// The elements that `reader` reads.
+    /// Creates the content with the elements that `reader` reads.
     pub(crate) fn new(reader: Arc<Reader>) -> Self {
         Raw {
             reader,
@@ -24,8 +25,8 @@ impl Raw {
     }
 }
 
-/// What the chunks of an array cost, in values that are looked at: each has to be found, and its
-/// filters undone.
+/// Returns the cost of locating all chunks of an array and reversing their filters. The unit is the
+/// cost of formatting one value.
 pub(crate) fn chunk_values(array: &Array) -> u64 {
     let Some(chunk) = &array.chunk_shape else {
         return 0;

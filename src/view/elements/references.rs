@@ -1,7 +1,7 @@
-//! The elements of an array of references, one by one: which object each of them names.
+//! Access to single elements of an array of references, and to the objects that they reference.
 //!
-//! An element is known by its number in C order, and by a name made of its indices: `3`, or `1,3`
-//! in an array of two dimensions. The one element of a scalar is `0`.
+//! An element is identified by its number in C order, and by a name made of its indices: `3`, or
+//! `1,3` in an array of two dimensions. The name of the one element of a scalar is `0`.
 
 use crate::error::Result;
 use crate::model::datatype::{Class, ReferenceKind};
@@ -11,7 +11,7 @@ use crate::view::elements::Elements;
 use crate::view::texts::attributes::innermost;
 use crate::wire::to_usize;
 
-/// Elements that are read at a time for a listing.
+/// Number of elements to read at a time for a listing.
 const BLOCK: u64 = 1024;
 
 /// The elements of an array of references.
@@ -21,7 +21,7 @@ pub(crate) struct References {
     count: u64,
 }
 
-/// Elements that follow each other.
+/// A block of consecutive elements.
 #[derive(Default)]
 pub(crate) struct Block {
     first: u64,
@@ -30,15 +30,16 @@ pub(crate) struct Block {
 }
 
 impl References {
-    /// Whether an array is of references as a whole.
+    /// Returns whether the elements of an array are references, not records with a field of
+    /// references.
     pub(crate) fn is_made_of(array: &Array) -> bool {
         matches!(innermost(&array.datatype).class, Class::Reference(_))
     }
 
-    /// The references in `elements`; `None` where these are anything else.
+    /// Returns the references in `elements`; `None` if the elements are not references.
     ///
     /// # Errors
-    /// `Limit` for more elements than can be counted.
+    /// `Limit` if the number of elements overflows.
     pub(crate) fn new(elements: Elements) -> Result<Option<Self>> {
         let Class::Reference(kind) = elements.datatype.class else {
             return Ok(None);
@@ -55,7 +56,7 @@ impl References {
         self.elements.dims.as_deref().unwrap_or_default()
     }
 
-    /// The name of element `number`.
+    /// Returns the name of element `number`.
     pub(crate) fn name(&self, number: u64) -> Vec<u8> {
         let mut rest = number;
         let along = self.dims().iter().rev().map(|&dim| {
@@ -72,7 +73,7 @@ impl References {
         }
     }
 
-    /// The number of the element that is called `name`; the reverse of [`name`](Self::name).
+    /// Returns the number of the element called `name`; the reverse of [`name`](Self::name).
     pub(crate) fn number(&self, name: &[u8]) -> Option<u64> {
         let indices = std::str::from_utf8(name).ok()?.split(',');
         let indices: Vec<u64> = indices
@@ -89,24 +90,24 @@ impl References {
         (number < self.count && self.name(number) == name).then_some(number)
     }
 
-    /// The target of element `number`.
+    /// Returns the target of element `number`.
     ///
     /// # Errors
-    /// Fails if the element, or what it points to, cannot be read.
+    /// Fails if the element or its target cannot be read.
     pub(crate) fn target(&self, container: &dyn Container, number: u64) -> Result<Reference> {
         let element = self.elements.read(number, 1)?;
         container.reference(self.kind, &element)
     }
 
-    /// Elements at or after `first`, without those before them that are known to be null; `None`
-    /// where there are no more.
+    /// Reads a block of elements at or after `first`. Elements in a hole before the block are
+    /// skipped, because they are null. Returns `None` after the last element.
     ///
     /// # Errors
     /// Fails if the elements cannot be read.
     pub(crate) fn block(&self, first: u64) -> Result<Option<Block>> {
         let size = u64::from(self.elements.datatype.size).max(1);
         let start = first.saturating_mul(size);
-        // What is not stored is zero, and so null.
+        // Elements that are not stored are zero, and therefore null.
         let Some(data) = self.elements.content.data_at(start)? else {
             return Ok(None);
         };
@@ -122,8 +123,9 @@ impl References {
         }))
     }
 
-    /// Whether an element, of a block, names an object of this file or of another. One that cannot
-    /// be followed does: following it alone will tell why.
+    /// Returns whether an element of a block references an object, in this file or in another. Also
+    /// returns true for a reference that cannot be read: only a lookup of that element reports the
+    /// error.
     pub(crate) fn names_an_object(&self, container: &dyn Container, element: &[u8]) -> bool {
         let target = container.reference(self.kind, element);
         target.as_ref().map_or(true, is_object)
@@ -131,7 +133,7 @@ impl References {
 }
 
 impl Block {
-    /// Number and bytes of the first element at or after number `at`.
+    /// Returns the number and the bytes of the first element at or after number `at`.
     pub(crate) fn element_from(&self, at: u64) -> Option<(u64, &[u8])> {
         let number = at.max(self.first);
         let place = to_usize(number - self.first).ok()?;
@@ -140,7 +142,8 @@ impl Block {
     }
 }
 
-/// Whether a reference is to an object, be it there or not, and neither null nor to an attribute.
+/// Returns whether a reference is to an object, which may be missing. Null references and
+/// references to attributes are not.
 pub(crate) fn is_object(reference: &Reference) -> bool {
     match reference {
         Reference::Object(_)
@@ -221,7 +224,8 @@ mod tests {
         };
         assert_eq!(named(ReferenceKind::Object, &[0, 5, 0, 6]), [1, 3]);
         assert_eq!(named(ReferenceKind::Region, &[5, 0]), [0]);
-        // In the container of tests, 1 is a reference to an attribute, 2 one to another file.
+        // In the container of the tests, 1 is a reference to an attribute, and 2 a reference to
+        // another file.
         assert_eq!(named(ReferenceKind::Standard, &[0, 1, 2]), [2]);
     }
 

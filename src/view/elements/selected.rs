@@ -1,8 +1,8 @@
-//! The elements that a selector picks, C order, as NumPy's indexing would copy them.
+//! The elements that a selector picks, in C order, as NumPy's indexing would copy them.
 //!
-//! Elements that are side by side in the array are one run, which is read at once. Short runs that
-//! stand near each other are read together, with what is between them, as long as that touches no
-//! chunk more.
+//! Elements that are adjacent in the array form a run, which is read at once. Short runs that are
+//! near each other are read together, including the bytes between them, if that does not touch
+//! further chunks.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,32 +17,32 @@ use crate::view::View;
 use crate::view::elements::raw::chunk_values;
 use crate::wire::to_usize;
 
-/// Bytes that are read together at most, with what is between the runs.
+/// Maximum bytes to read together, including the bytes between the runs.
 const SPAN: u64 = 1 << 20;
 
-/// Runs that are farther apart are read one by one.
+/// Maximum distance in bytes of runs that are read together.
 const NEAR: u64 = 4096;
 
-/// Picked elements of one array.
+/// The content with the selected elements of one array.
 pub(crate) struct Selected {
     reader: Arc<Reader>,
     stream: Stream,
     offset: u64,
-    /// Bytes that are side by side both here and in the array.
+    /// Bytes of a run, which is contiguous both in the selection and in the array.
     run: u64,
-    /// How the runs follow each other, slowest first; at least one axis.
+    /// The arrangement of the runs, slowest axis first; at least one axis.
     axes: Vec<Axis>,
     length: u64,
-    /// Bytes of the array that a span must not leave: within them no other chunk lies between two
-    /// runs that are near.
+    /// Bytes of one row of the array. Runs are only read together within one row, so that no other
+    /// chunk is touched between them.
     row: u64,
 }
 
 impl Selected {
-    /// The elements that `selection` picks from the array of `reader`.
+    /// Creates the content with the elements that `selection` picks from the array of `reader`.
     ///
     /// # Errors
-    /// `Limit` where they have more bytes than a file can hold.
+    /// `Limit` if the selection has more bytes than a file can have.
     pub(crate) fn new(reader: Arc<Reader>, selection: &Selection) -> Result<Self> {
         let mut run = u64::from(selection.datatype.size);
         let mut axes = selection.axes.clone();
@@ -65,7 +65,7 @@ impl Selected {
         })
     }
 
-    /// Where run `number` begins in the array, and its place along the last axis.
+    /// Returns the offset of run `number` in the array, and its index along the last axis.
     fn place(&self, number: u64) -> (u64, u64) {
         let mut rest = number;
         let mut offset = self.offset;
@@ -81,8 +81,8 @@ impl Selected {
         (offset, along)
     }
 
-    /// The runs, at most `wanted`, that are read at once with the one at `offset`, `along` the last
-    /// axis: how many, and the bytes of the array that they lie in.
+    /// Returns the number of runs to read together, at most `wanted`, and the bytes of the array
+    /// that they span. The first run is at `offset` and has index `along` of the last axis.
     fn together(&self, offset: u64, along: u64, wanted: u64) -> (u64, Range<u64>) {
         let one = offset..offset.saturating_add(self.run);
         let Some(axis) = self.axes.last().filter(|_| self.run <= NEAR) else {
@@ -130,13 +130,15 @@ impl Selected {
         }
     }
 
-    /// Where the run begins that follows the one at `offset`, `along` the last axis, after `count`.
+    /// Returns the offset of the run that is `count` runs after the run at `offset`, which has
+    /// index `along` of the last axis.
     fn next_run(&self, axis: &Axis, offset: u64, along: u64, count: u64) -> u64 {
         let bytes = axis.distance(along + count) - axis.distance(along);
         offset.wrapping_add_signed(bytes)
     }
 
-    /// Appends the runs from the one at `offset` on, `along` the last axis, that lie in `span`.
+    /// Reads the bytes of `span`, and appends `count` runs from the one at `offset` and index
+    /// `along` of the last axis.
     fn gather(
         &self,
         (offset, along): (u64, u64),
@@ -158,7 +160,7 @@ impl Selected {
         Ok(())
     }
 
-    /// Exactly `length` bytes of the array.
+    /// Reads exactly `length` bytes of the array.
     fn fetch(&self, offset: u64, length: u64, cancel: &CancelToken) -> Result<Bytes> {
         let length = to_usize(length)?;
         let is_long = self.run > NEAR || length > usize::try_from(NEAR).unwrap_or(usize::MAX);
@@ -172,12 +174,13 @@ impl Selected {
     }
 }
 
-/// Whether the elements along the axis, `run` bytes each, are side by side in the array.
+/// Returns whether the elements along the axis, `run` bytes each, are contiguous in the array.
 fn is_dense(axis: &Axis, run: u64) -> bool {
     matches!(axis.places, Places::Every(stride) if u64::try_from(stride) == Ok(run))
 }
 
-/// Bytes along the last dimension; where there are no chunks, all.
+/// Returns the bytes of one row along the last dimension; `u64::MAX` for an array that is not
+/// stored in chunks.
 fn row(reader: &Reader) -> u64 {
     let array = reader.array();
     let dense = matches!(
@@ -204,7 +207,7 @@ impl View for Selected {
     }
 
     fn chunk_values(&self) -> u64 {
-        // It touches no more chunks than it has elements.
+        // The selection touches at most as many chunks as it has elements.
         let array = self.reader.array();
         let elements = self.length / u64::from(array.datatype.size.max(1));
         let most = elements.saturating_mul(limits::FILTERED_CHUNK_VALUES);
@@ -256,7 +259,7 @@ mod tests {
     use crate::model::value::tests::int;
     use proptest::prelude::*;
 
-    /// A reader of 2-byte numbers that count from 0.
+    /// Returns a reader of 2-byte numbers that count from 0.
     fn counting(dims: &[u64]) -> Arc<Reader> {
         let count = dims.iter().product::<u64>() as u16;
         let bytes: Vec<u8> = (0..count).flat_map(u16::to_le_bytes).collect();
@@ -309,14 +312,15 @@ mod tests {
         view.read_at(start, length).unwrap().to_vec()
     }
 
-    /// The same part of the bytes of all numbers.
+    /// Returns a range of the bytes of all numbers.
     fn slice(numbers: &[u16], start: u64, length: usize) -> Vec<u8> {
         let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
         bytes.skip(start as usize).take(length).collect()
     }
 
     proptest! {
-        /// Any part of the content, read in one piece and over rows, is that part of the whole.
+        /// Any range of the content is the same range of the whole, whether it is read in one piece
+        /// or across rows.
         #[test]
         fn any_range_is_a_part_of_the_whole(
             steps in prop::array::uniform3(prop_oneof![1_i64..4, -3_i64..0]),
@@ -343,7 +347,8 @@ mod tests {
             prop_assert_eq!(part(&view, start, length), slice(&expected, start, length));
         }
 
-        /// So is any part of what a list picks, along the last axis and before it.
+        /// The same holds for any range of the elements that a list picks, on the last axis or on
+        /// an earlier one.
         #[test]
         fn any_range_of_a_list_is_a_part_of_the_whole(
             list in prop::collection::vec(0_u16..5, 0..9), before: bool,

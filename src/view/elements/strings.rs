@@ -1,13 +1,13 @@
-//! The strings of an array, each with a line feed behind it.
+//! The strings of an array, each followed by a line feed.
 //!
 //! | elements | strings |
 //! |---|---|
-//! | strings of fixed length | each up to its padding; ASDF's UCS-4 as UTF-8 |
-//! | strings of variable length | each as the source's tree shows it |
-//! | characters of netCDF | joined along the last axis, without the NULs at the end |
-//! | MATLAB's chars | the rows of each matrix, UTF-16 as UTF-8 |
+//! | strings of fixed length | each without its padding; ASDF's UCS-4 as UTF-8 |
+//! | strings of variable length | each as in the source's tree |
+//! | netCDF characters | joined along the last axis, without trailing NULs |
+//! | MATLAB chars | the rows of each matrix, UTF-16 as UTF-8 |
 //!
-//! Bytes that are no UTF-8 stay as they are, and so does a line feed within a string.
+//! Bytes that are not valid UTF-8 are unchanged, and so are line feeds within strings.
 
 pub(crate) mod matlab;
 
@@ -26,22 +26,22 @@ use crate::view::texts::attributes::innermost;
 use crate::view::texts::counted::Units;
 use crate::wire::{to_u64, to_usize};
 
-/// What the elements of an array are to its strings.
+/// The way in which the elements of an array represent strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Strings.
+    /// Each element is a string.
     Strings,
-    /// Characters in one byte each, of which the last axis makes strings.
+    /// Each element is a character of one byte. The characters along the last axis form a string.
     Characters,
-    /// MATLAB's chars.
+    /// The elements are MATLAB chars.
     Matlab(matlab::Stored),
 }
 
 impl Kind {
-    /// The kind of the elements of `node`, if it is an array that makes strings.
+    /// Returns the kind of the elements of `node` if it is an array that represents strings.
     ///
     /// # Errors
-    /// Fails if that cannot be found out now.
+    /// Fails if an attribute of the array cannot be read.
     pub(crate) fn of_node(container: &dyn Container, node: &Node) -> Result<Option<Self>> {
         let Some(array) = node.array() else {
             return Ok(None);
@@ -49,8 +49,9 @@ impl Kind {
         let datatype = innermost(&array.datatype);
         match &datatype.class {
             Class::String { padding, .. } if datatype.size == 1 => {
-                // A terminated string of one byte would have no room for text. Other writers of
-                // netCDF have padded ones, as dimensions tell.
+                // A null-terminated string of one byte has no room for text, so it is a character.
+                // Some writers of netCDF pad the characters instead; their arrays have dimension
+                // scales.
                 let is_character = *padding == StringPadding::NullTerminated
                     || attribute_value::is_there(container, node.id, b"DIMENSION_LIST")?;
                 Ok(Some(if is_character {
@@ -67,7 +68,7 @@ impl Kind {
         }
     }
 
-    /// The kind of elements of `datatype` that are a field of others.
+    /// Returns the kind of a field of datatype `datatype` in a record.
     pub(crate) fn of_field(datatype: &Datatype) -> Option<Self> {
         let is_string = matches!(
             datatype.class,
@@ -77,7 +78,7 @@ impl Kind {
     }
 }
 
-/// The strings of an array.
+/// The strings of an array, as the units of a text.
 pub(crate) struct Strings {
     elements: Elements,
     engine: Arc<Engine>,
@@ -86,24 +87,24 @@ pub(crate) struct Strings {
     count: u64,
 }
 
-/// How elements become strings.
+/// The conversion from elements to strings.
 enum Form {
-    /// Each is one, of a fixed length.
+    /// Each element is a string of a fixed length.
     Fixed(ValueWriter),
-    /// Each leads to one.
+    /// Each element points to a string.
     Variable { ends_at_nul: bool },
-    /// So many make one.
+    /// This many characters form a string.
     Characters { length: u64 },
-    /// Matrices of them have one in each row.
+    /// Each row of a matrix of characters forms a string.
     Rows(matlab::Rows),
 }
 
 impl Strings {
-    /// The strings of `elements`, whose pointers `container` follows.
+    /// Creates the strings of `elements`. `container` follows the pointers of variable-length
+    /// elements.
     ///
     /// # Errors
-    /// `Limit` for strings that are too long or too many; `Corrupt` for dimensions that contradict
-    /// themselves.
+    /// `Limit` for strings that are too long or too many; `Corrupt` for contradictory dimensions.
     pub(crate) fn new(
         elements: Elements,
         kind: Kind,
@@ -143,7 +144,7 @@ impl Strings {
         })
     }
 
-    /// Appends strings of elements of a fixed length.
+    /// Writes strings from elements of a fixed length.
     fn write_fixed(
         &self,
         writer: &ValueWriter,
@@ -158,7 +159,7 @@ impl Strings {
         })
     }
 
-    /// Appends strings that elements lead to.
+    /// Writes strings that variable-length elements point to.
     fn write_variable(
         &self,
         ends_at_nul: bool,
@@ -188,7 +189,7 @@ impl Strings {
         refuse_long(length).map(|()| length)
     }
 
-    /// Appends strings of `length` characters.
+    /// Writes strings of `length` characters each.
     fn write_characters(
         &self,
         length: u64,
@@ -205,8 +206,8 @@ impl Strings {
         })
     }
 
-    /// Hands `strings`, of so many elements each, to `write`, as many as are read at a time, until
-    /// `out` has `enough` bytes; gives the one that comes next.
+    /// Reads one batch of `strings`, of `elements` elements each, and writes them with `write`
+    /// until `out` holds at least `enough` bytes. Returns the number of the next string.
     fn each(
         &self,
         strings: &Range<u64>,
@@ -231,11 +232,11 @@ impl Strings {
         Ok(strings.start + count)
     }
 
-    /// Room for what is read of a string of so many bytes, for its text, and for a part of the
-    /// view's text that holds it; none for a short one.
+    /// Reserves memory for a long string of `bytes` bytes: for its bytes, for its text, and for the
+    /// part of the view's text that contains the string. A short string reserves no memory.
     ///
     /// # Errors
-    /// `Io` (`ENOMEM`) where, with all that is open, too many are written at a time.
+    /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.
     fn room(&self, bytes: u64) -> Result<Option<HeldMemory>> {
         let is_long = bytes > to_u64(limits::UNCOUNTED_ELEMENT);
         is_long
@@ -270,7 +271,7 @@ impl Units for Strings {
     }
 
     fn values(&self) -> u64 {
-        // Strings may be much shorter than what is read of them.
+        // The text of a string may be much shorter than the bytes that are read for it.
         const BYTES: u64 = limits::COUNTED_BYTES / limits::COUNTED_VALUES;
         let size = u64::from(self.elements.datatype.size);
         let of_each = match &self.form {

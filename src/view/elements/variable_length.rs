@@ -1,4 +1,4 @@
-//! The strings or sequences of a variable-length array, one after another; and where each begins.
+//! The strings or sequences of a variable-length array, one after another, and the offset of each.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use crate::memory::lock::lock;
 use crate::view::View;
 use crate::wire::to_usize;
 
-/// Strings with their line feeds, or the elements of sequences.
+/// The content with the strings, each followed by a line feed, or with the items of all sequences.
 pub(crate) struct Content {
     array: Arc<VariableLength>,
     length: u64,
@@ -17,8 +17,8 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// The content of `array`; its length is found here, if it is not known yet, for a request
-    /// that `cancel` may end.
+    /// Creates the content of `array`. If its length is not known yet, it is computed here, for a
+    /// request that `cancel` may end.
     ///
     /// # Errors
     /// Fails if an element cannot be read.
@@ -31,7 +31,7 @@ impl Content {
         })
     }
 
-    /// The one element of `array` alone, a string without its line feed.
+    /// Creates the content of the one element of `array`. A string has no line feed.
     ///
     /// # Errors
     /// Fails as [`new`](Self::new) does.
@@ -65,22 +65,22 @@ impl View for Content {
     }
 }
 
-/// Where each element begins in the content, and where the last one ends: 64-bit little-endian
-/// numbers.
+/// The content with the offset of each element, followed by the offset where the last element ends.
+/// Each offset is a 64-bit little-endian number.
 pub(crate) struct Offsets {
     array: Arc<VariableLength>,
 }
 
-/// Bytes of one number.
+/// Bytes of one offset.
 const NUMBER: u64 = 8;
 
 impl Offsets {
-    /// The offsets into the content of `array`.
+    /// Creates the offsets into the content of `array`.
     pub(crate) fn new(array: Arc<VariableLength>) -> Self {
         Offsets { array }
     }
 
-    /// Bytes of all numbers.
+    /// Returns the bytes of all offsets.
     pub(crate) fn size(array: &VariableLength) -> u64 {
         (array.elements() + 1) * NUMBER
     }

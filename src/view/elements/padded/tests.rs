@@ -1,4 +1,4 @@
-//! Tests of the lengths of dimensions, in a file of scales and variables alone.
+//! Tests of the lengths of dimensions, in a file that contains only scales and variables.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,11 +13,11 @@ use crate::model::value::tests::{int, member, type_of};
 
 const SCALE: u8 = 2;
 
-/// A reference is a byte: a node's number, 0 for null.
+/// In these tests a reference is one byte: a node's number, or 0 for null.
 const DANGLING: u8 = 0xFF;
 const UNREADABLE: u8 = 0xFE;
 
-/// A file of arrays with attributes; all other nodes are damaged.
+/// A file of arrays with attributes. All other nodes are damaged.
 #[derive(Default)]
 struct File {
     nodes: HashMap<NodeId, Arc<Node>>,
@@ -52,7 +52,7 @@ fn node(id: u8, kind: NodeKind) -> Arc<Node> {
 }
 
 impl File {
-    /// A file with the scale of a dimension of two, which lists these variables.
+    /// Creates a file with the scale of a dimension of length two. The scale lists these variables.
     fn with_users(users: &[[u8; 2]]) -> Self {
         let mut file = File::default();
         file.variable(SCALE, &[2], &[]);
@@ -68,7 +68,7 @@ impl File {
         file
     }
 
-    /// A variable over dimensions with these scales.
+    /// Adds a variable over dimensions with these scales.
     fn variable(&mut self, id: u8, dims: &[u64], scales: &[u8]) {
         let kind = NodeKind::Array(Arc::new(array(dims)));
         self.nodes.insert(NodeId::of(id.into()), node(id, kind));
@@ -89,7 +89,7 @@ impl File {
         self.attributes.insert((id, name.into()), content);
     }
 
-    /// The variable made as long as its dimensions; links lead to all but the nodes `deleted`.
+    /// Wraps the file in [`Padded`]. Links lead to all nodes except those in `deleted`.
     fn padded(self, deleted: &'static [u8]) -> (Arc<File>, Padded) {
         let file = Arc::new(self);
         let lengths = Arc::new(Lengths::new(1 << 10));
@@ -103,7 +103,7 @@ impl File {
         )
     }
 
-    /// The first dimension of the variable `id`, as long as that of all others is.
+    /// Returns the length of the first dimension of the variable `id` after it was extended.
     fn length(self, id: u8, deleted: &'static [u8]) -> Result<u64> {
         let node = self.padded(deleted).1.node(NodeId::of(id.into()))?;
         Ok(node.array().unwrap().shape.dims()[0])
@@ -157,8 +157,8 @@ impl Container for File {
     }
 }
 
-/// A writer appends to one variable after another; a variable of which nothing was written, or that
-/// ended long ago, is not waited for.
+/// A writer appends to one variable after another. An empty variable, or a variable that is more
+/// than one record short, does not count as incomplete.
 #[test]
 fn a_record_that_was_begun_is_not_shown() {
     assert_eq!(complete(Some(vec![5, 6, 6, 0])), Some(5));
@@ -181,7 +181,7 @@ fn a_variable_that_cannot_be_read_may_be_the_longest() {
         damaged().length(4, &[]),
         Err(Error::Corrupt { .. })
     ));
-    // It was deleted, and something else stands where it stood.
+    // The variable was deleted, and its address holds something else.
     assert_eq!(damaged().length(4, &[3]), Ok(5));
     let mut file = damaged();
     file.variable(3, &[9], &[UNREADABLE]);
@@ -208,7 +208,7 @@ fn what_is_no_variable_over_the_dimension_is_passed_over() {
 #[test]
 fn one_dimension_of_each_variable_is_looked_at_once() {
     let mut file = File::with_users(&[[3, 1]; 1000]);
-    // What its other dimensions are cannot be told.
+    // The scale of the other dimension cannot be read.
     file.variable(3, &[9, 5], &[UNREADABLE, SCALE]);
     let (file, padded) = file.padded(&[]);
     let scale = padded.node(NodeId::of(SCALE.into())).unwrap();
@@ -237,7 +237,8 @@ fn the_variables_that_a_request_looks_at_are_charged_to_it() {
     assert!(matches!(spent, Err(Error::Effort { .. })));
 }
 
-/// Expected: what netCDF4 reads behind two numbers of these types in a file without fill values.
+/// Expected: the values that netCDF4 reads after two numbers of these types in a file without fill
+/// values.
 #[test]
 fn what_has_no_fill_value_has_that_of_netcdf() {
     use crate::model::datatype::ByteOrder;

@@ -1,10 +1,12 @@
-//! MATLAB's arrays of chars, in the files that MATLAB 7.3 and later write.
+//! MATLAB's arrays of chars, in the HDF5 files that MATLAB 7.3 and later write.
 //!
-//! A char is a UTF-16 code unit, stored as an unsigned integer of 16 bits; other writers also store
-//! bytes of UTF-8, and whole characters in 32 bits. The dataset says that its elements are chars by
-//! its attribute `MATLAB_class`. MATLAB's arrays stand in HDF5 with their dimensions in reverse, so
-//! the last dimension there counts the rows of a matrix, and the last but one its columns. A row is
-//! a string. An array without elements is stored as its dimensions, which `MATLAB_empty` says.
+//! A char is a UTF-16 code unit, stored as an unsigned integer of 16 bits. Other writers also store
+//! bytes of UTF-8, and characters of 32 bits (UTF-32). The attribute `MATLAB_class` of the dataset
+//! says that its elements are chars.
+//!
+//! HDF5 has the dimensions of a MATLAB array in reverse order. The last dimension is therefore the
+//! number of rows of a matrix, and the last but one the number of its columns. A row is a string.
+//! An empty array is stored as its dimensions, and marked with the attribute `MATLAB_empty`.
 
 use std::ops::Range;
 
@@ -16,37 +18,38 @@ use crate::model::{Container, Datatype, NodeId, attribute_value};
 use crate::view::elements::{Elements, matlab_empty};
 use crate::wire::{to_u64, to_usize};
 
-/// What the elements of an array are to its chars.
+/// The meaning of the elements of a dataset of MATLAB's class `char`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stored {
-    /// The chars themselves.
+    /// The elements are code units.
     Chars(CodeUnit),
-    /// The dimensions, as there are no chars.
+    /// The elements are the dimensions of an empty array.
     Dimensions,
 }
 
-/// How an element is a part of a string.
+/// The encoding of one code unit of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CodeUnit {
     order: ByteOrder,
-    /// Bytes: 1 (UTF-8), 2 (UTF-16) or 4 (UTF-32).
+    /// Bytes of a unit: 1 (UTF-8), 2 (UTF-16) or 4 (UTF-32).
     size: usize,
 }
 
-/// The strings of the rows of matrices that follow each other.
+/// The strings in the rows of consecutive matrices of chars.
 pub(crate) struct Rows {
     unit: CodeUnit,
-    /// Matrices.
+    /// Number of matrices.
     matrices: u64,
-    /// Rows of a matrix.
+    /// Number of rows of a matrix.
     rows: u64,
     columns: u64,
 }
 
-/// What the integers of `datatype` of the array `node` are, if MATLAB calls it one of chars.
+/// Returns the meaning of the integers of `datatype` in the array `node`; `None` if its
+/// `MATLAB_class` is not `char`.
 ///
 /// # Errors
-/// Fails if that cannot be found out now.
+/// Fails if an attribute cannot be read.
 pub(super) fn stored(
     container: &dyn Container,
     node: NodeId,
@@ -76,10 +79,10 @@ pub(super) fn stored(
 }
 
 impl Rows {
-    /// The rows of an array of the dimensions `dims`, as HDF5 has them.
+    /// Creates the rows of an array with the dimensions `dims`, in HDF5's order.
     ///
     /// # Errors
-    /// `Limit` for too long or too many rows.
+    /// `Limit` if the rows are too long or too many.
     pub(super) fn new(dims: Option<&[u64]>, unit: CodeUnit) -> Result<Self> {
         let (matrices, columns, rows) = match dims {
             None => (0, 0, 0),
@@ -100,11 +103,11 @@ impl Rows {
         Ok(rows)
     }
 
-    /// The rows of an array without elements, whose dimensions as MATLAB has them are `elements`.
-    /// One of 0 by 0 is the empty string.
+    /// Creates the rows of an empty array. `elements` are the dimensions of the array in MATLAB's
+    /// order. A 0-by-0 array is the empty string.
     ///
     /// # Errors
-    /// `Corrupt` where it would have elements; fails if its dimensions cannot be read.
+    /// `Corrupt` if none of the dimensions is zero. Fails if the dimensions cannot be read.
     pub(super) fn none(elements: &Elements) -> Result<Self> {
         let rank = elements.dims.as_deref().map_or(Ok(0), product)?;
         let most = to_u64(limits::RANK);
@@ -126,20 +129,20 @@ impl Rows {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of rows.
     ///
     /// # Errors
-    /// `Limit` where they are too many to be counted.
+    /// `Limit` if the number of rows overflows.
     pub(super) fn count(&self) -> Result<u64> {
         product(&[self.matrices, self.rows])
     }
 
-    /// Characters of each.
+    /// Returns the number of characters of a row.
     pub(super) fn columns(&self) -> u64 {
         self.columns
     }
 
-    /// Bytes of each.
+    /// Returns the number of bytes of a row.
     pub(super) fn bytes(&self) -> u64 {
         self.columns.saturating_mul(to_u64(self.unit.size))
     }
@@ -148,7 +151,8 @@ impl Rows {
         self.bytes().saturating_mul(self.rows)
     }
 
-    /// Whether a matrix is read as it is stored; else parts of its columns are.
+    /// Returns whether whole matrices are read at once. Otherwise a part of each column is read
+    /// separately.
     fn is_read_whole(&self) -> bool {
         const NEAR: u64 = 4096;
         let column = self.rows.saturating_mul(to_u64(self.unit.size));
@@ -156,7 +160,7 @@ impl Rows {
         is_small && (column <= NEAR || self.columns > limits::CHAR_COLUMNS)
     }
 
-    /// Bytes that are read at a time.
+    /// Returns the number of bytes that are read at once.
     pub(super) fn bytes_at_a_time(&self) -> u64 {
         if self.is_read_whole() {
             self.matrix_bytes()
@@ -165,7 +169,8 @@ impl Rows {
         }
     }
 
-    /// Appends `rows` of the array until `out` has `enough` bytes; gives the one that comes next.
+    /// Writes `rows` of the array until `out` holds at least `enough` bytes. Returns the number of
+    /// the next row.
     pub(super) fn write(
         &self,
         elements: &Elements,
@@ -194,7 +199,7 @@ impl Rows {
         Ok(rows.end.min(stored.end))
     }
 
-    /// The matrices that the first of `rows` are in.
+    /// Reads whole matrices, from the one with the first of `rows` on.
     fn whole(&self, elements: &Elements, rows: &Range<u64>) -> Result<Columns> {
         let size = self.columns.saturating_mul(self.rows);
         let first = rows.start / self.rows;
@@ -208,7 +213,7 @@ impl Rows {
         })
     }
 
-    /// The first of `rows`, of one matrix.
+    /// Reads the first of `rows` that are in one matrix.
     fn stretch(&self, elements: &Elements, rows: &Range<u64>) -> Result<Columns> {
         const CHARACTERS: u64 = 32 << 10;
         let (matrix, first) = (rows.start / self.rows, rows.start % self.rows);
@@ -228,19 +233,19 @@ impl Rows {
     }
 }
 
-/// Rows as they were read: of each matrix, column after column.
+/// Rows as they were read: the elements of each matrix, column after column.
 struct Columns {
     bytes: Vec<u8>,
-    /// The first row.
+    /// Number of the first row.
     start: u64,
-    /// The row behind the last.
+    /// Number of the row after the last.
     end: u64,
-    /// Elements of a column.
+    /// Number of elements in a column.
     column: u64,
 }
 
 impl Columns {
-    /// Where the elements of row `number` stand, of which there are so many.
+    /// Returns the indices of the elements of row `number`, one for each of `columns` columns.
     fn elements(&self, number: u64, columns: u64) -> Result<impl Iterator<Item = usize>> {
         let (matrix, row) = (
             (number - self.start) / self.column,
@@ -253,12 +258,13 @@ impl Columns {
 }
 
 impl CodeUnit {
-    /// Units of `size` bytes: 1, 2 or 4.
+    /// Creates the encoding for units of `size` bytes: 1, 2 or 4.
     pub(super) const fn new(order: ByteOrder, size: usize) -> Self {
         CodeUnit { order, size }
     }
 
-    /// Appends a string; what is no character is U+FFFD, but bytes of UTF-8 stay as they are.
+    /// Decodes a string, and appends it to `out` as UTF-8. Invalid code units become U+FFFD.
+    /// Strings that are stored as UTF-8 are copied unchanged.
     fn decode(self, stored: &[u8], out: &mut Vec<u8>) {
         let units = stored.chunks_exact(self.size).map(|unit| self.number(unit));
         let mut push = |character: Option<char>| {

@@ -1,5 +1,5 @@
-//! The strings of each kind of elements. Expected values are worked out by hand, those of MATLAB's
-//! chars as `a(i,:)` shows them there.
+//! Tests of the strings of each kind. Expected values were worked out by hand; the strings of
+//! MATLAB chars are as `a(i,:)` shows them in MATLAB.
 
 use super::*;
 use crate::model::datatype::{ByteOrder, Charset};
@@ -22,7 +22,8 @@ fn strings_of(elements: Elements, kind: Kind) -> Result<Strings> {
     Strings::new(elements, kind, Engine::new(1 << 20, 2), Arc::new(heap))
 }
 
-/// The text, read by parts of three bytes, which is as long as was counted.
+/// Returns the whole text, read in parts of three bytes. Checks that the text is as long as its
+/// counted length.
 #[track_caller]
 fn text(elements: Elements, kind: Kind) -> String {
     let strings = strings_of(elements, kind).unwrap();
@@ -133,9 +134,9 @@ fn characters_are_joined_along_the_last_axis() {
 #[test]
 fn the_rows_of_a_matrix_of_chars_are_strings() {
     assert_eq!(chars(&[5, 1], "Grüße"), "Grüße\n");
-    // ['ab'; 'cd'; 'ef'], 3 by 2.
+    // The matrix ['ab'; 'cd'; 'ef'], 3 by 2.
     assert_eq!(chars(&[2, 3], "acebdf"), "ab\ncd\nef\n");
-    // The same, and ['gh'; 'ij'; 'kl'] as a(:,:,2).
+    // The same matrix, followed by ['gh'; 'ij'; 'kl'] as a(:,:,2).
     assert_eq!(
         chars(&[2, 2, 3], "acebdfgikhjl"),
         "ab\ncd\nef\ngh\nij\nkl\n"
@@ -149,7 +150,7 @@ fn the_rows_of_a_matrix_of_chars_are_strings() {
     );
 }
 
-/// A pair of surrogates stands in one row, and its halves in two rows are no characters.
+/// A surrogate pair within one row is a character. Its halves in two rows are invalid.
 #[test]
 fn code_units_become_characters() {
     assert_eq!(chars(&[2, 1], "𝄞"), "𝄞\n");
@@ -168,7 +169,7 @@ fn code_units_become_characters() {
     );
 }
 
-/// Columns that are read in parts, and matrices that are read together.
+/// The matrices have columns that are read in parts, or are read together with other matrices.
 #[test]
 fn rows_of_any_matrix_are_found() {
     for (matrices, columns, rows) in [(1, 7, 5000), (3, 2, 2500), (700, 3, 40), (2, 5000, 3)] {
@@ -229,7 +230,7 @@ fn strings_that_are_too_long_are_refused() {
     );
     let chars = || unsigned(2, ByteOrder::Little);
     refused(chars(), &[long / 2 + 1, 1], Kind::Matlab(CHARS));
-    // So many parts would have to be read for one row.
+    // One row would need too many separate reads.
     refused(chars(), &[1 << 20, 1 << 20], Kind::Matlab(CHARS));
     let most = long - 1;
     let allowed = strings_of(
@@ -241,7 +242,7 @@ fn strings_that_are_too_long_are_refused() {
 
 #[test]
 fn too_many_strings_are_not_counted() {
-    // So many strings, and so many bytes of which little may be text.
+    // One case has too many strings, the other too many bytes although little of it may be text.
     let bytes = u32::try_from(limits::TEXT_ELEMENT_BYTES).unwrap();
     let in_bytes = limits::COUNTED_BYTES / limits::TEXT_ELEMENT_BYTES;
     for (size, most) in [(1, limits::COUNTED_VALUES), (bytes, in_bytes)] {
