@@ -1,9 +1,9 @@
-//! Memory and its bookkeeping: buffers, caches within a weight, arenas, the gate at which work waits
-//! for memory, and what one request may look at.
+//! Memory and its accounting: buffers, caches bounded by weight, arenas, the gate where work waits
+//! for memory, and the metadata budget of a request.
 //!
-//! A weight says about how many bytes of memory something takes: a small file can describe large
-//! things, and many of them. It is only ever compared with a bound, so a sum that no number can
-//! hold may stay at the largest number ([`Count`]): that is over every bound.
+//! A weight is the approximate number of bytes that a value occupies. A small file can describe
+//! large values, and many of them. A weight is only compared with a bound, so a sum may saturate at
+//! the largest number ([`Count`]): that number exceeds every bound.
 
 #![cfg_attr(
     not(test),
@@ -30,10 +30,10 @@ pub mod weighted_lru;
 
 use crate::wire::{Count, to_u64};
 
-/// Bytes that the allocator adds to a separate piece of memory.
+/// Bytes that the allocator adds to each allocation.
 pub const PIECE: u64 = 16;
 
-/// Bytes of a separate piece of memory.
+/// Returns the bytes that one allocation of `length` bytes occupies.
 pub fn piece(bytes: usize) -> u64 {
     to_u64(bytes).with_more(PIECE)
 }

@@ -1,6 +1,7 @@
-//! Buffers for the bytes of chunks and of answers to reads. Long ones begin with a page, and their
-//! memory is used again: new memory is zeroed, which takes as long as a fast codec takes to fill
-//! it.
+//! Buffers for the bytes of chunks and of replies to reads.
+//!
+//! A long buffer starts at a page boundary, and its memory is reused. New memory is zeroed, and
+//! zeroing takes as long as a fast codec takes to fill the memory.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,26 +13,26 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::wire::{Count, to_u64};
 
-/// Bytes of a buffer from which on it begins with a page.
+/// Length in bytes from which a buffer starts at a page boundary.
 const LONG: usize = 64 << 10;
 
-/// Bytes of a page of memory. The kernel copies a page of its own from as many pages as its bytes
-/// lie in: from one, where they begin with one.
+/// Bytes of a memory page. To fill a page of its own, the kernel copies from every page that the
+/// source bytes touch. Aligned bytes touch only one.
 const PAGE: usize = 4096;
 
-/// Bytes of memory from which on it is asked for before it is taken.
+/// Length in bytes from which an allocation is first tried with a call that can fail.
 const PROBED: usize = 16 << 20;
 
-/// Memory of long buffers that were dropped, for new ones of about their length; the latest last.
-/// Clones share it.
+/// A pool of the memory of dropped long buffers, the most recent last. New buffers of similar
+/// length reuse it. Clones share the pool.
 #[derive(Debug, Clone, Default)]
 pub struct BufferPool(Arc<Mutex<VecDeque<Vec<u8>>>>);
 
 impl BufferPool {
-    /// A buffer of `length` bytes, which are to be written before they are read.
+    /// Returns a buffer of `length` bytes. The caller must write the bytes before reading them.
     ///
     /// # Errors
-    /// `Io` (`OutOfMemory`) where the system has no memory for a large one.
+    /// `Io` (`OutOfMemory`) if the system cannot allocate a large buffer.
     pub fn buffer(&self, length: usize) -> Result<Buffer> {
         if length < LONG {
             return Ok(vec![0; length].into());
@@ -53,13 +54,13 @@ impl BufferPool {
             pool: Some(self.clone()),
         };
         if cfg!(debug_assertions) {
-            // So that a test sees bytes that are read and were never written.
+            // Lets tests notice bytes that are read before they are written.
             buffer.fill(0xa5);
         }
         buffer
     }
 
-    /// A buffer of `length` bytes, in memory that fits buffers of about that length.
+    /// Returns a buffer of `length` bytes, in memory that fits other buffers of similar length.
     ///
     /// # Errors
     /// Fails as [`buffer`](Self::buffer) does.
@@ -69,7 +70,8 @@ impl BufferPool {
         Ok(bytes)
     }
 
-    /// The latest that holds `length` bytes, and at most an eighth more.
+    /// Removes and returns the most recent memory with a capacity of `length` bytes or up to an
+    /// eighth more.
     fn take(&self, length: usize) -> Option<Vec<u8>> {
         let most = length.with_more(length.wrapping_shr(3));
         let fits = |memory: &Vec<u8>| (length..=most).contains(&memory.capacity());
@@ -78,7 +80,7 @@ impl BufferPool {
         pool.remove(place)
     }
 
-    /// Keeps the memory, and frees that which is longest unused and too much.
+    /// Adds the memory to the pool, and frees the oldest entries that exceed the pool's bound.
     fn give_back(&self, memory: Vec<u8>) {
         let mut freed = Vec::new();
         let mut pool = lock(&self.0);
@@ -87,14 +89,14 @@ impl BufferPool {
         while to_u64(bytes(&pool)) > limits::POOL_BYTES {
             freed.extend(pool.pop_front());
         }
-        // The lock is released first: it takes time to return megabytes to the system.
+        // The lock is released first, because returning megabytes to the system takes time.
         drop(pool);
         drop(freed);
     }
 }
 
-/// Memory of `length` bytes. The library has no call that gives zeroed memory or an error, so a
-/// large piece, which allocators take from the system and give back at once, is asked for twice.
+/// Allocates `length` zeroed bytes. The standard library has no fallible call for zeroed memory, so
+/// a large allocation is first tried with `try_reserve_exact` and dropped.
 fn zeroed(length: usize) -> Result<Vec<u8>> {
     if length >= PROBED {
         let none = |_| {
@@ -106,8 +108,8 @@ fn zeroed(length: usize) -> Result<Vec<u8>> {
     Ok(vec![0; length])
 }
 
-/// At most a sixteenth more than `length`, if a pool keeps buffers of this length: stored chunks
-/// have many lengths that hardly differ, and use each other's memory so.
+/// Rounds `length` up by at most a sixteenth, if the pool keeps buffers of this length. Stored
+/// chunks have many slightly different lengths; rounding lets them share memory.
 fn rounded(length: usize) -> usize {
     if length < LONG || to_u64(length) > limits::POOL_BYTES {
         return length;
@@ -116,18 +118,18 @@ fn rounded(length: usize) -> usize {
     length.checked_next_multiple_of(step).unwrap_or(length)
 }
 
-/// Bytes in memory. Long ones begin with a page.
+/// Bytes in memory. A long buffer starts at a page boundary.
 #[derive(Default)]
 pub struct Buffer {
     memory: Vec<u8>,
-    /// Where the bytes begin in it.
+    /// Index in `memory` of the first byte.
     start: usize,
-    /// The pool that gets the memory back.
+    /// The pool that receives the memory on drop.
     pool: Option<BufferPool>,
 }
 
 impl Buffer {
-    /// Bytes of memory that a new one of `length` bytes takes.
+    /// Returns the bytes of memory that a new buffer of `length` bytes occupies.
     pub fn memory(length: u64) -> u64 {
         let page = if length < to_u64(LONG) { 0 } else { PAGE };
         length.with_more(to_u64(page))
@@ -138,12 +140,12 @@ impl Buffer {
         self.memory.truncate(self.start.with_more(length));
     }
 
-    /// Bytes of memory.
+    /// Returns the capacity of the memory in bytes.
     pub fn capacity(&self) -> usize {
         self.memory.capacity()
     }
 
-    /// The bytes as a vector.
+    /// Converts the buffer to a vector.
     pub fn into_vec(mut self) -> Vec<u8> {
         let mut memory = std::mem::take(&mut self.memory);
         memory.drain(..self.start);

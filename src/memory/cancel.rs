@@ -1,8 +1,8 @@
-//! Giving up work that nobody waits for, and putting off work that others should not wait for.
+//! Cancellation of unwanted work, and postponement of work that would block other requests.
 //!
-//! A request is tried in a place for quick ones first. Where it comes to work that may take long,
-//! or is told that others wait for its place, it ends there and begins anew later, in a place for
-//! heavy ones, of which there are few.
+//! A request first runs in a slot for quick work. The attempt ends when it reaches work that may
+//! take long, or when the slot is needed by others. The request then starts again in a slot for
+//! heavy work; there are few such slots.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -11,32 +11,33 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// Tells work whether it is to end; the default one never says so.
+/// A token that shows whether its work must end. The default token is never cancelled.
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken {
     made: Option<(Arc<AtomicU64>, u64)>,
     ticket: Option<Arc<Ticket>>,
 }
 
-/// Makes tokens and cancels them; those that it has made are cancelled when it is dropped.
+/// A source of tokens that can cancel all of them. Dropping the canceller cancels every token that
+/// it made.
 #[derive(Debug, Default)]
 pub(crate) struct Canceller(Arc<AtomicU64>);
 
-/// The place in which a request is answered, and whether somebody still waits for the answer.
+/// The slot of a request, and whether a client still waits for the reply.
 #[derive(Debug, Default)]
 pub(crate) struct Ticket {
     is_left: AtomicBool,
     place: AtomicU8,
 }
 
-/// Returns whether a request still waits for the work. Where none does, the work ends with
+/// A function that returns whether a request still waits for the work. If not, the work ends with
 /// [`Error::unwanted`].
 pub type IsWanted<'a> = dyn Fn() -> bool + Sync + 'a;
 
 /// Checks whether a request still waits for the work.
 ///
 /// # Errors
-/// [`Error::unwanted`] where none does.
+/// [`Error::unwanted`] if no request waits.
 pub fn still(is_wanted: &IsWanted<'_>) -> Result<()> {
     if is_wanted() {
         Ok(())
@@ -45,7 +46,7 @@ pub fn still(is_wanted: &IsWanted<'_>) -> Result<()> {
     }
 }
 
-/// How often what another holds is looked at.
+/// Interval between two attempts to lock a mutex that another thread holds.
 const LOOK: Duration = Duration::from_millis(5);
 
 const QUICK: u8 = 0;
@@ -53,7 +54,7 @@ const PUT_OFF: u8 = 1;
 const HEAVY: u8 = 2;
 
 impl Canceller {
-    /// One more token.
+    /// Returns a new token.
     pub(crate) fn token(&self) -> CancelToken {
         let now = self.0.load(Ordering::Relaxed);
         CancelToken {
@@ -62,7 +63,7 @@ impl Canceller {
         }
     }
 
-    /// Cancels all tokens that were made so far.
+    /// Cancels all tokens that exist.
     pub(crate) fn cancel(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -75,7 +76,7 @@ impl Drop for Canceller {
 }
 
 impl CancelToken {
-    /// The same for a request with this ticket, which may end for its reasons, too.
+    /// Adds the ticket of a request to the token. The ticket can end the work as well.
     pub(crate) fn with(self, ticket: &Arc<Ticket>) -> Self {
         CancelToken {
             ticket: Some(Arc::clone(ticket)),
@@ -83,19 +84,19 @@ impl CancelToken {
         }
     }
 
-    /// The same for work that also ends with what `canceller` cancels, unless another does that.
+    /// Lets `canceller` cancel the token too, unless the token already belongs to a canceller.
     pub(crate) fn or(mut self, canceller: &Canceller) -> Self {
         self.made = self.made.or_else(|| canceller.token().made);
         self
     }
 
-    /// Whether the work is to end: nobody waits for it, or it is put off.
+    /// Returns whether the work must end, because no request waits for it or it is postponed.
     pub(crate) fn is_cancelled(&self) -> bool {
         let ticket = self.ticket.as_ref();
         self.is_unwanted() || ticket.is_some_and(|ticket| ticket.place() == PUT_OFF)
     }
 
-    /// Whether nobody waits for the work.
+    /// Returns whether no request waits for the work.
     pub(crate) fn is_unwanted(&self) -> bool {
         let made = self.made.as_ref();
         let ticket = self.ticket.as_ref();
@@ -103,17 +104,19 @@ impl CancelToken {
             || ticket.is_some_and(|ticket| ticket.is_left())
     }
 
-    /// Whether an attempt that ended so is to be repeated in a place for heavy work.
+    /// Returns whether an attempt with the result `ended` must be repeated in a slot for heavy
+    /// work.
     pub(crate) fn is_put_off_by<T>(&self, ended: &Result<T>) -> bool {
         let is_over = ended.as_ref().is_err_and(Error::is_unwanted);
-        // In such a place it ends so where it meets the token of another request.
+        // In a slot for heavy work, an attempt ends like this if it meets the token of another
+        // request.
         is_over && !self.is_unwanted() && self.ticket.is_some()
     }
 
-    /// Goes on with the work.
+    /// Checks whether the work may continue.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if it is to end.
+    /// [`Error::unwanted`] if the work must end.
     pub(crate) fn go_on(&self) -> Result<()> {
         if self.is_cancelled() {
             Err(Error::unwanted())
@@ -122,12 +125,12 @@ impl CancelToken {
         }
     }
 
-    /// Ends one batch of a loop over rows, elements or units: returns `next`, where the next batch
-    /// begins.
+    /// Ends one batch of a loop over rows, elements or units. Returns `next`, the start of the next
+    /// batch.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if the work is to end; `Corrupt` if the batch that began at `at` has made
-    /// no progress, as the loop would never end.
+    /// [`Error::unwanted`] if the work must end. `Corrupt` if `next` is not greater than `at`, the
+    /// start of this batch: the loop would never end.
     pub(crate) fn advance(&self, at: u64, next: u64) -> Result<u64> {
         self.go_on()?;
         if next > at {
@@ -137,11 +140,11 @@ impl CancelToken {
         }
     }
 
-    /// Begins work that may take long.
+    /// Starts work that may take long.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if it is to end, or is put off: it is begun anew in a place for such
-    /// work.
+    /// [`Error::unwanted`] if the work must end or is postponed. A postponed request starts again
+    /// in a slot for heavy work.
     pub(crate) fn begin_heavy(&self) -> Result<()> {
         if let Some(ticket) = &self.ticket {
             ticket.put_off();
@@ -151,10 +154,10 @@ impl CancelToken {
 }
 
 impl CancelToken {
-    /// Locks what another may hold for as long as heavy work takes.
+    /// Locks a mutex that other threads may hold during heavy work.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if the work is to end before it is free, or is put off.
+    /// [`Error::unwanted`] if the work must end or is postponed before the mutex is free.
     pub(crate) fn lock<'a, T>(&self, mutex: &'a Mutex<T>) -> Result<MutexGuard<'a, T>> {
         loop {
             match mutex.try_lock() {
@@ -168,34 +171,34 @@ impl CancelToken {
 }
 
 impl Ticket {
-    /// Nobody waits for the answer any more.
+    /// Records that no client waits for the reply.
     pub(crate) fn leave(&self) {
         self.is_left.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nobody waits.
+    /// Returns whether no client waits for the reply.
     pub(crate) fn is_left(&self) -> bool {
         self.is_left.load(Ordering::Relaxed)
     }
 
-    /// Ends the work as soon as may be, unless it is in a place for heavy work.
+    /// Ends the work as soon as possible, unless its slot is for heavy work.
     pub(crate) fn put_off(&self) {
         let (before, after) = (Ordering::Relaxed, Ordering::Relaxed);
-        // Where it is in another place already, it stays there.
+        // A ticket that is postponed already, or has a heavy slot, stays as it is.
         let _ = self.place.compare_exchange(QUICK, PUT_OFF, before, after);
     }
 
-    /// Whether it was told to end.
+    /// Returns whether the request is postponed.
     pub(crate) fn is_put_off(&self) -> bool {
         self.place() == PUT_OFF
     }
 
-    /// Has a place for heavy work.
+    /// Moves the request to a slot for heavy work.
     pub(crate) fn begin_heavy(&self) {
         self.place.store(HEAVY, Ordering::Relaxed);
     }
 
-    /// Whether it has such a place.
+    /// Returns whether the request has a slot for heavy work.
     pub(crate) fn is_heavy(&self) -> bool {
         self.place() == HEAVY
     }

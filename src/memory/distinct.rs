@@ -1,8 +1,8 @@
-//! Lists in which a name stands once, whatever the file repeats.
+//! Lists with distinct names, even if the file repeats a name.
 
 use std::collections::HashSet;
 
-/// Keeps the first of all `items` with the same name, the one that a search finds.
+/// Keeps only the first of all `items` with the same name, because a search finds the first.
 pub fn keep_first_of_each<T>(items: &mut Vec<T>, name: impl Fn(&T) -> &[u8]) {
     let mut met = HashSet::with_capacity(items.len());
     let is_first: Vec<bool> = items.iter().map(|item| met.insert(name(item))).collect();

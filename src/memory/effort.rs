@@ -1,9 +1,11 @@
-//! How much metadata one request looks at.
+//! The budget of metadata bytes that one request may read.
 //!
-//! A structure has its own bounds, but a file can be made so that a request meets thousands of the
-//! largest: an index whose records lead to one damaged block, links to headers of megabytes. A
-//! request therefore has an effort: it is passed down with the container that the request asks, and
-//! each structure is charged to it before it is read. Work that no request waits for has no bound.
+//! Each structure has its own bounds, but a hostile file can lead a request to thousands of the
+//! largest structures. Examples are an index whose records point to one damaged block, and links to
+//! headers of megabytes.
+//!
+//! Each request therefore has a budget, which is passed with the container. Each structure is
+//! charged to the budget before it is read. Background work has an unlimited budget.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,29 +17,30 @@ use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
 use crate::wire::Count;
 
-/// Stands for a grant without a bound.
+/// The number of bytes left in an unlimited budget.
 const UNBOUNDED: u64 = u64::MAX;
 
-/// Bytes that may still be looked at. Clones spend from one grant. The default has no bound.
+/// A budget of bytes that may still be read. Clones share one grant. The default is unlimited.
 #[derive(Debug, Clone, Default)]
 pub struct Effort(Option<Arc<Grant>>);
 
 #[derive(Debug)]
 struct Grant {
     left: AtomicU64,
-    /// The effort that this one is a part of.
+    /// The budget that this one is a part of.
     whole: Effort,
-    /// The bytes of this part, or of the part that it is in, where they were granted in full.
+    /// The size of this part if it was granted in full, else the `in_full` of the budget that
+    /// contains it.
     in_full: Option<u64>,
     glance: Option<Glance>,
-    /// Of the request that it is granted to at present.
+    /// The token of the request that currently uses the budget.
     cancel: Mutex<CancelToken>,
 }
 
-/// Waits for something.
+/// A function that blocks until an event.
 pub type Wait = Box<dyn FnOnce() + Send>;
 
-/// The wait that a glance has put off.
+/// The wait that a non-blocking request skipped.
 #[derive(Default)]
 struct Glance(Mutex<Option<Wait>>);
 
@@ -47,13 +50,13 @@ impl fmt::Debug for Glance {
     }
 }
 
-/// The time of a request, at whose end the bound of its effort is lifted: a view or a listing that
-/// the request opened outlives it.
+/// A guard for the duration of a request. Dropping the guard lifts the bound, because views and
+/// listings outlive the request that opened them.
 #[derive(Debug)]
 pub struct Granted(Effort);
 
 impl Effort {
-    /// At most `bytes`.
+    /// Creates a budget of at most `bytes`.
     pub fn of(bytes: u64) -> Self {
         Effort(Some(Arc::new(Grant {
             left: AtomicU64::new(bytes),
@@ -64,8 +67,8 @@ impl Effort {
         })))
     }
 
-    /// The effort of a request, for work that waits for no far source: where it would have to wait,
-    /// it is over, and has asked for what it lacks.
+    /// Creates the budget of a request that must not wait for a remote source. Work that would have
+    /// to wait requests the missing bytes and then fails.
     pub fn of_a_glance() -> Self {
         Effort(Some(Arc::new(Grant {
             left: AtomicU64::new(limits::REQUEST_METADATA),
@@ -76,8 +79,8 @@ impl Effort {
         })))
     }
 
-    /// Returns an effort without a bound, whose work ends once `cancel` says so; what outlives the
-    /// work is no more cancelled once the second value is dropped.
+    /// Returns an unlimited budget, whose work ends once `cancel` is cancelled. After the second
+    /// value is dropped, `cancel` no longer affects the budget.
     pub(crate) fn until(cancel: &CancelToken) -> (Self, Granted) {
         let effort = Self::of(UNBOUNDED);
         effort.set_cancel(cancel.clone());
@@ -89,12 +92,12 @@ impl Effort {
         grant.glance.as_ref().or_else(|| grant.whole.glance())
     }
 
-    /// Whether nothing is to be waited for.
+    /// Returns whether work with this budget must not wait.
     pub fn is_glance(&self) -> bool {
         self.glance().is_some()
     }
 
-    /// Ends a glance that would have to `wait`.
+    /// Stores `wait` for the caller, exhausts the budget and returns the error for the work.
     pub fn put_off(&self, wait: Wait) -> Error {
         if let Some(Glance(put_off)) = self.glance() {
             *lock(put_off) = Some(wait);
@@ -103,13 +106,13 @@ impl Effort {
         Error::Effort { max: 0 }
     }
 
-    /// The wait for which a glance is over.
+    /// Removes and returns the wait that ended a non-blocking request.
     pub fn wait(&self) -> Option<Wait> {
         self.glance()
             .and_then(|Glance(put_off)| lock(put_off).take())
     }
 
-    /// Leaves nothing, of the whole neither.
+    /// Exhausts this budget and every budget that contains it.
     fn exhaust(&self) {
         if let Some(grant) = &self.0 {
             grant.left.store(0, Ordering::Relaxed);
@@ -117,12 +120,13 @@ impl Effort {
         }
     }
 
-    /// The metadata that one request may look at.
+    /// Creates the budget of one request.
     pub fn of_a_request() -> Self {
         Self::of(limits::REQUEST_METADATA)
     }
 
-    /// At most `bytes` of what is left, which are taken from the whole as they are spent.
+    /// Returns a part of at most `bytes` of this budget. Bytes spent from the part are also spent
+    /// from the whole.
     pub fn part(&self, bytes: u64) -> Self {
         let left = self.left().min(bytes);
         let in_full = if left == bytes {
@@ -139,15 +143,15 @@ impl Effort {
         })))
     }
 
-    /// Grants what one request may look at once more, until the result is dropped or the request
-    /// is to end.
+    /// Renews the budget for one request with the token `cancel`. The bound is lifted when the
+    /// guard is dropped.
     pub(crate) fn granted(&self, cancel: &CancelToken) -> Granted {
         self.renew();
         self.set_cancel(cancel.clone());
         Granted(self.clone())
     }
 
-    /// Tells whether the request that it is granted to is to end.
+    /// Returns the token of the request that currently uses the budget.
     pub(crate) fn cancel(&self) -> CancelToken {
         let grant = self.0.as_ref();
         grant.map_or_else(CancelToken::default, |grant| lock(&grant.cancel).clone())
@@ -159,27 +163,28 @@ impl Effort {
         }
     }
 
-    /// Grants what one request may look at once more.
+    /// Resets the budget to the size for one request.
     pub fn renew(&self) {
         self.set(limits::REQUEST_METADATA);
     }
 
-    /// Lifts the bound until it is renewed: other bounds hold for the work.
+    /// Lifts the bound until the next renewal, for work with bounds of its own.
     pub(crate) fn lift(&self) {
         self.set(UNBOUNDED);
     }
 
-    /// Whether nothing is left.
+    /// Returns whether the budget is exhausted.
     pub fn is_spent(&self) -> bool {
         self.left() == 0
     }
 
-    /// Takes `bytes` of what is left.
+    /// Spends `bytes`.
     ///
     /// # Errors
-    /// `Effort` where less is left; `Limit` where that is what was granted in full as a
-    /// [`part`](Self::part), so that it is too little the next time as well;
-    /// [`Error::unwanted`] once the request is to end.
+    /// - `Effort` if fewer than `bytes` are left.
+    /// - `Limit` instead, if the budget is a [`part`](Self::part) that was granted in full: a retry
+    ///   would fail too.
+    /// - [`Error::unwanted`] if the request must end.
     pub fn spend(&self, bytes: u64) -> Result<()> {
         let Some(grant) = &self.0 else {
             return Ok(());
@@ -193,7 +198,7 @@ impl Effort {
         Err(grant.in_full.map_or(Error::Effort { max: left }, of_one))
     }
 
-    /// Takes `bytes`, or all that is left; gives what was left before.
+    /// Spends `bytes`, or all that is left. Returns how many bytes were left before.
     fn take(&self, bytes: u64) -> u64 {
         let Some(grant) = &self.0 else {
             return UNBOUNDED;

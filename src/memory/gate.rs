@@ -1,8 +1,8 @@
-//! The gate: work that takes much waits here, until there is room for it.
+//! A gate where memory-intensive work waits until there is room.
 //!
-//! Work has a class and a weight. Within a class, it is let in in the order in which it came, so
-//! that no heavy work is passed for ever. What may be inside together is the caller's rule, which
-//! is asked under the gate's lock; one class waits for another only if that rule says so.
+//! Work has a class and a weight. Within a class, work enters in the order of arrival, so heavy
+//! work is never overtaken. The caller's rule decides which work may run together, and is called
+//! with the gate locked. One class waits for another only if that rule says so.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -11,10 +11,10 @@ use std::time::Duration;
 use crate::memory::lock::{lock, wait_for};
 use crate::wire::Count;
 
-/// How often work that waits asks whether it is to go on, and whether there is room by now.
+/// Interval at which waiting work checks for cancellation and for room.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Lets work in. Beside the work, it guards a `T` that the rule looks at.
+/// A gate that admits work. The gate also guards a `T`, which the caller's rule reads.
 #[derive(Debug, Default)]
 pub(crate) struct Gate<T> {
     state: Mutex<State<T>>,
@@ -29,7 +29,7 @@ struct State<T> {
     next: u64,
 }
 
-/// The work that waits or is inside, in the order of its coming.
+/// All work that waits or is inside, in the order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Works(Vec<Work>);
 
@@ -41,32 +41,33 @@ struct Work {
     is_inside: bool,
 }
 
-/// The place of work that waits or is inside, left when dropped.
+/// The place of one work that waits or is inside. Dropping the place leaves the gate.
 #[derive(Debug)]
 pub(crate) struct Place<T> {
     gate: Arc<Gate<T>>,
     number: u64,
 }
 
-/// Whether work of so much `weight` may be beside others that have `taken` so much of the `most`
-/// that there is. Work that is heavier than that is let in alone.
+/// Returns whether work of `weight` fits next to other work of weight `taken` within the bound
+/// `most`. Work heavier than the bound runs alone.
 pub(crate) fn fits(taken: u64, weight: u64, most: u64) -> bool {
     taken == 0 || taken.with_more(weight) <= most
 }
 
 impl<T> Gate<T> {
-    /// Waits until work is the first of its `class` that waits and `has_room`, as long as it may
-    /// `go_on`. Both are asked again whenever something has changed, and now and then.
+    /// Waits until the work is the first waiting one of its `class` and `has_room` returns true.
+    /// Calls `go_on` before each wait. Both functions are called again after each change, and at
+    /// regular intervals.
     ///
     /// # Errors
-    /// Fails as `go_on` does.
+    /// Fails with the error of `go_on`.
     pub(crate) fn enter<E>(
         self: &Arc<Self>,
         (class, weight): (usize, u64),
         mut has_room: impl FnMut(&mut T, &Works) -> bool,
         go_on: impl Fn() -> Result<(), E>,
     ) -> Result<Place<T>, E> {
-        // Dropped after the lock is given back, which it takes.
+        // The place is dropped after the lock guard, because dropping the place takes the lock.
         let place = self.queue_up(class, weight);
         let mut state = lock(&self.state);
         let mut lets_in = |State { guarded, works, .. }: &mut State<T>| {
@@ -81,13 +82,13 @@ impl<T> Gate<T> {
         Ok(place)
     }
 
-    /// Looks at what is guarded, or changes it so that there is no more room than before.
+    /// Reads the guarded value, or changes it in a way that does not make more room.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&mut T, &Works) -> R) -> R {
         let state = &mut *lock(&self.state);
         look(&mut state.guarded, &state.works)
     }
 
-    /// Changes what is guarded; the work that waits looks whether there is room now.
+    /// Changes the guarded value, and wakes waiting work to check for room.
     pub(crate) fn change(&self, change: impl FnOnce(&mut T)) {
         let mut state = lock(&self.state);
         change(&mut state.guarded);
@@ -118,7 +119,7 @@ impl<T> Gate<T> {
 }
 
 impl<T> Place<T> {
-    /// Gives back all but so much of the weight.
+    /// Reduces the weight of the work to `weight`.
     pub(crate) fn lighten(&self, weight: u64) {
         let mut state = lock(&self.gate.state);
         let own = state.works.0.iter_mut();
@@ -130,7 +131,7 @@ impl<T> Place<T> {
 }
 
 impl Works {
-    /// The weights of the work of a class that is inside.
+    /// Returns the weights of all work of `class` inside the gate.
     pub(crate) fn inside(&self, class: usize) -> impl Iterator<Item = u64> {
         let inside = self
             .0
@@ -139,7 +140,7 @@ impl Works {
         inside.map(|work| work.weight)
     }
 
-    /// The weight of the first work of a class that waits.
+    /// Returns the weight of the first waiting work of `class`.
     pub(crate) fn first(&self, class: usize) -> Option<u64> {
         self.waiting(class).next().map(|first| first.weight)
     }
@@ -169,22 +170,22 @@ impl<T> Drop for Place<T> {
     }
 }
 
-/// A gate that lets in one at a time.
+/// A gate that admits one caller at a time.
 pub(crate) type Turns = Gate<()>;
 
-/// A turn, over when dropped.
+/// A turn at the gate. Dropping the turn ends it.
 pub(crate) type Turn = Place<()>;
 
 impl Turns {
-    /// Waits for the caller's turn, as long as it may `go_on`.
+    /// Waits for the caller's turn. Calls `go_on` before each wait.
     ///
     /// # Errors
-    /// Fails as `go_on` does.
+    /// Fails with the error of `go_on`.
     pub(crate) fn wait<E>(self: &Arc<Self>, go_on: impl Fn() -> Result<(), E>) -> Result<Turn, E> {
         self.enter((0, 0), |(), works| works.inside(0).next().is_none(), go_on)
     }
 
-    /// Waits for the caller's turn, however long that takes.
+    /// Waits for the caller's turn without a time limit.
     pub(crate) fn await_turn(self: &Arc<Self>) -> Turn {
         let Ok(turn) = self.wait(|| Ok::<(), Infallible>(()));
         turn
@@ -193,14 +194,14 @@ impl Turns {
 
 #[cfg(test)]
 impl<T> Gate<T> {
-    /// How many wait.
+    /// Returns the number of waiting callers.
     pub(crate) fn waiting(&self) -> usize {
         let state = lock(&self.state);
         let waiting = state.works.0.iter().filter(|work| !work.is_inside);
         waiting.count()
     }
 
-    /// Waits until so many wait.
+    /// Waits until exactly `many` callers wait.
     pub(crate) fn await_waiting(&self, many: usize) {
         while self.waiting() != many {
             std::thread::yield_now();
@@ -219,7 +220,7 @@ mod tests {
 
     const MOST: u64 = 10;
 
-    /// Enters a gate at which each class has as much room, or gives up after some looks.
+    /// Enters a gate where each class has a room of `MOST`, or gives up after `patience` checks.
     fn enter(gate: &Arc<Gate<()>>, class: usize, weight: u64, patience: u64) -> Result<Turn> {
         let looks = AtomicU64::new(0);
         let has_room = |(): &mut (), works: &Works| fits(works.inside(class).sum(), weight, MOST);

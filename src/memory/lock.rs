@@ -1,14 +1,15 @@
-//! How locks are taken.
+//! Helpers for locks that ignore poisoning.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Locks; a panic of another holder leaves nothing half-done that matters to its users.
+/// Locks the mutex. A panic of another holder leaves no half-done state that matters to the users
+/// of these locks.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until `condition` is notified, at most so long.
+/// Waits until `condition` is notified, for at most `most`.
 pub(crate) fn wait_for<'a, T>(
     condition: &Condvar,
     guard: MutexGuard<'a, T>,

@@ -1,22 +1,22 @@
-//! Places on a long way that can be gone back to, where the file itself does not say what stands at
+//! Checkpoints of a sequential scan, for content whose format does not record which item starts at
 //! which position.
 
 use crate::wire::{Count, to_u64};
 
-/// Some of the places that were passed, about evenly spread; when there are too many, every second
-/// one is dropped.
+/// A thinned list of checkpoints, about evenly spaced. Whenever the list is full, every second
+/// checkpoint is dropped.
 #[derive(Debug)]
 pub struct Marks<P> {
-    /// By position.
+    /// The checkpoints, ascending by position.
     marks: Vec<(u64, P)>,
-    /// Positions between two of them, at least.
+    /// Minimum distance between the positions of two checkpoints.
     apart: u64,
-    /// There are always fewer than so many.
+    /// Bound of the number of checkpoints: there are always fewer.
     most: usize,
 }
 
 impl<P> Marks<P> {
-    /// Fewer marks than `most`, from one to the next at least `apart` positions.
+    /// Creates a list of fewer than `most` checkpoints, at least `apart` positions from each other.
     pub fn new(most: usize, apart: u64) -> Self {
         Marks {
             marks: Vec::new(),
@@ -25,7 +25,7 @@ impl<P> Marks<P> {
         }
     }
 
-    /// Passes `position`, which is at `place`.
+    /// Records that the scan reached `position`, with the state `place`.
     pub fn pass(&mut self, position: u64, place: impl FnOnce() -> P) {
         let next = self
             .marks
@@ -45,17 +45,17 @@ impl<P> Marks<P> {
         }
     }
 
-    /// Bytes of memory that they take, what their places lead to not counted.
+    /// Returns the bytes of memory of the list, without memory that the places point to.
     pub fn weight(&self) -> u64 {
         to_u64(self.marks.capacity().times(size_of::<(u64, P)>()))
     }
 
-    /// The places alone.
+    /// Returns the places without their positions.
     pub fn into_places(self) -> impl Iterator<Item = P> {
         self.marks.into_iter().map(|(_, place)| place)
     }
 
-    /// The last place at or before `position`, and its own position.
+    /// Returns the last place at or before `position`, and its own position.
     pub fn before(&self, position: u64) -> Option<(u64, &P)> {
         let behind = self.marks.partition_point(|(at, _)| *at <= position);
         let (at, place) = self.marks.get(behind.checked_sub(1)?)?;

@@ -1,24 +1,24 @@
-//! Names in blocks of one size. However many there are, they are never copied into a buffer of
-//! twice the size, and small blocks find room where others were freed.
+//! Names in blocks of equal size. Growing the arena never copies names into a buffer of twice the
+//! size, and small blocks fit into memory that was freed elsewhere.
 
 use crate::wire::Count;
 
-/// Bytes of a name, with its length, that has a block of its own.
+/// Length in bytes, with the prefix, from which a name gets a block of its own.
 const LONG: usize = NameArena::BLOCK / 16;
 
-/// Bytes of a name's length.
+/// Bytes of the length prefix of a name.
 const PREFIX: usize = size_of::<u16>();
 
-/// Names that are added and never taken out, each after its length in two bytes.
+/// An append-only set of names. Each name follows its length in two bytes.
 #[derive(Debug, Default)]
 pub struct NameArena {
     blocks: Vec<Vec<u8>>,
-    /// The block that is filled next, counted from 0.
+    /// Index of the block that is filled next.
     open: usize,
     weight: usize,
 }
 
-/// Where a name stands.
+/// The position of a name in the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameAt(u32);
 
@@ -26,7 +26,7 @@ impl NameArena {
     /// Bytes of a block.
     pub const BLOCK: usize = 64 << 10;
 
-    /// Adds a name; `None` where it, or all of them together, are too long.
+    /// Adds a name. Returns `None` if the name, or the arena, would be too long.
     pub fn put(&mut self, name: &[u8]) -> Option<NameAt> {
         let length = u16::try_from(name.len()).ok()?.to_le_bytes();
         let needed = name.len().checked_add(length.len())?;
@@ -42,7 +42,7 @@ impl NameArena {
         u32::try_from(at).ok().map(NameAt)
     }
 
-    /// A block with room for so many bytes more.
+    /// Returns the index of a block with room for `needed` more bytes.
     fn with_room(&mut self, needed: usize) -> usize {
         let open = self.blocks.get(self.open);
         let room = open.map_or(0, |open| Self::BLOCK.left_after(open.len()));
@@ -53,14 +53,14 @@ impl NameArena {
     }
 
     fn add(&mut self, bytes: usize) -> usize {
-        // Many an arena has a few names and no more: its first block grows with them.
+        // Many arenas hold only a few names, so the first block grows with its names.
         let room = if self.blocks.is_empty() { 0 } else { bytes };
         self.blocks.push(Vec::with_capacity(room));
         self.weight = self.weight.with_more(bytes);
         self.blocks.len().left_after(1)
     }
 
-    /// The name that stands there.
+    /// Returns the name at a position.
     pub fn get(&self, NameAt(at): NameAt) -> &[u8] {
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         let bytes = self.blocks.get(at / Self::BLOCK);
@@ -70,12 +70,12 @@ impl NameArena {
         name.unwrap_or_default()
     }
 
-    /// Bytes of the name that stands there, and of its length.
+    /// Returns the bytes of the name at a position, including the length prefix.
     pub fn bytes_of(&self, at: NameAt) -> usize {
         self.get(at).len().with_more(PREFIX)
     }
 
-    /// Bytes that they take.
+    /// Returns the bytes of memory of all blocks.
     pub fn weight(&self) -> usize {
         self.weight
     }

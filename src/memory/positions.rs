@@ -1,13 +1,14 @@
-//! A map from keys to their positions in a vector that stands elsewhere, five bytes for each: for
-//! what there are millions of.
+//! A map from keys to positions in a vector outside the map, with five bytes for each entry. The
+//! map is meant for millions of entries.
 //!
-//! The owner of the vector says which key is at a position, and keeps both in step.
+//! The owner of the vector supplies the key at each position, and keeps the vector and the map
+//! consistent.
 
 use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-/// Positions by key. A file may choose the keys, so their hashes cannot be foretold.
+/// Positions by key. A file may choose the keys, so the hashes are randomly seeded.
 #[derive(Debug, Default)]
 pub struct Positions {
     table: HashTable<u32>,
@@ -15,13 +16,14 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// The position of `key`; `key_at` tells which key is at a position.
+    /// Returns the position of `key`. `key_at` returns the key at a position.
     pub fn get(&self, key: u64, key_at: impl Fn(u32) -> u64) -> Option<u32> {
         let hash = self.state.hash_one(key);
         self.table.find(hash, |&at| key_at(at) == key).copied()
     }
 
-    /// Puts `key`, which is not there yet, at `position`; `key_at` is asked for the others.
+    /// Inserts `key`, which must not exist yet, with `position`. `key_at` returns the key at each
+    /// existing position.
     pub fn insert(&mut self, key: u64, position: u32, key_at: impl Fn(u32) -> u64) {
         let state = &self.state;
         let hash = |at: &u32| state.hash_one(key_at(*at));
@@ -29,7 +31,7 @@ impl Positions {
             .insert_unique(state.hash_one(key), position, hash);
     }
 
-    /// Has `key`, which was at `old`, be at `new`.
+    /// Changes the position of `key` from `old` to `new`.
     pub fn replace(&mut self, key: u64, old: u32, new: u32) {
         let hash = self.state.hash_one(key);
         if let Some(position) = self.table.find_mut(hash, |&at| at == old) {
@@ -37,7 +39,7 @@ impl Positions {
         }
     }
 
-    /// Takes out `key`, which was at `position`.
+    /// Removes `key`, whose position is `position`.
     pub fn remove(&mut self, key: u64, position: u32) {
         let hash = self.state.hash_one(key);
         if let Ok(entry) = self.table.find_entry(hash, |&at| at == position) {
@@ -45,7 +47,7 @@ impl Positions {
         }
     }
 
-    /// Gives back the room that is not needed; `key_at` is asked for all that are there.
+    /// Frees unused capacity. `key_at` is called for every position in the map.
     pub fn shrink(&mut self, key_at: impl Fn(u32) -> u64) {
         let state = &self.state;
         self.table.shrink_to_fit(|&at| state.hash_one(key_at(at)));
@@ -67,7 +69,7 @@ mod tests {
             |positions: &Positions, keys: &[u64], key| positions.get(key, |at| keys[at as usize]);
         assert_eq!(found(&positions, &keys, 4096 * 999), Some(999));
         assert_eq!(found(&positions, &keys, 5), None);
-        // The last key moves to where the first one was.
+        // The last key moves to the position of the first.
         positions.remove(keys[0], 0);
         positions.replace(keys[999], 999, 0);
         keys.swap_remove(0);

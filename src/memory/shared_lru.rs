@@ -1,4 +1,4 @@
-//! Values of several files, kept within one weight for all of them together.
+//! A cache for the values of several files, with one weight limit for all of them.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -10,10 +10,10 @@ use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
 use crate::wire::Count;
 
-/// Bytes, about, that each value's key takes among those of its file.
+/// Approximate bytes of a value's key in the set of its file's keys.
 const KEY: u64 = 64;
 
-/// Values of all files; the least recently used are dropped first, whichever file they are of.
+/// Values of all files. The least recently used values are dropped first, regardless of their file.
 pub struct SharedLru<K: Hash + Eq, V> {
     kept: Mutex<Kept<K, V>>,
     files: AtomicU64,
@@ -21,12 +21,12 @@ pub struct SharedLru<K: Hash + Eq, V> {
 
 struct Kept<K: Hash + Eq, V> {
     values: WeightedLru<(u64, K), V>,
-    /// The keys of each file, so that a file that is closed costs no look at all others.
+    /// The keys of each file, so that closing a file does not scan the values of all others.
     keys: HashMap<u64, HashSet<K>>,
 }
 
 impl<K: Hash + Eq + Clone, V> Kept<K, V> {
-    /// Like [`WeightedLru::put`], for a file.
+    /// Inserts a value of a file, as [`WeightedLru::put`] does.
     fn put(&mut self, file: u64, key: K, value: V, weight: u64) -> Vec<V> {
         let whole = (file, key);
         let weight = weight.with_more(KEY);
@@ -38,13 +38,13 @@ impl<K: Hash + Eq + Clone, V> Kept<K, V> {
         gone
     }
 
-    /// Like [`WeightedLru::make_room`].
+    /// Makes room as [`WeightedLru::make_room`] does.
     fn make_room(&mut self, weight: u64) -> Vec<V> {
         let gone = self.values.make_room(weight.with_more(KEY));
         self.lose(gone)
     }
 
-    /// Takes out all values of a file.
+    /// Removes and returns all values of a file.
     fn clear(&mut self, file: u64) -> Vec<V> {
         let keys = self.keys.remove(&file).unwrap_or_default();
         let values = keys
@@ -67,7 +67,7 @@ impl<K: Hash + Eq + Clone, V> Kept<K, V> {
 }
 
 impl<K: Hash + Eq, V> SharedLru<K, V> {
-    /// Keeps no more than `most` bytes.
+    /// Creates a cache of at most `most` bytes.
     pub fn new(most: u64) -> Arc<Self> {
         Arc::new(SharedLru {
             kept: Mutex::new(Kept {
@@ -89,14 +89,14 @@ impl<K: Hash + Eq, V> fmt::Debug for SharedLru<K, V> {
     }
 }
 
-/// The values of one file, dropped with it.
+/// One file's share of the cache. Dropping the share drops its values.
 pub struct FileLru<K: Hash + Eq + Clone, V> {
     all: Arc<SharedLru<K, V>>,
     file: u64,
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> FileLru<K, V> {
-    /// The share of one more file.
+    /// Creates a share for one more file.
     pub fn of(all: &Arc<SharedLru<K, V>>) -> Self {
         FileLru {
             all: Arc::clone(all),
@@ -104,26 +104,25 @@ impl<K: Hash + Eq + Clone, V: Clone> FileLru<K, V> {
         }
     }
 
-    /// The share of one more file among the same others.
+    /// Creates a share for one more file in the same cache.
     pub fn of_another(&self) -> Self {
         Self::of(&self.all)
     }
 
-    /// The value of `key`, which is then the most recently used one.
+    /// Returns the value of `key`, and marks the value as most recently used.
     pub fn get(&self, key: K) -> Option<V> {
         self.all.lock().values.get(&(self.file, key)).cloned()
     }
 
-    /// Keeps `value`, of so many bytes, unless it alone is too heavy.
+    /// Inserts `value` of `weight` bytes, unless the value alone exceeds the limit.
     pub fn put(&self, key: K, value: V, weight: u64) {
         let gone = self.all.lock().put(self.file, key, value, weight);
-        // The last value of another file may take that file with it, which then clears its own
-        // share.
+        // Dropping the last value of another file may drop that file, which then locks the cache to
+        // clear its own share.
         drop(gone);
     }
 
-    /// Drops what was used least recently, whichever file it is of, until a value of so many bytes
-    /// has room.
+    /// Drops the least recently used values of any file, until a value of `weight` bytes fits.
     pub fn make_room(&self, weight: u64) {
         let gone = self.all.lock().make_room(weight);
         drop(gone);
@@ -131,7 +130,7 @@ impl<K: Hash + Eq + Clone, V: Clone> FileLru<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V> FileLru<K, V> {
-    /// Drops all of this file.
+    /// Drops all values of this file.
     pub fn clear(&self) {
         let gone = self.all.lock().clear(self.file);
         drop(gone);
@@ -188,7 +187,7 @@ mod tests {
         assert!(all.lock().keys.is_empty());
     }
 
-    /// A value that holds another file's share.
+    /// A value that holds the share of another file.
     #[derive(Clone)]
     struct Holder(#[expect(dead_code, reason = "is only held")] Option<Arc<FileLru<u8, Holder>>>);
 

@@ -1,4 +1,4 @@
-//! Values that may be wanted again: the most recently used ones, within a weight.
+//! A cache of the most recently used values within a weight limit.
 
 use std::hash::Hash;
 
@@ -6,7 +6,7 @@ use lru::LruCache;
 
 use crate::wire::Count;
 
-/// Values by key, each with a weight in bytes; the least recently used are dropped first.
+/// Values by key, each with a weight in bytes. The least recently used values are dropped first.
 #[derive(Debug)]
 pub struct WeightedLru<K: Hash + Eq, V> {
     values: LruCache<K, (V, u64)>,
@@ -15,10 +15,10 @@ pub struct WeightedLru<K: Hash + Eq, V> {
 }
 
 impl<K: Hash + Eq, V> WeightedLru<K, V> {
-    /// The weight of an entry beside its value.
+    /// The weight of an entry in addition to its value.
     const OVERHEAD: u64 = 128;
 
-    /// Keeps no more than `most` bytes.
+    /// Creates a cache of at most `most` bytes.
     pub fn new(most: u64) -> Self {
         WeightedLru {
             values: LruCache::unbounded(),
@@ -27,18 +27,18 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
         }
     }
 
-    /// The value of `key`, which is then the most recently used one.
+    /// Returns the value of `key`, and marks the value as most recently used.
     pub fn get(&mut self, key: &K) -> Option<&V> {
         self.values.get(key).map(|(value, _)| value)
     }
 
-    /// Whether there is a value of `key`, which is used no more for that.
+    /// Returns whether `key` has a value, without marking the value as used.
     pub fn has(&self, key: &K) -> bool {
         self.values.contains(key)
     }
 
-    /// Keeps `value`, of so many bytes, unless it alone is too heavy. Gives back the values
-    /// that are not kept any more, with their keys.
+    /// Inserts `value` of `weight` bytes, unless the value alone exceeds the limit. Returns the
+    /// values that are not kept, with their keys.
     pub fn put(&mut self, key: K, value: V, weight: u64) -> Vec<(K, V)> {
         let mut gone = Vec::new();
         let weight = weight.with_more(Self::OVERHEAD);
@@ -47,15 +47,15 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
             return gone;
         }
         self.weight = self.weight.with_more(weight);
-        // The key that was there before, or one that is as good, comes back with its value.
+        // `push` returns the previous entry of the same key.
         let old = self.values.push(key, (value, weight));
         gone.extend(old.map(|old| self.lose(old)));
         gone.extend(self.make_room(0));
         gone
     }
 
-    /// Takes out the least recently used ones until there is room for so many bytes more, or
-    /// nothing is left.
+    /// Removes and returns the least recently used values, until `weight` more bytes fit or the
+    /// cache is empty.
     pub fn make_room(&mut self, weight: u64) -> Vec<(K, V)> {
         let mut gone = Vec::new();
         while self.weight.with_more(weight) > self.most
@@ -66,14 +66,14 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
         gone
     }
 
-    /// Takes out the value of `key`.
+    /// Removes and returns the value of `key`.
     pub fn remove(&mut self, key: &K) -> Option<V> {
         let (value, weight) = self.values.pop(key)?;
         self.weight = self.weight.left_after(weight);
         Some(value)
     }
 
-    /// Drops all.
+    /// Removes all values.
     pub fn clear(&mut self) {
         self.values.clear();
         self.weight = 0;
@@ -84,7 +84,7 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
         (key, value)
     }
 
-    /// Bytes of all values and what they weigh beside.
+    /// Returns the weight of all values, including the overhead of each entry.
     pub fn weight(&self) -> u64 {
         self.weight
     }
