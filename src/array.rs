@@ -1,14 +1,16 @@
-//! Arrays as bytes: turns the description of an array into the bytes of its elements, C order, in
-//! the stored datatype. Alone here filters are undone and fill values put in.
+//! Readers of arrays: turn the description of an array into the bytes of its elements, in C order
+//! and in the stored datatype. Only this module decodes chunks and inserts fill values.
 //!
-//! A read goes from a byte range to boxes and chunks (`span`, over `grid`), gets each chunk from
-//! the cache, from a reader that is decoding it, or decodes it (`engine`, `cache`, `flight`,
-//! `chunks`), and copies what it needs into the reply (`gather`). One chunk that holds the whole
-//! answer is handed out without a copy.
+//! A read maps its byte range to boxes and chunks (`span`, on top of `grid`). It takes each chunk
+//! from the cache, waits for a reader that is decoding the chunk, or decodes the chunk itself
+//! (`engine`, `cache`, `flight`, `chunks`). It then copies the bytes that it needs into the reply
+//! (`gather`). If one chunk contains the whole answer, the reply shares the chunk's memory without
+//! a copy.
 //!
-//! Memory: the cache's capacity, and for each decode under way the stored and twice the decoded
-//! bytes of its chunk (`decode_memory`), of which chunks that are too large for the cache are kept,
-//! too. No lock is held while bytes are read or decoded.
+//! The module's memory consists of the cache's capacity and the memory of the running decodes
+//! (`decode_memory`). One decode takes the stored bytes of its chunk and twice the decoded bytes.
+//! Chunks that are too large for the cache are kept in the memory of decodes. No lock is held while
+//! bytes are read or decoded.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 

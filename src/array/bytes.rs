@@ -5,8 +5,8 @@ use std::ops::{Deref, Range};
 use crate::array::cache::Decoded;
 use crate::memory::buffer::Buffer;
 
-/// Bytes of an array: a buffer of their own, or a part of a decoded chunk that is shared with the
-/// cache.
+/// The bytes of an array: a buffer of their own, or a part of a decoded chunk that is shared with
+/// the cache.
 #[derive(Debug, Clone)]
 pub struct Bytes(Holder);
 
@@ -17,12 +17,12 @@ enum Holder {
 }
 
 impl Bytes {
-    /// The part `range` of `chunk`, which holds it, without a copy.
+    /// Returns the part `range` of `chunk` without a copy. The chunk must contain the range.
     pub(super) fn shared(chunk: Decoded, range: Range<usize>) -> Self {
         Bytes(Holder::Decoder { chunk, range })
     }
 
-    /// The bytes as a vector; copied where they are shared.
+    /// Returns the bytes as a vector. Shared bytes are copied.
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {
             Holder::Owned(bytes) => bytes.into_vec(),
@@ -30,7 +30,8 @@ impl Bytes {
         }
     }
 
-    /// Whether no copy was made of a cached chunk, which stays in memory with them.
+    /// Returns whether the bytes share a cached chunk without a copy. The chunk then stays in
+    /// memory as long as the bytes.
     pub fn is_shared(&self) -> bool {
         matches!(self.0, Holder::Decoder { .. })
     }

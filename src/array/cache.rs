@@ -1,9 +1,10 @@
-//! Decoded chunks that are kept, weighed in bytes; the one that was used longest ago goes first.
+//! The cache of decoded chunks. Chunks are weighed in bytes, and the least recently used one is
+//! evicted first.
 //!
-//! The cache is small as long as that costs no reader: one that reads a file once needs few chunks,
-//! and the memory that they leave is still in the processor's cache when it is used again. It grows
-//! where readers claim room for chunks that they will come back to, and by each chunk that is
-//! decoded a second time although a larger cache would have kept it.
+//! The cache starts small, because a reader that reads a file once needs few chunks. Memory that is
+//! reused soon also stays in the processor's cache. The cache grows when readers claim room for
+//! chunks that they will read again. The cache also grows by each chunk that is decoded a second
+//! time although a larger cache would have kept the chunk.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,29 +16,29 @@ use crate::memory::buffer::Buffer;
 use crate::memory::lock::lock;
 use crate::wire::Count;
 
-/// Evicted chunks that are remembered: if they are read again, the cache grows.
+/// Evicted chunks whose keys are remembered. If one of them is read again, the cache grows.
 const DEPARTED_CHUNKS: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
 
-/// Which chunk: the array's number, and the chunk's in the array's grid.
+/// The key of a chunk: the array's number and the chunk's number in the array's grid.
 pub(super) type Key = (u64, u64);
 
 /// The elements of one chunk.
 pub(super) type Decoded = Arc<Buffer>;
 
-/// Bytes that an entry takes besides the chunk: its node in the list, its slot in the table.
+/// Bytes that an entry takes in addition to the chunk, for its list node and its table slot.
 const ENTRY_BYTES: u64 = 128;
 
-/// How many bytes of decoded chunks are kept.
+/// The bounds of the cache's capacity in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheSize {
-    /// At first.
+    /// The initial capacity.
     pub least: u64,
-    /// Where more of them spare decoding chunks again.
+    /// The capacity up to which the cache grows to avoid decoding chunks again.
     pub most: u64,
 }
 
 impl From<u64> for CacheSize {
-    /// So many bytes, whatever readers need.
+    /// Returns a fixed size of `bytes` bytes.
     fn from(bytes: u64) -> Self {
         CacheSize {
             least: bytes,
@@ -46,7 +47,7 @@ impl From<u64> for CacheSize {
     }
 }
 
-/// The cache of all arrays.
+/// The cache of decoded chunks of all arrays.
 pub(super) struct Cache {
     size: CacheSize,
     capacity: AtomicU64,
@@ -59,22 +60,22 @@ struct Entries {
     chunks: LruCache<Key, Decoded>,
     bytes: u64,
     evictions: u64,
-    /// Bytes that all claims ask for.
+    /// The sum of all claims, in bytes.
     claimed: u64,
-    /// Bytes over the least that chunks would have needed to be decoded only once.
+    /// Bytes in addition to the least capacity with which each chunk would have been decoded only
+    /// once.
     missed: u64,
     departed: Departed,
 }
 
-/// Chunks that were evicted, with their bytes: as far back as the largest cache would have kept
-/// them.
+/// The keys and weights of evicted chunks, as many as the largest cache would have kept.
 struct Departed {
     chunks: LruCache<Key, u64>,
     bytes: u64,
     most: u64,
 }
 
-/// Counts of the cache's work so far.
+/// Counters of the cache's work so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counts {
     pub(super) bytes: u64,
@@ -84,7 +85,7 @@ pub(super) struct Counts {
 }
 
 impl Cache {
-    /// An empty cache.
+    /// Returns an empty cache.
     pub(super) fn new(size: CacheSize) -> Self {
         let entries = Entries {
             chunks: LruCache::unbounded(),
@@ -107,29 +108,31 @@ impl Cache {
         }
     }
 
-    /// Bytes that are kept at present.
+    /// Returns the current capacity in bytes.
     pub(super) fn capacity(&self) -> u64 {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Asks for room for `bytes` bytes until they are released.
+    /// Claims room for `bytes` bytes until they are released.
     pub(super) fn claim(&self, bytes: u64) {
         let mut entries = lock(&self.entries);
         entries.claimed = entries.claimed.with_more(bytes);
         drop(self.fit(&mut entries));
     }
 
-    /// Takes a claim back.
+    /// Releases a claim.
     pub(super) fn release(&self, bytes: u64) {
         let mut entries = lock(&self.entries);
         entries.claimed = entries.claimed.left_after(bytes);
         let evicted = self.fit(&mut entries);
-        // Freed after the lock: returning megabytes to the system takes its time.
+        // The chunks are freed after the lock is released, because returning megabytes to the
+        // system takes time.
         drop(entries);
         drop(evicted);
     }
 
-    /// Makes the capacity what is needed, within bounds, and takes out what is over it.
+    /// Sets the capacity to the needed bytes, within bounds. Removes and returns the chunks over
+    /// the capacity.
     fn fit(&self, entries: &mut Entries) -> Vec<Decoded> {
         let CacheSize { least, most } = self.size;
         let needed = least.with_more(entries.missed).max(entries.claimed);
@@ -138,7 +141,7 @@ impl Cache {
         entries.evict(capacity)
     }
 
-    /// The chunk, for a reader: it counts as used, and as a hit or a miss.
+    /// Returns the chunk for a reader. The chunk counts as used, and the call as a hit or a miss.
     pub(super) fn get(&self, key: Key) -> Option<Decoded> {
         let found = lock(&self.entries).chunks.get(&key).cloned();
         let count = if found.is_some() {
@@ -150,8 +153,8 @@ impl Cache {
         found
     }
 
-    /// The chunk, for a reader that will ask again if it is not there: as `get`, but without
-    /// counting a miss.
+    /// Returns the chunk like `get`, but does not count a miss, because the reader will call `get`
+    /// afterwards.
     pub(super) fn hit(&self, key: Key) -> Option<Decoded> {
         let found = lock(&self.entries).chunks.get(&key).cloned();
         self.hits
@@ -159,17 +162,17 @@ impl Cache {
         found
     }
 
-    /// The chunk, without any trace of the question.
+    /// Returns the chunk without marking it as used and without counting a hit or a miss.
     pub(super) fn peek(&self, key: Key) -> Option<Decoded> {
         lock(&self.entries).chunks.peek(&key).cloned()
     }
 
-    /// Whether the chunk is there; it counts as used, but not as a hit or a miss.
+    /// Returns whether the chunk is cached and marks it as used. Counts neither a hit nor a miss.
     pub(super) fn promote(&self, key: Key) -> bool {
         lock(&self.entries).chunks.promote(&key)
     }
 
-    /// Keeps the chunk, unless it is larger than the whole cache: false then.
+    /// Stores the chunk. Returns false if the chunk is larger than the largest capacity.
     pub(super) fn put(&self, key: Key, chunk: &Decoded) -> bool {
         let weight = weight(chunk);
         if weight > self.size.most {
@@ -183,7 +186,7 @@ impl Cache {
         let replaced = entries.chunks.put(key, Arc::clone(chunk));
         entries.bytes -= replaced.as_ref().map_or(0, self::weight);
         let evicted = self.fit(&mut entries);
-        // As above.
+        // Freed after the lock is released, as in `release`.
         drop(entries);
         drop((replaced, evicted));
         true
@@ -201,7 +204,7 @@ impl Cache {
 }
 
 impl Entries {
-    /// Takes out what was used longest ago until `capacity` bytes or less are left.
+    /// Removes and returns the least recently used chunks until at most `capacity` bytes are left.
     fn evict(&mut self, capacity: u64) -> Vec<Decoded> {
         let mut evicted = Vec::new();
         while self.bytes > capacity {
@@ -228,7 +231,7 @@ impl Departed {
         }
     }
 
-    /// Whether this chunk would still be there; it is forgotten.
+    /// Removes the key. Returns whether the largest cache would still have had the chunk.
     fn take(&mut self, key: Key) -> bool {
         let bytes = self.chunks.pop(&key);
         self.bytes -= bytes.unwrap_or(0);
@@ -236,7 +239,7 @@ impl Departed {
     }
 }
 
-/// Bytes of an entry with so large a chunk.
+/// Returns the bytes of an entry whose chunk has `chunk` bytes.
 pub(super) fn entry_bytes(chunk: u64) -> u64 {
     Buffer::memory(chunk).with_more(ENTRY_BYTES)
 }
@@ -301,7 +304,7 @@ mod tests {
             most: 5000,
         });
         let chunk = Arc::new(vec![0; 900 - ENTRY_BYTES as usize].into());
-        // Round and round through four chunks: none of them is decoded a third time.
+        // Reads four chunks in a cycle: none of them is decoded a third time.
         let mut decoded = [0; 4];
         for number in [0, 1, 2, 3].repeat(5) {
             if cache.get((0, number)).is_none() {
@@ -311,7 +314,7 @@ mod tests {
         }
         assert_eq!((decoded, cache.capacity()), ([2, 2, 2, 1], 1000 + 3 * 900));
 
-        // Once through many: they are not missed.
+        // Chunks that are read only once do not make the cache grow.
         for number in 100..200 {
             cache.put((0, number), &chunk);
         }

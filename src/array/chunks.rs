@@ -1,4 +1,5 @@
-//! The chunks of one array: finding one, and decoding it. An encoded block is a row of chunks here.
+//! The chunks of one array: how they are found and decoded. The pieces of an encoded block are
+//! treated as a one-dimensional row of chunks.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,15 +23,15 @@ use crate::source::growing::settled;
 use crate::source::{SharedSource, check_range, read_buffer};
 use crate::wire::Count;
 
-/// One array that is stored in chunks.
+/// The chunks of one array.
 #[derive(Debug)]
 pub(super) struct Chunks {
     /// The array's number in its engine.
     array: u64,
     pub(super) grid: Grid,
     origin: Origin,
-    /// The chunks of a far source that were found last, by their numbers: a thread that must not
-    /// wait knows no others.
+    /// Recently found chunks of a remote source by number. A thread that must not wait uses only
+    /// these.
     located: Option<Mutex<LruCache<u64, Option<StoredChunk>>>>,
 }
 
@@ -45,40 +46,39 @@ struct Block {
     pieces: Arc<dyn Pieces>,
     /// Stored bytes that are in memory while a piece is decoded.
     stored_at_once: u64,
-    /// Whether its source is far.
+    /// Whether the block's source is remote.
     is_far: bool,
-    /// Whether its source reads ahead.
+    /// Whether the block's source reads ahead.
     reads_ahead: bool,
-    /// Lets one decode after another in, in the order of their coming. All who have the block open
-    /// share them.
+    /// The turns for decoding, one decode at a time in order of arrival. All who have the block
+    /// open share the turns.
     turns: Arc<Turns>,
 }
 
-/// A chunk as the file has it.
+/// The stored form of a chunk.
 #[derive(Debug, Clone)]
 pub(super) enum Located {
-    /// Nowhere: all of it is the fill value.
+    /// The chunk is not stored: every element is the fill value.
     Absent,
-    /// Its stored bytes are its content, from this offset of the source on.
+    /// The stored bytes are the content, from this offset of the source on.
     Raw(SharedSource, u64),
-    /// To be decoded.
+    /// The chunk has to be decoded.
     Encoded(Encoded),
 }
 
-/// A chunk to be decoded.
+/// A chunk that has to be decoded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Encoded {
     number: u64,
-    /// Where it is, unless the block knows that itself.
+    /// The stored bytes in the file. `None` for a piece of a block, which the block finds itself.
     pub(super) stored: Option<StoredChunk>,
 }
 
 impl Chunks {
-    /// The chunks of `array`, which must not be empty.
+    /// Returns the chunks of `array`, which must not be empty.
     ///
     /// # Errors
-    /// `Corrupt` for a chunk shape that cannot be, `Unsupported` for a filter that cannot be
-    /// undone.
+    /// `Corrupt` for an invalid chunk shape, `Unsupported` for a filter that cannot be decoded.
     pub(super) fn of_grid(number: u64, array: &Array, chunked: &Chunked) -> Result<Self> {
         let element = u64::from(array.datatype.size);
         let grid = Grid::new(array.shape.dims(), &chunked.chunk_shape, element)?;
@@ -96,11 +96,12 @@ impl Chunks {
         })
     }
 
-    /// The pieces of a block of which the first `length` bytes, not zero, are to be read.
+    /// Returns the pieces of a block of which only the first `length` bytes, not zero, are to be
+    /// read.
     ///
     /// # Errors
-    /// `Corrupt` where the block is shorter or what tells its pieces apart is damaged, `Limit` for
-    /// pieces over the limit.
+    /// `Corrupt` if the block is shorter or the data that separates its pieces is damaged, `Limit`
+    /// for pieces over the limit.
     pub(super) fn of_block(
         number: u64,
         pieces: &Arc<dyn Pieces>,
@@ -130,12 +131,12 @@ impl Chunks {
         })
     }
 
-    /// Under what the cache has chunk `number`.
+    /// Returns the cache key of chunk `number`.
     pub(super) fn key(&self, number: u64) -> Key {
         (self.array, number)
     }
 
-    /// Where the chunks are, unless in an encoded block.
+    /// Returns the description of the chunks. Returns `None` for an encoded block.
     pub(super) fn chunked(&self) -> Option<&Chunked> {
         match &self.origin {
             Origin::Grid(chunked) => Some(chunked),
@@ -143,7 +144,7 @@ impl Chunks {
         }
     }
 
-    /// Bytes in the file, where that takes no search.
+    /// Returns the stored bytes, if finding their number takes no search.
     pub(super) fn stored_bytes(&self) -> Option<u64> {
         match &self.origin {
             Origin::Grid(_) => None,
@@ -151,7 +152,7 @@ impl Chunks {
         }
     }
 
-    /// Whether decoding is ever needed.
+    /// Returns whether any chunk may have to be decoded.
     pub(super) fn is_encoded(&self) -> bool {
         match &self.origin {
             Origin::Grid(chunked) => !chunked.pipeline.0.is_empty(),
@@ -159,7 +160,7 @@ impl Chunks {
         }
     }
 
-    /// Whether chunks are best decoded one after another, not several at a time.
+    /// Returns whether chunks are best decoded one after another, not several at a time.
     pub(super) fn is_sequential(&self) -> bool {
         match &self.origin {
             Origin::Grid(_) => false,
@@ -167,11 +168,11 @@ impl Chunks {
         }
     }
 
-    /// Waits until it is the caller's turn to decode, where chunks are best decoded one after
-    /// another: a thread that many others overtook would have to decode the way once more.
+    /// Waits for the caller's turn to decode, if chunks are best decoded one after another. Without
+    /// turns, a thread that was overtaken would decode the same pieces again.
     ///
     /// # Errors
-    /// [`Error::unwanted`] once it is not wanted any more.
+    /// [`Error::unwanted`] once the decode is not wanted any longer.
     pub(super) fn turn(&self, is_wanted: &IsWanted<'_>) -> Result<Option<Turn>> {
         match &self.origin {
             Origin::Block(block) if block.pieces.is_sequential() => {
@@ -181,11 +182,11 @@ impl Chunks {
         }
     }
 
-    /// Finds chunk `number`; `effort` ends the wait for the index of a far source.
+    /// Finds chunk `number`. The wait for the index of a remote source ends when `effort` does.
     ///
     /// # Errors
-    /// `Corrupt` where the index is damaged or points outside the source, `Limit` for a chunk over
-    /// the limit; [`Error::unwanted`] once the request is to end.
+    /// `Corrupt` if the index is damaged or points outside the source, `Limit` for a chunk over the
+    /// limit. [`Error::unwanted`] once the request is to end.
     pub(super) fn locate(&self, number: u64, effort: &Effort) -> Result<Located> {
         match &self.origin {
             Origin::Grid(chunked) => self.locate_in(chunked, number, effort),
@@ -196,7 +197,7 @@ impl Chunks {
         }
     }
 
-    /// A block in a far source.
+    /// Returns the block, if the block is in a remote source.
     pub(super) fn far_block(&self) -> Option<&dyn Pieces> {
         match &self.origin {
             Origin::Block(block) if block.is_far => Some(&*block.pieces),
@@ -204,7 +205,7 @@ impl Chunks {
         }
     }
 
-    /// Whether a sequential reader gets chunks sooner if they are asked for ahead.
+    /// Returns whether a sequential reader gets chunks sooner if they are requested ahead.
     pub(super) fn reads_ahead(&self) -> bool {
         match &self.origin {
             Origin::Block(block) => block.reads_ahead,
@@ -212,7 +213,7 @@ impl Chunks {
         }
     }
 
-    /// The pieces of a block.
+    /// Returns the block, if the array is stored in one.
     pub(super) fn block(&self) -> Option<&dyn Pieces> {
         match &self.origin {
             Origin::Block(block) => Some(&*block.pieces),
@@ -220,15 +221,16 @@ impl Chunks {
         }
     }
 
-    /// Whether finding a chunk and reading it may take long.
+    /// Returns whether finding a chunk and reading it may take long.
     pub(super) fn is_far(&self) -> bool {
         self.located.is_some() || self.far_block().is_some()
     }
 
-    /// Whether chunk `number` can be decoded without waiting for a far source.
+    /// Returns whether chunk `number` can be decoded without waiting for a remote source.
     pub(super) fn is_here(&self, number: u64) -> bool {
         if let Some(block) = self.far_block() {
-            // Only its decoder knows which bytes a piece needs.
+            // Only the block's decoder knows which bytes a piece needs, so the whole block is
+            // checked.
             let parts = block.place(0..self.grid.chunks());
             let is_here = |StoredExtent { source, extent }: &StoredExtent| {
                 source.has(extent.start(), extent.length())
@@ -243,7 +245,7 @@ impl Chunks {
         found.is_some_and(|found| found.is_none_or(is_here))
     }
 
-    /// Chunk `number` at `place` as the index has it.
+    /// Returns the index entry of chunk `number` at `place`.
     fn find(
         &self,
         chunked: &Chunked,
@@ -292,8 +294,8 @@ impl Chunks {
         Ok(Located::Raw(Arc::clone(source), stored.offset))
     }
 
-    /// Bytes that decoding a chunk may take: as stored, and twice as decoded (from one filter to
-    /// the next).
+    /// Returns the bytes that decoding a chunk may take: the stored bytes, and twice the decoded
+    /// bytes for a filter's input and output.
     pub(super) fn decode_bytes(&self, encoded: Option<Encoded>) -> u64 {
         let decoded = self.grid.chunk_bytes();
         let stored = match (&self.origin, encoded.and_then(|encoded| encoded.stored)) {
@@ -304,17 +306,18 @@ impl Chunks {
         stored.with_more(decoded.times(2))
     }
 
-    /// Reads and decodes a chunk, with help where it is a piece of a block.
+    /// Reads and decodes a chunk. `help` provides threads, buffers and cancellation.
     ///
     /// # Errors
-    /// `Corrupt` where filters refuse it or make less of it than a chunk; the chunk is named.
+    /// `Corrupt` if a filter refuses the chunk or the decoded bytes are fewer than a chunk has. The
+    /// error names the chunk.
     pub(super) fn decode(
         &self,
         encoded: Encoded,
         help: &mut Help<'_>,
         context: &mut filter::Context,
     ) -> Result<Buffer> {
-        // A panic in a codec is an error of this chunk, not the end of a thread.
+        // A panic in a codec becomes an error of this chunk and does not end the thread.
         let decoded = catch_unwind(AssertUnwindSafe(|| match (&self.origin, encoded.stored) {
             (Origin::Grid(chunked), Some(stored)) => {
                 self.undo_filters(chunked, stored, help, context)
@@ -349,7 +352,8 @@ impl Chunks {
         let read = || read_buffer(source, (offset, length), means, "stored chunk");
         settled(source, || {
             let block = read()?;
-            // Not every codec would notice that a writer was in the middle of replacing it.
+            // The chunk is read twice, because not every codec detects that a writer was replacing
+            // the chunk.
             if source.is_growing() && *read()? != *block {
                 return Err(Error::corrupt("is being written", offset));
             }
@@ -358,7 +362,8 @@ impl Chunks {
         })
     }
 
-    /// Bytes that chunk `number` has at least: of a block's last piece, those within the array.
+    /// Returns the least number of bytes of chunk `number`. For a block's last piece, only the
+    /// bytes within the array count.
     fn bytes_of(&self, number: u64) -> u64 {
         let bytes = self.grid.chunk_bytes();
         match (&self.origin, self.grid.dims()) {
@@ -367,7 +372,7 @@ impl Chunks {
         }
     }
 
-    /// The error with the chunk's place and file offset.
+    /// Adds the chunk's place and file offset to the error.
     fn in_chunk(&self, encoded: Encoded, error: Error) -> Error {
         let Some(StoredChunk { offset: at, .. }) = encoded.stored else {
             return error;
@@ -397,17 +402,18 @@ impl Chunks {
     }
 }
 
-/// Whether `filter_mask` leaves out every one of `filters` filters.
+/// Returns whether `filter_mask` skips every one of `filters` filters.
 fn skips_all(filter_mask: u32, filters: usize) -> bool {
     (0..filters).all(|i| i < 32 && filter_mask >> i & 1 == 1)
 }
 
-/// An optional filter that could not be applied is masked out of its chunks: where it is out of all
-/// of them, that it cannot be undone does not matter.
+/// Checks that no stored chunk needs the filters that failed with `error`. An optional filter that
+/// could not be applied is masked out of its chunks. If it is masked out of all chunks, its decoder
+/// is not needed.
 ///
 /// # Errors
-/// `error` where some chunk needs a filter that is not built, or too many chunks would have to be
-/// asked.
+/// `error` if some chunk needs an unavailable filter, or if too many chunks would have to be
+/// checked.
 fn is_never_applied(chunked: &Chunked, error: Error) -> Result<()> {
     let mut left = limits::ALLOCATION_WALK;
     let mut needed = false;
@@ -424,8 +430,8 @@ fn is_never_applied(chunked: &Chunked, error: Error) -> Result<()> {
     if needed { Err(error) } else { Ok(()) }
 }
 
-/// `Corrupt` where a chunk is not inside the source. A writer may make known where a chunk will be
-/// before the file is that long.
+/// Fails with `Corrupt` if a chunk is not inside the source. Checks again while a writer is active,
+/// because a writer may publish a chunk's location before the file is long enough.
 fn is_in(source: &SharedSource, offset: u64, length: u64) -> Result<()> {
     settled(&**source, || {
         check_range(&**source, offset, length, "stored chunk").map(drop)

@@ -1,4 +1,4 @@
-//! Decodes: the chunks that wait, those under way, and the memory that they take.
+//! Decodes: the queue of waiting chunks, the running decodes, and their memory.
 
 pub(in crate::array) mod decode_memory;
 pub(in crate::array) mod flight;

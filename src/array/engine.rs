@@ -1,4 +1,5 @@
-//! The cache, the decodes under way and the decode threads, which all arrays of a mount share.
+//! The engine that all arrays of a mount share: the cache, the running decodes and the decode
+//! threads.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,34 +31,36 @@ use crate::wire::Count;
 /// Bytes of small chunks that are decoded ahead of one reader.
 const PREFETCH_BYTES: u64 = 8 << 20;
 
-/// Chunks that are decoded ahead of a reader where they can only be decoded one after another: more
-/// might overtake each other, and cost the way twice.
+/// Chunks that are decoded ahead of a reader if chunks must be decoded one after another. With more
+/// of them, decodes might overtake each other and decode the same chunks twice.
 const SEQUENTIAL_DEPTH: u64 = 1;
 
-/// Cache and decode threads, one for each mount. The threads end when it is dropped.
+/// The cache and the decode threads of one mount. The threads end when the engine is dropped.
 pub(crate) struct Engine {
     pub(super) decoder: Arc<Decoder>,
     /// The sources of virtual arrays, by the number of their part.
     pub(super) sources: Arc<SharedLru<usize, Arc<Source>>>,
     numbers: Mutex<Numbers>,
-    /// The turns of the blocks that are open, by the numbers of their arrays.
+    /// The turns of the open blocks, by the numbers of their arrays.
     turns: Mutex<HashMap<u64, Weak<Turns>>>,
     holdings: Arc<Holdings>,
     helpers: Arc<FreeHelpers>,
 }
 
-/// The numbers under which the cache knows arrays. Readers of one description share a number, so
-/// that what is decoded for one serves all: a block under several arrays is such.
+/// The numbers that identify arrays in the cache. Readers of one description share a number, so
+/// that a chunk decoded for one of them serves all. An example is a block below several arrays.
 #[derive(Default)]
 struct Numbers {
     next: u64,
-    /// By the description's address, which no other has while a `Weak` holds it.
+    /// Numbers by the description's address. The address stays unique while a `Weak` holds the
+    /// allocation.
     given: HashMap<usize, (Weak<Array>, u64)>,
-    /// How many are given when those of descriptions that are gone are next looked for.
+    /// The number of entries at which the entries of dropped descriptions are removed.
     sweep_at: usize,
 }
 
-/// Decodes chunks, once however many readers wait for one. The decode threads hold it, too.
+/// The decoder of chunks. Each chunk is decoded once, however many readers wait for it. The decode
+/// threads share the decoder.
 pub(super) struct Decoder {
     pub(super) cache: Cache,
     pub(super) queue: Queue,
@@ -65,42 +68,41 @@ pub(super) struct Decoder {
     flights: Flights<ChunkContent>,
     memory: DecodeMemory,
     pub(super) pool: BufferPool,
-    /// The contexts that no decode uses, at most one for each thread.
+    /// The idle filter contexts, at most one for each thread.
     contexts: Mutex<Vec<filter::Context>>,
     decoded: AtomicU64,
 }
 
-/// A chunk as a reader gets it.
+/// The content of a chunk for a reader.
 #[derive(Debug, Clone)]
 pub(super) enum ChunkContent {
-    /// All of it is the fill value.
+    /// The chunk is not stored: every element is the fill value.
     Absent,
-    /// Its stored bytes are its content, from this offset of the source on.
+    /// The stored bytes are the content, from this offset of the source on.
     Raw(SharedSource, u64),
     Decoded(Decoded),
 }
 
-/// Counts of the engine's work so far.
+/// Counters of the engine's work so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Statistics {
-    /// Bytes of decoded chunks that are kept.
+    /// Bytes of decoded chunks in the cache.
     pub cache_bytes: u64,
-    /// The most that are kept.
+    /// The cache's current capacity in bytes.
     pub cache_capacity: u64,
     /// Chunks that a reader found decoded.
     pub hits: u64,
-    /// Chunks that a reader did not.
+    /// Chunks that a reader did not find decoded.
     pub misses: u64,
-    /// Chunks that made room for others.
+    /// Chunks that were evicted from the cache.
     pub evictions: u64,
     /// Chunks that were decoded, for a reader or ahead of one.
     pub chunks_decoded: u64,
 }
 
 impl Engine {
-    /// An engine that keeps decoded chunks in a cache of this size, with `threads` (one at least)
-    /// threads that decode ahead; what is decoded at a time takes no more memory than so many of
-    /// the largest chunks.
+    /// Creates an engine with a cache of this size and `threads` threads (at least one) that decode
+    /// ahead. The running decodes take no more memory than `threads` of the largest chunks.
     pub(crate) fn new(cache_size: impl Into<CacheSize>, threads: usize) -> Arc<Engine> {
         let threads = threads.max(1);
         let decoder = Arc::new(Decoder {
@@ -124,21 +126,21 @@ impl Engine {
         })
     }
 
-    /// Takes so many bytes of memory for something that is open, until what is returned is dropped.
+    /// Holds `bytes` bytes of memory for an open object until the returned value is dropped.
     ///
     /// # Errors
-    /// `Io` (`ENOMEM`) where all that is open takes too much.
+    /// `Io` (`ENOMEM`) if all open objects together take too much memory.
     pub(crate) fn hold(&self, bytes: u64) -> Result<HeldMemory> {
         self.holdings.hold(bytes)
     }
 
-    /// Threads, at most `wanted`, that may help a request that can be divided; with it they are no
-    /// more than the mount has.
+    /// Returns at most `wanted` threads that may help a request whose work can be divided. The
+    /// request's own thread and all helpers together do not exceed the threads of the mount.
     pub(crate) fn helpers(&self, wanted: usize) -> Helpers {
         self.helpers.take(wanted)
     }
 
-    /// The counts so far.
+    /// Returns the counters so far.
     pub(crate) fn statistics(&self) -> Statistics {
         let counts = self.decoder.cache.counts();
         Statistics {
@@ -151,13 +153,13 @@ impl Engine {
         }
     }
 
-    /// The number of the array, which no other has or ever had.
+    /// Returns the number of the array. No other array has or ever had this number.
     pub(super) fn number(&self, array: &Arc<Array>) -> u64 {
         let mut numbers = lock(&self.numbers);
         numbers.number(array)
     }
 
-    /// The turns in which the pieces of the block with this number are decoded.
+    /// Returns the turns in which the pieces of the block with this number are decoded.
     pub(super) fn turns(&self, number: u64) -> Arc<Turns> {
         let mut all = lock(&self.turns);
         if let Some(turns) = all.get(&number).and_then(Weak::upgrade) {
@@ -197,7 +199,7 @@ fn spawn_decoders(decoder: &Arc<Decoder>) {
         let decoder = Arc::clone(decoder);
         let thread = thread::Builder::new().name("decode".to_owned());
         if let Err(error) = thread.spawn(move || decoder.decode_queued()) {
-            // Readers decode for themselves then.
+            // Without decode threads, readers decode chunks themselves.
             log::warn!("no thread to decode ahead: {error}");
         }
     }
@@ -205,7 +207,8 @@ fn spawn_decoders(decoder: &Arc<Decoder>) {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Not joined: a thread may be waiting for a disk that does not answer, an unmount must not.
+        // The threads are not joined: a thread may be waiting for a disk that does not answer, and
+        // an unmount must not wait for it.
         self.decoder.queue.close();
     }
 }
@@ -217,13 +220,13 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Decoder {
-    /// Chunk `number`, if it is there already, decoded.
+    /// Returns the chunk if it is already decoded.
     pub(super) fn ready(&self, key: Key) -> Option<Decoded> {
         self.cache.hit(key).or_else(|| self.memory.find(key))
     }
 
-    /// Chunk `number`, for a reader: from the cache, from the thread that is decoding it, or
-    /// decoded here and now.
+    /// Returns chunk `number` for a reader. The chunk comes from the cache, from a thread that is
+    /// decoding the chunk, or from a decode in this call.
     pub(super) fn chunk(
         &self,
         chunks: &Chunks,
@@ -248,14 +251,15 @@ impl Decoder {
                 Entry::Lead(lead) => self.lead(lead, chunks, number),
             };
             match found {
-                // It was given up just before this reader joined.
+                // The decode was given up just before this reader joined, so the reader tries
+                // again.
                 Err(error) if error.is_unwanted() && !cancel.is_cancelled() => {}
                 found => return found,
             }
         }
     }
 
-    /// Decodes what is queued, until the queue is closed.
+    /// Decodes queued chunks until the queue is closed.
     fn decode_queued(&self) {
         loop {
             match self.queue.next(self.memory.forget_idle()) {
@@ -266,35 +270,36 @@ impl Decoder {
         }
     }
 
-    /// Decodes chunk `number` into the cache, unless it is there or on its way, or would have to be
-    /// waited for: threads that decode wait for no far source, the reader itself does.
+    /// Decodes chunk `number` into the cache, unless the chunk is cached or being decoded. Skips
+    /// chunks whose bytes have not arrived: decode threads never wait for a remote source, only
+    /// readers do.
     fn decode_ahead(&self, chunks: &Chunks, number: u64, cancel: &CancelToken) {
         if !chunks.is_here(number) {
             return;
         }
         let key = chunks.key(number);
         if let Entry::Lead(lead) = self.flights.enter(key, cancel, || self.kept(key)) {
-            // The reader that needs it will meet the error again.
+            // The reader that needs the chunk will report the error.
             let _ = self.lead(lead, chunks, number);
         }
     }
 
-    /// Whether chunk `number`, which a reader is about to need, is in the cache or on its way
-    /// there; there, it is not the next to go.
+    /// Returns whether chunk `number`, which a reader needs soon, is cached or being decoded. Marks
+    /// a cached chunk as used, so that it is not evicted next.
     pub(super) fn has(&self, chunks: &Chunks, number: u64) -> bool {
         let key = chunks.key(number);
         self.cache.promote(key) || self.flights.contains(key)
     }
 
-    /// How many chunks may be decoded ahead of one reader: not so many that they push out those of
-    /// its band.
+    /// Returns how many chunks may be decoded ahead of one reader. The number is small enough that
+    /// they do not evict the chunks of the reader's band.
     pub(super) fn depth(&self, chunks: &Chunks) -> u64 {
         if !chunks.is_encoded() || !self.memory.holds_twice(chunks.decode_bytes(None)) {
             return 0;
         }
         let room = self.cache.capacity() / entry_bytes(chunks.grid.chunk_bytes());
         if chunks.is_sequential() {
-            // Decoding goes on while the reader copies.
+            // Decoding continues while the reader copies.
             return SEQUENTIAL_DEPTH.min(room / 4);
         }
         self.wanted_depth(chunks)
@@ -308,11 +313,12 @@ impl Decoder {
         (PREFETCH_BYTES / chunks.grid.chunk_bytes()).clamp(least, most)
     }
 
-    /// Bytes of the cache that a sequential reader needs to have each chunk decoded only once.
+    /// Returns the bytes of the cache that a sequential reader needs so that each chunk is decoded
+    /// only once.
     pub(super) fn needed(&self, chunks: &Chunks) -> u64 {
         let entry = entry_bytes(chunks.grid.chunk_bytes());
-        // The kernel sends several requests at a time: the first of one band overtakes the last of
-        // that before.
+        // The kernel sends several requests at a time, so the first request of a band overtakes the
+        // last one of the previous band.
         let bands = match chunks.grid.band() {
             1 => 1,
             band => band.times(2),
@@ -321,8 +327,9 @@ impl Decoder {
         entry.times(kept.min(chunks.grid.chunks()))
     }
 
-    /// Bytes of the cache with which a reader that goes back in a stream has it decoded only once:
-    /// of a way, half of the cache may be filled.
+    /// Returns the bytes of the cache that a reader going backwards needs so that a sequential
+    /// stream is decoded only once. The factor two exists because one decode may fill only half of
+    /// the cache.
     pub(super) fn needed_backwards(&self, chunks: &Chunks) -> u64 {
         let entry = entry_bytes(chunks.grid.chunk_bytes());
         entry.times(chunks.grid.chunks()).times(2)
@@ -370,7 +377,7 @@ impl Decoder {
         }
     }
 
-    /// The share in the threads of one of the decodes under way, one at least.
+    /// Returns one decode's share of the threads, at least one.
     fn share_of_threads(&self) -> usize {
         let decodes = self.memory.under_way().max(1);
         (self.threads / decodes).max(1)
@@ -383,7 +390,8 @@ impl Decoder {
         encoded: Encoded,
         is_wanted: &IsWanted<'_>,
     ) -> Result<Buffer> {
-        // Of a long way only its end, so that it does not drive all else out of the cache.
+        // Of the chunks that a long decode passes, only the last ones are cached, so that they do
+        // not evict everything else.
         let most = self.cache.capacity() / 2 / chunks.grid.chunk_bytes().max(1);
         let mut pass = |passed: u64, bytes| {
             let key = chunks.key(passed);

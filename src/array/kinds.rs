@@ -1,4 +1,4 @@
-//! The kinds of arrays: stored, strided, virtual, of variable length.
+//! The kinds of arrays: stored, strided, virtual and variable-length.
 
 pub(crate) mod convert;
 pub(in crate::array) mod extents;

@@ -1,4 +1,4 @@
-//! The geometry of a read: the chunks that it meets, and what of them goes where.
+//! The geometry of a read: which chunks it touches, and which bytes of them go where in the reply.
 
 pub(in crate::array) mod allocation;
 pub(in crate::array) mod gather;

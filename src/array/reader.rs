@@ -1,4 +1,4 @@
-//! The bytes of one array, wherever they come from.
+//! The reader of one array, however the array is stored.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,22 +17,22 @@ use crate::model::Array;
 use crate::model::array::{Mappings, Storage};
 use crate::wire::{Count, Extent};
 
-/// The bytes of one array; shared by all open files that show it.
+/// The reader of one array's bytes. All open files that show the array share it.
 #[derive(Debug)]
 pub(crate) struct Reader {
     array: Arc<Array>,
     length: u64,
     content: Content,
     allocation: OnceLock<Allocation>,
-    /// The reads that belong to no open file, if the source is far: what they need next is asked
-    /// for as well.
+    /// The stream of reads that belong to no open file, if the source is remote. The bytes that
+    /// these reads need next are requested ahead.
     ahead: Option<Stream>,
-    /// The memory of the description; `None` for a source of a virtual array, which counts in the
+    /// The memory of the description. `None` for a source of a virtual array, which counts in the
     /// cache of such sources.
     _held: Option<HeldMemory>,
 }
 
-/// Where the bytes come from.
+/// The storage that the bytes come from.
 #[derive(Debug)]
 enum Content {
     Stored(Stored),
@@ -41,18 +41,19 @@ enum Content {
 }
 
 impl Reader {
-    /// The bytes of `array`.
+    /// Returns the reader of `array`.
     ///
     /// # Errors
-    /// Fails with the reason why the storage is not readable, as the description says;
-    /// `Unsupported` for a filter that cannot be undone; `Corrupt` where the description
-    /// contradicts itself; `Limit` for pieces of a block over the limit; `Io` (`OutOfMemory`) where
-    /// the descriptions of all that is open take too much.
+    /// - The description's error, if the storage is not readable.
+    /// - `Unsupported` for a filter that cannot be decoded.
+    /// - `Corrupt` if the description contradicts itself.
+    /// - `Limit` for pieces of a block over the limit.
+    /// - `Io` (`OutOfMemory`) if the descriptions of all open arrays take too much memory.
     pub(crate) fn new(engine: &Arc<Engine>, array: Arc<Array>) -> Result<Reader> {
         Self::at_depth(engine, array, 0)
     }
 
-    /// The bytes of an array that is a source of `depth` virtual arrays, one for the other.
+    /// Returns the reader of an array that is nested in `depth` virtual arrays as a source.
     fn at_depth(engine: &Arc<Engine>, array: Arc<Array>, depth: usize) -> Result<Reader> {
         let length = array.bytes()?;
         let content = Content::new(engine, &array, length, depth)?;
@@ -71,30 +72,31 @@ impl Reader {
         })
     }
 
-    /// The description.
+    /// Returns the description.
     pub(crate) fn array(&self) -> &Arc<Array> {
         &self.array
     }
 
-    /// Whether reading it takes long because bytes of it are far away.
+    /// Returns whether reading may take long because bytes are in a remote source.
     pub(crate) fn is_far(&self) -> bool {
         self.ahead.is_some()
     }
 
-    /// Bytes of all elements.
+    /// Returns the number of bytes of all elements.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    /// The `length` bytes at `offset`; fewer only where the array ends.
+    /// Reads the `length` bytes at `offset`. Fewer bytes are returned only where the array ends.
     ///
     /// # Errors
-    /// Fails if a part of them cannot be read or decoded; never zeros in its stead.
+    /// Fails if a part of the bytes cannot be read or decoded. Such a part is never replaced by
+    /// zeros.
     pub(crate) fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
         self.read_for(offset, length, &CancelToken::default())
     }
 
-    /// Like [`read`](Self::read), until `cancel` says that the reader has gone.
+    /// Reads like [`read`](Self::read), until `cancel` reports that the reader has gone.
     ///
     /// # Errors
     /// Fails as [`read_in`](Self::read_in) does.
@@ -107,13 +109,13 @@ impl Reader {
         self.read_in(self.ahead.as_ref(), offset, length, cancel)
     }
 
-    /// Like `read`, until `cancel` says that the reader has gone: a decode that no other reader
-    /// waits for is given up then. For reads that belong to `stream`, the chunks that a sequential
-    /// reader needs next are decoded ahead.
+    /// Reads like `read`, until `cancel` reports that the reader has gone. A decode that no other
+    /// reader waits for is then given up. For reads that belong to `stream`, the chunks that a
+    /// sequential reader needs next are decoded ahead.
     ///
     /// # Errors
-    /// Fails as `read` does; [`Error::unwanted`](crate::error::Error::unwanted) once it is
-    /// cancelled.
+    /// Fails as `read` does, or with [`Error::unwanted`](crate::error::Error::unwanted) once the
+    /// read is cancelled.
     pub(crate) fn read_in(
         &self,
         stream: Option<&Stream>,
@@ -132,8 +134,9 @@ impl Reader {
         }
     }
 
-    /// Like `read_in`, but only if the bytes are to be had without decoding, waiting or searching
-    /// an index: those of one chunk that is decoded already, or that stand in the file as they are.
+    /// Reads like `read_in`, but returns `None` if that would require decoding, waiting or
+    /// searching an index. Available are bytes of one chunk that is already decoded, and bytes that
+    /// the file stores unencoded.
     ///
     /// # Errors
     /// Fails as `read` does.
@@ -154,11 +157,11 @@ impl Reader {
         }
     }
 
-    /// The chunk at `place` of the array's grid as it is decoded, also where it sticks out of the
-    /// array: at most `length` bytes from `offset` on.
+    /// Reads at most `length` bytes from `offset` on of the decoded chunk at `place` of the array's
+    /// grid. An edge chunk is read as a whole, including elements outside the array.
     ///
     /// # Errors
-    /// `NotFound` where the array has no such chunk; else fails as `read_in` does.
+    /// `NotFound` if the array has no such chunk. Otherwise fails as `read_in` does.
     pub(crate) fn read_chunk(
         &self,
         place: &[u64],
@@ -172,7 +175,7 @@ impl Reader {
         }
     }
 
-    /// Like `read_chunk`, but only if the chunk is decoded already.
+    /// Reads like `read_chunk`, but returns `None` if the chunk is not decoded yet.
     pub(crate) fn decoded_chunk(&self, place: &[u64], offset: u64, length: usize) -> Option<Bytes> {
         match &self.content {
             Content::Stored(stored) => stored.decoded_chunk(place, offset, length),
@@ -184,7 +187,7 @@ impl Reader {
         Extent::cut(offset, length as u64).end().min(self.length)
     }
 
-    /// Whether reading it may take long for each byte: it is decoded.
+    /// Returns whether bytes are slow to read because they have to be decoded.
     pub(crate) fn is_encoded(&self) -> bool {
         match &self.content {
             Content::Stored(stored) => stored.is_encoded(),
@@ -192,7 +195,7 @@ impl Reader {
         }
     }
 
-    /// Hands over all bytes in order; those of an encoded block so that each piece is decoded once.
+    /// Passes all bytes to `visit` in order. Each piece of an encoded block is decoded once.
     ///
     /// # Errors
     /// Fails as `read` does.
@@ -209,8 +212,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Which parts of the array are stored; found once, by a walk over the chunk index within
-    /// limits.
+    /// Returns which parts of the array are stored. The first call walks over the chunk index
+    /// within limits, and later calls return the same result.
     ///
     /// # Errors
     /// Fails if the chunk index is damaged.
@@ -252,7 +255,7 @@ impl Content {
         })
     }
 
-    /// Whether its `length` bytes stand in a far source.
+    /// Returns whether the `length` bytes are in a remote source.
     fn is_far(&self, length: u64) -> bool {
         match self {
             Content::Stored(stored) => stored.is_far(0, length.min(1)),
@@ -261,7 +264,7 @@ impl Content {
         }
     }
 
-    /// Bytes of memory that it takes beside the description.
+    /// Returns the bytes of memory that the content takes in addition to the description.
     fn weight(&self, array: &Array) -> u64 {
         match (self, &array.storage) {
             (Content::Virtual(parts), _) => parts.weight(),
@@ -271,7 +274,7 @@ impl Content {
     }
 }
 
-/// The array that `mappings` make of others, each of which has a reader of its own.
+/// Returns the array that `mappings` assemble from other arrays, each with a reader of its own.
 fn virtual_array(
     engine: &Arc<Engine>,
     array: &Arc<Array>,

@@ -120,8 +120,7 @@ fn the_cache_keeps_within_its_bytes() {
     assert!(statistics.evictions > 80);
 }
 
-/// Reads all bytes in their order, `step` at a time, and gives how many chunks were decoded for
-/// that.
+/// Reads all bytes in order, `step` at a time. Returns how many chunks were decoded.
 fn decoded_in_order(engine: &Arc<Engine>, sample: &Sample, step: usize) -> u64 {
     let before = engine.statistics().chunks_decoded;
     let (reader, _) = sample.reader(engine);
@@ -140,7 +139,7 @@ fn decoded_in_order(engine: &Arc<Engine>, sample: &Sample, step: usize) -> u64 {
 
 #[test]
 fn the_cache_grows_for_a_band_so_that_its_chunks_are_decoded_once() {
-    // Columns: each row of 64 kB meets all 16 chunks.
+    // Columns: each row of 64 kB overlaps all 16 chunks.
     let columns = Sample::new(&[20, 64_000], &[20, 4000], 1);
     let size = CacheSize {
         least: 200_000,
@@ -162,7 +161,7 @@ fn damage_is_an_error_of_its_chunk_alone() {
     let (mut file, mut table) = sample.file();
     let middle = table.0[&vec![1]];
     file[middle.offset as usize..][..2].fill(0xff);
-    // The last chunk ends behind the file.
+    // The last chunk ends after the end of the file.
     table.0.get_mut(&vec![2]).unwrap().length += 1;
     let (array, _) = sample.array();
     let mut array = Arc::into_inner(array).unwrap();
@@ -199,7 +198,7 @@ fn a_large_unfiltered_chunk_is_read_in_parts() {
     );
     assert_eq!(source.read_bytes.load(Ordering::SeqCst), 100);
 
-    // Two columns of chunks: rows of 1 KiB, of which a reader of one row needs no more.
+    // Two columns of chunks with rows of 1 KiB. A reader of one row needs no more than that row.
     let sample = Sample {
         deflate: false,
         ..Sample::new(&[512, 512], &[512, 256], 4)
@@ -229,7 +228,7 @@ fn extents_follow_each_other() {
     assert_eq!(&*reader.read(0, 8).unwrap(), b"abcdefgh");
     assert_eq!(&*reader.read(2, 2).unwrap(), b"cd");
     assert_eq!(&*reader.read(5, 1).unwrap(), b"f");
-    // The third source is too short, then there are no more extents.
+    // The third source is too short, and no extents follow.
     assert!(reader.read(8, 1).is_err());
     assert!(reader.read(9, 1).is_err());
     assert_eq!(reader.allocation().unwrap().data_at(3), Some(3));
@@ -280,7 +279,8 @@ fn what_cannot_be_undone_is_refused_at_once() {
     assert_eq!(refused, Some(Error::unsupported("virtual storage", 7)));
 }
 
-/// The limit belongs to decoding: where no such chunk is stored, none is ever in memory.
+/// Checks that the limit applies to decoding only: if no such chunk is stored, none is ever in
+/// memory.
 #[test]
 fn a_filtered_chunk_over_the_limit_is_refused_where_it_is_stored() {
     let engine = Engine::new(1 << 20, 1);
@@ -352,7 +352,7 @@ fn holes_are_bands_without_a_chunk() {
     assert_eq!(reader.allocation().unwrap().data_at(0), Some(0));
 }
 
-/// An index that claims so many chunks of a huge array, 7 bytes each, and has no end.
+/// An endless index that claims this many chunks of a huge array, with 7 bytes each.
 #[derive(Debug)]
 struct Endless(u64);
 
@@ -447,8 +447,8 @@ fn a_sequential_reader_finds_its_chunks_decoded() {
     assert_eq!(after.chunks_decoded, 64);
 }
 
-/// Waits until all that is queued has been taken: what is queued behind it, of another array, is
-/// read.
+/// Waits until all queued chunks have been taken. To check this, reads chunks of another array that
+/// are queued after them.
 fn pass_through_the_queue(engine: &Arc<Engine>) {
     let sample = Sample::new(&[4, 1000], &[1, 1000], 1);
     let (reader, source) = sample.reader(engine);
@@ -480,7 +480,7 @@ fn a_random_reader_causes_no_other_decodes() {
 
 #[test]
 fn a_seek_drops_what_is_queued() {
-    // All chunks behind the first one take until the stream is gone.
+    // All chunks after the first one wait until the stream is dropped.
     let sample = Sample {
         waits: |source, at| at > FIRST_CHUNK && !source.released.load(Ordering::SeqCst),
         ..Sample::new(&[64_000], &[1000], 1)
@@ -495,7 +495,7 @@ fn a_seek_drops_what_is_queued() {
     drop(stream);
     source.released.store(true, Ordering::SeqCst);
     pass_through_the_queue(&engine);
-    // Beside the first one, those that the two threads were decoding.
+    // In addition to the first chunk, the chunks that the two threads were decoding.
     let read = source.reads.load(Ordering::SeqCst);
     assert!(read <= 3, "{read}");
 }
@@ -513,7 +513,7 @@ fn one_read_of_many_chunks_is_decoded_by_all_threads() {
     assert_eq!(engine.statistics().chunks_decoded, 8);
 }
 
-/// A block of which a piece is decoded after all those before it; it counts them.
+/// A block that decodes all earlier pieces before each piece, and counts the decoded pieces.
 #[derive(Debug, Default)]
 struct OneWay {
     decoded: AtomicU64,
@@ -560,10 +560,10 @@ fn going_backwards_through_a_stream_is_not_quadratic() {
         }
         block.decoded.load(Ordering::SeqCst)
     };
-    // Half of the 72 for which there is room are kept of one way.
+    // One decode fills only half of the room, which is 72 pieces.
     assert_eq!(read_backwards(72_500), 64 + 28);
     assert_eq!(read_backwards(1 << 20), 64);
-    // Five of each way: 64 + 59 + ... + 4.
+    // Each decode leaves five pieces: 64 + 59 + ... + 4.
     assert_eq!(read_backwards(10_152), 442);
 }
 

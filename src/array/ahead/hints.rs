@@ -1,7 +1,8 @@
-//! Hints to a far source: the bytes that a read is about to need, and those that later ones may.
+//! Hints to a remote source: the byte ranges that a read needs now, and those that later reads may
+//! need.
 //!
-//! The thread of a request finds the chunks and asks for them, and may wait for the chunk index
-//! meanwhile. What it found, a decode thread finds in memory.
+//! The request's thread looks up the chunks, requests their bytes, and may wait for the chunk
+//! index. The decode threads then find the chunk locations in memory.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Mutex;
@@ -15,27 +16,27 @@ use crate::model::storage::{Chunked, Pieces};
 use crate::source::Urgency;
 use crate::wire::{Count, Extent, joined};
 
-/// The chunks that readers of an array have touched, until there are so many that all of it is
-/// asked for.
+/// The set of chunks that readers of an array have touched. The set grows until it is large enough
+/// to request the whole array.
 #[derive(Debug, Default)]
 pub(in crate::array) struct Touched(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Different ones, fewer than [`limits::TOUCHED_CHUNKS`].
+    /// Distinct chunk numbers, fewer than [`limits::TOUCHED_CHUNKS`].
     chunks: Vec<u64>,
     is_over: bool,
 }
 
 impl Touched {
-    /// To be told of the chunks that a read touches, of an array of `count`; whether it is now that
-    /// all of the array is to be asked for.
+    /// Records the chunks that a read touches in an array of `count` chunks. Returns true once,
+    /// when enough chunks were touched to request the whole array.
     pub(in crate::array) fn are_enough(
         &self,
         chunks: impl Iterator<Item = u64>,
         count: u64,
     ) -> bool {
-        // One chunk alone is no sign that others follow.
+        // A single touched chunk does not suggest that others follow.
         let enough = count.div_ceil(8).clamp(2, limits::TOUCHED_CHUNKS) as usize;
         let mut state = lock(&self.0);
         if state.is_over {
@@ -55,7 +56,8 @@ impl Touched {
 }
 
 impl Chunks {
-    /// Asks for what a read of `parts` waits for. `effort` ends the wait for the chunk index.
+    /// Requests the bytes that a read of `parts` waits for. The wait for the chunk index ends when
+    /// `effort` does.
     pub(in crate::array) fn need<'p>(
         &self,
         parts: impl Iterator<Item = &'p Part>,
@@ -76,7 +78,7 @@ impl Chunks {
             if left == 0 {
                 break;
             }
-            // The read itself meets what is wrong with the index.
+            // The read itself reports errors of the index.
             match self.locate(part.number, effort) {
                 Ok(Located::Encoded(encoded)) => {
                     ranges.extend(encoded.stored.map(|stored| (stored.offset, stored.length)));
@@ -91,7 +93,7 @@ impl Chunks {
         ask(chunked, &ranges, Urgency::Needed);
     }
 
-    /// Asks for the chunks with these numbers, which later reads may need.
+    /// Requests the chunks with these numbers, which later reads may need.
     pub(in crate::array) fn expect(&self, numbers: Range<u64>) {
         if let Some(block) = self.block() {
             return ask_of_block(block, numbers, Urgency::Expected);
@@ -113,7 +115,7 @@ impl Chunks {
         ask(chunked, &ranges, Urgency::Expected);
     }
 
-    /// Asks for all of the array, unless it is large.
+    /// Requests the whole array, unless the array is large.
     pub(in crate::array) fn expect_all(&self) {
         if let Some(block) = self.far_block() {
             if block.stored_bytes() <= limits::WHOLE_BYTES {
@@ -132,7 +134,7 @@ impl Chunks {
     }
 }
 
-/// Asks for some pieces of a block.
+/// Requests some pieces of a block.
 fn ask_of_block(block: &dyn Pieces, pieces: Range<u64>, urgency: Urgency) {
     for part in block.place(pieces) {
         let range = (part.extent.start(), part.extent.length());
@@ -146,8 +148,8 @@ fn ask(chunked: &Chunked, ranges: &[(u64, u64)], urgency: Urgency) {
     }
 }
 
-/// Where all chunks are, those that touch each other together; `None` for more than is asked for as
-/// a whole.
+/// Returns the ranges of all chunks, with adjacent ranges merged. Returns `None` if they exceed the
+/// limits for requesting a whole array.
 pub(in crate::array) fn all_ranges(chunked: &Chunked) -> Option<Vec<(u64, u64)>> {
     let mut ranges: Vec<Extent> = Vec::new();
     let mut bytes = 0_u64;
@@ -155,7 +157,7 @@ pub(in crate::array) fn all_ranges(chunked: &Chunked) -> Option<Vec<(u64, u64)>>
         .index
         .walk(&Effort::of_a_request(), &mut |_, stored| {
             bytes = bytes.with_more(stored.length);
-            // The read itself refuses what has no end.
+            // The read itself refuses a range whose end overflows.
             ranges.extend(Extent::checked(stored.offset, stored.length));
             if bytes <= limits::WHOLE_BYTES && ranges.len() as u64 <= limits::WHOLE_CHUNKS {
                 ControlFlow::Continue(())

@@ -12,16 +12,16 @@ use crate::memory::cancel::Canceller;
 use crate::memory::lock::lock;
 use crate::wire::Count;
 
-/// The reads of one array through one open file.
+/// The sequence of reads of one array through one open file.
 ///
-/// The kernel sends the requests of one sequential reader in parallel, so they may arrive a little
+/// The kernel sends the requests of one sequential reader in parallel, so they may arrive slightly
 /// out of order.
 #[derive(Default)]
 pub(crate) struct Stream {
     progress: Mutex<Progress>,
     canceller: Canceller,
     room: OnceLock<Room>,
-    /// The same for the way back.
+    /// Cache room for reads that go backwards.
     room_back: OnceLock<Room>,
 }
 
@@ -33,30 +33,31 @@ impl fmt::Debug for Stream {
 
 #[derive(Default)]
 struct Progress {
-    /// The furthest end of a read so far.
+    /// The largest end offset of a read so far.
     end: u64,
-    /// Whether the next read, should it go on here, is the second of a run.
+    /// Whether one read has already arrived, so that an adjacent next read makes the run
+    /// sequential.
     sequential: bool,
     /// The first chunk that no read of this run has touched.
     untouched: u64,
-    /// The first chunk that was not queued.
+    /// The first chunk that was not queued for decoding.
     unqueued: u64,
     ahead: Ahead,
 }
 
-/// How far ahead of a sequential reader a source was asked.
+/// The state of requests to a source ahead of a sequential reader.
 #[derive(Default)]
 struct Ahead {
-    /// Bytes of the array that are asked for ahead: more and more as the reader goes on.
+    /// Bytes of the array to request ahead. The number doubles as the reader continues.
     reach: u64,
-    /// The first unit that was not asked for.
+    /// The first unit that was not requested.
     unasked: u64,
 }
 
 impl Ahead {
-    /// The units to ask for now, of `bytes` bytes each and no more than `most`, where the reader has
-    /// come to the unit `next` of an array of `count`. They are asked for in batches of half of what is ahead, so
-    /// that near ones are asked for together.
+    /// Returns the units to request now, at most `most` units of `bytes` bytes each. The reader has
+    /// reached unit `next` of an array of `count` units. A batch is at least half of the window
+    /// ahead, so that neighbouring units are requested together.
     fn go_on(&mut self, next: u64, bytes: u64, count: u64, most: u64) -> Option<Range<u64>> {
         self.reach = self.reach.max(limits::AHEAD_LEAST);
         let reach = (self.reach / bytes.max(1)).clamp(1, most);
@@ -94,17 +95,18 @@ impl Drop for Room {
     }
 }
 
-/// A read this many times its own length away from the end of those before still belongs to them.
+/// A read belongs to the current run if its distance from the run's end is at most this many times
+/// its own length.
 const DISORDER: u64 = 4;
 
 impl Stream {
-    /// A file that has just been opened.
+    /// Creates the stream of a file that has just been opened.
     pub(crate) fn new() -> Self {
         Stream::default()
     }
 
-    /// To be told of each read of bytes that stand in a source as they are: the bytes behind it to
-    /// ask for, of an array of `length`, where the reads are sequential.
+    /// Records a read of bytes that a source stores unencoded, in an array of `length` bytes. If
+    /// the reads are sequential, returns the following bytes to request.
     pub(crate) fn advise_bytes(&self, offset: u64, end: u64, length: u64) -> Option<Range<u64>> {
         let mut progress = lock(&self.progress);
         if !progress.goes_on(offset, end) {
@@ -116,9 +118,9 @@ impl Stream {
         sequential.then(|| progress.ahead.go_on(next, 1, length, u64::MAX))?
     }
 
-    /// To be told of each read of `chunks`, which must be encoded, before it: where the reads are
-    /// sequential, the chunks behind this one are queued; a seek drops what is queued. The chunks
-    /// to ask the source for.
+    /// Records a read of `chunks`, which must be encoded, before the read starts. If the reads are
+    /// sequential, queues the next chunks for decoding. A seek drops the queued chunks. Returns the
+    /// chunks to request from the source.
     pub(in crate::array) fn advise(
         &self,
         decoder: &Arc<Decoder>,
@@ -129,7 +131,8 @@ impl Stream {
         let mut progress = lock(&self.progress);
         if !progress.goes_on(offset, end) {
             if chunks.is_sequential() && offset < progress.end {
-                // The chunks that are decoded on the way back here will be wanted again.
+                // A decode on the way back passes through earlier chunks, which will be needed
+                // again.
                 let claim = || Room::claim(decoder, decoder.needed_backwards(chunks));
                 self.room_back.get_or_init(claim);
             }
@@ -150,13 +153,14 @@ impl Stream {
         let from = progress.untouched.max(progress.unqueued);
         let mut to = (progress.untouched + depth).min(chunks.grid.chunks());
         if chunks.is_far() {
-            // Those that have not come yet get their turn when they have.
+            // Chunks that have not arrived yet are queued by a later call.
             to = (from..to)
                 .find(|&number| !chunks.is_here(number))
                 .unwrap_or(to);
         }
         if from < to {
-            // Chunks that are still to be read must not go before those read meanwhile.
+            // Chunks that are still to be read must not be evicted before chunks that were read
+            // meanwhile.
             for number in progress.untouched..from {
                 decoder.cache.promote(chunks.key(number));
             }
@@ -177,7 +181,7 @@ impl Stream {
 }
 
 impl Progress {
-    /// Whether a read of `offset..end` belongs to the run of those before.
+    /// Returns whether a read of `offset..end` belongs to the current run.
     fn goes_on(&self, offset: u64, end: u64) -> bool {
         let disorder = (end - offset).times(DISORDER);
         self.end != 0 && offset.abs_diff(self.end) <= disorder
@@ -205,7 +209,7 @@ mod tests {
             .flat_map(|(_, asked)| asked.clone())
             .collect();
         assert_eq!(asked, (0..10_000).collect::<Vec<_>>());
-        // Each batch but the last is half of what is ahead.
+        // Each batch but the last is half of the window ahead.
         assert!(batches.len() < 40, "{}", batches.len());
     }
 

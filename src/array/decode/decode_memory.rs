@@ -1,14 +1,14 @@
-//! The memory of decoding: the bytes that the decodes under way may take together, and the decoded
-//! chunks that no cache can hold.
+//! The memory of decoding: the bytes that all running decodes may take, and decoded chunks that are
+//! too large for the cache.
 //!
-//! Decodes are of three classes by their bytes, and none waits for a decode of a larger class.
-//! Within a class they are let in in the order in which they came. Small ones have memory of their
-//! own; medium and large ones together never take more than as many of the largest as there are
-//! threads, of which large ones leave one to the medium.
+//! Decodes belong to one of three classes by size, and no decode waits for a decode of a larger
+//! class. Within a class, decodes start in order of arrival. Small decodes have memory of their
+//! own. Medium and large decodes together never take more than the number of threads times the
+//! largest of them. Large decodes always leave one such share to the medium ones.
 //!
-//! A chunk that is larger than the cache is kept here for the next reads in it, instead of being
-//! decoded for each read anew. It counts as memory of decoding, and goes if another decode needs
-//! the room, or some time after the last read.
+//! A chunk that is larger than the cache is kept here for the next reads, so that not every read
+//! decodes the chunk again. Kept chunks count as memory of decoding. They are dropped if a decode
+//! needs the room, or some time after the last read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,39 +21,39 @@ use crate::memory::cancel::{IsWanted, still};
 use crate::memory::gate::{Gate, Place, Works, fits};
 use crate::wire::Count;
 
-/// Grants the bytes of decodes.
+/// The memory that running decodes may take.
 pub(in crate::array) struct DecodeMemory {
     threads: usize,
     gate: Arc<Gate<Kept>>,
 }
 
-/// The chunks that are kept. The one that was used longest ago is the first.
+/// The kept chunks, least recently used first.
 pub(in crate::array) type Kept = VecDeque<KeptChunk>;
 
-/// The granted bytes of one decode, given back when dropped.
+/// The granted bytes of one decode. Dropping the permit gives the bytes back.
 pub(in crate::array) type Permit = Place<Kept>;
 
 const SMALL: usize = 0;
 const MEDIUM: usize = 1;
 const LARGE: usize = 2;
 
-/// The class of a decode that takes so many bytes.
+/// Returns the class of a decode that takes `bytes` bytes.
 fn class(bytes: u64) -> usize {
     let ends = [limits::SMALL_DECODE, limits::MEDIUM_DECODE];
     ends.iter().filter(|&&end| bytes > end).count()
 }
 
-/// A chunk that no cache can hold.
+/// A decoded chunk that is too large for the cache.
 pub(in crate::array) struct KeptChunk {
     key: Key,
     chunk: Decoded,
-    /// Bytes that decoding it took.
+    /// Bytes that decoding the chunk took.
     decode: u64,
     used: Instant,
 }
 
 impl DecodeMemory {
-    /// For the decodes of so many threads.
+    /// Creates the memory for the decodes of `threads` threads.
     pub(in crate::array) fn new(threads: usize) -> Self {
         DecodeMemory {
             threads: threads.max(1),
@@ -61,10 +61,11 @@ impl DecodeMemory {
         }
     }
 
-    /// Waits for `bytes` bytes; for more than there are, until no other large decode is under way.
+    /// Waits until `bytes` bytes are free. If `bytes` exceeds the whole budget, waits until no
+    /// other large decode is running.
     ///
     /// # Errors
-    /// [`Error::unwanted`] once the decode is not wanted any more.
+    /// [`Error::unwanted`] once the decode is not wanted any longer.
     pub(in crate::array) fn acquire(&self, bytes: u64, is_wanted: &IsWanted<'_>) -> Result<Permit> {
         let has_room = |_: &mut Kept, decodes: &Works| has_room(bytes, decodes, self.threads);
         let go_on = || still(is_wanted);
@@ -73,19 +74,19 @@ impl DecodeMemory {
         Ok(permit)
     }
 
-    /// Decodes that are under way.
+    /// Returns the number of running decodes.
     pub(in crate::array) fn under_way(&self) -> usize {
         let classes = [SMALL, MEDIUM, LARGE];
         let many = |decodes: &Works| classes.map(|class| decodes.inside(class).count());
         self.gate.look(|_, decodes| many(decodes).iter().sum())
     }
 
-    /// Whether one decode of `bytes` bytes leaves room for another of its kind.
+    /// Returns whether the budget has room for two decodes of `bytes` bytes.
     pub(in crate::array) fn holds_twice(&self, bytes: u64) -> bool {
         bytes <= limits::DECODE_BYTES / 2
     }
 
-    /// The chunk, if it is kept here; it counts as used.
+    /// Returns the chunk if it is kept here, and marks it as used.
     pub(in crate::array) fn find(&self, key: Key) -> Option<Decoded> {
         self.gate.look(|kept, _| {
             let place = kept.iter().position(|kept| kept.key == key)?;
@@ -97,7 +98,8 @@ impl DecodeMemory {
         })
     }
 
-    /// Keeps a chunk while there is room. Its decode took so many `bytes`, and has given them back.
+    /// Keeps a chunk while there is room. The chunk's decode took `bytes` bytes and has given them
+    /// back.
     pub(in crate::array) fn keep(&self, key: Key, chunk: &Decoded, bytes: u64) {
         self.make_room(Some(KeptChunk {
             key,
@@ -107,8 +109,8 @@ impl DecodeMemory {
         }));
     }
 
-    /// Drops the chunks that were not read for a while; gives the time until another may have to
-    /// go.
+    /// Drops the chunks that were not read for [`limits::KEPT_TIME`]. Returns the time until the
+    /// next chunk may become idle.
     pub(in crate::array) fn forget_idle(&self) -> Option<Duration> {
         let now = Instant::now();
         let idle = |kept: &KeptChunk| now.duration_since(kept.used);
@@ -121,8 +123,8 @@ impl DecodeMemory {
         next.map(|idle| limits::KEPT_TIME.saturating_sub(idle))
     }
 
-    /// Keeps one `more` chunk, and drops others, the one that was used longest ago first, until all
-    /// is within the promised bytes.
+    /// Keeps one `more` chunk. Drops others, least recently used first, until all kept chunks are
+    /// within the promised bytes.
     fn make_room(&self, more: Option<KeptChunk>) {
         let mut gone = Vec::new();
         self.gate.look(|kept, decodes| {
@@ -136,7 +138,7 @@ impl DecodeMemory {
     }
 }
 
-/// Whether a decode may begin.
+/// Returns whether a decode of `bytes` bytes may begin.
 fn has_room(bytes: u64, decodes: &Works, threads: usize) -> bool {
     let class = class(bytes);
     let (sum, many) = (decodes.inside(class).sum(), decodes.inside(class).count());
@@ -146,7 +148,8 @@ fn has_room(bytes: u64, decodes: &Works, threads: usize) -> bool {
             few || fits(sum, bytes, limits::SMALL_DECODES)
         }
         MEDIUM => {
-            // A large one that waits will have its room when the decodes before it are done.
+            // Leaves room for a waiting large decode, which begins when the decodes before it have
+            // finished.
             let next = decodes.first(LARGE);
             let left = next.map_or(u64::MAX, |next| next.times(threads as u64 - 1));
             let fits = fits(sum, bytes, limits::MEDIUM_DECODES.min(left));
@@ -159,12 +162,13 @@ fn has_room(bytes: u64, decodes: &Works, threads: usize) -> bool {
     }
 }
 
-/// Bytes of the medium and large decodes that are under way.
+/// Returns the bytes of each running medium and large decode.
 fn heavy(decodes: &Works) -> impl Iterator<Item = u64> {
     decodes.inside(MEDIUM).chain(decodes.inside(LARGE))
 }
 
-/// Whether medium and large decodes stay within the promised bytes with one more.
+/// Returns whether medium and large decodes stay within the promised bytes with one more decode of
+/// `bytes` bytes.
 fn is_promised(bytes: u64, decodes: &Works, threads: usize) -> bool {
     let sum: u64 = heavy(decodes).sum();
     let largest = heavy(decodes).fold(bytes, u64::max);

@@ -1,4 +1,4 @@
-//! One decode of a chunk, however many readers wait for it.
+//! Shared decodes: each chunk is decoded once, however many readers wait for it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex};
@@ -9,33 +9,34 @@ use crate::error::{Cause, Error, Result};
 use crate::memory::cancel::CancelToken;
 use crate::memory::lock::{lock, wait_for};
 
-/// How often a reader that waits looks whether it still has to.
+/// Interval at which a waiting reader checks for cancellation.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The decodes under way.
+/// The decodes in progress, by chunk.
 pub(in crate::array) struct Flights<T> {
     table: Mutex<HashMap<Key, Arc<Flight<T>>>>,
 }
 
-/// One decode under way.
+/// One decode in progress.
 pub(in crate::array) struct Flight<T> {
     outcome: Mutex<Option<Result<T>>>,
     landed: Condvar,
-    /// The tokens of all readers that joined it.
+    /// The tokens of all readers that joined the decode.
     tokens: Mutex<Vec<CancelToken>>,
 }
 
-/// The task of a reader that enters.
+/// The task of a reader that enters a flight.
 pub(in crate::array) enum Entry<'a, T: Clone> {
-    /// Nothing: another reader has finished meanwhile.
+    /// There is no work: another reader has just finished.
     Ready(T),
     /// Wait for the reader that came first.
     Wait(Arc<Flight<T>>),
-    /// Do the work, being the first.
+    /// Do the work, as the first reader.
     Lead(Lead<'a, T>),
 }
 
-/// The duty to finish a flight; dropped without an outcome, it lands with an error.
+/// The duty to finish a flight. If a `Lead` is dropped without an outcome, the flight ends with an
+/// error.
 pub(in crate::array) struct Lead<'a, T: Clone> {
     flights: &'a Flights<T>,
     flight: Arc<Flight<T>>,
@@ -49,8 +50,9 @@ impl<T: Clone> Flights<T> {
         }
     }
 
-    /// Joins the flight of `key` or begins it, unless `ready` has the outcome of one that has just
-    /// ended: an outcome must be where `ready` finds it before its flight lands.
+    /// Joins the flight of `key`, or begins one. If `ready` returns the outcome of a flight that
+    /// has just ended, returns that outcome. A flight's outcome must be visible to `ready` before
+    /// the flight ends.
     pub(in crate::array) fn enter(
         &self,
         key: Key,
@@ -78,17 +80,18 @@ impl<T: Clone> Flights<T> {
         })
     }
 
-    /// Whether `key` is under way.
+    /// Returns whether a flight of `key` is in progress.
     pub(in crate::array) fn contains(&self, key: Key) -> bool {
         lock(&self.table).contains_key(&key)
     }
 }
 
 impl<T: Clone> Flight<T> {
-    /// The outcome, as soon as there is one.
+    /// Waits for the outcome.
     ///
     /// # Errors
-    /// Fails with the error of the outcome; [`Error::unwanted`] once this reader is cancelled.
+    /// Fails with the error of the outcome, or with [`Error::unwanted`] once this reader is
+    /// cancelled.
     pub(in crate::array) fn wait(&self, cancel: &CancelToken) -> Result<T> {
         let mut outcome = lock(&self.outcome);
         loop {
@@ -100,7 +103,7 @@ impl<T: Clone> Flight<T> {
         }
     }
 
-    /// Whether a reader still waits for it. Cancelled tokens are dropped.
+    /// Returns whether a reader still waits for the flight. Drops cancelled tokens.
     fn is_wanted(&self) -> bool {
         let mut tokens = lock(&self.tokens);
         tokens.retain(|token| !token.is_cancelled());
@@ -109,12 +112,12 @@ impl<T: Clone> Flight<T> {
 }
 
 impl<T: Clone> Lead<'_, T> {
-    /// Whether a reader still waits for the work.
+    /// Returns whether a reader still waits for the work.
     pub(in crate::array) fn is_wanted(&self) -> bool {
         self.flight.is_wanted()
     }
 
-    /// Hands `outcome` to all readers that wait.
+    /// Hands `outcome` to all waiting readers.
     pub(in crate::array) fn finish(self, outcome: Result<T>) {
         *lock(&self.flight.outcome) = Some(outcome);
     }

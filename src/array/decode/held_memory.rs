@@ -1,4 +1,4 @@
-//! The memory that what is open takes together, for as long as it is open.
+//! The memory that all open objects take together while they are open.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,11 +7,11 @@ use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
 
-/// Bytes that are taken.
+/// The sum of the held bytes.
 #[derive(Debug, Default)]
 pub(in crate::array) struct Holdings(AtomicU64);
 
-/// Bytes that are taken until this is dropped.
+/// A number of held bytes. Dropping the value releases the bytes.
 #[derive(Debug)]
 pub(crate) struct HeldMemory {
     holdings: Arc<Holdings>,
@@ -19,10 +19,10 @@ pub(crate) struct HeldMemory {
 }
 
 impl Holdings {
-    /// Takes so many bytes.
+    /// Holds `bytes` bytes.
     ///
     /// # Errors
-    /// `Io` (`OutOfMemory`) where others have too many already.
+    /// `Io` (`OutOfMemory`) if too many bytes are held already.
     pub(in crate::array) fn hold(self: &Arc<Self>, bytes: u64) -> Result<HeldMemory> {
         self.take(bytes)?;
         Ok(HeldMemory {
@@ -46,10 +46,10 @@ impl Holdings {
 }
 
 impl HeldMemory {
-    /// Takes more, or gives some back, so that it is so many bytes.
+    /// Changes the number of held bytes to `bytes`.
     ///
     /// # Errors
-    /// `Io` (`OutOfMemory`) where others have too many already; it is as many as before then.
+    /// `Io` (`OutOfMemory`) if too many bytes are held already. The number then stays unchanged.
     pub(crate) fn resize(&self, bytes: u64) -> Result<()> {
         let mut held = lock(&self.bytes);
         match bytes.checked_sub(*held) {

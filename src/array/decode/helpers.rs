@@ -1,14 +1,14 @@
-//! Threads that help with work that can be divided, bounded for all such work of a mount together.
+//! Helper threads for work that can be divided. Their number is bounded for a whole mount.
 
 use crate::wire::Count;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The threads that are free to help.
+/// The number of threads that are free to help.
 #[derive(Debug)]
 pub(in crate::array) struct FreeHelpers(AtomicUsize);
 
-/// So many threads that may be started to help, until this is dropped.
+/// A number of threads that may be started to help. Dropping the value frees them for other work.
 #[derive(Debug)]
 pub(crate) struct Helpers {
     free: Arc<FreeHelpers>,
@@ -20,7 +20,7 @@ impl FreeHelpers {
         Arc::new(FreeHelpers(AtomicUsize::new(count)))
     }
 
-    /// At most `wanted` of those that are free; all of them may be at work.
+    /// Takes at most `wanted` of the free helpers. The result may be zero.
     pub(in crate::array) fn take(self: &Arc<Self>, wanted: usize) -> Helpers {
         let order = Ordering::Relaxed;
         let rest = |free: usize| Some(free.left_after(wanted));
@@ -33,7 +33,7 @@ impl FreeHelpers {
 }
 
 impl Helpers {
-    /// How many they are.
+    /// Returns the number of helpers.
     pub(crate) fn count(&self) -> usize {
         self.count
     }

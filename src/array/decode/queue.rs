@@ -1,4 +1,4 @@
-//! The chunks that wait for a decode thread.
+//! The queue of chunks that wait for a decode thread.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -11,7 +11,7 @@ use crate::memory::cancel::{CancelToken, Canceller};
 use crate::memory::lock::{lock, wait, wait_for};
 use crate::wire::Count;
 
-/// Chunks that wait for a decode thread.
+/// A queue of chunks that wait for a decode thread.
 pub(in crate::array) struct Queue {
     state: Mutex<State>,
     ready: Condvar,
@@ -20,12 +20,12 @@ pub(in crate::array) struct Queue {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
-    /// Whether a thread is to look for something else to do.
+    /// Whether a thread must return from `next` to look for other work.
     is_woken: bool,
     closed: bool,
 }
 
-/// One chunk to decode, unless that is cancelled.
+/// One chunk to decode, unless the decode is cancelled.
 pub(in crate::array) struct Job {
     pub(in crate::array) chunks: Arc<Chunks>,
     pub(in crate::array) number: u64,
@@ -35,9 +35,9 @@ pub(in crate::array) struct Job {
 /// The next work of a thread.
 pub(in crate::array) enum Next {
     Job(Job),
-    /// Nothing at present.
+    /// There is no work at present.
     Nothing,
-    /// Nothing any more.
+    /// The queue is closed.
     End,
 }
 
@@ -55,7 +55,8 @@ impl Queue {
         }
     }
 
-    /// Queues chunks of which a reader waits for the first: before all that is only expected.
+    /// Queues chunks that a read needs now, in front of chunks that are only expected. A reader
+    /// waits for the first of them.
     pub(in crate::array) fn push_urgent(
         &self,
         chunks: &Arc<Chunks>,
@@ -64,7 +65,7 @@ impl Queue {
     ) {
         let mut state = lock(&self.state);
         if chunks.is_far() {
-            // They may be queued once more, after they could not be decoded at first.
+            // The same chunks may be queued again, if they could not be decoded the first time.
             let again = |job: &Job| {
                 numbers
                     .iter()
@@ -80,7 +81,8 @@ impl Queue {
         self.ready.notify_all();
     }
 
-    /// Queues chunks that will be needed; as many of the first as there is room for are taken.
+    /// Queues chunks that later reads will need, as many as there is room for. Returns how many
+    /// were queued.
     pub(in crate::array) fn push_expected(
         &self,
         chunks: &Arc<Chunks>,
@@ -96,7 +98,8 @@ impl Queue {
             .jobs
             .extend(jobs.map(|&number| job(chunks, number, canceller)));
         drop(state);
-        // Usually one chunk: to wake a thread that finds nothing costs a hundredth of a decode.
+        // Usually this is one chunk. Waking a thread that finds no work costs a hundredth of a
+        // decode.
         for _ in 0..taken {
             self.ready.notify_one();
         }
@@ -108,7 +111,7 @@ impl Queue {
         lock(&self.state).jobs.retain(|job| job.key() != key);
     }
 
-    /// Ends the threads once they are done with what they are doing.
+    /// Ends the threads as soon as they have finished their current work.
     pub(in crate::array) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
@@ -117,13 +120,13 @@ impl Queue {
         self.ready.notify_all();
     }
 
-    /// Has a thread look whether there is something else to do than decoding.
+    /// Wakes a thread to look for work other than decoding.
     pub(in crate::array) fn wake(&self) {
         lock(&self.state).is_woken = true;
         self.ready.notify_one();
     }
 
-    /// The next chunk that is still wanted, as soon as there is one within `limit`.
+    /// Returns the next chunk that is still wanted. Waits at most `limit` for one.
     pub(in crate::array) fn next(&self, limit: Option<Duration>) -> Next {
         let mut state = lock(&self.state);
         let mut has_waited = false;

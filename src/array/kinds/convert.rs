@@ -1,10 +1,11 @@
-//! Numbers of one stored type as numbers of another: a virtual dataset may differ from its sources.
+//! Conversion of numbers from one stored type to another. A virtual dataset may have another type
+//! than its sources.
 //!
-//! As the HDF5 library converts: integers are clamped to the range of their new type, fractions are
-//! cut off, floating-point numbers are rounded to the nearest. Between integers of one size and
-//! opposite byte orders it does no more than turn their bytes around, whatever their signs and
-//! precisions; so it does between floating-point numbers that differ in nothing else, and no bit of
-//! a NaN is lost.
+//! The rules are those of the HDF5 library. Integers are clamped to the range of the new type,
+//! fractions are truncated, and floating-point numbers are rounded to the nearest. Integers of
+//! equal size and opposite byte order are only byte-swapped, whatever their signs and precisions.
+//! Floating-point numbers that differ only in byte order are also only byte-swapped, so that no bit
+//! of a NaN is lost.
 
 use std::sync::Arc;
 
@@ -14,19 +15,19 @@ use crate::model::array::Recode;
 use crate::model::datatype::{ByteOrder, Class, Float};
 use crate::model::number::{Integer, ieee_bytes, integer, real};
 
-/// Bytes of the longest numbers that are turned around.
+/// Bytes of the longest numbers that are byte-swapped.
 const LONGEST_NUMBER: u32 = 1 << 10;
 
-/// How elements of one type become elements of another.
+/// The way in which elements of one type become elements of another.
 #[derive(Debug)]
 pub(in crate::array) enum Conversion {
-    /// They are the same.
+    /// The types are equal.
     Copy,
-    /// They are the same with their bytes turned around.
+    /// The types differ only in byte order.
     Swap { size: usize },
-    /// They are numbers.
+    /// Both types are numbers.
     Numbers { from: Datatype, to: Datatype },
-    /// They are made one by one, of so many bytes each, into so many.
+    /// Each element of `from` bytes is converted by `by` to an element of `to` bytes.
     Recoded {
         by: Arc<dyn Recode>,
         from: usize,
@@ -34,7 +35,7 @@ pub(in crate::array) enum Conversion {
     },
 }
 
-/// A number between its two types.
+/// A number during the conversion between its two types.
 #[derive(Debug, Clone, Copy)]
 enum Number {
     Integer(Integer),
@@ -42,8 +43,10 @@ enum Number {
 }
 
 impl Conversion {
+    /// Returns the conversion between two types.
+    ///
     /// # Errors
-    /// `Unsupported` where the types differ and one of them is not a plain number.
+    /// `Unsupported` if the types differ and one of them is not a plain number.
     pub(in crate::array) fn new(from: &Datatype, to: &Datatype) -> Result<Self> {
         if from == to {
             return Ok(Conversion::Copy);
@@ -64,18 +67,18 @@ impl Conversion {
         ))
     }
 
-    /// Elements that `by` makes.
+    /// Returns a conversion by `by`.
     pub(in crate::array) fn recoded(by: Arc<dyn Recode>, from: &Datatype, to: &Datatype) -> Self {
         let (from, to) = (from.size.max(1) as usize, to.size.max(1) as usize);
         Conversion::Recoded { by, from, to }
     }
 
-    /// Whether bytes stay as they are.
+    /// Returns whether bytes stay unchanged.
     pub(in crate::array) fn keeps_bytes(&self) -> bool {
         matches!(self, Conversion::Copy)
     }
 
-    /// Converts as many elements as there are in both.
+    /// Converts elements until `from` or `to` ends.
     pub(in crate::array) fn apply(&self, from: &[u8], to: &mut [u8]) -> Result<()> {
         match self {
             Conversion::Copy => to.copy_from_slice(from),
@@ -107,16 +110,16 @@ impl Conversion {
     }
 }
 
-/// Converts elements of one type to elements of another, as many as there are in both.
+/// Converts elements of one type to elements of another, until `stored` or `out` ends.
 ///
 /// # Errors
-/// `Unsupported` where the types differ and one of them is not a plain number.
+/// `Unsupported` if the types differ and one of them is not a plain number.
 pub(crate) fn convert(from: &Datatype, to: &Datatype, stored: &[u8], out: &mut [u8]) -> Result<()> {
     Conversion::new(from, to)?.apply(stored, out)
 }
 
-/// Numbers of one size, of which one is little-endian and one big-endian: integers without padding
-/// below them, floating-point numbers of one format.
+/// Returns whether two types of numbers differ only in byte order. Integers must have no padding
+/// bits below the value, and floating-point numbers must have the same format.
 fn differ_in_order(from: &Datatype, to: &Datatype) -> bool {
     let (from_order, to_order) = match (&from.class, &to.class) {
         (
@@ -143,7 +146,7 @@ fn differ_in_order(from: &Datatype, to: &Datatype) -> bool {
     from.size == to.size && from.size <= LONGEST_NUMBER && opposite
 }
 
-/// An integer of up to 16 bytes, or an IEEE number.
+/// Returns whether the type is an integer of up to 16 bytes or an IEEE number.
 fn is_plain_number(datatype: &Datatype) -> bool {
     match &datatype.class {
         Class::Integer { order, .. } => *order != ByteOrder::Vax && datatype.size <= 16,
@@ -195,7 +198,8 @@ fn store(number: Number, datatype: &Datatype, element: &mut [u8]) {
     }
 }
 
-/// The number clamped to the range of an integer of so many bits: those bits, no others.
+/// Returns the low `precision` bits of the number, clamped to the range of an integer with that
+/// many bits.
 fn clamped(number: Number, signed: bool, precision: u32) -> u128 {
     let ones = u128::MAX >> (128 - precision.clamp(1, 128));
     if !signed {
@@ -215,16 +219,16 @@ fn clamped(number: Number, signed: bool, precision: u32) -> u128 {
     number.clamp(-most - 1, most).cast_unsigned() & ones
 }
 
-/// The bits of the 16-bit float nearest to a number, of two as near the even one.
+/// Returns the bits of the 16-bit float nearest to a number. Ties are rounded to the even float.
 fn half(number: f64) -> u16 {
-    /// A number this large or larger is infinite.
+    /// Numbers of at least this magnitude become infinite.
     const LIMIT: f64 = 65520.0;
-    /// The distance of the subnormal numbers: 2^-24.
+    /// The distance between subnormal numbers: 2^-24.
     const STEP: f64 = 1.0 / 16_777_216.0;
     let sign = if number.is_sign_negative() { 0x8000 } else { 0 };
     let size = number.abs();
     let bits = if size.is_nan() {
-        // a quiet one, with the digits that there is room for
+        // a quiet NaN with the leading payload bits that fit
         0x7E00 | (size.to_bits() >> 42) as u16 & 0x1FF
     } else if size >= LIMIT {
         0x7C00
@@ -239,7 +243,7 @@ fn half(number: f64) -> u16 {
     sign | bits
 }
 
-/// Rounded once, also where the integer has more bits than a double.
+/// Converts the number to `f32` with one rounding, even if an integer has more bits than a double.
 fn rounded(number: Number) -> f32 {
     match number {
         Number::Integer(Integer::Signed(number)) => number as f32,

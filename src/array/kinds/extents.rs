@@ -1,4 +1,4 @@
-//! Arrays that stand in a source, or in several, as they are.
+//! Arrays whose bytes are stored unencoded in one source or in several.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::wire::{Count, Extent};
 /// Bytes of a piece.
 const PIECE: u64 = 256 << 10;
 
-/// Each extent with its place in the array.
+/// A list of extents, each with its range in the array.
 #[derive(Debug)]
 pub(in crate::array) struct Extents(Vec<(Extent, StoredExtent)>);
 
 impl Extents {
-    /// An array in `extents`, which follow each other.
+    /// Returns an array whose bytes are the bytes of `extents`, one after another.
     pub(in crate::array) fn new(extents: &[StoredExtent]) -> Self {
         let mut next = 0_u64;
         let with_place = |stored: &StoredExtent| {
@@ -30,7 +30,7 @@ impl Extents {
         Extents(extents.iter().map(with_place).collect())
     }
 
-    /// Where the bytes `wanted` of the array are.
+    /// Returns the stored extents of the bytes `wanted` of the array.
     fn met(&self, wanted: Extent) -> impl Iterator<Item = (&SharedSource, Extent)> {
         let is_before = |(place, _): &(Extent, _)| place.end() <= wanted.start();
         let met = self.0[self.0.partition_point(is_before)..].iter();
@@ -43,19 +43,20 @@ impl Extents {
         })
     }
 
-    /// Whether reading bytes `offset..end` may take long.
+    /// Returns whether reading bytes `offset..end` may take long.
     pub(in crate::array) fn is_far(&self, offset: u64, end: u64) -> bool {
         let mut met = self.met(Extent::between(offset, end));
         met.any(|(source, _)| source.is_far())
     }
 
-    /// Whether a sequential reader gets bytes behind `offset..end` sooner if they are asked for.
+    /// Returns whether a sequential reader gets bytes after `offset..end` sooner if they are
+    /// requested ahead.
     pub(in crate::array) fn reads_ahead(&self, offset: u64, end: u64) -> bool {
         let mut met = self.met(Extent::between(offset, end));
         met.any(|(source, _)| source.reads_ahead())
     }
 
-    /// Asks sources for these ranges of the array.
+    /// Requests these ranges of the array from their sources.
     pub(in crate::array) fn ask(&self, ranges: impl Iterator<Item = Range<u64>>, urgency: Urgency) {
         let met = ranges.flat_map(|range| self.met(range.into()));
         let asked = met.filter(|(source, part)| !part.is_empty() && source.reads_ahead());
@@ -66,11 +67,11 @@ impl Extents {
         }
     }
 
-    /// Bytes `offset..end` of the array.
+    /// Reads bytes `offset..end` of the array.
     ///
     /// # Errors
-    /// `Corrupt` where the extents end before; otherwise as a source cannot be read;
-    /// [`Error::unwanted`] where no request waits for them any more.
+    /// `Corrupt` if the extents end before `end`. Otherwise the error of the source that cannot be
+    /// read, or [`Error::unwanted`] once no request waits for the bytes.
     pub(in crate::array) fn read(
         &self,
         offset: u64,
@@ -97,7 +98,7 @@ impl Extents {
     }
 }
 
-/// Extents in pieces, which a cache can keep.
+/// The bytes of extents, divided into pieces that a cache can keep.
 #[derive(Debug)]
 pub(in crate::array) struct ExtentPieces {
     extents: Extents,
@@ -105,7 +106,7 @@ pub(in crate::array) struct ExtentPieces {
 }
 
 impl ExtentPieces {
-    /// The first `length` bytes of `extents`.
+    /// Returns the pieces of the first `length` bytes of `extents`.
     pub(in crate::array) fn new(extents: Extents, length: u64) -> Self {
         ExtentPieces { extents, length }
     }

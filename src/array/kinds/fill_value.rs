@@ -6,15 +6,15 @@ use crate::error::{Error, Result};
 use crate::model::Array;
 use crate::model::array::{Fill, Storage};
 
-/// One element of the fill value; `None` where all of it is zero.
+/// One element of the fill value. `None` if every byte is zero.
 #[derive(Debug)]
 pub(in crate::array) struct FillValue(Option<Arc<[u8]>>);
 
 impl FillValue {
-    /// That of `array`.
+    /// Returns the fill value of `array`.
     ///
     /// # Errors
-    /// `Corrupt` where it is needed and has another size than an element.
+    /// `Corrupt` if the fill value is needed and its size differs from the element size.
     pub(in crate::array) fn of(array: &Array) -> Result<Self> {
         let size = array.datatype.size;
         let is_needed = matches!(
@@ -34,12 +34,12 @@ impl FillValue {
         ))
     }
 
-    /// Whether every byte is zero.
+    /// Returns whether every byte is zero.
     pub(in crate::array) fn is_zero(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Bytes `offset..end` of an array that holds nothing else.
+    /// Returns bytes `offset..end` of an array that contains only the fill value.
     pub(in crate::array) fn bytes(&self, offset: u64, end: u64) -> Vec<u8> {
         let mut bytes = vec![0; (end - offset) as usize];
         if !self.is_zero() {

@@ -1,4 +1,4 @@
-//! Arrays that have bytes of their own: none, in memory, in extents, in chunks.
+//! Arrays that have bytes of their own: not stored at all, in memory, in extents, or in chunks.
 
 use std::collections::VecDeque;
 use std::iter::once;
@@ -36,7 +36,7 @@ pub(in crate::array) struct Stored {
     touched: Touched,
 }
 
-/// Where the bytes are.
+/// The location of the bytes.
 #[derive(Debug)]
 enum Location {
     Nowhere,
@@ -46,10 +46,11 @@ enum Location {
 }
 
 impl Stored {
-    /// The bytes of `array`, which is made of no other unless it has no elements.
+    /// Returns the bytes of `array`. The array must not be strided or virtual, unless it has no
+    /// elements.
     ///
     /// # Errors
-    /// Fails with the reason why the storage is not readable; else fails as
+    /// Fails with the reason why the storage is not readable. Otherwise fails as
     /// [`Reader::new`](crate::array::Reader::new) does.
     pub(in crate::array) fn new(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Self> {
         let length = array.bytes()?;
@@ -67,8 +68,8 @@ impl Stored {
         })
     }
 
-    /// Like `new`, but extents are read in pieces, which the cache keeps: elements that stand apart
-    /// share them.
+    /// Returns the bytes like `new`, but reads extents in pieces, which the cache keeps. Distant
+    /// elements of one piece then share the piece.
     ///
     /// # Errors
     /// Fails as `new` does.
@@ -81,12 +82,12 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Bytes of all elements.
+    /// Returns the number of bytes of all elements.
     pub(in crate::array) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Bytes `offset..end`, not empty and inside the array, for the reader of `stream`.
+    /// Reads bytes `offset..end`, not empty and inside the array, for the reader of `stream`.
     pub(in crate::array) fn read(
         &self,
         offset: u64,
@@ -129,7 +130,8 @@ impl Stored {
         }
     }
 
-    /// Whether reading bytes `offset..end` may take long because they are far away.
+    /// Returns whether reading bytes `offset..end` may take long because they are in a remote
+    /// source.
     pub(in crate::array) fn is_far(&self, offset: u64, end: u64) -> bool {
         match &self.location {
             Location::Extents(extents) => extents.is_far(offset, end),
@@ -138,7 +140,7 @@ impl Stored {
         }
     }
 
-    /// Asks for these ranges, which are about to be read one after another.
+    /// Requests these ranges, which are about to be read one after another.
     ///
     /// # Errors
     /// [`Error::unwanted`] once the request is cancelled.
@@ -162,10 +164,11 @@ impl Stored {
         Ok(())
     }
 
-    /// Asks for the chunks that a read waits for, all at once.
+    /// Requests all chunks that a read waits for at once.
     ///
     /// # Errors
-    /// [`Error::unwanted`] once the request is cancelled: it may have waited for the chunk index.
+    /// [`Error::unwanted`] once the request is cancelled, because the call may wait for the chunk
+    /// index.
     fn need(&self, chunks: &Arc<Chunks>, span: &Span<'_>, cancel: &CancelToken) -> Result<()> {
         let (effort, _granted) = Effort::until(cancel);
         let missing =
@@ -179,15 +182,15 @@ impl Stored {
         Ok(())
     }
 
-    /// Asks for all chunks once readers have touched enough of them.
+    /// Requests all chunks as soon as readers have touched enough of them.
     fn touch(&self, chunks: &Arc<Chunks>, numbers: impl Iterator<Item = u64>) {
         if self.touched.are_enough(numbers, chunks.grid.chunks()) {
             chunks.expect_all();
         }
     }
 
-    /// Asks for the bytes that a read of extents waits for, and for all of them once readers have
-    /// touched enough.
+    /// Requests the bytes that a read of extents waits for. Requests all bytes as soon as readers
+    /// have touched enough of them.
     fn ask_extents(&self, extents: &Extents, offset: u64, end: u64) {
         extents.ask(once(offset..end), Urgency::Needed);
         let parts = offset / limits::AHEAD_LEAST..end.div_ceil(limits::AHEAD_LEAST);
@@ -197,7 +200,8 @@ impl Stored {
         }
     }
 
-    /// Like `read`, but only if nothing has to be decoded, waited for or sought in an index.
+    /// Reads like `read`, but returns `None` if that would require decoding, waiting or searching
+    /// an index.
     pub(in crate::array) fn read_now(
         &self,
         offset: u64,
@@ -212,7 +216,7 @@ impl Stored {
                 .read(offset, end, stream, &CancelToken::default())
                 .map(Some);
         };
-        // What is far ahead of a reader is sought in the index.
+        // Reading ahead in a remote source would search the index.
         if !chunks.is_encoded() || chunks.is_far() {
             return Ok(None);
         }
@@ -224,11 +228,11 @@ impl Stored {
         Ok(bytes)
     }
 
-    /// The chunk at `place` of the grid as it is decoded, also where it sticks out of the array:
-    /// at most `length` bytes from `offset` on.
+    /// Reads at most `length` bytes from `offset` on of the decoded chunk at `place` of the grid.
+    /// An edge chunk is read as a whole, including elements outside the array.
     ///
     /// # Errors
-    /// `NotFound` where there is no such chunk; fails if it cannot be decoded.
+    /// `NotFound` if there is no such chunk. Fails if the chunk cannot be decoded.
     pub(in crate::array) fn read_chunk(
         &self,
         place: &[u64],
@@ -266,7 +270,7 @@ impl Stored {
         }
     }
 
-    /// Like `read_chunk`, but only if the chunk is decoded already.
+    /// Reads like `read_chunk`, but returns `None` if the chunk is not decoded yet.
     pub(in crate::array) fn decoded_chunk(
         &self,
         place: &[u64],
@@ -284,7 +288,7 @@ impl Stored {
         Some(Bytes::shared(chunk, start as usize..end as usize))
     }
 
-    /// The bytes, if they are a run in one chunk that is decoded.
+    /// Returns the bytes, if they are contiguous in one chunk that is already decoded.
     fn read_decoded(&self, chunks: &Chunks, span: &Span<'_>) -> Option<Bytes> {
         let part = span.only_part()?;
         let start = part.one_run(span.length())?;
@@ -317,21 +321,22 @@ impl Stored {
                 return Ok(Bytes::shared(Arc::clone(chunk), range));
             }
             if reply.is_empty() {
-                // Not before: the usual read is answered without a buffer.
+                // The buffer is allocated only here, because the usual read is answered without
+                // one.
                 reply = self.decoder().pool.buffer(span.length())?;
             }
             for plan in &part.plans {
                 self.gather(&found, (plan, span.start()), &mut reply, cancel)?;
             }
             if chunks.is_far() {
-                // Others may have come meanwhile.
+                // Other chunks may have arrived meanwhile.
                 self.spread(chunks, &next, &helped);
             }
         }
         Ok(reply.into())
     }
 
-    /// Puts the part of a chunk into the reply, which begins at byte `offset` of the array.
+    /// Copies the part of a chunk into the reply, which begins at byte `offset` of the array.
     fn gather(
         &self,
         found: &ChunkContent,
@@ -349,7 +354,8 @@ impl Stored {
         Ok(())
     }
 
-    /// Lets the decode threads help with a read of several chunks, until `canceller` is dropped.
+    /// Queues chunks so that the decode threads help with a read of several chunks, until
+    /// `canceller` is dropped.
     fn spread(&self, chunks: &Arc<Chunks>, parts: &VecDeque<Part>, canceller: &Canceller) {
         let depth = self.decoder().depth(chunks) as usize;
         if depth < 2 || parts.len() < 2 {
@@ -358,18 +364,18 @@ impl Stored {
         let mut missing: Vec<u64> = parts.iter().map(|part| part.number).collect();
         missing.retain(|&number| !self.decoder().has(chunks, number));
         missing.truncate(depth);
-        // The first is for the reader itself.
+        // The reader decodes the first chunk itself.
         if let Some(others) = missing.get(1..).filter(|others| !others.is_empty()) {
             self.decoder().queue.push_urgent(chunks, others, canceller);
         }
     }
 
-    /// Whether reading it may take long for each byte: it is decoded.
+    /// Returns whether bytes are slow to read because they have to be decoded.
     pub(in crate::array) fn is_encoded(&self) -> bool {
         matches!(&self.location, Location::Chunks(chunks) if chunks.is_encoded())
     }
 
-    /// Bytes that are best read at a time, where there are such.
+    /// Returns the number of bytes that are best read at a time, for an array in chunks.
     pub(in crate::array) fn chunk_bytes(&self) -> Option<u64> {
         match &self.location {
             Location::Chunks(chunks) => Some(chunks.grid.chunk_bytes()),
@@ -377,7 +383,7 @@ impl Stored {
         }
     }
 
-    /// Which parts of the array are stored.
+    /// Returns which parts of the array are stored.
     ///
     /// # Errors
     /// Fails if the chunk index is damaged.
@@ -405,7 +411,7 @@ impl Stored {
 }
 
 impl Location {
-    /// Where the `length` bytes of `array`, not zero, are.
+    /// Returns the location of the `length` bytes, not zero, of `array`.
     fn new(
         engine: &Arc<Engine>,
         array: &Arc<Array>,
@@ -432,7 +438,7 @@ impl Location {
         }
     }
 
-    /// The first `length` bytes of a block.
+    /// Returns the location of the first `length` bytes of a block.
     fn of_block(
         engine: &Arc<Engine>,
         array: &Arc<Array>,

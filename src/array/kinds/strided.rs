@@ -1,4 +1,4 @@
-//! An array whose elements stand at strides over the bytes of a block.
+//! An array whose elements are at fixed strides in the bytes of a block.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,36 +15,36 @@ use crate::model::Array;
 use crate::model::array::Strided as Description;
 use crate::wire::Extent;
 
-/// Bytes of a block that are fetched in one piece where it has no pieces of its own.
+/// Bytes that are fetched at a time from a block without pieces of its own.
 const PIECE: u64 = 64 << 10;
 
-/// Bytes of adjacent elements from which on they are read directly from the file.
+/// Runs of adjacent elements of at least this many bytes are read directly from the file.
 const LONG_RUN: u64 = 4096;
 
-/// Runs that are put in order at once.
+/// Runs that are sorted at once.
 const BATCH: usize = 1 << 16;
 
-/// An array over a block.
+/// A strided array over a block.
 #[derive(Debug)]
 pub(in crate::array) struct Strided {
     /// The array as one "chunk" with gaps.
     grid: Grid,
-    /// Where that begins in the block, in bytes.
+    /// The offset in the block at which that chunk begins, in bytes.
     offset: i64,
     base: Stored,
 }
 
-/// The piece of the block that was needed last.
+/// The most recently needed piece of the block.
 struct Piece {
     start: u64,
     bytes: Bytes,
 }
 
 impl Strided {
-    /// The array over its block; it must not be empty.
+    /// Returns the array over its block. The array must not be empty.
     ///
     /// # Errors
-    /// `Corrupt` where elements lie outside the block; otherwise as the block is not readable.
+    /// `Corrupt` if elements lie outside the block. Otherwise fails if the block is not readable.
     pub(in crate::array) fn new(
         engine: &Arc<Engine>,
         array: &Array,
@@ -81,25 +81,25 @@ impl Strided {
         })
     }
 
-    /// The block, and where the array begins in it, if its elements follow each other there.
+    /// Returns the block and the array's offset in it, if the elements are contiguous in the block.
     fn packed(&self) -> Option<(&Stored, u64)> {
         let packed = matches!(self.grid.axes(), [axis] if axis.chunk_stride == 1);
         packed.then(|| (&self.base, self.offset.cast_unsigned()))
     }
 
-    /// Whether the block is in a far source.
+    /// Returns whether the block is in a remote source.
     pub(in crate::array) fn is_far(&self) -> bool {
         self.base.is_far(0, 1)
     }
 
-    /// Bytes in the file: the array's share of the block's.
+    /// Returns the array's share of the stored bytes of the block.
     pub(in crate::array) fn stored_bytes(&self, length: u64) -> Result<u64> {
         let stored = u128::from(self.base.allocation()?.stored_bytes);
         let share = stored * u128::from(length) / u128::from(self.base.length().max(1));
         Ok(share.min(stored) as u64)
     }
 
-    /// Bytes `offset..end`, not empty and inside the array, for the reader of `stream`.
+    /// Reads bytes `offset..end`, not empty and inside the array, for the reader of `stream`.
     pub(in crate::array) fn read(
         &self,
         offset: u64,
@@ -127,7 +127,8 @@ impl Strided {
         Ok(reply.into())
     }
 
-    /// Like `read`, but only if nothing has to be decoded, waited for or sought in an index.
+    /// Reads like `read`, but returns `None` if that would require decoding, waiting or searching
+    /// an index.
     pub(in crate::array) fn read_now(
         &self,
         offset: u64,
@@ -140,9 +141,9 @@ impl Strided {
         }
     }
 
-    /// Copies runs, each its place in the block, its place in the reply and its length, in the
-    /// order in which they stand in the block: each piece is needed once then, however the strides
-    /// lie.
+    /// Copies runs, each given by its offset in the block, its offset in the reply, and its length.
+    /// The runs are sorted by their offset in the block, so that each piece is needed once,
+    /// whatever the strides are.
     fn fetch(
         &self,
         runs: &mut Vec<(u64, usize, usize)>,
@@ -162,7 +163,7 @@ impl Strided {
         Ok(())
     }
 
-    /// The pieces of the block that runs in order meet.
+    /// Returns the ranges of the block's pieces that the sorted `runs` touch.
     fn pieces(&self, runs: &[(u64, usize, usize)]) -> impl Iterator<Item = Range<u64>> {
         let piece = self.base.chunk_bytes().unwrap_or(PIECE);
         let mut end = 0;
@@ -174,7 +175,7 @@ impl Strided {
         })
     }
 
-    /// Copies from byte `at` of the block.
+    /// Copies bytes from offset `at` of the block.
     fn copy(
         &self,
         mut at: u64,
@@ -199,7 +200,7 @@ impl Strided {
         Ok(())
     }
 
-    /// The piece of the block that holds byte `at`.
+    /// Reads the piece of the block that contains byte `at`.
     fn piece(&self, at: u64, cancel: &CancelToken) -> Result<Piece> {
         let length = self.base.chunk_bytes().unwrap_or(PIECE);
         let start = at / length * length;
@@ -233,7 +234,7 @@ mod tests {
     use crate::source::memory::MemorySource;
     use crate::wire::Extent;
 
-    /// A block whose byte number i is `byte(i)`; it counts what is decoded.
+    /// A block whose byte `i` is `byte(i)`. The block counts decoded pieces.
     #[derive(Debug)]
     struct Block {
         bytes: u64,
@@ -287,7 +288,7 @@ mod tests {
         Arc::new(plain(dims, element, Storage::Strided(strided)))
     }
 
-    /// The block's byte at which each byte of the array stands.
+    /// Returns the block offset of each byte of the array.
     fn places(dims: &[u64], strides: &[i64], element: u64, offset: u64) -> Vec<u64> {
         let mut starts = vec![offset.cast_signed()];
         for (&dim, &stride) in dims.iter().zip(strides) {
@@ -322,7 +323,8 @@ mod tests {
     fn arrays_over_one_block_share_what_is_decoded() {
         let engine = Engine::new(1 << 20, 1);
         let (base, block) = block(1000, 300);
-        // The last piece is shorter; the array is read as it stands there, without a copy.
+        // The last piece is shorter. The array's elements are contiguous, so the read needs no
+        // copy.
         let tail = Reader::new(&engine, over(&base, &[50], &[2], 2, 900)).unwrap();
         let read = tail.read(0, 100).unwrap();
         assert!(read.is_shared());
@@ -331,7 +333,7 @@ mod tests {
         let odd: Vec<u8> = (450..500).rev().map(|i| byte(2 * i + 1)).collect();
         assert_eq!(&*back.read(0, 50).unwrap(), odd);
         assert_eq!(block.decoded.load(Ordering::SeqCst), 1);
-        // 50 of 1000 bytes, which are stored in 500.
+        // The array has 50 of 1000 bytes, which are stored in 500.
         assert_eq!(back.allocation().unwrap().stored_bytes, 25);
     }
 

@@ -1,5 +1,5 @@
-//! An array that is made of parts of other arrays. Elements that no part covers, or whose source is
-//! missing, are the fill value.
+//! An array that is assembled from parts of other arrays. Elements that no part covers, or whose
+//! source is missing, have the fill value.
 
 use std::any::Any;
 use std::fmt;
@@ -21,48 +21,49 @@ use crate::model::region::Runs;
 use crate::source::local::descriptors::weight_of_one;
 use crate::wire::Count;
 
-/// Reads an array that parts come from.
+/// A reader of an array that parts come from.
 pub(in crate::array) trait SourceReader: Send + Sync {
-    /// The description.
+    /// Returns the description of the array.
     fn array(&self) -> &Arc<Array>;
 
-    /// The `length` bytes at `offset`, all within the array.
+    /// Reads the `length` bytes at `offset`, all within the array.
     ///
     /// # Errors
-    /// Fails if a part of them cannot be read or decoded; [`Error::unwanted`] once the request is
+    /// Fails if a part of them cannot be read or decoded. [`Error::unwanted`] once the request is
     /// cancelled.
     fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
 }
 
-/// Makes the reader of an array that parts come from.
+/// A function that creates the reader of an array that parts come from.
 pub(in crate::array) type OpenReader =
     dyn Fn(Arc<Array>) -> Result<Box<dyn SourceReader>> + Send + Sync;
 
-/// The parts of one array.
+/// The parts of one virtual array.
 pub(in crate::array) struct VirtualArray {
     array: Arc<Array>,
     fill: FillValue,
     parts: Vec<Part>,
-    /// The sources that were used last, by the number of their part.
+    /// The most recently used sources, by the number of their part.
     sources: FileLru<usize, Arc<Source>>,
     open_reader: Box<OpenReader>,
 }
 
-/// Where one source's elements lie in the array.
+/// The range of the array that one source fills.
 struct Part {
-    /// The number of its mapping.
+    /// The number of the part's mapping.
     number: usize,
-    /// Whether opening its source takes requests to a server.
+    /// Whether opening the source takes requests to a server.
     is_far: bool,
     runs: Runs,
     first: u64,
     end: u64,
 }
 
-/// The request that a read is for.
+/// The state of one read request.
 struct Request<'a> {
     cancel: &'a CancelToken,
-    /// The source that it opened last, `None` where that is missing. The next part may have the same.
+    /// The source that the request opened last, with `None` if the source is missing. The next part
+    /// may have the same source.
     opened: Option<(Arc<dyn VirtualSource>, Option<OpenSource>)>,
 }
 
@@ -76,12 +77,12 @@ pub(in crate::array) struct Source {
 }
 
 impl VirtualArray {
-    /// The parts that `mappings` say, of an array that is itself a source of `depth` virtual
-    /// arrays, one for the other. `sources` are kept by all virtual arrays together.
+    /// Returns the array that `mappings` describe. `depth` is the number of virtual arrays that
+    /// this array is nested in as a source. All virtual arrays share the cache `sources`.
     ///
     /// # Errors
-    /// `Corrupt` where a part lies outside the array; `Limit` for virtual arrays that are each
-    /// other's sources.
+    /// `Corrupt` if a part lies outside the array. `Limit` for virtual arrays that are nested too
+    /// deeply, for example as each other's sources.
     pub(in crate::array) fn new(
         array: &Arc<Array>,
         mappings: &Mappings,
@@ -96,7 +97,7 @@ impl VirtualArray {
                 most,
             ));
         }
-        // The arrays that this one is read for are in memory as well.
+        // The outer arrays of the nesting are in memory as well.
         let most = limits::VIRTUAL_BYTES >> depth;
         if depth > 0 && array.weight() > most {
             return Err(Error::limit("bytes of a source that is virtual", most));
@@ -110,7 +111,8 @@ impl VirtualArray {
         })
     }
 
-    /// Bytes of memory that its parts take beside the array's description, about.
+    /// Returns the approximate bytes of memory of the parts, in addition to the array's
+    /// description.
     pub(in crate::array) fn weight(&self) -> u64 {
         let part = |part: &Part| memory::piece(size_of::<Part>() + part.runs.heap_bytes());
         self.parts.iter().map(part).sum()
@@ -123,12 +125,12 @@ impl VirtualArray {
         }
     }
 
-    /// Returns bytes `offset..end` of the array. A read that has to open far sources counts as heavy;
-    /// one of sources that are open counts as the sources' own reads do.
+    /// Reads bytes `offset..end` of the array. A read that has to open remote sources counts as
+    /// heavy. A read of open sources counts like the reads of these sources.
     ///
     /// # Errors
-    /// Fails if a source that is there cannot be read; `Limit` where too many parts lie over each
-    /// other; [`Error::unwanted`] once the request is cancelled.
+    /// Fails if an existing source cannot be read. `Limit` if too many parts overlap.
+    /// [`Error::unwanted`] once the request is cancelled.
     pub(in crate::array) fn read(
         &self,
         offset: u64,
@@ -152,7 +154,7 @@ impl VirtualArray {
             cancel.go_on()?;
             let read = self.read_part(part, offset, &mut reply, &mut left, &mut request);
             if matches!(&read, Err(error) if error.is_stale()) {
-                // A source that has changed is opened as it is now by the next reader.
+                // The next reader opens the changed source again.
                 self.sources.clear();
             }
             read?;
@@ -160,13 +162,13 @@ impl VirtualArray {
         Ok(reply.into())
     }
 
-    /// Opens the far sources of several parts at the same time: each waits for its server. What is
-    /// wrong with one is met when that is read.
+    /// Opens the remote sources of several parts at the same time, because each of them waits for
+    /// its server. Errors of a source are reported when the source is read.
     ///
     /// # Errors
-    /// [`Error::unwanted`] where a source has to be opened, and the request is cancelled or put off.
+    /// [`Error::unwanted`] if a source has to be opened and the request is cancelled or postponed.
     fn open_far(&self, parts: &[&Part], cancel: &CancelToken) -> Result<()> {
-        // Those that are kept until they are read.
+        // Only as many sources as the cache keeps until they are read.
         let parts = parts.get(..limits::VIRTUAL_FAR).unwrap_or(parts);
         let is_closed = |part: &&Part| part.is_far && self.sources.get(part.number).is_none();
         if parts.iter().any(is_closed) {
@@ -193,7 +195,7 @@ impl VirtualArray {
         thread::scope(|scope| {
             for _ in 1..parts.len().min(limits::VIRTUAL_FAR_THREADS) {
                 let thread = thread::Builder::new().name("open".to_owned());
-                // Fewer threads take longer.
+                // If a thread cannot be started, the remaining threads take longer.
                 let _ = thread.spawn_scoped(scope, open);
             }
             open();
@@ -201,7 +203,8 @@ impl VirtualArray {
         cancel.go_on()
     }
 
-    /// Puts a part into `reply`, as far as it lies there and has no more elements than are `left`.
+    /// Copies a part into `reply`, as far as the part lies in it. Fails if the part has more
+    /// elements than are `left`.
     fn read_part(
         &self,
         part: &Part,
@@ -237,14 +240,14 @@ impl VirtualArray {
             source.read((run.ordinal, skipped), size, target, request.cancel)?;
             ordinal += length;
         }
-        // After its own sources, which must not take its place.
+        // The source is cached after its own sources, so that they do not evict it.
         let weight = source.weight;
         self.sources.put(part.number, source, weight);
         Ok(())
     }
 
-    /// The part's source, `None` where it is missing. Neither that nor an error is kept for the
-    /// next read: sources come and go.
+    /// Returns the part's source, or `None` if the source is missing. Neither a missing source nor
+    /// an error is remembered, because sources may appear and disappear.
     fn source(&self, part: &Part, request: &mut Request<'_>) -> Result<Option<Arc<Source>>> {
         if let Some(source) = self.sources.get(part.number) {
             return Ok(Some(source));
@@ -303,7 +306,8 @@ impl Request<'_> {
     }
 }
 
-/// The parts that have elements. The parts of arrays within arrays are in memory at once.
+/// Returns the parts that have elements. The limit is halved for each level of nesting, because
+/// nested arrays are in memory at the same time.
 fn parts_of(mappings: &Mappings, dims: &[u64], depth: usize) -> Result<Vec<Part>> {
     let most = limits::VIRTUAL_RUNS >> depth;
     let mut left = most;
@@ -321,7 +325,7 @@ fn parts_of(mappings: &Mappings, dims: &[u64], depth: usize) -> Result<Vec<Part>
 }
 
 impl Part {
-    /// `None` for a part without elements.
+    /// Returns the part of a mapping, or `None` if the mapping has no elements.
     fn new(number: usize, mapping: &Mapping, dims: &[u64]) -> Result<Option<Self>> {
         let runs = Runs::new(&mapping.region, dims)?;
         let elements = runs.elements();
@@ -342,8 +346,8 @@ impl Part {
 }
 
 impl Source {
-    /// The bytes of the elements from `ordinal` on, in the virtual array's type of `size` bytes,
-    /// without so many `skipped` ones. Of long elements no more is read than is wanted.
+    /// Reads the elements from `ordinal` on into `target`, in the virtual array's type of `size`
+    /// bytes. Omits the first `skipped` bytes. Reads no more of long elements than `target` needs.
     fn read(
         &self,
         (ordinal, skipped): (u64, u64),
@@ -377,8 +381,8 @@ impl Source {
         Ok(())
     }
 
-    /// The elements from `first` on, all of them whole but for so many bytes `within` the first,
-    /// and some of the last.
+    /// Converts the elements from `first` on into `target`. Omits the first `within` bytes of the
+    /// first element, and the last element may be incomplete.
     fn convert(
         &self,
         (first, within): (u64, usize),

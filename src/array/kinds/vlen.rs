@@ -1,9 +1,9 @@
-//! A variable-length array as one run of bytes: its strings, each with a line feed, or the elements
-//! of its sequences, one after another; and where each begins.
+//! A variable-length array as one sequence of bytes, and the offset of each element in it. Strings
+//! are each followed by a line feed. The elements of sequences are concatenated.
 //!
-//! Stored elements are counts and pointers of one size, grouped in blocks. The start of each block
-//! is found once, by a walk over all elements, and kept; the starts within a block are found anew
-//! when needed.
+//! Stored elements are counts and pointers of one size, grouped in blocks. One walk over all
+//! elements finds the start of each block, which is kept. The starts within a block are computed
+//! each time they are needed.
 
 use std::fmt;
 use std::ops::Range;
@@ -23,18 +23,18 @@ use crate::wire::{Count, Extent};
 /// Elements of a block.
 const BLOCK: u64 = 4096;
 
-/// Elements that a read looks at first.
+/// Elements that a read examines first.
 const FIRST: u64 = 64;
 
-/// Stored elements: those of an array, or of a part of it.
+/// The stored elements of an array or of a part of one.
 pub(crate) trait StoredElements: Send + Sync {
-    /// At most `length` bytes of them from `offset` on, fewer only at the end.
+    /// Reads at most `length` bytes from `offset` on. Fewer bytes are returned only at the end.
     ///
     /// # Errors
-    /// Fails if they cannot be read; [`Error::unwanted`] once the request is cancelled.
+    /// Fails if the bytes cannot be read. [`Error::unwanted`] once the request is cancelled.
     fn stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
 
-    /// Which of them are stored at all; `None` where that is not known.
+    /// Returns which elements are stored, or `None` if that is not known.
     fn allocated(&self) -> Option<Allocation> {
         None
     }
@@ -58,48 +58,49 @@ pub(crate) struct VariableLength {
     elements: u64,
     /// Bytes of a stored element.
     size: u32,
-    /// Where each block begins, and where the last one ends.
+    /// The start of each block and the end of the last one, as offsets in the content.
     starts: Mutex<Option<Arc<Vec<u64>>>>,
 }
 
 /// The kind of the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
-    /// Strings; in some, the text ends at a NUL.
+    /// Strings. If `end_at_nul` is set, the text ends at the first NUL.
     Strings { end_at_nul: bool },
-    /// Sequences of base elements of so many bytes.
+    /// Sequences of base elements of `base_size` bytes.
     Sequences { base_size: u64 },
 }
 
-/// Where a read ended, so that the next one need not look for its place.
+/// The position at which a read ended, from which the next read can continue without a search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ElementStart {
     element: u64,
-    /// Offset at which that element begins, in bytes.
+    /// The offset in the content at which the element begins, in bytes.
     start: u64,
 }
 
 impl VariableLength {
-    /// Whether an array is of variable length as a whole.
+    /// Returns whether the elements of an array have variable length.
     pub(crate) fn is_made_of(array: &Array) -> bool {
         Self::is_of(&array.datatype)
     }
 
-    /// Whether an element of this type is of variable length.
+    /// Returns whether an element of this type has variable length.
     pub(crate) fn is_of(datatype: &Datatype) -> bool {
         Content::of(datatype).is_some()
     }
 
-    /// The content of the array that `reader` reads; `None` where its elements have a fixed length.
+    /// Returns the content of the array that `reader` reads, or `None` if its elements have a fixed
+    /// length.
     ///
     /// # Errors
-    /// `Limit` for more elements than are counted.
+    /// `Limit` for more elements than [`limits::VARIABLE_LENGTH_ELEMENTS`].
     pub(crate) fn new(reader: Arc<Reader>, container: Arc<dyn Container>) -> Result<Option<Self>> {
         let array = Arc::clone(reader.array());
         Self::over(reader, &array.datatype, array.shape.elements()?, container)
     }
 
-    /// The same of so many `elements` of `datatype`, which `stored` has.
+    /// Returns the content of `elements` elements of `datatype`, which `stored` reads.
     ///
     /// # Errors
     /// Fails as [`new`](Self::new) does.
@@ -126,7 +127,8 @@ impl VariableLength {
         }))
     }
 
-    /// Bytes that stand behind each element: the line feed of a string.
+    /// Returns the number of bytes after each element: one for a string's line feed, otherwise
+    /// zero.
     pub(crate) fn separator(&self) -> u64 {
         match self.content {
             Content::Strings { .. } => 1,
@@ -134,30 +136,31 @@ impl VariableLength {
         }
     }
 
-    /// Bytes of all elements. The first call walks over them, for a request that may be put off or
-    /// go away.
+    /// Returns the number of bytes of all elements. The first call walks over the elements, for a
+    /// request that may be postponed or cancelled.
     ///
     /// # Errors
-    /// Fails if an element, or what it points to, cannot be read; [`Error::unwanted`] once the
-    /// request is to end.
+    /// Fails if an element or its content cannot be read. [`Error::unwanted`] once the request is
+    /// to end.
     pub(crate) fn length(&self, cancel: &CancelToken) -> Result<u64> {
         Ok(self.starts(cancel)?.last().copied().unwrap_or(0))
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub(crate) fn elements(&self) -> u64 {
         self.elements
     }
 
-    /// Bytes of memory that it keeps to find where elements begin.
+    /// Returns the bytes of memory that the block starts take.
     pub(crate) fn weight(&self) -> u64 {
         self.elements / BLOCK * size_of::<u64>() as u64
     }
 
-    /// The `length` bytes at `offset`, fewer only at the end; `place` is where the last read ended.
+    /// Reads the `length` bytes at `offset`, fewer only at the end. `place` is the position at
+    /// which the last read ended.
     ///
     /// # Errors
-    /// Fails if an element that the range touches, or what it points to, cannot be read.
+    /// Fails if an element that the range touches, or the element's content, cannot be read.
     pub(crate) fn read(
         &self,
         offset: u64,
@@ -214,8 +217,8 @@ impl VariableLength {
         Ok(reply)
     }
 
-    /// Where the elements `first..first + count` begin; one more than there are elements is where
-    /// all end.
+    /// Returns the offsets at which the elements `first..first + count` begin. The offset after the
+    /// last element is the end of the content.
     ///
     /// # Errors
     /// Fails as [`read`](Self::read) does.
@@ -250,15 +253,15 @@ impl VariableLength {
         Ok(offsets)
     }
 
-    /// The container with an effort that pays for the way to the content of so many elements,
-    /// should each lead to a collection that was not met just before.
+    /// Returns the container with an effort large enough to find the content of `elements`
+    /// elements, even if each of them is in another heap collection.
     fn container_for(&self, elements: u64) -> Arc<dyn Container> {
         let all = elements.with_more(BLOCK);
         let effort = Effort::of(all.times(limits::COLLECTION_METADATA));
         Arc::clone(&self.container).for_request(&effort)
     }
 
-    /// Where each block begins. A call that comes while they are being found waits for them.
+    /// Returns the start of each block. A call waits if another call is finding the starts.
     fn starts(&self, cancel: &CancelToken) -> Result<Arc<Vec<u64>>> {
         let mut known = cancel.lock(&self.starts)?;
         if let Some(starts) = &*known {
@@ -290,13 +293,13 @@ impl VariableLength {
         Ok(starts)
     }
 
-    /// Elements from `first` to the end of its block.
+    /// Returns the number of elements from `first` to the end of its block.
     fn count(&self, first: u64) -> u64 {
         let end = (first / BLOCK * BLOCK + BLOCK).min(self.elements);
         end.left_after(first)
     }
 
-    /// Whether any element from `first` to the end of its block may not be null.
+    /// Returns whether any element from `first` to the end of its block may be stored and not null.
     fn is_stored(&self, allocation: Option<&Allocation>, first: u64) -> bool {
         let size = self.size() as u64;
         let end = (first + self.count(first)) * size;
@@ -304,7 +307,8 @@ impl VariableLength {
         allocation.is_none_or(|allocation| data(allocation).is_some_and(|data| data < end))
     }
 
-    /// The stored elements from `first` on, at most `most` and not beyond the end of its block.
+    /// Reads the stored elements from `first` on, at most `most` and only up to the end of its
+    /// block.
     fn block(&self, first: u64, most: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
         let size = self.size() as u64;
         let length = self.count(first).min(most) * size;
@@ -313,8 +317,8 @@ impl VariableLength {
         Ok(block.into_vec())
     }
 
-    /// Bytes that each of some elements stands for. Elements that lead to one place are looked at
-    /// one after another: the content there may be more than is kept.
+    /// Returns the content length of each stored element. Elements that point to the same place are
+    /// read one after another, because the content there may exceed the cache.
     fn lengths(&self, container: &dyn Container, stored: &[u8]) -> Result<Vec<u64>> {
         let mut elements: Vec<_> = self.each(stored).enumerate().collect();
         let mut lengths = vec![0; elements.len()];
@@ -328,7 +332,7 @@ impl VariableLength {
         Ok(lengths)
     }
 
-    /// Bytes that a null element stands for.
+    /// Returns the content length of a null element.
     fn null_length(&self, container: &dyn Container) -> Result<u64> {
         self.length_of(container, &vec![0; self.size()])
     }
@@ -341,7 +345,7 @@ impl VariableLength {
         self.size as usize
     }
 
-    /// Bytes that an element stands for in the content.
+    /// Returns the content length of an element.
     fn length_of(&self, container: &dyn Container, element: &[u8]) -> Result<u64> {
         match self.content {
             Content::Sequences { base_size } => {
@@ -359,7 +363,7 @@ impl VariableLength {
         }
     }
 
-    /// Puts a part of an element into the reply.
+    /// Copies a part of an element's content into the reply.
     fn fetch(&self, container: &dyn Container, part: &Part<'_>, reply: &mut [u8]) -> Result<()> {
         let (base_size, text_end) = match self.content {
             Content::Sequences { base_size } => (base_size, part.bytes),
@@ -383,11 +387,11 @@ impl VariableLength {
 /// A part of an element that is read.
 struct Part<'a> {
     element: &'a [u8],
-    /// Bytes that the element stands for.
+    /// Bytes of the element's content.
     bytes: u64,
-    /// The part of them that is wanted.
+    /// The range of these bytes that is read.
     range: Range<u64>,
-    /// Where they begin in the reply.
+    /// The offset of the range in the reply.
     place: usize,
 }
 
@@ -396,7 +400,7 @@ fn sum(lengths: &[u64]) -> Option<u64> {
     lengths.iter().try_fold(0, add)
 }
 
-/// The first element from `at` on that is not in a block without any more bytes.
+/// Returns the first element from `at` on that is not in a block whose elements are all empty.
 fn skip_empty(starts: &[u64], at: ElementStart) -> u64 {
     let block = at.element / BLOCK;
     match starts.get(block as usize + 1) {
@@ -408,8 +412,8 @@ fn skip_empty(starts: &[u64], at: ElementStart) -> u64 {
     }
 }
 
-/// The last known place at or before `offset`: where the last read ended, or the beginning of a
-/// block.
+/// Returns the last known position at or before `offset`: the end of the last read, or the
+/// beginning of a block.
 fn nearest(starts: &[u64], offset: u64, last: ElementStart) -> ElementStart {
     let block = starts
         .partition_point(|&start| start <= offset)
@@ -462,7 +466,7 @@ mod tests {
     use crate::model::storage::Pipeline;
     use crate::model::value::tests::Heap;
 
-    /// Strings of which an element is the number of its text.
+    /// Returns strings whose stored element is the number of the text.
     fn strings(elements: &[u8], texts: Vec<Vec<u8>>) -> VariableLength {
         let padding = StringPadding::NullTerminated;
         let array = Array {

@@ -1,4 +1,4 @@
-//! Which parts of an array are stored: for `st_blocks`, SEEK_DATA and SEEK_HOLE.
+//! The stored parts of an array, for `st_blocks`, SEEK_DATA and SEEK_HOLE.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -10,22 +10,23 @@ use crate::memory::effort::Effort;
 use crate::model::storage::Chunked;
 use crate::wire::{Count, Extent};
 
-/// How much of an array is stored, and which of its bytes.
+/// The number of stored bytes of an array, and the ranges that hold data.
 ///
-/// A hole is where every byte is known to read as zero: nothing is stored there and the fill value
-/// is zero.
+/// A hole is a range in which every byte is known to be zero: nothing is stored there and the fill
+/// value is zero.
 #[derive(Debug, Clone)]
 pub(crate) struct Allocation {
-    /// Bytes in the file, after all filters; extrapolated where the array has more chunks than are
-    /// counted.
+    /// Bytes in the file, after all filters. The number is extrapolated if the array has more
+    /// chunks than are counted.
     pub stored_bytes: u64,
-    /// Ranges of the array's bytes outside of which are holes: sorted, none empty, none touching.
+    /// Ranges of the array's bytes that may hold data, sorted. No range is empty, and no two of
+    /// them touch. All other bytes are holes.
     data: Arc<[Range<u64>]>,
     length: u64,
 }
 
 impl Allocation {
-    /// An array of `length` bytes without holes.
+    /// Returns the allocation of an array of `length` bytes without holes.
     pub(in crate::array) fn dense(stored_bytes: u64, length: u64) -> Self {
         Allocation {
             stored_bytes,
@@ -34,7 +35,7 @@ impl Allocation {
         }
     }
 
-    /// An array of `length` bytes that are all stored nowhere.
+    /// Returns the allocation of an array of `length` bytes of which none is stored.
     pub(in crate::array) fn nothing(zero_fill: bool, length: u64) -> Self {
         Allocation {
             stored_bytes: 0,
@@ -43,8 +44,8 @@ impl Allocation {
         }
     }
 
-    /// The array of `length` bytes in the chunks of `grid`. An index that is beyond what one
-    /// request may look at is extrapolated from what was seen of it.
+    /// Returns the allocation of an array of `length` bytes in the chunks of `grid`. If the index
+    /// is larger than one request may examine, the result is extrapolated from the examined part.
     ///
     /// # Errors
     /// Fails if the chunk index is damaged.
@@ -87,21 +88,22 @@ impl Allocation {
             whole(length)
         };
         Ok(Allocation {
-            // More than the file has, where a damaged index lets chunks overlap.
+            // The sum exceeds the file's length if a damaged index lets chunks overlap.
             stored_bytes: walked.bytes.min(chunked.source.length()),
             data,
             length,
         })
     }
 
-    /// The first offset, from `offset` on, that may hold anything but zero; `None` if there is
-    /// none.
+    /// Returns the first offset, from `offset` on, that may hold data other than zeros. Returns
+    /// `None` if only holes follow.
     pub(crate) fn data_at(&self, offset: u64) -> Option<u64> {
         let next = self.data.partition_point(|range| range.end <= offset);
         self.data.get(next).map(|range| range.start.max(offset))
     }
 
-    /// The first offset, from `offset` on, that lies in a hole; the array's end counts as one.
+    /// Returns the first offset, from `offset` on, that lies in a hole. The array's end counts as a
+    /// hole.
     pub(crate) fn hole_at(&self, offset: u64) -> u64 {
         let next = self.data.partition_point(|range| range.end <= offset);
         match self.data.get(next) {
@@ -110,7 +112,7 @@ impl Allocation {
         }
     }
 
-    /// Whether every byte is known to be zero.
+    /// Returns whether every byte is known to be zero.
     pub(crate) fn is_hole(&self) -> bool {
         self.data.is_empty()
     }
@@ -125,7 +127,7 @@ fn whole(length: u64) -> Arc<[Range<u64>]> {
     }
 }
 
-/// The chunks that a walk over the index met.
+/// The chunks that a walk over the index has counted.
 #[derive(Default)]
 struct Walked {
     chunks: u64,
@@ -135,18 +137,19 @@ struct Walked {
 }
 
 impl Walked {
-    /// The bytes of all chunks, should the rest be like those that were counted.
+    /// Returns the bytes of all chunks, assuming that the remaining chunks are like the counted
+    /// ones.
     fn extrapolate(&self, grid: &Grid) -> u64 {
         let all = u128::from(self.bytes) * u128::from(grid.chunks());
         u64::try_from(all / u128::from(self.chunks.max(1))).unwrap_or(u64::MAX)
     }
 }
 
-/// Rows of chunks along the slowest dimension that has more than one element: contiguous in the
-/// array.
+/// Rows of chunks along the slowest dimension that has more than one element. Each row is
+/// contiguous in the array.
 struct Bands {
     axis: usize,
-    /// Bytes of a band; the array's last one may be shorter.
+    /// Bytes of a band. The array's last band may be shorter.
     bytes: u64,
 }
 

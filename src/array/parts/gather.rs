@@ -1,4 +1,4 @@
-//! The way from a chunk into the reply: which runs of bytes go where.
+//! Copy plans: which runs of bytes of a chunk go where in the reply.
 
 use std::convert::Infallible;
 
@@ -9,17 +9,17 @@ use crate::memory::cancel::IsWanted;
 use crate::source::Source;
 use crate::wire::Count;
 
-/// Largest gap, in bytes, that is read with the runs around it instead of being skipped: about what one
-/// more system call costs.
+/// Largest gap, in bytes, that is read with the runs around it. Reading such a gap costs about as
+/// much as one more system call.
 const GAP: u64 = 16 << 10;
 
-/// Bytes and runs that one read from an unfiltered chunk collects at most.
+/// The most bytes and runs that one read from an unfiltered chunk covers.
 const WINDOW_BYTES: u64 = 1 << 20;
 const WINDOW_RUNS: usize = 4096;
 
-/// The part of one chunk that lies in one box: runs of equal length, each contiguous in the chunk
-/// and in the reply. Both offsets grow from run to run; that in the block under a strided array
-/// need not.
+/// The part of one chunk that lies in one box. The part consists of runs of equal length, each
+/// contiguous in the chunk and in the reply. Both offsets increase from run to run. In the block
+/// under a strided array, the offsets may also decrease.
 #[derive(Debug)]
 pub(in crate::array) struct Plan {
     /// Offset of the first run in the chunk, in bytes.
@@ -27,7 +27,7 @@ pub(in crate::array) struct Plan {
     /// Offset of the first run in the reply, in bytes.
     to: usize,
     run: usize,
-    /// How runs repeat, fastest first.
+    /// The nested repetitions of the run, fastest first.
     loops: Vec<Loop>,
 }
 
@@ -39,7 +39,8 @@ struct Loop {
 }
 
 impl Plan {
-    /// The part of the chunk at `place` (in merged dimensions) that lies in `slab`, which it meets.
+    /// Plans the part of the chunk at `place` (in merged dimensions) that lies in `slab`. The chunk
+    /// and the slab must overlap.
     pub(in crate::array) fn new(grid: &Grid, slab: &Slab, place: &[u64]) -> Plan {
         let mut plan = Plan {
             from: 0,
@@ -61,7 +62,8 @@ impl Plan {
         plan
     }
 
-    /// Lets all that is planned so far happen `count` times, in steps of `from` and `to` bytes.
+    /// Repeats the current plan `count` times, in steps of `from` bytes in the chunk and `to` bytes
+    /// in the reply.
     fn repeat(&mut self, count: u64, from: i64, to: usize) {
         if count == 1 {
             return;
@@ -78,27 +80,27 @@ impl Plan {
         }
     }
 
-    /// Offset of the first byte in the chunk.
+    /// Returns the offset of the first byte in the chunk.
     pub(in crate::array) fn first(&self) -> u64 {
         self.from.cast_unsigned()
     }
 
-    /// Offset of the last byte in the chunk.
+    /// Returns the offset of the last byte in the chunk.
     pub(in crate::array) fn last(&self) -> u64 {
         let loops = self.loops.iter();
         let steps = loops.map(|step| (step.count - 1) * step.from.cast_unsigned());
         self.first() + steps.sum::<u64>() + (self.run - 1) as u64
     }
 
-    /// Bytes that it brings.
+    /// Returns the number of bytes of all runs.
     pub(in crate::array) fn bytes(&self) -> u64 {
         let runs: u64 = self.loops.iter().map(|step| step.count).product();
         runs * self.run as u64
     }
 
-    /// Copies from the decoded `chunk`.
+    /// Copies the runs from the decoded `chunk`.
     pub(in crate::array) fn copy(&self, chunk: &[u8], reply: &mut [u8]) {
-        // Short runs are worth a copy of known length.
+        // Short runs are copied faster if the compiler knows the length.
         match self.run {
             1 => self.copy_short::<1>(chunk, reply),
             2 => self.copy_short::<2>(chunk, reply),
@@ -124,7 +126,7 @@ impl Plan {
         });
     }
 
-    /// Fills with the fill value; the reply begins at byte `offset` of the array.
+    /// Writes the fill value to all runs. The reply begins at byte `offset` of the array.
     pub(in crate::array) fn fill(&self, value: &FillValue, offset: u64, reply: &mut [u8]) {
         let Ok(()) = self.each_run(|_, to| {
             value.fill(offset + to as u64, &mut reply[to..to + self.run]);
@@ -132,8 +134,8 @@ impl Plan {
         });
     }
 
-    /// Copies from a chunk that stands unfiltered at `base` in `source`, reading little more than
-    /// is needed.
+    /// Copies the runs from an unfiltered chunk at offset `base` of `source`, reading few
+    /// additional bytes.
     pub(in crate::array) fn read(
         &self,
         source: &dyn Source,
@@ -160,14 +162,14 @@ impl Plan {
         window.flush(reply)
     }
 
-    /// The ranges that [`read`](Self::read) reads of the chunk at `base`, no more than `most`, as
-    /// offset and length.
+    /// Returns at most `most` of the ranges, each an offset and a length, that [`read`](Self::read)
+    /// reads of the chunk at `base`.
     pub(in crate::array) fn ranges(&self, base: u64, most: usize) -> Vec<(u64, u64)> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         let run = self.run as u64;
-        // Where there are too many, the first are asked for.
+        // If there are too many ranges, only the first ones are returned.
         let _ = self.each_run(|from, _| {
-            // The chunk is inside its source.
+            // The addition cannot overflow, because the chunk is inside its source.
             let at = base + from.cast_unsigned();
             let is_full = ranges.len() >= most;
             match ranges.last_mut() {
@@ -182,12 +184,12 @@ impl Plan {
         ranges
     }
 
-    /// Bytes of every run.
+    /// Returns the length of every run in bytes.
     pub(in crate::array) fn run(&self) -> usize {
         self.run
     }
 
-    /// Hands the offset in the chunk and in the reply of every run to `visit`.
+    /// Calls `visit` with the offset in the chunk and in the reply of every run.
     pub(in crate::array) fn each_run<E>(
         &self,
         mut visit: impl FnMut(i64, usize) -> std::result::Result<(), E>,
@@ -212,7 +214,7 @@ impl Plan {
     }
 }
 
-/// Runs that are read with one call.
+/// Runs that are read with one system call.
 struct Window<'a> {
     source: &'a dyn Source,
     is_wanted: &'a IsWanted<'a>,
@@ -223,7 +225,7 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// Whether the run at `from` is better read along with those before.
+    /// Returns whether the run at `from` should be read together with the runs before it.
     fn takes(&self, from: u64) -> bool {
         let (Some(first), Some(last)) = (self.runs.first(), self.runs.last()) else {
             return true;
@@ -257,7 +259,7 @@ impl Window<'_> {
     }
 }
 
-/// An offset that is known to lie within memory.
+/// Converts an offset that is known to lie within memory.
 fn index(offset: u64) -> usize {
     offset as usize
 }
@@ -267,7 +269,8 @@ mod tests {
     use super::*;
     use crate::source::memory::MemorySource;
 
-    /// 4 x 6 bytes in chunks of 2 x 3: the chunk at (1, 1) holds columns 3 to 5 of rows 2 and 3.
+    /// Returns 4 x 6 bytes in chunks of 2 x 3. The chunk at (1, 1) holds columns 3 to 5 of rows 2
+    /// and 3.
     fn grid() -> Grid {
         Grid::new(&[4, 6], &[2, 3], 1).unwrap()
     }

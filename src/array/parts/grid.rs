@@ -1,17 +1,16 @@
-//! How an array is cut into chunks, and how a range of its bytes falls into boxes.
+//! The division of an array into chunks, and of a range of its bytes into boxes.
 //!
-//! An element's bytes count as one more, fastest dimension, so that a range may begin and end
-//! inside an element. Dimensions along which one chunk holds the whole extent are then merged with
-//! the next slower one: a one-dimensional array becomes a row of bytes, and so does a stack of
-//! images that is chunked image by image. A chunk's number does not change by that. Its place is
-//! counted in the array's own dimensions where an index is asked, in merged ones where bytes are
-//! copied.
+//! The bytes of an element count as an additional, fastest dimension, so that a range may begin and
+//! end inside an element. A dimension that is contained in one chunk is merged with the next slower
+//! dimension. A one-dimensional array thus becomes a row of bytes, and so does a stack of images
+//! that is chunked image by image. Merging does not change a chunk's number. Chunk indices use
+//! places in the array's own dimensions, and copying uses places in merged dimensions.
 
 use crate::error::{Error, Result};
 use crate::model::shape::product;
 use crate::wire::Count;
 
-/// How an array is cut into chunks.
+/// The division of an array into chunks.
 #[derive(Debug)]
 pub(in crate::array) struct Grid {
     /// Elements of the array along each dimension, none zero.
@@ -33,42 +32,41 @@ pub(in crate::array) struct Axis {
     pub(in crate::array) chunk: u64,
     /// Bytes of the array from one step to the next.
     pub(in crate::array) stride: u64,
-    /// Bytes of a chunk from one step to the next; of a block, where the array is strided over one.
+    /// Bytes of a chunk from one step to the next. For a strided array, bytes of the block.
     pub(in crate::array) chunk_stride: i64,
 }
 
 impl Axis {
-    /// Chunks along the array.
+    /// Returns the number of chunks along the array.
     fn chunks(self) -> u64 {
         self.length.div_ceil(self.chunk)
     }
 }
 
-/// A box of the array, in merged dimensions, whose bytes follow each other in C order.
+/// A box of the array, in merged dimensions, whose bytes are contiguous in C order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::array) struct Slab {
     /// First step along each axis.
     pub(in crate::array) start: Vec<u64>,
     /// Steps along each axis, none zero.
     pub(in crate::array) count: Vec<u64>,
-    /// Bytes of the requested range that stand before this box.
+    /// Bytes of the requested range before this box.
     pub(in crate::array) at: u64,
 }
 
 impl Slab {
-    /// Bytes of the box.
+    /// Returns the number of bytes of the box.
     pub(in crate::array) fn bytes(&self) -> u64 {
         self.count.iter().product()
     }
 }
 
 impl Grid {
-    /// An array of `dims` elements of `element` bytes, its size checked by the caller to be neither
-    /// zero nor over 63 bits, in chunks of `chunk` elements.
+    /// Returns the grid of an array of `dims` elements of `element` bytes, in chunks of `chunk`
+    /// elements. The caller has checked that the array's size is neither zero nor over 63 bits.
     ///
     /// # Errors
-    /// `Corrupt` where the chunk has another rank or no elements, `Limit` where its size exceeds 63
-    /// bits.
+    /// `Corrupt` if the chunk has another rank or no elements, `Limit` if its size exceeds 63 bits.
     pub(in crate::array) fn new(dims: &[u64], chunk: &[u64], element: u64) -> Result<Self> {
         if chunk.len() != dims.len() || chunk.contains(&0) {
             return Err(Error::corrupt(
@@ -90,11 +88,11 @@ impl Grid {
         })
     }
 
-    /// An array, its size checked as for `new`, that is one "chunk" whose elements stand at
-    /// `strides` bytes from each other along each dimension.
+    /// Returns the grid of an array that is one "chunk" whose elements are `strides` bytes apart
+    /// along each dimension. The caller has checked the array's size as for `new`.
     ///
     /// # Errors
-    /// `Corrupt` where there is not one stride for each dimension.
+    /// `Corrupt` if the number of strides differs from the number of dimensions.
     pub(in crate::array) fn strided(dims: &[u64], strides: &[i64], element: u64) -> Result<Self> {
         if strides.len() != dims.len() {
             return Err(Error::corrupt(
@@ -108,7 +106,8 @@ impl Grid {
         })
     }
 
-    /// Bytes of every chunk, also of those that stick out.
+    /// Returns the bytes of a chunk. Chunks that extend beyond the array have the same number of
+    /// bytes.
     pub(in crate::array) fn chunk_bytes(&self) -> u64 {
         self.chunk_bytes
     }
@@ -117,28 +116,28 @@ impl Grid {
         self.element
     }
 
-    /// Merged dimensions, slowest first.
+    /// Returns the merged dimensions, slowest first.
     pub(in crate::array) fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
-    /// Elements of the array along each dimension.
+    /// Returns the elements of the array along each dimension.
     pub(in crate::array) fn dims(&self) -> &[u64] {
         &self.dims
     }
 
-    /// Elements of a chunk along each dimension.
+    /// Returns the elements of a chunk along each dimension.
     pub(in crate::array) fn chunk_shape(&self) -> &[u64] {
         &self.chunk
     }
 
-    /// Chunks that the extent touches.
+    /// Returns the number of chunks that overlap the array.
     pub(in crate::array) fn chunks(&self) -> u64 {
         self.axes.iter().map(|axis| axis.chunks()).product()
     }
 
-    /// The boxes that bytes `start..end` (not empty, inside the array) consist of, in order; at
-    /// most twice the number of axes less one.
+    /// Returns the boxes of bytes `start..end` (not empty, inside the array) in order. Their number
+    /// is at most twice the number of axes, less one.
     pub(in crate::array) fn slabs(&self, start: u64, end: u64) -> Vec<Slab> {
         let mut slabs = Vec::new();
         self.split(&mut Vec::new(), start, end, &mut slabs);
@@ -150,8 +149,8 @@ impl Grid {
         slabs
     }
 
-    /// Cuts `from..to`, counted from the first byte under `prefix`, into the rest of a first row,
-    /// whole rows, and the beginning of a last row.
+    /// Divides `from..to`, counted from the first byte under `prefix`, into the rest of a first
+    /// row, whole rows, and the beginning of a last row.
     fn split(&self, prefix: &mut Vec<u64>, from: u64, to: u64, slabs: &mut Vec<Slab>) {
         let stride = self.axes[prefix.len()].stride;
         let (mut first, last) = (from / stride, to / stride);
@@ -199,21 +198,22 @@ impl Grid {
         }
     }
 
-    /// The number, in C order of the grid, of the chunk at `place` in merged dimensions.
+    /// Returns the number, in C order of the grid, of the chunk at `place` in merged dimensions.
     pub(in crate::array) fn number(&self, place: &[u64]) -> u64 {
         let axes = self.axes.iter().zip(place);
         axes.fold(0, |number, (axis, &place)| number * axis.chunks() + place)
     }
 
-    /// Chunks that a reader of all bytes in their order comes back to before it is done with them.
+    /// Returns the number of chunks that a sequential reader of all bytes uses alternately before
+    /// they are finished.
     pub(in crate::array) fn band(&self) -> u64 {
         let mut axes = self.axes.iter();
-        // Along these, each step is another chunk.
+        // Along these axes, each step is another chunk.
         let _ = axes.find(|axis| axis.chunk.min(axis.length) > 1);
         axes.map(|axis| axis.chunks()).product()
     }
 
-    /// The place of chunk `number` in the array's own dimensions, as indices know it.
+    /// Returns the place of chunk `number` in the array's own dimensions, as chunk indices use it.
     pub(in crate::array) fn place(&self, mut number: u64) -> Vec<u64> {
         let mut place = vec![0; self.dims.len()];
         let sizes = self.dims.iter().zip(&self.chunk);
@@ -225,8 +225,8 @@ impl Grid {
         place
     }
 
-    /// The number of the chunk at `place` in the array's own dimensions; `None` where the extent
-    /// touches no such chunk.
+    /// Returns the number of the chunk at `place` in the array's own dimensions. Returns `None` if
+    /// the chunk does not overlap the array.
     pub(in crate::array) fn number_at(&self, place: &[u64]) -> Option<u64> {
         let sizes = self.dims.iter().zip(&self.chunk).zip(place);
         let next = |number, ((&dim, &chunk), &place): ((&u64, &u64), &u64)| {
@@ -235,7 +235,7 @@ impl Grid {
         self.is_inside(place).then(|| sizes.fold(0, next))
     }
 
-    /// Whether the chunk at `place`, in the array's own dimensions, touches the extent.
+    /// Returns whether the chunk at `place`, in the array's own dimensions, overlaps the array.
     pub(in crate::array) fn is_inside(&self, place: &[u64]) -> bool {
         let sizes = self.dims.iter().zip(&self.chunk);
         place.len() == self.dims.len()
@@ -245,7 +245,8 @@ impl Grid {
                 .all(|(&place, (&dim, &chunk))| place < dim.div_ceil(chunk))
     }
 
-    /// Whether the chunk at `place`, in the array's own dimensions, reaches beyond the extent.
+    /// Returns whether the chunk at `place`, in the array's own dimensions, extends beyond the
+    /// array.
     pub(in crate::array) fn sticks_out(&self, place: &[u64]) -> bool {
         let sizes = self.dims.iter().zip(&self.chunk);
         place
@@ -255,7 +256,7 @@ impl Grid {
     }
 }
 
-/// Bytes from one element to the next along each dimension of a chunk that has no gaps.
+/// Returns the bytes from one element to the next along each dimension of a chunk without gaps.
 fn packed(chunk: &[u64], element: u64) -> Vec<i64> {
     let mut stride = element;
     let mut strides = vec![0; chunk.len()];

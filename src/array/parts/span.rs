@@ -1,5 +1,5 @@
-//! The chunks that a range of an array's bytes meets, and the part that each has in it. A read,
-//! what it has decoded ahead and the way of the bytes into the reply use the same value.
+//! The chunks that a range of an array's bytes overlaps, and the part of each chunk in the range.
+//! Reading, decoding ahead and copying use the same value.
 
 use crate::array::parts::gather::Plan;
 use crate::array::parts::grid::{Grid, Slab};
@@ -10,16 +10,16 @@ pub(in crate::array) struct Span<'a> {
     grid: &'a Grid,
     start: u64,
     end: u64,
-    /// The boxes that it consists of, each with the chunks that meet it.
+    /// The boxes of the range, each with the chunks that overlap it.
     boxes: Vec<(Slab, ChunkBox)>,
 }
 
-/// The bytes that one chunk has of a span.
+/// The bytes of a span that one chunk contains.
 #[derive(Debug)]
 pub(in crate::array) struct Part {
     /// The chunk's number.
     pub(in crate::array) number: u64,
-    /// For each box that the chunk meets; at least one.
+    /// The copy plan for each box that the chunk overlaps, at least one.
     pub(in crate::array) plans: Vec<Plan>,
 }
 
@@ -31,7 +31,8 @@ struct ChunkBox {
 }
 
 impl<'a> Span<'a> {
-    /// Bytes `start..end` of the array that `grid` cuts: not empty, inside the array.
+    /// Returns the span of bytes `start..end` (not empty, inside the array) of the array that
+    /// `grid` divides.
     pub(in crate::array) fn new(grid: &'a Grid, start: u64, end: u64) -> Self {
         let boxes = grid.slabs(start, end).into_iter().map(|slab| {
             let chunks = ChunkBox::of(grid, &slab);
@@ -45,22 +46,23 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// The offset of the first byte.
+    /// Returns the offset of the first byte.
     pub(in crate::array) fn start(&self) -> u64 {
         self.start
     }
 
-    /// The offset behind the last byte.
+    /// Returns the offset after the last byte.
     pub(in crate::array) fn end(&self) -> u64 {
         self.end
     }
 
-    /// How many bytes it has.
+    /// Returns the number of bytes.
     pub(in crate::array) fn length(&self) -> usize {
         (self.end - self.start) as usize
     }
 
-    /// The part of each chunk that it meets, in the order of the bytes that come first in it.
+    /// Returns the part of each overlapping chunk, in the order of each chunk's first byte in the
+    /// span.
     pub(in crate::array) fn parts(&self) -> impl Iterator<Item = Part> {
         let boxes = self.boxes.iter().enumerate();
         boxes.flat_map(|(i, (_, chunks))| {
@@ -81,7 +83,8 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// The part of the chunk that has all of it, if one has.
+    /// Returns the part of the only chunk that overlaps the span. Returns `None` if several chunks
+    /// do.
     pub(in crate::array) fn only_part(&self) -> Option<Part> {
         let (_, first) = self.boxes.first()?;
         let is_same = |(_, chunks): &(Slab, ChunkBox)| chunks == first;
@@ -89,7 +92,7 @@ impl<'a> Span<'a> {
         is_one.then(|| self.part(&self.boxes, &first.first))
     }
 
-    /// The highest number of a chunk that it meets.
+    /// Returns the highest number of an overlapping chunk.
     pub(in crate::array) fn last_chunk(&self) -> u64 {
         let last = self.boxes.iter();
         let last = last.map(|(_, chunks)| self.grid.number(&chunks.last));
@@ -98,8 +101,9 @@ impl<'a> Span<'a> {
 }
 
 impl Part {
-    /// Where the chunk has all `length` bytes of a span in one run, if it has: then as many of its
-    /// bytes lie from the first to the last as the span has, and the plans bring that many.
+    /// Returns the offset in the chunk of all `length` bytes of a span, if they are one run in this
+    /// chunk. They are one run if the plans copy `length` bytes and the first and the last byte are
+    /// `length - 1` apart.
     pub(in crate::array) fn one_run(&self, length: usize) -> Option<usize> {
         let (first, last) = (self.plans.first()?.first(), self.plans.last()?.last());
         let brought: u64 = self.plans.iter().map(Plan::bytes).sum();
@@ -108,7 +112,7 @@ impl Part {
 }
 
 impl ChunkBox {
-    /// The chunks that meet `slab`.
+    /// Returns the chunks that overlap `slab`.
     fn of(grid: &Grid, slab: &Slab) -> Self {
         let corner = |step: fn(u64, u64) -> u64| {
             let steps = slab.start.iter().zip(&slab.count).zip(grid.axes());
@@ -127,7 +131,7 @@ impl ChunkBox {
         steps.all(|((first, last), step)| (first..=last).contains(&step))
     }
 
-    /// The places, in C order.
+    /// Returns the places in C order.
     fn places(&self) -> impl Iterator<Item = Vec<u64>> {
         std::iter::successors(Some(self.first.clone()), |place| self.following(place))
     }

@@ -1,5 +1,5 @@
-//! Reads of arrays that are made of others: they end at once when the request is cancelled, and count
-//! as heavy where the reads of their sources do.
+//! Reads of arrays that are assembled from other arrays. A cancelled read ends at once, and a read
+//! counts as heavy if the reads of its sources do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use crate::model::storage::{Chunked, Filter, Pipeline, StoredChunk, StoredExtent
 use crate::source::{SharedSource, Source};
 use crate::wire::Extent;
 
-/// A far source whose server never answers.
+/// A remote source whose server never answers.
 #[derive(Debug, Default)]
 struct Silent {
     is_asked: AtomicBool,
@@ -42,7 +42,7 @@ impl Source for Silent {
     }
 }
 
-/// An array as a source of a virtual one.
+/// A whole array as a source of a virtual one.
 #[derive(Debug)]
 struct Whole {
     array: Arc<Array>,
@@ -76,7 +76,7 @@ impl VirtualSource for Whole {
     }
 }
 
-/// Keeps each element as it is.
+/// A recoding that keeps each element unchanged.
 #[derive(Debug)]
 struct Same;
 
@@ -87,7 +87,7 @@ impl Recode for Same {
     }
 }
 
-/// The same with integers of so many bytes.
+/// Returns the array with integers of `size` bytes as its datatype.
 fn integers(size: u16, array: Array) -> Arc<Array> {
     Arc::new(Array {
         datatype: Datatype::integer(size, true, ByteOrder::Little),
@@ -114,7 +114,7 @@ fn near(array: &Arc<Array>) -> Whole {
     }
 }
 
-/// 1000 bytes, in extents or in chunks, with or without a filter.
+/// Returns 1000 bytes in extents, in chunks, and in chunks with a filter.
 fn stored(source: &Arc<Silent>) -> [Arc<Array>; 3] {
     let source = || -> SharedSource { Arc::clone(source) as SharedSource };
     let extent = StoredExtent {
@@ -146,7 +146,7 @@ fn stored(source: &Arc<Silent>) -> [Arc<Array>; 3] {
         .map(|storage| integers(1, plain(&[1000], 1, storage)))
 }
 
-/// Arrays over another one, of each kind.
+/// Returns arrays over another array, one of each kind.
 fn over(base: &Arc<Array>) -> Vec<Arc<Array>> {
     let recoded = Whole {
         recode: Some(Arc::new(Same)),
@@ -194,13 +194,13 @@ fn a_cancelled_read_leaves_the_source_at_once() {
     }
 }
 
-/// An array of so many bytes in one chunk with a filter.
+/// Returns an array of `bytes` bytes in one chunk with a filter.
 fn numbered(bytes: u64) -> Arc<Array> {
     let (array, _) = Sample::new(&[bytes], &[bytes], 1).array();
     integers(1, Arc::into_inner(array).unwrap())
 }
 
-/// Reads as a quick request, and says whether it was put off.
+/// Reads as a quick request, and returns whether the request was postponed.
 fn is_put_off(reader: &Reader) -> bool {
     let ticket = Arc::<Ticket>::default();
     let cancel = CancelToken::default().with(&ticket);

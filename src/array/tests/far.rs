@@ -1,4 +1,4 @@
-//! Arrays in a source that counts the round trips of its readers.
+//! Reads of arrays in a source that counts the round trips of its readers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::source::recording::Recording;
 use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::Extent;
 
-/// The sample's array in `source`, which has the sample's file.
+/// Returns a reader of the sample's array, whose bytes come from `source`.
 fn reader_from(sample: &Sample, engine: &Arc<Engine>, source: SharedSource) -> Reader {
     let mut array = Arc::into_inner(sample.array().0).unwrap();
     let Ok(Storage::Chunked(chunked)) = &mut array.storage else {
@@ -50,7 +50,7 @@ fn the_chunks_of_a_read_are_asked_for_at_once() {
         .into_iter()
         .filter(|asked| asked.2 == Urgency::Needed);
     assert_eq!(needed.count(), 16);
-    // What is decoded is not asked for again.
+    // Decoded chunks are not requested again.
     reader.read(0, expected.len()).unwrap();
     assert_eq!((far.trips(), far.bytes()), (1, far.length() - 20));
 }
@@ -62,7 +62,7 @@ fn of_a_chunk_without_filters_only_the_runs_are_asked_for() {
         ..Sample::new(&[4, 100_000], &[4, 60_000], 1)
     };
     let (reader, far) = far_reader(&sample, &Engine::new(1 << 20, 2));
-    // The rows 1 and 2: two rows of the first chunk, and 40 000 bytes of two rows of the second.
+    // Rows 1 and 2: two rows of the first chunk, and 40 000 bytes of two rows of the second.
     let read = reader.read(100_000, 200_000).unwrap();
     assert_eq!(&*read, &sample.expected()[100_000..300_000]);
     assert_eq!((far.trips(), far.bytes()), (1, 2 * 60_000 + 2 * 40_000));
@@ -113,7 +113,8 @@ fn an_array_of_which_much_was_touched_is_asked_for_as_a_whole() {
     assert_eq!((far.trips(), far.bytes()), (9, far.length() - 20));
 }
 
-/// So are the chunks of a store, in whatever order they are opened.
+/// Checks that the chunks of a store are requested as a whole too, in whatever order they are
+/// opened.
 #[test]
 fn an_array_of_which_many_chunks_were_read_is_asked_for_as_a_whole() {
     let sample = Sample::new(&[80, 64], &[1, 64], 4);
@@ -185,7 +186,8 @@ fn only_what_is_not_large_is_asked_for_as_a_whole() {
     assert!(ranges(&many[1..]).is_some());
 }
 
-/// A source that counts the reads of decode threads, and those that they would have waited for.
+/// A source that counts the reads of decode threads, and the reads for which they would have
+/// waited.
 #[derive(Debug)]
 struct Watched {
     far: Arc<Recording>,
@@ -240,7 +242,7 @@ fn threads_that_decode_ahead_wait_for_nothing() {
     assert!(source.ahead.load(Ordering::SeqCst) > 0);
 }
 
-/// An array of bytes in these extents of one source, each its offset and length.
+/// Returns an array of bytes in these extents of one source, each an offset and a length.
 fn extents(far: &Arc<Recording>, parts: &[(u64, u64)]) -> Storage {
     let extent = |&(offset, length): &(u64, u64)| StoredExtent {
         source: far.clone(),

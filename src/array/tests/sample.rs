@@ -1,4 +1,4 @@
-//! Arrays as files hold them, made of bytes that tell their place.
+//! Sample arrays as files store them, with bytes that identify their place.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ use crate::model::storage::{
 use crate::source::memory::MemorySource;
 use crate::source::{SharedSource, Source};
 
-/// An index that is a table.
+/// A chunk index that is a table.
 #[derive(Debug, Default)]
 pub(in crate::array) struct Table(pub(super) HashMap<Vec<u64>, StoredChunk>);
 
@@ -45,16 +45,16 @@ impl ChunkIndex for Table {
     }
 }
 
-/// A source that counts its reads, and lets them wait.
+/// A source that counts its reads and can delay them.
 #[derive(Debug)]
 pub(in crate::array) struct Counting {
     pub(super) bytes: MemorySource,
     pub(super) reads: AtomicU64,
     pub(super) read_bytes: AtomicU64,
     reading: AtomicU64,
-    /// The most reads that were under way at a time.
+    /// The largest number of simultaneous reads.
     pub(super) together: AtomicU64,
-    /// Whether a read at this offset has to wait still.
+    /// Returns whether a read at this offset still has to wait.
     waits: fn(&Counting, u64) -> bool,
     /// For `waits`: whether the test has come to its end.
     pub(super) released: AtomicBool,
@@ -77,23 +77,23 @@ impl Source for Counting {
     }
 }
 
-/// An array whose byte number i is `byte(i)`, as a file would hold it.
+/// An array whose byte number i is `byte(i)`, as a file would store it.
 pub(in crate::array) struct Sample {
     pub(super) dims: Vec<u64>,
     pub(super) chunk: Vec<u64>,
     pub(super) element: u64,
-    /// Which chunks are left out, by number.
+    /// Selects the chunks that are not stored, by number.
     pub(super) absent: fn(u64) -> bool,
     pub(super) deflate: bool,
     pub(super) partial_unfiltered: bool,
-    /// Filters were skipped for chunks of odd number.
+    /// Whether filters were skipped for chunks of odd number.
     pub(super) odd_masked: bool,
     pub(super) fill: Vec<u8>,
-    /// See [`Counting`].
+    /// Delays reads, see [`Counting`].
     pub(super) waits: fn(&Counting, u64) -> bool,
 }
 
-/// Where the first chunk stands; something else is before it.
+/// The offset of the first chunk. Other bytes precede it.
 pub(super) const FIRST_CHUNK: u64 = 20;
 
 pub(in crate::array) fn byte(i: u64) -> u8 {
@@ -124,7 +124,7 @@ impl Sample {
         sizes.map(|(d, c)| d.div_ceil(*c)).collect()
     }
 
-    /// All bytes, element by element: the model that reads are compared with.
+    /// Returns all bytes, element by element: the model that reads are compared with.
     pub(super) fn expected(&self) -> Vec<u8> {
         let counts = self.counts();
         let mut bytes = Vec::new();
@@ -144,7 +144,7 @@ impl Sample {
         bytes
     }
 
-    /// The stored chunks, and where they are.
+    /// Returns the file with the stored chunks, and the index with their locations.
     pub(super) fn file(&self) -> (Vec<u8>, Table) {
         let counts = self.counts();
         let mut file = vec![b'x'; FIRST_CHUNK as usize];
@@ -175,7 +175,7 @@ impl Sample {
         place.iter().zip(sizes).any(|(p, (d, c))| (p + 1) * c > *d)
     }
 
-    /// A chunk's elements; 0xee where it sticks out of the array.
+    /// Returns a chunk's elements, with 0xee outside the array.
     pub(super) fn chunk_elements(&self, place: &[u64]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for inner in 0..self.chunk.iter().product() {
@@ -259,7 +259,7 @@ pub(in crate::array) fn deflate(bytes: &[u8]) -> Vec<u8> {
     miniz_oxide::deflate::compress_to_vec_zlib(bytes, 1)
 }
 
-/// A shape, its chunk shape and its element size.
+/// Generates a shape, its chunk shape and its element size.
 pub(in crate::array) fn shapes() -> impl Strategy<Value = (Vec<u64>, Vec<u64>, u64)> {
     let axis = (1_u64..6, 1_u64..8);
     (prop::collection::vec(axis, 0..=5), 1_u64..5).prop_map(|(axes, element)| {
@@ -268,7 +268,7 @@ pub(in crate::array) fn shapes() -> impl Strategy<Value = (Vec<u64>, Vec<u64>, u
     })
 }
 
-/// A range of an array of `bytes` bytes, not empty, from two numbers.
+/// Returns a non-empty range of an array of `bytes` bytes, computed from two numbers.
 pub(in crate::array) fn range(bytes: u64, (a, b): (u64, u64)) -> (u64, u64) {
     let start = a % bytes;
     (start, start + 1 + b % (bytes - start))
