@@ -1,9 +1,9 @@
-//! Where bytes come from: files and memory.
+//! The bytes of files, objects and memory.
 //!
-//! Nothing is mapped into memory: a file that is truncated under a mapping kills the process with
-//! SIGBUS, a `pread` beyond the end is an error like any other.
+//! No file is mapped into memory. If a mapped file is truncated, SIGBUS kills the process; a
+//! `pread` past the end returns an ordinary error.
 //!
-//! A sum of two numbers from a file is checked where it is made, see [`Extent`].
+//! A sum of two numbers from a file is checked where it is computed, see [`Extent`].
 
 #![cfg_attr(
     not(test),
@@ -40,78 +40,82 @@ use crate::memory::buffer::{Buffer, BufferPool};
 pub use crate::memory::cancel::IsWanted;
 use crate::wire::{Count, Extent, to_usize};
 
-/// Bytes with a length, readable from any thread at any offset; immutable, unless they grow.
+/// Bytes with a length, readable from any thread at any offset. The bytes are immutable, except in
+/// a growing source.
 pub trait Source: Send + Sync + fmt::Debug {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     fn length(&self) -> u64;
 
-    /// Whether a writer is at work, so that the length grows and what is read may be half written,
-    /// see [`settled`](growing::settled).
+    /// Returns whether a writer is active. If so, the length grows and a read may return
+    /// half-written bytes, see [`settled`](growing::settled).
     fn is_growing(&self) -> bool {
         false
     }
 
-    /// Whether the writer wrote a moment ago, so that damage may pass.
+    /// Returns whether the last write is so recent that apparent damage may disappear.
     fn is_unsettled(&self) -> bool {
         self.is_growing()
     }
 
-    /// The same bytes as a writer appends to them; `None` where none can.
+    /// Returns a view of the same bytes that grows as a writer appends. Returns `None` if the
+    /// source cannot grow.
     fn growing(self: Arc<Self>) -> Option<SharedSource> {
         None
     }
 
-    /// Bytes of memory that its description takes in each array that reads from it; 0 where many
-    /// share it.
+    /// Returns the bytes of memory that each array needs to describe this source, or 0 if many
+    /// arrays share the description.
     fn weight(&self) -> u64 {
         0
     }
 
-    /// Bytes that can be read from `at` on in one piece: to the end, or to where the address space
-    /// has a gap.
+    /// Returns how many contiguous bytes can be read from offset `at`: up to the end, or up to a
+    /// gap in the address space.
     fn available(&self, at: u64) -> u64 {
         self.length().left_after(at)
     }
 
-    /// Whether asking for bytes takes long: then it pays to find out what will be read, and to say
-    /// so with [`prefetch`](Self::prefetch).
+    /// Returns whether a read takes long, as over a network. Callers should then announce reads
+    /// with [`prefetch`](Self::prefetch).
     fn is_far(&self) -> bool {
         false
     }
 
-    /// Whether a sequential reader gets bytes sooner if those that it will come to are told with
-    /// [`prefetch`](Self::prefetch).
+    /// Returns whether a sequential reader gets its bytes sooner if [`prefetch`](Self::prefetch)
+    /// announces the next ones.
     fn reads_ahead(&self) -> bool {
         self.is_far()
     }
 
-    /// Says that these ranges, offset and length of each, are about to be read: all of them can be
-    /// asked for at once where asking takes long. It returns at once, and may do nothing.
+    /// Announces that these ranges, each an offset and a length, will be read soon. A remote source
+    /// can request all of them at once. The call does not block, and may have no effect.
     fn prefetch(&self, _ranges: &[(u64, u64)], _urgency: Urgency) {}
 
-    /// Whether `length` bytes at `at` can be read without asking for them.
+    /// Returns whether `length` bytes at `at` can be read without a request to a server.
     fn has(&self, _at: u64, _length: u64) -> bool {
         true
     }
 
-    /// Says that structures stand together in pages of `length` bytes, not zero, the first of them
-    /// at `base`: where one is read, others of its page follow.
+    /// Announces that structures are grouped in pages of `length` bytes, which is not zero. The
+    /// first page starts at `base`. After a read within a page, further reads of the page are
+    /// likely.
     fn set_pages(&self, _base: u64, _length: u64) {}
 
-    /// The same base and length, of a far source that was told of them.
+    /// Returns the base and length given to [`set_pages`](Self::set_pages), if the source is remote
+    /// and has them.
     fn pages(&self) -> Option<(u64, u64)> {
         None
     }
 
-    /// Fills `buffer` from absolute offset `at`. A source that waits for a server checks `is_wanted`
-    /// while it waits; a source over others passes it to them.
+    /// Fills `buffer` from absolute offset `at`. A source that waits for a server checks
+    /// `is_wanted` while it waits. A source made of other sources passes `is_wanted` on.
     ///
     /// # Errors
-    /// `Corrupt` where the source ends before the buffer is full: a format points past the end;
-    /// [`Error::unwanted`] where no request waits for the bytes any more.
+    /// - `Corrupt` if the source ends before the buffer is full: a format points past the end.
+    /// - [`Error::unwanted`] if no request waits for the bytes.
     fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()>;
 
-    /// Like [`read_wanted`](Self::read_wanted), for bytes that are wanted in any case.
+    /// Reads like [`read_wanted`](Self::read_wanted), without cancellation.
     ///
     /// # Errors
     /// Fails as `read_wanted` does.
@@ -120,30 +124,30 @@ pub trait Source: Send + Sync + fmt::Debug {
     }
 }
 
-/// How sure it is that bytes will be read.
+/// The probability that announced bytes will be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
-    /// They may be read later: a guess, which is dropped before anything else.
+    /// The bytes may be read later. Such requests are guesses and are dropped first.
     Expected,
-    /// A request waits for them.
+    /// A request waits for the bytes.
     Needed,
 }
 
-/// A source that formats, arrays and readers share.
+/// A source shared by formats, arrays and readers.
 pub type SharedSource = Arc<dyn Source>;
 
-/// Reads `length` bytes at `at`; a length that reaches past the end costs no allocation.
+/// Reads `length` bytes at `at`. A range past the end fails before any allocation.
 ///
 /// # Errors
-/// `Corrupt` where the source ends first, `what` being the structure that was to be read.
+/// `Corrupt` if the source ends first; `what` names the structure in the message.
 pub fn read_block(source: &dyn Source, at: u64, length: u64, what: &str) -> Result<Vec<u8>> {
     read_wanted_block(source, (at, length), what, &|| true)
 }
 
-/// Like [`read_block`], for a request that may go away meanwhile.
+/// Reads like [`read_block`], for a request that may be cancelled.
 ///
 /// # Errors
-/// Fails as `read_block` does; [`Error::unwanted`] where no request waits for it any more.
+/// Fails as `read_block` does, and with [`Error::unwanted`] if no request waits for the block.
 pub fn read_wanted_block(
     source: &dyn Source,
     (at, length): (u64, u64),
@@ -156,7 +160,8 @@ pub fn read_wanted_block(
     Ok(block)
 }
 
-/// Like [`read_wanted_block`], for a block that is kept: it is never in memory twice.
+/// Reads like [`read_wanted_block`], directly into shared memory: the block is never in memory
+/// twice.
 ///
 /// # Errors
 /// Fails as `read_wanted_block` does.
@@ -172,11 +177,11 @@ pub fn read_shared_block(
     Ok(block)
 }
 
-/// Like [`read_block`], into memory of `pool`, for a request that may go away meanwhile.
+/// Reads like [`read_block`] into memory of `pool`, for a request that may be cancelled.
 ///
 /// # Errors
-/// Fails as `read_block` does; `Io` (`ENOMEM`) where there is no memory for it;
-/// [`Error::unwanted`] where no request waits for it any more.
+/// Fails as `read_block` does, with `Io` (`ENOMEM`) if memory is exhausted, and with
+/// [`Error::unwanted`] if no request waits for the bytes.
 pub fn read_buffer(
     source: &dyn Source,
     (at, length): (u64, u64),
@@ -189,10 +194,10 @@ pub fn read_buffer(
     Ok(bytes)
 }
 
-/// `length` bytes at `at`, which are inside the source.
+/// Checks that `length` bytes at `at` are inside the source, and returns their range.
 ///
 /// # Errors
-/// `Corrupt` if they are not.
+/// `Corrupt` if the range reaches past the end.
 pub fn check_range(source: &dyn Source, at: u64, length: u64, what: &str) -> Result<Extent> {
     let range = Extent::checked(at, length).filter(|range| range.is_within(source.length()));
     range.ok_or_else(|| Error::corrupt(format!("{what}: reaches past the end of the file"), at))

@@ -1,20 +1,20 @@
-//! The attributes of a source that its mount takes over.
+//! The attributes that a mount copies from its source.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// The attributes of a source that its mount takes over.
+/// The attributes that a mount copies from its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Owner.
+    /// User ID of the owner.
     pub uid: u32,
-    /// Group.
+    /// Group ID.
     pub gid: u32,
-    /// Permission bits, and the kind of file.
+    /// Permission bits and file type, as in `st_mode`.
     pub mode: u32,
-    /// Modification time, seconds since 1970 UTC and nanoseconds.
+    /// Modification time: seconds since 1970 UTC, and nanoseconds.
     pub modified: (i64, u32),
 }
 

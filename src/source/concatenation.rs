@@ -5,11 +5,11 @@ use crate::memory::cancel::IsWanted;
 use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Sources at ascending addresses; what lies between the end of one and the start of the next is
-/// nowhere.
+/// Sources at ascending addresses. Addresses between the end of one source and the start of the
+/// next are unmapped.
 #[derive(Debug)]
 pub struct Concatenation {
-    /// Ascending.
+    /// The members, ascending by address.
     members: Vec<Member>,
 }
 
@@ -20,7 +20,7 @@ struct Member {
 }
 
 impl Member {
-    /// The part of a range that is in this member, as that counts its bytes.
+    /// Returns the part of a range that lies in this member, with an offset relative to the member.
     fn part(&self, (at, length): (u64, u64)) -> Option<(u64, u64)> {
         let part = self.place.intersect(Extent::cut(at, length));
         let start = part.start().left_after(self.place.start());
@@ -34,10 +34,10 @@ impl Member {
 }
 
 impl Concatenation {
-    /// Each member with the address at which it begins, in any order.
+    /// Joins members, each given with its start address, in any order.
     ///
     /// # Errors
-    /// `Corrupt` where a member does not end within 64 bits.
+    /// `Corrupt` if a member's end address exceeds 64 bits.
     pub fn new(mut members: Vec<(u64, SharedSource)>) -> Result<Self> {
         members.sort_by_key(|(start, _)| *start);
         let members = members
@@ -47,7 +47,7 @@ impl Concatenation {
         Ok(Concatenation { members })
     }
 
-    /// The member that holds `at`, and the start of the one after it.
+    /// Returns the member that contains `at`, and the start of the next member.
     fn member(&self, at: u64) -> Result<(&Member, u64)> {
         let after = self
             .members
@@ -112,7 +112,8 @@ impl Source for Concatenation {
     }
 
     fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
-        // So that each turn below comes further: there is an address after each that is read.
+        // This check guarantees progress of the loop below: every address that it reads has a
+        // successor.
         Extent::new(at, to_u64(buffer.len()), "a read")?;
         let (mut at, mut rest) = (at, buffer);
         while !rest.is_empty() {

@@ -1,4 +1,4 @@
-//! A directory of files and all that lies beneath it: of this machine, or of a store.
+//! A directory tree of files, on this machine or in an object store.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -19,14 +19,15 @@ use crate::source::neighbours::policy::Policy;
 use crate::source::open::SharedOpen;
 use crate::source::remote::message::Counters;
 
-/// A directory. Each path is relative to it, and nothing outside is reached by one.
+/// A directory. Every path argument is relative to the directory, and cannot lead outside.
 ///
-/// A path at which nothing stands is [`NotFound`](crate::error::Error::NotFound).
+/// If no entry exists at a path, the error is [`NotFound`](crate::error::Error::NotFound).
 pub trait Directory: Send + Sync + fmt::Debug {
-    /// Its own path, absolute; of a prefix of a store, its URL without the last `/`.
+    /// Returns the absolute path of the directory. For a prefix of a store, returns its URL without
+    /// the last `/`.
     fn path(&self) -> &Path;
 
-    /// The absolute path of what stands at `path`.
+    /// Returns the absolute path of the entry at `path`.
     fn absolute(&self, path: &Path) -> PathBuf {
         if path.as_os_str().is_empty() {
             self.path().to_path_buf()
@@ -35,29 +36,29 @@ pub trait Directory: Send + Sync + fmt::Debug {
         }
     }
 
-    /// Whether opening a file takes a request to a server, while a look is answered from a listing, or
-    /// by a small request.
+    /// Returns whether opening a file needs a request to a server. Metadata of an entry comes from
+    /// a listing or from a small request.
     fn is_far(&self) -> bool {
         false
     }
 
-    /// Looks whether it is still there.
+    /// Checks that the directory still exists.
     ///
     /// # Errors
-    /// `NotFound` if it was removed; else fails with the error of the system.
+    /// `NotFound` if the directory was removed, or else the error of the system.
     fn refuse_removed(&self) -> Result<()> {
         Ok(())
     }
 
-    /// What stands at `path`; of a symbolic link, itself. Where it is shown to other users
-    /// (`for_others`), its permission bits let in nobody that its access control list keeps out.
+    /// Returns the metadata of the entry at `path`, without following a symbolic link. With
+    /// `for_others`, the permission bits are reduced to what the access control list grants.
     ///
     /// # Errors
     /// Fails with the error of the system or the server.
     fn look(&self, path: &Path, for_others: bool) -> Result<There>;
 
-    /// Like [`look`](Self::look), of what is likely to be read next: where both take a request, one
-    /// for its first bytes may tell what stands there.
+    /// Returns the metadata of an entry that will probably be read next. If both steps need a
+    /// request, one request for the first bytes may answer both.
     ///
     /// # Errors
     /// Fails as [`look`](Self::look) does.
@@ -65,7 +66,7 @@ pub trait Directory: Send + Sync + fmt::Debug {
         self.look(path, for_others)
     }
 
-    /// The text of the symbolic link at `path`.
+    /// Returns the target of the symbolic link at `path`.
     ///
     /// # Errors
     /// Fails as [`look`](Self::look) does.
@@ -77,51 +78,52 @@ pub trait Directory: Send + Sync + fmt::Debug {
     /// Fails as [`look`](Self::look) does.
     fn open(&self, path: &Path) -> Result<Opened>;
 
-    /// Opens the directory at `path` to be listed.
+    /// Opens the directory at `path` for listing.
     ///
     /// # Errors
     /// Fails as [`look`](Self::look) does.
     fn list(&self, path: &Path) -> Result<Box<dyn Names>>;
 
-    /// Forgets what earlier listings told, so that the next one asks the server.
+    /// Discards cached listings, so that the next listing asks the server.
     fn forget_listings(&self) {}
 
-    /// The files of the directory, as neighbours of one of them, which is shown to these `readers`.
+    /// Returns the files of the directory as neighbours of one of them. That file is shown to
+    /// `readers`.
     fn neighbours(&self, policy: Policy, guard: Option<MountGuard>, readers: Readers)
     -> Neighbours;
 
-    /// Bytes of the filesystem that it is on: all, and those that are free.
+    /// Returns the total and the free bytes of the filesystem that contains the directory.
     fn capacity(&self) -> (u64, u64) {
         (0, 0)
     }
 
-    /// What the network took, if there is one.
+    /// Returns the network counters, if the directory is remote.
     fn counters(&self) -> Option<Counters> {
         None
     }
 
-    /// Since when the server has not answered, if there is one.
+    /// Returns since when the server has not responded, if the directory is remote.
     fn unanswered_since(&self) -> Option<SystemTime> {
         None
     }
 }
 
-/// What stands at a path.
+/// Metadata of the entry at a path.
 #[derive(Debug, Clone)]
 pub struct There {
-    /// Its kind.
+    /// Type of the entry.
     pub kind: Standing,
-    /// Its attributes.
+    /// Attributes of the entry.
     pub attributes: Attributes,
     /// Stored bytes in units of 512.
     pub blocks: u64,
-    /// Tells its state from others.
+    /// Identity of the current state, for comparison with other states.
     pub state: Identity,
-    /// Tells what is opened from something else that has taken its place.
+    /// Number that identifies the entry. A different entry at the same path has another number.
     pub number: u64,
 }
 
-/// The kind of what stands at a path.
+/// The type of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// A directory.
@@ -130,33 +132,34 @@ pub enum Standing {
     File,
     /// A symbolic link.
     Symlink,
-    /// A device, a FIFO or a socket: nothing to be read.
+    /// A device, a FIFO or a socket, which cannot be read.
     Other,
 }
 
-/// A file that is open.
+/// An open file.
 #[derive(Debug)]
 pub struct Opened {
-    /// The file.
+    /// The content of the file.
     pub content: Content,
-    /// The number, with the meaning that it has in [`There`].
+    /// The number that identifies the file, as in [`There`].
     pub number: u64,
 }
 
-/// What can be read of an open file.
+/// The readable content of an open file.
 #[derive(Debug)]
 pub enum Content {
     /// A file of this machine.
     File(File),
-    /// An object of a store.
+    /// An object in a store.
     Object(SharedOpen),
 }
 
 impl Content {
-    /// The file as a source, which was opened by the absolute path `path`; `changes` watches it.
+    /// Converts the content to a source. `path` is the absolute path by which the file was opened;
+    /// `changes` watches the file.
     ///
     /// # Errors
-    /// `Io` for what is no regular file.
+    /// `Io` if the file is not a regular file.
     pub fn source(self, path: &Path, changes: Option<&Arc<Changes>>) -> Result<SharedOpen> {
         match self {
             Content::File(file) => Ok(Arc::new(FileSource::from_file(file, path, changes)?)),
@@ -164,8 +167,8 @@ impl Content {
         }
     }
 
-    /// Like [`source`](Self::source), in a state that lasts as long as the file's times: see
-    /// [`FileSource::by_times`].
+    /// Converts the content like [`source`](Self::source). The state of the source ends only when
+    /// the file's times change, see [`FileSource::by_times`].
     ///
     /// # Errors
     /// Fails as [`source`](Self::source) does.
@@ -180,28 +183,28 @@ impl Content {
     }
 }
 
-/// The names of a directory that is open.
+/// The entries of an open directory.
 pub trait Names: Send {
-    /// Hands the names from `position` on (0: from the first) to `visit` until it answers `true`;
-    /// that name is not taken. `.` and `..` are among the names.
+    /// Calls `visit` with each name from `position` (0 is the first) until `visit` returns `true`.
+    /// The name for which it returns `true` is not consumed. The names include `.` and `..`.
     ///
     /// # Errors
     /// Fails with the error of the system or the server.
     fn visit(&mut self, position: u64, visit: &mut Visit<'_>) -> Result<()>;
 }
 
-/// Is handed names, until it answers `true`.
+/// A callback for each name. It returns `true` to stop the listing.
 pub type Visit<'a> = dyn FnMut(&Listed<'_>) -> bool + 'a;
 
-/// A name in a directory.
+/// An entry of a directory listing.
 #[derive(Debug, Clone)]
 pub struct Listed<'a> {
     /// The name.
     pub name: &'a [u8],
-    /// Whether a directory is known to stand there.
+    /// Whether the listing identifies the entry as a directory.
     pub is_directory: bool,
-    /// What stands there, where the listing tells; where it does not, only a look does.
+    /// Metadata of the entry, if the listing contains it. If not, the caller must request it.
     pub there: Option<There>,
-    /// The position of the listing behind it.
+    /// The listing position after this entry.
     pub next: u64,
 }

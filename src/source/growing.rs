@@ -1,4 +1,4 @@
-//! Reading what a writer may not have finished: damage that may pass is looked at again.
+//! Reads of files that a writer may not have finished. Apparent damage is retried.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::source::Source;
 
-/// Times that one structure of a growing file is read until the file counts as damaged.
+/// Number of reads of one structure of a growing file before the file counts as damaged.
 const ATTEMPTS: u32 = 100;
 
-/// How long to wait before half-written bytes are read again. With `ATTEMPTS` it
-/// stays under half a second.
+/// Pause before half-written bytes are read again. All `ATTEMPTS` together take less than half a
+/// second.
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// The result of `read`. Where it finds `source` damaged while that grows, it may have met
-/// half-written bytes, and is called again, up to `ATTEMPTS` times.
+/// Calls `read` and returns its result. If `read` reports damage while `source` grows, the bytes
+/// may be half written. `read` is then called again, up to `ATTEMPTS` times in total.
 ///
 /// # Errors
-/// Fails as `read` does in the end.
+/// Fails with the last error of `read`.
 pub fn settled<T>(source: &dyn Source, mut read: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 1..ATTEMPTS {
         match read() {

@@ -1,4 +1,4 @@
-//! Which state of which file or object bytes are of.
+//! Identities of the states of files and objects.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -7,18 +7,18 @@ use std::time::{Duration, SystemTime};
 
 use crate::source::remote::state::ObjectState;
 
-/// The facts that tell one state of a source from another.
+/// The facts that distinguish one state of a source from another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Identity {
-    /// Of a file.
+    /// Identity of a file.
     File(Fingerprint),
-    /// Of an object.
+    /// Identity of an object.
     Object(Arc<ObjectIdentity>),
-    /// Of the files of a directory together.
+    /// Common identity of the files of a directory.
     Directory(Arc<DirectoryIdentity>),
 }
 
-/// The facts of the files of a directory.
+/// The identity of the files of a directory.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct DirectoryIdentity {
     /// The path of the directory.
@@ -27,16 +27,16 @@ pub struct DirectoryIdentity {
     pub state: u64,
 }
 
-/// The facts of an object: its name among those of its URL, and what the server says of it.
+/// The identity of an object: its name relative to the URL, and its validators from the server.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ObjectIdentity {
-    /// Relative to the URL's prefix; empty for the URL's own.
+    /// Name relative to the URL's prefix. The name is empty if the URL is the object's own.
     pub name: Vec<u8>,
-    /// Its length, its entity tag and its time.
+    /// Length, entity tag and modification time of the object.
     pub state: ObjectState,
 }
 
-/// The facts of a file: device, inode, size, and both change times.
+/// The identity of a file: device, inode, size, and both change times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint {
     pub(super) device: u64,
@@ -47,7 +47,7 @@ pub struct Fingerprint {
 }
 
 impl Identity {
-    /// Whether both are states of one file or object.
+    /// Returns whether both are states of the same file or object.
     pub fn is_of_same_file(&self, other: &Self) -> bool {
         match (self, other) {
             (Identity::File(own), Identity::File(other)) => own.is_of_same_file(other),
@@ -57,8 +57,8 @@ impl Identity {
         }
     }
 
-    /// Whether nothing that is known of both tells them apart: a listing of a server may know less of
-    /// an object than its answer does.
+    /// Returns whether no known fact distinguishes the two. A listing of a server may contain fewer
+    /// facts about an object than a response.
     pub fn agrees_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Identity::Object(own), Identity::Object(other)) => {
@@ -68,7 +68,7 @@ impl Identity {
         }
     }
 
-    /// Whether a listing tells all of an object that an answer tells.
+    /// Returns whether a listing contains all facts about an object that a response contains.
     pub fn is_comparable_to(&self, listed: &Self) -> bool {
         match (self, listed) {
             (Identity::Object(own), Identity::Object(listed)) => {
@@ -78,8 +78,8 @@ impl Identity {
         }
     }
 
-    /// Whether nobody has written for so long. Nobody writes into an object: another takes its
-    /// place.
+    /// Returns whether the file has not been written for at least `time`. An object is never
+    /// written in place: a new object replaces it.
     pub fn is_calm_for(&self, time: Duration) -> bool {
         match self {
             Identity::File(fingerprint) => fingerprint.rest().is_some_and(|rest| rest >= time),
@@ -87,7 +87,8 @@ impl Identity {
         }
     }
 
-    /// How long ago the content changed; `None` where that is in the future, or not known.
+    /// Returns the time since the content changed, or `None` if the time is in the future or
+    /// unknown.
     pub fn age(&self) -> Option<Duration> {
         match self {
             Identity::File(fingerprint) => since(fingerprint.modified),
@@ -98,7 +99,7 @@ impl Identity {
 }
 
 impl Fingerprint {
-    /// Of the file that has this `metadata`.
+    /// Returns the identity of the file with this `metadata`.
     pub fn of(metadata: &std::fs::Metadata) -> Self {
         Fingerprint {
             device: metadata.dev(),
@@ -109,13 +110,14 @@ impl Fingerprint {
         }
     }
 
-    /// Whether both are states of one file.
+    /// Returns whether both are states of the same file.
     pub fn is_of_same_file(&self, other: &Self) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// How long ago the file was written or its attributes were changed; `None` where that is in
-    /// the future. A program that copies a file may have set the time of its content back.
+    /// Returns the time since the content or attributes changed, or `None` if that is in the
+    /// future. The modification time is not used, because a program that copies a file may set it
+    /// back.
     pub fn rest(&self) -> Option<Duration> {
         since(self.changed)
     }

@@ -1,4 +1,4 @@
-//! Files and directories of this machine, and what the kernel tells of them.
+//! Local files and directories, and the kernel's notifications about them.
 
 pub mod acl;
 pub mod audience;

@@ -1,12 +1,21 @@
-//! The place of a source, as the user names it: a path, or a URL.
+//! The location of a source, as the user writes it: a path or a URL.
 //!
-//! A URL is `s3://BUCKET/KEY`, `s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/KEY`, `gs://BUCKET/KEY`, `az://ACCOUNT/CONTAINER/KEY`,
-//! `abfs[s]://CONTAINER@ACCOUNT.dfs.core.windows.net/KEY`, `http://…`, `https://…`,
-//! `hf://datasets/OWNER/NAME/PATH`, `pelican://FEDERATION/PATH` or `osdf:///PATH`; anything else is a path. A key of a store is taken
-//! as it stands, as its tools take it. The path of another URL is already encoded (RFC 3986), as a browser shows it.
+//! A URL has one of these forms; any other text is a path:
 //!
-//! User information and the query of a URL are secrets: a presigned URL has its signature there.
-//! They are never displayed.
+//! - `s3://BUCKET/KEY`
+//! - `s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/KEY`
+//! - `gs://BUCKET/KEY`
+//! - `az://ACCOUNT/CONTAINER/KEY`
+//! - `abfs[s]://CONTAINER@ACCOUNT.dfs.core.windows.net/KEY`
+//! - `http://…` or `https://…`
+//! - `hf://datasets/OWNER/NAME/PATH`
+//! - `pelican://FEDERATION/PATH` or `osdf:///PATH`
+//!
+//! The key of an object in a store is used literally, as the store's own tools do. The path of any
+//! other URL is already percent-encoded (RFC 3986), as a browser shows it.
+//!
+//! The user information and the query of a URL are secrets: the query of a presigned URL contains
+//! its signature. Secrets are never displayed.
 
 mod dataset;
 pub mod percent;
@@ -19,12 +28,12 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::limits;
 
-/// The place of a source.
+/// The location of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// A file or directory of this machine, as the user wrote it.
+    /// A local file or directory, as the user wrote it.
     Path(PathBuf),
-    /// An object, or the objects of a prefix.
+    /// An object, or all objects with a prefix.
     Url(Url),
 }
 
@@ -35,57 +44,56 @@ pub enum Scheme {
     S3,
     /// The XML protocol of Google's cloud storage.
     Google,
-    /// The protocol of blobs in Azure's storage.
+    /// The protocol of Azure Blob Storage.
     Azure,
     /// HTTP without encryption.
     Http,
     /// HTTP over TLS.
     Https,
-    /// HTTP over TLS of the caches of a Pelican federation.
+    /// HTTP over TLS, spoken by the caches of a Pelican federation.
     Pelican,
 }
 
-/// The schemes of Azure's Data Lake: the same storage, seen as a filesystem.
+/// The URL schemes of Azure Data Lake, which shows the same storage as a filesystem.
 const ABFS: [&str; 2] = ["abfs://", "abfss://"];
 
-/// The hosts of accounts in Azure's storage, behind the account's name.
+/// Host suffixes of Azure storage accounts, after the account's name.
 const ACCOUNTS: [&str; 2] = [".dfs.core.windows.net", ".blob.core.windows.net"];
 
-/// The scheme of datasets of Hugging Face, whose files are pages.
+/// The URL scheme of Hugging Face datasets, whose files are web pages.
 const DATASETS: &str = "hf://";
 
-/// The federation of `osdf://`.
+/// The federation of `osdf://` URLs.
 const OSDF: &str = "osg-htc.org";
 
-/// A URL of an object, or of the objects of a prefix.
+/// The URL of an object, or of all objects with a prefix.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     scheme: Scheme,
-    /// The bucket, an account and its container with a `/` between them, or a host and maybe its
-    /// port.
+    /// The bucket, `ACCOUNT/CONTAINER`, or a host with an optional port.
     authority: String,
-    /// The key, without a `/` before it; of HTTP the encoded path, without the `/` before it.
+    /// The key without a leading `/`. For HTTP, the encoded path without the leading `/`.
     path: String,
-    /// `USER:PASSWORD` of HTTP.
+    /// `USER:PASSWORD` of an HTTP URL.
     user_info: Option<String>,
-    /// What follows the `?` of HTTP.
+    /// The text after the `?` of an HTTP URL.
     query: Option<String>,
 }
 
-/// An access point of S3: a name for a bucket, in a region.
+/// An access point of S3: an alias of a bucket, in a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccessPoint<'a> {
-    /// Its region.
+    /// The region.
     pub region: &'a str,
-    /// The number of the account that it belongs to.
+    /// The number of the account that owns the access point.
     pub account: &'a str,
-    /// Its name.
+    /// The name.
     pub name: &'a str,
 }
 
 impl<'a> AccessPoint<'a> {
-    /// `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME`. One of several regions, which has none, takes
-    /// signatures of another kind.
+    /// Parses `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME`. A multi-region access point, without a
+    /// region, is refused because it needs another kind of signature.
     fn parse(resource: &'a str) -> Option<Self> {
         let (start, name) = resource.split_once('/')?;
         let mut parts = start.split(':');
@@ -106,7 +114,8 @@ impl<'a> AccessPoint<'a> {
     }
 }
 
-/// Fails for a key behind which a signature stands: a key is shown, and a signature is a secret.
+/// Refuses a key that is followed by a signed query: keys are displayed, but a signature is a
+/// secret.
 fn refuse_signature(key: &str, advice: &str) -> std::result::Result<(), String> {
     match key.split_once('?') {
         Some((_, query)) if signature::is_signed(query) => Err(advice.to_owned()),
@@ -115,10 +124,10 @@ fn refuse_signature(key: &str, advice: &str) -> std::result::Result<(), String> 
 }
 
 impl Location {
-    /// The location that a user wrote.
+    /// Parses the location that a user wrote.
     ///
     /// # Errors
-    /// `Usage` for a text that begins like a URL and is none.
+    /// `Usage` if the text begins like a URL but is invalid.
     pub fn parse(text: OsString) -> Result<Self> {
         match text.to_str().map(Url::parse) {
             Some(Some(url)) => Ok(Location::Url(url?)),
@@ -129,7 +138,7 @@ impl Location {
         }
     }
 
-    /// The location as messages name it: without secrets.
+    /// Returns the location without secrets, for messages.
     pub fn name(&self) -> PathBuf {
         match self {
             Location::Path(path) => path.clone(),
@@ -137,7 +146,7 @@ impl Location {
         }
     }
 
-    /// The URL.
+    /// Returns the URL.
     pub fn url(&self) -> Option<&Url> {
         match self {
             Location::Path(_) => None,
@@ -145,7 +154,7 @@ impl Location {
         }
     }
 
-    /// The path of this machine.
+    /// Returns the local path.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Location::Path(path) => Some(path),
@@ -168,19 +177,19 @@ impl Scheme {
         (Scheme::Pelican, "osdf://"),
     ];
 
-    /// Whether its objects have keys, which the store lists.
+    /// Returns whether objects have keys, which the store can list.
     pub fn has_keys(self) -> bool {
         matches!(self, Scheme::S3 | Scheme::Google | Scheme::Azure)
     }
 
-    /// The scheme with the `://` behind it.
+    /// Returns the scheme followed by `://`.
     pub fn prefix(self) -> &'static str {
         let mut all = Self::ALL.iter();
         all.find(|(scheme, _)| *scheme == self)
             .map_or("", |(_, prefix)| prefix)
     }
 
-    /// Whether a text is meant as a URL.
+    /// Returns whether the text begins with a URL scheme.
     fn begins(text: &[u8]) -> bool {
         let starts = |(_, prefix): &(Scheme, &str)| {
             let prefix = prefix.as_bytes();
@@ -192,7 +201,7 @@ impl Scheme {
 }
 
 impl Url {
-    /// The URL, where the text is meant as one.
+    /// Parses the URL. Returns `None` if the text does not begin with a URL scheme.
     fn parse(text: &str) -> Option<Result<Self>> {
         let starts = |(scheme, prefix): &(Scheme, &'static str)| {
             let (start, rest) = text.split_at_checked(prefix.len())?;
@@ -217,7 +226,7 @@ impl Url {
         Some(parsed.map_err(Error::Usage))
     }
 
-    /// `BUCKET/KEY`.
+    /// Parses `BUCKET/KEY`.
     fn of_object(scheme: Scheme, rest: &str) -> std::result::Result<Self, String> {
         if scheme == Scheme::S3 && rest.starts_with("arn:") {
             return Self::of_access_point(rest);
@@ -239,7 +248,7 @@ impl Url {
         }
     }
 
-    /// `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/KEY`.
+    /// Parses `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/KEY`.
     fn of_access_point(rest: &str) -> std::result::Result<Self, String> {
         let (resource, behind) = rest.split_once('/').unwrap_or((rest, ""));
         let (name, key) = behind.split_once('/').unwrap_or((behind, ""));
@@ -255,7 +264,7 @@ impl Url {
         })
     }
 
-    /// `ACCOUNT/CONTAINER/KEY`.
+    /// Parses `ACCOUNT/CONTAINER/KEY`.
     fn of_blob(rest: &str) -> std::result::Result<Self, String> {
         let (account, behind) = rest.split_once('/').unwrap_or((rest, ""));
         refuse_signature(
@@ -280,7 +289,7 @@ impl Url {
         })
     }
 
-    /// `CONTAINER@ACCOUNT.dfs.core.windows.net/KEY`.
+    /// Parses `CONTAINER@ACCOUNT.dfs.core.windows.net/KEY`.
     fn of_data_lake(rest: &str) -> std::result::Result<Self, String> {
         let (authority, key) = rest.split_once('/').unwrap_or((rest, ""));
         let account = |host: &str| {
@@ -294,7 +303,7 @@ impl Url {
         Self::of_blob(&format!("{account}/{container}/{key}")).map_err(|_| needed.to_owned())
     }
 
-    /// `HOST/PATH`; RFC 3986, section 3.
+    /// Parses `HOST/PATH`; RFC 3986, section 3.
     fn of_page(scheme: Scheme, rest: &str) -> std::result::Result<Self, String> {
         let is_wrong = |c: char| c.is_ascii_control() || c.is_whitespace();
         if rest.contains(is_wrong) {
@@ -318,7 +327,7 @@ impl Url {
                      a `/`, `?` or `#` of a password is encoded (%2F, %3F, %23)"
                     .to_owned())
             }
-            // It may be a user and a password.
+            // The message does not quote the host, which may be a user and a password.
             _ if !host.bytes().all(is_of_host) => Err("the host is none".to_owned()),
             _ => Ok(Url {
                 scheme,
@@ -330,49 +339,49 @@ impl Url {
         }
     }
 
-    /// The access point of S3 that stands in place of a bucket.
+    /// Returns the S3 access point used in place of a bucket, if there is one.
     pub fn access_point(&self) -> Option<AccessPoint<'_>> {
         let authority = Some(&*self.authority).filter(|_| self.scheme == Scheme::S3);
         authority.and_then(AccessPoint::parse)
     }
 
-    /// The protocol that serves it.
+    /// Returns the protocol.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// The bucket, an account and its container, or a host and maybe its port.
+    /// Returns the bucket, `ACCOUNT/CONTAINER`, or the host with an optional port.
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// The key, or the encoded path of a page, without the `/` before it.
+    /// Returns the key or the encoded path, without the leading `/`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// `USER:PASSWORD`: a secret.
+    /// Returns `USER:PASSWORD`, a secret.
     pub fn user_info(&self) -> Option<&str> {
         self.user_info.as_deref()
     }
 
-    /// The query: a secret.
+    /// Returns the query, a secret.
     pub fn query(&self) -> Option<&str> {
         self.query.as_deref()
     }
 
-    /// Whether there is a part that is never displayed.
+    /// Returns whether the URL has a part that is never displayed.
     pub fn has_secrets(&self) -> bool {
         self.user_info.is_some() || self.query.is_some()
     }
 
-    /// Whether it names a server, maybe with a path, and holds no secret.
+    /// Returns whether the URL names an HTTP server, with an optional path, and contains no secret.
     pub fn is_server(&self) -> bool {
         matches!(self.scheme, Scheme::Http | Scheme::Https) && !self.has_secrets()
     }
 
-    /// Whether it names all objects whose keys begin with its own, and none; of the web, a
-    /// directory. With a query it names a page.
+    /// Returns whether the URL names a group of objects: every object whose key starts with the
+    /// URL's, or a directory of the web. An HTTP URL with a query names a single page.
     pub fn is_prefix(&self) -> bool {
         let is_open = self.path.is_empty() || self.path.ends_with('/');
         match self.scheme {
@@ -382,12 +391,12 @@ impl Url {
         }
     }
 
-    /// Whether its path is encoded, and a server of HTTP alone leads on from it.
+    /// Returns whether the path is percent-encoded and only HTTP servers redirect from it.
     pub fn is_of_web(&self) -> bool {
         matches!(self.scheme, Scheme::Http | Scheme::Https)
     }
 
-    /// The same with the user of the `directory`, if it is in there.
+    /// Returns the URL with the user of `directory`, if the URL is beneath `directory`.
     pub fn with_user_of(&self, directory: &Url) -> Option<Self> {
         let is_beneath = self.to_string().starts_with(&directory.to_string());
         (directory.is_prefix() && is_beneath).then(|| Url {
@@ -396,21 +405,21 @@ impl Url {
         })
     }
 
-    /// The part of the path up to its last `/`, which neighbours have in common.
+    /// Returns the path up to its last `/`, which is common to all neighbours.
     pub fn directory(&self) -> &str {
         self.path
             .rfind('/')
             .map_or("", |slash| self.path.get(..=slash).unwrap_or_default())
     }
 
-    /// The last part of the path.
+    /// Returns the last component of the path.
     pub fn file_name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 }
 
-/// Whether the port of a host, if it has one, is a port. A password looks like one, where a `/`, a
-/// `?` or a `#` in it ends the authority.
+/// Returns whether the host has no port or a valid one. An unencoded `/`, `?` or `#` in a password
+/// ends the authority early, and the password then looks like a port.
 fn has_right_port(host: &str) -> bool {
     let is_port = |port: &str| {
         let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
@@ -421,8 +430,9 @@ fn has_right_port(host: &str) -> bool {
     port.is_none_or(|(_, port)| is_port(port))
 }
 
-/// Whether a number before a `#` is a part of a password rather than a port: no server sees a
-/// fragment, so that hardly one has an `@`. In a path, behind a port, it may stand.
+/// Returns whether a number before a `#` is probably part of a password and not a port. An `@` in a
+/// fragment is a strong sign, because fragments are never sent to a server. After a port, a path
+/// may contain an `@`.
 fn is_cut(authority: &str, fragment: &str) -> bool {
     authority.contains(':') && !authority.ends_with(']') && fragment.contains('@')
 }
@@ -439,7 +449,7 @@ impl fmt::Display for Url {
     }
 }
 
-/// Writes the same as [`Display`](fmt::Display): an accident must not show a secret.
+/// Writes the same text as [`Display`](fmt::Display), so that debug output cannot leak a secret.
 impl fmt::Debug for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Url({self})")

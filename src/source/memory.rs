@@ -1,4 +1,4 @@
-//! Bytes in memory: decoded blocks, and test files that no disk needs to hold.
+//! Sources in memory, for decoded blocks and for tests without files on disk.
 
 use crate::error::{Error, Result};
 use crate::memory::cancel::IsWanted;
@@ -10,7 +10,7 @@ use crate::wire::{to_u64, to_usize};
 pub struct MemorySource(Vec<u8>);
 
 impl MemorySource {
-    /// The bytes as a source.
+    /// Creates a source from `bytes`.
     pub fn new(bytes: Vec<u8>) -> Self {
         MemorySource(bytes)
     }

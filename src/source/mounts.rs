@@ -1,4 +1,5 @@
-//! Mounts and filesystems of this machine: which one stands where, and which may wait for ours.
+//! Mounts and filesystems of this machine: their mount points, and which of them may block on our
+//! mount.
 
 pub mod device;
 pub mod foreign;

@@ -1,5 +1,5 @@
-//! Files beside the source that it may name: members of a family, external raw files, virtual
-//! sources, external links. The user chooses which files may be opened, never the file.
+//! Other files that a source may reference: members of a family, external raw files, virtual
+//! sources, external links. The user, never the file, decides which files may be opened.
 
 pub mod absent;
 pub mod neighbour;
@@ -28,34 +28,36 @@ use crate::source::remote::connection::Connection;
 use crate::source::remote::prefix::Prefix;
 use crate::wire::{Count, to_u64};
 
-/// Raw files with elements of HDF5 datasets that each HDF5 file keeps open.
+/// Number of external raw files that each HDF5 file keeps open.
 const OPEN_RAW_FILES: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
-/// The directory of a file, and what may be opened from there.
+/// The directories of a file, with access to the files that it may reference.
 #[derive(Debug)]
 pub struct Neighbours {
     root: Arc<Root>,
-    /// The directories in which neighbours are sought, one after the other.
+    /// The directories to search for neighbours, in order.
     locations: Arc<[Location]>,
-    /// The readers of the file: all of them must have the right to read a file that is opened.
+    /// The readers of the file. Each of them must have the right to read a neighbour that is
+    /// opened.
     readers: Readers,
-    /// Whether it is an error that a part of the file's content is absent.
+    /// Whether an absent part of the file's content is an error.
     is_strict: bool,
     raw_files: RawFiles,
     states: Arc<NeighbourStates>,
 }
 
-/// The directory and the name of a file. A file that was opened by a symbolic link has the link's
-/// location first, and then that of the link's target, as in the HDF5 library.
+/// The directory and the name of a file. As in the HDF5 library, a file opened by a symbolic link
+/// has two locations: the link's, then the target's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Location {
-    /// From the root's directory to the file's own; absolute where that lies elsewhere.
+    /// Path from the root's directory to the file's own, or an absolute path if the file is
+    /// elsewhere.
     base: PathBuf,
     name: OsString,
 }
 
 impl Location {
-    /// Of the file at this absolute path.
+    /// Returns the location of the file at this absolute path.
     fn of(path: &Path, root: &Root) -> Self {
         let directory = path.parent().unwrap_or(Path::new("/"));
         let beneath = directory.strip_prefix(root.path());
@@ -66,45 +68,45 @@ impl Location {
     }
 }
 
-/// Raw files by the locations of the naming file and their names there. Another state of that file
-/// does not share them.
+/// Open raw files, by the locations of the referencing file and the name in that file. Another
+/// state of the referencing file has a separate cache.
 type RawFiles = Arc<Mutex<LruCache<(Arc<[Location]>, Vec<u8>), Arc<Neighbour>>>>;
 
-/// No raw files yet.
+/// Returns an empty cache of raw files.
 fn no_raw_files() -> RawFiles {
     Arc::new(Mutex::new(LruCache::sparse(share_of(OPEN_RAW_FILES))))
 }
 
-/// A file that was found.
+/// A neighbour that was found.
 #[derive(Debug)]
 pub struct Located {
     /// The open file.
     pub file: SharedOpen,
-    /// An absolute path without symbolic links, so that one file has one path however it was named.
-    /// Only a file that a link in another directory leads to has the link's path, as its neighbours
-    /// are sought there.
+    /// An absolute path. Symbolic links are resolved, so that one file has one path. If a link in
+    /// another directory leads to the file, this is the link's path: neighbours are searched next
+    /// to the link.
     pub path: PathBuf,
-    /// Where it is, without any symbolic link.
+    /// The path without any symbolic link.
     pub real: PathBuf,
-    /// Its readers, as the directories above it let them through.
+    /// The readers of the file, limited by the directories above it.
     pub readers: Readers,
 }
 
-/// A file that was located, `None` where there is none; or why it is not opened.
+/// A located file, `None` if the file does not exist, or the reason why it was not opened.
 pub type LocateResult = std::result::Result<Option<Located>, Unopened>;
 
 impl Neighbours {
-    /// The neighbours of the file at `source`, an absolute path without symbolic links. A directory
-    /// that cannot be entered makes each of them unreadable, not the source.
+    /// Creates the neighbours of the file at `source`, an absolute path without symbolic links. If
+    /// the directory cannot be entered, the neighbours are unreadable, but the source is not.
     ///
-    /// Only files that all `readers` of the source may read are opened: they are shown to them all.
-    /// Nothing is looked up in the mount that shows the source, of which `guard` tells.
+    /// Because neighbours are shown to all `readers` of the source, only files that all of them may
+    /// read are opened. No file is looked up in the mount of `guard`, which shows the source.
     pub fn of(source: &Path, policy: Policy, guard: Option<MountGuard>, readers: Readers) -> Self {
         let root = Directory::of(source, policy, guard);
         Self::within(source, Root::Directory(root), readers)
     }
 
-    /// The neighbours of the object at `source`, its URL: the other objects of its prefix.
+    /// Creates the neighbours of the object at the URL `source`: the other objects of its prefix.
     pub fn of_object(
         source: &Path,
         store: &Arc<Connection>,
@@ -126,7 +128,7 @@ impl Neighbours {
         }
     }
 
-    /// `changes` watches the files that are opened.
+    /// Sets the watcher of the files that are opened.
     #[must_use]
     pub fn watched_by(mut self, changes: Option<Arc<Changes>>) -> Self {
         self.states = NeighbourStates::told_by(changes.clone());
@@ -138,8 +140,8 @@ impl Neighbours {
         self
     }
 
-    /// The file was opened by the absolute path `named`, in which only the last name is a symbolic
-    /// link, if any.
+    /// Adds the location of the absolute path `named`, by which the file was opened. Only the last
+    /// component may be a symbolic link.
     #[must_use]
     pub fn opened_by(mut self, named: &Path) -> Self {
         let link = Location::of(named, &self.root);
@@ -152,7 +154,7 @@ impl Neighbours {
         self
     }
 
-    /// For a source that has no directory: nothing may be opened.
+    /// Returns neighbours for a source without a directory: no file may be opened.
     pub fn none() -> Self {
         Neighbours {
             root: Arc::new(Root::Directory(Directory::none())),
@@ -164,19 +166,19 @@ impl Neighbours {
         }
     }
 
-    /// The readers of the file.
+    /// Returns the readers of the file.
     pub fn readers(&self) -> Readers {
         self.readers
     }
 
-    /// With `is_strict` it is an error that a part of the content is absent.
+    /// Sets whether an absent part of the content is an error.
     #[must_use]
     pub fn strict(self, is_strict: bool) -> Self {
         Neighbours { is_strict, ..self }
     }
 
-    /// The neighbours of a file that was located among these, or among theirs, for these `readers`:
-    /// names are resolved from its own directory, the policy stays the same.
+    /// Returns the neighbours of a file that was located among these neighbours, for its `readers`.
+    /// Names are resolved from that file's directory; the policy stays the same.
     pub fn of_neighbour(&self, located: &Path, real: &Path, readers: Readers) -> Self {
         Neighbours {
             readers,
@@ -186,16 +188,17 @@ impl Neighbours {
         }
     }
 
-    /// Those of a file of several that are shown as one: what is missing is reported as missing from
-    /// `whole`, with the file's name.
+    /// Reports missing files to `whole`, together with `name`, the name of this file. Used when
+    /// several files are shown as one.
     #[must_use]
     pub fn reporting_to(mut self, whole: &Self, name: &Path) -> Self {
         self.states = self.states.reporting_to(&whole.states, name);
         self
     }
 
-    /// Like [`of_neighbour`](Self::of_neighbour), of a file whose elements are shown as those of
-    /// the source: readers of the source see these too, and a change is one of the source.
+    /// Returns neighbours like [`of_neighbour`](Self::of_neighbour), for a file whose elements are
+    /// shown as elements of the source. The readers of the source see these elements, and a change
+    /// of the file is a change of the source.
     fn of_part(&self, located: &Path, real: &Path) -> Self {
         let part = Neighbours {
             root: Arc::clone(&self.root),
@@ -208,48 +211,49 @@ impl Neighbours {
         part.opened_by(located)
     }
 
-    /// A located file's path beneath the directory of the source that is mounted; one that lies
-    /// elsewhere keeps its absolute path. As a name, it leads back to the file from the source.
+    /// Returns a located file's path relative to the directory of the mounted source, or its
+    /// absolute path if the file is elsewhere. The returned name leads from the source back to the
+    /// file.
     pub fn name_of(&self, located: &Path) -> Vec<u8> {
         let beneath = located.strip_prefix(self.root.path());
         let name = beneath.unwrap_or(located).as_os_str();
         name.to_owned().into_vec()
     }
 
-    /// The file's own names: the one that it was opened by first.
+    /// Returns the file's own names. The name by which the file was opened comes first.
     pub fn own_names(&self) -> impl Iterator<Item = &[u8]> {
         self.locations
             .iter()
             .map(|location| location.name.as_bytes())
     }
 
-    /// Whether both are the neighbours of one file.
+    /// Returns whether both belong to the same file.
     pub fn are_of(&self, other: &Self) -> bool {
         let own = self.locations.last();
         own.is_some() && own == other.locations.last()
     }
 
-    /// Opens the file that the source calls `name`; `None` where there is no such file.
+    /// Opens the file that the source calls `name`. Returns `None` if the file does not exist.
     ///
-    /// An absolute name that leads nowhere is tried once more by its last component, beside the
-    /// source, as the HDF5 library does: files move together.
+    /// If an absolute name does not exist, its last component is tried next to the source, as in
+    /// the HDF5 library: files are often moved together.
     ///
     /// # Errors
-    /// `Io` where the policy forbids it or the system does: not a regular file, no permission;
-    /// `ESTALE` where another state of it was there before.
+    /// - `Io` if the policy or the system refuses access, or the file is not a regular file.
+    /// - `ESTALE` if another state of the file was opened before.
     pub fn open(&self, name: &[u8]) -> Result<Option<Arc<Neighbour>>> {
         let opened = self.open_at(name)?;
         Ok(opened.map(|(neighbour, _)| neighbour))
     }
 
-    /// Like [`open`](Self::open), for a file that may name others in turn, together with its own
-    /// neighbours.
+    /// Opens a file like [`open`](Self::open), and returns the file's own neighbours as well.
     ///
     /// # Errors
     /// Fails as [`open`](Self::open) does.
     pub fn open_part(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, Self)>> {
         let Some((neighbour, path)) = self.open_at(name)? else {
-            // Its elements are shown as the fill value, and nothing tells when it comes.
+            // The elements of the file are shown as the fill value, and no event reports the file's
+            // arrival.
             self.states.unsettle();
             return Ok(None);
         };
@@ -258,7 +262,7 @@ impl Neighbours {
         Ok(Some((neighbour, part)))
     }
 
-    /// Like [`open`](Self::open), with the path by which it was opened.
+    /// Opens a file like [`open`](Self::open), and returns the path by which it was opened.
     fn open_at(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, PathBuf)>> {
         let missed = |path: &Path| self.states.missed(path);
         let Some((file, path)) = self.find(name, &missed).map_err(Unopened::error)? else {
@@ -275,10 +279,10 @@ impl Neighbours {
         Ok(Some((neighbour, path)))
     }
 
-    /// There is no such `part` of the content.
+    /// Records that `part` of the content does not exist.
     ///
     /// # Errors
-    /// `Io` where that is not to be passed over.
+    /// `Io` if absent parts are errors.
     pub fn lacks_part(&self, part: &str) -> Result<()> {
         if self.is_strict {
             let what = format!("virtual source {part}: missing (strict)");
@@ -289,26 +293,26 @@ impl Neighbours {
         Ok(())
     }
 
-    /// A file that was opened by this absolute path, as one of these: a change of it is one of what is
-    /// shown.
+    /// Adds a file that was opened by this absolute path to the neighbours, so that a change of the
+    /// file is a change of the content.
     ///
     /// # Errors
-    /// `ESTALE` where another file or another state of it was there before.
+    /// `ESTALE` if another file or another state of the file was there before.
     pub fn take(&self, path: &Path, file: SharedOpen) -> Result<Arc<Neighbour>> {
         self.states.found(path, file)
     }
 
-    /// How the neighbours looked that were opened.
+    /// Returns the states of the neighbours when they were opened.
     pub fn states(&self) -> &NeighbourStates {
         &self.states
     }
 
-    /// Like [`open`](Self::open), for a file without structure, of which a dataset may have many,
-    /// and a file many datasets: those that were used last stay open.
+    /// Opens an unstructured file like [`open`](Self::open). A dataset may reference many such
+    /// files, so the most recently used ones stay open.
     ///
     /// # Errors
-    /// Fails as [`open`](Self::open) does, and `Corrupt` where there is none. A failure is not
-    /// kept: the file may come back.
+    /// Fails as [`open`](Self::open) does, and with `Corrupt` if the file does not exist. Failures
+    /// are not cached, because the file may appear later.
     pub fn open_raw(&self, name: &[u8]) -> Result<Arc<Neighbour>> {
         let open = || lock(&self.raw_files);
         let key = (Arc::clone(&self.locations), name.to_vec());
@@ -324,16 +328,18 @@ impl Neighbours {
         Ok(file)
     }
 
-    /// Like [`open`](Self::open), and says where the file is. Its readers are told, not checked.
+    /// Opens a file like [`open`](Self::open), and returns its location and its readers. The
+    /// readers are not checked.
     ///
     /// # Errors
-    /// Fails as [`open`](Self::open) does; `ESTALE` where the file is replaced or moved meanwhile.
+    /// Fails as [`open`](Self::open) does, and with `ESTALE` if the file is replaced or moved
+    /// during the call.
     pub fn locate(&self, name: &[u8]) -> LocateResult {
         let found = self.find(name, &|_| Ok(()))?;
         found.map(|found| self.located(found)).transpose()
     }
 
-    /// The file that [`name_of`](Self::name_of) called `name`.
+    /// Locates the file for which [`name_of`](Self::name_of) returned `name`.
     ///
     /// # Errors
     /// Fails as [`locate`](Self::locate) does.
@@ -371,7 +377,7 @@ impl Neighbours {
         })
     }
 
-    /// `name` as a path, `None` where it cannot be that of a file.
+    /// Converts `name` to a path. Returns `None` if a file cannot have that name.
     fn path<'a>(&self, name: &'a [u8]) -> std::result::Result<Option<&'a Path>, Unopened> {
         let bytes = |path: &Path| path.as_os_str().len().one_more();
         let bases = self.locations.iter().map(|location| bytes(&location.base));
@@ -393,8 +399,8 @@ impl Neighbours {
         }
     }
 
-    /// The file called `name`, and the path by which it was opened. `missed` is told where there is
-    /// none.
+    /// Finds the file called `name`. Returns the file and the path by which it was opened. Calls
+    /// `missed` for each path that does not exist.
     fn find(&self, name: &[u8], missed: &dyn Fn(&Path) -> Result<()>) -> Opened {
         let missed = |path: &Path| {
             let failed = |error| Unopened::Failed(path.to_path_buf(), error);
@@ -428,7 +434,7 @@ impl Neighbours {
     }
 }
 
-/// `name` may not be read by all users that the mount lets in.
+/// Returns the error for a file that some users of the mount may not read.
 fn private(name: &Path) -> Error {
     refused(
         name,
@@ -454,7 +460,8 @@ mod tests {
         assert!(!own.states().is_settled());
     }
 
-    /// Files come where an absolute name was sought in vain: as it is, and by its last component.
+    /// Creates files where an absolute name was searched without success: at the name itself, and
+    /// at its last component.
     #[test]
     fn a_file_that_comes_where_it_was_sought_is_a_change() {
         for comes in ["sub/later", "later"] {
@@ -478,7 +485,8 @@ mod tests {
         assert!(own.states().met_a_change());
     }
 
-    /// `outer/x`, `outer/in/{a, b}`, `outer/in/sub/a`, and a link `outer/in/alias` to `sub/a`.
+    /// Creates `outer/x`, `outer/in/{a, b}`, `outer/in/sub/a`, and a link `outer/in/alias` to
+    /// `sub/a`.
     fn files() -> (tempfile::TempDir, PathBuf) {
         let outer = tempfile::tempdir().unwrap();
         let inner = outer.path().canonicalize().unwrap().join("in");
@@ -606,8 +614,7 @@ mod tests {
         assert_eq!(name(&beyond, "in/sub/a").as_deref(), Some("sub/a"));
     }
 
-    /// A file, a FIFO that nobody writes to, and a link out of the directory take each other's
-    /// place.
+    /// Replaces a file by a FIFO without a writer and by a link out of the directory, in turns.
     #[test]
     fn what_takes_the_place_of_a_file_is_neither_waited_for_nor_read() {
         let (_outer, inner) = files();

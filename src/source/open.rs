@@ -1,5 +1,4 @@
-//! A source that is open: a file of this machine, or an object of a store. Nothing above asks which
-//! of them it is.
+//! Open sources: local files, and objects in a store. Callers need not distinguish the two.
 
 use std::fmt;
 use std::io;
@@ -15,30 +14,30 @@ use crate::source::identity::Identity;
 use crate::source::local::acl::Acl;
 use crate::source::local::audience::Audience;
 
-/// A file or an object that is open, in the state in which it was opened.
+/// An open file or object, in the state in which it was opened.
 pub trait OpenSource: Source {
-    /// The state in which it was opened, which is watched as long as this is kept.
+    /// Returns the state in which the source was opened. The state is watched until it is dropped.
     fn state(&self) -> SharedState;
 
-    /// Whether it is in another state by now, as far as can be told.
+    /// Returns whether the source has changed since it was opened, as far as can be determined.
     fn is_changed(&self) -> bool;
 
-    /// Waits until [`is_changed`](Self::is_changed) tells of a short while ago, where a look takes long
-    /// and is done in the background.
+    /// Waits until [`is_changed`](Self::is_changed) is up to date. Sources that check for changes
+    /// in the background override this method.
     ///
     /// # Errors
-    /// [`Error::unwanted`](crate::error::Error::unwanted) if `cancel` ends the request before.
+    /// [`Error::unwanted`](crate::error::Error::unwanted) if `cancel` ends the request first.
     fn refresh(&self, _cancel: &CancelToken) -> Result<()> {
         Ok(())
     }
 
-    /// Its attributes as they are now.
+    /// Returns the current attributes.
     ///
     /// # Errors
     /// `Io` with the system's error.
     fn attributes(&self) -> Result<Attributes>;
 
-    /// The users that may read it.
+    /// Returns the users who may read the source.
     ///
     /// # Errors
     /// `Io` with the system's error.
@@ -46,12 +45,12 @@ pub trait OpenSource: Source {
         Ok(Audience::of(self.attributes()?, self.acl()))
     }
 
-    /// Its access control list, if it has one.
+    /// Returns the access control list, if the source has one.
     fn acl(&self) -> Option<Acl> {
         None
     }
 
-    /// Whether a writer has it locked.
+    /// Returns whether a writer has locked the source.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -59,49 +58,50 @@ pub trait OpenSource: Source {
         Ok(WriteLock::Free)
     }
 
-    /// What tells the state in which it was opened from others.
+    /// Returns the identity of the state in which the source was opened.
     fn opened(&self) -> Identity {
         self.state().identity().clone()
     }
 }
 
-/// An open source that many share.
+/// A shared open source.
 pub type SharedOpen = Arc<dyn OpenSource>;
 
-/// The state in which a source was opened; the source may be closed by now.
+/// The state in which a source was opened. The source itself may be closed.
 pub trait OpenedState: Send + Sync + fmt::Debug {
-    /// What tells it from others.
+    /// Returns the identity of the state.
     fn identity(&self) -> &Identity;
 
-    /// Whether a write that was under way will be seen when it ends, or none was.
+    /// Returns whether every write that was in progress will be noticed when it ends, or no write
+    /// was in progress.
     fn is_settled(&self) -> bool;
 
-    /// Whether this is over, or what was read of it may have been half written, without a trace in
-    /// the source's times.
+    /// Returns whether the state has ended, or may have been half written although the source's
+    /// times are unchanged.
     fn is_over(&self) -> bool;
 
-    /// Whether a writer may append to the source, and lets others read.
+    /// Returns whether a writer may append to the source while others read.
     fn may_grow(&self) -> bool {
         false
     }
 }
 
-/// A state that many share.
+/// A shared state.
 pub type SharedState = Arc<dyn OpenedState>;
 
-/// The lock that a writer takes on a file; flock(2).
+/// The state of the lock that a writer holds on a file; flock(2).
 #[derive(Debug)]
 pub enum WriteLock {
-    /// No writer has it.
+    /// No writer holds the lock.
     Free,
-    /// A writer has it.
+    /// A writer holds the lock.
     Taken,
-    /// The filesystem has no locks, and says so.
+    /// The filesystem does not support locks; contains its error.
     Unsupported(io::Error),
 }
 
 impl WriteLock {
-    /// The state that the refusal of the shared lock means.
+    /// Converts the error of a refused shared lock to a state.
     pub(super) fn refused(errno: Errno) -> io::Result<Self> {
         match errno {
             Errno::EWOULDBLOCK => Ok(WriteLock::Taken),

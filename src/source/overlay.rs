@@ -1,4 +1,4 @@
-//! A source with some of its bytes replaced by others of its own: an HDF5 file whose metadata is in
+//! A source with some bytes replaced by bytes from other offsets: an HDF5 file whose metadata is in
 //! a cache image.
 
 use crate::error::{Error, Result};
@@ -6,27 +6,27 @@ use crate::memory::cancel::IsWanted;
 use crate::source::{SharedSource, Source, Urgency, check_range};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Bytes that stand elsewhere.
+/// A range of bytes whose content is stored at another offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patch {
-    /// Where they belong.
+    /// Range where the bytes appear.
     at: Extent,
-    /// Where they stand.
+    /// Range where the bytes are stored.
     from: Extent,
 }
 
 impl Patch {
-    /// `length` bytes that belong at `at` and stand at `from`.
+    /// Creates a patch of `length` bytes that appear at `at` and are stored at `from`.
     ///
     /// # Errors
-    /// `Corrupt` if either does not end within 64 bits.
+    /// `Corrupt` if the end of either range exceeds 64 bits.
     pub fn new(at: u64, length: u64, from: u64) -> Result<Self> {
         let both = Extent::checked(at, length).zip(Extent::checked(from, length));
         let (at, from) = both.ok_or_else(|| misplaced("reaches past the last address", from))?;
         Ok(Patch { at, from })
     }
 
-    /// Where the part of it stands that belongs to `wanted`.
+    /// Returns the range where the patch's part of `wanted` is stored.
     fn part(&self, wanted: Extent) -> Extent {
         let part = self.at.intersect(wanted);
         let skipped = part.start().left_after(self.at.start());
@@ -38,21 +38,22 @@ fn misplaced(fault: &str, from: u64) -> Error {
     Error::corrupt(format!("a structure in the cache image {fault}"), from)
 }
 
-/// The bytes of `below`, except where a patch belongs.
+/// The bytes of `below`, except where a patch applies.
 #[derive(Debug)]
 pub struct Overlay {
     below: SharedSource,
-    /// Ascending, without overlaps.
+    /// Patches in ascending order, without overlaps.
     patches: Vec<Patch>,
     length: u64,
 }
 
 impl Overlay {
-    /// A patch may belong past the end of the source below: it was never written home. Bytes
-    /// between that end and the first such patch would be nowhere, so there may be none.
+    /// Creates an overlay. A patch may extend past the end of the source below, because its bytes
+    /// were never written to their final address. A gap between that end and the first such patch
+    /// is refused: its bytes would not exist.
     ///
     /// # Errors
-    /// `Corrupt` where patches overlap or leave a gap.
+    /// `Corrupt` if patches overlap or leave a gap.
     pub fn new(below: SharedSource, mut patches: Vec<Patch>) -> Result<Self> {
         patches.retain(|patch| !patch.at.is_empty());
         patches.sort_unstable_by_key(|patch| patch.at.start());
@@ -75,7 +76,7 @@ impl Overlay {
         })
     }
 
-    /// The patches that `wanted` meets.
+    /// Returns the patches that intersect `wanted`.
     fn met(&self, wanted: Extent) -> impl Iterator<Item = &Patch> {
         let is_before = |patch: &Patch| patch.at.end() <= wanted.start();
         let met = self
@@ -85,7 +86,7 @@ impl Overlay {
         met.take_while(move |patch| patch.at.start() < wanted.end())
     }
 
-    /// The ranges below from which `wanted` is read.
+    /// Returns the ranges of `below` that a read of `wanted` needs.
     fn below(&self, wanted: Extent) -> impl Iterator<Item = (u64, u64)> {
         let own = wanted.intersect(Extent::between(0, self.below.length()));
         let parts = self.met(wanted).map(move |patch| patch.part(wanted));
@@ -93,7 +94,7 @@ impl Overlay {
         all.map(|part| (part.start(), part.length()))
     }
 
-    /// Puts the part of `patch` that belongs to the buffer, which is `wanted`, in its place.
+    /// Copies the part of `patch` within `wanted` to its place in `buffer`, which holds `wanted`.
     fn apply(
         &self,
         (patch, wanted): (&Patch, Extent),
@@ -168,7 +169,8 @@ mod tests {
     use crate::source::memory::MemorySource;
     use crate::source::recording::Recording;
 
-    /// Ten bytes, and these patches: where they belong, how many, where they stand.
+    /// Creates an overlay over ten bytes. Each patch is given as target offset, length and stored
+    /// offset.
     fn overlay(patches: &[(u64, u64, u64)]) -> Result<Overlay> {
         let below: SharedSource = Arc::new(MemorySource::new(b"0123456789".to_vec()));
         let patch = |&(at, length, from): &(u64, u64, u64)| Patch::new(at, length, from);

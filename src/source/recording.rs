@@ -1,5 +1,5 @@
-//! A source that counts the round trips that its readers would wait for if it were far away, without
-//! any waiting: ranges that are known before a read are asked for together with it.
+//! A source that counts the round trips that its readers would need if the source were remote.
+//! Ranges that are announced before a read arrive together with the read's own.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -11,21 +11,21 @@ use crate::source::memory::MemorySource;
 use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::{Count, Extent, to_u64};
 
-/// A source that is read as if it were far away.
+/// A source that behaves like a remote one, without delays.
 pub struct Recording {
     source: SharedSource,
-    /// Bytes come in blocks of this many.
+    /// Size of the blocks in which bytes arrive.
     block: u64,
     record: Mutex<Record>,
 }
 
 #[derive(Default)]
 struct Record {
-    /// Hints so far.
+    /// All announced ranges.
     asked: Vec<(u64, u64, Urgency)>,
-    /// Ranges that were asked for since the last round trip.
+    /// Ranges requested since the last round trip.
     on_the_way: Vec<(u64, u64)>,
-    /// Start and end of what has come: ascending, apart from each other.
+    /// Start and end of the ranges that have arrived: ascending and disjoint.
     here: Vec<(u64, u64)>,
     trips: usize,
     pages: Option<(u64, u64)>,
@@ -60,12 +60,12 @@ impl Record {
 }
 
 impl Recording {
-    /// These bytes, of which none that nobody asked for comes.
+    /// Creates a source of `bytes` where only requested bytes arrive.
     pub fn of(bytes: Vec<u8>) -> Arc<Self> {
         Self::in_blocks(Arc::new(MemorySource::new(bytes)), 1)
     }
 
-    /// The bytes of `source`, which come in blocks of `block` bytes.
+    /// Creates a source whose bytes arrive in blocks of `block` bytes.
     pub fn in_blocks(source: SharedSource, block: u64) -> Arc<Self> {
         Arc::new(Recording {
             source,
@@ -74,29 +74,29 @@ impl Recording {
         })
     }
 
-    /// Round trips that its readers had to wait for.
+    /// Returns the number of round trips so far.
     pub fn trips(&self) -> usize {
         lock(&self.record).trips
     }
 
-    /// Bytes that have come.
+    /// Returns the number of bytes that have arrived.
     pub fn bytes(&self) -> u64 {
         let here = &lock(&self.record).here;
         let lengths = here.iter().map(|(start, end)| end.left_after(*start));
         u64::together(lengths)
     }
 
-    /// The ranges that it was told of.
+    /// Returns the announced ranges.
     pub fn asked(&self) -> Vec<(u64, u64, Urgency)> {
         lock(&self.record).asked.clone()
     }
 
-    /// Where pages begin, and their length.
+    /// Returns the base and the length of pages.
     pub fn pages(&self) -> Option<(u64, u64)> {
         lock(&self.record).pages
     }
 
-    /// Begins anew: nothing is here, nothing was counted.
+    /// Resets the record: no bytes have arrived, and the counts are zero.
     pub fn forget(&self) {
         *lock(&self.record) = Record::default();
     }

@@ -1,8 +1,8 @@
-//! POSIX access control lists (acl(5)): the rights that permission bits do not tell of.
+//! POSIX access control lists (acl(5)): access rights that permission bits cannot express.
 //!
-//! The kernel keeps a list in the extended attribute `system.posix_acl_access`: a version, then
-//! entries of a tag, permission bits and a number; all little-endian. A file with a list has its
-//! mask where others have the group's bits.
+//! The kernel stores a list in the extended attribute `system.posix_acl_access`. The value is a
+//! version, followed by entries of a tag, permission bits and a number; all are little-endian. The
+//! group bits of a file with a list contain the list's mask.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 const ATTRIBUTE: &str = "system.posix_acl_access";
 
-/// Bytes of a list that is read: some 500 entries.
+/// Bytes of the longest list that is read: some 500 entries.
 const LONGEST: usize = 4096;
 
 const VERSION: u32 = 2;
@@ -26,28 +26,29 @@ mod tag {
     pub(in crate::source) const OTHERS: u16 = 0x20;
 }
 
-/// The permission bits that a list gives, three each, the mask applied.
+/// The permission bits that a list grants: three bits each, with the mask applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Acl {
-    /// To the file's group.
+    /// Bits granted to the file's group.
     group: u32,
-    /// To every user that it does not name.
+    /// Bits granted to every user without an entry of their own.
     others: u32,
-    /// To each user and group that it names: to all of them, and to at least one.
+    /// Bits that the list grants to all named users and groups, and bits that it grants to at least
+    /// one.
     all_named: u32,
     any_named: u32,
 }
 
 impl Acl {
-    /// The list of an open file; `None` where it has none. One that cannot be read gives nobody
-    /// anything.
+    /// Returns the list of an open file, or `None` if the file has no list. A list that cannot be
+    /// read grants no rights.
     pub fn of_file(file: impl AsFd) -> Option<Self> {
         let mut value = [0; LONGEST];
         let length = fgetxattr(file, ATTRIBUTE, &mut value[..]);
         Self::of(length, &value)
     }
 
-    /// The list of the file or directory at `path`, as [`of_file`](Self::of_file).
+    /// Returns the list of the file or directory at `path`, like [`of_file`](Self::of_file).
     pub fn of_path(path: &Path) -> Option<Self> {
         let mut value = [0; LONGEST];
         let length = getxattr(path, ATTRIBUTE, &mut value[..]);
@@ -92,16 +93,16 @@ impl Acl {
         })
     }
 
-    /// `mode` with such bits for the group and for others that nobody is given more by them than by
-    /// the list.
+    /// Returns `mode` with narrower bits for the group and others: the bits grant no user more than
+    /// the list does.
     pub fn narrowed(&self, mode: u32) -> u32 {
         let group = self.group & self.all_named;
         let others = self.others & self.all_named;
         mode & !0o077 | group << 3 | others
     }
 
-    /// Whether those bits, without those of `umask`, keep a user from reading that the list lets
-    /// read.
+    /// Returns whether narrowed bits without those of `umask` deny reading to a user whom the list
+    /// allows to read.
     pub fn is_finer_than_bits(&self, umask: u32) -> bool {
         const READ: u32 = 0o4;
         let bits = self.narrowed(0);

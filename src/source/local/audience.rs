@@ -1,32 +1,32 @@
-//! The users other than its owner that may read a file, by its group, its permission bits and its
-//! access control list.
+//! The users other than the owner who may read a file, by its group, permission bits and access
+//! control list.
 
 use crate::error::Result;
 use crate::source::attributes::Attributes;
 use crate::source::local::acl::Acl;
 
-/// Group and permission bits of a file or directory; of one with an access control list, bits that
-/// give nobody more.
+/// Group and permission bits of a file or directory. For a file with an access control list, the
+/// bits grant no user more than the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Audience {
     group: u32,
     mode: u32,
-    /// Bits that are taken away from all that is shown.
+    /// Bits that are removed from the mode of everything shown.
     umask: u32,
 }
 
-/// The users to whom a mount shows what it reads of a file. Every function that opens another file
-/// takes this argument, so that no file is shown to users who may not read it.
+/// The users to whom a mount shows the content of a file. Every function that opens another file
+/// takes this argument. No file is thus shown to users who may not read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readers {
-    /// The user who mounts: the system itself refuses what this user may not read.
+    /// The user who mounts. The system itself refuses files that this user may not read.
     Owner,
-    /// All users of this audience: each of them must have the right to read a file that is opened.
+    /// All users of this audience. Each of them must have the right to read a file that is opened.
     All(Audience),
 }
 
 impl Readers {
-    /// Returns the audience; `None` where nobody else is let in.
+    /// Returns the audience, or `None` if only the owner has access.
     pub fn audience(&self) -> Option<Audience> {
         match self {
             Readers::Owner => None,
@@ -34,10 +34,11 @@ impl Readers {
         }
     }
 
-    /// Whether all readers may read the file `other`, and search each directory of the `way` to it.
+    /// Returns whether all readers may read the file `other` and search each directory of the path
+    /// `way` to it.
     ///
     /// # Errors
-    /// Fails if the rights of `other` cannot be read.
+    /// Fails if the access rights of `other` cannot be read.
     pub fn may_read(
         &self,
         way: impl IntoIterator<Item = Audience>,
@@ -50,11 +51,11 @@ impl Readers {
         Ok(may_come && own.may(Act::Read, &other()?))
     }
 
-    /// Returns the readers of the file `other`, which a link leads to, as the `way` to it lets them
-    /// through.
+    /// Returns the readers of the file `other`, the target of a link, limited by the directories of
+    /// the path `way` to it.
     ///
     /// # Errors
-    /// Fails if the rights of `other` cannot be read.
+    /// Fails if the access rights of `other` cannot be read.
     pub fn of_linked(
         &self,
         way: impl IntoIterator<Item = Audience>,
@@ -70,17 +71,17 @@ impl Readers {
     }
 }
 
-/// An access to a file or directory.
+/// A kind of access to a file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
-    /// Its content is read.
+    /// Reading the content.
     Read,
-    /// A file beneath it is looked up.
+    /// Looking up a file below the directory.
     Search,
 }
 
 impl Audience {
-    /// The audience of a file with these attributes and this list, if it has one.
+    /// Returns the audience of a file with these attributes and this access control list.
     pub fn of(attributes: impl Into<Attributes>, acl: Option<Acl>) -> Self {
         let Attributes { gid, mode, .. } = attributes.into();
         Audience {
@@ -90,7 +91,7 @@ impl Audience {
         }
     }
 
-    /// The audience of a file that every user may read.
+    /// Returns the audience of a file that every user may read.
     pub fn everyone() -> Self {
         Audience {
             group: u32::MAX,
@@ -99,7 +100,7 @@ impl Audience {
         }
     }
 
-    /// Of what nobody but its owner may use.
+    /// Returns the audience of a file that only its owner may use.
     pub fn nobody() -> Self {
         Audience {
             group: u32::MAX,
@@ -108,7 +109,7 @@ impl Audience {
         }
     }
 
-    /// The same, without the users that the umask keeps out.
+    /// Returns the audience without the users whom `umask` excludes.
     #[must_use]
     pub fn without(self, umask: u32) -> Self {
         Audience {
@@ -118,18 +119,18 @@ impl Audience {
         }
     }
 
-    /// The audience of `other`, which is shown in the same mount: the umask keeps the same out.
+    /// Returns the audience of `other`, shown in the same mount and thus with the same umask.
     #[must_use]
     pub fn of_shown(&self, other: Self) -> Self {
         other.without(self.umask)
     }
 
-    /// The permission bits, and what else the mode tells.
+    /// Returns the mode: permission bits and file type.
     pub fn mode(&self) -> u32 {
         self.mode
     }
 
-    /// The same without the group, or the others, where one of its users may not do so much with
+    /// Removes the group's bits, or the bits of others, if one of these users may not `act` on
     /// `other`.
     #[must_use]
     pub fn narrowed(self, act: Act, other: &Self) -> Self {
@@ -149,7 +150,7 @@ impl Audience {
         Audience { mode, ..self }
     }
 
-    /// Whether all users that may read the file, but for its owner, may do so much with `other`.
+    /// Returns whether all users who may read the file, except its owner, may `act` on `other`.
     pub fn may(&self, act: Act, other: &Self) -> bool {
         const READERS: u32 = 0o044;
         self.narrowed(act, other).mode & READERS == self.mode & READERS

@@ -1,8 +1,8 @@
-//! A directory of this machine, and all that lies beneath it.
+//! A local directory tree.
 //!
-//! Each path is relative to the directory. The kernel resolves it beneath the directory, without a
-//! symbolic link on the way (openat2(2)), so that nobody who changes the directory meanwhile can
-//! lead a look elsewhere.
+//! Each path is relative to the directory. The kernel resolves it beneath the directory and refuses
+//! symbolic links (openat2(2)). A concurrent change of the directory thus cannot redirect a lookup
+//! to another place.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
@@ -29,18 +29,18 @@ use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::policy::Policy;
 use crate::wire::Count;
 
-/// The directory.
+/// A local directory, with an open handle.
 #[derive(Debug)]
 pub struct Beneath {
     path: PathBuf,
     handle: OwnedFd,
 }
 
-/// Bytes of a part of a listing.
+/// Bytes of one part of a listing.
 const LISTING: usize = 32 << 10;
 
 impl Beneath {
-    /// Opens the directory at `path`, which is absolute and without symbolic links.
+    /// Opens the directory at `path`, an absolute path without symbolic links.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -52,23 +52,25 @@ impl Beneath {
         })
     }
 
-    /// The metadata of what stands at `path`; of a symbolic link, its own.
+    /// Returns the metadata of the entry at `path`, without following a symbolic link.
     ///
     /// # Errors
-    /// Fails with the system's error; `EXDEV` or `ELOOP` where the way leads out of the directory.
+    /// Fails with the system's error; `EXDEV` or `ELOOP` if the path leads out of the directory.
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         let there = self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
         File::from(there).metadata()
     }
 
-    /// The metadata of what stands at `path`, and the users other than its owner that may read it.
+    /// Returns the metadata of the entry at `path`, and the users other than its owner who may read
+    /// it.
     ///
     /// # Errors
     /// Fails as [`metadata`](Self::metadata) does.
     fn audience(&self, path: &Path) -> io::Result<(Metadata, Audience)> {
         let there = File::from(self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?);
         let metadata = there.metadata()?;
-        // A descriptor that only names a file has no attributes; the path to it leads there.
+        // An `O_PATH` descriptor does not give access to extended attributes, but its path in
+        // `/proc` does.
         let named = format!("/proc/self/fd/{}", there.as_raw_fd());
         let acl = if metadata.is_symlink() {
             None
@@ -147,7 +149,7 @@ impl Directory for Beneath {
         guard: Option<MountGuard>,
         readers: Readers,
     ) -> Neighbours {
-        // Which file of the directory is said to come first is the same.
+        // The neighbours are the same for every file of the directory, so any file name will do.
         Neighbours::of(&self.path.join("first"), policy, guard, readers)
     }
 
@@ -161,7 +163,7 @@ impl Directory for Beneath {
     }
 }
 
-/// A directory that is open to be listed.
+/// A directory that is open for listing.
 struct OpenDirectory {
     path: PathBuf,
     handle: OwnedFd,
@@ -211,7 +213,7 @@ fn there(metadata: &Metadata) -> There {
     }
 }
 
-/// What the system said of what stands at `path`.
+/// Converts the system's result for the entry at `path`.
 fn said<T>(result: io::Result<T>, path: &Path) -> Result<T> {
     result.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::ENOENT | Errno::ENOTDIR) => Error::NotFound,
@@ -250,7 +252,7 @@ mod tests {
         assert_eq!(absent, Error::NotFound);
     }
 
-    /// Not even for a moment: somebody may wait for that.
+    /// Checks that a FIFO is not even opened briefly: another process may wait for that.
     #[test]
     fn a_fifo_that_has_taken_the_place_of_a_file_is_not_opened() {
         use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};

@@ -1,13 +1,13 @@
-//! Changes of files that are open, or were, as the kernel tells of them: inotify(7).
+//! Notifications of changes to watched files, from inotify(7).
 //!
-//! A `write` stamps its file when it begins. A reader that looks at the times alone takes the
-//! half-written content for the file's last state, for as long as nobody writes again. The kernel
-//! tells of a `write` once it has ended and before its caller goes on, so a watch that is set
-//! before the first byte is read tells of every byte that was read too early.
+//! A `write` updates the file's times when it starts. A reader that compares only the times takes
+//! half-written content for the final state, until the next write. The kernel reports a `write`
+//! after it has ended and before its caller continues. A watch set before the first read therefore
+//! reports every byte that was read too early.
 //!
-//! It tells nothing of what comes from another machine, or from under a layer of filesystems, and
-//! nothing of stores to mapped memory and of Linux's own asynchronous I/O (`io_submit`), but that
-//! the file was closed in the end.
+//! The kernel does not report changes made on another machine, or on a lower layer of stacked
+//! filesystems. For stores to mapped memory and for Linux's asynchronous I/O (`io_submit`), it
+//! reports only that the file was closed.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,41 +25,40 @@ use nix::sys::statfs::{self, FsType, fstatfs};
 use crate::limits;
 use crate::memory::lock::lock;
 
-/// Filesystems of which this kernel alone changes the files, each change by a call that it tells
-/// of.
+/// Filesystems whose files only this kernel can change, and only by calls that it reports.
 const LOCAL: [FsType; 8] = [
     statfs::EXT4_SUPER_MAGIC,
     statfs::BTRFS_SUPER_MAGIC,
     statfs::TMPFS_MAGIC,
     statfs::F2FS_SUPER_MAGIC,
     statfs::MSDOS_SUPER_MAGIC,
-    // Nobody may change its layers but through it.
+    // The layers of an overlay may only be changed through the overlay.
     statfs::OVERLAYFS_SUPER_MAGIC,
-    // XFS; musl has no name for it.
+    // XFS; musl does not define a constant for it.
     FsType(0x5846_5342),
-    // ZFS, which is no part of the kernel.
+    // ZFS, which is maintained outside the kernel.
     FsType(0x2fc1_2fc1),
 ];
 
-/// Tells of all files of a mount that are watched.
+/// The watches of all files of a mount.
 #[derive(Debug)]
 pub struct Changes {
     inotify: Inotify,
     watched: Mutex<HashMap<WatchDescriptor, Vec<Weak<Signs>>>>,
-    /// How often something was told.
+    /// Number of events so far.
     told: AtomicU64,
-    /// Readable once something was told, whichever thread took note of it.
+    /// Becomes readable after an event, whichever thread read it from inotify.
     news: EventFd,
 }
 
-/// The signs of a file that were seen.
+/// The events seen for one file.
 #[derive(Debug, Default)]
 struct Signs {
     is_changed: AtomicBool,
     is_closed: AtomicBool,
 }
 
-/// A watch for changes of one file, which need not stay open.
+/// A watch for changes of one file. The file itself need not stay open.
 #[derive(Debug)]
 pub struct FileWatch {
     changes: Arc<Changes>,
@@ -69,7 +68,7 @@ pub struct FileWatch {
 }
 
 impl Changes {
-    /// `None` where the system has no more of them.
+    /// Creates the inotify instance. Returns `None` if the system's limit of instances is reached.
     pub fn new() -> Option<Arc<Self>> {
         let flags = InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK;
         let inotify = Inotify::init(flags);
@@ -83,19 +82,19 @@ impl Changes {
         }))
     }
 
-    /// Watches `file`; `None` where too many are watched, by this mount or by its user.
+    /// Watches `file`. Returns `None` if the mount or its user has too many watches.
     pub fn watch(self: &Arc<Self>, file: &File) -> Option<FileWatch> {
         let mask = AddWatchFlags::IN_MODIFY
             | AddWatchFlags::IN_CLOSE_WRITE
             | AddWatchFlags::IN_ATTRIB
             | AddWatchFlags::IN_MOVE_SELF
             | AddWatchFlags::IN_DELETE_SELF;
-        // Another file may have taken its name, but not its descriptor.
+        // Another file may have taken the name, but the descriptor still refers to this file.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let is_local = fstatfs(file).is_ok_and(|kind| LOCAL.contains(&kind.filesystem_type()));
         let signs = Arc::<Signs>::default();
         let mut watched = self.lock();
-        // The signs up to now are of other files.
+        // Pending events are about other files.
         self.take(&mut watched);
         if watched.len() >= limits::FILE_WATCHES {
             return None;
@@ -113,17 +112,18 @@ impl Changes {
         })
     }
 
-    /// Takes note of all that the kernel has told. A write that ended before this call is among it.
+    /// Reads all pending events. They include every write that ended before this call.
     pub fn look(&self) {
         self.take(&mut self.lock());
     }
 
-    /// How often something was told.
+    /// Returns the number of events so far.
     pub fn told(&self) -> u64 {
         self.told.load(Ordering::Acquire)
     }
 
-    /// Waits until something is told, or was since this returned last, so long at most.
+    /// Waits for an event, for at most `most`. Returns at once if an event arrived since the last
+    /// call returned.
     pub fn wait(&self, most: Duration) {
         let told = [self.inotify.as_fd(), self.news.as_fd()];
         let mut waiting = told.map(|told| PollFd::new(told, PollFlags::POLLIN));
@@ -133,7 +133,7 @@ impl Changes {
         {
             std::thread::sleep(most);
         }
-        // It may not be readable.
+        // The read fails if the descriptor is not readable.
         let _ = self.news.read();
     }
 
@@ -170,23 +170,24 @@ impl Changes {
             return;
         }
         self.told.fetch_add(1, Ordering::Release);
-        // Nobody reads it where nobody waits; then it stays readable.
+        // If no thread waits, the descriptor stays readable for the next one.
         let _ = self.news.write(1);
     }
 }
 
 impl FileWatch {
-    /// Whether the file was written since, or has another name or other times.
+    /// Returns whether the file was written, renamed or given other times since the watch began.
     pub fn is_changed(&self) -> bool {
         self.signs.is_changed.load(Ordering::Acquire)
     }
 
-    /// Whether a process that had the file open for writing has closed it since.
+    /// Returns whether a process that had the file open for writing has closed it since the watch
+    /// began.
     pub fn is_closed(&self) -> bool {
         self.signs.is_closed.load(Ordering::Acquire)
     }
 
-    /// Whether every write to the file is told of.
+    /// Returns whether the kernel reports every write to the file.
     pub fn is_local(&self) -> bool {
         self.is_local
     }
@@ -202,7 +203,7 @@ impl Drop for FileWatch {
         watching.retain(|signs| !std::ptr::eq(signs.as_ptr(), own));
         if watching.is_empty() {
             watched.remove(&self.descriptor);
-            // The file may be gone, and the watch with it.
+            // The file may have been deleted, and the watch with it.
             let _ = self.changes.inotify.rm_watch(self.descriptor);
         }
     }
@@ -228,7 +229,7 @@ mod tests {
         writer.write_all_at(b"new", 0).unwrap();
         changes.look();
         assert!(watch.is_changed() && !watch.is_closed());
-        // A watch that begins now is told of later changes.
+        // A new watch reports only later changes.
         let later = changes.watch(file.as_file()).unwrap();
         drop(writer);
         changes.wait(Duration::from_secs(60));

@@ -1,4 +1,4 @@
-//! How many files the caches may keep open, so that what is read next can still be opened.
+//! Limits for open files in caches, so that later files can still be opened.
 
 use std::num::NonZeroUsize;
 
@@ -6,31 +6,32 @@ use nix::sys::resource::{Resource, getrlimit};
 
 use crate::wire::{Count, to_u64};
 
-/// Descriptors that no cache takes: those of the mount, the log and the directories, and those of
-/// files that are read at the moment.
+/// Descriptors reserved for other uses: the mount, the log, the directories, and the files being
+/// read.
 const OTHERS: u64 = 32;
 
-/// Descriptors that files of readers never take, where there are twice as many.
+/// Descriptors that readers' files must leave free, if the limit is at least twice as many.
 const RESERVED: u64 = 1024;
 
-/// Caches of open files that a mount may fill at the same time.
+/// Number of caches of open files that a mount may fill at the same time.
 const CACHES: u64 = 8;
 
-/// Returns how many files one cache may keep open: at most `most`, fewer where the process may have
-/// few descriptors (`RLIMIT_NOFILE`), one at least.
+/// Returns how many files one cache may keep open: at least one and at most `most`. A low
+/// `RLIMIT_NOFILE` reduces the number.
 pub fn share_of(most: NonZeroUsize) -> NonZeroUsize {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
     within(limit, most)
 }
 
-/// Returns what each of at most `most` open files counts for in a cache of `bytes` bytes.
+/// Returns the weight of each open file in a cache of `bytes` bytes that keeps at most `most` files
+/// open.
 pub fn weight_of_one(bytes: u64, most: NonZeroUsize) -> u64 {
     let files = to_u64(share_of(most).get());
     bytes.checked_div(files).unwrap_or(bytes)
 }
 
-/// Returns how many files readers may keep open that each take a descriptor: the rest is for what
-/// is looked up and listed meanwhile.
+/// Returns how many files readers may keep open, one descriptor each. The remaining descriptors
+/// serve lookups and listings.
 pub fn most_of_readers() -> usize {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
     let most = limit.left_after(RESERVED.min(limit / 2));

@@ -1,4 +1,4 @@
-//! A file on disk, read with `pread`.
+//! A local file, read with `pread`.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -25,32 +25,32 @@ use crate::source::open::{OpenSource, OpenedState, SharedState, WriteLock};
 use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::{joined, to_u64};
 
-/// How long after the last write nothing is half written any more: a file that only claims to have
-/// a writer must not make each look at its damage take that long.
+/// Time after the last write when no bytes are half written. Without this bound, a file that
+/// falsely claims to have a writer would delay every read of its damage.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// A regular file opened for reading; its length is the one it had then.
+/// A regular file open for reading. Its length is the length when it was opened.
 #[derive(Debug)]
 pub struct FileSource {
     file: File,
     state: Arc<FileState>,
 }
 
-/// The state that a file was in when it was opened.
+/// The state of a file when it was opened.
 ///
-/// Its identity alone does not tell it from the next one: a write stamps the file when it
-/// begins, and puts its bytes there after that.
+/// The identity alone does not distinguish this state from the next: a write updates the times when
+/// it starts, and stores its bytes afterwards.
 #[derive(Debug)]
 struct FileState {
     fingerprint: Fingerprint,
     identity: Identity,
-    /// Set before the fingerprint was taken.
+    /// The watch, which was set before the fingerprint was taken.
     watch: Option<FileWatch>,
-    /// Nothing has been written for so long that no write was under way.
+    /// Whether the last write was so long ago that no write was in progress.
     was_calm: bool,
-    /// A writer appends to the file, and lets others read.
+    /// Whether a writer may append to the file while others read.
     may_grow: AtomicBool,
-    /// The state ends when the file's times change, and not before.
+    /// Whether the state ends only when the file's times change.
     is_by_times: bool,
 }
 
@@ -68,7 +68,7 @@ impl OpenedState for FileState {
         if watch.is_some_and(FileWatch::is_changed) {
             return true;
         }
-        // Only its last writer's leaving tells of what came through mapped memory.
+        // Changes through mapped memory are visible only when the last writer closes the file.
         let is_left = || watch.is_some_and(FileWatch::is_closed);
         !self.was_calm
             && !self.is_by_times
@@ -86,22 +86,22 @@ impl FileState {
     }
 }
 
-/// Whether the last write began so long ago that it has ended.
+/// Returns whether the last write started so long ago that it has ended.
 fn is_calm(fingerprint: &Fingerprint) -> bool {
     let rest = fingerprint.rest();
     rest.is_some_and(|rest| rest >= limits::UNSEEN_WRITE)
 }
 
-/// Opens the source for a process that may open no file itself.
+/// A function that opens the source, for a process that is not allowed to open files.
 pub type Opener = Box<dyn Fn() -> io::Result<File> + Send + Sync>;
 
-/// Opens what stands at `path` for reading.
+/// Opens the file at `path` for reading.
 ///
 /// # Errors
 /// Fails with the system's error.
 pub fn open(path: &Path) -> io::Result<File> {
-    // A plain open waits for ever for a FIFO's writer, and long for whoever has a lease. A terminal
-    // would become this process's own.
+    // Without `O_NONBLOCK`, opening a FIFO waits for a writer, and opening a leased file waits for
+    // the lease. Without `O_NOCTTY`, a terminal would become the controlling terminal.
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     OpenOptions::new()
         .read(true)
@@ -109,12 +109,16 @@ pub fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens for reading the regular file that `named` only names. To open a device, or a FIFO that
-/// somebody waits at, can do something, so nothing else is opened, whatever takes its place.
+/// Opens the regular file of the `O_PATH` descriptor `named` for reading. Opening a device or a
+/// FIFO can have side effects, so the descriptor guarantees that no other file is opened.
 ///
 /// # Errors
-/// Fails with the system's error; `EISDIR` for a directory, `ELOOP` for a link, `EINVAL` for
-/// anything else that is no regular file; `EAGAIN` where somebody has a lease on it for writing.
+/// Fails with the system's error:
+///
+/// - `EISDIR` for a directory
+/// - `ELOOP` for a symbolic link
+/// - `EINVAL` for any other file that is not regular
+/// - `EAGAIN` if another process holds a write lease
 pub fn open_named(named: &File) -> io::Result<File> {
     let kind = named.metadata()?.file_type();
     match kind {
@@ -127,7 +131,7 @@ pub fn open_named(named: &File) -> io::Result<File> {
 
 fn reopen(named: &File) -> io::Result<File> {
     let opened = open(Path::new(&format!("/proc/self/fd/{}", named.as_raw_fd())));
-    // A file that is gone can still be opened so: what is not there is /proc.
+    // A deleted file can still be opened this way. `NotFound` means that /proc is not mounted.
     opened.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Errno::EIO.into(),
         _ => error,
@@ -135,17 +139,18 @@ fn reopen(named: &File) -> io::Result<File> {
 }
 
 impl FileSource {
-    /// Opens the regular file at `path`, and has `changes` watch it.
+    /// Opens the regular file at `path`, watched by `changes`.
     ///
     /// # Errors
-    /// `Io` with the system's error; `EISDIR` for a directory, `EINVAL` for anything else that is
-    /// no regular file.
+    /// `Io` with the system's error: `EISDIR` for a directory, `EINVAL` for any other file that is
+    /// not regular.
     pub fn open(path: &Path, changes: Option<&Arc<Changes>>) -> Result<Self> {
         let file = open(path).map_err(|error| Error::io(&error, path.display().to_string()))?;
         Self::from_file(file, path, changes)
     }
 
-    /// The regular file that is open as `file`, opened as `path`; `changes` watches it.
+    /// Creates a source from the open regular `file`, which was opened as `path`. `changes` watches
+    /// the file.
     pub fn from_file(file: File, path: &Path, changes: Option<&Arc<Changes>>) -> Result<Self> {
         Self::new(file, changes).map_err(|error| Error::io(&error, path.display().to_string()))
     }
@@ -158,7 +163,7 @@ impl FileSource {
         if !metadata.is_file() {
             return Err(io::Error::from(Errno::EINVAL));
         }
-        // First of all, so that whatever is under way ends after it.
+        // The watch is set first, so that every write in progress ends after that.
         let watch = changes.and_then(|changes| changes.watch(&file));
         let fingerprint = Fingerprint::of(&file.metadata()?);
         let state = Arc::new(FileState {
@@ -172,8 +177,9 @@ impl FileSource {
         Ok(FileSource { file, state })
     }
 
-    /// The same, whose state lasts as long as the file's times, even if it was written just now. What
-    /// comes through mapped memory is seen once the system gives it a time of its own.
+    /// Returns the same source, whose state lasts until the file's times change, even if the last
+    /// write is recent. Changes through mapped memory become visible when the system updates the
+    /// times.
     #[must_use]
     pub fn by_times(self) -> Self {
         let state = FileState {
@@ -190,7 +196,7 @@ impl FileSource {
         }
     }
 
-    /// Whether these bytes were in the file when it was opened.
+    /// Returns whether these bytes were in the file when it was opened.
     fn had(&self, at: u64, length: usize) -> bool {
         let end = at.checked_add(to_u64(length));
         end.is_some_and(|end| end <= self.length())
@@ -224,7 +230,7 @@ impl OpenSource for FileSource {
         Acl::of_file(&self.file)
     }
 
-    /// The shared lock that this takes to find out is given back at once.
+    /// Probes with a shared lock, which is released at once.
     fn write_lock(&self) -> io::Result<WriteLock> {
         let file = self.file.try_clone()?;
         match Flock::lock(file, FlockArg::LockSharedNonblock) {
@@ -239,7 +245,7 @@ impl Source for FileSource {
         self.state.fingerprint.size
     }
 
-    /// From now on a writer may append: that is waited for, and is no change.
+    /// Records that a writer may append. From now on, growth is not a change of state.
     fn growing(self: Arc<Self>) -> Option<SharedSource> {
         self.state.may_grow.store(true, Ordering::Relaxed);
         Some(Arc::new(GrowingFile(self)))
@@ -249,10 +255,10 @@ impl Source for FileSource {
         true
     }
 
-    /// The kernel reads the ranges into its page cache.
+    /// Asks the kernel to read the ranges into its page cache.
     fn prefetch(&self, ranges: &[(u64, u64)], _urgency: Urgency) {
         for (at, length) in joined(ranges.iter().copied()) {
-            // A filesystem that cannot read ahead reads when it is asked.
+            // An error is harmless: a filesystem without read-ahead reads on demand.
             let _ = fadvise(&self.file, at, NonZeroU64::new(length), Advice::WillNeed);
         }
     }
@@ -277,7 +283,7 @@ impl Source for FileSource {
     }
 }
 
-/// A file with the length that it has at the moment.
+/// A file with its current length.
 #[derive(Debug)]
 pub struct GrowingFile(pub Arc<FileSource>);
 
@@ -308,7 +314,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
     use std::time::SystemTime;
 
-    /// The state of a file that was opened so long after its last change.
+    /// Returns the state of a file opened `age` after its last change.
     fn opened(age: Duration, watch: Option<FileWatch>) -> FileState {
         let file = tempfile::NamedTempFile::new().unwrap();
         let then = SystemTime::now() - age;
@@ -330,7 +336,8 @@ mod tests {
 
     const LONG: Duration = limits::UNSEEN_WRITE;
 
-    /// An open that a lease holds up waits for `lease-break-time` unless it is such a one.
+    /// Checks that the open does not wait: an open of a leased file can wait for
+    /// `lease-break-time`.
     #[test]
     fn what_is_named_is_opened_without_waiting() {
         use nix::fcntl::{FcntlArg, fcntl};
@@ -349,7 +356,7 @@ mod tests {
         assert!(opened(LONG, None).is_settled() && !opened(LONG, None).is_over());
         let young = opened(LONG / 2, None);
         assert!(!young.is_settled() && !young.is_over());
-        // It was young when it was opened, and what was read of it then is not kept.
+        // The file was young when it was opened, so bytes read at that time must not be kept.
         let grown_up = FileState {
             was_calm: false,
             ..opened(LONG, None)
@@ -369,7 +376,8 @@ mod tests {
         let watch = || changes.watch(file.as_file());
         let [young, old] = [LONG / 2, LONG].map(|age| opened(age, watch()));
         assert!(young.is_settled() && old.is_settled());
-        // A writer that leaves now may have written through mapped memory, but not long ago.
+        // Closing the file reveals earlier writes through mapped memory. Only a state that was
+        // not calm when the file was opened may have missed them.
         let writer = File::options().write(true).open(file.path()).unwrap();
         drop(writer);
         changes.look();

@@ -1,4 +1,4 @@
-//! A raw file that holds a part of a dataset's elements: HDF5's external data files.
+//! Raw files with elements of a dataset: HDF5's external data files.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::source::neighbours::Neighbours;
 use crate::source::{Source, Urgency};
 use crate::wire::{Count, to_u64, to_usize};
 
-/// A file among the neighbours that is opened when it is read. Past its end it reads as zeros.
+/// A neighbour file that is opened on the first read. Bytes past its end read as zeros.
 #[derive(Debug)]
 pub struct RawFile {
     neighbours: Arc<Neighbours>,
@@ -16,14 +16,14 @@ pub struct RawFile {
 }
 
 impl RawFile {
-    /// The neighbour called `name`.
+    /// Creates a source for the neighbour called `name`.
     pub fn new(neighbours: Arc<Neighbours>, name: Vec<u8>) -> Self {
         RawFile { neighbours, name }
     }
 }
 
 impl Source for RawFile {
-    /// It never ends: past the end of the file it reads as zeros.
+    /// Returns the largest length: bytes past the end of the file read as zeros.
     fn length(&self) -> u64 {
         u64::MAX
     }
@@ -47,7 +47,7 @@ impl Source for RawFile {
         }
     }
 
-    /// A file that cannot be opened is not waited for.
+    /// Returns true if the file cannot be opened, because waiting would not help.
     fn has(&self, at: u64, length: u64) -> bool {
         let file = self.neighbours.open_raw(&self.name);
         file.map_or(true, |file| {

@@ -1,5 +1,4 @@
-//! Open files that go from one process to another, with the bytes of a message; unix(7),
-//! `SCM_RIGHTS`.
+//! Open files sent from one process to another with a message; unix(7), `SCM_RIGHTS`.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -12,7 +11,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// Files that one message takes.
+/// Maximum number of files in one message.
 pub const FILES: usize = 2;
 
 /// Sends `bytes` and at most [`FILES`] open files.
@@ -30,7 +29,8 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], files: &[BorrowedFd<'_>]) -> i
     Ok(())
 }
 
-/// Receives bytes into `buffer`, whose number is given back, and at most [`FILES`] open files.
+/// Receives bytes into `buffer`, and at most [`FILES`] open files. Returns the number of bytes, and
+/// the files.
 ///
 /// # Errors
 /// Fails with the system's error.

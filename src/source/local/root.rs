@@ -1,5 +1,4 @@
-//! The directory of the source that is mounted, and what may be opened there or elsewhere for its
-//! sake.
+//! The directory or prefix of the mounted source, and the rules for opening other files.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,17 +20,17 @@ use crate::source::neighbours::policy::{Opened, Policy, Unopened, refused, unrea
 use crate::source::remote::prefix::Prefix;
 use crate::wire::Count;
 
-/// The directory or the prefix of the source that is mounted.
+/// The directory or prefix of the mounted source.
 #[derive(Debug)]
 pub(in crate::source) enum Root {
-    /// Of a file.
+    /// Directory of a file.
     Directory(Directory),
-    /// Of an object.
+    /// Prefix of an object.
     Prefix(Prefix),
 }
 
 impl Root {
-    /// Its path; that of a prefix begins with the URL's scheme.
+    /// Returns the path. The path of a prefix begins with the URL's scheme.
     pub(in crate::source) fn path(&self) -> &Path {
         match self {
             Root::Directory(directory) => &directory.path,
@@ -39,7 +38,7 @@ impl Root {
         }
     }
 
-    /// The policy of all files that are reached from here.
+    /// Returns the policy for all files reached from this root.
     pub(in crate::source) fn policy(&self) -> Policy {
         match self {
             Root::Directory(directory) => directory.policy,
@@ -47,7 +46,7 @@ impl Root {
         }
     }
 
-    /// What watches the files that are opened.
+    /// Returns the watcher of the opened files.
     pub(in crate::source) fn changes(&self) -> Option<&Arc<Changes>> {
         match self {
             Root::Directory(directory) => directory.changes.as_ref(),
@@ -55,16 +54,16 @@ impl Root {
         }
     }
 
-    /// Opens what stands at the absolute path `name`.
+    /// Opens the file at the absolute path `name`.
     pub(in crate::source) fn open_absolute(&self, name: &Path) -> Opened {
         match self {
             Root::Directory(directory) => directory.open_absolute(name),
-            // An absolute path is one of a machine where the file was written.
+            // An absolute path refers to the machine where the file was written, not to the store.
             Root::Prefix(_) => Ok(None),
         }
     }
 
-    /// Opens what stands at `path`, beside the source or beside a link to it.
+    /// Opens the file at `path`, next to the source or next to a link to the source.
     pub(in crate::source) fn open_beside(&self, path: &Path) -> Opened {
         match self {
             Root::Directory(directory) => directory.open_beside(path),
@@ -72,7 +71,8 @@ impl Root {
         }
     }
 
-    /// An absolute path to the same file, in which only the last name may be a symbolic link.
+    /// Returns an absolute path to the same file, where only the last component may be a symbolic
+    /// link.
     ///
     /// # Errors
     /// `Io` with the system's error.
@@ -83,11 +83,11 @@ impl Root {
         }
     }
 
-    /// The path, absolute and without symbolic links, of what was opened by `path` in the state
-    /// `opened`.
+    /// Returns the absolute path without symbolic links of the file that was opened by `path` with
+    /// the identity `opened`.
     ///
     /// # Errors
-    /// `ESTALE` where another file stands there now.
+    /// `ESTALE` if another file exists there now.
     pub(in crate::source) fn real(
         &self,
         path: &Path,
@@ -99,8 +99,7 @@ impl Root {
         }
     }
 
-    /// The directories above this path, which has no symbolic links, as far as they let users other
-    /// than their owner through.
+    /// Returns the audiences of all directories above this path, which has no symbolic links.
     pub(in crate::source) fn way_to(&self, real: &Path) -> Vec<Audience> {
         let look = |directory: &Path| match directory.metadata() {
             Ok(metadata) => Audience::of(&metadata, Acl::of_path(directory)),
@@ -113,7 +112,7 @@ impl Root {
     }
 }
 
-/// An absolute path to the same file, in which only the last name may be a symbolic link.
+/// Returns an absolute path to the same file, where only the last component may be a symbolic link.
 ///
 /// # Errors
 /// `Io` with the system's error.
@@ -136,23 +135,23 @@ fn real(path: &Path, opened: &Identity) -> crate::error::Result<PathBuf> {
     }
 }
 
-/// The directory of the source that is mounted, whose policy is everyone's.
+/// The directory of the mounted source. Its policy applies to all files.
 #[derive(Debug)]
 pub(in crate::source) struct Directory {
     path: PathBuf,
-    /// Or why the directory cannot be entered.
+    /// The open directory, or the reason why it cannot be entered.
     handle: Result<OwnedFd, Errno>,
     policy: Policy,
-    /// Nothing is looked up there.
+    /// The mount where no file may be looked up.
     guard: Option<MountGuard>,
-    /// Watches what is opened.
+    /// The watcher of the opened files.
     changes: Option<Arc<Changes>>,
 }
 
 impl Directory {
-    /// The directory of the file at `source`, an absolute path without symbolic links. One that
-    /// cannot be entered makes each file there unreadable. Nothing is looked up in the mount that
-    /// `guard` tells of.
+    /// Opens the directory of the file at `source`, an absolute path without symbolic links. If the
+    /// directory cannot be entered, each file there is unreadable. No file is looked up in the
+    /// mount of `guard`.
     pub(in crate::source) fn of(source: &Path, policy: Policy, guard: Option<MountGuard>) -> Self {
         let directory = source.parent().unwrap_or(Path::new("/")).to_path_buf();
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
@@ -175,7 +174,7 @@ impl Directory {
         }
     }
 
-    /// No directory.
+    /// Returns a root without a directory.
     pub(in crate::source) fn none() -> Self {
         Directory {
             path: PathBuf::new(),
@@ -186,7 +185,7 @@ impl Directory {
         }
     }
 
-    /// The same, of which `changes` watches what is opened.
+    /// Sets the watcher of the files that are opened.
     pub(in crate::source) fn watched_by(self, changes: Option<Arc<Changes>>) -> Self {
         Directory { changes, ..self }
     }
@@ -199,8 +198,8 @@ impl Directory {
         }
     }
 
-    /// Opens what stands at `path`. Of what stands beside a link to the source, in another
-    /// directory, `Within` allows what is itself a link into the source's.
+    /// Opens the file at `path`. `Within` also allows a file next to a link to the source, in
+    /// another directory, if that file is a link into the source's directory.
     fn open_beside(&self, path: &Path) -> Opened {
         if self.policy == Policy::Within && path.is_absolute() {
             self.keep_out(path)?;
@@ -214,7 +213,7 @@ impl Directory {
         self.open_path(path)
     }
 
-    /// Opens what stands at the absolute path `name`.
+    /// Opens the file at the absolute path `name`.
     fn open_absolute(&self, name: &Path) -> Opened {
         self.keep_out(name)?;
         match self.policy {
@@ -230,7 +229,7 @@ impl Directory {
         }
     }
 
-    /// Opens `name`, which is relative to the root's directory.
+    /// Opens `name`, a path relative to the root's directory.
     fn open_relative(&self, name: &Path) -> Opened {
         self.keep_out(&self.path.join(name))?;
         match self.policy {
@@ -253,7 +252,7 @@ impl Directory {
         }
     }
 
-    /// Fails for a path that leads where nothing is looked up.
+    /// Fails if `path` leads into a guarded mount.
     fn keep_out(&self, path: &Path) -> Result<(), Unopened> {
         match &self.guard {
             Some(guard) if guard.is_on_the_way(path) => {
@@ -296,8 +295,8 @@ impl Directory {
     }
 }
 
-/// Whether a relative path goes above the directory that it begins in, on its way or at its end.
-/// The system sees to symbolic links on that way.
+/// Returns whether any prefix of a relative path leads above its starting directory. The system
+/// checks symbolic links on the path.
 fn climbs_out(path: &Path) -> bool {
     let mut depth = 0_usize;
     for component in path.components() {

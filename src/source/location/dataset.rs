@@ -1,15 +1,16 @@
-//! Datasets of Hugging Face: `hf://datasets/OWNER/NAME[@REVISION]/PATH`, as the library
-//! `huggingface_hub` writes them; its documentation, "Interact with the Hub through the Filesystem API".
+//! Hugging Face datasets: `hf://datasets/OWNER/NAME[@REVISION]/PATH`, in the notation of the
+//! library `huggingface_hub`. See its documentation, "Interact with the Hub through the Filesystem
+//! API".
 
 use super::percent::{IN_NAME, IN_QUERY, decoded, encoded};
 
-/// Where the files are.
+/// Host of the files.
 const HOST: &str = "huggingface.co";
 
-/// The page of what stands behind `hf://`, without its scheme.
+/// Converts the text after `hf://` to the URL of a web page, without the scheme.
 ///
 /// # Errors
-/// Says how a dataset is written.
+/// Describes the notation of a dataset.
 pub(super) fn page(rest: &str) -> Result<String, String> {
     let needed = "a dataset is written hf://datasets/OWNER/NAME[@REVISION]/PATH";
     let mut parts = rest.splitn(4, '/');
@@ -27,8 +28,8 @@ pub(super) fn page(rest: &str) -> Result<String, String> {
     ))
 }
 
-/// The revision and the path. The names of some references have a `/`: `refs/pr/1`,
-/// `refs/convert/parquet`; of others, it is written `%2F`.
+/// Splits the revision from the path. Some reference names contain a `/`, such as `refs/pr/1` and
+/// `refs/convert/parquet`. In other names, `/` is written `%2F`.
 fn reference<'a>(revision: &str, path: &'a str) -> (Vec<u8>, &'a str) {
     let mut parts = path.splitn(3, '/');
     if let ("refs", Some(kind @ ("pr" | "convert")), Some(name)) =

@@ -1,18 +1,20 @@
 //! The percent encoding of URLs; RFC 3986, section 2.1.
 
-/// Bytes beside letters and digits that stay as they are: in a name, which is not encoded yet.
+/// Bytes, in addition to letters and digits, that stay unencoded in a name. The name is not encoded
+/// yet.
 pub const IN_NAME: &[u8] = b"-._~/";
 
-/// In the value of a query.
+/// Bytes that stay unencoded in the value of a query.
 pub const IN_QUERY: &[u8] = b"-._~";
 
-/// In a path or query that is encoded already.
+/// Bytes that stay unchanged in a path or query that is already encoded.
 pub const IN_PATH: &[u8] = b"-._~/%:@!$&'()*+,;=?[]";
 
-/// In a reference that is encoded already: its query and its fragment are told apart.
+/// Bytes that stay unchanged in a reference that is already encoded, including the `#` before its
+/// fragment.
 pub const IN_REFERENCE: &[u8] = b"-._~/%:@!$&'()*+,;=?[]#";
 
-/// The text with all bytes encoded that are no letters or digits and not `kept`.
+/// Returns the text with all bytes encoded except letters, digits and `kept`.
 pub fn encoded(text: impl AsRef<[u8]>, kept: &[u8]) -> String {
     let mut out = String::new();
     for byte in text.as_ref() {
@@ -25,7 +27,7 @@ pub fn encoded(text: impl AsRef<[u8]>, kept: &[u8]) -> String {
     out
 }
 
-/// The text without its percent encoding; what is no encoding stays.
+/// Returns the decoded text. Invalid escapes stay unchanged.
 pub fn decoded(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,6 +1,7 @@
-//! Queries by which whoever has a URL is let in: presigned URLs, and shared access signatures.
+//! Query parameters that grant access to anyone who has the URL: presigned URLs, and shared access
+//! signatures.
 
-/// Parameters of Amazon's first signatures, of CloudFront's and of Google's.
+/// Parameters of Amazon's older signatures, of CloudFront and of Google.
 const SIGNATURE: &[&str] = &[
     "AWSAccessKeyId",
     "Expires",
@@ -10,14 +11,15 @@ const SIGNATURE: &[&str] = &[
     "Signature",
 ];
 
-/// Parameters of Azure's shared access signatures: short names that may mean anything elsewhere.
+/// Parameters of Azure's shared access signatures. The names are short and may have another meaning
+/// in other URLs.
 const AZURE: &[&str] = &[
     "rscc", "rscd", "rsce", "rscl", "rsct", "saoid", "scid", "sdd", "se", "si", "sig", "sip",
     "ske", "skoid", "sks", "skt", "sktid", "skv", "sp", "spr", "sr", "srt", "ss", "st", "suoid",
     "sv",
 ];
 
-/// Returns a query without the parameters by which signed URLs of one object differ.
+/// Returns the query without the parameters that differ between signed URLs of the same object.
 pub fn unsigned(query: &str) -> String {
     let is_of_azure = is_of_azure(query);
     let kept: Vec<_> = query
@@ -27,7 +29,7 @@ pub fn unsigned(query: &str) -> String {
     kept.join("&")
 }
 
-/// Whether a query has a signature.
+/// Returns whether a query has a signature.
 pub fn is_signed(query: &str) -> bool {
     let is_of_azure = is_of_azure(query);
     query

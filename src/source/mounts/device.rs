@@ -1,4 +1,4 @@
-//! Which filesystem stands at a path.
+//! The filesystem at a path.
 
 use std::fmt;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-/// The number of a filesystem: no two share one as long as they are mounted, and it is the same at
-/// each place where one is mounted.
+/// The number of a filesystem. The number is unique among mounted filesystems, and the same at all
+/// mount points of the filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Device {
     major: u32,
@@ -15,16 +15,16 @@ pub struct Device {
 }
 
 impl Device {
-    /// The device that `path` stands on, its last part not followed where it is a symbolic link;
-    /// `None` where there is nothing, or it cannot be reached.
+    /// Returns the device of the filesystem at `path`, without following a symbolic link at the
+    /// end. Returns `None` if the path does not exist or cannot be reached.
     ///
-    /// The filesystem itself is not asked where `path` is the place at which it is mounted: nobody
-    /// may answer.
+    /// The call does not contact a filesystem mounted at `path`, whose server may be dead.
     pub fn at(path: &Path) -> Option<Self> {
         Some(Self::and_mount_at(path)?.0)
     }
 
-    /// The same, and the number of the mount by which it is reached there, where the kernel tells.
+    /// Returns the device like [`at`](Self::at), and the number of the mount at `path` if the
+    /// kernel reports it.
     pub fn and_mount_at(path: &Path) -> Option<(Self, Option<u64>)> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
         let seen = statx(CWD, path, flags, StatxFlags::MNT_ID).ok()?;
@@ -36,7 +36,8 @@ impl Device {
         Some((device, is_told.then_some(seen.stx_mnt_id)))
     }
 
-    /// Whether it is no disk: one that some process serves, over a network, or in memory.
+    /// Returns whether the filesystem is not on a disk: a process serves it, or it is on a network
+    /// or in memory.
     pub fn is_virtual(self) -> bool {
         self.major == 0
     }

@@ -1,9 +1,9 @@
-//! Filesystems that may wait for ours: those that other programs serve, FUSE, and those that are
-//! made of other filesystems, as an overlay of ours is.
+//! Filesystems that may block on our mount: FUSE filesystems of other programs, and filesystems
+//! stacked on others, such as an overlay of our mount.
 //!
-//! Two mounts whose sources name files in each other would wait for each other for ever. So no
-//! mount looks into another one that it does not stand on: as that is older, no circle of them
-//! comes about.
+//! Two mounts whose sources name files in each other would wait for each other forever. Therefore no
+//! mount opens files of another such mount, unless its own source is on that mount. That mount is
+//! always the older one, so cycles cannot arise.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::source::mounts::device::Device;
 use crate::source::mounts::mount_table::{MountEntry, MountTable};
 
-/// All such filesystems but those on the way to the source.
+/// All filesystems that may block, except those on the path to the source.
 #[derive(Debug)]
 pub struct ForeignFilesystems {
     mounts: MountTable,
@@ -19,11 +19,10 @@ pub struct ForeignFilesystems {
 }
 
 impl ForeignFilesystems {
-    /// The filesystems around the source at `source`, an absolute path without symbolic links,
-    /// as it is reached now.
+    /// Determines the filesystems on the path to `source`, an absolute path without symbolic links.
     ///
     /// # Errors
-    /// Fails with the system's error where there is no table of mounts.
+    /// Fails with the system's error if the table of mounts cannot be opened.
     pub fn of(source: &Path) -> io::Result<Self> {
         Ok(ForeignFilesystems {
             mounts: MountTable::open()?,
@@ -31,23 +30,24 @@ impl ForeignFilesystems {
         })
     }
 
-    /// Whether a file on `device`, reached by `mount` if that is known, is on one of them.
+    /// Returns whether a file on `device` is on a filesystem that may block. `mount` is the number
+    /// of the file's mount, if known.
     pub fn include(&self, device: Device, mount: Option<u64>) -> bool {
         if !device.is_virtual() || self.on_the_way.contains(&device) {
             return false;
         }
         let entries = self.mounts.entries().unwrap_or_default();
         entries.iter().any(|entry| {
-            // A file of a stacked filesystem may tell another number than that.
+            // A file on a stacked filesystem may report a different device than the filesystem.
             let is_it = mount.map_or(entry.device == device, |mount| entry.id == mount);
             is_it && may_wait(entry) && !self.on_the_way.contains(&entry.device)
         })
     }
 }
 
-/// Whether the answers of this mount may wait for another process.
+/// Returns whether requests to this mount may wait for another process.
 fn may_wait(entry: &MountEntry) -> bool {
-    /// Filesystems whose files are those of other filesystems.
+    /// Filesystem types whose files come from other filesystems.
     const STACKED: [&str; 4] = ["aufs", "ecryptfs", "overlay", "unionfs"];
     let kind = entry.kind.as_str();
     STACKED.contains(&kind) || kind == "fuse" || kind.starts_with("fuse.")

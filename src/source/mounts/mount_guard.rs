@@ -1,4 +1,4 @@
-//! The mount that shows the source: a process that serves the mount must not look into it.
+//! A guard for the mount that shows the source: the serving process must not access its own mount.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,23 +10,24 @@ use crate::source::mounts::device::Device;
 use crate::source::mounts::foreign::ForeignFilesystems;
 use crate::wire::Count;
 
-/// The mount that shows the source, as a place that no path may lead to: a process that looks there
-/// waits for an answer from itself.
+/// A mount that no path may lead to. The serving process would deadlock there, waiting for its own
+/// reply.
 #[derive(Debug, Clone)]
 pub struct MountGuard {
-    /// Where it was mounted, absolute and without symbolic links.
+    /// The mount point, an absolute path without symbolic links.
     pub point: PathBuf,
-    /// Its number; it may stand at other places as well (`mount --bind`).
+    /// The device of the mount. The same filesystem may be mounted at other places (`mount
+    /// --bind`).
     pub device: Option<Device>,
-    /// Other filesystems that may wait for it.
+    /// Other filesystems that may block on the mount.
     pub foreign: Option<Arc<ForeignFilesystems>>,
 }
 
 impl MountGuard {
-    /// Whether the way along an absolute path, symbolic links followed, comes by this mount or by
-    /// one that may wait for it. The look stops before such a mount, and where the way ends.
+    /// Returns whether an absolute path, with symbolic links followed, passes through this mount or
+    /// one that may block on it. The walk stops before such a mount, and where the path ends.
     pub fn is_on_the_way(&self, path: &Path) -> bool {
-        /// Linux follows no more.
+        /// Linux follows no more links.
         const LINKS: usize = 40;
         let parts = |path: &Path| -> Vec<OsString> {
             let parts = path.components().rev();
@@ -70,7 +71,7 @@ impl MountGuard {
     }
 }
 
-/// Whether nothing can stand there or beneath.
+/// Returns whether the error means that no entry can exist at the path or below it.
 fn is_no_way(error: &std::io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);
     matches!(

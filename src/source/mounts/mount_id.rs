@@ -1,4 +1,4 @@
-//! Which mount is seen at a path; statx(2), proc(5).
+//! The mount that is visible at a path; statx(2), proc(5).
 
 use std::fs::File;
 use std::io;
@@ -7,33 +7,33 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, statx};
 
-/// One mount: a place at which a filesystem is seen.
+/// The identity of one mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MountId {
-    /// The first field of a line in the table of mounts (proc(5)). It is used again once the mount
-    /// is gone.
+    /// The first field of a line in the table of mounts (proc(5)). The number is reused after the
+    /// mount is gone.
     pub number: u64,
-    /// Another number, which is never used again; kernels before 6.8 have none.
+    /// A number that is never reused, available since Linux 6.8.
     unique: Option<u64>,
 }
 
-/// The root of a mount, held open: until this is dropped, the mount can be taken away lazily alone.
+/// The root of a mount, held open. Until it is dropped, only a lazy unmount can remove the mount.
 #[derive(Debug)]
 pub struct MountRoot {
-    /// Opened for no more than to know what it is.
+    /// The root directory, opened with `O_PATH`.
     pub root: File,
-    /// Of which mount it is.
+    /// The identity of the mount.
     pub id: MountId,
 }
 
 impl MountRoot {
-    /// The mount seen at `path`, its last part not followed where it is a symbolic link. The
-    /// filesystem's server is not asked.
+    /// Opens the root of the mount at `path`, without following a symbolic link at the end. The
+    /// call does not contact the filesystem's server.
     ///
     /// # Errors
-    /// Fails with the system's error where `path` cannot be reached.
+    /// Fails with the system's error if `path` cannot be reached.
     pub fn at(path: &Path) -> io::Result<Self> {
-        // Of the standard library's flags, `PATH` would be lost with musl.
+        // With musl, the standard library would drop the flag `PATH`.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = File::from(rustix::fs::open(path, flags, Mode::empty())?);
         let id = MountId::of(&root)?;
@@ -43,10 +43,10 @@ impl MountRoot {
 
 impl MountId {
     fn of(root: &File) -> io::Result<Self> {
-        /// `STATX_MNT_ID_UNIQUE`; rustix has no name for it.
+        /// `STATX_MNT_ID_UNIQUE`; rustix does not define it.
         const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        // Somebody else's FUSE filesystem refuses to be asked.
+        // The call fails on another user's FUSE filesystem.
         let told = statx(root, "", flags, UNIQUE).ok();
         let unique = told.filter(|told| told.stx_mask & UNIQUE.bits() != 0);
         Ok(MountId {
@@ -56,10 +56,10 @@ impl MountId {
     }
 }
 
-/// A number that the kernel tells of an open file; proc(5), /proc/PID/fdinfo.
+/// Returns a number that the kernel reports about an open file; proc(5), /proc/PID/fdinfo.
 ///
 /// # Errors
-/// `Unsupported` where this kernel does not tell it.
+/// `Unsupported` if this kernel does not report the number.
 pub fn told_of(file: BorrowedFd<'_>, field: &str) -> io::Result<u64> {
     let told = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
     let value = |line: &str| {

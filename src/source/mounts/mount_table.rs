@@ -11,29 +11,30 @@ use std::path::PathBuf;
 use crate::source::mounts::device::Device;
 use crate::wire::to_u64;
 
-/// The table of mounts, open: the kernel writes it anew for each reading, and asks no filesystem.
+/// The open table of mounts. The kernel generates the table for each read, without contacting any
+/// filesystem.
 #[derive(Debug)]
 pub struct MountTable(File);
 
-/// A line of the table.
+/// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountEntry {
-    /// The number of the mount, which is used again once the mount is gone.
+    /// The number of the mount, which is reused after the mount is gone.
     pub id: u64,
-    /// The number of the mount on which it stands.
+    /// The number of the parent mount.
     pub parent: u64,
-    /// The filesystem that it shows.
+    /// The device of the filesystem.
     pub device: Device,
-    /// Where it stands: an absolute path without symbolic links.
+    /// The mount point: an absolute path without symbolic links.
     pub point: PathBuf,
-    /// The kind of the filesystem: `fuse.h5fs`, `ext4`, …
+    /// The type of the filesystem: `fuse.h5fs`, `ext4`, …
     pub kind: String,
-    /// The name of its source, as the filesystem gives it.
+    /// The name of the filesystem's source, as the filesystem reports it.
     pub source: OsString,
 }
 
 impl MountTable {
-    /// Where the table is.
+    /// Path of the table.
     pub const PATH: &str = "/proc/self/mountinfo";
 
     /// Opens the table.
@@ -44,10 +45,10 @@ impl MountTable {
         File::open(Self::PATH).map(MountTable)
     }
 
-    /// The mounts as they are now.
+    /// Returns the current mounts.
     ///
-    /// The table comes in pieces, and between two of them other processes may mount and unmount, so
-    /// that some kernels leave a line out. A table that is read twice the same is whole.
+    /// The table is read in pieces. If another process mounts or unmounts between two pieces, some
+    /// kernels omit a line. Two equal readings in a row are taken as complete.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -78,7 +79,7 @@ impl MountTable {
     }
 }
 
-/// Shows `POLLPRI` when a mount comes or goes.
+/// The descriptor reports `POLLPRI` when a mount is added or removed.
 impl AsFd for MountTable {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -86,7 +87,7 @@ impl AsFd for MountTable {
 }
 
 impl MountEntry {
-    /// `36 35 0:57 / /mnt/data ro,nosuid shared:1 - fuse.h5fs data.h5 ro,user_id=0`
+    /// Parses `36 35 0:57 / /mnt/data ro,nosuid shared:1 - fuse.h5fs data.h5 ro,user_id=0`.
     fn parse(line: &[u8]) -> Option<Self> {
         // Mount points are bytes, not text.
         let mut fields = line.split(|byte| *byte == b' ');
@@ -107,7 +108,7 @@ impl MountEntry {
     }
 }
 
-/// Undoes the table's `\040` for a blank and the like.
+/// Decodes the table's escapes, such as `\040` for a blank.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(field.len());
     let mut rest = field;
