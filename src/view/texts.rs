@@ -1,4 +1,4 @@
-//! Views that are text.
+//! Views whose content is text.
 
 pub(crate) mod asdf_json;
 pub(crate) mod attribute_file;

@@ -1,4 +1,5 @@
-//! A scalar, a mapping or a sequence of ASDF as JSON: the plain values, without tags.
+//! A scalar, a mapping or a sequence of an ASDF tree as JSON. The JSON has plain values, without
+//! tags.
 //!
 //! | in the tree | in JSON |
 //! |---|---|
@@ -6,14 +7,15 @@
 //! | sequence | a list |
 //! | null, boolean, integer of any size, float | the same; `null` for NaN, `"inf"` and `"-inf"` for infinities |
 //! | complex number | `{"r": 1.0, "i": 2.0}` |
-//! | text, date, base64, and what has a tag of its own | a string |
-//! | ndarray | `{"path": "/a/b", "shape": [2, 3], "datatype": "float64"}`; `error` where it cannot be read |
-//! | alias of a short scalar, also where a merge key brings it in | the scalar |
-//! | any other alias | `{"$ref": "#/a/b"}`: where the node itself stands |
+//! | text, date, base64, or a node with a tag of its own | a string |
+//! | ndarray | `{"path": "/a/b", "shape": [2, 3], "datatype": "float64"}`; `error` if it cannot be read |
+//! | alias of a short scalar, also one inserted by a merge key | the scalar |
+//! | any other alias | `{"$ref": "#/a/b"}`, with the path of the node itself |
 //! | `$ref` | `{"$ref": "#/a/b"}`, `{"$ref": "FILE#/a/b"}` |
 //!
-//! Pointers lead from the root of the tree, whatever part of it is shown. The datatype is written
-//! as in an ASDF file. An entry of a mapping has a line; what is in a list stands on one.
+//! Pointers are relative to the root of the tree, even if the JSON contains only a part of the
+//! tree. The datatype has the same notation as in an ASDF file. Each entry of a mapping has its own
+//! line, and the items of a list are on one line.
 
 use std::sync::Arc;
 
@@ -28,38 +30,38 @@ use crate::view::texts::attributes::shape_text;
 use crate::view::texts::streamed::ResumableText;
 use crate::wire::to_u64;
 
-/// The text of a node.
+/// The text of a node as JSON.
 pub(crate) struct AsdfJson {
     container: Arc<dyn Container>,
     node: NodeId,
 }
 
-/// How far a text has come.
+/// The position in a text.
 #[derive(Default)]
 pub(crate) struct Progress {
     is_begun: bool,
-    /// The mappings and sequences that the next entry is in, the innermost last.
+    /// The mappings and sequences that contain the next entry, innermost last.
     open: Vec<Level>,
-    /// Bytes that are written.
+    /// Number of bytes written so far.
     written: u64,
 }
 
-/// A mapping or sequence whose entries are written.
+/// A mapping or sequence whose entries are being written.
 struct Level {
     links: Box<dyn LinkStream>,
     is_sequence: bool,
 }
 
 impl AsdfJson {
-    /// The text of `node`.
+    /// Creates the text of `node`.
     pub(crate) fn new(container: Arc<dyn Container>, node: NodeId) -> Self {
         AsdfJson { container, node }
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     ///
     /// # Errors
-    /// `Limit` where it has more than [`limits::ASDF_JSON_SIZED`] bytes; fails if what is in it
+    /// `Limit` if the text is longer than [`limits::ASDF_JSON_SIZED`] bytes. Fails if a node in it
     /// cannot be read.
     pub(crate) fn whole(&self) -> Result<Vec<u8>> {
         let mut text = Vec::new();
@@ -74,8 +76,8 @@ impl AsdfJson {
         }
     }
 
-    /// Writes the first part, the end of the innermost level, or its next entry; opens what that
-    /// is, if it has entries of its own. Says whether there may be more.
+    /// Writes the first part, the next entry of the innermost level, or the end of that level. An
+    /// entry with entries of its own opens a new level. Returns whether there may be more parts.
     fn write_part(&self, place: &mut Progress, out: &mut Vec<u8>) -> Result<bool> {
         if !place.is_begun {
             let opened = self.write_node(self.node, out)?;
@@ -100,7 +102,8 @@ impl AsdfJson {
         Ok(is_more)
     }
 
-    /// Writes the next entry of a level, and gives what it opens; `None` where the level ends.
+    /// Writes the next entry of a level, and returns the level that the entry opens, if any.
+    /// Returns `None` at the end of the level.
     fn write_entry(
         &self,
         level: &mut Level,
@@ -133,7 +136,8 @@ impl AsdfJson {
         }
     }
 
-    /// Writes a scalar, an ndarray, or the beginning of a mapping or sequence, and gives the latter.
+    /// Writes a scalar, an ndarray, or the beginning of a mapping or sequence. Returns the level of
+    /// a mapping or sequence.
     fn write_node(&self, id: NodeId, out: &mut Vec<u8>) -> Result<Option<Level>> {
         let container = &*self.container;
         let node = container.node(id)?;
@@ -148,7 +152,7 @@ impl AsdfJson {
                 Ok(None)
             }
             NodeKind::Group => {
-                // Not all that is meant to be in it is known.
+                // Some entries of the group are unknown.
                 if let Some(error) = &node.error {
                     return Err(error.clone());
                 }
@@ -162,7 +166,7 @@ impl AsdfJson {
         }
     }
 
-    /// Writes what stands elsewhere: a short scalar itself, else where it is.
+    /// Writes the target of a link: a short scalar itself, or a pointer to any other node.
     fn write_link(&self, target: &LinkTarget, out: &mut Vec<u8>) -> Result<()> {
         match target {
             LinkTarget::Alias(node) => {
@@ -193,7 +197,7 @@ impl ResumableText for AsdfJson {
     }
 
     /// # Errors
-    /// `Limit` for a text of more than [`limits::ASDF_JSON`] bytes; fails if what is in it cannot
+    /// `Limit` if the text is longer than [`limits::ASDF_JSON`] bytes. Fails if a node in it cannot
     /// be read.
     fn write_on(&self, place: &mut Progress, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
         loop {
@@ -215,19 +219,20 @@ impl ResumableText for AsdfJson {
     }
 }
 
-/// Whether an alias of the scalar repeats it: what names it would not be much shorter.
+/// Returns whether an alias repeats the value of the scalar, because a pointer to the scalar would
+/// hardly be shorter.
 fn is_repeated(scalar: &Scalar) -> bool {
     scalar.text.len() <= limits::REPEATED_SCALAR
 }
 
 fn break_line(depth: usize, out: &mut Vec<u8>) {
-    // A deep tree is not to be more blanks than text.
+    // Without this bound, the text of a deep tree would be mostly indentation.
     const DEEPEST: usize = 32;
     out.push(b'\n');
     out.extend(std::iter::repeat_n(b' ', 2 * depth.min(DEEPEST)));
 }
 
-/// A JSON pointer as the fragment of a URI.
+/// Formats a JSON pointer as the fragment of a URI.
 fn pointer(file: &[u8], names: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     escape(file, &mut out);
@@ -245,7 +250,7 @@ fn pointer(file: &[u8], names: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// Appends a part of a URI; what is not ASCII stays, so that it can be read.
+/// Appends text to a URI, with percent encoding. Characters outside ASCII are left readable.
 fn escape(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
         match byte {
@@ -267,7 +272,7 @@ fn escape(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes an ndarray: where it is, and what its elements are.
+/// Writes an ndarray as an object with its path, shape and datatype.
 fn write_array(array: &Array, names: &[Vec<u8>], out: &mut Vec<u8>) -> Result<()> {
     let path = names.iter().flat_map(|name| [b"/", &name[..]].concat());
     let mut object = Object::default();
@@ -284,7 +289,7 @@ fn write_array(array: &Array, names: &[Vec<u8>], out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-/// Writes a datatype as `core/ndarray` has it, but for the byte order.
+/// Writes a datatype in the notation of `core/ndarray`, without the byte order.
 fn write_datatype(datatype: &Datatype, out: &mut Vec<u8>) {
     let size = datatype.size;
     let bits = size.saturating_mul(8);
@@ -308,7 +313,7 @@ fn write_datatype(datatype: &Datatype, out: &mut Vec<u8>) {
             }
             out.extend_from_slice(object.finish().as_bytes());
         }),
-        // No ndarray has another one.
+        // ndarrays have only the datatypes above.
         _ => out.extend_from_slice(ndl_type_in(Syntax::Json, datatype).as_bytes()),
     }
 }

@@ -1,4 +1,4 @@
-//! An attribute as a file: its value as text, a line for each element.
+//! A file with the value of an attribute as text, one line for each element.
 
 use crate::error::Result;
 use crate::model::Container;
@@ -7,8 +7,8 @@ use crate::model::value::Paths;
 use crate::view::texts::attributes::value_lines;
 use crate::view::texts::text::Text;
 
-/// The value as text, each element's behind the other's and followed by a line break; nothing for a
-/// value without elements. `paths` turns the target of a reference into text.
+/// Formats the value as text. Each element is followed by a line break. The text of a value without
+/// elements is empty. `paths` converts the target of a reference to text.
 ///
 /// # Errors
 /// Fails as [`value_lines`] does.

@@ -1,7 +1,7 @@
-//! Attributes as text: the file's own, and those that the mount gives to every array.
+//! Attributes as text: those in the file, and those that the mount adds to every array.
 //!
-//! An array has two forms: its elements one a line, each as [`value`](crate::model::value) writes
-//! it, for a file; and one line of JSON, for an extended attribute.
+//! An array has two formats. A file has its elements on one line each, as
+//! [`value`](crate::model::value) writes them. An extended attribute has one line of JSON.
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -15,12 +15,12 @@ use crate::model::value::{Context, Paths, ValueWriter};
 use crate::model::{Array, Container, Datatype, Node, NodeKind, Shape};
 use crate::wire::{to_u64, to_usize};
 
-/// An attribute's value as lines: an element a line, no line break at the end, nothing for a null
-/// dataspace. `paths` turns the target of a reference into text.
+/// Formats an attribute's value as lines, one for each element, without a line break after the
+/// last. The text of a null dataspace is empty. `paths` converts the target of a reference to text.
 ///
 /// # Errors
-/// `Limit` where the text has more than [`limits::ATTRIBUTE_TEXT`]; the container's error where a
-/// pointer leads nowhere.
+/// `Limit` if the text is longer than [`limits::ATTRIBUTE_TEXT`]. Fails with the container's error
+/// if a pointer is invalid.
 pub(crate) fn value_lines(
     container: &dyn Container,
     paths: &Paths<'_>,
@@ -35,7 +35,7 @@ fn lines_within(
     content: &AttributeContent,
     limit: usize,
 ) -> Result<Vec<u8>> {
-    // Elements without text have their line breaks still.
+    // Elements with an empty text still have line breaks.
     let most = to_u64(limit).saturating_add(1);
     if content.shape.elements()? > most {
         return Err(Error::limit("text of an attribute", to_u64(limit)));
@@ -55,13 +55,12 @@ fn lines_within(
     Ok(out)
 }
 
-/// An attribute's value as an extended attribute: several elements as JSON on one line, in brackets
-/// as the dimensions are; a single one as its text, without brackets or quotes; nothing where there
-/// is none.
+/// Formats an attribute's value for an extended attribute. Several elements become JSON on one
+/// line, in nested lists. A single element becomes its plain text, without brackets or quotes. A
+/// value without elements becomes an empty text.
 ///
 /// # Errors
-/// `Limit` where the text is too long for an extended attribute; else fails as [`value_lines`]
-/// does.
+/// `Limit` if the text is too long for an extended attribute. Otherwise fails like [`value_lines`].
 pub(crate) fn xattr_text(
     container: &dyn Container,
     paths: &Paths<'_>,
@@ -83,29 +82,30 @@ pub(crate) fn xattr_text(
     Ok(out)
 }
 
-/// Whether the value is too long for an extended attribute by the number of its elements alone.
+/// Returns whether the value has so many elements that its text cannot fit in an extended
+/// attribute.
 pub(crate) fn has_too_many_elements(content: &AttributeContent) -> bool {
-    // Each has a digit, and a comma and a blank, or brackets, beside it.
+    // Each element takes at least a digit, and a comma and a space or brackets.
     const LEAST: u64 = 3;
     let count = content.shape.elements();
     count.is_ok_and(|count| count.saturating_mul(LEAST) > to_u64(limits::XATTR_BYTES))
 }
 
-/// The bytes of all elements.
+/// Returns the bytes of all elements.
 fn elements<'a>(content: &'a AttributeContent, writer: &ValueWriter) -> Result<&'a [u8]> {
     let count = to_usize(content.shape.elements()?)?;
     let elements = content.elements.get(..count.saturating_mul(writer.size()));
     elements.ok_or_else(|| Error::corrupt("attribute: fewer bytes than its shape", None))
 }
 
-/// A committed datatype's file: a YAML document with NDL's `type`.
+/// Returns the content of a committed datatype's file: a YAML document with NDL's `type`.
 pub(crate) fn committed_text(datatype: &Datatype) -> Vec<u8> {
     format!("type: {}\n", ndl_type(datatype)).into_bytes()
 }
 
-/// The attributes that the mount gives to a node, names without `user.`, in the order in which they
-/// are listed. `path` is the node's own, bytes as in the file. A value that is too long for an
-/// extended attribute is left out; a fill value that points to bytes elsewhere too.
+/// Returns the attributes that the mount adds to a node, in listing order, with names without
+/// `user.`. `path` is the node's path, with bytes as in the file. The list omits values that are
+/// too long for an extended attribute, and fill values that contain pointers.
 pub(crate) fn builtin(node: &Node, path: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let mut list = List(Vec::new());
     if let Some(array) = node.array() {
@@ -127,7 +127,7 @@ pub(crate) fn builtin(node: &Node, path: &[u8]) -> Vec<(&'static str, Vec<u8>)> 
     list.0
 }
 
-/// Names and values, none longer than an extended attribute may be.
+/// Names and values of attributes. Each value fits in an extended attribute.
 struct List(Vec<(&'static str, Vec<u8>)>);
 
 impl List {
@@ -169,7 +169,7 @@ fn describe(array: &Array, list: &mut List) {
     }
 }
 
-/// The attributes that only some classes have.
+/// Adds the attributes that only some datatype classes have.
 fn describe_class(class: &Class, list: &mut List) {
     match class {
         Class::String { padding, charset } | Class::VariableString { padding, charset } => {
@@ -188,7 +188,7 @@ fn describe_class(class: &Class, list: &mut List) {
     }
 }
 
-/// `[1024, 1024]`, `[]` for a scalar, `null` for a null dataspace.
+/// Formats a shape: `[1024, 1024]`, `[]` for a scalar, `null` for a null dataspace.
 pub(in crate::view) fn shape_text(shape: &Shape) -> String {
     match shape {
         Shape::Null => "null".to_owned(),
@@ -196,7 +196,8 @@ pub(in crate::view) fn shape_text(shape: &Shape) -> String {
     }
 }
 
-/// Like [`shape_text`], `null` for a dimension without a bound, as in NDL.
+/// Formats the maximum shape like [`shape_text`], with `null` for an unlimited dimension, as in
+/// NDL.
 fn max_shape_text(shape: &Shape) -> String {
     let Shape::Simple { max, .. } = shape else {
         return "null".to_owned();
@@ -233,8 +234,8 @@ pub(in crate::view) fn charset_name(charset: Charset) -> &'static str {
     }
 }
 
-/// The one order of all numbers of more than one byte, `mixed` if they differ, `none` if there are
-/// none.
+/// Returns the byte order of all numbers of more than one byte: `mixed` if they differ, `none`
+/// without such numbers.
 pub(in crate::view) fn byte_order(datatype: &Datatype) -> &'static str {
     let mut orders = Vec::new();
     collect_orders(datatype, &mut orders);
@@ -274,14 +275,14 @@ fn collect_orders(datatype: &Datatype, orders: &mut Vec<ByteOrder>) {
     }
 }
 
-/// `shuffle, deflate(4)`.
+/// Formats a filter pipeline: `shuffle, deflate(4)`.
 pub(in crate::view) fn pipeline_text(pipeline: &Pipeline) -> String {
     let filters: Vec<_> = pipeline.0.iter().map(filter_text).collect();
     filters.join(", ")
 }
 
-/// The name, and in parentheses the level of `deflate`, the number of a filter that HDF5 does not
-/// have.
+/// Formats a filter as its name. Parentheses contain the level of `deflate`, or the number of a
+/// filter that is not a standard filter of HDF5.
 fn filter_text(filter: &Filter) -> String {
     let name = filter_name(filter);
     match (filter.id, filter.parameters.first()) {
@@ -294,7 +295,7 @@ fn filter_text(filter: &Filter) -> String {
     }
 }
 
-/// The name of a filter that HDF5 itself has; else its name in the file, or `filter`.
+/// Returns the name of a standard filter of HDF5, or otherwise the name in the file, or `filter`.
 pub(in crate::view) fn filter_name(filter: &Filter) -> String {
     const STANDARD: [&str; 6] = [
         "deflate",
@@ -308,13 +309,14 @@ pub(in crate::view) fn filter_name(filter: &Filter) -> String {
     if let Some(name) = standard.and_then(|index| STANDARD.get(index)) {
         return (*name).to_owned();
     }
-    // Some writers add the address of their documentation to the name: `bitshuffle; see https://…`.
+    // Some writers append the address of their documentation to the name: `bitshuffle; see
+    // https://…`.
     let name = filter.name.as_deref().unwrap_or_default();
     let name = name.split([';', ',']).next().unwrap_or_default().trim();
     if name.is_empty() { "filter" } else { name }.to_owned()
 }
 
-/// The value of elements that are not stored. ASDF arrays have no such thing.
+/// Returns the fill value as text. ASDF arrays do not have fill values.
 fn fill_text(array: &Array) -> Option<Vec<u8>> {
     let datatype = &array.datatype;
     let size = usize::try_from(datatype.size).ok()?;
@@ -338,7 +340,7 @@ fn fill_text(array: &Array) -> Option<Vec<u8>> {
     written.is_ok().then_some(out)
 }
 
-/// `FALSE=0, TRUE=1`, names as in the file.
+/// Formats the members of an enumeration: `FALSE=0, TRUE=1`, with names as in the file.
 fn enumeration_text(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut out = Vec::new();
     let context = Context::without_pointers(usize::MAX);
@@ -351,13 +353,14 @@ fn enumeration_text(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> 
         }
         out.extend_from_slice(name);
         out.push(b'=');
-        // A value shorter than its type is damaged; its name stands without it.
+        // A value that is shorter than its datatype is damaged. Its name is written without a
+        // value.
         let _shown = writer.text(value, &context, &mut out);
     }
     out
 }
 
-/// The type of the elements of arrays within elements.
+/// Returns the datatype of the innermost elements of nested array datatypes.
 pub(in crate::view) fn innermost(mut datatype: &Datatype) -> &Datatype {
     while let Class::Array { base, .. } = &datatype.class {
         datatype = base;
@@ -365,7 +368,7 @@ pub(in crate::view) fn innermost(mut datatype: &Datatype) -> &Datatype {
     datatype
 }
 
-/// The place of a number that is not the whole element.
+/// Returns the bits of a number that does not occupy the whole element.
 fn partial_bits(datatype: &Datatype) -> Option<Bits> {
     let datatype = innermost(datatype);
     let bits = match &datatype.class {
@@ -447,7 +450,7 @@ mod tests {
 
     #[test]
     fn an_xattr_ends_where_the_kernel_ends() {
-        // Brackets, a digit each, and ", " between two of them.
+        // The text has brackets, one digit for each element, and ", " between two elements.
         let bytes = |count: usize| 3 * count;
         let of = |count: usize, value: i16| {
             let content = integers(Shape::fixed(vec![count as u64]), &vec![value; count]);

@@ -1,4 +1,4 @@
-//! The bounds of a count: who waits for it, how long it may take, how many bytes it may find.
+//! The bounds of a count of text: cancellation, time limit, and maximum bytes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -11,18 +11,19 @@ use crate::limits;
 pub(crate) struct CountBounds {
     cancel: CancelToken,
     started: Instant,
-    /// Bytes that are counted, at most.
+    /// Maximum bytes to count.
     most: u64,
     bytes: AtomicU64,
 }
 
 impl CountBounds {
-    /// Bounds of a count of at most `most` bytes, which begins now and ends with `cancel`.
+    /// Creates the bounds of a count that begins now, covers at most `most` bytes, and ends when
+    /// `cancel` is set.
     pub(crate) fn new(cancel: CancelToken, most: u64) -> Self {
         Self::since(Instant::now(), cancel, most)
     }
 
-    /// The same, of a count that began at `started`.
+    /// Like [`new`](Self::new), for a count that began at `started`.
     pub(super) fn since(started: Instant, cancel: CancelToken, most: u64) -> Self {
         CountBounds {
             cancel,
@@ -32,21 +33,21 @@ impl CountBounds {
         }
     }
 
-    /// Ends the count if nobody waits for it.
+    /// Returns the token that cancels the count.
     pub(crate) fn cancel(&self) -> &CancelToken {
         &self.cancel
     }
 
-    /// Bytes that are counted, at most.
+    /// Returns the maximum bytes to count.
     pub(crate) fn most(&self) -> u64 {
         self.most
     }
 
-    /// Counts `bytes` more. Returns whether all bytes so far are within the bound.
+    /// Adds `bytes` to the count. Returns whether all bytes so far are within the bound.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if the request is to end; `Io` if the count has taken too long: another
-    /// one may be quicker, as much of the file is then in memory.
+    /// [`Error::unwanted`] if the request is cancelled; `Io` if the count has taken too long. A
+    /// second attempt may be quicker, because more of the file is then cached.
     pub(crate) fn pass(&self, bytes: u64) -> Result<bool> {
         self.cancel.go_on()?;
         if self.started.elapsed() > limits::COUNTED_TIME {

@@ -1,8 +1,10 @@
-//! The chunk index of an array as text: a line for each stored chunk, in the order of the index.
+//! The chunk index of an array as text, with one line for each stored chunk, in the order of the
+//! index.
 //!
-//! Four columns, with tabs between them: the chunk's first element, an index for each dimension
-//! (`0,100,0`); the offset in the file and the stored length, both in bytes; the filter mask, in
-//! which bit n says that filter n was not applied.
+//! A line has four columns, separated by tabs. The first is the index of the chunk's first element
+//! in each dimension (`0,100,0`). The second and third are the chunk's offset in the file and its
+//! stored length, in bytes. The fourth is the filter mask, where bit n means that filter n was not
+//! applied.
 
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -20,10 +22,10 @@ use crate::view::texts::streamed::ResumableText;
 pub(crate) struct ChunkLines(Arc<Array>);
 
 impl ChunkLines {
-    /// The text of the index of `array`; `None` where it has no chunks.
+    /// Creates the text of the chunk index of `array`; `None` if the array is not chunked.
     ///
     /// # Errors
-    /// Fails with the reason why the storage is not readable.
+    /// Fails if the storage of the array is not readable.
     pub(crate) fn new(array: Arc<Array>) -> Result<Option<Self>> {
         if array.chunk_shape.is_none() {
             return Ok(None);
@@ -85,7 +87,7 @@ fn write_line(chunked: &Chunked, place: &[u64], chunk: StoredChunk, line: &mut S
     append(line, format_args!("\t{offset}\t{length}\t{filter_mask}\n"));
 }
 
-/// Appends formatted text; memory does not refuse a write.
+/// Appends formatted text to `line`. Writing to a string never fails.
 fn append(line: &mut String, text: std::fmt::Arguments<'_>) {
     let _infallible: std::fmt::Result = line.write_fmt(text);
 }

@@ -1,7 +1,8 @@
-//! A text of units (elements, rows, lines), each of which can be written by its number.
+//! A text of units (elements, rows or lines), each of which can be written by its number.
 //!
-//! Its bytes are counted once: several threads write all units, and keep how many bytes they were
-//! and, every some kilobytes, where a unit begins. A read then begins at the last such mark before its offset.
+//! The bytes of the text are counted once. Several threads write all units, and record their total
+//! length. At intervals of some kilobytes, they also record a mark: the offset where a unit begins.
+//! A read begins at the last mark before its offset.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,31 +21,32 @@ use crate::view::texts::bounds::CountBounds;
 use crate::view::texts::streamed::{ResumableText, Streamed};
 use crate::wire::to_u64;
 
-/// The units of a text. What stands before the first and behind the last belongs to those units.
+/// The units of a text. A text before the first unit or after the last one is part of that unit.
 pub(crate) trait Units: Send + Sync {
-    /// How many there are.
+    /// Returns the number of units.
     fn count(&self) -> u64;
 
-    /// How many values are looked at to write all of them: those that cost more count more.
+    /// Returns the number of values that are formatted when all units are written. Costly values
+    /// count several times.
     fn values(&self) -> u64 {
         self.count()
     }
 
-    /// Their bytes, where those are the same for all but the first.
+    /// Returns the lengths of the units if all units except the first have the same length.
     fn even(&self) -> Option<Even> {
         None
     }
 
-    /// Appends the units of `units`, which is not empty, to `out`, at least one, until that has
-    /// `enough` bytes; gives the number of the unit that comes next. It may stop sooner, and does
-    /// where units take long.
+    /// Appends some units of the non-empty range `units` to `out`: at least one, and further ones
+    /// until `out` holds `enough` bytes. Returns the number of the next unit. The function may stop
+    /// earlier, in particular if units take long.
     ///
     /// # Errors
-    /// Fails if a unit cannot be written. Anything may have been appended then.
+    /// Fails if a unit cannot be written. `out` may then contain a part of the text.
     fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64>;
 
-    /// The same, but the text is only measured: gives the unit that comes next, and the bytes of
-    /// those before it. `scratch` is empty.
+    /// Measures the text that [`write`](Self::write) would append. Returns the number of the next
+    /// unit, and the bytes of the units before it. `scratch` is empty.
     ///
     /// # Errors
     /// Fails as [`write`](Self::write) does.
@@ -58,72 +60,74 @@ pub(crate) trait Units: Send + Sync {
         Ok((next, to_u64(scratch.len())))
     }
 
-    /// Elements of sequences that were followed while units were written or measured: one sequence
-    /// that many elements share is followed for each of them.
+    /// Returns the number of items of variable-length sequences that were read while units were
+    /// written or measured. If several elements share one sequence, its items count for each
+    /// element.
     fn followed(&self) -> u64 {
         0
     }
 
-    /// Bytes of memory that they take for themselves.
+    /// Returns the bytes of memory that the units take.
     fn own_bytes(&self) -> u64 {
         0
     }
 }
 
-/// The bytes of units that have the same number of them.
+/// The lengths of units if all units except the first have the same length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Even {
-    /// Bytes of the first unit.
+    /// Length of the first unit in bytes.
     pub(crate) first: u64,
-    /// Bytes of each other.
+    /// Length of every other unit in bytes.
     pub(crate) width: u64,
 }
 
-/// How long a text is, and where its units begin.
+/// The length of a text, and the offsets where its units begin.
 #[derive(Debug)]
 pub(crate) struct Count {
     bytes: u64,
     places: Places,
 }
 
-/// Where units begin.
+/// The known offsets of units.
 #[derive(Debug)]
 enum Places {
     Even(Even),
-    /// Only that of the first is known.
+    /// Only the offset of the first unit is known.
     FirstAlone,
-    /// Numbers of some units, by the place at which the unit begins.
+    /// The numbers of some units, by the offset where the unit begins.
     Marked(Marks<u64>),
 }
 
-/// An open file with the text of units.
+/// An open file whose content is a text of units.
 pub(crate) type Counted<U> = Streamed<UnitText<U>>;
 
-/// The text of units.
+/// A text of units, with its count.
 pub(crate) struct UnitText<U> {
     units: U,
     count: Arc<Count>,
 }
 
-/// Bytes between two marks, at least.
+/// Minimum bytes between two marks.
 const STRETCH: usize = 32 << 10;
 
-/// Marks of a text, at most.
+/// Maximum number of marks of a text.
 const MARKS: usize = (limits::COUNTED_BYTES / STRETCH as u64) as usize;
 
-/// Units that a thread counts at a time.
+/// Number of units that a thread counts at a time.
 const SHARE: u64 = 8192;
 
 impl Count {
-    /// Counts the text of `units`, whose metadata `effort` pays for; `None` where it is too long.
+    /// Counts the text of `units`; `None` if the text is too long. `effort` is the metadata budget
+    /// of the request.
     ///
     /// # Errors
-    /// `Io` where that takes too long; fails if a unit cannot be written.
+    /// `Io` if the count takes too long. Fails if a unit cannot be written.
     pub(crate) fn of(units: &dyn Units, engine: &Engine, effort: &Effort) -> Result<Option<Self>> {
         Self::since(Instant::now(), units, engine, effort)
     }
 
-    /// The same, with a count that was begun at `started`.
+    /// Like [`of`](Self::of), for a count that began at `started`.
     fn since(
         started: Instant,
         units: &dyn Units,
@@ -159,12 +163,12 @@ impl Count {
         counting.result()
     }
 
-    /// Counts a text that can only be written from front to back, for the request that `effort` is
-    /// granted to; `None` where it is too long. `begin_heavy` is called once it is known not to be
-    /// short.
+    /// Counts a text that can only be written from front to back; `None` if the text is too long.
+    /// `effort` is the metadata budget of the request. `begin_heavy` is called once the text is
+    /// known to have more than one part.
     ///
     /// # Errors
-    /// `Io` where that takes too long; fails if a part of the text cannot be written, or with the
+    /// `Io` if the count takes too long. Fails if a part of the text cannot be written, or with the
     /// error of `begin_heavy`.
     pub(crate) fn of_parts<T: ResumableText>(
         text: &T,
@@ -174,7 +178,7 @@ impl Count {
         let bounds = CountBounds::new(effort.cancel(), limits::COUNTED_BYTES);
         let (mut place, mut bytes, mut part) = (text.begin(), 0, Vec::new());
         let mut is_short = true;
-        // One part may be about very many objects.
+        // One part may describe many objects.
         effort.lift();
         loop {
             bounds.cancel().go_on()?;
@@ -194,7 +198,7 @@ impl Count {
         }
     }
 
-    /// Bytes of the text.
+    /// Returns the length of the text in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -211,7 +215,7 @@ impl Count {
         })
     }
 
-    /// The unit at or before `offset` from which the text can be written, and where it begins.
+    /// Returns the last unit at or before `offset` whose offset is known, and that offset.
     fn near(&self, offset: u64) -> Option<(u64, u64)> {
         match &self.places {
             Places::FirstAlone => None,
@@ -226,7 +230,7 @@ impl Count {
         }
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory that the count takes.
     pub(crate) fn weight(&self) -> u64 {
         match &self.places {
             Places::Even(_) | Places::FirstAlone => 0,
@@ -235,23 +239,23 @@ impl Count {
     }
 }
 
-/// A count that is under way.
+/// A count in progress.
 struct Counting<'a> {
     units: &'a dyn Units,
     effort: &'a Effort,
     shares: u64,
-    /// The share that is counted next.
+    /// Number of the next share to count.
     next: AtomicU64,
     bounds: CountBounds,
-    /// Whether no more is to be counted.
+    /// Whether the count must stop.
     is_over: AtomicBool,
     found: Mutex<Found>,
 }
 
-/// The stretches that one share has: the unit behind each, and its bytes.
+/// The stretches of one share: for each, the number of the unit after it, and its length in bytes.
 type Stretches = Vec<(u64, u64)>;
 
-/// The part of the text that is counted without a gap, and shares behind it.
+/// The text counted so far: all shares up to the first gap, and the shares after the gap.
 struct Found {
     shares: u64,
     bytes: u64,
@@ -273,7 +277,7 @@ impl Default for Found {
 }
 
 impl Counting<'_> {
-    /// Counts one share after another until none is left.
+    /// Counts shares until all are taken.
     fn work(&self) {
         let mut scratch = Vec::new();
         while !self.is_over.load(Ordering::Relaxed) {
@@ -337,7 +341,7 @@ impl Found {
 
 #[cfg(test)]
 impl<T: ResumableText> Streamed<T> {
-    /// A file that shows `text`, counted here.
+    /// Creates a file with the text `text`, and counts the text.
     pub(crate) fn of_parts(text: T) -> Self {
         let count = Count::of_parts(&text, &Effort::default(), || Ok(()));
         let length = count.expect("a text").expect("a short one").bytes;
@@ -347,7 +351,7 @@ impl<T: ResumableText> Streamed<T> {
 
 #[cfg(test)]
 impl<U: Units> Counted<U> {
-    /// A file with the text of `units`, counted here.
+    /// Creates a file with the text of `units`, and counts the text.
     pub(crate) fn of_units(units: U) -> Self {
         let count = Count::of(&units, &Engine::new(0, 2), &Effort::default());
         let count = count.expect("a text").expect("a short one");
@@ -356,7 +360,7 @@ impl<U: Units> Counted<U> {
 }
 
 impl<U: Units> Counted<U> {
-    /// A file with the text of `units`, which were counted.
+    /// Creates a file with the text of `units`, which were counted before.
     pub(crate) fn of(units: U, count: Arc<Count>) -> Self {
         let length = count.bytes;
         Streamed::new(UnitText { units, count }, length)
@@ -380,7 +384,8 @@ impl<U: Units> ResumableText for UnitText<U> {
     }
 
     fn write_on(&self, place: &mut u64, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
-        // One part at a time: the reader looks between two whether it is to end.
+        // Only one part is written, so that the reader can check for cancellation between two
+        // parts.
         let count = self.units.count();
         if *place < count {
             let next = self.units.write(*place..count, enough, out)?;

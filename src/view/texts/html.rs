@@ -1,25 +1,25 @@
-//! Pages about the objects of a file, for a browser: nothing from the network, nothing of the file
-//! that is more than text, and no script but that of a server.
+//! Pages about the objects of a file, for a browser. A page loads nothing from the network,
+//! contains data of the file only as text, and has a script only if a server provides it.
 //!
 //! | file | content |
 //! |---|---|
-//! | [`markup`] | what a page is written in: markup, text that is escaped, references |
-//! | [`site`] | where the files are that a page leads to |
-//! | [`object`] | the object that a page is about |
-//! | [`draft`] | a page that is being written |
-//! | [`page`] | the frame: head, policy, style, the way from the root |
-//! | [`members`] | what is in a group, and in the groups in it |
-//! | [`glance`] | what is said of a member beside its name |
-//! | [`group_table`] | the first rows of the table that a group is |
-//! | [`nexus`] | what a group has plotted by default |
-//! | [`recipes`] | lines to copy |
+//! | [`markup`] | the writer of HTML: markup, escaped text, URLs |
+//! | [`site`] | the locations of the files that a page links to |
+//! | [`object`] | the object of a page |
+//! | [`draft`] | a page in progress |
+//! | [`page`] | the frame: head, content security policy, style, breadcrumb trail |
+//! | [`members`] | the members of a group and of its subgroups |
+//! | [`glance`] | the short description of a member in a list |
+//! | [`group_table`] | the first rows of a group that is a table |
+//! | [`nexus`] | the default plot of a NeXus group |
+//! | [`recipes`] | commands to copy |
 //! | [`references`] | references to objects, as links |
 //! | [`table`], [`cell`] | the first rows of an array; a cell of a table |
-//! | [`plot`] | an array of numbers along one dimension, as a line |
-//! | [`axes`] | what stands at an axis: name, unit, values |
-//! | [`picture`], [`legend`] | pictures of an array, which are files of their own, and what is said of them |
-//! | [`script`] | the script that a server gives, and what a page tells it |
-//! | [`facts`] | files beside the page; attributes; type, shape, storage |
+//! | [`plot`] | a line plot of an array of numbers with one dimension |
+//! | [`axes`] | the labels of axes: name, unit, values |
+//! | [`picture`], [`legend`] | the pictures of an array, which are separate files, and their legends |
+//! | [`script`] | the script that a server provides, and the data that a page passes to it |
+//! | [`facts`] | related files; attributes; datatype, shape and storage |
 
 mod axes;
 mod cell;
@@ -48,14 +48,14 @@ use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::members::Members;
 use crate::view::texts::html::object::Object;
 
-/// A page.
+/// A rendered page.
 pub(crate) struct Rendered {
     pub(crate) text: Vec<u8>,
-    /// Whether something could not be read that may be there the next time.
+    /// Whether a part could not be read because of a temporary error.
     pub(crate) is_partial: bool,
 }
 
-/// The page about `object`. What of it cannot be read is told in its place.
+/// Renders the page of `object`. An error message replaces each part that cannot be read.
 pub(crate) fn render(object: &Object<'_>) -> Rendered {
     let mut draft = Draft::default();
     let members = Members::of(object);
@@ -63,7 +63,7 @@ pub(crate) fn render(object: &Object<'_>) -> Rendered {
     if let Some(error) = &object.node.error {
         draft.fail(error);
     }
-    // Of an object that cannot be read at all, nothing else is known.
+    // For an object that cannot be read, only its error is known.
     let is_known = object.node.error.is_none() || !matches!(object.node.kind, NodeKind::Scalar(_));
     if is_known {
         write_content(object, &members, &mut draft);
@@ -76,7 +76,7 @@ pub(crate) fn render(object: &Object<'_>) -> Rendered {
     }
 }
 
-/// Writes what is in the object: members, elements, a text.
+/// Writes the content of the object: members, elements or a text.
 fn write_content(object: &Object<'_>, members: &Members, draft: &mut Draft) {
     match &object.node.kind {
         NodeKind::Scalar(scalar) => {
@@ -99,10 +99,11 @@ fn write_content(object: &Object<'_>, members: &Members, draft: &mut Draft) {
     }
 }
 
-/// The number of the first member on a further page of a group, of its selector `[500:1000]`.
+/// Parses the selector of a further page of a group, such as `[500:1000]`. Returns the number of
+/// the first member on that page.
 ///
 /// # Errors
-/// `NotFound` where it is that of no page.
+/// `NotFound` if the selector does not name a page.
 pub(crate) fn first_of(selector: &[u8]) -> Result<u64> {
     let text = str::from_utf8(selector).map_err(|_| Error::NotFound)?;
     let inner = text

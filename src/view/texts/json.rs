@@ -1,9 +1,9 @@
-//! An array as JSON: lists within lists as its dimensions are, a scalar plain, `null` for a null
-//! dataspace. What elements look like, [`value`](crate::model::value) says.
+//! An array as JSON: nested lists in the shape of its dimensions, a plain value for a scalar, and
+//! `null` for a null dataspace. [`value`](crate::model::value) defines the format of elements.
 //!
-//! Each element can be written alone, what stands around it follows from its number and the
-//! dimensions. A vector along the last dimension stands on one line, but where elements are
-//! compounds or sequences, each has its own.
+//! Each element can be written by itself. The brackets and separators around it follow from its
+//! number and the dimensions. A vector on the last dimension is written on one line. If elements
+//! are compounds or sequences, each element has its own line.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,10 +23,11 @@ use crate::view::elements::{Elements, values_of, values_of_bytes};
 use crate::view::texts::counted::Units;
 use crate::wire::{to_u64, to_usize};
 
-/// Finds a node's path, bytes as in the file, `None` where it has none; for as long as it is kept.
+/// A function that finds a node's path, with bytes as in the file; `None` for a node without a
+/// path. The function can be stored.
 pub(crate) type SharedPaths = Arc<dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + Send + Sync>;
 
-/// The text of an array, which can be written from any of its elements on.
+/// The text of an array, which can be written from any element on.
 pub(crate) struct Json {
     elements: Elements,
     long: LongElements,
@@ -35,18 +36,18 @@ pub(crate) struct Json {
     missing: Option<Missing>,
     writer: ValueWriter,
     lists: Lists,
-    /// Finds how long elements are, where that is fast.
+    /// A fast computation of the length of elements, for datatypes that have one.
     length: Option<TextLength>,
-    /// The text between two elements of a list.
+    /// The separator between two elements of a list.
     separator: &'static [u8],
-    /// Elements of sequences that were followed.
+    /// Number of items of variable-length sequences that were read.
     followed: AtomicU64,
 }
 
-/// Lists within lists of elements or, where a dimension is zero, of empty lists.
+/// Nested lists. The leaves are elements or, if a dimension is zero, empty lists.
 #[derive(Debug, PartialEq, Eq)]
 struct Lists {
-    /// Leaves in a list, in a list of lists …, in all.
+    /// Number of leaves in an innermost list, in a list of such lists, and so on up to all leaves.
     runs: Vec<u64>,
     count: u64,
     of_elements: bool,
@@ -64,17 +65,17 @@ impl Lists {
         })
     }
 
-    /// The number of lists that begin or end where `count` leaves are before.
+    /// Returns the number of lists that begin or end after the first `count` leaves.
     fn brackets(&self, count: u64) -> usize {
-        // Each run is a multiple of those before it.
+        // Each number is a multiple of the previous one.
         let ends = self.runs.iter();
         ends.take_while(|&&run| count.is_multiple_of(run)).count()
     }
 }
 
 impl Json {
-    /// The text of `elements`, whose pointers `container` follows and whose references are shown as
-    /// `paths` has them.
+    /// Creates the text of `elements`. `container` follows their pointers, and `paths` converts
+    /// references to text.
     ///
     /// # Errors
     /// `Limit` for elements that are too long or too many.
@@ -106,13 +107,13 @@ impl Json {
         })
     }
 
-    /// The same, with `null` for those that are missing.
+    /// Returns the text with `null` in place of missing elements.
     pub(crate) fn without(self, missing: Option<Missing>) -> Self {
         Json { missing, ..self }
     }
 
-    /// Appends the elements of `leaves`, of those that are read at a time, until `out` has `enough`
-    /// bytes; gives the one that comes next.
+    /// Writes elements of one batch of `leaves` until `out` holds at least `enough` bytes. Returns
+    /// the number of the next leaf.
     fn write_elements(&self, leaves: &Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
         let size = self.writer.size();
         let is_long = LongElements::are(to_u64(size));
@@ -137,7 +138,8 @@ impl Json {
             let element = &bytes[place * size..][..size];
             self.long.write(room.as_ref(), |most| {
                 leaf.clear();
-                // A new one each time: it counts the bytes that pointers led to.
+                // Each element needs a new context, because the context counts the bytes that
+                // pointers led to.
                 let context = Context::new(&*self.container, &*self.paths, most);
                 let written = self.writer.json(element, &context, &mut leaf);
                 self.followed
@@ -149,8 +151,8 @@ impl Json {
         Ok(leaves.start + count)
     }
 
-    /// The element behind those of `leaves`, of those that are read at a time, that have `enough`
-    /// bytes, and the bytes of these.
+    /// Measures elements of one batch of `leaves` until they have `enough` bytes. Returns the
+    /// number of the next leaf, and the bytes of the measured ones.
     fn measure_elements(
         &self,
         length: &TextLength,
@@ -181,7 +183,7 @@ impl Json {
         Ok((leaves.start + count, to_u64(measured)))
     }
 
-    /// Appends leaf `number` with what stands before and behind it.
+    /// Appends leaf `number` with the separator and brackets around it.
     fn write_leaf(&self, number: u64, leaf: &[u8], out: &mut Vec<u8>) {
         let lists = &self.lists;
         let begins = lists.brackets(number);
@@ -205,7 +207,7 @@ impl Json {
     }
 }
 
-/// The leaves.
+/// A unit is a leaf.
 impl Units for Json {
     fn count(&self) -> u64 {
         self.lists.count
@@ -257,7 +259,7 @@ impl Units for Json {
     }
 }
 
-/// Whether an element's text has parts.
+/// Returns whether the text of an element is itself an object or a list.
 fn is_nested(datatype: &Datatype) -> bool {
     matches!(
         datatype.class,
@@ -287,7 +289,7 @@ mod tests {
     fn json(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> String {
         let view = Counted::of_units(units(datatype, dims, bytes, Engine::new(0, 1)));
         let mut text = Vec::new();
-        // A byte at a time stops behind each element.
+        // Reading single bytes stops the writer after each element.
         for at in 0..1000 {
             text.extend_from_slice(&view.read_at(at, 1).unwrap());
         }
@@ -319,7 +321,7 @@ mod tests {
         assert_eq!(text, "[true, false, true]\n");
     }
 
-    /// What is counted without writing is as long as what is written, and ends where that does.
+    /// The measured length equals the written length, and both stop at the same element.
     #[test]
     fn numbers_are_measured_as_they_are_written() {
         let numbers = [0.5, f64::NAN, f64::INFINITY, -1e300, 123_456.0, -0.0].map(f64::to_le_bytes);

@@ -1,29 +1,30 @@
-//! A file, or one of its objects, in the Ndarray Data Language 0.6.1: a YAML document of groups,
-//! flat by path, each with its attributes, dimension coordinates and ndarrays; or the same as JSON,
-//! without comments, with `null` for NaN and infinities.
+//! A file, or one object of a file, in the Ndarray Data Language 0.6.1. The document is YAML or
+//! JSON. It has a flat list of groups by path, each with its attributes, dimension coordinates and
+//! ndarrays. JSON has `null` for NaN and infinities, and does not have comments.
 //!
-//! Values are given of attributes and of dimension coordinates, of other arrays on request, all
-//! within limits. What the language cannot express is treated so:
+//! The document includes the values of attributes and dimension coordinates, and on request those
+//! of other arrays, within limits. Objects that the language cannot express are written as follows:
 //!
 //! | in the file | in the document |
 //! |---|---|
-//! | datatypes without a word | [`ndl`](crate::model::ndl) says |
+//! | datatypes that the language does not have | see [`ndl`](crate::model::ndl) |
 //! | null dataspace | shape `[0]`, and a comment |
-//! | a finite bound over the present extent | the extent is the shape, the bound a comment |
-//! | an unlimited dimension | `null`; the extent is `storage: shape` or `size`, as it asks |
-//! | an object with several hard links | once, at its canonical path; a comment at the others |
+//! | a finite maximum above the current extent | the extent is the shape, the maximum a comment |
+//! | an unlimited dimension | `null`; the current extent is `storage: shape` or `storage: size` |
+//! | an object with several hard links | once, at its canonical path; a comment at the other links |
 //! | soft, external and user-defined links, ASDF aliases and references | comments |
 //! | committed datatypes | comments |
 //! | damaged parts | a comment with the reason; `value: null` |
-//! | parts that cannot be read now | an error; in what a command prints, the same comment |
-//! | a value over the limits | none; of an attribute, which must have one, `null`; a comment |
+//! | parts that cannot be read at the moment | an error; in the output of a command, the same comment |
+//! | a value over the limits | omitted, with a comment; `null` for an attribute, which must have a value |
 //! | ASDF scalar | attribute of its group; a number, a boolean, null, or text |
 //! | ASDF sequence | group with members `0`, `1`, … |
-//! | a scale with no elements, or with several dimensions | ndarray |
+//! | a scale without elements, or with several dimensions | ndarray |
 //! | compression | `filter`: a name, or name and parameters, `{deflate: {level: 4}}` |
 //!
-//! A document of one object holds its group's path and, so that it stands for itself, the dimension
-//! coordinates that its shapes name; that of a group, all below it.
+//! The document of a single object has the path of its group. It also has the dimension coordinates
+//! that its shapes name, so that the document is complete. The document of a group has all objects
+//! below the group.
 
 mod dimensions;
 mod document;
@@ -46,16 +47,16 @@ use document::Document;
 use lines::Lines;
 use progress::{Section, Step};
 
-/// The document of the object `node` at `path` (names as in the file); the root group and `/` for
-/// that of the whole file.
+/// The document of the object `node` at `path`, with names as in the file. The root group and `/`
+/// stand for the whole file.
 pub(crate) struct Description {
     /// The file.
     pub source: Source,
-    /// The object.
+    /// The object to describe.
     pub node: NodeId,
-    /// Its path.
+    /// The path of the object.
     pub path: Vec<u8>,
-    /// How much the document holds, and how it is written.
+    /// The extent of the document, and its syntax.
     pub options: Options,
 }
 
@@ -70,8 +71,8 @@ impl ResumableText for Description {
     }
 
     /// # Errors
-    /// `NotFound` for what the language has no entity for (a committed datatype, a scalar of ASDF);
-    /// `Limit` for too many objects; fails if the object cannot be read.
+    /// `NotFound` for an object that the language cannot express (a committed datatype, an ASDF
+    /// scalar); `Limit` for too many objects. Fails if the object cannot be read.
     fn write_on(&self, progress: &mut Progress, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
         let mut unread = None;
         let mut damaged = |_: &[u8], error: &Error| {
@@ -93,8 +94,9 @@ impl ResumableText for Description {
 }
 
 impl Description {
-    /// Like [`write_on`](ResumableText::write_on). `damaged` is told what of which object (its
-    /// path, names as in the file) cannot be read, which a comment in the document says, too.
+    /// Like [`write_on`](ResumableText::write_on), with a callback for unreadable parts. `damaged`
+    /// receives the path of the object (names as in the file) and the error. The document has a
+    /// comment with the same error.
     ///
     /// # Errors
     /// Fails as `write_on` does.
@@ -121,7 +123,7 @@ impl Description {
 }
 
 impl Document<'_> {
-    /// Takes step after step until enough is written; says whether there may be more.
+    /// Executes steps until enough is written. Returns whether there may be more steps.
     fn write_on(&mut self, top: NodeId) -> Result<bool> {
         while !self.is_full() {
             let Some(step) = self.progress.steps.pop() else {
@@ -132,7 +134,7 @@ impl Document<'_> {
         Ok(true)
     }
 
-    /// Takes a step.
+    /// Executes one step.
     fn take(&mut self, step: Step, top: NodeId) -> Result<()> {
         match step {
             Step::Begin => return self.take_first(top),

@@ -1,10 +1,10 @@
-//! A text that is written while it is read.
+//! A text that is generated while it is read.
 //!
-//! Such a text can be left after any part of it and gone on with later. From one read to the next
-//! an open file keeps the place where the writing has come to, and what was written of the last
-//! part and not yet asked for; before the first read it keeps nothing. No thread and no buffer
-//! belongs to a text that is not being read. Reading on costs what writing costs; to go back is to
-//! begin anew, or at the nearest place that the text knows.
+//! Writing such a text can pause after any part and resume later. Between two reads, an open file
+//! keeps the position of the writer, and the rest of the last part that was not read yet. Before
+//! the first read it keeps neither. A text that is not being read occupies neither a thread nor a
+//! buffer. Sequential reads cost the same as writing the text once. A read at an earlier offset
+//! restarts at the beginning, or at the nearest known position.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -13,31 +13,31 @@ use crate::error::{Error, Result};
 use crate::view::View;
 use crate::wire::{to_u64, to_usize};
 
-/// A text that is written part by part (an element, a line), and gone on with from any place
-/// between two parts.
+/// A text that is written part by part (an element or a line), and can be resumed between any two
+/// parts.
 pub(crate) trait ResumableText: Send + Sync {
-    /// A place between two parts.
+    /// A position between two parts.
     type Progress: Send;
 
-    /// The place before the first part.
+    /// Returns the position before the first part.
     fn begin(&self) -> Self::Progress;
 
-    /// Whether it can be gone on with from places that are not those of the last read.
+    /// Returns whether writing can resume at known positions, not only where the last read ended.
     fn has_places(&self) -> bool {
         false
     }
 
-    /// A known place at or before byte `offset`, and the byte that it is at.
+    /// Returns a known position at or before byte `offset`, and its offset.
     fn near(&self, _offset: u64) -> Option<(Self::Progress, u64)> {
         None
     }
 
-    /// Appends the parts from `place` on to `out`, at least one, until that has `enough` bytes, and
-    /// moves `place` behind them; says whether there may be more. Not called again after it has
-    /// said no.
+    /// Appends parts from `place` on to `out`: at least one, and further ones until `out` holds
+    /// `enough` bytes. Moves `place` after the last part. Returns whether there may be more parts.
+    /// It is not called again after it has returned false.
     ///
     /// # Errors
-    /// Fails if a part cannot be written. Neither `place` nor `out` is used any more then.
+    /// Fails if a part cannot be written. Neither `place` nor `out` is used after that.
     fn write_on(
         &self,
         place: &mut Self::Progress,
@@ -45,34 +45,34 @@ pub(crate) trait ResumableText: Send + Sync {
         out: &mut Vec<u8>,
     ) -> Result<bool>;
 
-    /// Bytes of memory that the text takes for itself.
+    /// Returns the bytes of memory that the text takes.
     fn own_bytes(&self) -> u64 {
         0
     }
 
-    /// Bytes of memory that `place` takes.
+    /// Returns the bytes of memory that `place` takes.
     fn progress_bytes(&self, _place: &Self::Progress) -> u64 {
         0
     }
 }
 
-/// An open file that shows such a text.
+/// An open file whose content is a resumable text.
 pub(crate) struct Streamed<T: ResumableText> {
     text: T,
-    /// Bytes of all parts.
+    /// Length of the whole text in bytes.
     length: u64,
     state: Mutex<State<T::Progress>>,
 }
 
-/// How far the reader is.
+/// The position of the reader in the text.
 struct State<P> {
-    /// Where the writing has come to; `None` before the first read.
+    /// The position of the writer; `None` before the first read.
     place: Option<P>,
-    /// Where `piece` begins in the text.
+    /// Offset of `piece` in the text.
     start: u64,
-    /// The part that was written last.
+    /// The piece of the text that was written last.
     piece: Vec<u8>,
-    /// Whether nothing comes behind `piece`.
+    /// Whether the text ends after `piece`.
     is_whole: bool,
 }
 
@@ -87,11 +87,11 @@ impl<P> Default for State<P> {
     }
 }
 
-/// Bytes that are written at a time.
+/// Bytes to write at a time.
 const PIECE: usize = 64 << 10;
 
 impl<T: ResumableText> Streamed<T> {
-    /// A file that shows `text`, of so many bytes.
+    /// Creates a file with the text `text`, which has `length` bytes.
     pub(crate) fn new(text: T, length: u64) -> Self {
         Streamed {
             text,
@@ -100,13 +100,14 @@ impl<T: ResumableText> Streamed<T> {
         }
     }
 
-    /// The text itself.
+    /// Returns the text.
     #[cfg(test)]
     pub(crate) fn text(&self) -> &T {
         &self.text
     }
 
-    /// The state; where a panic left it between two parts, that before the first read.
+    /// Locks the state. If a panic has poisoned the lock, the state is reset to the one before the
+    /// first read.
     fn state(&self) -> MutexGuard<'_, State<T::Progress>> {
         self.state.lock().unwrap_or_else(|poisoned| {
             let mut state = poisoned.into_inner();
@@ -118,7 +119,7 @@ impl<T: ResumableText> Streamed<T> {
 }
 
 impl<P> State<P> {
-    /// The state before the part that is written next, `place`, at byte `start`.
+    /// Creates the state of a writer at `place`, which has the offset `start`.
     fn at((place, start): (P, u64)) -> Self {
         State {
             place: Some(place),
@@ -127,12 +128,13 @@ impl<P> State<P> {
         }
     }
 
-    /// Where the piece ends.
+    /// Returns the offset where the piece ends.
     fn end(&self) -> u64 {
         self.start + to_u64(self.piece.len())
     }
 
-    /// The rest of the piece from `offset` of the text on; empty where that is not in it.
+    /// Returns the rest of the piece from `offset` of the text on; empty if `offset` is not in the
+    /// piece.
     fn rest(&self, offset: u64) -> &[u8] {
         let within = offset.checked_sub(self.start).map(to_usize);
         match within {
@@ -141,7 +143,7 @@ impl<P> State<P> {
         }
     }
 
-    /// Writes the next piece, of `enough` bytes or a part more, in the place of the present one.
+    /// Replaces the piece with the next one, of at least `enough` bytes unless the text ends.
     fn advance<T: ResumableText<Progress = P>>(
         &mut self,
         (text, length): (&T, u64),
@@ -167,7 +169,8 @@ impl<P> State<P> {
         }
     }
 
-    /// Keeps what a read at `offset`, which was broken off, needs once more.
+    /// Keeps the part of the piece that a repeated read at `offset` needs, after a read failed or
+    /// was cancelled.
     fn keep_for(&mut self, offset: u64) {
         if offset < self.start {
             *self = State::default();
@@ -176,7 +179,7 @@ impl<P> State<P> {
         }
     }
 
-    /// Lets go of all of the piece before `offset` of the text, and of a buffer that is far too
+    /// Drops the bytes of the piece before `offset` of the text. Shrinks a buffer that is far too
     /// large for the rest.
     fn release_before(&mut self, offset: u64) {
         let rest = self.rest(offset);
@@ -237,7 +240,8 @@ impl<T: ResumableText> View for Streamed<T> {
             if state.is_whole {
                 break;
             }
-            // No more than is asked for, or is passed over on the way there.
+            // Writes at most the bytes that the read needs, or that it must skip to reach its
+            // offset.
             let enough = match next.saturating_sub(state.end()) {
                 0 => length - out.len(),
                 ahead => to_usize(ahead).unwrap_or(PIECE),
@@ -246,7 +250,7 @@ impl<T: ResumableText> View for Streamed<T> {
             let text = (&self.text, self.length);
             match advanced.and_then(|()| state.advance(text, enough.min(PIECE))) {
                 Ok(()) => {}
-                // Fewer bytes would be the end of the file.
+                // A read that returned fewer bytes would look like the end of the file.
                 Err(error) => {
                     state.keep_for(offset);
                     return Err(error);
@@ -264,15 +268,15 @@ mod tests {
     use crate::memory::cancel::Canceller;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// Numbers of seven digits and a line break each, and how they end.
+    /// A text of numbers of seven digits, one on each line, and the result at the end.
     struct Numbers {
         count: u32,
         end: Result<()>,
         begun: AtomicU32,
         written: AtomicU32,
-        /// The number that cannot be written, the first so many times.
+        /// A number that cannot be written, and how many attempts fail.
         failing: (u32, AtomicU32),
-        /// The number at which the reader is told to end.
+        /// The number at which the read is cancelled.
         cancelling: Option<(u32, Canceller)>,
     }
 
@@ -390,10 +394,10 @@ mod tests {
         assert_eq!(begun(&text), 3);
     }
 
-    /// A read that is told to end between two pieces, and asked for again.
+    /// A read is cancelled between two pieces, and then repeated.
     #[test]
     fn what_is_broken_off_is_read_as_it_is() {
-        // Taken from the last piece first, and passed over on the way.
+        // One read begins within the last piece, the other one skips a part of the text.
         for (offset, length) in [(12, 600_000), (600_000, 9)] {
             let mut text = numbers(100_000, Ok(()));
             let asked = Canceller::default();

@@ -1,4 +1,4 @@
-//! Content that is whole in memory: short texts, pictures.
+//! Content that is entirely in memory: short texts and pictures.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -8,18 +8,18 @@ use crate::memory::lock::lock;
 use crate::view::View;
 use crate::wire::{to_u64, to_usize};
 
-/// A short text; its copies share the bytes.
+/// A short text. Its copies share the bytes.
 #[derive(Clone)]
 pub(crate) struct Text {
     bytes: Arc<Vec<u8>>,
     is_of_the_moment: bool,
-    /// What the copies that are open take together.
+    /// The memory that all open copies hold together.
     held: Arc<Mutex<Weak<HeldMemory>>>,
     open: Option<Arc<HeldMemory>>,
 }
 
 impl Text {
-    /// A text whose length `stat` tells.
+    /// Creates a text whose length is shown by `stat`.
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
         Text {
             bytes: Arc::new(bytes),
@@ -29,7 +29,7 @@ impl Text {
         }
     }
 
-    /// A text that tells how things are now.
+    /// Creates a text about the current state, which differs from one open to the next.
     pub(crate) fn of_the_moment(bytes: Vec<u8>) -> Self {
         Text {
             is_of_the_moment: true,
@@ -37,15 +37,16 @@ impl Text {
         }
     }
 
-    /// Whether another copy of it is there.
+    /// Returns whether another copy of the text exists.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.bytes) > 1
     }
 
-    /// A copy for an open file: all those that are open at a time count once.
+    /// Creates a copy for an open file. All copies that are open at the same time count once
+    /// against the memory budget.
     ///
     /// # Errors
-    /// `Io` (`ENOMEM`) where all that is open takes too much memory.
+    /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.
     pub(crate) fn opened(&self, engine: &Engine) -> Result<Self> {
         let mut held = lock(&self.held);
         let memory = match held.upgrade() {
@@ -60,12 +61,12 @@ impl Text {
         })
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory that the text takes.
     pub(crate) fn weight(&self) -> u64 {
         to_u64(self.bytes.capacity())
     }
 
-    /// All of it.
+    /// Returns all bytes of the text.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -1,4 +1,4 @@
-//! JSON of small ASDF trees.
+//! Tests of JSON of small ASDF trees.
 
 use super::*;
 use crate::array::Bytes;
@@ -8,7 +8,7 @@ use crate::source::neighbours::Neighbours;
 use crate::view::View;
 use crate::view::texts::streamed::Streamed;
 
-/// The JSON of the root of this tree.
+/// Returns the JSON of the root of `tree`.
 fn json_of(tree: &str) -> AsdfJson {
     let header = "#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n";
     let text = format!("{header}--- !core/asdf-1.1.0\n{tree}\n...\n");
@@ -21,7 +21,7 @@ fn json_of(tree: &str) -> AsdfJson {
 
 fn json(tree: &str) -> String {
     let text = String::from_utf8(json_of(tree).whole().unwrap()).unwrap();
-    // A byte at a time stops behind each part.
+    // Reading single bytes stops the writer after each part.
     let view = Streamed::of_parts(json_of(tree));
     let read = |at: usize| -> Bytes { view.read_at(to_u64(at), 1).unwrap() };
     let bytes: Vec<u8> = (0..=text.len()).flat_map(|at| read(at).to_vec()).collect();
@@ -114,7 +114,7 @@ fn what_is_not_all_known_is_an_error() {
     assert!(json_of("{a: [1}").whole().is_err());
 }
 
-/// A key of a megabyte that thousands of aliases repeat.
+/// A key of a megabyte is repeated by thousands of aliases.
 #[test]
 fn a_text_is_bounded() {
     let key = "q".repeat(1 << 20);
@@ -139,7 +139,7 @@ fn a_text_is_bounded() {
     assert!(at > limits::ASDF_JSON - (8 << 20) && at <= limits::ASDF_JSON);
 }
 
-/// In a tree with the most levels, the blanks before a line stop growing.
+/// At the maximum depth of a tree, the indentation is bounded.
 #[test]
 fn a_deep_tree_is_not_mostly_blanks() {
     let depth = limits::TREE_LEVELS - 10;

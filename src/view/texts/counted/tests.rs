@@ -1,11 +1,11 @@
-//! Texts of units with lengths of all kinds.
+//! Tests of texts whose units have various lengths.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::view::View;
 
-/// Units of these lengths, of which one cannot be written.
+/// Units of these lengths. The unit `damaged` cannot be written.
 struct Words {
     lengths: Vec<usize>,
     damaged: Option<u64>,
@@ -51,7 +51,7 @@ fn counted(lengths: &[usize]) -> Counted<Words> {
     Counted::of_units(words(lengths, None))
 }
 
-/// Units none of which is ever written.
+/// Units of which `write` never writes any.
 struct Still;
 
 impl Units for Still {
@@ -211,7 +211,7 @@ proptest! {
     }
 }
 
-/// A text of parts, which say whether there are more.
+/// A text of several parts; each part reports whether there are more.
 struct Parts(Vec<Result<usize>>);
 
 impl ResumableText for Parts {

@@ -1,4 +1,4 @@
-//! What stands at the axes of a plot or a picture: a name, a unit, and values.
+//! The labels of the axes of a plot or a picture: a name, a unit and values.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::wire::to_usize;
 /// A dimension of an array.
 #[derive(Default)]
 pub(super) struct Axis {
-    /// Its name and unit; empty where it has neither.
+    /// The name and unit of the dimension; empty if both are unknown.
     pub(super) label: Vec<u8>,
-    /// The array whose values stand along it.
+    /// The array with the coordinate values of the dimension.
     scale: Option<(Reader, Stored)>,
 }
 
 impl Axis {
-    /// The value at an index, or the index itself.
+    /// Returns the coordinate value at an index as text, or the index itself if there is no value.
     pub(super) fn at(&self, index: u64) -> Vec<u8> {
         let own = self.scale.as_ref().and_then(|(reader, stored)| {
             let size = u64::from(stored.size());
@@ -38,10 +38,10 @@ impl Axis {
     }
 }
 
-/// The dimensions of the object's array, which has `dims`.
+/// Returns the dimensions of the object's array, whose lengths are `dims`.
 ///
 /// # Errors
-/// Fails if they cannot be found out now.
+/// Fails if the scales cannot be read.
 pub(super) fn of_dimensions(object: &Object<'_>, dims: &[u64]) -> Result<Vec<Axis>> {
     let (container, node) = (&**object.container, object.node.id);
     let own = is_scale(container, node)?;
@@ -58,10 +58,10 @@ pub(super) fn of_dimensions(object: &Object<'_>, dims: &[u64]) -> Result<Vec<Axi
         .collect()
 }
 
-/// The scale of the only dimension of the object's array.
+/// Returns the scale of the only dimension of the object's array.
 ///
 /// # Errors
-/// Fails if it cannot be found out now.
+/// Fails if the attributes cannot be read.
 pub(super) fn scale_of_line(object: &Object<'_>) -> Result<Option<NodeId>> {
     let container = &**object.container;
     let scales = listed(container, object.node.id)?;
@@ -69,15 +69,15 @@ pub(super) fn scale_of_line(object: &Object<'_>) -> Result<Option<NodeId>> {
     Ok(scale.filter(|scale| *scale != object.node.id))
 }
 
-/// The name and the unit of what stands along a dimension.
+/// Returns the name and the unit of a scale.
 ///
 /// # Errors
-/// Fails if they cannot be found out now.
+/// Fails if the attributes cannot be read.
 pub(super) fn label(object: &Object<'_>, scale: NodeId) -> Result<Vec<u8>> {
     Ok(with_unit(name(object, scale)?, unit(object, scale)?))
 }
 
-/// The name alone.
+/// Returns the name of a scale.
 ///
 /// # Errors
 /// Fails as [`label`] does.
@@ -86,7 +86,7 @@ pub(super) fn name(object: &Object<'_>, scale: NodeId) -> Result<Vec<u8>> {
     Ok(last_name(&path).to_vec())
 }
 
-/// The dimension along which the values of `scale` stand.
+/// Returns the dimension with the values of `scale`.
 fn of_scale(object: &Object<'_>, scale: NodeId, length: u64) -> Result<Axis> {
     let label = label(object, scale)?;
     if has_no_values(&**object.container, scale)? {
@@ -104,10 +104,10 @@ fn of_scale(object: &Object<'_>, scale: NodeId, length: u64) -> Result<Axis> {
     Ok(Axis { label, scale })
 }
 
-/// The name and the unit of the object's values.
+/// Returns the name and the unit of the object's values.
 ///
 /// # Errors
-/// Fails if they cannot be found out now.
+/// Fails if the attributes cannot be read.
 pub(super) fn of_values(object: &Object<'_>) -> Result<Vec<u8>> {
     let (container, node) = (&**object.container, object.node.id);
     let name = match text(container, node, b"long_name")? {
@@ -125,7 +125,7 @@ fn unit(object: &Object<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
     text(&**object.container, node, b"units")
 }
 
-/// The unit that stands beside an ndarray in a mapping of ASDF, as in a quantity of astropy.
+/// Returns the unit in the same ASDF mapping as the ndarray, as in a quantity of astropy.
 fn unit_of_quantity(object: &Object<'_>) -> Result<Option<Vec<u8>>> {
     if object.container.extras().is_none() || last_name(object.path) != b"value" {
         return Ok(None);
@@ -145,7 +145,7 @@ fn unit_of_quantity(object: &Object<'_>) -> Result<Option<Vec<u8>>> {
     })
 }
 
-/// `temperature [K]`.
+/// Joins a name and a unit: `temperature [K]`.
 fn with_unit(name: Vec<u8>, unit: Option<Vec<u8>>) -> Vec<u8> {
     match unit {
         Some(unit) if !name.ends_with(b"]") => [&name[..], b" [", &unit, b"]"].concat(),

@@ -4,13 +4,13 @@ use crate::error::{Error, Result};
 use crate::view::csv::fields::{Cell, Cells};
 use crate::view::texts::html::markup::{Html, Url};
 
-/// Bytes of a cell's text that are looked at.
+/// Maximum bytes of a cell's text.
 const MOST: usize = 4096;
 
-/// Writes a cell of a row that was read, as a link if it names an object that has a page.
+/// Writes a cell of a row. `page` is the page of the object that the cell references, if any.
 ///
 /// # Errors
-/// Fails if what the cell points to cannot be read.
+/// Fails if the target of a pointer in the cell cannot be read.
 pub(super) fn write(
     cells: &dyn Cells,
     row: usize,

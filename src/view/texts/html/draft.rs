@@ -1,18 +1,18 @@
-//! A page that is being written.
+//! A page in progress.
 
 use crate::error::Error;
 use crate::view::texts::html::markup::Html;
 
-/// A page that is being written.
+/// A page in progress.
 #[derive(Default)]
 pub(super) struct Draft {
     pub(super) body: Html,
-    /// Whether something could not be read that may be there the next time.
+    /// Whether a part could not be read because of a temporary error.
     pub(super) is_partial: bool,
 }
 
 impl Draft {
-    /// Tells why something cannot be shown.
+    /// Writes an error message.
     pub(super) fn fail(&mut self, error: &Error) {
         self.is_partial |= error.is_passing();
         self.body.markup("<p class=\"error\">");
@@ -24,7 +24,7 @@ impl Draft {
     }
 }
 
-/// A number of bytes as people read it.
+/// Formats a number of bytes for display.
 pub(super) fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut shown = bytes as f64;

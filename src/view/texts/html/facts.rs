@@ -1,4 +1,4 @@
-//! The facts about an object: files beside its page, its attributes, type and storage.
+//! The facts about an object: related files, attributes, datatype and storage.
 
 use std::ops::ControlFlow;
 
@@ -66,7 +66,8 @@ pub(super) fn write_attributes(object: &Object<'_>, draft: &mut Draft) {
     }
 }
 
-/// Writes a text; a long one is folded behind its beginning.
+/// Writes the text of a value. Only the beginning of a long text is visible until the user expands
+/// it.
 fn write_value(value: &[u8], draft: &mut Draft) {
     if value.len() <= limits::HTML_TEXT {
         draft.body.text(value);
@@ -80,11 +81,12 @@ fn write_value(value: &[u8], draft: &mut Draft) {
 /// The value of an attribute as a page shows it.
 enum Value {
     Text(Vec<u8>),
-    /// References, and bytes of their texts.
+    /// References as links, and the length of their texts in bytes.
     Links(Html, usize),
 }
 
-/// The value; of one that is too long, how many elements it has.
+/// Returns the value of an attribute. For a value that is too long, returns the number of its
+/// elements.
 fn value(object: &Object<'_>, content: &AttributeContent) -> Result<Value> {
     let text = match xattr_text(&**object.container, &*object.paths, content) {
         Err(Error::Limit { .. }) => {
@@ -103,7 +105,7 @@ fn value(object: &Object<'_>, content: &AttributeContent) -> Result<Value> {
     Ok(Value::Text(text))
 }
 
-/// Writes what the format says of the object.
+/// Writes the properties of the object that the format defines.
 pub(super) fn write_properties(object: &Object<'_>, draft: &mut Draft) {
     draft.heading("Properties");
     draft.body.markup("<dl>\n");
@@ -118,7 +120,8 @@ pub(super) fn write_properties(object: &Object<'_>, draft: &mut Draft) {
     draft.body.markup("</dl>\n");
 }
 
-/// Writes links to the object's other files; of a group of many members, without a table.
+/// Writes links to the object's other files. With `are_many`, the group has too many members for a
+/// table.
 pub(super) fn write_files(object: &Object<'_>, are_many: bool, draft: &mut Draft) {
     let files = match object.site.files(!are_many) {
         Ok(files) => files,

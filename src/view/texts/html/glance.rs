@@ -1,4 +1,5 @@
-//! What is said of an object in a list beside its name: what it is, and its value if it has but one.
+//! The short description of an object in a list: its kind, and its value if it has only one
+//! element.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::view::texts::attributes::pipeline_text;
 use crate::view::texts::html::object::Object;
 use crate::wire::to_usize;
 
-/// Attributes by which conventions say what an object is: NeXus, NWB, AnnData, BioSimulations,
+/// Attributes by which conventions name the kind of an object: NeXus, NWB, AnnData, BioSimulations,
 /// PyTables.
 const KINDS: [&[u8]; 5] = [
     b"NX_class",
@@ -26,8 +27,8 @@ const KINDS: [&[u8]; 5] = [
     b"TITLE",
 ];
 
-/// What the attributes of `node` say that it is; of an array its long name and unit. In a far source,
-/// where each attribute may be a request, only groups are asked.
+/// Returns the kind of `node` by its attributes, or the long name and unit of an array. In a remote
+/// source, only groups are examined, because each attribute may need a request.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read.
@@ -43,7 +44,7 @@ pub(super) fn label(object: &Object<'_>, node: &Node) -> Result<Option<Vec<u8>>>
     }
     if node.array().is_some() {
         let (name, unit) = (known(b"long_name")?, known(b"units")?);
-        // A long name may have it.
+        // The long name may already contain the unit.
         let is_told = name.as_ref().is_some_and(|name| name.ends_with(b"]"));
         let unit = unit.filter(|_| !is_told);
         let unit = unit.map(|unit| [b"[", &unit[..], b"]"].concat());
@@ -60,17 +61,18 @@ pub(super) fn label(object: &Object<'_>, node: &Node) -> Result<Option<Vec<u8>>>
     Ok(None)
 }
 
-/// The text of the only element of an array; `None` where there are more, or it costs something.
+/// Returns the text of the only element of an array. Returns `None` if there are more elements, or
+/// if reading the element is costly.
 ///
 /// # Errors
-/// Fails if it cannot be read.
+/// Fails if the element cannot be read.
 pub(super) fn value(object: &Object<'_>, array: &Arc<Array>) -> Result<Option<Vec<u8>>> {
     let decoded = array.decoded_chunk().map_or(0, |(_, bytes)| bytes);
     let is_one = array.shape != Shape::Null && array.shape.elements() == Ok(1);
     let is_cheap = u64::from(array.datatype.size) <= limits::HTML_GLANCE
         && decoded <= limits::HTML_GLANCE
         && !object.container.is_far();
-    // What is behind a stream's beginning, or in other arrays, may take long to come by.
+    // Encoded streams and virtual arrays may take long to read.
     let is_near = matches!(
         array.storage,
         Ok(Storage::Fill | Storage::Inline(_) | Storage::Extents(_) | Storage::Chunked(_))
@@ -94,7 +96,7 @@ pub(super) fn value(object: &Object<'_>, array: &Arc<Array>) -> Result<Option<Ve
     }
 }
 
-/// What the filters of an array do, in words: what makes it smaller comes first.
+/// Describes the filters of an array in words, compression first.
 pub(super) fn filters(pipeline: &Pipeline) -> String {
     let mut words: Vec<(u8, String)> = pipeline.0.iter().map(filter).collect();
     words.sort_by_key(|(place, _)| *place);

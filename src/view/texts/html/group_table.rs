@@ -1,4 +1,4 @@
-//! The first rows of the table that a group is.
+//! The first rows of a group that is a table.
 
 use crate::error::Result;
 use crate::limits;
@@ -9,10 +9,10 @@ use crate::view::texts::html::object::{GroupRows, Object};
 use crate::view::texts::html::script;
 use crate::wire::to_u64;
 
-/// Rows to which the link behind the first ones leads.
+/// Number of rows in the part that the link after the first rows leads to.
 const NEXT: u64 = 1000;
 
-/// Writes the first rows, if the object is a group that is a table.
+/// Writes the first rows if the object is a group that is a table.
 pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
     let table = match (object.rows)() {
         Ok(Some(table)) if table.rows > 0 && !table.fields.names().is_empty() => table,

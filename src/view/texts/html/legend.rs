@@ -1,4 +1,4 @@
-//! What stands beneath a picture: the colours and what they mean, in numbers and words.
+//! The legend of a picture: its colours, and their meaning in numbers and words.
 
 use crate::view::pictures::image::Image;
 use crate::view::pictures::shaded;
@@ -7,14 +7,14 @@ use crate::view::pictures::shaded::scale::{Kind, Scale};
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::html::markup::Html;
 
-/// Colours of the bar.
+/// Number of colour stops of the bar.
 const STOPS: u8 = 20;
 
-/// What is to be said of a picture.
+/// The data for the legend of a picture.
 pub(super) struct Legend<'a> {
     image: &'a Image,
     shading: &'a Shading,
-    /// Pictures of the stack.
+    /// Number of pictures in the stack.
     frames: Option<u64>,
 }
 
@@ -27,19 +27,19 @@ impl<'a> Legend<'a> {
         }
     }
 
-    /// Whether its numbers become colours by the scale.
+    /// Returns whether the picture has a colour scale for numbers.
     fn has_scale(&self) -> bool {
         self.image.samples == 1 && self.image.appearance.palette.is_none()
     }
 
-    /// What stands for the picture where it is not seen.
+    /// Returns the alternative text of the picture.
     pub(super) fn alternative(&self, name: &[u8]) -> String {
         let Image { height, width, .. } = self.image;
         let name = String::from_utf8_lossy(name);
         format!("{name}, {height} by {width}. {}", self.words())
     }
 
-    /// The range, and what is known of the values.
+    /// Describes the range of the colours, and the statistics of the values.
     pub(super) fn words(&self) -> String {
         let mut text = String::new();
         if self.has_scale() {
@@ -138,7 +138,7 @@ impl<'a> Legend<'a> {
         text
     }
 
-    /// Writes the colours from one end of the range to the other, and numbers beneath.
+    /// Writes a bar with the colours of the range, and numbers below it.
     pub(super) fn write_bar(&self, html: &mut Html) {
         if !self.has_scale() {
             return;
@@ -169,9 +169,10 @@ impl<'a> Legend<'a> {
     }
 }
 
-/// The numbers beneath the bar: at each quarter, or at the ends where numbers are long.
+/// Returns the numbers below the bar: one at each quarter, or only those at the ends if the numbers
+/// are long.
 fn ticks(scale: &Scale) -> Vec<String> {
-    /// Characters of five numbers that stand beside each other on a phone.
+    /// Maximum characters of a number so that five numbers fit side by side on a phone.
     const LONG: usize = 9;
     let width = scale.high - scale.low;
     let of = |quarters: &[u8]| -> Vec<String> {
@@ -195,13 +196,14 @@ fn ticks(scale: &Scale) -> Vec<String> {
     }
 }
 
-/// Whether a number is so much larger than the range in which it stands that its first digits do not
-/// tell it from others there.
+/// Returns whether a number is so large, compared with the range, that numbers of the range share
+/// their first digits.
 fn is_far_off(value: f64, width: f64) -> bool {
     width > 0.0 && value.abs() < 1e15 && value.abs() / width > 20.0
 }
 
-/// A number of a range of this width, with so many digits that others there are told from it.
+/// Formats a number with enough digits to distinguish it from other numbers of a range of this
+/// width.
 fn apart(value: f64, width: f64) -> String {
     if !is_far_off(value, width) {
         return short(value);
@@ -210,7 +212,7 @@ fn apart(value: f64, width: f64) -> String {
     format!("{value:.*}", usize::try_from(decimals).unwrap_or(0))
 }
 
-/// A number beside others, in so few characters that they stand beside each other on a phone.
+/// Formats a number of a bar briefly enough that five numbers fit side by side on a phone.
 fn tick(value: f64) -> String {
     let text = short(value);
     if text.len() <= 6 {
@@ -225,9 +227,9 @@ fn tick(value: f64) -> String {
     }
 }
 
-/// A number in a few characters: whole ones as they are, others with six digits.
+/// Formats a number briefly: integers exactly, other numbers with six digits.
 pub(super) fn short(value: f64) -> String {
-    // No minus before 0.
+    // Adding 0 removes the sign of -0.
     let value = value + 0.0;
     let is_plain = value == 0.0 || (1e-4..1e7).contains(&value.abs());
     if value.fract() == 0.0 && value.abs() < 1e15 {

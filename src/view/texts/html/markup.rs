@@ -1,18 +1,18 @@
-//! HTML that no name and no value of a file can break out of.
+//! HTML in which names and values from a file cannot inject markup.
 //!
-//! Markup is part of the program (`&'static str`); whatever comes from a file is appended as text or
-//! as a [`Url`], and is escaped there. Nothing else can be appended.
+//! Markup is part of the program (`&'static str`). Data from a file is appended as text or as a
+//! [`Url`], and escaped at that point. The type does not accept anything else.
 
 use std::fmt::{self, Write};
 
 use crate::error::line::turns_direction;
 use crate::limits;
 
-/// A piece of a page.
+/// A piece of HTML.
 #[derive(Debug, Default)]
 pub(crate) struct Html(String);
 
-/// A reference to a file of the mount, relative to the page that it stands in.
+/// A URL of a file of the mount, relative to the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Url(String);
 
@@ -23,13 +23,13 @@ impl Html {
         self
     }
 
-    /// Appends text of any bytes. What is not printed is shown as an escape, and a text that is too
-    /// long ends in `…`.
+    /// Appends text of any bytes. Characters that are not printable become escapes. A text over the
+    /// limit ends in `…`.
     pub(super) fn text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
         self.text_of(text.as_ref(), limits::HTML_TEXT)
     }
 
-    /// The same of a text that is shown for itself, and may be long.
+    /// Like [`text`](Self::text), with a higher limit for a text that is the main content.
     pub(super) fn long_text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
         self.text_of(text.as_ref(), limits::HTML_LONG_TEXT)
     }
@@ -57,7 +57,7 @@ impl Html {
         self.text(number.to_string())
     }
 
-    /// Appends a place in a drawing.
+    /// Appends a point of a drawing.
     pub(super) fn place(&mut self, x: f64, y: f64) -> &mut Self {
         self.formatted(format_args!("{x:.1} {y:.1}"));
         self
@@ -69,7 +69,7 @@ impl Html {
         self.text(text).markup("</a>")
     }
 
-    /// Appends a reference, as the value of an attribute in double quotes.
+    /// Appends a URL, as the value of an attribute in double quotes.
     pub(super) fn url(&mut self, url: &Url) -> &mut Self {
         self.0.push_str(&url.0);
         self
@@ -81,7 +81,7 @@ impl Html {
         self
     }
 
-    /// The bytes.
+    /// Returns the bytes of the HTML.
     pub(super) fn finish(self) -> Vec<u8> {
         self.0.into_bytes()
     }
@@ -107,7 +107,7 @@ impl Html {
     }
 }
 
-/// Takes one from the room, if there is any.
+/// Subtracts one from `room`. Returns whether `room` was positive.
 fn take(room: &mut usize) -> bool {
     let rest = room.checked_sub(1);
     *room = rest.unwrap_or(0);
@@ -115,9 +115,9 @@ fn take(room: &mut usize) -> bool {
 }
 
 impl Url {
-    /// The reference to the file to which `path` leads from the page's directory: any bytes, with
-    /// `/` between names. All but unreserved characters (RFC 3986, section 2.3) are encoded, so that
-    /// no name is taken for a scheme, a query or a fragment.
+    /// Encodes the path of a file, relative to the page's directory. The path has any bytes, with
+    /// `/` between names. All characters except unreserved ones (RFC 3986, section 2.3) are
+    /// encoded. A name therefore cannot be parsed as a scheme, a query or a fragment.
     pub(crate) fn of_path(path: &[u8]) -> Self {
         let mut url = String::with_capacity(path.len());
         for &byte in path {
@@ -131,7 +131,7 @@ impl Url {
         Url(url)
     }
 
-    /// The same with a slash behind it, as that of a directory.
+    /// Returns the URL with a trailing slash, as for a directory.
     pub(crate) fn of_directory(mut self) -> Self {
         self.0.push('/');
         self

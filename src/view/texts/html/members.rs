@@ -1,4 +1,4 @@
-//! The members of a group, and those of the groups in it as far as there is room.
+//! The members of a group and of its subgroups, up to the limits of a page.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::view::texts::html::object::Object;
 use crate::view::texts::html::site::{Member, Target};
 use crate::wire::to_u64;
 
-/// Members of one group that are shown on the page of another.
+/// Maximum number of members of a subgroup on the page of another group.
 const BRANCH: u64 = 20;
 
-/// Levels of groups within groups on one page.
+/// Maximum depth of nested groups on one page.
 const LEVELS: u32 = 6;
 
-/// A member, and what is shown of its own members.
+/// A member, and its own members that are shown.
 struct Row {
     name: Vec<u8>,
     member: Member,
@@ -32,10 +32,11 @@ struct Row {
 /// Some members of a group.
 #[derive(Default)]
 struct Listed {
-    /// The numbers of their rows.
+    /// The indices of their rows.
     rows: Vec<usize>,
     has_more: bool,
-    /// Whether they stand in the order of the file's index, as all are too many to be sorted.
+    /// Whether the members are in the order of the file's index, because there are too many to
+    /// sort.
     is_unsorted: bool,
     error: Option<Error>,
 }
@@ -48,8 +49,8 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// The members of the object, if it is a group: its own, then those of groups in it, level by
-    /// level, until there are as many as a page has.
+    /// Collects the members of the object if it is a group: first its own, then those of its
+    /// subgroups, level by level, up to the limit of a page.
     pub(super) fn of(object: &Object<'_>) -> Self {
         match object.node.kind {
             NodeKind::Group => {
@@ -61,12 +62,12 @@ impl Members {
         }
     }
 
-    /// Whether there are more than a page shows.
+    /// Returns whether the group has more members than one page shows.
     pub(super) fn are_many(&self, object: &Object<'_>) -> bool {
         self.own.has_more || object.first > 0
     }
 
-    /// Writes the list of them.
+    /// Writes the list of members.
     pub(super) fn write(&self, object: &Object<'_>, draft: &mut Draft) {
         let own = &self.own;
         if own.rows.is_empty() && own.error.is_none() && object.first == 0 {
@@ -101,7 +102,7 @@ fn collect(object: &Object<'_>, rows: &mut Vec<Row>) -> Listed {
     own
 }
 
-/// The group that a member is.
+/// Returns the node of a member that is a group.
 fn group_of(member: &Member) -> Option<NodeId> {
     match &member.target {
         Target::Object(node) if matches!(node.kind, NodeKind::Group) => Some(node.id),
@@ -109,8 +110,8 @@ fn group_of(member: &Member) -> Option<NodeId> {
     }
 }
 
-/// Appends the members of a group from number `first` on, at most `most`. So many members are still to
-/// be `sorted`.
+/// Appends at most `most` members of a group, from number `first` on. `sorted` is the number of
+/// members that may still be sorted for this page.
 fn list(
     object: &Object<'_>,
     (group, first, most): (NodeId, u64, u64),
@@ -185,7 +186,7 @@ fn write_row(object: &Object<'_>, row: &Row, draft: &mut Draft) {
             match glance::label(object, node) {
                 Ok(Some(label)) => drop(html.markup(" <small>").text(label).markup("</small>")),
                 Ok(None) => {}
-                // The object's own page tells of it.
+                // The object's own page reports the error.
                 Err(error) => draft.is_partial |= error.is_passing(),
             }
             html.markup("</span>");
@@ -215,7 +216,7 @@ fn write_row(object: &Object<'_>, row: &Row, draft: &mut Draft) {
     }
 }
 
-/// Writes type and value, or type, shape, filters and stored bytes.
+/// Writes the datatype and value of an object, or its datatype, shape, filters and stored bytes.
 fn write_facts(object: &Object<'_>, node: &Arc<Node>, value: Option<Vec<u8>>, html: &mut Html) {
     let mut fact = |text: &[u8]| {
         html.markup("<span>").text(text).markup("</span>");
@@ -246,7 +247,7 @@ fn write_facts(object: &Object<'_>, node: &Arc<Node>, value: Option<Vec<u8>>, ht
     }
 }
 
-/// Writes links to the pages of the members before and behind these.
+/// Writes links to the pages with the members before and after these.
 fn write_pager(object: &Object<'_>, listed: &Listed, html: &mut Html) {
     let first = object.first;
     if first == 0 && !listed.has_more {

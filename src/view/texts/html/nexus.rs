@@ -1,6 +1,6 @@
-//! What a file of NeXus says is to be plotted first: the group attributes `default`, from one to the
-//! next, and `signal` (NeXus manual, "Find the plottable data"). The page of each group on the way
-//! shows it.
+//! The default plot of a NeXus file, which the group attributes `default` (from group to group) and
+//! `signal` name (NeXus manual, "Find the plottable data"). The page of each group on that path
+//! shows the plot.
 
 use crate::error::Result;
 use crate::model::attribute_value::text;
@@ -9,17 +9,17 @@ use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::object::{Object, Other};
 use crate::view::texts::html::{picture, plot};
 
-/// Groups on the way to what is plotted.
+/// Maximum number of groups on the path to the plotted data.
 const STEPS: usize = 8;
 
-/// What is plotted: its group, the names that lead to it, and its link.
+/// The data to plot: its group, the names that lead to it, and its link.
 struct Signal {
     group: NodeId,
     names: Vec<Vec<u8>>,
     link: Link,
 }
 
-/// Writes the plot or the picture that the group has by default, and a link to its page.
+/// Writes the default plot or picture of the group, and a link to its page.
 pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
     let signal = match signal(object) {
         Ok(Some(signal)) => signal,
@@ -36,7 +36,7 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
     }
 }
 
-/// Writes the figure that the page of the data has.
+/// Writes the same figure as on the page of the data.
 fn write_figure(object: &Object<'_>, signal: &Signal, draft: &mut Draft) -> Result<()> {
     let Some(place) = object.site.target(signal.group, &signal.link)? else {
         return Ok(());
@@ -45,7 +45,7 @@ fn write_figure(object: &Object<'_>, signal: &Signal, draft: &mut Draft) -> Resu
     if let Some(error) = &node.error {
         return Err(error.clone());
     }
-    // The path of what stands elsewhere has to be found.
+    // If the data has other links, its canonical path must be looked up.
     let is_here = matches!(signal.link.target, LinkTarget::Hard(_)) && node.link_count < 2;
     let mut path = object
         .path
@@ -68,7 +68,7 @@ fn write_figure(object: &Object<'_>, signal: &Signal, draft: &mut Draft) -> Resu
     })
 }
 
-/// What is plotted by default, of a group and the groups to which it leads.
+/// Finds the data to plot, starting at a group and following `default`.
 fn signal(object: &Object<'_>) -> Result<Option<Signal>> {
     let container = &**object.container;
     let (mut group, mut names) = (object.node.id, Vec::new());

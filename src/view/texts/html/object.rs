@@ -1,4 +1,4 @@
-//! The object that a page is about.
+//! The object of a page.
 
 use std::sync::Arc;
 
@@ -11,47 +11,49 @@ use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::html::site::{Place, Site};
 use crate::view::texts::json::SharedPaths;
 
-/// The table that a group is.
+/// The rows of a group that is a table.
 pub(crate) struct GroupRows {
-    /// The columns that are shown.
+    /// The columns that the page shows.
     pub(crate) fields: Box<dyn Fields>,
     pub(crate) rows: u64,
-    /// How many columns there are.
+    /// The number of all columns.
     pub(crate) columns: usize,
 }
 
-/// The object that a page is about.
+/// The object of a page.
 pub(crate) struct Object<'a> {
     pub(crate) container: &'a Arc<dyn Container>,
     pub(crate) engine: &'a Arc<Engine>,
     pub(crate) node: &'a Node,
-    /// Its path, names as in the file.
+    /// The path of the object, with names as in the file.
     pub(crate) path: &'a [u8],
     pub(crate) paths: SharedPaths,
     pub(crate) site: &'a dyn Site,
-    /// The elements that a selector picks, all for an empty one, and which of them are missing.
+    /// A function that returns the elements that a selector picks, and which of them are missing.
+    /// An empty selector picks all elements.
     pub(crate) part: &'a PartOf<'a>,
-    /// What is known of the values, and the range in which they are drawn; `None` where they are not.
+    /// A function that returns the statistics of the values and the range for drawing them; `None`
+    /// for values that are not drawn.
     pub(crate) shading: &'a dyn Fn() -> Result<Option<Shading>>,
-    /// The table that a group is; `None` where it is none.
+    /// A function that returns the rows of a group that is a table; `None` for other objects.
     pub(crate) rows: &'a dyn Fn() -> Result<Option<GroupRows>>,
-    /// The first member of the group that is shown.
+    /// Number of the first member of the group to show.
     pub(crate) first: u64,
-    /// The group on whose page it is drawn; `None` on its own page.
+    /// The group on whose page the object is drawn; `None` on its own page.
     pub(crate) group: Option<NodeId>,
-    /// Has another object drawn on the page.
+    /// A function that draws another object on the page.
     pub(crate) other: &'a DrawOther<'a>,
 }
 
-/// Has `draw` called for an object that is drawn on the page of another one. Fails if that cannot be
-/// seen from there.
+/// A function that calls `draw` with another object, to draw it on the same page. Fails if the
+/// object is not visible from the page.
 pub(crate) type DrawOther<'a> = dyn Fn(&Other<'_>, &mut dyn FnMut(&Object<'_>)) -> Result<()> + 'a;
 
 /// An object that is drawn on the page of a group.
 pub(crate) struct Other<'a> {
     pub(crate) node: &'a Node,
     pub(crate) place: Place,
-    /// Its path, names as in the file; empty where it is to be found.
+    /// The path of the object, with names as in the file; empty if the path must be looked up.
     pub(crate) path: Vec<u8>,
     pub(crate) group: NodeId,
 }

@@ -1,4 +1,4 @@
-//! The frame of a page: its head, its style, the way from the root.
+//! The frame of a page: its head, its style and the breadcrumb trail.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use crate::view::texts::html::script;
 
 const STYLE: &str = include_str!("style.css");
 
-/// The page with this body.
+/// Returns the page with this body.
 pub(super) fn framed(object: &Object<'_>, body: &Html) -> Vec<u8> {
     let mut html = Html::default();
     let source = object.site.source_name();
@@ -29,7 +29,7 @@ pub(super) fn framed(object: &Object<'_>, body: &Html) -> Vec<u8> {
     html.markup("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     html.markup("<meta name=\"color-scheme\" content=\"light dark\">\n");
     html.markup("<meta name=\"referrer\" content=\"no-referrer\">\n");
-    // A browser asks a server for an icon, unless it is told of one.
+    // An explicit icon prevents the browser from requesting one.
     html.markup("<link rel=\"icon\" href=\"data:,\">\n<title>");
     if let Some(name) = name {
         html.text(name).markup(" – ");
@@ -59,7 +59,7 @@ pub(super) fn framed(object: &Object<'_>, body: &Html) -> Vec<u8> {
     html.finish()
 }
 
-/// The digest of the style, as a policy names it.
+/// Returns the hash of the style, as the content security policy needs it.
 fn digest() -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(STYLE)))
 }
@@ -68,7 +68,7 @@ fn digest() -> String {
 mod tests {
     use super::*;
 
-    /// The colours of a scheme, by name, of the first or a later block of them.
+    /// Returns the colour `name` in a block of the style sheet.
     fn colour(block: &str, name: &str) -> [f64; 3] {
         let key = format!("--{name}: #");
         let at = block.find(&key).expect("a colour") + key.len();
@@ -92,7 +92,7 @@ mod tests {
         [part(0), part(1), part(2)]
     }
 
-    /// WCAG 2.2, "contrast ratio" and "relative luminance".
+    /// Computes the contrast ratio by WCAG 2.2, "contrast ratio" and "relative luminance".
     fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
         let luminance = |colour: [f64; 3]| {
             let linear = |part: f64| match part {
@@ -106,7 +106,7 @@ mod tests {
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
     }
 
-    /// Level AA: 4.5 for text, 3 for lines.
+    /// Level AA requires 4.5 for text, and 3 for lines.
     #[test]
     fn texts_stand_out_from_their_ground() {
         let black_on_white = contrast([0.0; 3], [1.0; 3]);

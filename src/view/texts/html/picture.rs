@@ -1,4 +1,5 @@
-//! The pictures of an array, which are files of their own: one, or one and a strip of some of a stack.
+//! The pictures of an array, which are separate files. A page has one picture, and for a stack also
+//! a strip of small pictures.
 
 use std::sync::Arc;
 
@@ -16,16 +17,16 @@ use crate::view::texts::html::object::Object;
 use crate::view::texts::html::script;
 use crate::view::texts::html::site::Pictures;
 
-/// Pictures of a strip.
+/// Maximum number of pictures in a strip.
 const FRAMES: u64 = 8;
 
-/// A picture on a page, and the file that it leads to.
+/// A picture on a page, and the file that it links to.
 struct Place {
     drawn: Option<Url>,
     file: Url,
 }
 
-/// Writes the pictures, if the array has any.
+/// Writes the pictures of the array, if it has any.
 pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
     let (place, frames) = match object.site.pictures() {
         Pictures::None => return,
@@ -47,7 +48,7 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
     }
 }
 
-/// The picture `number` of a stack.
+/// Returns picture `number` of a stack.
 fn frame(object: &Object<'_>, number: u64) -> Option<Place> {
     Some(Place {
         drawn: object.site.drawn(Some(number)),
@@ -96,7 +97,7 @@ fn pictures(
     Ok(html)
 }
 
-/// The picture, with what stands along its sides.
+/// Writes the picture with its axes.
 fn write_figure(
     object: &Object<'_>,
     image: &Image,
@@ -128,20 +129,20 @@ fn write_figure(
     Ok(())
 }
 
-/// The breadth of a picture, of which the height is 20 at most.
+/// Returns the width of a picture that is scaled to a height of 20. The result is between 1 and 20.
 fn breadth(image: &Image) -> u64 {
     let breadth = u128::from(image.width) * 20 / u128::from(image.height.max(1));
     u64::try_from(breadth.clamp(1, 20)).unwrap_or(20)
 }
 
-/// Writes the size of a picture, as attributes behind one.
+/// Writes the size of a picture as further attributes of the element.
 fn write_size(image: &Image, html: &mut Html) {
     let (width, height) = shaded::size(image);
     html.markup("\" width=\"").number(width);
     html.markup("\" height=\"").number(height);
 }
 
-/// The numbers of the dimensions of rows and columns.
+/// Returns the indices of the dimensions of rows and columns.
 fn sides(image: &Image) -> [usize; 2] {
     let first = image.leading().len();
     match image.appearance.interlace {
@@ -151,7 +152,7 @@ fn sides(image: &Image) -> [usize; 2] {
     }
 }
 
-/// Writes the value at the beginning of a side, the name, and the value at the end.
+/// Writes one side of a picture: the first value, the name, and the last value.
 fn write_side(axis: Option<&Axis>, length: u64, is_reversed: bool, html: &mut Html) {
     let none = Axis::default();
     let axis = axis.unwrap_or(&none);
@@ -166,7 +167,7 @@ fn write_side(axis: Option<&Axis>, length: u64, is_reversed: bool, html: &mut Ht
     html.text(axis.at(ends[1])).markup("</span>");
 }
 
-/// Evenly spaced ones of `count` pictures.
+/// Writes a strip of evenly spaced pictures of a stack of `count`.
 fn write_strip(object: &Object<'_>, image: &Image, count: u64, html: &mut Html) {
     html.markup("<div class=\"strip\">\n");
     for number in spaced(count) {
@@ -195,7 +196,7 @@ fn write_strip(object: &Object<'_>, image: &Image, count: u64, html: &mut Html) 
         .markup(" pictures, all in one range</p>\n");
 }
 
-/// The numbers of the pictures in a strip of `count`.
+/// Returns the numbers of the pictures in the strip of a stack of `count`.
 fn spaced(count: u64) -> impl Iterator<Item = u64> {
     let shown = count.min(FRAMES);
     let steps = u128::from(shown.saturating_sub(1).max(1));

@@ -1,4 +1,4 @@
-//! An array of numbers along one dimension, as a line.
+//! A line plot of an array of numbers with one dimension.
 
 mod along;
 mod bin;
@@ -35,7 +35,7 @@ use crate::wire::to_u64;
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 240.0;
 
-/// Writes the line, if the array is one of numbers along one dimension.
+/// Writes the line plot if the array has numbers in one dimension.
 pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
     let Some(array) = object.node.array() else {
         return;
@@ -70,28 +70,28 @@ fn is_number(datatype: &Datatype) -> bool {
     is_plain && Stored::new(datatype).is_some()
 }
 
-/// A line that is to be drawn.
+/// A line to draw.
 struct Line {
     count: u64,
     pieces: Pieces,
     along: Along,
-    /// Whether what stands along it is left out, as it is too large to be read.
+    /// Whether the coordinates of the dimension are ignored because they are too large to read.
     is_alone: bool,
 }
 
-/// What is drawn of it.
+/// The parts of a drawing.
 struct Drawing<'a> {
     label: &'a [u8],
     placed: &'a Placed,
     below: &'a Below,
-    /// The least and the greatest number.
+    /// The minimum and maximum of the numbers.
     range: (f64, f64),
-    /// What stands for the drawing where it is not seen.
+    /// The alternative text of the drawing.
     alternative: &'a str,
 }
 
 impl Line {
-    /// The line of an array, and the pieces of it that are read; `None` where it is too large.
+    /// Chooses the pieces of an array to read for its line; `None` if the array is too large.
     fn of(object: &Object<'_>, array: &Array, along: Along, count: u64) -> Option<Self> {
         let is_far = object.container.is_far();
         let beside = along.coordinate.as_ref().map(|along| &*along.array);
@@ -105,7 +105,7 @@ impl Line {
         })
     }
 
-    /// The figures, and what could not be read of them.
+    /// Returns the figures, and the bins with their errors.
     fn figures(&self, object: &Object<'_>) -> Result<(Html, Binned)> {
         let mut html = Html::default();
         let mut binned = self.binned(object)?;
@@ -174,7 +174,7 @@ impl Line {
         times.unwrap_or_else(|| Below::of_numbers(least, most))
     }
 
-    /// The drawing in words.
+    /// Returns the alternative text of the drawing.
     fn alternative(
         &self,
         label: &[u8],
@@ -193,7 +193,7 @@ impl Line {
         text
     }
 
-    /// Writes what stands along the dimension below its numbers.
+    /// Writes the label of the horizontal axis.
     fn write_label(&self, below: &Below, is_over_index: bool, html: &mut Html) {
         html.markup("<div class=\"over\">");
         let along = &self.along;
@@ -249,7 +249,7 @@ impl Line {
         html.markup("</figcaption>\n");
     }
 
-    /// Writes the same once more, by the logarithm.
+    /// Writes the plot with a logarithmic axis.
     fn write_by_logarithm(
         &self,
         drawing: &Drawing<'_>,
@@ -274,7 +274,7 @@ impl Line {
     }
 }
 
-/// Bins over their numbers.
+/// Places bins at their indices.
 fn over_index(bins: &[Bin]) -> Placed {
     let places = bins.iter().enumerate().map(|(number, &bin)| Place {
         bin,
@@ -286,7 +286,7 @@ fn over_index(bins: &[Bin]) -> Placed {
     }
 }
 
-/// The least and the greatest number of all bins; `None` where those hold none.
+/// Returns the minimum and maximum of all bins; `None` if all bins are empty.
 fn range(bins: &[Bin]) -> Option<(f64, f64)> {
     let ranges = bins.iter().filter_map(|bin| match bin {
         Bin::Range(least, most) => Some((*least, *most)),
@@ -297,8 +297,8 @@ fn range(bins: &[Bin]) -> Option<(f64, f64)> {
 }
 
 impl Drawing<'_> {
-    /// Writes the label, the numbers beside the drawing, the drawing and the numbers below it. `share`
-    /// is the place of a value, from 0 at the first of `marks` to 1 at the last.
+    /// Writes the label, the numbers at the left, the drawing, and the numbers below it. `share`
+    /// maps a value to its position, from 0 at the first of `marks` to 1 at the last.
     fn write(&self, marks: &[Mark], share: &dyn Fn(f64) -> f64, html: &mut Html) {
         html.markup("<div class=\"label\">").text(self.label);
         html.markup("</div>\n<div class=\"ticks\">");
@@ -318,7 +318,7 @@ impl Drawing<'_> {
         self.write_below(html);
     }
 
-    /// Writes the lines across, and from the numbers below upwards.
+    /// Writes the horizontal lines, and the vertical lines at the numbers below the drawing.
     fn write_lines(&self, marks: &[Mark], html: &mut Html) {
         html.markup("<path class=\"across\" d=\"");
         for mark in marks {
@@ -335,7 +335,7 @@ impl Drawing<'_> {
     fn write_below(&self, html: &mut Html) {
         html.markup("<svg class=\"below\">");
         for mark in &self.below.marks {
-            // Those at the ends do not stick out.
+            // Texts at the ends are aligned so that they stay within the drawing.
             html.markup(match mark.share {
                 share if share < 0.05 => "<text class=\"first\" x=\"",
                 share if share > 0.95 => "<text class=\"last\" x=\"",
@@ -350,7 +350,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Writes one line through all bins; `height` is that of a value, from the top.
+/// Writes one line through all bins. `height` maps a value to its distance from the top.
 fn write_path(placed: &Placed, height: &dyn Fn(f64) -> f64, html: &mut Html) {
     let (first, end) = placed.range;
     let mut last = None;
@@ -360,7 +360,7 @@ fn write_path(placed: &Placed, height: &dyn Fn(f64) -> f64, html: &mut Html) {
             Bin::Nothing => last = None,
             Bin::Range(least, most) => {
                 let x = (place.x - first) / (end - first) * WIDTH;
-                // From the nearer end to the farther one.
+                // The line begins at the nearer end of the bin and goes to the farther one.
                 let is_above = last.is_some_and(|last: f64| last - least > most - last);
                 let ends = if is_above {
                     [most, least]
@@ -394,7 +394,7 @@ mod tests {
         String::from_utf8(html.finish()).unwrap()
     }
 
-    /// By hand: values from 0 to 4 at heights from 240 to 0, bins 320 apart.
+    /// Calculated by hand: values from 0 to 4 have heights from 240 to 0, and bins are 320 apart.
     #[test]
     fn a_line_goes_through_the_bins_and_breaks_where_nothing_is() {
         let one = |value| Bin::Range(value, value);
@@ -407,7 +407,7 @@ mod tests {
         assert_eq!(unread, "M0.0 240.0L0.0 240.0L640.0 0.0L640.0 0.0");
     }
 
-    /// By hand: 1 is a quarter of the way from 0 to 4.
+    /// Calculated by hand: 1 is a quarter of the way from 0 to 4.
     #[test]
     fn a_line_goes_where_its_numbers_stand() {
         let place = |value, x| Place {

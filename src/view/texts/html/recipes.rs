@@ -1,11 +1,11 @@
-//! Lines to copy: how the object is read by commands and programs.
+//! Commands and expressions to copy, which read the object.
 
 use crate::error::line::turns_direction;
 use crate::view::texts::html::draft::Draft;
 use crate::view::texts::html::object::Object;
 use crate::view::texts::html::site::Beside;
 
-/// Writes the lines for an object that has these files.
+/// Writes the commands for an object with these files.
 pub(super) fn write(object: &Object<'_>, files: &[Beside], draft: &mut Draft) {
     let lines = lines(object, files);
     if lines.is_empty() {
@@ -51,14 +51,14 @@ fn lines(object: &Object<'_>, files: &[Beside]) -> Vec<String> {
     lines
 }
 
-/// The text that a line can hold as it is; `None` for one that has to be shown otherwise.
+/// Returns the bytes as text, or `None` if they contain characters that cannot be copied safely.
 fn plain(bytes: &[u8]) -> Option<&str> {
     let text = str::from_utf8(bytes).ok()?;
     let is_odd = |c: char| c.is_control() || turns_direction(c);
     (!text.is_empty() && !text.contains(is_odd)).then_some(text)
 }
 
-/// A word of a POSIX shell.
+/// Quotes a word for a POSIX shell.
 fn shell(word: &str) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(byte);
     let word = match word.strip_prefix('-') {
@@ -72,7 +72,7 @@ fn shell(word: &str) -> String {
     }
 }
 
-/// A string literal of Python.
+/// Formats a string literal of Python.
 fn literal(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

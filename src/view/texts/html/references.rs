@@ -1,4 +1,4 @@
-//! References to objects, as links to the pages of those.
+//! References to objects, as links to their pages.
 
 use crate::error::Result;
 use crate::limits;
@@ -10,10 +10,10 @@ use crate::view::texts::html::markup::{Html, Url};
 use crate::view::texts::html::object::Object;
 use crate::wire::to_usize;
 
-/// The values of an attribute of references, or of lists of them; `None` of any other.
+/// Formats an attribute of references, or of lists of references; `None` for any other attribute.
 ///
 /// # Errors
-/// Fails if one cannot be read.
+/// Fails if a reference cannot be read.
 pub(super) fn of_attribute(
     object: &Object<'_>,
     content: &AttributeContent,
@@ -72,8 +72,8 @@ fn write(object: &Object<'_>, datatype: &Datatype, element: &[u8], html: &mut Ht
     Ok(())
 }
 
-/// The page of the object that an element refers to, or of the array of which it refers to a part;
-/// `None` where it is no reference, or there is no such page.
+/// Returns the page of the object that an element references, or of the array whose region it
+/// references. Returns `None` if the element is not a reference, or if there is no such page.
 ///
 /// # Errors
 /// Fails if the reference cannot be read.

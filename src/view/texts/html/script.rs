@@ -1,16 +1,16 @@
-//! The script of a page that a server gives, and what the page tells it. A page that is a file has
-//! none: all that it shows is there without one.
+//! The script of a page that a server provides, and the data that the page passes to it. A page
+//! that is a file does not have a script, and shows all its content without one.
 //!
-//! | file | what it adds |
+//! | file | feature |
 //! |---|---|
-//! | `numbers.js` | parts of an array, from its file of NumPy |
-//! | `rows.js` | rows of a table, from its CSV |
-//! | `controls.js` | what is pressed, dragged and read |
-//! | `picture.js`, `shown.js` | a slider through a stack, zoom, the value beneath the pointer, the range |
-//! | `line.js` | the value beneath the pointer, of a line |
-//! | `table.js` | all rows |
-//! | `search.js` | names and attributes of the whole file |
-//! | `start.js` | where each of them is put |
+//! | `numbers.js` | parts of an array, read from its NumPy file |
+//! | `rows.js` | rows of a table, read from its CSV file |
+//! | `controls.js` | buttons, sliders and readouts |
+//! | `picture.js`, `shown.js` | a slider for a stack, zoom, the value at the pointer, the range |
+//! | `line.js` | the value of a line at the pointer |
+//! | `table.js` | scrolling through all rows |
+//! | `search.js` | search in the names and attributes of the whole file |
+//! | `start.js` | attaches the features to the page |
 
 use sha2::{Digest, Sha256};
 
@@ -26,7 +26,7 @@ use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::html::markup::{Html, Url};
 use crate::view::texts::html::object::Object;
 
-/// The script.
+/// The text of the script.
 pub(crate) const TEXT: &str = concat!(
     "\"use strict\";\n(() => {\n",
     include_str!("script/numbers.js"),
@@ -41,13 +41,13 @@ pub(crate) const TEXT: &str = concat!(
     "})();\n",
 );
 
-/// A part of the script's address: another script has another one.
+/// Returns the version in the script's URL, which changes with the script.
 pub(crate) fn version() -> String {
     let digest = Sha256::digest(TEXT);
     digest.iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 
-/// Writes where the script and the answers to searches are, if a server gives them.
+/// Writes the URLs of the script and of the search, if a server provides them.
 pub(super) fn write_head(object: &Object<'_>, html: &mut Html) {
     let Some(place) = object.site.script() else {
         return;
@@ -58,10 +58,10 @@ pub(super) fn write_head(object: &Object<'_>, html: &mut Html) {
     html.markup("?search=\"></script>\n");
 }
 
-/// Writes what the script needs to know of a picture, as attributes of its figure.
+/// Writes the data of a picture for the script, as attributes of the figure.
 ///
 /// # Errors
-/// Fails if it cannot be found out which values are missing.
+/// Fails if the mask of missing values, or an attribute, cannot be read.
 pub(super) fn tell_of_picture(
     object: &Object<'_>,
     image: &Image,
@@ -86,7 +86,7 @@ pub(super) fn tell_of_picture(
         None => image.appearance.palette.is_none(),
         Some(interlace) => interlace == Interlace::Pixel,
     };
-    // Times are drawn as the numbers that they are stored as.
+    // Times are drawn as their stored numbers.
     let is_time = attributes::time(&**object.container, object.node.id)?.is_some();
     let numbers = object.site.numbers(!is_time).filter(|_| is_plain);
     let Some(numbers) = numbers.filter(|_| !matches!(missing, Some(Missing::Marked(_)))) else {
@@ -119,7 +119,7 @@ pub(super) fn tell_of_picture(
     Ok(())
 }
 
-/// Which values of the array are missing.
+/// Returns the missing values of the array.
 fn missing(object: &Object<'_>) -> Result<Option<Missing>> {
     let drawn = Drawn {
         container: &**object.container,
@@ -130,18 +130,17 @@ fn missing(object: &Object<'_>) -> Result<Option<Missing>> {
     drawn.numbers("").map(|(_, missing)| missing)
 }
 
-/// What a line is drawn over.
+/// The coordinates of a line.
 pub(super) struct Over {
-    /// The array of its numbers, or of the edges between them.
+    /// The array of coordinates, or of bin edges.
     pub(super) node: NodeId,
-    /// The numbers at the ends of the drawing.
+    /// The coordinates at the ends of the drawing.
     pub(super) range: (f64, f64),
     pub(super) is_time: bool,
     pub(super) are_edges: bool,
 }
 
-/// Writes where the numbers of a line are, and those over which it is drawn, as attributes of its
-/// figure.
+/// Writes the URLs of the numbers and the coordinates of a line, as attributes of its figure.
 pub(super) fn tell_of_line(object: &Object<'_>, count: u64, over: Option<Over>, html: &mut Html) {
     let Some(numbers) = place(object, object.site.numbers(true)) else {
         return;
@@ -173,8 +172,8 @@ pub(super) fn tell_of_line(object: &Object<'_>, count: u64, over: Option<Over>, 
     }
 }
 
-/// Writes where all rows of a table are, as attributes of the box around it: of an array of `dims`,
-/// of which the first `leading` stand before the rows, or of a group.
+/// Writes the URL of all rows of a table, as attributes of the box around it. `dims` are the
+/// dimensions of the array or group, the first `leading` of which precede the rows.
 pub(super) fn tell_of_rows(
     object: &Object<'_>,
     (dims, leading): (&[u64], usize),
@@ -194,7 +193,7 @@ pub(super) fn tell_of_rows(
     }
 }
 
-/// The place, if a script asks for it.
+/// Returns `url` if the page has a script.
 fn place(object: &Object<'_>, url: Option<Url>) -> Option<Url> {
     object.site.script().and(url)
 }

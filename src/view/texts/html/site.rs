@@ -1,4 +1,4 @@
-//! The place of a page in the mount: where the files are that it leads to.
+//! The location of a page in the mount, and the locations of the files that it links to.
 
 use std::sync::Arc;
 
@@ -6,80 +6,85 @@ use crate::error::{Error, Result};
 use crate::model::{Link, Node, NodeId};
 use crate::view::texts::html::markup::Url;
 
-/// The mount as the page of an object sees it.
+/// The mount, as seen from the page of an object.
 pub(crate) trait Site {
-    /// The name of the file that the object is in.
+    /// Returns the name of the file that contains the object.
     fn source_name(&self) -> Vec<u8>;
 
-    /// The pages on the way from the root to the object, both included; `None` where the object has
-    /// no known place, so that its page leads nowhere.
+    /// Returns the pages from the root to the object, both included. Returns `None` if the object
+    /// does not have a known location; its page then has few links.
     fn trail(&self) -> Option<Vec<Step>>;
 
-    /// The other files of the object: its own, and those of the trees of views. To find out whether
-    /// a group is a table, all its members may have to be looked at.
+    /// Returns the other files of the object: its own, and those in the trees of views. With
+    /// `with_table`, all members of a group may be examined to find out whether the group is a
+    /// table.
     ///
     /// # Errors
-    /// Fails if they cannot be found out now.
+    /// Fails if the files cannot be determined.
     fn files(&self, with_table: bool) -> Result<Vec<Beside>>;
 
-    /// Whether the object is the root of a mount.
+    /// Returns whether the object is the root of a mount.
     fn is_root(&self) -> bool;
 
-    /// The file of one of its attributes.
+    /// Returns the file of one of the object's attributes.
     fn attribute(&self, name: &[u8]) -> Option<Url>;
 
-    /// The table of the part of it that a selector names.
+    /// Returns the table of the part of the object that a selector names.
     fn part(&self, selector: &str) -> Option<Url>;
 
-    /// The NumPy file of its numbers, with `as_meant` as the conventions of netCDF mean them if they do.
+    /// Returns the NumPy file of the object's numbers. With `as_meant`, packed numbers are decoded
+    /// by the netCDF conventions.
     fn numbers(&self, as_meant: bool) -> Option<Url>;
 
-    /// The same of another object of the file.
+    /// Like [`numbers`](Self::numbers), for another object of the file.
     fn numbers_of(&self, node: NodeId, as_meant: bool) -> Option<Url>;
 
-    /// The place of the script, and of answers to searches; `None` where the page is a file, which has
-    /// no script.
+    /// Returns the URL for the script and for searches; `None` if the page is a file, which does
+    /// not have a script.
     fn script(&self) -> Option<Url>;
 
-    /// The page of its members from number `first` on.
+    /// Returns the page of the object's members from number `first` on.
     fn members_from(&self, first: u64) -> Option<Url>;
 
-    /// Its pictures.
+    /// Returns the pictures of the object.
     fn pictures(&self) -> Pictures;
 
-    /// The picture `number` of a stack.
+    /// Returns picture `number` of a stack.
     fn frame(&self, number: u64) -> Option<Url>;
 
-    /// The picture as the page draws it: of the whole array, or number so many of a stack.
+    /// Returns the picture as drawn on the page: of the whole array, or picture `number` of a
+    /// stack.
     fn drawn(&self, number: Option<u64>) -> Option<Url>;
 
-    /// What a link of a group leads to.
+    /// Returns the target of a link of a group.
     fn member(&self, group: NodeId, link: &Link) -> Member;
 
-    /// The object of the same file to which a link of a group leads; `None` where it leads to none.
+    /// Returns the object of the same file that a link of a group leads to; `None` if the link
+    /// leads elsewhere.
     ///
     /// # Errors
-    /// Fails if that cannot be found out now.
+    /// Fails if the link cannot be followed.
     fn target(&self, group: NodeId, link: &Link) -> Result<Option<Place>>;
 
-    /// The page of an object of the same file, if it has one.
+    /// Returns the page of an object of the same file, if the object has one.
     fn page_of(&self, node: NodeId) -> Option<Url>;
 
-    /// The mount as another object sees it that is drawn on the same page.
+    /// Returns the site of another object that is drawn on the same page.
     fn beside<'s>(&'s self, node: &'s Node, place: &Place) -> Box<dyn Site + 's>;
 
-    /// Bytes that an object takes in the file; `None` where that is not known, or costly to find.
+    /// Returns the bytes that an object takes in the file; `None` if they are unknown or costly to
+    /// determine.
     fn stored_bytes(&self, node: &Node) -> Option<u64>;
 }
 
-/// An object, and the group and the name in it under which it was met.
+/// An object, with the group and the name under which it was found.
 pub(crate) struct Place {
     pub(crate) node: NodeId,
     pub(crate) group: NodeId,
     pub(crate) name: Vec<u8>,
 }
 
-/// A page on the way to another.
+/// A page in the breadcrumb trail.
 pub(crate) struct Step {
     /// The name as in the file; empty for the root.
     pub(crate) name: Vec<u8>,
@@ -88,38 +93,38 @@ pub(crate) struct Step {
 
 /// A file of the mount that shows the same object.
 pub(crate) struct Beside {
-    /// The name of its tree; empty for the object's own file.
+    /// The name of the tree; empty for the object's own file.
     pub(crate) tree: &'static [u8],
     pub(crate) suffix: &'static [u8],
     pub(crate) url: Url,
-    /// Its path from the root of the mount.
+    /// The path of the file from the root of the mount.
     pub(crate) path: Vec<u8>,
-    /// Its length, where that is known without a look at the elements.
+    /// The length of the file, if it is known without reading the elements.
     pub(crate) bytes: Option<u64>,
 }
 
 /// The pictures of an array.
 pub(crate) enum Pictures {
     None,
-    /// The whole array.
+    /// A single picture of the whole array.
     One(Url),
-    /// So many.
+    /// A stack of this many pictures.
     Frames(u64),
 }
 
-/// What a link of a group leads to.
+/// A member of a group.
 pub(crate) struct Member {
     pub(crate) target: Target,
-    /// The page of the object that it leads to; `None` if it leads nowhere.
+    /// The page of the linked object; `None` if there is none.
     pub(crate) page: Option<Url>,
 }
 
-/// The target of a link, as the page of its group shows it.
+/// The target of a link, as shown on the page of its group.
 pub(crate) enum Target {
-    /// An object whose place this is.
+    /// An object of the file.
     Object(Arc<Node>),
-    /// An object elsewhere, or nowhere: the text of the link.
+    /// The text of a link to another location, or of a dangling link.
     Elsewhere(Vec<u8>),
-    /// It cannot be read.
+    /// The link or its target cannot be read.
     Unreadable(Error),
 }

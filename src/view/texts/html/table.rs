@@ -16,28 +16,28 @@ use crate::view::texts::html::object::Object;
 use crate::view::texts::html::{cell, references, script};
 use crate::wire::to_usize;
 
-/// The part of an array that a table shows: a corner of its first rows and columns.
+/// The part of an array that a table shows: its first rows and columns.
 #[derive(Debug, PartialEq, Eq)]
 struct Corner {
-    /// Dimensions before rows and columns, of each of which the first index is shown.
+    /// Number of dimensions before rows and columns. Only their first index is shown.
     leading: usize,
-    /// Rows and columns that are shown; one of each where there is no such dimension.
+    /// Number of rows and columns to show; 1 if the array does not have the dimension.
     shown: [u64; 2],
-    /// Rows and columns that there are.
+    /// Number of rows and columns of the array.
     all: [u64; 2],
-    /// Dimensions of the array.
+    /// Number of dimensions of the array.
     rank: usize,
 }
 
 impl Corner {
-    /// The corner of an array of `dims` that takes no more bytes than a table may; `None` where one
-    /// element would.
+    /// Chooses the largest corner of an array of `dims` within the byte limit of a table; `None` if
+    /// even one element exceeds the limit.
     fn of(array: &Array, dims: &[u64], itemsize: u64, is_record: bool) -> Option<Self> {
         let rank = dims.len();
         let (leading, all) = match dims {
             [] => (0, [1, 1]),
             [rows] => (0, [*rows, 1]),
-            // The cells of a record take the columns.
+            // The fields of a record are the columns.
             [leading @ .., rows] if is_record => (leading.len(), [*rows, 1]),
             [leading @ .., rows, columns] => (leading.len(), [*rows, *columns]),
         };
@@ -58,7 +58,7 @@ impl Corner {
         Some(corner)
     }
 
-    /// Bytes that are decoded for it, or read.
+    /// Returns the bytes that are decoded or read for the corner.
     fn cost(&self, array: &Array, itemsize: u64) -> u64 {
         let [rows, columns] = self.shown;
         let read = rows.saturating_mul(columns).saturating_mul(itemsize);
@@ -73,7 +73,7 @@ impl Corner {
         read.max(chunks.saturating_mul(bytes))
     }
 
-    /// The selector of row `row`, or of all that is shown.
+    /// Returns the selector of row `row`, or of the whole corner.
     fn selector(&self, row: Option<u64>) -> String {
         let mut indices = vec!["0".to_owned(); self.leading];
         let [rows, columns] = self.shown;
@@ -110,7 +110,7 @@ pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
     }
 }
 
-/// The table, and its caption.
+/// Returns the table and its caption.
 fn rows(object: &Object<'_>, array: &Arc<Array>) -> Result<Html> {
     let (datatype, dims) = opened(&array.datatype, &array.shape)?;
     let dims = dims.unwrap_or_default();
@@ -144,7 +144,8 @@ fn rows(object: &Object<'_>, array: &Arc<Array>) -> Result<Html> {
     Ok(html)
 }
 
-/// The page of the object that each element names; empty where they are no references.
+/// Returns the page of the object that each element references; empty for elements that are not
+/// references.
 fn pages(object: &Object<'_>, elements: &Elements) -> Result<Vec<Option<Url>>> {
     if !matches!(elements.datatype.class, Class::Reference(_)) {
         return Ok(Vec::new());
@@ -156,13 +157,13 @@ fn pages(object: &Object<'_>, elements: &Elements) -> Result<Vec<Option<Url>>> {
         .collect()
 }
 
-/// Columns of each element that are shown.
+/// Returns the number of columns to show for each element.
 fn shown_columns(fields: &ArrayFields) -> usize {
     let most = to_usize(limits::HTML_TABLE_COLUMNS).unwrap_or(usize::MAX);
     fields.names().len().min(most)
 }
 
-/// Writes the names of the columns, or their numbers.
+/// Writes the names or numbers of the columns.
 fn write_head(corner: &Corner, fields: &ArrayFields, html: &mut Html) {
     html.markup("<thead><tr><th></th>");
     let names = fields.names();
@@ -203,7 +204,7 @@ fn write_cells(
     Ok(())
 }
 
-/// Writes the index of a row, which leads to the row as a file.
+/// Writes the index of a row, with a link to the file of the row.
 fn write_label(object: &Object<'_>, corner: &Corner, row: u64, html: &mut Html) {
     if corner.rank == 0 {
         return;
@@ -281,7 +282,7 @@ mod tests {
         assert_eq!(records.selector(None), "[0,0:9]");
     }
 
-    /// A chunk of 32 MiB is what a page decodes at most.
+    /// A page decodes at most 32 MiB, so a larger chunk is not decoded.
     #[test]
     fn no_more_is_decoded_than_a_page_may() {
         assert_eq!(limits::HTML_DECODED, 32 << 20);
@@ -291,7 +292,7 @@ mod tests {
         assert_eq!(shown(&[1, 1 << 24]), Some([1, 12]));
         assert_eq!(shown(&[100, 4]), Some([20, 12]));
         assert_eq!(shown(&[1, 1 << 25]), None);
-        // Elements that are read, and not decoded.
+        // These elements are read without decoding.
         let large = Corner::of(&array(&[100], None), &[100], 8 << 20, false).unwrap();
         assert_eq!(large.shown, [2, 1]);
         assert_eq!(

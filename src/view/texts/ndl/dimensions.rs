@@ -1,25 +1,26 @@
-//! Dimension coordinates: which scales the language can express as some, and which of them stand
-//! for the dimensions of an array.
+//! Dimension coordinates: the scales that the language can express as coordinates, and the
+//! coordinates of the dimensions of an array.
 
 use crate::error::{Result, if_lasting};
 use crate::model::{Array, Container, NodeId, NodeKind};
 use crate::view::elements::dimensions::{is_scale, listed, numbered};
 use crate::view::texts::ndl::source::Source;
 
-/// A dimension that has a coordinate.
+/// The coordinate of a dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Coordinate {
     pub(super) node: NodeId,
-    /// Its path, bytes as in the file.
+    /// The path of the coordinate, with bytes as in the file.
     pub(super) path: Vec<u8>,
-    /// Whether it has no bound: the language then says nothing of the present size.
+    /// Whether the dimension is unlimited. The shape in the document then does not include its
+    /// current size.
     pub(super) is_unlimited: bool,
 }
 
-/// Whether the array is a dimension coordinate that the language can express.
+/// Returns whether the array is a dimension coordinate that the language can express.
 ///
 /// # Errors
-/// Fails if that cannot be found out now, as do all functions below.
+/// Fails if an attribute or a node cannot be read. All functions below fail in the same way.
 pub(super) fn is_coordinate(
     container: &dyn Container,
     node: NodeId,
@@ -34,13 +35,12 @@ pub(super) fn is_coordinate(
     is_scale(container, node)
 }
 
-/// Whether the first dimension has no bound.
+/// Returns whether the first dimension is unlimited.
 pub(super) fn is_unlimited(array: &Array) -> bool {
     array.shape.max().first() == Some(&None)
 }
 
-/// The coordinate of each dimension of an array in the group at path `group`, as far as there are
-/// any.
+/// Returns the coordinate, if any, of each dimension of an array in the group at path `group`.
 pub(super) fn coordinates(
     source: &Source,
     node: NodeId,
@@ -67,7 +67,7 @@ pub(super) fn coordinates(
     }
 }
 
-/// The array at `node`, if it can stand for a dimension of that extent.
+/// Returns the array at `node` as a coordinate if it can describe a dimension of length `extent`.
 fn coordinate(source: &Source, node: NodeId, extent: u64) -> Result<Option<Coordinate>> {
     let Some(found) = if_lasting(source.container.node(node))? else {
         return Ok(None);
@@ -77,7 +77,7 @@ fn coordinate(source: &Source, node: NodeId, extent: u64) -> Result<Option<Coord
     };
     let is_unlimited = is_unlimited(array);
     let size = array.shape.dims().first().copied();
-    // In netCDF a variable may not yet have grown to its unlimited dimension.
+    // In netCDF, a variable may be shorter than its unlimited dimension.
     let fits = size == Some(extent) || is_unlimited;
     if !fits || !is_coordinate(&*source.container, node, array)? {
         return Ok(None);

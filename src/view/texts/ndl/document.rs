@@ -1,4 +1,4 @@
-//! A document while it is written: its lines, what it remembers, and what it says of damage.
+//! A document in progress: its lines, its state, and its reports of damage.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use crate::view::texts::ndl::lines::{Lines, comment_text};
 use crate::view::texts::ndl::progress::{Progress, Step};
 use crate::view::texts::ndl::source::Source;
 
-/// How much a document holds, and how it is written.
+/// The options of a document: its extent and its syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Arrays of at most this many elements, besides dimension coordinates, have their values in
-    /// it.
+    /// Maximum number of elements of arrays whose values the document includes. Dimension
+    /// coordinates have a limit of their own.
     pub values: u64,
-    /// YAML or JSON.
+    /// The syntax of the document: YAML or JSON.
     pub syntax: Syntax,
 }
 
-/// A document while a part of it is written.
+/// A document while one part of it is written.
 pub(super) struct Document<'a> {
     pub(super) source: &'a Source,
     pub(super) options: Options,
-    /// Is told what cannot be read.
+    /// A callback that receives the path and the error of each unreadable part.
     pub(super) damaged: &'a mut dyn FnMut(&[u8], &Error),
-    /// The path of the object that the document is of.
+    /// The path of the object that the document describes.
     pub(super) top: &'a [u8],
     pub(super) lines: Lines<'a>,
-    /// Bytes of lines after which the writing is left.
+    /// Bytes of lines after which the writing pauses.
     pub(super) enough: usize,
     pub(super) progress: &'a mut Progress,
 }
@@ -43,8 +43,8 @@ impl Document<'_> {
         self.progress.steps.push(step);
     }
 
-    /// The value that was found of a part or a member; after an error, which a comment tells,
-    /// nothing.
+    /// Returns the value of a part or a member. If it could not be read, reports the error in a
+    /// comment, and returns the default value.
     pub(super) fn told<T: Default>(&mut self, name: &[u8], found: Result<T>) -> T {
         found.unwrap_or_else(|error| {
             self.unreadable_part(name, &error);
@@ -52,13 +52,13 @@ impl Document<'_> {
         })
     }
 
-    /// Notes that a member of the present group cannot be read.
+    /// Reports that a member of the current group cannot be read.
     pub(super) fn unreadable(&mut self, name: &[u8], error: &Error) {
         (self.damaged)(&join(&self.progress.path, name), error);
         self.comment_on_damage(name, error);
     }
 
-    /// The same of a part of the object that is written.
+    /// Reports that a part of the current object cannot be read.
     pub(super) fn unreadable_part(&mut self, part: &[u8], error: &Error) {
         (self.damaged)(&self.progress.object, error);
         self.comment_on_damage(part, error);
@@ -70,9 +70,10 @@ impl Document<'_> {
         self.lines.comment(&comment);
     }
 
-    /// Notes that the document has to hold a coordinate.
+    /// Records that the document needs a coordinate, if the coordinate is not below the described
+    /// object.
     pub(super) fn need(&mut self, coordinate: &Coordinate) {
-        // Of an entry of a map: its two pieces of memory, and its share of a node.
+        // Memory of one entry of the map: two allocations, and a share of a node of the tree.
         const ENTRY: usize = 128;
         let path = &coordinate.path;
         let below = match self.top {
@@ -95,13 +96,13 @@ impl Document<'_> {
         }
     }
 
-    /// Whether the coordinates that stand outside are too many to be remembered.
+    /// Returns whether the recorded coordinates exceed the limit.
     pub(super) fn needs_too_much(&self) -> bool {
         self.progress.elsewhere_names > limits::NDL_NAMES
     }
 }
 
-/// A member's path.
+/// Returns the path of a member of a group.
 pub(super) fn join(group: &[u8], name: &[u8]) -> Vec<u8> {
     match group {
         b"/" => [b"/", name].concat(),
@@ -109,7 +110,7 @@ pub(super) fn join(group: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The path of the group and the name in it.
+/// Splits a path into the path of its group and its last name.
 pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let slash = path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
     let (group, name) = path.split_at(slash);

@@ -38,7 +38,7 @@ impl Document<'_> {
         self.then(Step::Elsewhere);
     }
 
-    /// An array in its group.
+    /// Writes an array as a member of its group.
     fn one_array(&mut self, node: NodeId, array: &Array) {
         let (group, name) = split(self.top);
         self.lines.open(group);
@@ -54,7 +54,7 @@ impl Document<'_> {
         }
     }
 
-    /// The next group of a list that is not in the document yet.
+    /// Writes the next group of a list, if the document does not have the group yet.
     pub(super) fn next_group(&mut self, above: usize, list: Members, next: usize) {
         let Some((name, node)) = list.get(next) else {
             return;
@@ -75,7 +75,7 @@ impl Document<'_> {
         }
     }
 
-    /// The group at the present path; the groups in it come after it.
+    /// Opens the group at the current path. Its subgroups follow after it.
     fn group(&mut self, group: NodeId) {
         self.lines.open(&self.progress.path);
         self.progress.is_empty = true;
@@ -93,7 +93,8 @@ impl Document<'_> {
         }
     }
 
-    /// Sorts the members of a group; writes comments on those that the language has no entity for.
+    /// Sorts the members of a group by kind. Links that the language cannot express become
+    /// comments.
     pub(super) fn sort_links(
         &mut self,
         group: NodeId,
@@ -120,7 +121,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Has the members of the present group written.
+    /// Schedules the steps that write the members of the current group.
     fn write_members(&mut self, group: NodeId, found: SortedMembers) {
         let gone = [&found.texts, &found.coordinates, &found.arrays];
         let gone = gone.into_iter().map(|list| list.names.len()).sum();
@@ -191,7 +192,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Where the object stands in the document, if not at `path`.
+    /// Returns the path at which the document has the object, if that is not `path`.
     fn other_place(&mut self, node: &Node, path: &[u8]) -> Result<Option<Vec<u8>>> {
         let visited = &mut self.progress.visited;
         if node.link_count <= 1 && !visited.contains(&node.id) {

@@ -1,64 +1,64 @@
-//! A document as maps within maps: a key a line, in YAML's block form or in JSON.
+//! A document of nested maps with one key on each line, in YAML's block style or in JSON.
 
 use crate::model::ndl::{Flow, Syntax, is_long_key, text_in};
 
-/// Appends keys and values, indented.
+/// A writer that appends indented keys and values.
 pub(super) struct Lines<'a> {
     out: &'a mut Vec<u8>,
     syntax: Syntax,
     place: Place,
 }
 
-/// Where the next key stands.
+/// The position of the next key.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Place {
-    /// How many keys it stands below.
+    /// Number of keys that contain the next key.
     depth: usize,
-    /// Whether the map that it stands in has another one before it.
+    /// Whether the current map already has a key.
     is_next: bool,
 }
 
 impl<'a> Lines<'a> {
-    /// Goes on behind `out`, at `place`.
+    /// Creates a writer that appends to `out`, and continues at `place`.
     pub(super) fn new(out: &'a mut Vec<u8>, syntax: Syntax, place: Place) -> Self {
         Lines { out, syntax, place }
     }
 
-    /// The syntax.
+    /// Returns the syntax of the document.
     pub(super) fn syntax(&self) -> Syntax {
         self.syntax
     }
 
-    /// Where the next key stands.
+    /// Returns the position of the next key.
     pub(super) fn place(&self) -> Place {
         self.place
     }
 
-    /// Bytes that there are, with those that were there before.
+    /// Returns the bytes in the output buffer, including those from before.
     pub(super) fn length(&self) -> usize {
         self.out.len()
     }
 
-    /// A value without anything in it.
+    /// Creates an empty value in flow style.
     pub(super) fn flow(&self) -> Flow {
         Flow::new(self.syntax)
     }
 
-    /// Begins the document.
+    /// Writes the beginning of the document.
     pub(super) fn begin(&mut self) {
         if self.syntax == Syntax::Json {
             self.out.push(b'{');
         }
     }
 
-    /// Ends the document.
+    /// Writes the end of the document.
     pub(super) fn end(&mut self) {
         if self.syntax == Syntax::Json {
             self.out.extend_from_slice(b"\n}\n");
         }
     }
 
-    /// A comment, which JSON does not have; `text` stands on one line.
+    /// Writes a comment, in YAML only. `text` has one line.
     pub(super) fn comment(&mut self, text: &str) {
         if self.syntax == Syntax::Yaml {
             self.indent();
@@ -66,7 +66,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// A key and its value, which is in flow form.
+    /// Writes a key and its value, which is in flow style.
     pub(super) fn pair(&mut self, key: &[u8], value: &str) {
         self.key(key);
         match self.syntax {
@@ -75,14 +75,14 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// A key; what `inside` writes stands below it.
+    /// Writes a key with a nested map, which `inside` writes.
     pub(super) fn map(&mut self, key: &[u8], inside: impl FnOnce(&mut Self)) {
         self.open(key);
         inside(self);
         self.close();
     }
 
-    /// A key; what follows until [`Lines::close`] stands below it.
+    /// Writes a key. The lines until [`Lines::close`] are its nested map.
     pub(super) fn open(&mut self, key: &[u8]) {
         self.key(key);
         self.write(match self.syntax {
@@ -93,7 +93,7 @@ impl<'a> Lines<'a> {
         self.place.is_next = false;
     }
 
-    /// Nothing stands below the last key.
+    /// Writes an empty map for the last key.
     pub(super) fn nothing(&mut self) {
         if self.syntax == Syntax::Yaml {
             self.indent();
@@ -101,7 +101,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Ends what stands below the last key.
+    /// Ends the nested map of the last key.
     pub(super) fn close(&mut self) {
         self.place.depth = self.place.depth.saturating_sub(1);
         if self.syntax == Syntax::Json {
@@ -147,7 +147,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Text in a comment.
+/// Formats text for a comment.
 pub(super) fn comment_text(text: &[u8]) -> String {
     text_in(Syntax::Yaml, text)
 }

@@ -23,11 +23,11 @@ use crate::view::texts::ndl::source::Source;
 use crate::view::texts::ndl::value::value;
 use crate::wire::{to_u64, to_usize};
 
-/// A storage directive and its value.
+/// The key and the value of a storage directive.
 type Directive = (&'static [u8], String);
 
 impl Document<'_> {
-    /// Attributes until enough is written; the rest comes next.
+    /// Writes attributes until the output is full, and schedules the rest.
     pub(super) fn write_attributes(&mut self, mut left: Attributes) {
         if let Some(next) = &mut left.next {
             let (source, lines, enough) = (self.source, &mut self.lines, self.enough);
@@ -86,7 +86,7 @@ impl Document<'_> {
         }
     }
 
-    /// The next array of a section.
+    /// Writes the next array of a section.
     pub(super) fn next_array(&mut self, mut section: Section) -> Result<()> {
         let Some((name, node)) = section.members.get(section.next) else {
             if section.is_open {
@@ -103,7 +103,8 @@ impl Document<'_> {
         }
         let found = match self.source.container.node(node) {
             Ok(found) => found,
-            // It was read before: what fails here is short of memory, or changed.
+            // The node was read before, so an error here means that memory is short or the file has
+            // changed.
             Err(error) => {
                 self.then(Step::Arrays(section));
                 return Err(error);
@@ -134,7 +135,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// A dimension coordinate.
+    /// Writes a dimension coordinate.
     fn coordinate(&mut self, node: NodeId, array: &Arc<Array>) {
         let size = array.shape.dims().first().copied().unwrap_or(0);
         let is_unlimited = dimensions::is_unlimited(array);
@@ -153,7 +154,7 @@ impl Document<'_> {
         self.storage(array, present);
     }
 
-    /// Any other array, of the present group.
+    /// Writes an array of the current group that is not a coordinate.
     fn array(&mut self, node: NodeId, array: &Arc<Array>) {
         let coordinates = dimensions::coordinates(self.source, node, array, &self.progress.path);
         let mut coordinates = self.told(b"shape", coordinates);
@@ -171,8 +172,8 @@ impl Document<'_> {
         self.lines.pair(b"type", &datatype);
     }
 
-    /// The shape; returns the storage directive of the present one, where the shape does not tell
-    /// it.
+    /// Writes the shape. If the shape has an unlimited dimension, returns the storage directive
+    /// with the current extent.
     fn shape(&mut self, array: &Array, coordinates: &[Option<Coordinate>]) -> Option<Directive> {
         let Shape::Simple { dims, max } = &array.shape else {
             self.lines.comment("null dataspace");
@@ -214,7 +215,7 @@ impl Document<'_> {
         is_open.then(|| (&b"shape"[..], format!("{dims:?}")))
     }
 
-    /// The value of an array of at most `most` elements.
+    /// Writes the value of an array if it has at most `most` elements.
     fn value(&mut self, array: &Arc<Array>, most: u64) {
         match read_value(self.source, self.options.syntax, array, most) {
             Ok(value) => self.lines.pair(b"value", &value),
@@ -223,10 +224,10 @@ impl Document<'_> {
         }
     }
 
-    /// Storage directives, `present` being the one of the present extent.
+    /// Writes the storage directives. `present` is the directive with the current extent.
     fn storage(&mut self, array: &Array, present: Option<Directive>) {
         let mut directives: Vec<Directive> = present.into_iter().collect();
-        // In a damaged file the chunks may have other dimensions than the array.
+        // In a damaged file, the chunks may have a different rank than the array.
         let has_rank = |chunk: &&Vec<u64>| chunk.len() == array.shape.dims().len();
         if let Some(chunk_shape) = array.chunk_shape.as_ref().filter(has_rank) {
             directives.push((b"chunk", format!("{chunk_shape:?}")));
@@ -265,15 +266,15 @@ impl Document<'_> {
     }
 }
 
-/// Writes the key of attributes before the first.
+/// Writes the key `attributes` before the first attribute.
 fn open_once(lines: &mut Lines<'_>, is_open: &mut bool) {
     if !std::mem::replace(is_open, true) {
         lines.open(b"attributes");
     }
 }
 
-/// An attribute: a single string in the short form, which no other type is told from, all else in
-/// the full.
+/// Writes an attribute. A single string is written in the short form, which cannot be confused with
+/// another datatype. Other values are written in the full form.
 fn write_attribute(
     source: &Source,
     lines: &mut Lines<'_>,
@@ -342,13 +343,14 @@ fn write_attribute(
     });
 }
 
-/// An attribute that cannot be read: its name is known, its value is null.
+/// Writes an attribute whose value cannot be read: its name with a null value, and a comment with
+/// the reason.
 fn write_damaged(lines: &mut Lines<'_>, name: &[u8], error: &Error) {
     lines.comment(&comment_text(error.to_string().as_bytes()));
     lines.pair(name, "null");
 }
 
-/// All elements of an array as a value.
+/// Reads all elements of an array, and formats them as a value.
 fn read_value(source: &Source, syntax: Syntax, array: &Arc<Array>, most: u64) -> Result<String> {
     let count = array.shape.elements()?;
     if count > most {
@@ -366,7 +368,7 @@ fn read_value(source: &Source, syntax: Syntax, array: &Arc<Array>, most: u64) ->
     }
 }
 
-/// The directives of byte order and character set, of the numbers or the text that elements are.
+/// Returns the directives with the byte order of numbers and the character set of strings.
 fn encoding(datatype: &Datatype) -> impl Iterator<Item = (&'static [u8], &'static str)> {
     let order = byte_order(datatype);
     let endian = matches!(order, "little" | "big").then_some((&b"endian"[..], order));
@@ -381,7 +383,7 @@ fn encoding(datatype: &Datatype) -> impl Iterator<Item = (&'static [u8], &'stati
     endian.into_iter().chain(charset)
 }
 
-/// Writes a filter: its name and, where it has any, its parameters.
+/// Writes a filter: its name, and its parameters if it has any.
 fn write_filter(filter: &Filter, out: &mut Flow) {
     const DEFLATE: u16 = 1;
     const LAST_OF_HDF5: u16 = 6;
@@ -410,7 +412,7 @@ fn write_filter(filter: &Filter, out: &mut Flow) {
     }
 }
 
-/// The value of a scalar of ASDF: a number, a boolean, null or text.
+/// Formats the value of an ASDF scalar: a number, a boolean, null or text.
 fn scalar_value(mut out: Flow, scalar: &Scalar) -> String {
     match &scalar.value {
         ScalarValue::Null => out.push("null"),

@@ -1,4 +1,4 @@
-//! How far a document has come: what is still to be written, and what has to be remembered for it.
+//! The state of a document in progress: the remaining steps, and the data that they need.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,44 +7,44 @@ use crate::model::{LinkStream, NodeId};
 use crate::view::texts::ndl::lines::Place;
 use crate::wire::to_u64;
 
-/// Dimension coordinates by name, and by the path of their group.
+/// Dimension coordinates, by the path of their group and then by name.
 pub(super) type Coordinates = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, NodeId>>;
 
-/// How far a document has come.
+/// The state of a document in progress.
 #[derive(Default)]
 pub(crate) struct Progress {
-    /// The steps that are still to be taken, the next one last.
+    /// The remaining steps, next one last.
     pub(super) steps: Vec<Step>,
-    /// Where the next line stands.
+    /// The position of the next line.
     pub(super) place: Place,
-    /// The path of the group that is written.
+    /// The path of the current group.
     pub(super) path: Vec<u8>,
-    /// The path of the object that is written: the group, or an array in it.
+    /// The path of the current object: the group, or an array in the group.
     pub(super) object: Vec<u8>,
-    /// Whether that group has nothing yet.
+    /// Whether the current group is still empty.
     pub(super) is_empty: bool,
-    /// Groups, and objects without a canonical path, that are in the document.
+    /// The nodes of groups, and of objects without a canonical path, that the document already has.
     pub(super) visited: HashSet<NodeId>,
     pub(super) entries: usize,
-    /// Bytes of the names that are held for later.
+    /// Bytes of the names that are stored for later steps.
     pub(super) names: usize,
-    /// Coordinates that are needed but stand outside.
+    /// Coordinates that the document needs, but that are not below the described object.
     pub(super) elsewhere: Coordinates,
-    /// Bytes of their names, and of the paths of their groups.
+    /// Bytes of the names and group paths of these coordinates.
     pub(super) elsewhere_names: usize,
 }
 
-/// A part of what is to be written.
+/// A step in writing the document.
 pub(super) enum Step {
     Begin,
-    /// The groups of a list from number `next` on, in the group whose path has `above` bytes, and
-    /// all below them.
+    /// Writes the groups of a list from number `next` on, and all groups below them. Their parent
+    /// group has a path of `above` bytes.
     Groups {
         above: usize,
         list: Members,
         next: usize,
     },
-    /// Comments on links that the language has no entity for; the others are sorted.
+    /// Sorts the links of a group, and writes comments for links that the language cannot express.
     Links {
         group: NodeId,
         links: Box<dyn LinkStream>,
@@ -52,37 +52,38 @@ pub(super) enum Step {
     },
     Attributes(Attributes),
     Arrays(Section),
-    /// The coordinates of the present group that are needed but were not met.
+    /// Writes the needed coordinates that are in the current group.
     Beside,
-    /// Ends what stands below a key.
+    /// Ends the nested map of a key.
     Close,
-    /// Ends a group, and lets go of so many bytes of names.
+    /// Ends a group, and subtracts this many bytes of names from the total.
     GroupEnd(usize),
-    /// The coordinates that are needed but were not met.
+    /// Writes the needed coordinates that are in other groups.
     Elsewhere,
     /// Ends the document.
     End,
 }
 
-/// Attributes of a node that are to be written and, as further ones, the scalars of a group.
+/// The attributes of a node that remain to be written. The scalars of an ASDF group follow as
+/// further attributes.
 pub(super) struct Attributes {
     pub(super) node: NodeId,
-    /// The number of the next attribute; `None` behind the last.
+    /// The number of the next attribute; `None` after the last.
     pub(super) next: Option<u64>,
     pub(super) texts: Members,
     pub(super) next_text: usize,
-    /// Whether their key is written.
+    /// Whether the key `attributes` is written.
     pub(super) is_open: bool,
-    /// Why there are more that cannot be read.
+    /// The error that prevented reading further attributes.
     pub(super) failure: Option<Error>,
 }
 
-/// Arrays that are to be written under one key, each with its attributes.
+/// Arrays to write under one key, each with its attributes.
 pub(super) struct Section {
     pub(super) kind: SectionKind,
     pub(super) members: Members,
     pub(super) next: usize,
-    /// Whether its key is written.
+    /// Whether the key is written.
     pub(super) is_open: bool,
 }
 
@@ -93,7 +94,7 @@ pub(super) enum SectionKind {
 }
 
 impl Attributes {
-    /// The items of `node`, and `texts`.
+    /// Creates the list of the attributes of `node`, followed by `texts`.
     pub(super) fn of(node: NodeId, texts: Members) -> Self {
         Attributes {
             node,
@@ -133,15 +134,15 @@ impl Section {
     }
 }
 
-/// Names and what they lead to.
+/// Names of members, and their nodes.
 #[derive(Default)]
 pub(super) struct Members {
     pub(super) names: Vec<u8>,
-    /// Where each name ends, and its object.
+    /// For each name, the offset where it ends, and its node.
     pub(super) ends: Vec<(usize, NodeId)>,
 }
 
-/// A group's members, by what they are in the language.
+/// The members of a group, sorted by their kind in the language.
 #[derive(Default)]
 pub(super) struct SortedMembers {
     pub(super) groups: Members,
@@ -170,7 +171,7 @@ impl Members {
         to_u64(self.names.capacity() + ends)
     }
 
-    /// Lets go of room for more.
+    /// Frees the unused capacity of the list.
     pub(super) fn finished(mut self) -> Self {
         self.names.shrink_to_fit();
         self.ends.shrink_to_fit();
@@ -209,9 +210,9 @@ impl Step {
 }
 
 impl Progress {
-    /// Bytes of memory that it takes, about.
+    /// Returns approximately the bytes of memory that the state takes.
     pub(super) fn weight(&self) -> u64 {
-        // Of a set or map also what makes it sparse.
+        // A hash set keeps about half of its slots free.
         const VISITED: usize = 2 * size_of::<NodeId>();
         let steps: u64 = self.steps.iter().map(Step::weight).sum();
         let visited = self.visited.capacity() * VISITED;

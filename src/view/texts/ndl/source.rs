@@ -6,12 +6,12 @@ use crate::array::Engine;
 use crate::model::Container;
 use crate::view::texts::json::SharedPaths;
 
-/// The file, and the means to read its arrays and to find paths.
+/// The file, with an engine that reads its arrays and a function that finds paths.
 pub(crate) struct Source {
     /// The file.
     pub container: Arc<dyn Container>,
-    /// Reads the values of arrays.
+    /// The engine that reads the values of arrays.
     pub engine: Arc<Engine>,
-    /// Canonical paths.
+    /// The function that finds canonical paths.
     pub paths: SharedPaths,
 }

@@ -1,4 +1,5 @@
-//! Documents of a small file: two groups, a scale, arrays over it, links of all kinds.
+//! Tests of documents of a small file with two groups, a scale, arrays over the scale, and several
+//! kinds of links.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use crate::model::{
 use crate::view::View;
 use crate::view::texts::streamed::Streamed;
 
-/// Nodes by number. A variable-length element is one byte, a reference to the node of that number.
+/// A file whose nodes are identified by numbers. A variable-length element is one byte; a reference
+/// is the number of its node.
 struct Small;
 
 const ROOT: NodeId = NodeId::of(2);
@@ -225,7 +227,7 @@ fn written(node: NodeId, path: &str, values: u64, syntax: Syntax) -> String {
     let document = Streamed::of_parts(description);
     let whole = document.read_at(0, 1 << 20).unwrap();
     document.forget();
-    // A byte at a time stops behind each line.
+    // Reading single bytes stops the writer after each line.
     for (at, byte) in (0..).zip(whole.iter()) {
         assert_eq!(document.read_at(at, 1).unwrap()[..], [*byte], "{at}");
     }
@@ -247,8 +249,8 @@ const TIME_TEXT: &str = "  dimcoords:
         CLASS: DIMENSION_SCALE
 ";
 
-/// Its first dimension is named by a coordinate without a bound, so the storage says how long it
-/// is.
+/// The first dimension of the array is named by an unlimited coordinate, so `storage` includes its
+/// length.
 const FLUX_TEXT: &str = "    flux:
       shape: [/time, 3]
       type: int16

@@ -1,16 +1,16 @@
-//! Values on one line: lists within lists as the dimensions are.
+//! Values on one line, as nested lists in the shape of the dimensions.
 //!
 //! | datatype | value |
 //! |---|---|
 //! | integer, float, bit field | the number |
-//! | string | text; a null one `null` |
+//! | string | text; a null string `null` |
 //! | enumeration | the number, as in the language's own examples; ASDF booleans 0 and 1 |
 //! | compound, complex | a map by member, `{x: 1.0, y: 2}` |
 //! | array, variable-length sequence | a list |
 //! | object reference | the target's path as text, `null` |
-//! | region reference | `{target: path, start: [0, 0], opposite: [2, 5]}`, the block's corners |
-//! | the same, several blocks | `{target: path, blocks: [{start: …, opposite: …}, …]}` |
-//! | the same, points | `{target: path}` |
+//! | region reference | `{target: path, start: [0, 0], opposite: [2, 5]}`, the corners of the block |
+//! | region reference with several blocks | `{target: path, blocks: [{start: …, opposite: …}, …]}` |
+//! | region reference with points | `{target: path}` |
 //! | opaque, time, numbers over 128 bits | text, `0x` and hexadecimal digits |
 
 use crate::error::{Error, Result};
@@ -24,10 +24,10 @@ use crate::model::{Container, Datatype, NodeKind, Reference};
 use crate::view::texts::ndl::source::Source;
 use crate::wire::to_u64;
 
-/// The value of elements of `datatype`, `dims` and C order.
+/// Formats elements of datatype `datatype` and dimensions `dims`, in C order, as a value.
 ///
 /// # Errors
-/// `Limit` where the text becomes too long; the container's error where a pointer leads nowhere.
+/// `Limit` if the text is too long. Fails with the container's error if a pointer is invalid.
 pub(super) fn value(
     source: &Source,
     syntax: Syntax,
@@ -116,7 +116,8 @@ impl Text<'_> {
     }
 }
 
-/// Writes the corners of the blocks of a region of an array of extent `dims`, as further keys.
+/// Writes the corners of the blocks of a region, as further keys. `dims` is the extent of the
+/// array.
 fn write_blocks(region: &Region, dims: &[u64], out: &mut Flow) -> Result<()> {
     let corners = match region {
         Region::Nothing => Vec::new(),
@@ -151,12 +152,12 @@ fn write_blocks(region: &Region, dims: &[u64], out: &mut Flow) -> Result<()> {
     Ok(())
 }
 
-/// First and last corner, both inside.
+/// The first and the last corner of a block, both inclusive.
 type Corners = (Vec<u64>, Vec<u64>);
 
-/// The blocks with one dimension more, in which `axis` may have several blocks.
+/// Extends blocks by one dimension, in which `axis` may have several blocks.
 fn with_axis(blocks: &[Corners], axis: &Axis) -> Result<Vec<Corners>> {
-    // Of each at least 16 bytes are written.
+    // Each block takes at least 16 bytes of text.
     const MOST: u64 = (limits::NDL_VALUE_BYTES / 16) as u64;
     let length = axis.length.unwrap_or(u64::MAX);
     let along = length.div_ceil(axis.block.max(1));

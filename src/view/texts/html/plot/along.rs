@@ -1,4 +1,4 @@
-//! What stands along the one dimension of an array: the numbers over which its own are drawn.
+//! The coordinates of the only dimension of an array, over which its numbers are drawn.
 
 use std::sync::Arc;
 
@@ -16,34 +16,34 @@ use crate::view::texts::html::plot::bins::Numbers;
 use crate::view::texts::html::plot::nexus_axis;
 use crate::view::texts::html::script::Over;
 
-/// What stands along a dimension.
+/// The name and the coordinates of a dimension.
 #[derive(Default)]
 pub(super) struct Along {
-    /// Its name; empty where nothing is known of it.
+    /// The name of the dimension; empty if unknown.
     pub(super) name: Vec<u8>,
-    /// Its name and unit.
+    /// The name and the unit of the dimension.
     pub(super) label: Vec<u8>,
-    /// One number for each element.
+    /// The coordinates, one for each element.
     pub(super) coordinate: Option<Coordinate>,
 }
 
-/// A number for each element along a dimension.
+/// The coordinate array of a dimension.
 pub(super) struct Coordinate {
     pub(super) array: Arc<Array>,
     node: NodeId,
-    /// The units of numbers that are times.
+    /// The units of coordinates that are times.
     pub(super) times: Option<TimeUnits>,
     numbers: Numbers,
-    /// Whether they are the edges of bins, one more than there are elements.
+    /// Whether the coordinates are bin edges, one more than there are elements.
     are_edges: bool,
 }
 
 impl Along {
-    /// What stands along the dimension of the object's array of `count` elements: its dimension scale,
-    /// or the axis that NeXus names.
+    /// Finds the coordinates for the object's array of `count` elements: its dimension scale, or
+    /// the axis that NeXus names.
     ///
     /// # Errors
-    /// Fails if it cannot be found out now.
+    /// Fails if the attributes or the coordinate array cannot be read.
     pub(super) fn of(object: &Object<'_>, count: u64) -> Result<Self> {
         let scale = match axes::scale_of_line(object)? {
             None => nexus_axis::of(object)?,
@@ -61,7 +61,8 @@ impl Along {
 }
 
 impl Coordinate {
-    /// The numbers of `scale`; `None` where they are none, or not so many.
+    /// Returns the numbers of `scale`; `None` if it is not an array of numbers with a fitting
+    /// length.
     fn of(object: &Object<'_>, scale: NodeId, count: u64) -> Result<Option<Self>> {
         let container = &**object.container;
         let node = container.node(scale)?;
@@ -94,7 +95,8 @@ impl Coordinate {
         }))
     }
 
-    /// What a script needs to know of it, over a range of its numbers.
+    /// Returns the description of the coordinates for the script. `range` is the range of the
+    /// drawing.
     pub(super) fn told(&self, range: (f64, f64)) -> Over {
         Over {
             node: self.node,
@@ -104,10 +106,11 @@ impl Coordinate {
         }
     }
 
-    /// The numbers of `count` elements from number `first` on: of a bin, the middle between its edges.
+    /// Reads `count` coordinates, from number `first` on. The coordinate of a bin is the middle
+    /// between its edges.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Fails if the coordinates cannot be read.
     pub(super) fn read(&self, first: u64, count: u64) -> Result<Vec<f64>> {
         if !self.are_edges {
             return self.numbers.read(first, count);

@@ -1,16 +1,16 @@
-//! A bin of a line: the least and the greatest of the numbers in it.
+//! A bin of a line: the minimum and maximum of its numbers.
 
-/// Bins of a line.
+/// Maximum number of bins of a line.
 pub(super) const BINS: u64 = 640;
 
-/// What is known of the numbers in a bin.
+/// The known range of the numbers in a bin.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Bin {
-    /// None of them was read.
+    /// None of the numbers was read.
     Unread,
-    /// Those that were read are not finite, or missing.
+    /// The numbers that were read are missing or not finite.
     Nothing,
-    /// They are within these bounds.
+    /// The minimum and maximum of the finite numbers.
     Range(f64, f64),
 }
 

@@ -1,7 +1,7 @@
-//! The numbers of an array of one dimension, as the minimum and the maximum of each of some bins.
+//! The numbers of an array with one dimension, as the minimum and the maximum of each bin.
 //!
-//! Bins are of as many elements each; where the numbers that stand along the dimension only rise, or
-//! only fall, they are of as wide a range of those each.
+//! All bins have the same number of elements. If the coordinates of the dimension only rise, or
+//! only fall, there are also bins of equal width in the coordinate.
 
 use crate::error::{Error, Result};
 use crate::view::cf::stored::Stored;
@@ -12,7 +12,7 @@ use crate::view::texts::html::plot::pieces::Pieces;
 use crate::view::texts::html::plot::spread::{Placed, ReadAlong, Spread};
 use crate::wire::to_usize;
 
-/// Numbers of an array, one by one.
+/// A reader of the numbers of an array.
 pub(super) struct Numbers {
     pub(super) elements: Elements,
     pub(super) stored: Stored,
@@ -20,10 +20,10 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// The `count` numbers from number `first` on; those that are missing are none.
+    /// Reads `count` numbers, from number `first` on. Missing numbers become NaN.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Fails if the elements cannot be read.
     pub(super) fn read(&self, first: u64, count: u64) -> Result<Vec<f64>> {
         let bytes = self.elements.read(first, count)?;
         let datatype = &self.elements.datatype;
@@ -43,17 +43,18 @@ impl Numbers {
 
 /// The bins of an array of numbers.
 pub(super) struct Binned {
-    /// Of as many elements each.
+    /// Bins with the same number of elements each.
     pub(super) bins: Vec<Bin>,
-    /// The same by what stands along the dimension, if that has an order.
+    /// Bins of equal width in the coordinate, if the coordinates are sorted.
     pub(super) placed: Option<Placed>,
-    /// Why the first piece that could not be read could not, and what stands along it.
+    /// The error of the first piece that could not be read. `along_error` is the same for the
+    /// coordinates.
     pub(super) error: Option<Error>,
     pub(super) along_error: Option<Error>,
 }
 
 impl Binned {
-    /// The bin of an element of `count`.
+    /// Returns the index of the bin for element `index` of `count`.
     fn place(&self, index: u64, count: u64) -> usize {
         let bins = self.bins.len();
         let place = u128::from(index) * bins as u128 / u128::from(count.max(1));
@@ -67,7 +68,7 @@ impl Binned {
         }
     }
 
-    /// Has the line break off between two elements.
+    /// Marks the bins of a range of elements as empty, so that the line breaks there.
     fn break_off(&mut self, first: u64, last: u64, count: u64) {
         for place in self.place(first, count)..=self.place(last, count) {
             self.bins[place].add(f64::NAN);
@@ -75,10 +76,10 @@ impl Binned {
     }
 }
 
-/// Reads `pieces` of `numbers`, and what stands `along` them.
+/// Reads `pieces` of `numbers`, and their coordinates with `along`.
 ///
 /// # Errors
-/// `Limit` where the machine cannot count them.
+/// `Limit` if the number of bins does not fit in memory. Other errors are returned in the result.
 pub(super) fn read(
     numbers: &Numbers,
     along: Option<&ReadAlong<'_>>,
@@ -176,7 +177,7 @@ mod tests {
         assert_eq!(many[639], Bin::Range(6390.0, 6399.0));
     }
 
-    /// By hand: squares from 0 to 999² in bins that are 999² / 640 = 1559.4 wide.
+    /// Calculated by hand: the squares from 0 to 999² are in bins of width 999² / 640 = 1559.4.
     #[test]
     fn bins_are_as_wide_as_each_other_where_what_stands_along_is_sorted() {
         let numbers: Vec<f64> = (0..1000).map(f64::from).collect();

@@ -1,26 +1,27 @@
-//! Lines across a drawing at powers of ten.
+//! Horizontal lines of a drawing at powers of ten.
 
 use crate::view::texts::html::plot::lines::Mark;
 
-/// Lines across the drawing, at most.
+/// Maximum number of lines.
 const LINES: i32 = 7;
 
-/// Decades that numbers span before they are drawn by the logarithm.
+/// Minimum number of decades between the smallest and the largest number of a logarithmic plot.
 const LEAST: f64 = 3.0;
 
-/// Lines at powers of ten, equally far from each other.
+/// Horizontal lines at powers of ten, at equal distances.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Decades {
-    /// The exponent of the first.
+    /// The exponent of the first line.
     first: i32,
-    /// Decades between two.
+    /// Number of decades between two lines.
     step: i32,
-    /// Steps from the first to the last.
+    /// Number of steps from the first line to the last.
     steps: i32,
 }
 
 impl Decades {
-    /// Lines around two numbers; `None` where one is not above 0, or they are not far enough apart.
+    /// Chooses lines for a range of numbers; `None` if a number is not positive, or the range is
+    /// too narrow.
     pub(super) fn around(least: f64, most: f64) -> Option<Self> {
         if least <= 0.0 || decades(least, most) <= LEAST {
             return None;
@@ -31,7 +32,7 @@ impl Decades {
         Some(Decades { first, step, steps })
     }
 
-    /// The lines.
+    /// Returns the lines with their texts.
     pub(super) fn marks(&self) -> Vec<Mark> {
         let last = self.first + self.steps * self.step;
         let is_plain = self.first >= -3 && last <= 6;
@@ -54,14 +55,15 @@ impl Decades {
         marks.collect()
     }
 
-    /// The place of a value above 0 in the drawing, from 0 at the first line to 1 at the last.
+    /// Returns the position of a positive value in the drawing, from 0 at the first line to 1 at
+    /// the last.
     pub(super) fn share(&self, value: f64) -> f64 {
         let share = (value.log10() - f64::from(self.first)) / f64::from(self.steps * self.step);
         share.clamp(0.0, 1.0)
     }
 }
 
-/// How many decades a number above 0 is below another one.
+/// Returns the number of decades between two positive numbers.
 pub(super) fn decades(least: f64, most: f64) -> f64 {
     most.log10() - least.log10()
 }
@@ -95,7 +97,7 @@ mod tests {
         assert!(Decades::around(1.0, 1001.0).is_some());
     }
 
-    /// By hand: from 0.01 to 100 are four decades, 1 stands in the middle.
+    /// Calculated by hand: the range from 0.01 to 100 has four decades, with 1 in the middle.
     #[test]
     fn a_value_stands_at_its_logarithm() {
         let decades = Decades::around(0.02, 30.0).unwrap();

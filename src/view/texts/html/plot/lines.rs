@@ -1,19 +1,19 @@
-//! Lines across a drawing at evenly spaced round values.
+//! Horizontal lines of a drawing at evenly spaced round values.
 
 use std::iter;
 
-/// Lines across the drawing, at most.
+/// Number of steps that the range is divided into, before the step is rounded up.
 const LINES: f64 = 5.0;
 
-/// A line across a drawing.
+/// A line of a drawing, with its text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Mark {
-    /// Its place, from 0 at the beginning of the drawing to 1 at the end.
+    /// The position of the line, from 0 at the beginning of the drawing to 1 at the end.
     pub(super) share: f64,
     pub(super) text: String,
 }
 
-/// The values at evenly spaced lines across a drawing.
+/// Evenly spaced horizontal lines at round values.
 #[derive(Debug, PartialEq)]
 pub(super) struct Lines {
     first: f64,
@@ -22,7 +22,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Lines at round values around two finite numbers.
+    /// Chooses lines at round values for the range between two finite numbers.
     pub(super) fn around(least: f64, most: f64) -> Self {
         let (least, most) = if most > least {
             (least, most)
@@ -54,7 +54,7 @@ impl Lines {
                 ..lines
             })
         });
-        // Numbers at the ends of what a float can be.
+        // The range is at the limits of floating point.
         whole.unwrap_or(Lines {
             first: least,
             step: most / 2.0 - least / 2.0,
@@ -62,7 +62,7 @@ impl Lines {
         })
     }
 
-    /// The lines.
+    /// Returns the lines with their texts.
     pub(super) fn marks(&self) -> Vec<Mark> {
         let values = self.values().into_iter();
         let marks = values.map(|value| Mark {
@@ -78,18 +78,18 @@ impl Lines {
         values.take(self.count as usize + 1).collect()
     }
 
-    /// The place of a value in the drawing, from 0 at the first line to 1 at the last.
+    /// Returns the position of a value in the drawing, from 0 at the first line to 1 at the last.
     pub(super) fn share(&self, value: f64) -> f64 {
         let count = f64::from(self.count);
         let part = match self.step * count {
             range if range.is_finite() => (value - self.first) / range,
-            // The whole range is more than a float can be.
+            // The range overflows a float.
             _ => (value / 2.0 - self.first / 2.0) / (self.step / 2.0 * count),
         };
         part.clamp(0.0, 1.0)
     }
 
-    /// The text of the value at a line, with as many digits as the lines need.
+    /// Formats the value of a line, with enough digits to distinguish the lines.
     pub(super) fn text(&self, value: f64) -> String {
         let value = if value.abs() < self.step / 2.0 {
             0.0

@@ -1,23 +1,23 @@
-//! What stands below a line: round numbers, or dates.
+//! The marks below a line plot: round numbers or dates.
 
 use crate::view::cf::stored::Number;
 use crate::view::cf::time::TimeUnits;
 use crate::view::texts::html::plot::lines::{Lines, Mark};
 
-/// Indices that all have a mark, where there are no more.
+/// Maximum index up to which every index has a mark.
 const LINES: u64 = 5;
 
-/// What stands below a line.
+/// The marks below a line plot.
 #[derive(Debug, PartialEq)]
 pub(super) struct Below {
     pub(super) marks: Vec<Mark>,
     pub(super) is_of_times: bool,
-    /// The day of all marks, where they are but times.
+    /// The common day of all marks, if their texts are only times of day.
     pub(super) day: Option<String>,
 }
 
 impl Below {
-    /// Indices of `count` elements.
+    /// Returns marks for the indices of `count` elements.
     pub(super) fn of_indices(count: u64) -> Self {
         let last = count.saturating_sub(1);
         if last > LINES {
@@ -34,7 +34,7 @@ impl Below {
         }
     }
 
-    /// Round numbers between two.
+    /// Returns marks at round numbers of a range.
     pub(super) fn of_numbers(least: f64, most: f64) -> Self {
         let lines = Lines::around(least, most);
         let values = lines.values().into_iter();
@@ -49,8 +49,8 @@ impl Below {
         }
     }
 
-    /// Round times between two numbers of `units`; `None` where they are none, or so near to each
-    /// other that there are none between them.
+    /// Returns marks at round times between two numbers of `units`. Returns `None` if the numbers
+    /// are not times, or too close for round times between them.
     pub(super) fn of_times(units: &TimeUnits, least: f64, most: f64) -> Option<Self> {
         let time = |number| units.time(Number::Real(number)).ok().flatten();
         let (first, last) = (time(least)?, time(most)?);
@@ -72,7 +72,7 @@ impl Below {
     }
 }
 
-/// Whether a mark stands in the drawing.
+/// Returns whether a mark is within the drawing.
 fn is_within(mark: &Mark) -> bool {
     (-1e-9..=1.0 + 1e-9).contains(&mark.share)
 }
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(texts, ["0", "20", "40", "60", "80"]);
     }
 
-    /// By hand: noon is the middle of a day.
+    /// Calculated by hand: noon is the middle of a day.
     #[test]
     fn times_stand_below() {
         let hours = TimeUnits::parse(b"hours since 2000-02-28", None).unwrap();

@@ -1,5 +1,6 @@
-//! The axis of data in NeXus (NeXus manual, "Associating plottable data using attributes applied to
-//! the NXdata group", and the two older ways: by names in the dataset, by numbers in the axes).
+//! The axis of NeXus data. The NeXus manual defines it in "Associating plottable data using
+//! attributes applied to the NXdata group". Two older conventions name the axis in the dataset, or
+//! number the axes.
 
 use crate::error::Result;
 use crate::limits;
@@ -8,10 +9,10 @@ use crate::model::{LinkTarget, NodeId};
 use crate::view::elements::dimensions::groups_down_to;
 use crate::view::texts::html::object::Object;
 
-/// The array that stands along the one dimension of the object's.
+/// Finds the axis array of the only dimension of the object's array.
 ///
 /// # Errors
-/// Fails if it cannot be found out now.
+/// Fails if the attributes or links cannot be read.
 pub(super) fn of(object: &Object<'_>) -> Result<Option<NodeId>> {
     let container = &**object.container;
     let Some(group) = group(object)? else {
@@ -25,7 +26,7 @@ pub(super) fn of(object: &Object<'_>) -> Result<Option<NodeId>> {
         };
     }
     if let Some(axes) = text(container, object.node.id, b"axes")? {
-        // Several names have a colon or a comma between them.
+        // Several names would be separated by colons or commas; such a text does not name a member.
         let axis = axes.strip_prefix(b"[").unwrap_or(&axes);
         let axis = axis.strip_suffix(b"]").unwrap_or(axis);
         return member(object, group, axis.trim_ascii());
@@ -38,7 +39,7 @@ pub(super) fn of(object: &Object<'_>) -> Result<Option<NodeId>> {
     }
 }
 
-/// The group whose data the object is.
+/// Returns the NeXus group that contains the object.
 fn group(object: &Object<'_>) -> Result<Option<NodeId>> {
     if object.group.is_some() || object.container.extras().is_some() {
         return Ok(object.group);
@@ -50,7 +51,7 @@ fn group(object: &Object<'_>) -> Result<Option<NodeId>> {
     })
 }
 
-/// The object of that name in a group, other than the data themselves.
+/// Returns the object with this name in a group, unless it is the data itself.
 fn member(object: &Object<'_>, group: NodeId, name: &[u8]) -> Result<Option<NodeId>> {
     if name == b"." || name.is_empty() {
         return Ok(None);
@@ -64,7 +65,8 @@ fn member(object: &Object<'_>, group: NodeId, name: &[u8]) -> Result<Option<Node
     Ok(node.filter(|node| *node != object.node.id))
 }
 
-/// The member of a group that says that it is the first axis, the primary one of several.
+/// Finds the member of a group whose attribute `axis` is 1. Of several such members, the one with
+/// `primary` 1 is preferred.
 fn numbered(object: &Object<'_>, group: NodeId) -> Result<Option<NodeId>> {
     let mut links = object.container.links(group)?;
     let mut found = None;
@@ -86,7 +88,7 @@ fn numbered(object: &Object<'_>, group: NodeId) -> Result<Option<NodeId>> {
     Ok(found)
 }
 
-/// The number of an attribute, which may be written as text.
+/// Returns an attribute as a number, even if it is stored as text.
 fn number(object: &Object<'_>, node: NodeId, name: &[u8]) -> Result<Option<i128>> {
     let container = &**object.container;
     if let Some(numbers) = integers(container, node, name)? {

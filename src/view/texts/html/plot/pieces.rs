@@ -1,5 +1,5 @@
-//! The pieces of an array that are read for its line: all, or evenly spaced ones of one that is too
-//! large to be read whole.
+//! The pieces of an array that are read for its line plot. An array that is too large is read in
+//! evenly spaced pieces.
 
 use std::ops::Range;
 
@@ -7,25 +7,25 @@ use crate::limits;
 use crate::model::Array;
 use crate::model::array::Storage;
 
-/// Elements of a piece of an array that is not decoded.
+/// Number of elements in a piece of an array that is not decoded.
 const RUN: u64 = 512;
 
-/// The pieces of an array that are read.
+/// The pieces of an array to read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pieces {
-    /// Elements of each, of the last one fewer.
+    /// Number of elements in a piece. The last piece may be shorter.
     length: u64,
-    /// How many are read.
+    /// Number of pieces to read.
     pub(super) read: u64,
-    /// How many there are.
+    /// Number of pieces in the array.
     pub(super) all: u64,
-    /// Elements of the array.
+    /// Number of elements in the array.
     pub(super) count: u64,
 }
 
 impl Pieces {
-    /// The pieces of an array of `count` elements that a page reads, and of another one that stands
-    /// along it; `None` where one alone is too much.
+    /// Chooses the pieces of an array of `count` elements that a page reads, together with the
+    /// coordinate array `along`. Returns `None` if even one piece is too much.
     pub(super) fn of(
         array: &Array,
         along: Option<&Array>,
@@ -64,7 +64,7 @@ impl Pieces {
         })
     }
 
-    /// The elements of each piece that is read.
+    /// Returns the range of elements of each piece to read.
     pub(super) fn iter(&self) -> impl Iterator<Item = Range<u64>> {
         let steps = u128::from(self.read.saturating_sub(1).max(1));
         let last = u128::from(self.all.saturating_sub(1));
@@ -78,17 +78,17 @@ impl Pieces {
     }
 }
 
-/// What it costs to read an array along with the pieces of another one.
+/// The cost of reading a coordinate array together with the pieces of another array.
 #[derive(Debug, Clone, Copy)]
 struct Beside {
-    /// Bytes that are decoded for all of it.
+    /// Bytes that are decoded if the whole array is read.
     all: u64,
-    /// For one piece.
+    /// Bytes that are decoded for one piece.
     piece: u64,
 }
 
 impl Beside {
-    /// The cost of `along` for pieces of `length`.
+    /// Computes the cost of reading `along` for pieces of `length` elements.
     fn of(along: &Array, count: u64, length: u64) -> Self {
         let own = along.shape.dims().first().copied().unwrap_or(count);
         let Some((chunk, bytes)) = along.decoded_chunk() else {
@@ -101,7 +101,7 @@ impl Beside {
         let chunk = chunk.first().copied().unwrap_or(1).max(1);
         let decoded = |elements: u64| elements.div_ceil(chunk).saturating_mul(bytes);
         let is_aligned = chunk.is_multiple_of(length) || length.is_multiple_of(chunk);
-        // A piece begins and ends within a chunk; that of edges ends with an edge more.
+        // A piece may overlap one more chunk. Bin edges have one more element than the piece.
         let has_more = !is_aligned || own > count;
         Beside {
             all: decoded(own),
@@ -109,7 +109,8 @@ impl Beside {
         }
     }
 
-    /// How many pieces, of `own` bytes each, a page may read with what belongs to them.
+    /// Returns the maximum number of pieces, of `own` bytes each, that a page may read together
+    /// with their coordinates.
     fn pieces(self, own: u64) -> u64 {
         let most = limits::HTML_DECODED;
         let with_all = most.saturating_sub(self.all) / own.max(1);
@@ -121,7 +122,7 @@ fn itemsize(array: &Array) -> u64 {
     u64::from(array.datatype.size).max(1)
 }
 
-/// Whether its bytes are made in order, from the first on.
+/// Returns whether the bytes of the array can only be generated in order, from the first on.
 fn is_in_order(array: &Array) -> bool {
     matches!(array.storage, Ok(Storage::Encoded(_) | Storage::Strided(_)))
 }
@@ -139,7 +140,7 @@ pub(super) mod tests {
     use crate::model::{Datatype, Shape};
     use crate::wire::to_u64;
 
-    /// An array of 64-bit numbers, in compressed chunks or in none.
+    /// Returns an array of 64-bit numbers, in compressed chunks or without chunks.
     pub(in super::super) fn array(count: u64, chunk: Option<u64>) -> Array {
         let filter = Filter {
             id: 1,
@@ -171,14 +172,14 @@ pub(super) mod tests {
         assert_eq!(pieces(4 << 20, Some(1 << 10)), Some((4096, 4096)));
     }
 
-    /// At most 4096 evenly spaced pieces, and no more bytes than a page may decode.
+    /// At most 4096 evenly spaced pieces are read, with at most the bytes that a page may decode.
     #[test]
     fn of_large_ones_evenly_spaced_pieces_are_read() {
         assert_eq!(pieces(1 << 40, None), Some((4096, 1 << 31)));
         assert_eq!(pieces(1 << 40, Some(1 << 10)), Some((4096, 1 << 30)));
         assert_eq!(pieces(1 << 40, Some(1 << 20)), Some((4, 1 << 20)));
         assert_eq!(pieces(1 << 40, Some(1 << 30)), None);
-        // Few bytes in many chunks take as long.
+        // The number of chunks is limited, because many small chunks take long, too.
         assert_eq!(pieces(65_536, Some(1)), Some((65_536, 65_536)));
         assert_eq!(pieces(65_537, Some(1)), Some((4096, 65_537)));
         let far = Pieces::of(&array(1 << 40, None), None, 1 << 40, true).unwrap();
@@ -188,7 +189,7 @@ pub(super) mod tests {
         assert_eq!(last, (1 << 40) - (1 << 20)..1 << 40);
     }
 
-    /// What is read along an array counts as what is read of it: 32 MiB for both.
+    /// The limit of 32 MiB covers the array and its coordinates together.
     #[test]
     fn what_stands_along_an_array_takes_its_part() {
         let read = |count, own, along| {
@@ -196,16 +197,16 @@ pub(super) mod tests {
             let pieces = Pieces::of(&array(count, own), Some(&along), count, false);
             pieces.map(|pieces| (pieces.read, pieces.all))
         };
-        // 16 MiB of each; 32 MiB of each.
+        // The first case has 16 MiB for each array, the second one 32 MiB.
         assert_eq!(read(2 << 20, None, None), Some((4096, 4096)));
         assert_eq!(read(4 << 20, None, None), Some((4096, 8192)));
-        // Chunks of 8 MiB: four, or two with those beside them.
+        // Chunks of 8 MiB allow four pieces, or two together with their coordinates.
         assert_eq!(read(1 << 40, Some(1 << 20), None), Some((2, 1 << 20)));
         assert_eq!(
             read(1 << 40, Some(1 << 20), Some(1 << 20)),
             Some((2, 1 << 20))
         );
-        // One of 16 MiB beside all: it is decoded once.
+        // The coordinates are one chunk of 16 MiB, which is decoded once.
         assert_eq!(
             read(1 << 21, Some(1 << 10), Some(1 << 21)),
             Some((2048, 2048))
@@ -215,7 +216,7 @@ pub(super) mod tests {
             Some((1, 1 << 30))
         );
         assert_eq!(read(1 << 40, Some(1 << 10), Some(1 << 22)), None);
-        // One is far larger than what is read.
+        // A coordinate chunk is far larger than the piece.
         assert_eq!(read(1000, Some(1000), Some(1 << 30)), None);
     }
 }

@@ -1,39 +1,38 @@
-//! The bins of an array's numbers by what stands along its dimension: a time, an energy.
+//! The bins of an array's numbers by a coordinate, such as a time or an energy.
 
 use crate::error::Result;
 use crate::view::texts::html::plot::bin::{BINS, Bin};
 use crate::wire::to_usize;
 
-/// Reads the numbers that stand along the dimension: the first one, and how many.
+/// A function that reads coordinates. Its arguments are the first number and the count.
 pub(super) type ReadAlong<'a> = dyn Fn(u64, u64) -> Result<Vec<f64>> + 'a;
 
-/// A bin, and where it stands.
+/// A bin and its position.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Place {
     pub(super) bin: Bin,
-    /// Finite where the bin holds numbers.
+    /// The coordinate of the bin; finite if the bin has numbers.
     pub(super) x: f64,
 }
 
-/// Bins over a range.
+/// Bins at their positions in a range.
 #[derive(Debug)]
 pub(super) struct Placed {
-    /// In the order in which a line goes through them.
+    /// The bins in the order of the line.
     pub(super) places: Vec<Place>,
-    /// The least and the greatest number that stands along them; their difference is finite, and not
-    /// 0.
+    /// The minimum and maximum of the coordinates. Their difference is finite and positive.
     pub(super) range: (f64, f64),
 }
 
-/// Bins that are being filled.
+/// Bins while they are filled.
 pub(super) enum Spread {
-    /// One for each of few numbers.
+    /// One bin for each number, for few numbers.
     Points(Vec<Place>),
-    /// Bins of one width, for numbers that stand along a dimension in their order.
+    /// Bins of equal width, for sorted coordinates.
     Sorted(Sorted),
 }
 
-/// Bins of one width.
+/// Bins of equal width.
 pub(super) struct Sorted {
     range: (f64, f64),
     bins: Vec<Wide>,
@@ -42,20 +41,21 @@ pub(super) struct Sorted {
     falls: bool,
 }
 
-/// One of them.
+/// A bin of equal width.
 #[derive(Clone, Copy)]
 struct Wide {
     bin: Bin,
-    /// The least and the greatest place of a number in it.
+    /// The minimum and maximum coordinate of the numbers in the bin.
     least: f64,
     most: f64,
 }
 
 impl Spread {
-    /// Bins for `count` numbers; `None` where what stands at the ends shows that there is no order.
+    /// Creates bins for `count` numbers; `None` if the first and last coordinates show that they
+    /// are not sorted.
     ///
     /// # Errors
-    /// Fails if that cannot be read.
+    /// Fails if these coordinates cannot be read.
     pub(super) fn of(along: &ReadAlong<'_>, count: u64) -> Result<Option<Self>> {
         if count <= BINS {
             return Ok(Some(Spread::Points(Vec::new())));
@@ -78,7 +78,7 @@ impl Spread {
         })))
     }
 
-    /// Adds numbers, and what stands along each.
+    /// Adds numbers with their coordinates.
     pub(super) fn add(&mut self, along: &[f64], numbers: &[f64]) {
         for (&x, &number) in along.iter().zip(numbers) {
             match self {
@@ -92,7 +92,7 @@ impl Spread {
         }
     }
 
-    /// The bins; `None` where what stands along them has no order, or no range.
+    /// Returns the bins; `None` if the coordinates are not sorted, or do not span a range.
     pub(super) fn finish(self) -> Option<Placed> {
         match self {
             Spread::Points(places) => {
@@ -139,7 +139,8 @@ impl Sorted {
     }
 }
 
-/// The least and the greatest finite number; `None` where their difference is none to divide by.
+/// Returns the minimum and maximum of the finite numbers; `None` if their difference is zero or
+/// overflows.
 fn range(numbers: &[f64]) -> Option<(f64, f64)> {
     let finite = numbers.iter().copied().filter(|number| number.is_finite());
     let ends = finite.map(|number| (number, number));
