@@ -1,11 +1,13 @@
-//! A source that another process, the fetcher, reads over a network.
+//! Sources that another process, the fetcher, reads over a network.
 //!
-//! This process parses and has no network; the fetcher has one and parses no HDF5 or ASDF. They
-//! speak [messages](message) over a pair of sockets, and share one file in memory, the *stage*,
-//! which the fetcher writes and this process reads. Each object has a region of its own in the
-//! stage, so that byte `n` of the object stands at `region + n`: the stage is sparse, and takes the
-//! memory of what is staged alone. What the fetcher has on disk, it does not copy to the stage: it
-//! hands over the [file](segment), open for reading.
+//! This process, the worker, parses files and has no network access. The fetcher has network access
+//! and does not parse HDF5 or ASDF. The two exchange [messages](message) over a pair of sockets.
+//!
+//! The two also share one file in memory, the *stage*, which the fetcher writes and the worker
+//! reads. Each object has its own region in the stage: byte `n` of the object is at offset `region
+//! + n`. The stage is sparse and uses memory only for staged bytes. Bytes in the fetcher's disk
+//! cache are not copied to the stage; the fetcher sends the [file](segment) instead, open for
+//! reading.
 
 pub mod connection;
 pub mod directory;

@@ -1,4 +1,4 @@
-//! Other files that a file names and that are not there, each told once.
+//! Warnings about referenced files that do not exist, each reported once.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::limits;
 use crate::memory::lock::lock;
 
-/// Something that is absent, or may not be opened.
+/// A referenced file that is absent or may not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lack {
-    /// The object that names it, or its own name.
+    /// The object that references the file, or the file's own name.
     pub object: String,
-    /// What follows from that.
+    /// The consequence for the reader.
     pub reason: String,
 }
 
-/// What a file lacks.
+/// The absent files of one source.
 #[derive(Debug, Default)]
 pub(in crate::source) struct Absent {
     hasher: RandomState,
@@ -29,13 +29,13 @@ pub(in crate::source) struct Absent {
 
 #[derive(Debug, Default)]
 struct Met {
-    /// Hashes of the objects.
+    /// Hashes of the objects reported so far.
     known: HashSet<u64>,
     news: Vec<Lack>,
 }
 
 impl Absent {
-    /// Takes down what `object` lacks, unless that is known, or too much is.
+    /// Records that `object` lacks a file, unless the object is known or too many objects are.
     pub(in crate::source) fn meet(&self, object: &str, reason: &str) {
         let mut met = lock(&self.met);
         let is_full = met.known.len() >= limits::NAMED_ABSENT;
@@ -49,7 +49,7 @@ impl Absent {
         self.has_news.store(true, Ordering::Release);
     }
 
-    /// What was taken down since this was called last.
+    /// Returns the records added since the last call.
     pub(in crate::source) fn news(&self) -> Vec<Lack> {
         if self.has_news.swap(false, Ordering::AcqRel) {
             mem::take(&mut lock(&self.met).news)

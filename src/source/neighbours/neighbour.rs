@@ -1,4 +1,4 @@
-//! One file beside the source, read as long as it is what it was when it was opened.
+//! A neighbour file, which can be read until it changes.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -21,14 +21,14 @@ use crate::source::neighbours::absent::{Absent, Lack};
 use crate::source::open::{SharedOpen, SharedState};
 use crate::source::{SharedSource, Source, Urgency};
 
-/// Other files, open or not, whose state each mounted file remembers, about 250 bytes each.
+/// Number of other files whose state each mounted file remembers, open or not. Each takes about 250
+/// bytes.
 const SEEN_NEIGHBOURS: NonZeroUsize = NonZeroUsize::new(1 << 14).unwrap();
 
-/// How long a look at neighbours that nobody reads is taken to hold.
+/// Interval between checks of neighbours that no request reads.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A neighbour that is open. Bytes of two of its states never mix: once it has changed, it is not
-/// read any more.
+/// An open neighbour. Bytes of two of its states never mix: after a change, reads fail.
 #[derive(Debug)]
 pub struct Neighbour {
     file: SharedOpen,
@@ -36,15 +36,15 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
-    /// The state in which the file was opened.
+    /// Returns the identity of the file when it was opened.
     pub fn opened(&self) -> Identity {
         self.file.opened()
     }
 
-    /// Whether the file is what it was when it was opened.
+    /// Checks that the file has not changed since it was opened.
     ///
     /// # Errors
-    /// `ESTALE` where it is not.
+    /// `ESTALE` if the file has changed.
     pub fn check(&self) -> Result<()> {
         if self.file.state().may_grow() || !self.file.is_changed() {
             Ok(())
@@ -96,23 +96,24 @@ impl Source for Neighbour {
 
 /// The states in which the neighbours of one state of a file were opened.
 ///
-/// Together with the file they make up what is shown, so that a change of one of them is a change
-/// of the file. Files that were sought and absent count as well.
+/// The content shown is made of the file and its neighbours, so a change of a neighbour is a change
+/// of the file. Files that were searched for and absent count as well.
 #[derive(Debug)]
 pub struct NeighbourStates {
     hasher: RandomState,
-    /// By the paths' hashes: `None` where there was no file. A closed neighbour is watched on: its
-    /// bytes may be kept.
+    /// States by hashed path, `None` if the file was absent. A closed neighbour is still watched,
+    /// because caches may contain its bytes.
     seen: Mutex<LruCache<u64, Option<SharedState>>>,
     open: Mutex<Open>,
     changed: AtomicBool,
     changes: Option<Arc<Changes>>,
-    /// The count of `changes` when the states were last looked through.
+    /// The event count of `changes` at the last check of all states.
     told: AtomicU64,
-    /// One of them was not settled, or may come.
+    /// Whether a neighbour was not settled, or was absent and may appear.
     unsettled: AtomicBool,
     absent: Arc<Absent>,
-    /// The name of the file, where what it lacks is reported with that of others.
+    /// The name of the file, if its absent neighbours are reported together with the ones of other
+    /// files.
     name: Option<Box<str>>,
 }
 
@@ -148,7 +149,7 @@ impl Default for NeighbourStates {
 }
 
 impl NeighbourStates {
-    /// No states yet; what becomes of them is told by `changes`.
+    /// Creates an empty set of states. `changes` reports changes of the files.
     pub(in crate::source) fn told_by(changes: Option<Arc<Changes>>) -> Arc<Self> {
         Arc::new(NeighbourStates {
             changes,
@@ -156,11 +157,11 @@ impl NeighbourStates {
         })
     }
 
-    /// The neighbour that was opened by this absolute path. One that is open already, by whatever
-    /// path, is not open twice.
+    /// Returns the neighbour that was opened by this absolute path. A neighbour that is already
+    /// open, by any path, is reused.
     ///
     /// # Errors
-    /// `ESTALE` where another file or another state of it was there before, or none.
+    /// `ESTALE` if another file, another state of the file, or no file was found there before.
     pub fn found(self: &Arc<Self>, path: &Path, file: SharedOpen) -> Result<Arc<Neighbour>> {
         self.remember(path, Some(file.state()))?;
         let mut open = lock(&self.open);
@@ -180,20 +181,20 @@ impl NeighbourStates {
         Ok(neighbour)
     }
 
-    /// There is no file at this absolute path.
+    /// Records that no file exists at this absolute path.
     ///
     /// # Errors
-    /// `ESTALE` where one was there before.
+    /// `ESTALE` if a file was found there before.
     pub fn missed(&self, path: &Path) -> Result<()> {
         self.remember(path, None)
     }
 
-    /// Whether no neighbour was opened or sought.
+    /// Returns whether no neighbour was opened or searched for.
     pub fn is_empty(&self) -> bool {
         lock(&self.seen).is_empty() && lock(&self.open).neighbours.is_empty()
     }
 
-    /// Whether a neighbour has changed since it was opened, as far as was seen lately.
+    /// Returns whether a neighbour has changed since it was opened, according to recent checks.
     pub fn is_changed(&self) -> bool {
         let due = self.due();
         let _all_right = due.iter().all(|other| other.check().is_ok());
@@ -205,7 +206,8 @@ impl NeighbourStates {
         self.met_a_change()
     }
 
-    /// None yet, of a file whose lacks `whole` reports under this name.
+    /// Creates an empty set of states for a file whose absent neighbours `whole` reports under this
+    /// name.
     pub(in crate::source) fn reporting_to(&self, whole: &Self, name: &Path) -> Arc<Self> {
         let name = one_line(&name.display().to_string());
         Arc::new(NeighbourStates {
@@ -216,7 +218,7 @@ impl NeighbourStates {
         })
     }
 
-    /// `object` lacks another file, for this `reason`; that is told once.
+    /// Records that `object` lacks another file, for this `reason`. Each object is reported once.
     pub fn lacks(&self, object: &str, reason: &str) {
         match &self.name {
             Some(name) => self.absent.meet(&format!("{name}: {object}"), reason),
@@ -224,18 +226,18 @@ impl NeighbourStates {
         }
     }
 
-    /// What was found to be lacking since this was called last.
+    /// Returns the absent files recorded since the last call.
     pub fn news_of_lacks(&self) -> Vec<Lack> {
         self.absent.news()
     }
 
-    /// Something was shown of which nothing tells when it changes.
+    /// Records that the content depends on a file whose changes are not reported.
     pub(in crate::source) fn unsettle(&self) {
         self.unsettled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether no neighbour may turn out to have been half written when it was read, without a
-    /// trace in its times, and none that was absent may come.
+    /// Returns whether every change is noticeable. It is not if a neighbour may have been half
+    /// written when read, with unchanged times, or if an absent one may appear.
     pub fn is_settled(&self) -> bool {
         !self.unsettled.load(Ordering::Relaxed)
     }
@@ -248,7 +250,7 @@ impl NeighbourStates {
         }
     }
 
-    /// The neighbours that are open, if it is time to look at them.
+    /// Returns the open neighbours, if they are due for a check.
     fn due(&self) -> Vec<Arc<Neighbour>> {
         let mut open = lock(&self.open);
         if open.looked.elapsed() < PATIENCE {
@@ -259,7 +261,7 @@ impl NeighbourStates {
         open.neighbours.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Whether a neighbour was met that had changed since it was opened.
+    /// Returns whether a changed neighbour was found.
     pub fn met_a_change(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
     }
@@ -269,7 +271,8 @@ impl NeighbourStates {
         let is_settled = state.as_ref().is_none_or(|state| state.is_settled());
         self.unsettled.fetch_or(!is_settled, Ordering::Relaxed);
         let mut seen = lock(&self.seen);
-        // Of one that is open again, the watch that was set first has seen the most.
+        // If the file is opened again, the first watch is kept, because it has seen the most
+        // events.
         let is_same = match (seen.get(&path), &state) {
             (None, _) => {
                 seen.put(path, state);
@@ -283,7 +286,7 @@ impl NeighbourStates {
         if is_same { Ok(()) } else { Err(self.stale()) }
     }
 
-    /// A neighbour was found to have changed.
+    /// Records that a neighbour has changed.
     pub fn note_change(&self) {
         self.changed.store(true, Ordering::Relaxed);
     }
@@ -347,7 +350,7 @@ mod tests {
         let _kept = open(&states, &path).unwrap();
         std::thread::sleep(PATIENCE);
         assert!(!states.is_changed());
-        // It is open, so that a change of its name alone can be seen: it has one less.
+        // The neighbour is open, so losing its name is visible as a lower link count.
         fs::write(directory.path().join("next"), b"new").unwrap();
         fs::rename(directory.path().join("next"), &path).unwrap();
         std::thread::sleep(PATIENCE);
@@ -376,8 +379,8 @@ mod tests {
         assert!(states.is_changed());
     }
 
-    /// A write that was under way when the file was opened ends when it is closed again. Its time
-    /// is that of its beginning.
+    /// Finishes a write after the file was opened and closed again. The file's time is the start of
+    /// the write.
     #[test]
     fn a_file_that_was_closed_is_watched_on() {
         let directory = tempfile::tempdir().unwrap();
@@ -399,7 +402,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("raw");
         fs::write(&path, b"new").unwrap();
-        // It stays young, however busy the machine is.
+        // The time lies in the future, so the file counts as recently written, even on a slow
+        // machine.
         let later = std::time::SystemTime::now() + Duration::from_secs(3600);
         let file = fs::File::options().append(true).open(&path).unwrap();
         file.set_modified(later).unwrap();
@@ -407,7 +411,7 @@ mod tests {
         assert!(states.is_settled());
         open(&states, &path).unwrap();
         assert!(!states.is_settled());
-        // Of what is local, an end would be told.
+        // On a local filesystem, the kernel reports the end of a write.
         let changes = Changes::new().unwrap();
         let states = NeighbourStates::told_by(Some(Arc::clone(&changes)));
         let file = FileSource::open(&path, Some(&changes)).unwrap();
@@ -415,7 +419,7 @@ mod tests {
         assert!(states.is_settled());
     }
 
-    /// The writer's changes are what is waited for.
+    /// Checks that growth by an expected writer is not a change.
     #[test]
     fn a_file_that_grows_may_change() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,34 +1,34 @@
-//! Which other files a source may bring in, and why one is not opened.
+//! The policy for opening other files, and the reasons why a file was not opened.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::{Cause, Error};
 use crate::source::open::SharedOpen;
 
-/// Which other files a source may bring in.
+/// The set of other files that a source may reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
-    /// None.
+    /// No files.
     None,
-    /// Regular files inside the source's own directory, resolved beneath it: no `..`, no absolute
-    /// path that leads elsewhere, no symbolic link out.
+    /// Regular files inside the source's own directory, resolved beneath it. A path with `..`, an
+    /// absolute path elsewhere, or a symbolic link must not lead out of the directory.
     #[default]
     Within,
     /// Every regular file.
     Any,
 }
 
-/// Why a file is not opened.
+/// The reason why a file was not opened.
 #[derive(Debug, Clone)]
 pub enum Unopened {
-    /// It may not be.
+    /// The policy or the system forbids access.
     Refused(Error),
-    /// It may be, and cannot be; where it was sought.
+    /// Opening failed at this path, although the policy allows it.
     Failed(PathBuf, Error),
 }
 
 impl Unopened {
-    /// The reason.
+    /// Returns the error.
     pub fn error(self) -> Error {
         match self {
             Unopened::Refused(error) | Unopened::Failed(_, error) => error,
@@ -36,16 +36,16 @@ impl Unopened {
     }
 }
 
-/// A file, and the path by which it was opened; `None` where there is none.
+/// A file and the path by which it was opened, or `None` if the file does not exist.
 pub(in crate::source) type Opened = Result<Option<(SharedOpen, PathBuf)>, Unopened>;
 
-/// `name` may not be had.
+/// Returns the error for a file that must not be opened.
 pub(in crate::source) fn refused(name: &Path, why: &str) -> Unopened {
     Unopened::Refused(Error::caused(Cause::Forbidden, told(name, why)))
 }
 
-/// `name` cannot be had: `why` is what the policy says, or the system. Its reader asked for
-/// something else, which has the right to be read, and lacks this part.
+/// Returns the error for a part that cannot be read; `why` comes from the policy or the system. The
+/// error is not "permission denied", because the reader may read the requested file itself.
 pub(in crate::source) fn unreadable(name: &Path, why: &str) -> Error {
     Error::caused(Cause::Failed, told(name, why))
 }

@@ -1,8 +1,8 @@
-//! The parsing process's end of the connection to the fetcher.
+//! The worker's end of the connection to the fetcher.
 //!
-//! Any thread asks, and waits for its answer as long as the fetcher may take. Two threads carry the
-//! packets, so that none who holds the state waits for a socket: a fetcher that is slow to read
-//! must not keep its own replies from being taken.
+//! Any thread may send a request and wait for the reply, up to the fetcher's time limit. Two
+//! threads transfer the packets, so that no thread waits for a socket while it holds the lock. A
+//! fetcher that reads slowly thus cannot stop its own replies from being read.
 
 mod carried;
 
@@ -36,41 +36,40 @@ use crate::source::remote::segments::Segments;
 use crate::source::remote::staging::{Staging, length};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Bytes of the stage that are set aside for an object of which no length is known.
+/// Bytes of the stage reserved for an object of unknown length.
 const REGION: u64 = 1 << 40;
 
-/// Bytes of one read for which pages are kept at a time.
+/// Maximum number of bytes of one read whose pages are pinned at the same time.
 const WINDOW: u64 = 4 << 20;
 
-/// How long the counters are waited for: the fetcher asks nobody for them.
+/// Time limit for the counters. The fetcher needs no server for them.
 const COUNTING: Duration = Duration::from_secs(2);
 
-/// How often pages are asked for that are wrong in the cache on disk: the first time, they are
-/// forgotten there.
+/// Maximum number of times that corrupt pages of the disk cache are requested. The first time, they
+/// are removed from the cache.
 const ATTEMPTS: usize = 3;
 
-/// How often a reader that waits looks whether it is still wanted.
+/// Interval at which a waiting reader checks for cancellation.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What the connection is told of the source and of the mount.
+/// Settings of the connection, from the source and the mount.
 #[derive(Debug, Clone)]
 pub struct Terms {
-    /// The URL of the object, or of the prefix, as people may see it: without its query, and
-    /// without a user.
+    /// The displayed URL of the object or prefix, without query and user information.
     pub url: PathBuf,
-    /// Bytes of staged pages that are kept.
+    /// Maximum number of bytes of staged pages.
     pub kept: u64,
-    /// How long an answer is waited for: somewhat longer than the fetcher tries.
+    /// Time limit for a reply: slightly longer than the fetcher's own limit.
     pub patience: Duration,
-    /// How long an object is taken to be in the state in which an answer has shown it last.
+    /// How long the state of an object, as seen in the last response, is assumed to be current.
     pub valid: Duration,
-    /// The user and the group that own what is mounted.
+    /// User and group ID of the owner of the mounted files.
     pub owner: (u32, u32),
-    /// Whether a mount reads it, and not one command.
+    /// Whether a mount uses the connection, and not a single command.
     pub is_mounted: bool,
 }
 
-/// The connection. It ends when it is dropped.
+/// A connection to the fetcher. Dropping the connection ends it.
 #[derive(Debug)]
 pub struct Connection {
     terms: Terms,
@@ -80,12 +79,12 @@ pub struct Connection {
 #[derive(Debug)]
 struct Shared {
     socket: OwnedFd,
-    /// Read only.
+    /// The stage, open for reading.
     stage: File,
     state: Mutex<State>,
-    /// An answer has come.
+    /// Notified when a reply arrives.
     answered: Condvar,
-    /// There is a packet to send, or nothing any more.
+    /// Notified when a packet is queued or the connection ends.
     sending: Condvar,
 }
 
@@ -95,38 +94,37 @@ struct State {
     segments: Segments,
     calls: HashMap<u64, Call>,
     last_id: u64,
-    /// Where the next region begins.
+    /// Offset in the stage where the next region starts.
     free: u64,
     packets: VecDeque<Vec<u8>>,
-    /// What whoever mounts has to know.
+    /// Warnings for the user who mounts.
     warnings: Vec<String>,
-    /// When a request was given up first to which the server has not answered, if it has answered
-    /// none since.
+    /// Time of the first request that timed out since the server's last response.
     unanswered: Option<SystemTime>,
     is_over: bool,
 }
 
-/// A request that is no `Fetch`.
+/// A request other than `Fetch`.
 #[derive(Debug)]
 enum Call {
-    /// Somebody waits for the reply, of which a part may have come.
+    /// A caller waits for the reply. A part of the reply may have arrived.
     Waits(Option<Reply>),
-    /// Asks whether the object is still in its state; nobody waits.
+    /// A check of the object's state that no caller waits for.
     Looks(Arc<Staging>),
 }
 
-/// Pages that are kept for one reader.
+/// Pages that are pinned for one reader.
 struct Pinned<'a> {
     shared: &'a Shared,
     pages: Range<u64>,
 }
 
 impl Connection {
-    /// Speaks through `socket` with the fetcher, which writes the `stage`. The threads for it are
-    /// started here, and have the rights that the caller has now.
+    /// Starts a connection through `socket` to the fetcher, which writes the `stage`. The
+    /// connection's threads inherit the caller's current privileges.
     ///
     /// # Errors
-    /// `Io` where no thread can be started.
+    /// `Io` if a thread cannot be started.
     pub fn start(socket: OwnedFd, stage: File, terms: Terms) -> Result<Arc<Self>> {
         let shared = Arc::new(Shared {
             socket,
@@ -155,37 +153,37 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The URL, as people may see it.
+    /// Returns the displayed URL.
     pub fn url(&self) -> &Path {
         &self.terms.url
     }
 
-    /// What whoever mounts has to know, by now.
+    /// Returns the warnings so far for the user who mounts.
     pub fn warnings(&self) -> Vec<String> {
         self.shared.state().warnings.clone()
     }
 
-    /// How long what an answer has shown holds.
+    /// Returns how long the state in a response is assumed to be current.
     pub(super) fn valid(&self) -> Duration {
         self.terms.valid
     }
 
-    /// The user and the group that own what is mounted.
+    /// Returns the user and group ID of the owner of the mounted files.
     pub(super) fn owner(&self) -> (u32, u32) {
         self.terms.owner
     }
 
-    /// Bytes of staged pages that are kept.
+    /// Returns the maximum number of bytes of staged pages.
     pub(super) fn kept(&self) -> u64 {
         self.terms.kept
     }
 
-    /// Whether a mount reads what the URL names.
+    /// Returns whether a mount uses the connection.
     pub(super) fn is_mounted(&self) -> bool {
         self.terms.is_mounted
     }
 
-    /// The path of the URL's prefix: what stands before its last `/`.
+    /// Returns the URL up to its last `/`, without that `/`.
     pub(super) fn prefix(&self) -> PathBuf {
         let url = self.url().as_os_str().as_bytes();
         match url.strip_suffix(b"/") {
@@ -194,15 +192,16 @@ impl Connection {
         }
     }
 
-    /// Opens the object called `name`, relative to the URL's prefix; empty for the URL's own. It is
-    /// said to have `length` bytes, if that is known.
+    /// Opens the object called `name`, relative to the URL's prefix. The empty name is the URL's
+    /// own object. `length` is the expected length, if known.
     ///
     /// # Errors
-    /// Fails with the server's error; [`is_missing`](super::failure::is_missing) tells that there
-    /// is none.
+    /// Fails with the server's error. [`is_missing`](super::failure::is_missing) recognizes the
+    /// error of an absent object.
     pub(super) fn open(&self, name: &[u8], length: Option<u64>) -> Result<Staging> {
         let said = length.and_then(|length| length.checked_next_multiple_of(PAGE));
-        // The first bytes come in any case, whatever the length is now.
+        // The region must fit the first bytes, which are staged even if the object's length has
+        // changed.
         let region = said.map_or(REGION, |said| said.max(FIRST));
         let opened = self.open_in(name, region)?;
         if opened.state().length <= region {
@@ -249,7 +248,7 @@ impl Connection {
         Ok(opened)
     }
 
-    /// The object is used no more.
+    /// Closes the object.
     pub(super) fn close(&self, object: &Staging) {
         let mut state = self.shared.state();
         state.pages.forget(object);
@@ -264,8 +263,8 @@ impl Connection {
         self.shared.settle(state);
     }
 
-    /// A page of the names that [`List`](Request::List) tells of, and what asks for the next page;
-    /// empty at the end.
+    /// Returns one page of the names that [`List`](Request::List) describes, and the token for the
+    /// next page. The token is empty at the end.
     ///
     /// # Errors
     /// Fails with the server's error.
@@ -277,10 +276,10 @@ impl Connection {
         }
     }
 
-    /// What the network took so far.
+    /// Returns the network counters.
     ///
     /// # Errors
-    /// `Io` where the fetcher has ended or does not answer.
+    /// `Io` if the fetcher has ended or does not reply.
     pub fn counters(&self) -> Result<Counters> {
         let patience = self.terms.patience.min(COUNTING);
         match self.call_within(patience, |id| Request::Count { id })? {
@@ -289,12 +288,12 @@ impl Connection {
         }
     }
 
-    /// Since when the server has not answered, as far as it was asked.
+    /// Returns since when the server has not responded to requests.
     pub fn unanswered_since(&self) -> Option<SystemTime> {
         self.shared.state().unanswered
     }
 
-    /// Has the fetcher look whether the object is still in its state. Nobody waits for that.
+    /// Sends a check of the object's state, without waiting for the reply.
     pub(super) fn look(&self, object: &Arc<Staging>) {
         let mut state = self.shared.state();
         let id = state.next_id();
@@ -306,8 +305,8 @@ impl Connection {
         self.shared.settle(state);
     }
 
-    /// Whether the object is in its state: if it was not seen in it lately, the fetcher looks, and
-    /// this waits for what that tells. False where nothing does.
+    /// Returns whether the object is unchanged. If its state was not confirmed recently, sends a
+    /// check and waits for the reply. Returns false if the check is inconclusive.
     pub(super) fn is_unchanged(&self, object: &Arc<Staging>) -> bool {
         if object.is_due(self.valid()) {
             self.look(object);
@@ -327,13 +326,13 @@ impl Connection {
         object.is_fresh(self.valid())
     }
 
-    /// Has these bytes of the object staged, offset and length of each.
+    /// Requests that these ranges of the object, each an offset and a length, be staged.
     pub(super) fn prefetch(&self, object: &Arc<Staging>, ranges: &[(u64, u64)], urgency: Urgency) {
         let mut pages: Vec<Range<u64>> = Vec::new();
         let ranges = ranges.iter().take(limits::HINTED_RANGES);
         pages.extend(ranges.map(|(offset, length)| object.pages_of(*offset, *length)));
         pages.sort_unstable_by_key(|range| (range.start, range.end));
-        // No page is gone through twice.
+        // Overlaps are removed, so that no page is processed twice.
         let mut end = 0;
         for range in &mut pages {
             range.start = range.start.max(end);
@@ -347,18 +346,20 @@ impl Connection {
         self.shared.settle(state);
     }
 
-    /// Whether these bytes of the object are staged.
+    /// Returns whether these bytes of the object are staged.
     pub(super) fn has(&self, object: &Staging, at: u64, length: u64) -> bool {
         let pages = object.pages_of(at, length);
         self.shared.state().pages.outcome(&pages) == Ok(true)
     }
 
-    /// Fills `buffer` with the bytes of the object at `at`, which are all inside it. Where they are
-    /// not staged, those `around` them come along.
+    /// Fills `buffer` with the object's bytes at `at`, which are all inside the object. If the
+    /// bytes are not staged, the range `around` is fetched with them.
     ///
     /// # Errors
-    /// `ESTALE` where bytes are missing and the object has changed; else fails with the server's
-    /// error; `EIO` where no answer comes; [`Error::unwanted`] once `is_wanted` says so.
+    /// - `ESTALE` if bytes are missing and the object has changed.
+    /// - `EIO` if no reply arrives.
+    /// - [`Error::unwanted`] if `is_wanted` returns false.
+    /// - Else the server's error.
     pub(super) fn read(
         &self,
         object: &Arc<Staging>,
@@ -401,7 +402,7 @@ impl Connection {
         Err(failed(Failure::Other, "wrong bytes in the cache on disk"))
     }
 
-    /// Waits until the pages are there: where they stand.
+    /// Waits until the pages are staged. Returns their places.
     fn await_staged(&self, pinned: &Pinned<'_>, is_wanted: &IsWanted<'_>) -> Result<Vec<Place>> {
         let deadline = Instant::now().checked_add(self.terms.patience);
         let mut state = self.shared.state();
@@ -428,7 +429,7 @@ impl Connection {
         }
     }
 
-    /// Sends the request that `of` makes of its number, and waits for the reply.
+    /// Sends the request that `of` creates for a new request number, and waits for the reply.
     fn call(&self, of: impl FnOnce(u64) -> Request) -> Result<Reply> {
         self.call_within(self.terms.patience, of)
     }
@@ -473,17 +474,17 @@ impl Connection {
 
 #[cfg(test)]
 impl Connection {
-    /// Bytes of the pages that are staged or asked for.
+    /// Returns the bytes of the pages that are staged or requested.
     pub(super) fn taken(&self) -> u64 {
         self.shared.state().pages.taken().times(PAGE)
     }
 
-    /// Runs of which it is remembered that they failed.
+    /// Returns the number of remembered failed runs.
     pub(super) fn failures(&self) -> usize {
         self.shared.state().pages.failures()
     }
 
-    /// Runs that nobody waits for, and that wait to be asked for.
+    /// Returns the number of queued runs that no reader waits for.
     pub(super) fn queued(&self) -> usize {
         self.shared.state().pages.expected()
     }
@@ -492,7 +493,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.shared.end();
-        // The thread that takes replies ends with the socket.
+        // Closing the socket ends the thread that receives replies.
         let _ = shutdown(&self.shared.socket, Shutdown::Both);
     }
 }
@@ -513,7 +514,7 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Has said what there is to be said by now, and releases the state.
+    /// Queues the packets that are due, and releases the lock.
     fn settle(&self, mut state: MutexGuard<'_, State>) {
         state.ask();
         let is_idle = state.packets.is_empty();
@@ -533,7 +534,7 @@ impl Shared {
         Ok(region)
     }
 
-    /// Keeps the pages of these bytes for a reader, and has those asked for that are missing.
+    /// Pins the pages of these bytes for a reader, and requests those that are missing.
     fn pin(
         &self,
         object: &Arc<Staging>,
@@ -566,7 +567,7 @@ impl Shared {
         Ok(pinned)
     }
 
-    /// Has these pages, which are wrong in the cache on disk, forgotten there.
+    /// Asks the fetcher to remove these corrupt pages from the disk cache.
     fn lose(&self, object: &Staging, pages: &[u64]) {
         let mut state = self.state();
         for number in pages {
@@ -581,7 +582,7 @@ impl Shared {
         self.settle(state);
     }
 
-    /// Nothing is said any more, and nobody waits.
+    /// Ends the connection: discards queued packets and wakes all waiting threads.
     fn end(&self) {
         let mut state = self.state();
         state.is_over = true;
@@ -599,14 +600,14 @@ impl State {
         self.last_id
     }
 
-    /// Takes back what a region has over the bytes that are `used`, if it is the last.
+    /// Returns the part of a region after the `used` bytes, if the region is the last.
     fn give_back(&mut self, region: Range<u64>, used: u64) {
         if self.free == region.end && used < length(&region) {
             self.free = Extent::from(region).first(used).end();
         }
     }
 
-    /// Has the pages that are wanted asked for, as many at a time as may be.
+    /// Requests the wanted pages, within the limit of concurrent requests.
     fn ask(&mut self) {
         if !self.is_over {
             let last_id = &mut self.last_id;
@@ -625,7 +626,7 @@ impl State {
         }
     }
 
-    /// Notes whether a reply tells that the server answers, or that it does not.
+    /// Records whether a reply shows that the server responds or has timed out.
     fn note(&mut self, reply: &Reply) {
         match reply {
             Reply::Failed { failure, .. } => match failure {
@@ -640,12 +641,12 @@ impl State {
             Reply::Opened { .. } | Reply::Staged { .. } | Reply::Listed { .. } => {
                 self.unanswered = None;
             }
-            // Of these, the fetcher knows without the server.
+            // The fetcher sends these replies without contacting the server.
             Reply::Kept { .. } | Reply::Counted { .. } | Reply::Warned { .. } => {}
         }
     }
 
-    /// Queues a packet; false where it is too long for one.
+    /// Queues a packet. Returns false if the request is too long for one packet.
     fn send(&mut self, request: &Request) -> bool {
         let packet = request.encode();
         let fits = packet.len() <= PACKET;

@@ -1,9 +1,9 @@
 //! The prefix of a URL as a directory of files.
 //!
-//! What stands there is known from listings; an object is asked for when it is opened. It stays open
-//! when it is closed: as long as it counts as unchanged, whoever opens it again asks nothing. A
-//! directory of the web tells of names what its server likes: those that it does not describe are
-//! looked at one by one.
+//! Directory entries come from listings; a file's object is requested when the file is opened. A
+//! closed object stays open: while its state is assumed to be current, opening it again needs no
+//! request. A web directory may list names without metadata, so metadata is then requested for each
+//! name.
 
 mod kept_objects;
 
@@ -34,13 +34,13 @@ use crate::source::remote::object::RemoteObject;
 use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Bits of the position in a listing that count the names of a page.
+/// Number of low bits in a listing position that count the names within a page.
 const PLACE_BITS: u32 = 24;
 
-/// Positions of `.` and `..`.
+/// Number of positions for `.` and `..`.
 const DOTS: u64 = 2;
 
-/// A prefix.
+/// A directory that is the prefix of a URL.
 #[derive(Debug, Clone)]
 pub struct RemoteDirectory(Arc<Prefix>);
 
@@ -50,18 +50,19 @@ struct Prefix {
     listings: Listings,
     objects: KeptObjects,
     path: PathBuf,
-    /// The time of directories, which have none: seconds since 1970.
+    /// Modification time of directories, in seconds since 1970. Stores record none, so this is the
+    /// time of the mount.
     began: i64,
 }
 
-/// The names of a directory, of which a page is held at a time.
+/// An open directory. One page of names is in memory at a time.
 struct OpenDirectory {
     directory: RemoteDirectory,
     prefix: Vec<u8>,
-    /// What asks for the pages, as far as they are known.
+    /// Tokens of the pages known so far.
     pages: Vec<Vec<u8>>,
     page: Option<(usize, Arc<Listing>)>,
-    /// The names of all pages so far, to be kept; none once they are too many.
+    /// The names of all pages so far, for the cache, or `None` if there are too many.
     gathered: Option<Gathered>,
 }
 
@@ -73,11 +74,11 @@ struct Gathered {
 }
 
 impl RemoteDirectory {
-    /// The prefix of the URL that `connection` was started for.
+    /// Opens the prefix of the URL of `connection`.
     ///
     /// # Errors
-    /// `ENOENT` where no key begins with it; else fails with the server's error. A directory of the
-    /// web may be empty.
+    /// `ENOENT` if no key starts with the prefix, or else the server's error. A web directory may
+    /// be empty.
     pub fn open(connection: &Arc<Connection>) -> Result<Self> {
         let now = SystemTime::UNIX_EPOCH.elapsed();
         let seconds = now.map_or(0, |now| now.as_secs());
@@ -135,8 +136,8 @@ impl RemoteDirectory {
         }
     }
 
-    /// What stands at `path`. In a directory of many, an object that is open tells of itself, or one
-    /// that is opened now, if it may be: that spares a listing of its name.
+    /// Returns the entry at `path`. In a large directory, the state of an open object is used, or
+    /// the object is opened now if `may_be_opened`. Both avoid listing the name.
     fn named(&self, path: &[u8], may_be_opened: bool) -> Result<Option<Named>> {
         let is_object = || {
             let object = match self.0.objects.unchanged(path) {
@@ -148,8 +149,8 @@ impl RemoteDirectory {
         self.0.listings.at(path, is_object).map_err(absent)
     }
 
-    /// The object at `path`, which is said to have `length` bytes, from the server; `None` where
-    /// there is none. It is kept.
+    /// Opens the object at `path` on the server, and keeps it open. `length` is the expected
+    /// length. Returns `None` if the object does not exist.
     fn found(
         &self,
         path: &[u8],
@@ -177,7 +178,7 @@ impl RemoteDirectory {
         self.at(path, &found).ok_or_else(unfitting)
     }
 
-    /// What stands at a path, unless only a look tells.
+    /// Converts an entry to metadata. Returns `None` if the listing has no metadata for the entry.
     fn at(&self, path: &[u8], named: &Named) -> Option<There> {
         match named {
             Named::Prefix => Some(self.directory()),
@@ -196,18 +197,18 @@ impl Directory for RemoteDirectory {
         true
     }
 
-    /// Whoever may use the mount may read it.
+    /// All users of the mount may read the entry.
     fn look(&self, path: &Path, _for_others: bool) -> Result<There> {
         self.standing(path, false)
     }
 
-    /// A command opens the file in another process.
+    /// Only a mount opens the object here, because a command opens the file in another process.
     fn look_before_reading(&self, path: &Path, _for_others: bool) -> Result<There> {
         let is_mounted = self.0.connection.is_mounted();
         self.standing(path, is_mounted && self.0.objects.may_open_unread())
     }
 
-    /// No server has symbolic links.
+    /// Object stores do not support symbolic links.
     fn read_link(&self, path: &Path) -> Result<OsString> {
         let name = path.display().to_string();
         Err(Error::io(&Errno::EINVAL.into(), name))
@@ -322,8 +323,8 @@ impl Names for OpenDirectory {
 }
 
 impl OpenDirectory {
-    /// The page with this number, of those up to the first one that has not been read; none behind
-    /// the last.
+    /// Returns the page with this number, at most the first unread one. Returns `None` after the
+    /// last page.
     fn page(&mut self, number: usize) -> Result<Option<Arc<Listing>>> {
         if let Some((own, page)) = &self.page
             && *own == number
@@ -345,7 +346,7 @@ impl OpenDirectory {
         let is_new = self.pages.len() == number.one_more();
         if is_new && !page.is_whole() {
             let next = page.next();
-            // Whoever comes back to a place goes round in a circle.
+            // A repeated token means that the listing is a cycle.
             if self.pages.iter().any(|place| place == next) {
                 let text = "the server's listing has no end";
                 return Err(Error::caused(Cause::Failed, text));
@@ -357,7 +358,7 @@ impl OpenDirectory {
         Ok(Some(page))
     }
 
-    /// Keeps the names of all pages, once they are all there.
+    /// Adds a page to the gathered names. After the last page, caches the whole listing.
     fn gather(&mut self, number: usize, page: &Listing) {
         let Some(gathered) = &mut self.gathered else {
             return;
@@ -388,7 +389,7 @@ fn number(state: &ObjectState) -> u64 {
     hasher.finish()
 }
 
-/// What a server calls no such bucket or prefix is no such name.
+/// Converts a missing bucket or prefix to a missing name.
 fn absent(error: Error) -> Error {
     if is_missing(&error) {
         Error::NotFound

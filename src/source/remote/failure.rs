@@ -1,4 +1,4 @@
-//! The errors of objects.
+//! Errors of remote objects.
 
 use nix::libc;
 
@@ -6,13 +6,13 @@ use crate::error::line::one_line;
 use crate::error::{Cause, Error};
 use crate::source::remote::message::Failure;
 
-/// Whether a request failed because there is no such object.
+/// Returns whether a request failed because the object does not exist.
 pub(super) fn is_missing(error: &Error) -> bool {
     const MISSING: Cause = Cause::System(libc::ENOENT);
     matches!(error, Error::Io { cause, .. } if *cause == MISSING)
 }
 
-/// The error that a failure of the fetcher is.
+/// Converts a failure of the fetcher to an error.
 pub(super) fn failed(failure: Failure, text: &str) -> Error {
     let text = one_line(text);
     let cause = match failure {
@@ -26,17 +26,17 @@ pub(super) fn failed(failure: Failure, text: &str) -> Error {
     Error::caused(cause, text)
 }
 
-/// The object is in another state, or gone.
+/// Returns the error for an object that was replaced or deleted.
 pub(super) fn changed() -> Error {
     Error::caused(Cause::Stale, "the object has changed")
 }
 
-/// The fetcher has ended, or makes no sense.
+/// Returns the error for a fetcher that has ended or sent an invalid message.
 pub(super) fn ended() -> Error {
     Error::caused(Cause::Failed, "the process that has the network has ended")
 }
 
-/// The fetcher does not answer in time.
+/// Returns the error for a fetcher that did not reply in time.
 pub(super) fn silent() -> Error {
     Error::caused(
         Cause::Failed,
@@ -44,7 +44,7 @@ pub(super) fn silent() -> Error {
     )
 }
 
-/// The fetcher answers something else.
+/// Returns the error for a reply of the wrong type.
 pub(super) fn unfitting() -> Error {
     Error::caused(Cause::Failed, "an answer to another question")
 }

@@ -1,4 +1,5 @@
-//! A fetcher for tests: a thread that serves objects from memory, and does what a test has it do.
+//! A fetcher for tests: a thread that serves objects from memory, with behaviour chosen by each
+//! test.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,34 +18,34 @@ use crate::source::remote::state::ObjectState;
 
 const MIB: u64 = 1 << 20;
 
-/// Byte `n` of an object without content of its own.
+/// Returns byte `n` of an object without explicit content.
 fn byte(n: u64) -> u8 {
     (n.wrapping_mul(2_654_435_761) >> 13) as u8
 }
 
-/// The bytes of such an object.
+/// Returns the bytes of an object without explicit content.
 pub(crate) fn bytes(at: u64, length: u64) -> Vec<u8> {
     (at..at + length).map(byte).collect()
 }
 
-/// A fetcher: the objects that there are, and what it was asked.
+/// A fetcher with its objects and the requests that it has received.
 pub(crate) struct Fetcher {
     pub(crate) socket: OwnedFd,
     stage: File,
     objects: Mutex<HashMap<Vec<u8>, Object>>,
-    /// The names and regions of those that are open, by their numbers.
+    /// Names and regions of the open objects, by number.
     pub(crate) open: Mutex<Vec<(Vec<u8>, u64)>>,
     pub(crate) asked: Mutex<Vec<Request>>,
 }
 
-/// An object: its state, and its bytes unless they are those of [`bytes`].
+/// An object: its state, and its bytes unless they are the ones of [`bytes`].
 #[derive(Clone)]
 struct Object {
     state: ObjectState,
     content: Option<Arc<[u8]>>,
 }
 
-/// What a fetcher does with a request.
+/// The behaviour of a fetcher: a function called for each request.
 pub(crate) type Habit = dyn Fn(&Fetcher, &Request) + Send;
 
 impl Fetcher {
@@ -73,7 +74,7 @@ impl Fetcher {
         self.stage.write_all_at(&bytes, region + offset).unwrap();
     }
 
-    /// Does as it is asked.
+    /// Handles the request normally.
     pub(crate) fn serve(&self, request: &Request) {
         match request {
             Request::Open { id, name, region } => match lock(&self.objects).get(name) {
@@ -116,7 +117,7 @@ impl Fetcher {
                     ..Counters::default()
                 },
             }),
-            // What is dropped is gone: a page that is read afterwards is not the object's.
+            // Dropped bytes are overwritten, so that a later read of the page finds wrong bytes.
             Request::Drop { place, length } if *length <= 64 * MIB => {
                 let gone = vec![0xee; *length as usize];
                 self.stage.write_all_at(&gone, *place).unwrap();
@@ -132,19 +133,21 @@ pub(crate) struct Pair {
     pub(crate) connection: Arc<Connection>,
 }
 
-/// Keeps so many bytes, and waits so long; the fetcher does as `habit` says.
+/// Creates a fetcher with the behaviour `habit`. The connection keeps `kept` bytes, and waits for
+/// `patience`.
 pub(crate) fn pair(kept: u64, patience: Duration, habit: Box<Habit>) -> Pair {
     start(kept, patience, LONG, habit)
 }
 
-/// A fetcher that does as it is asked; an object is looked at again soon.
+/// Creates a normal fetcher whose objects are checked again soon.
 pub(crate) fn watched() -> Pair {
     start(64 * MIB, LONG, SOON, Box::new(Fetcher::serve))
 }
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// The same; what an answer shows of an object is `valid` for so long.
+/// Creates a fetcher like [`pair`], where the state in a response is assumed to be current for
+/// `valid`.
 pub(crate) fn start(kept: u64, patience: Duration, valid: Duration, habit: Box<Habit>) -> Pair {
     let (own, other) = packets::pair().unwrap();
     let stage = tempfile::tempfile().unwrap();
@@ -179,12 +182,12 @@ pub(crate) fn start(kept: u64, patience: Duration, valid: Duration, habit: Box<H
     }
 }
 
-/// A fetcher that does as it is asked.
+/// Creates a normal fetcher.
 pub(crate) fn good() -> Pair {
     pair(64 * MIB, LONG, Box::new(Fetcher::serve))
 }
 
-/// A time that nothing should take.
+/// A time limit that no operation should reach.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 impl Pair {
@@ -203,7 +206,7 @@ impl Pair {
         );
     }
 
-    /// An object with this content, in the state that `etag` names.
+    /// Adds an object with this content, in the state named by `etag`.
     pub(crate) fn put_bytes(&self, name: &str, content: &[u8], etag: &str) {
         let state = ObjectState {
             length: content.len() as u64,
@@ -223,7 +226,7 @@ impl Pair {
         RemoteObject::find(&self.connection, b"").unwrap().unwrap()
     }
 
-    /// The offsets and lengths that were asked for, and whether somebody waits for them.
+    /// Returns the offset and length of each fetch request, and whether a reader waits.
     pub(crate) fn fetched(&self) -> Vec<(u64, u64, bool)> {
         let asked = lock(&self.fetcher.asked);
         let fetches = asked.iter().filter_map(|request| match request {
@@ -238,7 +241,7 @@ impl Pair {
         fetches.collect()
     }
 
-    /// Waits until what was asked is as it should be.
+    /// Waits until `is_right` returns true for the requests received.
     pub(crate) fn until(&self, is_right: impl Fn(&[Request]) -> bool) {
         let end = Instant::now() + LONG;
         loop {

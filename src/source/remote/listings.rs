@@ -1,7 +1,7 @@
-//! What a store has said of the names beneath a prefix. It is taken to hold for a while.
+//! A cache of a store's listings of names beneath a prefix. Entries expire after a while.
 //!
-//! Directories of few names are kept as a whole; of others the first page is, and each name that is
-//! looked up is asked for alone.
+//! Small directories are cached completely. For a large directory, only the first page is cached,
+//! and each other name is looked up separately.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
@@ -18,53 +18,54 @@ use crate::source::remote::failure::is_missing;
 use crate::source::remote::message::{ListedName, Named};
 use crate::wire::{Count, to_u64};
 
-/// A failure after so long a time is not sought again for each name.
+/// Minimum duration of a failed listing that is cached, so that not every name waits for the same
+/// failure.
 const LONG: Duration = Duration::from_secs(1);
 
-/// How long such a failure is kept at most.
+/// Maximum time that such a failure is cached.
 const KEPT_FAILURE: Duration = Duration::from_secs(10);
 
-/// Directories of which a failure is kept.
+/// Number of directories with a cached failure.
 const FAILED: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
-/// A name, and what stands there.
+/// A name, and the type of its entry.
 pub(super) type NamedEntry = (Box<[u8]>, Named);
 
-/// Names of a directory, sorted; each stands there once.
+/// Names of a directory, sorted and distinct.
 #[derive(Debug)]
 pub(super) struct Listing {
     names: Vec<NamedEntry>,
-    /// Asks for the page behind these; empty where there is none.
+    /// Token of the next page, empty after the last page.
     next: Vec<u8>,
     since: Instant,
 }
 
-/// Asks the store, and keeps what it said.
+/// The cached listings of a store.
 #[derive(Debug)]
 pub(super) struct Listings {
     connection: Arc<Connection>,
-    /// Whether names that no listing tells of may be there, as in a directory of the web.
+    /// Whether names may exist that no listing contains, as in a web directory.
     has_others: bool,
     kept: Mutex<Kept>,
 }
 
 #[derive(Debug)]
 struct Kept {
-    /// All names, or those of the first page, by the prefixes.
+    /// All names, or the names of the first page, by prefix.
     listings: LruCache<Vec<u8>, Arc<Listing>>,
-    /// Bytes of all of them.
+    /// Bytes of all cached listings.
     bytes: u64,
-    /// Names that were asked for alone, and when.
+    /// Names that were looked up separately, with the time.
     looked: LruCache<Vec<u8>, (Instant, Option<Named>)>,
-    /// Directories, and names of the web, whose listing has failed after a long time, until when this is taken to hold, and
-    /// why.
+    /// Directories, or names of the web, whose listing failed slowly. Contains the expiry time and
+    /// the error.
     failed: LruCache<Vec<u8>, (Instant, Error)>,
 }
 
 impl Listing {
-    /// The names of a page, or of several, behind which `next` asks for more.
+    /// Creates a listing of one page or several. `next` is the token of the page after them.
     pub(super) fn new(mut names: Vec<NamedEntry>, next: Vec<u8>) -> Self {
-        // A prefix hides the object of its name.
+        // If a prefix and an object have the same name, the prefix hides the object.
         let is_object = |named: &Named| *named != Named::Prefix;
         names.sort_by(|(a, one), (b, other)| (a, is_object(one)).cmp(&(b, is_object(other))));
         names.dedup_by(|(a, _), (b, _)| a == b);
@@ -98,7 +99,7 @@ impl Listing {
     }
 }
 
-/// Bytes that a name takes where it is kept.
+/// Returns the bytes that a cached name occupies.
 pub(super) fn entry_bytes((name, named): &NamedEntry) -> u64 {
     let own = size_of::<NamedEntry>();
     to_u64(own.with_more(name.len()).with_more(named.tag_bytes()))
@@ -118,13 +119,13 @@ impl Listings {
         }
     }
 
-    /// Whether names that no listing tells of may be there.
+    /// Returns whether names may exist that no listing contains.
     pub(super) fn has_others(&self) -> bool {
         self.has_others
     }
 
-    /// A page of the names that begin with `prefix`, after its last `/`; those alone that can be
-    /// the name of a file.
+    /// Requests a page of the names after the last `/` of `prefix`. Only valid file names are
+    /// returned.
     ///
     /// # Errors
     /// Fails with the server's error.
@@ -148,14 +149,14 @@ impl Listings {
         Ok(Listing::new(names, next))
     }
 
-    /// What a failure is remembered for: a directory, or a name of the web, which is asked for by
-    /// itself.
+    /// Returns the key of a cached failure: the directory, or for the web the name itself, because
+    /// each name has its own request.
     fn asked_for<'p>(&self, path: &'p [u8]) -> &'p [u8] {
         if self.has_others { path } else { split(path).0 }
     }
 
-    /// Fails if a listing of the directory has failed a moment ago, after a long time: each of its
-    /// names would wait as long.
+    /// Fails if a recent listing of the directory failed slowly. Without this check, each of its
+    /// names would wait for the same failure.
     fn refuse_failed(&self, path: &[u8]) -> Result<()> {
         let failed = lock(&self.kept).failed.get(self.asked_for(path)).cloned();
         match failed {
@@ -164,14 +165,14 @@ impl Listings {
         }
     }
 
-    /// The listing of the directory `prefix` that is kept: the whole one, or its first page.
+    /// Returns the cached listing of the directory `prefix`: the whole listing or its first page.
     pub(super) fn known(&self, prefix: &[u8]) -> Option<Arc<Listing>> {
         let mut kept = lock(&self.kept);
         let known = kept.listings.get(prefix).cloned();
         known.filter(|listing| listing.since.elapsed() < self.valid())
     }
 
-    /// The same, asked for where it is not kept.
+    /// Returns the listing like [`known`](Self::known), and requests it if it is not cached.
     ///
     /// # Errors
     /// Fails with the server's error.
@@ -184,7 +185,7 @@ impl Listings {
         Ok(listing)
     }
 
-    /// Keeps the listing of the directory `prefix`.
+    /// Caches the listing of the directory `prefix`.
     pub(super) fn keep(&self, prefix: &[u8], listing: Arc<Listing>) {
         let bytes = |listing: &Listing| listing.bytes();
         let mut kept = lock(&self.kept);
@@ -200,8 +201,8 @@ impl Listings {
         }
     }
 
-    /// What stands at `path`. Of a directory of many names it is asked for alone, unless what
-    /// `is_object` finds there tells.
+    /// Returns the entry at `path`. In a large directory, the name is looked up separately, unless
+    /// `is_object` finds it first.
     ///
     /// # Errors
     /// Fails with the server's error.
@@ -233,7 +234,7 @@ impl Listings {
             self.remember(path, named.clone());
             return Ok(named);
         }
-        // Where a page holds all names of the directory, one request tells of all of them.
+        // If one page contains all names of the directory, one request answers all lookups.
         let first = self.first(prefix)?;
         if first.is_whole() {
             return Ok(first.get(name).cloned());
@@ -246,13 +247,13 @@ impl Listings {
         Ok(named)
     }
 
-    /// Keeps what is known of one name now.
+    /// Caches the entry of one name.
     pub(super) fn remember(&self, path: &[u8], named: Option<Named>) {
         let mut kept = lock(&self.kept);
         kept.looked.put(path.to_vec(), (Instant::now(), named));
     }
 
-    /// Forgets all that is kept.
+    /// Clears the cache.
     pub(super) fn forget(&self) {
         let mut kept = lock(&self.kept);
         kept.listings.clear();
@@ -265,14 +266,14 @@ impl Listings {
         looked.filter(|(when, _)| when.elapsed() < self.valid())
     }
 
-    /// Asks for one name of a directory of many.
+    /// Looks up one name of a large directory.
     fn alone(&self, path: &[u8], name: &[u8]) -> Result<Option<Named>> {
         let page = self.page(path, b"")?;
         let found = page.get(name).cloned();
         if found == Some(Named::Prefix) || page.is_whole() {
             return Ok(found);
         }
-        // Other names may stand between the object and the prefix: `a`, `a-1`, `a/`.
+        // Other names may sort between the object and the prefix: `a`, `a-1`, `a/`.
         let beneath = self.page(&[path, b"/"].concat(), b"")?;
         if beneath.names.is_empty() {
             Ok(found)
@@ -286,7 +287,7 @@ impl Listings {
     }
 }
 
-/// Whether a source is a directory of the web.
+/// Returns whether a source is a web directory.
 fn is_of_web(connection: &Connection) -> bool {
     let location = Location::parse(connection.url().into());
     location.is_ok_and(|location| location.url().is_some_and(Url::is_of_web))
@@ -297,13 +298,13 @@ fn named(listed: ListedName) -> Option<NamedEntry> {
     is_file_name(&name).then(|| (name.into(), named))
 }
 
-/// Whether a directory of this machine can show the name.
+/// Returns whether the name is a valid local file name.
 fn is_file_name(name: &[u8]) -> bool {
     let is_short = (1..=limits::NAME_BYTES).contains(&name.len());
     is_short && name != b"." && name != b".." && !name.contains(&0) && !name.contains(&b'/')
 }
 
-/// The directory of a path, with the `/` at its end, and the name in it.
+/// Splits a path into the directory, with a `/` at its end, and the name.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let slash = path.iter().rposition(|byte| *byte == b'/');
     let begin = slash.map_or(0, Count::one_more);

@@ -1,12 +1,13 @@
-//! The messages between the process that parses and the fetcher.
+//! The messages between the worker, which parses, and the fetcher.
 //!
-//! Each is one packet on a pair of `SOCK_SEQPACKET` sockets. Numbers are little-endian; a text is
-//! its length in 4 bytes, then its bytes. Both ends take the other for hostile: a packet that
-//! cannot be decoded ends the connection, and no length in it is believed beyond the packet.
+//! Each message is one packet on a pair of `SOCK_SEQPACKET` sockets. Numbers are little-endian. A
+//! text is its length in 4 bytes, followed by its bytes. Each end treats the other as hostile: a
+//! packet that cannot be decoded ends the connection, and lengths are checked against the packet.
 //!
-//! A request has a number, its `id`, which its replies repeat. The fetcher works on many at a time
-//! and replies in any order, but does [`Drop`](Request::Drop), [`Cancel`](Request::Cancel) and
-//! [`Close`](Request::Close) in their turn, before it looks at the next packet.
+//! Each request has a number, its `id`, which its replies repeat. The fetcher handles many requests
+//! concurrently and replies in any order. But it handles [`Drop`](Request::Drop),
+//! [`Cancel`](Request::Cancel) and [`Close`](Request::Close) in sequence, before it reads the next
+//! packet.
 
 mod field;
 
@@ -16,133 +17,134 @@ use crate::source::remote::segment::Key;
 use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, Cursor};
 
-/// Bytes of one packet at most.
+/// Maximum bytes of one packet.
 pub const PACKET: usize = 64 << 10;
 
-/// Bytes of an object that are staged at most when it is opened.
+/// Maximum bytes of an object that are staged when the object is opened.
 pub const FIRST: u64 = 256 << 10;
 
-/// From the process that parses to the fetcher.
+/// A message from the worker to the fetcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// Finds an object: replies [`Opened`](Reply::Opened) or [`Failed`](Reply::Failed). The first
-    /// bytes of the object, [`FIRST`] at most, may be staged on the way.
+    /// Opens an object. The reply is [`Opened`](Reply::Opened) or [`Failed`](Reply::Failed). Up to
+    /// [`FIRST`] bytes of the object may be staged in advance.
     Open {
         /// Number of the request.
         id: u64,
-        /// Path of the object relative to the source's prefix, `/` between its parts; empty for
-        /// the object that the source's URL names.
+        /// Path of the object relative to the source's prefix, with `/` between components. Empty
+        /// for the object that the source's URL names.
         name: Vec<u8>,
-        /// Where the object's region begins in the stage.
+        /// Offset in the stage where the object's region starts.
         region: u64,
     },
-    /// Brings bytes of an object in the state in which it was opened: replies
-    /// [`Staged`](Reply::Staged) and [`Kept`](Reply::Kept), maybe several times, or `Failed`.
+    /// Fetches bytes of an object in the state in which it was opened. The replies are
+    /// [`Staged`](Reply::Staged) and [`Kept`](Reply::Kept), possibly several, or `Failed`.
     Fetch {
         /// Number of the request.
         id: u64,
-        /// The object, from `Opened`.
+        /// Number of the object, from `Opened`.
         object: u32,
-        /// Where they begin in the object.
+        /// Offset of the bytes in the object.
         offset: u64,
-        /// How many bytes, not 0.
+        /// Number of bytes, not 0.
         length: u64,
-        /// Whether somebody waits for them.
+        /// Whether a reader waits for the bytes.
         is_needed: bool,
     },
-    /// Asks whether an object is still in the state in which it was opened: replies `Opened`, with
-    /// the state that it is in now, or `Failed`.
+    /// Checks whether an object is still in the state in which it was opened. The reply is
+    /// `Opened`, with the current state, or `Failed`.
     Check {
         /// Number of the request.
         id: u64,
-        /// The object.
+        /// Number of the object.
         object: u32,
     },
-    /// Lists the names in a directory, a page of them: replies [`Listed`](Reply::Listed), maybe
-    /// several times, or `Failed`. What is named without a `/` at its end, the fetcher may answer
-    /// by the state of that name alone.
+    /// Lists a page of the names in a directory. The replies are [`Listed`](Reply::Listed),
+    /// possibly several, or `Failed`. For a prefix that does not end in `/`, the fetcher may return
+    /// the state of that name only.
     List {
         /// Number of the request.
         id: u64,
-        /// Relative to the source's prefix: the directory, with a `/` at its end unless it is the
-        /// prefix itself, and then what the names begin with.
+        /// Prefix of the names, relative to the source's prefix: a directory ending in `/`, or
+        /// empty for the source's prefix itself, followed by the start of the names.
         prefix: Vec<u8>,
-        /// Where the page begins: empty, or `next` of the page before.
+        /// Start of the page: empty, or `next` of the previous page.
         after: Vec<u8>,
     },
-    /// Asks for the counters: replies [`Counted`](Reply::Counted).
+    /// Requests the counters. The reply is [`Counted`](Reply::Counted).
     Count {
         /// Number of the request.
         id: u64,
     },
-    /// Nobody waits for a request any more; it is not replied to, or was already.
+    /// Cancels a request because its caller no longer waits. The request gets no further reply.
     Cancel {
-        /// Number of that request.
+        /// Number of the cancelled request.
         id: u64,
     },
-    /// Bytes of the stage are needed no more. No reply.
+    /// Frees bytes of the stage. There is no reply.
     Drop {
-        /// Where they begin in the stage.
+        /// Offset of the bytes in the stage.
         place: u64,
-        /// How many bytes.
+        /// Number of bytes.
         length: u64,
     },
-    /// The object is used no more. No reply.
+    /// Closes an object. There is no reply.
     Close {
-        /// The object.
+        /// Number of the object.
         object: u32,
     },
-    /// A page that was [`Kept`](Reply::Kept) is wrong: it is not handed over again. No reply.
+    /// Removes a corrupt page that was [`Kept`](Reply::Kept), so that the fetcher does not send it
+    /// again. There is no reply.
     Forget {
-        /// The object.
+        /// Number of the object.
         object: u32,
-        /// Where the page begins in the object.
+        /// Offset of the page in the object.
         offset: u64,
     },
 }
 
-/// From the fetcher to the process that parses.
+/// A message from the fetcher to the worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// The object is there.
+    /// The object exists.
     Opened {
         /// Number of the request.
         id: u64,
-        /// Names the object from now on.
+        /// Number of the object in later messages.
         object: u32,
-        /// The state that it is in.
+        /// State of the object.
         state: ObjectState,
-        /// Bytes from the object's first on that are staged already.
+        /// Number of bytes, from the object's first, that are already staged.
         staged: u64,
     },
-    /// Bytes of a `Fetch` have come: so many from its offset on, all of them in the last reply.
-    /// Those that had not come before are staged.
+    /// Bytes of a `Fetch` have arrived: the first `length` bytes from its offset, or all bytes in
+    /// the last reply. Bytes that are new since the previous reply are staged.
     Staged {
         /// Number of the request.
         id: u64,
-        /// How many bytes.
+        /// Number of bytes so far.
         length: u64,
     },
-    /// The same, but those that had not come before are in a [segment](super::segment::Segment).
-    /// Its file comes with the packet, open for reading. Whoever reads a page looks whether it is
-    /// right.
+    /// Bytes of a `Fetch` have arrived, as for `Staged`, but the new bytes are in a
+    /// [segment](super::segment::Segment). The packet carries the segment's file, open for reading.
+    /// The reader of a page verifies its checksum.
     Kept {
         /// Number of the request.
         id: u64,
-        /// How many bytes.
+        /// Number of bytes so far.
         length: u64,
-        /// By which the pages are known in the segment.
+        /// Key of the pages in the segment.
         key: Key,
     },
     /// Names of a page.
     Listed {
         /// Number of the request.
         id: u64,
-        /// Whether they are the last of the page.
+        /// Whether this reply ends the page.
         is_last: bool,
-        /// The names, sorted by their bytes; they follow those of the replies before.
+        /// The names in byte order, after those of the previous replies.
         entries: Vec<ListedName>,
-        /// Asks for the next page; empty at the end.
+        /// Token of the next page, empty at the end.
         next: Vec<u8>,
     },
     /// The counters since the mount.
@@ -152,20 +154,20 @@ pub enum Reply {
         /// The counters.
         counters: Counters,
     },
-    /// Something that whoever mounts has to know. No request is replied to.
+    /// A warning for the user who mounts. The message is not a reply to any request.
     Warned {
-        /// 0, the number of none.
+        /// Always 0, which is not the number of any request.
         id: u64,
-        /// For people.
+        /// Text for the user.
         text: String,
     },
     /// The request failed.
     Failed {
         /// Number of the request.
         id: u64,
-        /// In which way.
+        /// Category of the failure.
         failure: Failure,
-        /// For people: names the object, and no secret.
+        /// Text for the user, which names the object and contains no secret.
         text: String,
     },
 }
@@ -173,32 +175,32 @@ pub enum Reply {
 /// A name in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedName {
-    /// The last part of its path, without a `/`.
+    /// Last component of the path, without a `/`.
     pub name: Vec<u8>,
-    /// What stands there.
+    /// Type of the entry.
     pub named: Named,
 }
 
-/// What a listing says of a name.
+/// The type of an entry in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Named {
-    /// A prefix, beneath which there are more.
+    /// A prefix with further names beneath it.
     Prefix,
     /// An object in this state.
     Object(ObjectState),
-    /// An object, or so it seems, of which nothing else is said: only a look tells.
+    /// Probably an object, but the listing has no metadata: a request is needed.
     Unseen,
 }
 
 impl ListedName {
-    /// Bytes of the name and of the object's tag.
+    /// Returns the bytes of the name and of the object's tag.
     pub(super) fn bytes(&self) -> usize {
         self.name.len().with_more(self.named.tag_bytes())
     }
 }
 
 impl Named {
-    /// Bytes of the object's tag.
+    /// Returns the bytes of the object's tag.
     pub(super) fn tag_bytes(&self) -> usize {
         match self {
             Named::Object(state) => state.etag.len(),
@@ -207,37 +209,37 @@ impl Named {
     }
 }
 
-/// In which way a request failed.
+/// The category of a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// There is no such object: 404.
+    /// The object does not exist: 404.
     NotFound,
-    /// The server does not let these credentials read it: 401, 403.
+    /// The server denies access with these credentials: 401, 403.
     Denied,
-    /// The object is no longer in the state in which it was opened.
+    /// The object has changed since it was opened.
     Changed,
-    /// The server serves no ranges.
+    /// The server does not support range requests.
     NoRanges,
-    /// No answer came in time, or none but errors.
+    /// No response arrived in time, or only errors.
     TimedOut,
-    /// The stage or another resource of this machine has no room.
+    /// The stage or another local resource is full.
     NoRoom,
-    /// Anything else: the text says what.
+    /// Any other failure, described by the text.
     Other,
 }
 
-/// Counters of what the network took.
+/// Network counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// HTTP requests sent, the repeated ones included.
+    /// HTTP requests sent, including retries.
     pub requests: u64,
-    /// Bytes of bodies received.
+    /// Bytes of response bodies received.
     pub bytes: u64,
-    /// Requests sent again.
+    /// Retried requests.
     pub retries: u64,
-    /// Milliseconds that requests waited for their answers, all together.
+    /// Total milliseconds that requests waited for responses.
     pub waited: u64,
-    /// Bytes that came from the cache on disk.
+    /// Bytes read from the disk cache.
     pub disk_bytes: u64,
 }
 
@@ -278,22 +280,22 @@ fields!(struct ObjectState { length modified etag });
 fields!(struct Counters { requests bytes retries waited disk_bytes });
 
 impl Request {
-    /// The request as a packet.
+    /// Encodes the request as a packet.
     pub fn encode(&self) -> Vec<u8> {
         packed(self)
     }
 
-    /// The request in a packet.
+    /// Decodes the request in a packet.
     ///
     /// # Errors
-    /// `Corrupt` for a packet that [`encode`](Self::encode) does not make.
+    /// `Corrupt` if the packet is not an encoded request.
     pub fn decode(packet: &[u8]) -> Result<Self> {
         unpacked(packet, "request to the fetcher")
     }
 }
 
 impl Reply {
-    /// The number of the request that this replies to.
+    /// Returns the number of the request.
     pub fn id(&self) -> u64 {
         match self {
             Reply::Opened { id, .. }
@@ -306,15 +308,15 @@ impl Reply {
         }
     }
 
-    /// The reply as a packet.
+    /// Encodes the reply as a packet.
     pub fn encode(&self) -> Vec<u8> {
         packed(self)
     }
 
-    /// The reply in a packet.
+    /// Decodes the reply in a packet.
     ///
     /// # Errors
-    /// `Corrupt` for a packet that [`encode`](Self::encode) does not make.
+    /// `Corrupt` if the packet is not an encoded reply.
     pub fn decode(packet: &[u8]) -> Result<Self> {
         unpacked(packet, "reply of the fetcher")
     }
@@ -342,7 +344,7 @@ impl Field for Named {
     }
 }
 
-/// The names up to the end of the packet.
+/// The names fill the rest of the packet.
 impl Field for Vec<ListedName> {
     fn put(&self, packet: &mut Vec<u8>) {
         for entry in self {

@@ -1,4 +1,4 @@
-//! An object as a source.
+//! Remote objects as sources.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,32 +16,33 @@ use crate::source::remote::state::ObjectState;
 use crate::source::{Source, Urgency};
 use crate::wire::{Count, Extent, to_u64};
 
-/// Bytes that are brought for a read that no hint has announced: it is of metadata, and more of
-/// that stands around it.
+/// Block size for a read without a hint. Such a read is of metadata, and further metadata is
+/// usually close.
 const BLOCK: u64 = 256 << 10;
 
-/// An object in the state in which it was opened: its bytes are of that state, or not to be had.
+/// An object in the state in which it was opened. Bytes of another state are never returned.
 #[derive(Debug)]
 pub struct RemoteObject {
     connection: Arc<Connection>,
     staging: Arc<Staging>,
-    /// Where the first of the pages begins that structures stand together in, and their bytes.
+    /// Base and length of the pages that group structures in the file.
     pages: OnceLock<(u64, u64)>,
-    /// Whether all of it was asked for, as it is small.
+    /// Whether the whole object was already requested because it is small.
     is_asked_for: AtomicBool,
 }
 
 impl RemoteObject {
-    /// Opens the object called `name`, relative to the URL's prefix, `None` where there is none;
-    /// the empty name is the URL's own.
+    /// Opens the object called `name`, relative to the URL's prefix. The empty name is the URL's
+    /// own object. Returns `None` if the object does not exist.
     ///
     /// # Errors
-    /// Fails with the server's error: `EACCES`, `EIO`; `Usage` where it serves no ranges.
+    /// Fails with the server's error: `EACCES`, `EIO`, or `Usage` if the server does not support
+    /// ranges.
     pub fn find(connection: &Arc<Connection>, name: &[u8]) -> Result<Option<Self>> {
         Self::opened(connection, name, None)
     }
 
-    /// Like [`find`](Self::find), of an object that is said to have `length` bytes.
+    /// Opens an object like [`find`](Self::find), with an expected length of `length` bytes.
     ///
     /// # Errors
     /// Fails as [`find`](Self::find) does.
@@ -70,26 +71,27 @@ impl RemoteObject {
         }
     }
 
-    /// What the server said of it when it was opened.
+    /// Returns the state of the object when it was opened, from the server's response.
     pub(super) fn object_state(&self) -> &ObjectState {
         self.staging.state()
     }
 
-    /// Whether it is in the state in which it was opened, as was seen lately, or else is now. False
-    /// where no answer tells.
+    /// Returns whether the object is unchanged, from a recent check or a new one. Returns false if
+    /// the check is inconclusive.
     pub(super) fn is_unchanged(&self) -> bool {
         self.connection.is_unchanged(&self.staging)
     }
 
-    /// Has all of an object that is small asked for when bytes of it are first lacking: one request
-    /// brings what many would. It does so once: what has given way comes back in parts.
+    /// Requests all bytes of a small object on the first access to absent bytes, because one
+    /// request replaces many. The object is requested as a whole only once: evicted bytes return in
+    /// parts.
     fn ask_for_all(&self, is_there: impl FnOnce() -> bool) {
         let small = if self.staging.is_the_urls() {
             limits::SMALL_OBJECT
         } else {
             limits::SMALL_MEMBER
         };
-        // Of what is kept, it pushes out no more than a quarter.
+        // A small object must not evict more than a quarter of the staged bytes.
         let most = small.min(self.connection.kept() / 4);
         if self.length() <= most
             && !self.is_asked_for.load(Ordering::Relaxed)
@@ -102,7 +104,7 @@ impl RemoteObject {
         }
     }
 
-    /// The bytes that are brought with these: if they are few, all of the blocks that they are in.
+    /// Returns the range to fetch for `wanted`. A short range is extended to whole blocks.
     fn around(&self, wanted: Extent) -> Range<u64> {
         let at = wanted.start();
         let known = self.pages.get().filter(|(base, _)| *base <= at);
@@ -119,8 +121,8 @@ impl RemoteObject {
         at.left_after(past)..end.unwrap_or(u64::MAX)
     }
 
-    /// Of a paged file, what is expected comes with the blocks that it is in: others of its page
-    /// follow. What is there already brings nothing.
+    /// Extends expected ranges of a paged file to whole blocks, because other reads of the same
+    /// page will follow. Staged ranges are omitted.
     fn blocks_of(&self, ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let ranges = ranges.iter().take(limits::HINTED_RANGES);
         let absent = ranges.filter(|(at, length)| !self.has(*at, *length));
@@ -137,7 +139,7 @@ impl OpenSource for RemoteObject {
         Arc::<Staging>::clone(&self.staging)
     }
 
-    /// Answers of the server tell whether it is. Now and then, this has the object looked at.
+    /// Uses the responses of the server. Starts a check in the background when one is due.
     fn is_changed(&self) -> bool {
         if self.staging.is_due(self.connection.valid()) {
             self.connection.look(&self.staging);
@@ -145,7 +147,8 @@ impl OpenSource for RemoteObject {
         self.staging.is_over()
     }
 
-    /// Whoever may use the mount may read it: the server lets the user in that mounted it.
+    /// All users of the mount may read the object, because the server granted access to the user
+    /// who mounts.
     fn attributes(&self) -> Result<Attributes> {
         let (uid, gid) = self.connection.owner();
         let state = self.staging.state();
@@ -181,11 +184,10 @@ impl Source for RemoteObject {
         self.connection.has(&self.staging, at, length)
     }
 
-    /// Has the first page of an object that is mounted brought: all that a small file has of
-    /// metadata stands there. One command, or one of many objects beneath a prefix, needs little of
-    /// it.
+    /// Prefetches the first page of a mounted object, which contains all metadata of a small file.
+    /// A command, or one of many objects beneath a prefix, needs little of that page.
     fn set_pages(&self, base: u64, length: u64) {
-        // Those of one file do not change; a second file in the same object changes none.
+        // The pages of a file never change. A second file in the same object does not replace them.
         let is_mounted = self.connection.is_mounted() && self.staging.is_the_urls();
         if self.pages.set((base, length)).is_ok() && is_mounted {
             let first = (base, length.min(limits::FIRST_PAGE));

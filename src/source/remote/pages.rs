@@ -1,10 +1,11 @@
-//! The pages of the stage: which of them hold bytes, which were asked for, which are being read.
+//! The pages of the stage, with their state: requested, staged or being read.
 //!
-//! A page is [`PAGE`] bytes of the stage, known by its number there; its bytes may be in a segment
-//! instead. What is wanted is asked for in *runs* of pages: what a request waits for before what is
-//! only expected, and no more at a time than the bounds in [`limits`] say. When the pages that are
-//! kept are too many, those that were read longest ago are dropped; a page that is being read is
-//! not.
+//! A page is [`PAGE`] bytes of the stage, identified by its number there. Its bytes may be in a
+//! segment instead.
+//!
+//! Wanted pages are requested in *runs*. Runs that a request waits for come before expected ones,
+//! and the number of concurrent runs is bounded in [`limits`]. When too many pages are staged, the
+//! least recently read ones are dropped, but never a page that is being read.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -22,76 +23,78 @@ use crate::source::remote::segment::{PAGE, Segment};
 use crate::source::remote::staging::{Staging, length};
 use crate::wire::{Count, Extent, to_u64};
 
-/// Pages of one run at most, unless one structure is longer.
+/// Maximum pages of one run, unless a single structure is longer.
 const RUN: u64 = (4 << 20) / PAGE;
 
 /// Largest gap, in pages, that is fetched with its neighbours instead of splitting the request.
 const GAP: u64 = 1;
 
-/// The same in a request that nobody waits for, but no more than half of the pages before the gap: a
-/// crawl wants some pages of each object, all over the file, and each request costs more than these.
+/// The largest such gap in a run that no reader waits for, at most half of the pages before the
+/// gap. A crawl wants scattered pages of each object, and a request costs more than these extra
+/// pages.
 const WIDE_GAP: u64 = 4;
 
-/// How long a page that was only expected is kept for its reader when other pages are expected.
+/// How long an unread expected page is kept when other pages are expected.
 const STALE: Duration = Duration::from_secs(10);
 
-/// How long pages that were asked for in vain are not asked for again: a kernel that reads ahead asks
-/// once more for what failed, and its reader would wait twice as long.
+/// How long failed pages are not requested again. A kernel that reads ahead retries a failed read,
+/// and the reader would wait twice.
 pub(super) const FAILURE: Duration = Duration::from_millis(100);
 
 /// The pages of a stage.
 #[derive(Debug)]
 pub(super) struct Pages {
     table: HashMap<u64, Page>,
-    /// Staged pages that were read and are not being read; the one read longest ago goes first.
+    /// Staged pages that were read and are not pinned. The least recently read page is dropped
+    /// first.
     read: LruCache<u64, ()>,
-    /// Staged pages that nobody has read, and when they came.
+    /// Staged pages without a reader so far, with the time when they arrived.
     unread: LruCache<u64, Instant>,
-    /// Pages that are staged or asked for, and how many of them may be.
+    /// Number of pages that are staged or requested, and its maximum.
     taken: u64,
     most: u64,
-    /// The runs under way, by the numbers of their requests.
+    /// The runs in progress, by request number.
     asked: HashMap<u64, Run>,
     needed: VecDeque<Run>,
     expected: VecDeque<Run>,
-    /// Pages that were asked for in vain a moment ago.
+    /// Recently failed pages.
     failures: VecDeque<Failure>,
-    /// What is to be said to the fetcher, in this order.
+    /// Messages for the fetcher, in order.
     requests: Vec<Request>,
 }
 
 #[derive(Debug)]
 struct Page {
     state: State,
-    /// Readers that wait for it or read it.
+    /// Number of readers that wait for the page or read it.
     pins: usize,
 }
 
 #[derive(Debug)]
 enum State {
-    /// It was not asked for.
+    /// The page was not requested.
     Missing,
-    /// It is in a run that waits.
+    /// The page is in a queued run.
     Queued(Urgency),
-    /// It is in a run under way.
+    /// The page is in a run in progress.
     Asked,
-    /// Its bytes have come.
+    /// The bytes have arrived.
     Staged(Place),
-    /// It was asked for in vain; its readers are told why.
+    /// The request failed; readers get the error.
     Failed(Error),
 }
 
-/// Pages of one object, one after another, that are asked for together.
+/// Contiguous pages of one object, requested together.
 #[derive(Debug)]
 struct Run {
     object: Arc<Staging>,
     pages: Range<u64>,
-    /// The pages from here on are not staged yet.
+    /// First page that is not staged yet.
     next: u64,
     urgency: Urgency,
 }
 
-/// Why pages are not to be had.
+/// The failure of a range of pages.
 #[derive(Debug)]
 struct Failure {
     since: Instant,
@@ -100,7 +103,7 @@ struct Failure {
 }
 
 impl Pages {
-    /// No pages; of those that will be, `bytes` bytes are kept.
+    /// Creates an empty table that keeps at most `bytes` bytes of pages.
     pub(super) fn new(bytes: u64) -> Self {
         Pages {
             table: HashMap::new(),
@@ -116,30 +119,30 @@ impl Pages {
         }
     }
 
-    /// What is to be said to the fetcher by now.
+    /// Removes and returns the messages for the fetcher.
     pub(super) fn requests(&mut self) -> impl Iterator<Item = Request> {
         self.requests.drain(..)
     }
 
-    /// Pages that are staged or asked for.
+    /// Returns the number of pages that are staged or requested.
     #[cfg(test)]
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Runs of which it is remembered that they failed.
+    /// Returns the number of remembered failed runs.
     #[cfg(test)]
     pub(super) fn failures(&self) -> usize {
         self.failures.len()
     }
 
-    /// Runs that wait to be asked for, and that nobody waits for.
+    /// Returns the number of queued runs that no reader waits for.
     #[cfg(test)]
     pub(super) fn expected(&self) -> usize {
         self.expected.len()
     }
 
-    /// Keeps these pages once they are staged, until [`unpin`](Self::unpin).
+    /// Pins these pages until [`unpin`](Self::unpin): once staged, they are not dropped.
     pub(super) fn pin(&mut self, pages: &Range<u64>) {
         for number in pages.clone() {
             let failed = self.failure_of(number).cloned();
@@ -158,7 +161,7 @@ impl Pages {
         }
     }
 
-    /// One reader of these pages is done with them.
+    /// Removes one reader's pin of these pages.
     pub(super) fn unpin(&mut self, pages: &Range<u64>) {
         for number in pages.clone() {
             let Some(page) = self.table.get_mut(&number) else {
@@ -181,7 +184,7 @@ impl Pages {
         self.make_room(0);
     }
 
-    /// Whether all of these pages are staged; the reason where one of them will not be.
+    /// Returns whether all of these pages are staged, or the error of a page that failed.
     pub(super) fn outcome(&self, pages: &Range<u64>) -> Result<bool> {
         let mut is_staged = true;
         for number in pages.clone() {
@@ -194,7 +197,7 @@ impl Pages {
         Ok(is_staged)
     }
 
-    /// Where these pages stand, as far as they are staged.
+    /// Returns the places of these pages, up to the first that is not staged.
     pub(super) fn places(&self, pages: &Range<u64>) -> Vec<Place> {
         let staged = pages.clone().map_while(|number| {
             let page = self.table.get(&number)?;
@@ -206,8 +209,8 @@ impl Pages {
         staged.collect()
     }
 
-    /// A page that is pinned is wrong in its segment: it is to be asked for again. Whether it was
-    /// there still.
+    /// Discards a pinned page whose bytes failed verification in its segment, so that it is fetched
+    /// again. Returns whether the page was still staged.
     pub(super) fn lose(&mut self, number: u64) -> bool {
         match self.table.get_mut(&number) {
             Some(page) if matches!(page.state, State::Staged(Place::Segment(_))) => {
@@ -219,7 +222,7 @@ impl Pages {
         }
     }
 
-    /// Drops the pages in a segment that nobody reads now.
+    /// Drops the unpinned pages in a segment.
     pub(super) fn drop_in(&mut self, segment: &Arc<Segment>) {
         let pages = self.table.iter().filter(|(_, page)| match &page.state {
             State::Staged(Place::Segment(own)) => page.pins == 0 && Arc::ptr_eq(own, segment),
@@ -233,7 +236,7 @@ impl Pages {
         }
     }
 
-    /// Like [`want`](Self::want), but for no more pages than are kept.
+    /// Requests pages like [`want`](Self::want), but at most the number that the table keeps.
     pub(super) fn hint(&mut self, object: &Arc<Staging>, ranges: &[Range<u64>], urgency: Urgency) {
         let mut left = self.most;
         let within = ranges.iter().map_while(|range| {
@@ -245,8 +248,8 @@ impl Pages {
         self.want(object, &within, urgency);
     }
 
-    /// Has the pages of `ranges`, which are sorted, asked for unless they are staged or on their
-    /// way.
+    /// Requests the pages of `ranges`, which are sorted, unless they are staged or already
+    /// requested.
     pub(super) fn want(&mut self, object: &Arc<Staging>, ranges: &[Range<u64>], urgency: Urgency) {
         let wanted = ranges.iter().flat_map(Range::clone);
         let mut run: Option<Range<u64>> = None;
@@ -268,8 +271,8 @@ impl Pages {
         self.queue(object, run, urgency);
     }
 
-    /// Like [`want`](Self::want), for a structure within `block` that a request waits for: what
-    /// stands around it comes along, up to the ends of the block.
+    /// Requests pages like [`want`](Self::want), for a structure that a request waits for. Absent
+    /// pages around it, within `block`, are fetched as well.
     pub(super) fn want_around(
         &mut self,
         object: &Arc<Staging>,
@@ -289,7 +292,7 @@ impl Pages {
         self.queue(object, Some(run), Urgency::Needed);
     }
 
-    /// Whether a page has to be asked for, or earlier than it would be.
+    /// Returns whether a page must be requested, or requested with higher urgency.
     fn is_lacking(&self, number: u64, urgency: Urgency) -> bool {
         match self.table.get(&number).map(|page| &page.state) {
             None | Some(State::Missing) => self.failure_of(number).is_none(),
@@ -298,7 +301,7 @@ impl Pages {
         }
     }
 
-    /// Why a page could not be had a moment ago.
+    /// Returns the error of a page that failed recently.
     fn failure_of(&self, number: u64) -> Option<&Error> {
         let mut failures = self.failures.iter();
         let failure = failures
@@ -306,7 +309,7 @@ impl Pages {
         Some(&failure.error)
     }
 
-    /// Remembers the pages for which a reader may have waited in vain for long.
+    /// Remembers failed pages, because their reader may have waited for long.
     fn remember_failure(&mut self, pages: Range<u64>, error: &Error) {
         let Error::Io {
             cause: Cause::Failed,
@@ -336,13 +339,13 @@ impl Pages {
                 .all(|between| self.is_lacking(between, urgency) || self.is_idle(between))
     }
 
-    /// Whether a page is staged, and nobody reads it now.
+    /// Returns whether a page is staged and not pinned.
     fn is_idle(&self, number: u64) -> bool {
         let page = self.table.get(&number);
         page.is_some_and(|page| page.pins == 0 && matches!(page.state, State::Staged(_)))
     }
 
-    /// Drops the pages that are staged: they come once more with those around them.
+    /// Drops staged pages inside a run, because the run fetches them again.
     fn drop_staged(&mut self, pages: Range<u64>) {
         for number in pages {
             if self.is_idle(number) {
@@ -379,7 +382,7 @@ impl Pages {
         }
     }
 
-    /// Queues a run that nobody waits for; the one that was queued first gives way.
+    /// Queues a run that no reader waits for. If the queue is full, its oldest run is removed.
     fn expect(&mut self, run: Run) {
         if self.expected.len() >= limits::EXPECTED_RUNS
             && let Some(oldest) = self.expected.pop_front()
@@ -389,7 +392,7 @@ impl Pages {
         self.expected.push_back(run);
     }
 
-    /// The pages of a run that is not asked for any more are missing.
+    /// Resets the pages of a run that was removed from the queue.
     fn unqueue(&mut self, run: &Run) {
         for number in run.pages.clone() {
             let Some(page) = self.table.get_mut(&number) else {
@@ -407,7 +410,8 @@ impl Pages {
         }
     }
 
-    /// Asks for as much of what is queued as may be under way; `number` gives each request its own.
+    /// Requests queued runs, up to the limit of concurrent runs. `number` returns a new request
+    /// number.
     pub(super) fn ask(&mut self, number: &mut dyn FnMut() -> u64) {
         while let Some(run) = self.next_run() {
             for pages in self.queued_parts(&run) {
@@ -431,8 +435,8 @@ impl Pages {
         self.may_expect(pages).then(|| self.expected.pop_front())?
     }
 
-    /// Whether so many pages more may come before anybody waits for them: they push out only what
-    /// has been read, and leave a part of that.
+    /// Returns whether `pages` more expected pages may arrive. Expected pages may evict only pages
+    /// that were read, and must leave a part of those.
     fn may_expect(&mut self, pages: u64) -> bool {
         let is_stale = |came: &Instant| came.elapsed() >= STALE;
         let fits = |own: &Self| {
@@ -455,7 +459,8 @@ impl Pages {
         u64::together(runs.map(|run| run.pages.end.left_after(run.next)))
     }
 
-    /// The parts of a run whose pages still wait in it: others have been asked for earlier.
+    /// Returns the parts of a run whose pages are still queued in this run. Other pages were
+    /// requested earlier.
     fn queued_parts(&self, run: &Run) -> Vec<Range<u64>> {
         let mut parts: Vec<Range<u64>> = Vec::new();
         for number in run.pages.clone() {
@@ -495,7 +500,7 @@ impl Pages {
         self.asked.insert(id, run);
     }
 
-    /// Drops pages until so many more have room, as far as pages can be dropped.
+    /// Drops unpinned pages until `pages` more pages fit.
     fn make_room(&mut self, pages: u64) {
         while self.taken.with_more(pages) > self.most {
             let oldest = self.read.pop_lru().map(|(number, ())| number);
@@ -507,7 +512,7 @@ impl Pages {
         }
     }
 
-    /// Forgets a staged page, and has the fetcher free what it takes of the stage.
+    /// Removes a staged page, and tells the fetcher to free its part of the stage.
     fn drop_page(&mut self, number: u64) {
         let page = self.table.remove(&number);
         self.taken = self.taken.left_after(1);
@@ -529,11 +534,11 @@ impl Pages {
         }
     }
 
-    /// Takes note that the first `bytes` bytes of a run have come, those at last to this place.
-    /// Gives the object.
+    /// Records that the first `bytes` bytes of a run have arrived, the new ones at `place`. Returns
+    /// the object.
     ///
     /// # Errors
-    /// `Corrupt` for more than was asked for.
+    /// `Corrupt` if more bytes arrived than were requested.
     pub(super) fn staged(
         &mut self,
         id: u64,
@@ -575,7 +580,7 @@ impl Pages {
         }
     }
 
-    /// Takes note of pages that are staged without having been asked for.
+    /// Records pages that were staged without a request.
     pub(super) fn staged_unasked(&mut self, pages: Range<u64>) {
         self.make_room(length(&pages));
         for number in pages {
@@ -590,7 +595,7 @@ impl Pages {
         self.make_room(0);
     }
 
-    /// A run failed. Gives the object.
+    /// Records that a run failed. Returns the object.
     pub(super) fn failed(&mut self, id: u64, error: &Error) -> Option<Arc<Staging>> {
         let run = self.asked.remove(&id)?;
         self.remember_failure(run.next..run.pages.end, error);
@@ -604,7 +609,8 @@ impl Pages {
         Some(run.object)
     }
 
-    /// Gives up the runs that these pages are in; with an error, those too that others wait for.
+    /// Cancels the runs that contain these pages. With an error, runs that other readers wait for
+    /// are cancelled as well.
     pub(super) fn give_up(&mut self, pages: &Range<u64>, error: Option<&Error>) {
         let overlaps = |run: &Run| run.next < pages.end && pages.start < run.pages.end;
         let is_pinned = |run: &Run| {
@@ -632,7 +638,7 @@ impl Pages {
         }
     }
 
-    /// Everybody who waits is told that nothing comes any more.
+    /// Fails all waiting readers with `error`, because the connection has ended.
     pub(super) fn break_off(&mut self, error: &Error) {
         let ids: Vec<u64> = self.asked.keys().copied().collect();
         for id in ids {
@@ -646,7 +652,7 @@ impl Pages {
         }
     }
 
-    /// Forgets an object that is used no more, and all its pages.
+    /// Removes a closed object and all its pages.
     pub(super) fn forget(&mut self, object: &Staging) {
         let is_own = |run: &Run| run.object.number == object.number;
         let asked = self.asked.iter().filter(|(_, run)| is_own(run));

@@ -1,4 +1,4 @@
-//! Where the bytes of pages stand, and how they are read there.
+//! Places where the bytes of pages are stored, and reads from there.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,12 +9,12 @@ use crate::source::remote::segment::{PAGE, Segment};
 use crate::source::remote::staging::{Staging, length};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Where a page stands.
+/// The place of a page.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
-    /// In the stage.
+    /// The stage.
     Stage,
-    /// In a file of the fetcher's cache on disk.
+    /// A file of the fetcher's disk cache.
     Segment(Arc<Segment>),
 }
 
@@ -24,11 +24,11 @@ impl Place {
     }
 }
 
-/// Fills `buffer` with the bytes of the object at `at`, whose pages stand in these `places`. Gives
-/// the numbers of pages in segments that are not right: their bytes are not the object's.
+/// Fills `buffer` with the object's bytes at `at`, whose pages are in these `places`. Returns the
+/// numbers of pages in segments that failed verification.
 ///
 /// # Errors
-/// `Io` where the stage cannot be read.
+/// `Io` if the stage cannot be read.
 pub(super) fn fill(
     buffer: &mut [u8],
     object: &Staging,
@@ -60,7 +60,7 @@ pub(super) fn fill(
     Ok(wrong)
 }
 
-/// Reads a part of a page of the object; whether the page is right, which only the whole tells.
+/// Reads a part of a page of the object. Returns whether the whole page matches its checksum.
 fn read_page(part: &mut [u8], object: &Staging, at: u64, number: u64, segment: &Segment) -> bool {
     let bytes = object.bytes_of(&(number..number.one_more()));
     let number = bytes.start / PAGE;

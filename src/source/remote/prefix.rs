@@ -1,4 +1,4 @@
-//! The objects beside the one that is mounted.
+//! Other objects with the same prefix as the mounted object.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -16,21 +16,21 @@ use crate::source::open::{OpenSource, SharedOpen};
 use crate::source::remote::connection::Connection;
 use crate::source::remote::object::RemoteObject;
 
-/// When an object was opened, or sought in vain, and the object.
+/// An object, or `None` if it does not exist, and the time of the request.
 type Known = (Instant, Option<Arc<RemoteObject>>);
 
-/// The prefix of a URL: what stands before the last `/`.
+/// The prefix of a URL: the part before its last `/`.
 #[derive(Debug)]
 pub(in crate::source) struct Prefix {
     connection: Arc<Connection>,
     path: PathBuf,
     policy: Policy,
-    /// By their names.
+    /// Objects by name.
     known: Mutex<LruCache<Vec<u8>, Known>>,
 }
 
 impl Prefix {
-    /// The prefix of the URL that `connection` was started for.
+    /// Returns the prefix of the URL of `connection`.
     pub(in crate::source) fn of(connection: &Arc<Connection>, policy: Policy) -> Self {
         Prefix {
             connection: Arc::clone(connection),
@@ -48,8 +48,8 @@ impl Prefix {
         self.policy
     }
 
-    /// Opens what stands at `path` from here. No policy leads out of the prefix: no server is asked
-    /// for what the user has not named.
+    /// Opens the object at the relative `path`. No policy allows a path outside the prefix: the
+    /// user has not chosen to contact other servers or prefixes.
     pub(in crate::source) fn open(&self, path: &Path) -> Opened {
         let Some(name) = name(path) else {
             return Err(refused(path, "it climbs out of the source's prefix"));
@@ -78,7 +78,8 @@ impl Prefix {
     }
 }
 
-/// The name of the object at a relative path; `None` where the path leads out.
+/// Returns the name of the object at a relative path, or `None` if the path leads out of the
+/// prefix.
 fn name(path: &Path) -> Option<Vec<u8>> {
     let mut parts: Vec<&[u8]> = Vec::new();
     for component in path.components() {

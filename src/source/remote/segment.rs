@@ -1,9 +1,9 @@
-//! A segment: a file of the cache on disk, with up to [`PAGES`] pages of one object behind a table
-//! of their checksums.
+//! A segment: a file of the disk cache, with a table of checksums followed by up to [`PAGES`] pages
+//! of one object.
 //!
-//! The fetcher writes it and hands it over; the process that parses reads it. A page is written
-//! before its checksum, and is compared with it whenever it is read: after a crash, or a flipped
-//! bit, the page is wrong, and no wrong byte is taken from it.
+//! The fetcher writes the segment and sends it to the worker, which reads it. A page is written
+//! before its checksum, and verified on every read. After a crash or a flipped bit, verification
+//! fails and no corrupt byte is used.
 
 use std::fs::File;
 use std::io;
@@ -16,23 +16,23 @@ use rustix::fs::{Advice, fadvise};
 
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Bytes of a page, of a segment and of the stage.
+/// Bytes of a page, in segments and in the stage.
 pub const PAGE: u64 = 64 << 10;
 
 /// Pages of a segment: 64 MiB.
 pub const PAGES: u64 = 1024;
 
-/// Bytes of the checksum of a page.
+/// Bytes of a page's checksum.
 const CHECKSUM: u64 = 8;
 
-/// Where the pages begin, behind their checksums.
+/// Offset of the first page, after the checksums.
 const FIRST_PAGE: u64 = PAGES * CHECKSUM;
 
-/// The name of an object in one state: a hash.
+/// The identity of an object in one state: a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key(pub [u8; 32]);
 
-/// A segment that is open.
+/// An open segment.
 #[derive(Debug)]
 pub struct Segment {
     file: File,
@@ -40,26 +40,26 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The segment in a file, of the object with this key.
+    /// Creates a segment from a file. `key` identifies the object.
     pub fn new(file: File, key: Key) -> Self {
         Segment { file, key }
     }
 
-    /// The object whose pages it has.
+    /// Returns the key of the object.
     pub fn key(&self) -> &Key {
         &self.key
     }
 
-    /// Its file.
+    /// Returns the file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Reads the page `number` of the object into `page`, which is as long as it; whether it is
-    /// there and right.
+    /// Reads the page `number` of the object into `page`, which must have the page's length.
+    /// Returns whether the page is present and matches its checksum.
     ///
     /// # Errors
-    /// Fails with the system's error; `UnexpectedEof` where the file is too short.
+    /// Fails with the system's error; `UnexpectedEof` if the file is too short.
     pub fn read(&self, number: u64, page: &mut [u8]) -> io::Result<bool> {
         let mut stated = [0; 8];
         self.file.read_exact_at(&mut stated, stated_at(number))?;
@@ -67,8 +67,8 @@ impl Segment {
         Ok(checksum(&self.key, number, page) == stated)
     }
 
-    /// How many of the pages `numbers` of the object, which are all in this segment, have been
-    /// written, from the first on until one has not. They will be read soon.
+    /// Returns how many of the pages `numbers`, all in this segment, are present before the first
+    /// absent one. Announces to the kernel that they will be read soon.
     ///
     /// # Errors
     /// Fails as [`read`](Self::read) does.
@@ -88,7 +88,7 @@ impl Segment {
         Ok(written)
     }
 
-    /// Writes a page of the object: one of [`PAGE`] bytes, or the last one.
+    /// Writes a page of the object. A page has [`PAGE`] bytes, except the last.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -98,7 +98,7 @@ impl Segment {
         self.file.write_all_at(&stated, stated_at(number))
     }
 
-    /// Forgets a page.
+    /// Marks a page as absent.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -107,20 +107,21 @@ impl Segment {
     }
 }
 
-/// Where a page stands in its segment.
+/// Returns the offset of a page in its segment.
 fn place(number: u64) -> u64 {
     (number % PAGES).times(PAGE).with_more(FIRST_PAGE)
 }
 
-/// Where its checksum stands.
+/// Returns the offset of a page's checksum in its segment.
 fn stated_at(number: u64) -> u64 {
     (number % PAGES).times(CHECKSUM)
 }
 
-/// What stands in the table where no page is.
+/// The checksum of an absent page.
 const ABSENT: [u8; 8] = [0; 8];
 
-/// The checksum of a page: of its bytes, its key and its number. It is never that of no page.
+/// Returns the checksum of a page, over its key, its number and its bytes. The result is never
+/// [`ABSENT`].
 pub fn checksum(key: &Key, number: u64, page: &[u8]) -> [u8; 8] {
     let mut crc = Crc::new();
     crc.update(&key.0);

@@ -1,4 +1,4 @@
-//! The segments that pages stand in, each open once.
+//! The open segments, each opened once.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -12,18 +12,18 @@ use crate::source::local::descriptors::share_of;
 use crate::source::remote::segment::{Key, Segment};
 use crate::wire::Count;
 
-/// The segments that are open, the one that was handed over longest ago first.
+/// The open segments. The one received longest ago is first.
 #[derive(Debug)]
 pub(super) struct Segments {
     open: Vec<(Id, Weak<Segment>)>,
     most: usize,
 }
 
-/// Tells files that are open apart: the device, the inode; and the object.
+/// The identity of a segment: the device and inode of its file, and the object's key.
 type Id = (u64, u64, Key);
 
 impl Segments {
-    /// None.
+    /// Creates an empty list.
     pub(super) fn new() -> Self {
         let most = NonZeroUsize::new(limits::OPEN_SEGMENTS).unwrap_or(NonZeroUsize::MIN);
         Segments {
@@ -32,10 +32,11 @@ impl Segments {
         }
     }
 
-    /// The segment in a file that was handed over: the one that is open, if it is the same file.
+    /// Returns the segment of a received file. If the same file is already open, returns that
+    /// segment.
     ///
     /// # Errors
-    /// `Corrupt` for what is no regular file.
+    /// `Corrupt` if the file is not a regular file.
     pub(super) fn take(&mut self, file: OwnedFd, key: Key) -> Result<Arc<Segment>> {
         let file = File::from(file);
         let metadata = file.metadata();
@@ -62,7 +63,7 @@ impl Segments {
         Ok(segment)
     }
 
-    /// The segments that are too many: those that were handed over longest ago.
+    /// Returns the segments above the limit, starting with the one received longest ago.
     pub(super) fn surplus(&self) -> Vec<Arc<Segment>> {
         let surplus = self.open.len().left_after(self.most);
         let oldest = self.open.iter().take(surplus);

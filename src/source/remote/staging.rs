@@ -1,4 +1,4 @@
-//! One object in one state: where its bytes stand in the stage, and whether that state is over.
+//! An object in one state, with its region in the stage.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,37 +13,38 @@ use crate::source::remote::segment::PAGE;
 use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, Extent};
 
-/// One object in the state in which it was opened.
+/// An object in the state in which it was opened.
 #[derive(Debug)]
 pub(super) struct Staging {
-    /// Its number at the fetcher.
+    /// Number of the object at the fetcher.
     pub(super) number: u32,
-    /// Where its first byte stands in the stage: a page begins there.
+    /// Offset of the first byte in the stage, a multiple of the page size.
     pub(super) region: u64,
     object: Arc<ObjectIdentity>,
     identity: Identity,
-    /// Why it is no longer in that state.
+    /// The reason why the state has ended.
     over: OnceLock<Error>,
     seen: Mutex<Seen>,
 }
 
-/// What is known of an object's state being over or not.
+/// Results of the checks of an object's state.
 #[derive(Debug)]
 struct Seen {
-    /// When it was last seen in that state, or the last look ended.
+    /// Time when the state was last confirmed or the last check ended.
     last: Instant,
-    /// When the look began that is under way.
+    /// Start time of the check in progress.
     look: Option<Instant>,
-    /// How long the last look took that told something.
+    /// Duration of the last conclusive check.
     took: Duration,
-    /// Whether the last look told nothing.
+    /// Whether the last check was inconclusive.
     is_missed: bool,
 }
 
-/// How long an object is taken to be in its state of which no answer tells that.
+/// Interval between checks of an object whose responses do not identify its state.
 const SAMPLED: Duration = Duration::from_millis(500);
 
-/// A look at such an object brings bytes: after one, none is begun for so many times what it took.
+/// A check of such an object downloads bytes. After each check, the pause is at least this many
+/// times the duration of the check.
 const REST: u32 = 10;
 
 impl Staging {
@@ -65,12 +66,12 @@ impl Staging {
         }
     }
 
-    /// All its pages.
+    /// Returns all pages of the object.
     pub(super) fn pages(&self) -> Range<u64> {
         self.pages_of(0, self.state().length)
     }
 
-    /// The pages that these bytes of the object stand in.
+    /// Returns the pages that contain these bytes of the object.
     pub(super) fn pages_of(&self, offset: u64, length: u64) -> Range<u64> {
         let whole = Extent::cut(self.region, self.state().length);
         let bytes = whole.after(offset).first(length);
@@ -80,33 +81,34 @@ impl Staging {
         bytes.start() / PAGE..bytes.end().div_ceil(PAGE)
     }
 
-    /// The bytes of the object that stand in these pages.
+    /// Returns the bytes of the object in these pages.
     pub(super) fn bytes_of(&self, pages: &Range<u64>) -> Range<u64> {
         let offset = |page: u64| page.times(PAGE).left_after(self.region);
         offset(pages.start)..offset(pages.end).min(self.state().length)
     }
 
-    /// What the server said of it.
+    /// Returns the state from the server's response.
     pub(super) fn state(&self) -> &ObjectState {
         &self.object.state
     }
 
-    /// Whether the source's URL names it, and no other does.
+    /// Returns whether this is the object of the source's own URL.
     pub(super) fn is_the_urls(&self) -> bool {
         self.object.name.is_empty()
     }
 
-    /// The object is no longer in that state, for good, as `why` tells.
+    /// Records that the object has left this state for good, for the reason `why`.
     pub(super) fn end(&self, why: Error) {
         let _known = self.over.set(why);
     }
 
-    /// Why the object is no longer in that state, if it is not.
+    /// Returns the reason why the state has ended, if it has.
     pub(super) fn over(&self) -> Option<&Error> {
         self.over.get()
     }
 
-    /// An answer has brought bytes of it, and so has shown it in that state, if answers tell.
+    /// Records that a response contained bytes of the object. If responses identify the state, this
+    /// confirms the state.
     pub(super) fn confirm(&self) {
         if !self.state().is_sampled() {
             let mut seen = lock(&self.seen);
@@ -115,8 +117,8 @@ impl Staging {
         }
     }
 
-    /// A look has ended: whether it has shown it in that state, or why it is not, if it has told
-    /// that.
+    /// Records the end of a check: the state is confirmed, the state has ended with an error, or
+    /// the check was inconclusive (`None`).
     pub(super) fn looked(&self, told: Option<Result<()>>) {
         let mut seen = lock(&self.seen);
         seen.last = Instant::now();
@@ -129,21 +131,21 @@ impl Staging {
         }
     }
 
-    /// Whether it was seen in that state for as short a time ago as what was seen is `valid`. Of one
-    /// that no answer tells apart, that is never known.
+    /// Returns whether the state was confirmed within the time `valid`. Always false for an object
+    /// whose responses do not identify its state.
     pub(super) fn is_fresh(&self, valid: Duration) -> bool {
         let seen = lock(&self.seen);
         let is_told = !self.state().is_sampled() && !seen.is_missed;
         is_told && !OpenedState::is_over(self) && seen.last.elapsed() < valid
     }
 
-    /// Whether a look is under way.
+    /// Returns whether a check is in progress.
     pub(super) fn is_looked_at(&self) -> bool {
         lock(&self.seen).look.is_some()
     }
 
-    /// Whether a look is to be begun now: it was seen longer ago than what was seen is `valid`, and
-    /// no look is under way.
+    /// Returns whether a check is due: the last confirmation is older than `valid`, and no check is
+    /// in progress. If so, records the start of a check.
     pub(super) fn is_due(&self, valid: Duration) -> bool {
         let mut seen = lock(&self.seen);
         let valid = if self.state().is_sampled() {
@@ -165,7 +167,7 @@ impl OpenedState for Staging {
         &self.identity
     }
 
-    /// No writer changes an object: another takes its place.
+    /// An object is never modified in place: a new object replaces it.
     fn is_settled(&self) -> bool {
         true
     }
@@ -175,7 +177,7 @@ impl OpenedState for Staging {
     }
 }
 
-/// How many there are from its start to its end.
+/// Returns the length of a range.
 pub(super) fn length(range: &Range<u64>) -> u64 {
     range.end.left_after(range.start)
 }

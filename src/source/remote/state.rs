@@ -1,22 +1,23 @@
-//! The state of an object, as far as its server tells.
+//! The state of an object, as its server reports it.
 
-/// The facts that tell one state of an object from another.
+/// The facts that distinguish one state of an object from another.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ObjectState {
     /// Length in bytes.
     pub length: u64,
-    /// The entity tag as the server sends it, quotes and `W/` included; empty without one. Where
-    /// there is no date either, a sample of the content.
+    /// Entity tag as the server sends it, including quotes and `W/`, or empty if there is none.
+    /// Without a date as well, this is a sample of the content.
     pub etag: Vec<u8>,
-    /// Seconds since 1970 of `Last-Modified`; 0 without one.
+    /// `Last-Modified` in seconds since 1970, or 0 if absent.
     pub modified: i64,
 }
 
 impl ObjectState {
-    /// Stands before a tag that is no server's: in none of theirs can it be.
+    /// First byte of a sample that replaces the tag. No server's tag can contain this byte.
     const SAMPLE: u8 = 0;
 
-    /// An entity tag as a server writes it; an empty one tells no states apart, and is none.
+    /// Parses an entity tag from a server. An empty tag does not distinguish states and counts as
+    /// absent.
     pub fn tag(text: &[u8]) -> Vec<u8> {
         let opaque = text.strip_prefix(b"W/").unwrap_or(text);
         match opaque {
@@ -25,22 +26,22 @@ impl ObjectState {
         }
     }
 
-    /// Whether the tag changes whenever a byte does.
+    /// Returns whether the tag changes whenever a byte changes.
     pub fn is_tagged_strongly(&self) -> bool {
         self.etag.starts_with(b"\"")
     }
 
-    /// Whether the server tells states apart.
+    /// Returns whether the server distinguishes states.
     pub fn is_told_apart(&self) -> bool {
         !self.etag.is_empty() || self.modified != 0
     }
 
-    /// Has a sample of the content stand for the tag that the server does not give.
+    /// Replaces the absent tag by a sample of the content.
     pub fn set_sample(&mut self, hash: &[u8]) {
         self.etag = [&[Self::SAMPLE], hash].concat();
     }
 
-    /// Leaves the tag out where a date tells states apart as well.
+    /// Removes the tag if the date distinguishes states as well.
     #[must_use]
     pub fn without_tag(mut self) -> Self {
         if self.modified != 0 {
@@ -49,19 +50,20 @@ impl ObjectState {
         self
     }
 
-    /// Whether another tag is all by which both differ, as far as their dates tell.
+    /// Returns whether the two states differ only in their tags, with equal dates.
     pub fn is_retagged(&self, other: &Self) -> bool {
         let is_dated = self.modified != 0 && self.modified == other.modified;
         is_dated && self.length == other.length && self.etag != other.etag
     }
 
-    /// Whether a sample of the content stands for the tag.
+    /// Returns whether a sample of the content replaces the tag.
     pub fn is_sampled(&self) -> bool {
         self.etag.first() == Some(&Self::SAMPLE)
     }
 
-    /// The facts in the one form that a listing and an answer share: a listing may write a tag without
-    /// quotes, and one of both has fractions of seconds. A tag alone tells states apart.
+    /// Converts the facts to a form that listings and responses have in common. A listing may omit
+    /// the quotes of a tag, and only one of the two may have fractions of seconds. If there is a
+    /// tag, the date is ignored.
     #[must_use]
     pub fn comparable(&self) -> Self {
         let tag = self.etag.as_slice();
@@ -75,7 +77,8 @@ impl ObjectState {
         }
     }
 
-    /// Whether nothing that is known of both tells them apart: a listing may know less than an answer.
+    /// Returns whether no known fact distinguishes the two. A listing may contain fewer facts than
+    /// a response.
     pub fn agrees_with(&self, other: &Self) -> bool {
         let (one, two) = (self.comparable(), other.comparable());
         let are_tagged = !one.etag.is_empty() && !two.etag.is_empty();
@@ -88,8 +91,8 @@ impl ObjectState {
             }
     }
 
-    /// Whether both are one state, as far as its tag, its length and its date tell. Beside a tag,
-    /// an answer may leave the date out.
+    /// Returns whether both are the same state, according to tag, length and date. A response with
+    /// a tag may omit the date.
     pub fn is_same(&self, other: &Self) -> bool {
         let is_dated = self.modified != 0 && other.modified != 0;
         let may_differ = !self.etag.is_empty() && !is_dated;

@@ -1,4 +1,4 @@
-//! The worker's end against a fetcher that serves objects from memory.
+//! Tests of the worker's end against a fetcher that serves objects from memory.
 
 mod kept;
 
@@ -50,7 +50,7 @@ fn metadata_brings_what_stands_around_it() {
         assert_eq!(read(&object, at, 1000).unwrap(), bytes(at, 1000));
     }
     assert_eq!(pair.fetched(), [(256 * KIB, 256 * KIB, true)]);
-    // The end of the object is the end of its last page.
+    // The last page ends at the end of the object.
     assert_eq!(
         read(&object, 10 * MIB + 4, 1).unwrap(),
         bytes(10 * MIB + 4, 1)
@@ -62,7 +62,8 @@ fn metadata_brings_what_stands_around_it() {
     }
 }
 
-/// One of 8 MiB takes two requests, as a run has 4 MiB at most; a longer one comes in parts.
+/// A small object of 8 MiB takes two requests, because a run has at most 4 MiB. A longer object
+/// arrives in parts.
 #[test]
 fn a_small_object_comes_as_a_whole() {
     let pair = good();
@@ -88,7 +89,7 @@ fn a_small_object_comes_as_a_whole() {
     assert_eq!(pair.fetched()[4..], [(MIB / 2, 256 * KIB, true)]);
 }
 
-/// The bytes of a small object push out no more than a quarter of what is kept.
+/// The bytes of a small object evict at most a quarter of the staged bytes.
 #[test]
 fn a_small_object_that_is_much_of_the_cache_comes_in_parts() {
     let pair = pair(16 * MIB, LONG, Box::new(Fetcher::serve));
@@ -98,7 +99,7 @@ fn a_small_object_that_is_much_of_the_cache_comes_in_parts() {
     assert_eq!(pair.fetched()[1..], [(MIB, 256 * KIB, true)]);
 }
 
-/// What has given way comes back as it is read.
+/// Evicted bytes return in parts as they are read.
 #[test]
 fn a_small_object_comes_as_a_whole_once() {
     let pair = pair(8 * MIB, LONG, Box::new(Fetcher::serve));
@@ -117,7 +118,7 @@ fn a_small_object_comes_as_a_whole_once() {
 fn a_paged_file_is_read_by_its_pages() {
     let pair = good();
     let object = pair.open(20 * MIB);
-    // The first page comes before anybody reads it.
+    // The first page arrives before any read.
     object.set_pages(0, 4 * MIB);
     pair.until(|_| object.has(0, 4 * MIB));
     let first = (0, 4 * MIB, false);
@@ -131,7 +132,7 @@ fn a_paged_file_is_read_by_its_pages() {
         pair.fetched(),
         [first, (5 * MIB, near, true), (8 * MIB - near, near, true)]
     );
-    // What is expected in one page comes together.
+    // Expected ranges within one page arrive together.
     let at = 9 * MIB;
     object.prefetch(&[(at + 1, 10), (at + MIB - 1, 1)], Urgency::Expected);
     assert_eq!(read(&object, at, MIB).unwrap(), bytes(at, MIB));
@@ -155,7 +156,7 @@ fn a_first_page_is_brought_within_the_limit_and_of_the_urls_object_alone() {
 fn what_is_there_brings_no_more_of_its_page() {
     let pair = good();
     let object = pair.open(20 * MIB);
-    // Nothing is known of pages yet.
+    // No page size is known yet.
     read(&object, 4 * MIB, 100).unwrap();
     object.set_pages(2 * MIB, MIB);
     pair.until(|_| object.has(2 * MIB, MIB));
@@ -173,7 +174,8 @@ fn what_is_there_brings_no_more_of_its_page() {
 fn near_ranges_are_asked_for_together() {
     let pair = good();
     let object = pair.open(64 * MIB);
-    // 9 chunks of 1 MiB with 40 KiB between them, in no order; a far one; one within another.
+    // Nine chunks of 1 MiB with gaps of 40 KiB, in reverse order; a distant range; and one inside
+    // another.
     let mut ranges: Vec<_> = (0..9).map(|i| (i * (MIB + 40 * KIB), MIB)).collect();
     ranges.reverse();
     ranges.extend([(32 * MIB, 10), (100, 1000)]);
@@ -196,7 +198,7 @@ fn near_ranges_are_asked_for_together() {
     assert_eq!(pair.fetched(), expected);
 }
 
-/// Pages that many are wanted around come along, even if they are staged; others do not.
+/// Staged pages are fetched again if many pages around them are wanted; others are not.
 #[test]
 fn what_is_expected_close_together_is_asked_for_together() {
     const PAGE: u64 = 64 * KIB;
@@ -225,7 +227,7 @@ fn what_is_expected_close_together_is_asked_for_together() {
     assert_eq!(fetched, expected);
 }
 
-/// The fetcher answers nothing until it is told to.
+/// The fetcher does not reply until the test lets it.
 #[test]
 fn what_is_waited_for_comes_first_and_requests_are_bounded() {
     let pair = pair(
@@ -245,7 +247,7 @@ fn what_is_waited_for_comes_first_and_requests_are_bounded() {
     pair.until(|_| pair.fetched().len() == limits::EXPECTED_RUNS_ASKED);
     object.prefetch(&each(200, 300), Urgency::Needed);
     pair.until(|_| pair.fetched().len() == limits::NEEDED_RUNS_ASKED);
-    // A range that was expected is needed now: it is not asked for twice.
+    // A range that was expected is needed now, but is not requested twice.
     let (expected, needed) = (limits::EXPECTED_RUNS_ASKED, limits::NEEDED_RUNS_ASKED);
     assert!(pair.fetched()[..expected].iter().all(|fetch| !fetch.2));
     assert!(pair.fetched()[expected..].iter().all(|fetch| fetch.2));
@@ -297,7 +299,7 @@ fn pages_that_are_kept_are_within_their_bound() {
             assert!(pair.connection.taken() <= MIB);
         }
     }
-    // A read of more than is kept is read in parts.
+    // A read longer than the limit is read in parts.
     let all = read(&object, 3, 40 * MIB - 3).unwrap();
     assert!(all == bytes(3, 40 * MIB - 3));
     assert!(pair.connection.taken() <= MIB);
@@ -310,7 +312,8 @@ fn guesses_leave_a_part_of_what_was_read() {
     read(&object, 99 * MIB, 1).unwrap();
     object.prefetch(&[(0, 50 * MIB)], Urgency::Expected);
     pair.until(|_| pair.fetched().len() > 2);
-    // Until no more is asked for: a count is answered after all requests before it.
+    // Waits until no more pages are requested: the counters are returned after all earlier
+    // requests.
     let mut asked = 0;
     while asked < pair.fetched().len() {
         asked = pair.fetched().len();
@@ -320,7 +323,7 @@ fn guesses_leave_a_part_of_what_was_read() {
     let fetched = pair.fetched();
     let metadata = fetched.iter().filter(|fetch| fetch.0 >= 98 * MIB);
     assert_eq!(metadata.count(), 1, "metadata was pushed out: {fetched:?}");
-    // They come as they are read.
+    // Further pages arrive as the earlier ones are read.
     for at in (0..50 * MIB).step_by(MIB as usize) {
         assert_eq!(read(&object, at, MIB).unwrap(), bytes(at, MIB));
     }
@@ -378,7 +381,8 @@ fn failures_have_their_errors_and_pass() {
         let (begun, before) = (Instant::now(), pair.fetched().len());
         assert_eq!(cause(read(&object, 0, 10)), expected);
         if expected == Cause::Failed {
-            // A reader that asks at once gets the same error, and none that asks later.
+            // A reader that retries at once gets the same error without a request; a later reader
+            // does not.
             object.prefetch(&[(0, 10)], Urgency::Needed);
             assert_eq!(cause(read(&object, 5, 10)), expected);
             let asked = pair.fetched().len() - before;
@@ -449,7 +453,7 @@ fn silence_ends_in_an_error_within_the_patience() {
             .filter(|request| matches!(request, Request::Cancel { .. }));
         cancels.count() == 2
     });
-    // A late answer is none.
+    // A late reply is ignored.
     let late = lock(&pair.fetcher.asked).clone();
     late.iter().for_each(|request| pair.fetcher.serve(request));
     assert_eq!(cause(read(&object, 0, 10)), Cause::Failed);
@@ -556,7 +560,8 @@ fn looks(fetcher: &Fetcher) -> Vec<Request> {
     asked.into_iter().filter(is_look).collect()
 }
 
-/// The fetcher answers no look until it is told to. Two of them would be begun in this time.
+/// The fetcher does not reply to a check until the test lets it. Two checks would start in this
+/// time.
 #[test]
 fn nobody_waits_for_a_look_at_what_no_answer_tells_apart() {
     let pair = pair(
@@ -618,8 +623,7 @@ fn objects_have_regions_of_their_own_and_leave_nothing() {
     });
 }
 
-/// A fetcher that lists one page, in which none of the `count` objects stands, and says that there
-/// are more.
+/// Creates a fetcher whose one listed page omits all `count` objects and has a token for more.
 fn many(count: usize) -> Pair {
     let list = |fetcher: &Fetcher, request: &Request| match request {
         Request::List { id, .. } => fetcher.say(&Reply::Listed {
@@ -640,7 +644,7 @@ fn many(count: usize) -> Pair {
     pair
 }
 
-/// How many requests of a kind there were.
+/// Returns the number of requests of one type.
 fn count(pair: &Pair, is_one: fn(&Request) -> bool) -> usize {
     lock(&pair.fetcher.asked)
         .iter()
@@ -688,7 +692,7 @@ fn an_object_that_is_opened_again_is_compared_once_it_is_due() {
     assert_eq!((count(&pair, opens), count(&pair, checks)), (2, 2));
 }
 
-/// A listing may tell of a state that is over: the object is longer by now.
+/// A listing may be outdated: the object is longer now.
 #[test]
 fn a_region_fits_whatever_length_was_told() {
     let pair = good();
@@ -713,7 +717,7 @@ fn a_region_fits_whatever_length_was_told() {
     assert_eq!(opened, objects.len() + 1, "the first was opened twice");
 }
 
-/// A server that lists for ever: names of its own, or one page over and over.
+/// Uses a server whose listing never ends, with new names or the same page again and again.
 #[test]
 fn a_listing_without_end_is_an_error_and_keeps_little() {
     let pair = pair(
@@ -749,7 +753,8 @@ fn a_listing_without_end_is_an_error_and_keeps_little() {
     assert_eq!(ended.unwrap_err(), Error::limit("pages of a listing", most));
     assert_eq!(count, 2 + 10 * limits::LISTED_PAGES);
     let listing = lock(&pair.fetcher.asked).len();
-    // The names were too many to be kept: one is asked for alone, and what may be beneath it.
+    // The names are too many for the cache: each name needs one request for itself, and one for
+    // names beneath it.
     let there = directory.look(Path::new("x"), false).unwrap();
     assert_eq!(there.kind, Standing::Directory);
     assert_eq!(lock(&pair.fetcher.asked).len() - listing, 2);
@@ -757,7 +762,7 @@ fn a_listing_without_end_is_an_error_and_keeps_little() {
 
 #[test]
 fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
-    // Names of ten bytes: how many parts of how many names.
+    // Sends `parts` replies of `names` names of ten bytes.
     let listed = |parts: usize, names: usize| {
         let say = move |fetcher: &Fetcher, request: &Request| {
             let Request::List { id, .. } = request else {
@@ -785,7 +790,7 @@ fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
     assert!(listed(101, most / 100).is_err());
 }
 
-/// Each ends the connection; those who wait are told at once.
+/// Checks that each invalid message ends the connection and wakes waiting readers at once.
 #[test]
 fn a_hostile_fetcher_ends_the_connection() {
     let lies: [fn(&Fetcher, u64); 5] = [
@@ -842,7 +847,7 @@ fn replies_to_no_question_change_nothing() {
     assert!(pair.connection.counters().unwrap().requests > 0);
 }
 
-/// Pages come, are read and are dropped at once in many threads.
+/// Stages, reads and drops pages in many threads at the same time.
 #[test]
 fn many_readers_in_a_small_cache_read_right_bytes() {
     let pair = pair(2 * MIB, LONG, Box::new(Fetcher::serve));

@@ -1,4 +1,4 @@
-//! The packets, as the two threads of a connection carry them.
+//! The transfer of packets by the two threads of a connection.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -15,7 +15,7 @@ use crate::source::remote::staging::Staging;
 use crate::wire::Count;
 
 impl Shared {
-    /// Sends packets until the connection is over.
+    /// Sends packets until the connection ends.
     pub(super) fn send_all(&self) {
         let mut state = self.state();
         loop {
@@ -35,7 +35,7 @@ impl Shared {
         }
     }
 
-    /// Takes replies until the connection is over.
+    /// Receives replies until the connection ends.
     pub(super) fn receive_all(&self) {
         let mut packet = vec![0; PACKET.one_more()];
         loop {
@@ -87,7 +87,7 @@ impl Shared {
                 object.end(over);
             }
         } else if let Reply::Opened { object, .. } = reply {
-            // Whoever asked for it has given up meanwhile.
+            // The caller who opened the object has timed out.
             state.send(&Request::Close { object });
         }
         self.settle(state);
@@ -96,10 +96,10 @@ impl Shared {
 }
 
 impl State {
-    /// How many bytes of a run a reply tells to have come, and where they are.
+    /// Returns how many bytes of a run have arrived according to a reply, and their place.
     ///
     /// # Errors
-    /// `Corrupt` for files that do not belong to the reply.
+    /// `Corrupt` if files do not belong to the reply.
     fn come(&mut self, reply: &Reply, files: Vec<OwnedFd>) -> Result<Option<(u64, Place)>> {
         let mut files = files.into_iter();
         match (reply, files.next(), files.next()) {
@@ -116,7 +116,7 @@ impl State {
         }
     }
 
-    /// Closes segments where too many are open, except those that are being read.
+    /// Closes segments above the limit, except those that are being read.
     fn close_segments(&mut self) {
         for segment in self.segments.surplus() {
             self.pages.drop_in(&segment);
@@ -124,10 +124,10 @@ impl State {
     }
 }
 
-/// A reply, with the names that came `before` it.
+/// Prepends the names of the replies `before` to a reply.
 ///
 /// # Errors
-/// `Corrupt` for more names than a page of a server has.
+/// `Corrupt` if there are more names than a server's page has.
 fn behind(before: Option<Reply>, mut reply: Reply) -> Result<Reply> {
     let Reply::Listed { entries, .. } = &mut reply else {
         return Ok(reply);
@@ -147,8 +147,8 @@ fn behind(before: Option<Reply>, mut reply: Reply) -> Result<Reply> {
     Ok(reply)
 }
 
-/// Whether the answer to a look shows the object in its state, or why it is not; `None` where it
-/// does not tell.
+/// Returns the result of a check: whether the reply confirms the object's state, or why the state
+/// has ended. Returns `None` if the reply is inconclusive.
 fn shows(object: &Staging, reply: &Reply) -> Option<Result<()>> {
     match reply {
         Reply::Opened { state, .. } if state.is_same(object.state()) => Some(Ok(())),
@@ -158,7 +158,7 @@ fn shows(object: &Staging, reply: &Reply) -> Option<Result<()>> {
     }
 }
 
-/// The error of a failure by which the object's state is over.
+/// Returns the error of a failure that ends the object's state.
 fn over(failure: Failure, text: &str) -> Option<Error> {
     match failure {
         Failure::Changed => Some(failed(failure, text)),

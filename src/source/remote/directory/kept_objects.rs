@@ -1,5 +1,4 @@
-//! The objects of a prefix that stay open when nobody reads them, so that what came of them is there
-//! when they are read again.
+//! Objects of a prefix that stay open between reads, so that their staged bytes can be reused.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -11,14 +10,14 @@ use crate::memory::lock::lock;
 use crate::source::remote::object::RemoteObject;
 use crate::wire::Count;
 
-/// Objects by their names, the one that was used last first.
+/// Objects by name. The most recently used is first.
 #[derive(Debug)]
 pub(super) struct KeptObjects(Mutex<Kept>);
 
 #[derive(Debug)]
 struct Kept {
     objects: LruCache<Vec<u8>, KeptObject>,
-    /// How many of them nobody has read.
+    /// Number of objects that were never read.
     unread: usize,
 }
 
@@ -29,7 +28,7 @@ struct KeptObject {
 }
 
 impl KeptObjects {
-    /// None.
+    /// Creates an empty cache.
     pub(super) fn new() -> Self {
         KeptObjects(Mutex::new(Kept {
             objects: LruCache::sparse(limits::KEPT_OBJECTS),
@@ -37,7 +36,7 @@ impl KeptObjects {
         }))
     }
 
-    /// The object called `name`, if it is there in the state in which it was opened.
+    /// Returns the object called `name`, if it is cached and unchanged.
     pub(super) fn unchanged(&self, name: &[u8]) -> Option<Arc<RemoteObject>> {
         let object = lock(&self.0)
             .objects
@@ -46,14 +45,14 @@ impl KeptObjects {
         object.is_unchanged().then_some(object)
     }
 
-    /// Keeps the object called `name`, which is read now or may be.
+    /// Caches the object called `name`. `is_read` tells whether it is being read.
     pub(super) fn keep(&self, name: &[u8], object: &Arc<RemoteObject>, is_read: bool) {
         let mut kept = lock(&self.0);
         let new = KeptObject {
             object: Arc::clone(object),
             is_read,
         };
-        // Another one may give way.
+        // The insertion may evict another object.
         let gone = kept.objects.push(name.to_vec(), new);
         if !is_read {
             kept.unread = kept.unread.one_more();
@@ -61,12 +60,12 @@ impl KeptObjects {
         if gone.as_ref().is_some_and(|(_, gone)| !gone.is_read) {
             kept.unread = kept.unread.left_after(1);
         }
-        // Closing it takes the lock of the connection.
+        // Closing the evicted object locks the connection.
         drop(kept);
         drop(gone);
     }
 
-    /// Whether one more may be opened before anybody reads it.
+    /// Returns whether one more object may be opened before it is read.
     pub(super) fn may_open_unread(&self) -> bool {
         lock(&self.0).unread < limits::UNREAD_OBJECTS
     }

@@ -1,19 +1,19 @@
-//! How messages and their fields stand in a packet.
+//! The encoding of messages and their fields in a packet.
 
 use crate::error::Result;
 use crate::wire::{Cursor, to_usize};
 
-/// A field of a message, or a message: how it stands in a packet.
+/// A message or a field of a message, with its encoding.
 pub(super) trait Field: Sized {
-    /// Writes it behind what is in the packet.
+    /// Appends the encoded value to the packet.
     fn put(&self, packet: &mut Vec<u8>);
 
-    /// Reads it, from bytes that are there.
+    /// Decodes the value, checking that the packet has the bytes.
     fn take(packet: &mut Cursor<'_>) -> Result<Self>;
 }
 
-/// What stands in a packet: the fields of a structure one after another; for an enum, the number of
-/// the variant before them.
+/// Implements `Field`: the fields of a structure one after another, preceded by the variant's
+/// number for an enum.
 macro_rules! fields {
     (struct $name:ident { $($field:tt)* }) => {
         impl Field for $name {
@@ -49,17 +49,17 @@ macro_rules! fields {
 
 pub(super) use fields;
 
-/// A message as a packet.
+/// Encodes a message as a packet.
 pub(super) fn packed(message: &impl Field) -> Vec<u8> {
     let mut packet = Vec::new();
     message.put(&mut packet);
     packet
 }
 
-/// The message in a packet.
+/// Decodes the message in a packet.
 ///
 /// # Errors
-/// `Corrupt` for a packet that [`packed`] does not make.
+/// `Corrupt` if the packet was not made by [`packed`].
 pub(super) fn unpacked<T: Field>(packet: &[u8], structure: &'static str) -> Result<T> {
     let mut packet = Cursor::new(packet, None, structure);
     let message = T::take(&mut packet)?;
@@ -105,7 +105,7 @@ macro_rules! numbers {
 
 numbers!(u64 i64);
 
-/// The number of an object, in 8 bytes as every number.
+/// The number of an object is encoded in 8 bytes, as every number is.
 impl Field for u32 {
     fn put(&self, packet: &mut Vec<u8>) {
         u64::from(*self).put(packet);
@@ -117,7 +117,7 @@ impl Field for u32 {
     }
 }
 
-/// A text, whose length fits in 4 bytes, as everything that fits in a packet does.
+/// The length of a text always fits in 4 bytes, because the text fits in a packet.
 impl Field for Vec<u8> {
     fn put(&self, packet: &mut Vec<u8>) {
         let length = u32::try_from(self.len()).unwrap_or(u32::MAX);

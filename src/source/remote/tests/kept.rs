@@ -1,4 +1,4 @@
-//! Pages that stand in files of the fetcher's cache on disk.
+//! Tests of pages in files of the fetcher's disk cache.
 
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
@@ -14,7 +14,7 @@ use crate::source::remote::segment::{Key, PAGE, PAGES, Segment};
 
 const KEY: Key = Key([7; 32]);
 
-/// The cache on disk of a fetcher: its segments are files here.
+/// The disk cache of a fetcher: a directory of segment files.
 struct Cache(tempfile::TempDir);
 
 impl Cache {
@@ -26,7 +26,7 @@ impl Cache {
         self.0.path().join(name.to_string())
     }
 
-    /// Writes bytes of the object, whose first page is at `offset`, to a file, and opens it.
+    /// Writes bytes of the object, whose first page is at `offset`, to a file, and opens the file.
     fn keep(&self, name: u64, offset: u64, length: u64) -> File {
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(false);
@@ -38,7 +38,7 @@ impl Cache {
         File::open(self.path(name)).unwrap()
     }
 
-    /// Changes a bit of each page of a file.
+    /// Flips a bit in each page of a file.
     fn flip(&self, name: u64) {
         let file = File::options().read(true).write(true).open(self.path(name));
         let file = file.unwrap();
@@ -49,7 +49,7 @@ impl Cache {
         }
     }
 
-    /// Files of the cache that this process has open.
+    /// Returns the number of files of the cache that this process has open.
     fn open(&self) -> usize {
         let own = fs::read_dir("/proc/self/fd").unwrap();
         let targets = own.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
@@ -71,7 +71,8 @@ fn hand_over(fetcher: &Fetcher, reply: &Reply, files: &[BorrowedFd<'_>]) {
     rights::send(fetcher.socket.as_fd(), &reply.encode(), files).unwrap();
 }
 
-/// A fetcher that keeps what is asked for in the segment of its first page, and hands that over.
+/// Creates a fetcher that stores each request's bytes in the segment of its first page, and sends
+/// that segment.
 fn keeper(cache: &Arc<Cache>, most: u64) -> Pair {
     let cache = Arc::clone(cache);
     let keep = move |fetcher: &Fetcher, request: &Request| match request {
@@ -95,7 +96,7 @@ fn forgotten(pair: &Pair) -> Vec<u64> {
     pages.collect()
 }
 
-/// Of each range, the first page is staged, the second is kept, and so on in turn.
+/// In each range, pages are alternately staged and stored in a segment.
 #[test]
 fn a_range_may_stand_in_the_stage_and_in_files() {
     let cache = Cache::new();
@@ -162,7 +163,7 @@ fn pages_of_files_give_way_and_nothing_of_the_stage_is_dropped_for_them() {
     assert_eq!(cache.open(), 0);
 }
 
-/// One file for every 4 pages. All are read again, and many at a time.
+/// Uses one file for every 4 pages. All pages are read again, many at a time.
 #[test]
 fn few_files_are_open_at_a_time() {
     let files = 2 * limits::OPEN_SEGMENTS as u64;
@@ -187,7 +188,7 @@ fn few_files_are_open_at_a_time() {
                 for number in (reader..files).chain(reader..files).step_by(4) {
                     let at = number * 4 * PAGE + 5;
                     assert!(read(object, at, PAGE).unwrap() == bytes(at, PAGE));
-                    // Those of the readers, and the one that the fetcher hands over.
+                    // The limit, plus the files of the readers and the one that the fetcher sends.
                     assert!(cache.open() <= most + 10);
                 }
             });
@@ -196,7 +197,7 @@ fn few_files_are_open_at_a_time() {
     assert!(pair.fetched().len() as u64 > files, "some came twice");
 }
 
-/// Flipped, cut short or emptied, before or after pages of it were read.
+/// Flips, truncates or empties a file, before or after pages of it were read.
 #[test]
 fn a_file_that_changes_gives_no_wrong_byte() {
     type Damage = fn(&Cache);
@@ -253,7 +254,7 @@ fn a_file_that_stays_wrong_is_an_error() {
     pair.connection.counters().unwrap();
 }
 
-/// Each ends the connection.
+/// Checks that each mismatched file ends the connection.
 #[test]
 fn files_that_do_not_belong_to_a_reply_end_the_connection() {
     let directory = tempfile::tempdir().unwrap();
