@@ -1,14 +1,25 @@
-//! The command: the floor between the user's shell and the filesystem.
+//! The command line: argument parsing, the processes of a mount, and the commands without a mount.
 //!
-//! A mount takes three processes, all of this one binary. The *launcher* is what the user called:
-//! it starts the supervisor and returns when the mount answers. The *supervisor* starts the worker;
-//! it parses nothing and unmounts when the worker ends, however it ends. The *worker* opens the
-//! source, mounts, enters its cage, and then reads and serves. In the foreground, and to view a
-//! file in a browser, the launcher is the supervisor itself. With `external=none` the worker starts a fourth process, the *opener*,
-//! which opens the source again for it. For a source by URL the supervisor also starts the *fetcher*,
-//! which has the network and the credentials; a command without a mount starts one, too. `h5fs serve`
-//! has a worker without a mount, and is its supervisor itself: see `serve`. Each
-//! process is started anew from the executable, never forked, with the user's own arguments.
+//! A mount takes three processes, which all run this one executable:
+//!
+//! - The *launcher* is the process that the user called. It starts the supervisor and returns when
+//!   the mount answers.
+//! - The *supervisor* starts the worker. It parses no data file, and unmounts when the worker ends
+//!   for any reason.
+//! - The *worker* opens the source, mounts, enters its sandbox, and then reads and serves the
+//!   source.
+//!
+//! In the foreground, and for `h5fs view`, the launcher is also the supervisor. `h5fs serve` has a
+//! worker without a mount, and is its own supervisor: see `serve`.
+//!
+//! Two more processes exist in some cases:
+//!
+//! - With `external=none`, the worker starts an *opener*, which opens the source again on request.
+//! - For a source by URL, the supervisor starts a *fetcher*, which has the network access and the
+//!   credentials. A command without a mount starts a fetcher as well.
+//!
+//! Each process is started by executing the program again with the user's arguments. No process is
+//! forked without `exec`.
 
 mod args;
 mod cage;
@@ -35,13 +46,13 @@ use crate::cli::words::{advice, completions, secrets};
 use crate::error::{Error, Result};
 use crate::source::location::Location;
 
-/// The exit status of a wrong command line; that of everything else that fails is 1.
+/// Exit status for a wrong command line. Every other failure exits with 1.
 const USAGE: u8 = 2;
 
-/// The exit status of a helper of mount(8) that has failed, which mount(8) passes on.
+/// Exit status of a failed helper of mount(8). mount(8) passes the status on.
 const MOUNT_FAILURE: u8 = 32;
 
-/// Runs the command whose arguments, the program's name first, these are.
+/// Runs the command with these arguments. The first argument is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let call = Call::new(arguments);
     let code = performed(&call);
@@ -52,7 +63,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     code
 }
 
-/// The exit status, after any error has been told.
+/// Performs the call and prints its error, if any. Returns the exit status.
 fn performed(call: &Call) -> ExitCode {
     match perform(call) {
         Ok(code) => code,
@@ -111,7 +122,7 @@ fn perform(call: &Call) -> Result<ExitCode> {
     }
 }
 
-/// Mounts, as the process that the user called, and tells of what may surprise.
+/// Mounts as the process that the user called, and prints warnings about surprising behaviour.
 fn start(call: &Call, mount: &Mount) -> Result<ExitCode> {
     if mount.settings.remount {
         return mounted::remount(mount).map(|()| ExitCode::SUCCESS);

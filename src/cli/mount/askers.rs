@@ -1,10 +1,13 @@
-//! Whether those who wait for answers of the mount still do.
+//! Finds out whether the callers that wait for answers of the mount still exist.
 //!
-//! A process that is killed while it waits for an answer stays until that comes, and the kernel
-//! tells nobody. That it was killed shows in `/proc`, which the worker in its cage does not see. So
-//! the worker asks the supervisor, over the leash: a number of threads, and their numbers. The
-//! answer has the same form, with those that have gone. The same way goes a log file that was opened
-//! anew, which the worker cannot open.
+//! A process that is killed while it waits for a FUSE answer stays until the answer arrives. The
+//! kernel does not report the kill to the FUSE server. `/proc` shows the kill, but the sandboxed
+//! worker cannot see `/proc`.
+//!
+//! So the worker asks the supervisor over the supervision socket (the leash). A request is a count
+//! of threads, followed by their numbers. The answer has the same form and lists the threads that
+//! have gone. The supervisor also sends a reopened log file over this socket, because the worker
+//! cannot open one.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -23,16 +26,16 @@ use crate::fs::fuse::FindGone;
 use crate::memory::lock::lock;
 use crate::source::local::rights;
 
-/// Threads that are asked about at a time.
+/// Maximum number of threads in one request.
 const MOST: usize = 1024;
 
-/// How long an answer may take.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The number that stands in place of a count where the log file, opened anew, comes with it.
+/// Value that replaces the count in a message that carries a reopened log file.
 const LOG: u32 = u32::MAX;
 
-/// The supervisor's end of the leash. Several threads write to it.
+/// The supervisor's end of the supervision socket. Several threads write to it.
 pub(in crate::cli) struct Leash {
     socket: UnixStream,
     writing: Mutex<()>,
@@ -44,7 +47,7 @@ impl Leash {
         Leash { socket, writing }
     }
 
-    /// Answers what the worker asks until it is gone, or asks for nonsense.
+    /// Answers the worker's requests until the worker has ended or sends an invalid request.
     pub(in crate::cli) fn answer(&self) {
         while let Ok(mut threads) = receive(&mut &self.socket) {
             threads.retain(|thread| has_gone(*thread));
@@ -55,14 +58,15 @@ impl Leash {
         }
     }
 
-    /// Hands the worker the file that log lines go to from now on.
+    /// Sends the worker an open file for all later log lines.
     pub(in crate::cli) fn hand_log(&self, file: &File) -> io::Result<()> {
         let _writing = lock(&self.writing);
         rights::send(self.socket.as_fd(), &LOG.to_ne_bytes(), &[file.as_fd()])
     }
 }
 
-/// For the worker: a way to ask, and the place for the answers.
+/// Returns a function that the worker calls to find threads that have gone. Also returns the sender
+/// that delivers the answers to this function.
 pub(in crate::cli) fn ask() -> (FindGone, Sender<Vec<u32>>) {
     let (sender, answers) = channel();
     let find = move |threads: &[u32]| {
@@ -75,15 +79,16 @@ pub(in crate::cli) fn ask() -> (FindGone, Sender<Vec<u32>>) {
     (Box::new(find), sender)
 }
 
-/// Those of the threads that have gone; `None` where nobody knows.
+/// Asks which of these threads have gone. Returns `None` if no answer arrives in time.
 fn asked(threads: &[u32], answers: &Receiver<Vec<u32>>) -> Option<Vec<u32>> {
-    // An answer that came too late belongs to another question.
+    // Drops late answers, which belong to earlier requests.
     while answers.try_recv().is_ok() {}
     send(&mut Worn, threads).ok()?;
     answers.recv_timeout(PATIENCE).ok()
 }
 
-/// The worker's end of the leash: its standard input.
+/// The worker's end of the supervision socket, which is its standard input. End of file means that
+/// the supervisor has died.
 struct Worn;
 
 impl Write for Worn {
@@ -96,7 +101,8 @@ impl Write for Worn {
     }
 }
 
-/// For the worker: hands the answers on, and each new log file, until the supervisor is gone.
+/// Receives answers and new log files in the worker, and passes them on until the supervisor has
+/// died.
 pub(in crate::cli) fn take_answers(answers: &Sender<Vec<u32>>, log: Option<&LogFile>) {
     let mut leash = WithFiles::new(io::stdin());
     while let Ok(count) = number(&mut leash) {
@@ -109,12 +115,12 @@ pub(in crate::cli) fn take_answers(answers: &Sender<Vec<u32>>, log: Option<&LogF
         let Ok(gone) = numbers(&mut leash, count) else {
             return;
         };
-        // Without a mount nobody asks any more.
+        // The receiver is dropped when the mount has ended.
         let _ = answers.send(gone);
     }
 }
 
-/// A socket whose open files are kept while its bytes are read.
+/// A socket that keeps the file descriptors received with its bytes.
 struct WithFiles<S> {
     socket: S,
     files: Vec<OwnedFd>,
@@ -165,12 +171,12 @@ fn numbers(leash: &mut impl Read, count: u32) -> io::Result<Vec<u32>> {
         .collect()
 }
 
-/// Whether a thread is there no more, or ends as soon as it has its answer; proc(5),
-/// /proc/PID/status. A signal that ends a process stands there as `SIGKILL` for each of its threads.
+/// Returns whether a thread has ended, or will end as soon as it receives its answer. See proc(5),
+/// /proc/PID/status: a fatal signal is pending as `SIGKILL` for each thread of the process.
 fn has_gone(thread: u32) -> bool {
     match std::fs::read_to_string(format!("/proc/{thread}/status")) {
         Ok(status) => is_killed(&status),
-        // `/proc` may hide the processes of others.
+        // `/proc` may hide the processes of other users.
         Err(_) => {
             let there = i32::try_from(thread).map(|thread| kill(Pid::from_raw(thread), None));
             !matches!(there, Ok(Ok(()) | Err(Errno::EPERM)))

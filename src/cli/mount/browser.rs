@@ -1,4 +1,4 @@
-//! The user's own program for pages and directories, as xdg-open finds it.
+//! Opens pages and directories with the user's preferred program, by xdg-open.
 
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
@@ -11,8 +11,9 @@ use crate::error::words_of;
 
 const OPENER: &str = "xdg-open";
 
-/// Prints the path of the page about what is mounted at `point`, and opens it. Where that cannot be
-/// done, the path is all that the user needs. Some openers end when the browser does.
+/// Prints the path of the page about the source mounted at `point`, and opens the page. If the page
+/// cannot be opened, the user still has its path. Some openers do not return before the browser
+/// ends.
 pub(in crate::cli) fn show(point: &Path) {
     let page = page(point);
     let mut output = io::stdout();
@@ -22,7 +23,7 @@ pub(in crate::cli) fn show(point: &Path) {
         .env_remove(secrets::VARIABLE)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        // Ctrl-C is for this process, and not for a browser that was not there before.
+        // Ctrl-C must end this process, but not a browser that is already running.
         .process_group(0)
         .spawn();
     let ended = started.and_then(|mut opener| opener.wait());
@@ -37,7 +38,8 @@ pub(in crate::cli) fn show(point: &Path) {
     complain(&format!("{reason}; open the page above in a browser"));
 }
 
-/// The page about a file; a directory of files has none, and is looked at itself.
+/// Returns the path of the page about a mounted file. A mounted directory has such a page only for
+/// each file, so the mount point itself is returned.
 fn page(point: &Path) -> PathBuf {
     let page = point.join(".h5fs/html/index.html");
     if page.exists() {

@@ -1,9 +1,10 @@
-//! How the fetcher starts, and how the process that parses gets to it.
+//! Starts the fetcher, and connects the parsing process to the fetcher.
 //!
-//! The process that starts both makes a pair of sockets and the stage, a file in memory. The fetcher
-//! has its socket as standard input and the stage as standard output. The other process has a leash
-//! as standard input: a socket that holds its end of the pair and the stage, open for reading, and
-//! which ends with the process that started it.
+//! The starting process creates a pair of sockets and the stage, a file in memory. The fetcher has
+//! its socket as standard input, and the stage as standard output. The parsing process has the
+//! supervision socket as standard input. Over this socket it receives the other socket of the pair
+//! and a read-only descriptor of the stage. The supervision socket closes when the starting process
+//! ends.
 
 use std::fs::File;
 use std::io;
@@ -19,12 +20,12 @@ use crate::error::{Error, Result};
 use crate::source::local::rights;
 use crate::source::packets;
 
-/// What leads to the fetcher.
+/// The file descriptors that connect a process to the fetcher.
 #[derive(Debug)]
 pub(in crate::cli) struct Ends {
-    /// Requests and replies.
+    /// Socket for requests and replies.
     pub(in crate::cli) socket: OwnedFd,
-    /// Read only.
+    /// The stage, open for reading only.
     pub(in crate::cli) stage: File,
 }
 
@@ -50,17 +51,15 @@ pub(in crate::cli) fn start_fetcher(call: &Call, errors: Stdio) -> io::Result<(C
     Ok((fetcher, ends))
 }
 
-/// The path of an open file of this process.
+/// Returns the `/proc` path of an open file of this process.
 fn own_path(file: &OwnedFd) -> String {
     use std::os::fd::AsRawFd;
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// A leash, with what leads to the fetcher if there is one: its end that is held, and the standard
-/// input of the process on it.
-///
-/// # Errors
-/// Fails with the system's error.
+/// Creates a supervision socket and sends the connection to the fetcher over it, if there is one.
+/// Returns the end that the starting process keeps, and the standard input of the supervised
+/// process.
 pub(in crate::cli) fn leash(ends: Option<&Ends>) -> io::Result<(UnixStream, Stdio)> {
     let (held, worn) = UnixStream::pair()?;
     if let Some(ends) = ends {
@@ -73,10 +72,11 @@ pub(in crate::cli) fn leash(ends: Option<&Ends>) -> io::Result<(UnixStream, Stdi
     Ok((held, Stdio::from(OwnedFd::from(worn))))
 }
 
-/// Takes what leads to the fetcher from the leash, before anything else is done with it.
+/// Receives the connection to the fetcher from the supervision socket. Must be called before any
+/// other read from this socket.
 ///
 /// # Errors
-/// `Usage` where nothing is on it: the process was not started by its like.
+/// `Usage` if the socket holds no connection: the process was not started by this program.
 pub(in crate::cli) fn take() -> Result<Ends> {
     let nothing = || Error::Usage("there is no fetcher".to_owned());
     let received = rights::receive(io::stdin().as_fd(), &mut [0]);
@@ -90,7 +90,7 @@ pub(in crate::cli) fn take() -> Result<Ends> {
     }
 }
 
-/// Variables that the process that parses needs: all others may be secrets.
+/// Environment variables that the parsing process needs. All other variables may be secrets.
 const KEPT: &[&str] = &[
     "H5FS_LOG",
     "PATH",
@@ -102,7 +102,7 @@ const KEPT: &[&str] = &[
     "XDG_CACHE_HOME",
 ];
 
-/// Leaves a process that parses none of the secrets in this one's environment.
+/// Removes all variables that may be secrets from the environment of a command.
 pub(in crate::cli) fn without_secrets(command: &mut Command) {
     let is_kept = |name: &str| {
         KEPT.contains(&name)
@@ -117,8 +117,8 @@ pub(in crate::cli) fn without_secrets(command: &mut Command) {
     }
 }
 
-/// Starts the fetcher for a command without a mount, and then the command again in this very
-/// process, as one that parses. It returns only if that fails.
+/// Starts the fetcher for a command without a mount. Then executes the command again in this
+/// process, as the parsing process. Returns only if that fails.
 pub(in crate::cli) fn start_again(call: &Call) -> Error {
     let attempt = || -> io::Result<std::convert::Infallible> {
         let errors = io::stderr().as_fd().try_clone_to_owned()?;
@@ -174,7 +174,7 @@ mod tests {
             .filter(|(_, value)| value.is_none())
             .collect();
         let kept = |name: &str| !removed.iter().any(|(own, _)| *own == name);
-        // Cargo sets the first, and every system the second.
+        // Cargo sets the first variable, and every system sets the second.
         assert!(!kept("CARGO_MANIFEST_DIR") && kept("PATH"));
     }
 }

@@ -1,8 +1,8 @@
-//! Whether a mount answers: a thread looks through it every so often, and the seconds are counted
-//! that a look takes.
+//! Checks whether a mount answers. One thread probes the mount at intervals, and another counts the
+//! seconds that a probe takes.
 //!
-//! Seconds are counted one by one, each after a wait: so the time for which a machine sleeps, or a
-//! supervisor is stopped together with its worker, counts as one second at most.
+//! The seconds are counted one by one, each after a wait. A time when the machine sleeps, or when
+//! the supervisor and its worker are stopped, therefore counts as at most one second.
 
 use std::path::Path;
 use std::thread;
@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 use crate::cli::mount::mounts::{MountChanges, OwnMount, ask};
 use crate::limits;
 
-/// A step of a look through the mount.
+/// A step of a probe of the mount.
 #[derive(Debug)]
 pub(in crate::cli) enum Look {
-    /// The mount was asked something.
+    /// A request was sent to the mount.
     Asked,
-    /// It answered; `ENOTCONN` where nobody serves it.
+    /// The mount answered, with `ENOTCONN` if no process serves it.
     Answered(nix::Result<()>),
-    /// The kernel has ended its filesystem. No look follows.
+    /// The kernel has ended the mount's filesystem. No probe follows.
     Ended,
 }
 
-/// Looks at once, and every so often, as long as there is somebody to `tell`.
+/// Probes the mount at once, and then every [`limits::MOUNT_LOOK`], until `tell` returns false.
 pub(in crate::cli) fn watch(mount: OwnMount, tell: impl Fn(Look) -> bool + Send + 'static) {
     thread::spawn(move || {
         let changes = MountChanges::watch().ok();
@@ -34,7 +34,7 @@ pub(in crate::cli) fn watch(mount: OwnMount, tell: impl Fn(Look) -> bool + Send 
                     }
                     ask(&root)
                 }
-                // A mount that another one covers is asked for nothing.
+                // A mount that another mount covers receives no request.
                 None => Ok(()),
             };
             if !tell(Look::Answered(answer)) {
@@ -48,9 +48,10 @@ pub(in crate::cli) fn watch(mount: OwnMount, tell: impl Fn(Look) -> bool + Send 
     });
 }
 
-/// Waits for this time, or until the kernel has ended the mount's filesystem. Returns whether it has.
+/// Waits for this time, or until the kernel has ended the mount's filesystem. Returns whether the
+/// filesystem has ended.
 fn ends_within(mount: &OwnMount, changes: Option<&MountChanges>, time: Duration) -> bool {
-    /// The kernel ends a filesystem a moment after it has changed the table of mounts.
+    /// Time after which the kernel ends a filesystem once the mount table has changed.
     const MOMENT: Duration = Duration::from_millis(200);
     let end = Instant::now() + time;
     loop {
@@ -69,7 +70,7 @@ fn ends_within(mount: &OwnMount, changes: Option<&MountChanges>, time: Duration)
     }
 }
 
-/// For how long the mount has not answered.
+/// The number of seconds for which the current probe has not been answered, if one is pending.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Unanswered(Option<u32>);
 
@@ -86,8 +87,8 @@ impl Unanswered {
         self.0.is_some()
     }
 
-    /// Counts a second, unless the worker `waits` for a disk. Whether that is more than a mount may
-    /// take.
+    /// Counts one second, unless `waits` returns true because the worker waits for a disk. Returns
+    /// whether the mount has been silent for longer than its limit.
     pub(in crate::cli) fn second_passed(&mut self, waits: impl FnOnce() -> bool) -> bool {
         let Some(seconds) = &mut self.0 else {
             return false;
@@ -99,8 +100,8 @@ impl Unanswered {
     }
 }
 
-/// Whether a thread of this process waits for a disk or for a server; proc(5), /proc/PID/stat,
-/// `state`.
+/// Returns whether a thread of this process waits for a disk or a server. See proc(5),
+/// /proc/PID/stat, `state`.
 pub(in crate::cli) fn waits_for_disk(pid: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
     let mut threads = threads.into_iter().flatten().flatten();
@@ -109,7 +110,7 @@ pub(in crate::cli) fn waits_for_disk(pid: u32) -> bool {
 
 fn state(thread: &Path) -> Option<char> {
     let stat = std::fs::read_to_string(thread.join("stat")).ok()?;
-    // The name before it may hold anything.
+    // The process name before the state may contain any character.
     let (_, after) = stat.rsplit_once(") ")?;
     after.chars().next()
 }

@@ -1,4 +1,5 @@
-//! The process that the user called: it starts the supervisor and returns when the mount answers.
+//! The launcher: the process that the user called. It starts the supervisor and returns when the
+//! mount answers.
 
 use std::process::{ChildStdout, ExitCode, Stdio};
 
@@ -10,13 +11,13 @@ use crate::cli::mount::supervisor;
 use crate::cli::words::complaint::complain;
 use crate::error::{Error, Result};
 
-/// Starts the supervisor and waits for its word. The supervisor gets none of our own three streams:
-/// a reader that waits for the end of one must not wait for the unmount. The supervisor sees at its
-/// standard input when we die.
+/// Starts the supervisor and waits for its report. The supervisor inherits none of the launcher's
+/// three standard streams: a program that reads one of them to its end must not wait for the
+/// unmount. The supervisor notices the launcher's death at its standard input.
 ///
-/// The worker has the pipe as well: its end means that both are gone. A supervisor that is killed
-/// before it could say how the mount went leaves that to the worker, so that a mount that is served
-/// is never said to have failed.
+/// The worker also holds the report pipe, so end of file means that supervisor and worker have both
+/// ended. If the supervisor is killed before it reports, the worker reports in its place. A mount
+/// that is served is therefore never reported as failed.
 pub(in crate::cli) fn run(call: &Call, mount: &Mount) -> Result<ExitCode> {
     let place = mount.mountpoint.canonicalize().ok();
     let place = place.and_then(|point| FreePlace::at(&point).ok());
@@ -43,7 +44,7 @@ pub(in crate::cli) fn run(call: &Call, mount: &Mount) -> Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// How the mount went, after the warnings about it, which are passed on.
+/// Prints the warnings from the supervisor, and returns the report that follows them.
 fn heard(output: ChildStdout) -> std::result::Result<Option<Report>, Garbled> {
     let mut reports = Reports::of_supervisor(output);
     let mut report = reports.next();

@@ -1,14 +1,15 @@
-//! The directory that a mount is made on.
+//! Checks the directory on which a mount is made.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// The directory's absolute path without links.
+/// Returns the absolute path of the directory, without symbolic links.
 ///
 /// # Errors
-/// `Usage` with what makes it, where it is missing; `ENOTDIR` for anything but a directory.
+/// `Usage` with a command that creates the directory, if it is missing. `ENOTDIR` if the path is
+/// not a directory.
 pub(in crate::cli) fn directory(path: &Path) -> Result<PathBuf> {
     let io = |error: &io::Error| Error::io(error, path.display().to_string());
     let point = path.canonicalize().map_err(|error| match error.kind() {
@@ -21,7 +22,7 @@ pub(in crate::cli) fn directory(path: &Path) -> Result<PathBuf> {
     Ok(point)
 }
 
-/// What is said of a mount point that is not there.
+/// Returns the error for a mount point that does not exist.
 fn missing(point: &Path) -> Error {
     let parent = point
         .parent()

@@ -1,7 +1,8 @@
-//! `h5fs status`, `h5fs list` and `h5fs metrics`: what the mounts of this machine do, and which of
-//! them are dead.
+//! `h5fs status`, `h5fs list` and `h5fs metrics`: reports on the mounts of this machine, including
+//! dead ones.
 //!
-//! A mount is asked in a thread of its own, for at most so long: its program may hang.
+//! Each mount is queried in a thread of its own and with a time limit, because its program may
+//! hang.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -26,39 +27,39 @@ use crate::source::mounts::device::Device;
 use crate::source::mounts::mount_table::{MountEntry, MountTable};
 use crate::wire::to_u64;
 
-/// How long a mount may take to answer.
+/// Time limit for the answer of a mount.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The text that says what a mount is and does.
+/// Name of the file that describes the mount and its activity.
 const STATUS: &str = "status";
 
-/// The text with its figures.
+/// Name of the file with the mount's metrics.
 const METRICS: &str = "metrics";
 
-/// The kind of our mounts in the table of mounts.
+/// Filesystem type of our mounts in the mount table.
 const KIND: &str = "fuse.h5fs";
 
-/// Whether a mount answers.
+/// The state of a mount, as its answer shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    /// It does, with this text; with none if it has no such text.
+    /// The mount answers with this text. The text is empty if the file is missing.
     Serving(String),
-    /// The program that served it is gone.
+    /// The program that served the mount has ended.
     Dead,
-    /// It has not answered.
+    /// The mount has not answered in time.
     Hanging,
-    /// It cannot be asked: its user lets nobody else in.
+    /// The mount cannot be queried, because its user admits no other user.
     Closed,
 }
 
-/// A mount that has been asked.
+/// A query to a mount, running in its own thread.
 struct Asked {
     answer: Receiver<State>,
     until: Instant,
 }
 
 impl Asked {
-    /// Asks the mount at `point` for one of its texts, the file `name` in `.h5fs`.
+    /// Queries the mount at `point` for the file `name` in `.h5fs`.
     fn of(point: &Path, name: &'static str) -> Self {
         let (tell, answer) = channel();
         let path = point.to_owned();
@@ -85,7 +86,8 @@ impl State {
         }
     }
 
-    /// What it is called: of a mount whose source is gone, with the reason.
+    /// Returns the name of the state. For a mount whose source has disappeared, the name includes
+    /// the reason.
     fn name(&self) -> &str {
         match self {
             State::Serving(_) => self.fact("state").unwrap_or("serving"),
@@ -95,7 +97,7 @@ impl State {
         }
     }
 
-    /// Whether the mount answers, and has a source.
+    /// Returns whether the mount answers and has a source. A closed mount counts as well.
     fn is_well(&self) -> bool {
         match self {
             State::Serving(_) => !self.name().starts_with("stale"),
@@ -104,7 +106,7 @@ impl State {
         }
     }
 
-    /// The facts of its status; none of a mount without views.
+    /// Returns the facts of the status text. A mount without views has none.
     fn facts(&self) -> impl Iterator<Item = (&str, &str)> {
         let text = match self {
             State::Serving(text) => text,
@@ -119,7 +121,7 @@ impl State {
     }
 }
 
-/// A text of the mount, which any user's program may have made.
+/// Reads a text file of the mount. Any user's program may have written the text.
 fn told(point: &Path, name: &str) -> io::Result<String> {
     let mut text = String::new();
     let file = File::open(point.join(".h5fs").join(name))?;
@@ -128,7 +130,7 @@ fn told(point: &Path, name: &str) -> io::Result<String> {
     Ok(text)
 }
 
-/// Writes what the mount at `point` is and does; whether it answers, and has a source.
+/// Writes the status of the mount at `point`. Returns whether the mount answers and has a source.
 pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
     let mount = mount_at(point, mounts()?)?;
     let state = Asked::of(&mount.point, STATUS).state();
@@ -143,13 +145,14 @@ pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
     Ok(state.is_well())
 }
 
-/// Writes a line for each mount of this machine; whether all answer, and have a source.
+/// Writes a line for each mount of this machine. Returns whether all of them answer and have a
+/// source.
 pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
     let asked = mounts()?.into_iter().map(|mount| {
         let asked = Asked::of(&mount.point, STATUS);
         (mount, asked)
     });
-    // All are asked before one is waited for.
+    // Starts all queries before waiting for the first answer.
     let asked: Vec<_> = asked.collect();
     let rows = asked
         .into_iter()
@@ -169,8 +172,8 @@ pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
     Ok(all_are_well)
 }
 
-/// Writes the figures of the mounts at these points, or of all mounts of this machine, in one text
-/// for Prometheus.
+/// Writes the metrics of the mounts at these points as one Prometheus text. Without points, writes
+/// the metrics of all mounts of this machine.
 pub(in crate::cli) fn metrics(points: &[PathBuf]) -> Outcome<()> {
     let all = mounts()?;
     let chosen = if points.is_empty() {
@@ -192,10 +195,10 @@ pub(in crate::cli) fn metrics(points: &[PathBuf]) -> Outcome<()> {
     Ok(())
 }
 
-/// Does nothing to the mount that is there, which is read-only and stays as it is.
+/// Checks a request to remount. The existing mount is read-only and stays unchanged.
 ///
 /// # Errors
-/// `Usage` if it is to be written, or there is none.
+/// `Usage` if the request asks for write access, or if no mount exists.
 pub(in crate::cli) fn remount(mount: &Mount) -> Result<()> {
     let point = &mount.mountpoint;
     mount_at(point, mounts()?)?;
@@ -206,7 +209,7 @@ pub(in crate::cli) fn remount(mount: &Mount) -> Result<()> {
     Ok(())
 }
 
-/// Of the mounts that stand at one point, the one that can be asked.
+/// Keeps only the topmost of several mounts at one point, because only that one can be queried.
 fn topmost(mut mounts: Vec<MountEntry>) -> Vec<MountEntry> {
     let mut seen = HashSet::new();
     mounts.reverse();
@@ -215,7 +218,7 @@ fn topmost(mut mounts: Vec<MountEntry>) -> Vec<MountEntry> {
     mounts
 }
 
-/// The figures that the mount tells; of one that does not answer, that it is not up.
+/// Returns the metrics that the mount reports. For a mount that does not answer, reports `up 0`.
 fn figures(mount: &MountEntry, state: State) -> Figures {
     let mut figures = Figures {
         source: mount.source.to_string_lossy().into_owned(),
@@ -225,19 +228,19 @@ fn figures(mount: &MountEntry, state: State) -> Figures {
     match state {
         State::Serving(text) => figures.samples = metrics::samples(&text),
         State::Dead | State::Hanging => figures.add("up", 0),
-        // Whether it is up, nobody else can tell.
+        // Only the mount's own user can find out whether it is up.
         State::Closed => return figures,
     }
     if figures.samples.is_empty() {
-        // It has no views, and answers.
+        // The mount answers, but without views.
         figures.add("up", 1);
     }
     figures
 }
 
-/// The last of these mounts that stands at `point`.
+/// Returns the last mount in the list whose mount point is `point`.
 fn mount_at(point: &Path, mounts: Vec<MountEntry>) -> Result<MountEntry> {
-    // A dead mount point has no canonical path, but may be named by one.
+    // A dead mount point cannot be canonicalized, but the user may still name it.
     let real = point.canonicalize().or_else(|_| std::path::absolute(point));
     let real = real.map_err(|error| Error::io(&error, point.display().to_string()))?;
     let is_here = |mount: &MountEntry| mount.point == real;
@@ -252,7 +255,7 @@ fn mounts() -> Result<Vec<MountEntry>> {
     Ok(own.collect())
 }
 
-/// Something that is known of a mount.
+/// A named value that describes a mount.
 struct Fact {
     name: String,
     value: Value,
@@ -321,7 +324,7 @@ fn object(facts: &[Fact]) -> String {
     object.finish()
 }
 
-/// Mount point, source, state, process, uptime, memory, errors.
+/// Formats a table of mount points, sources, states, processes, uptimes, memory and errors.
 fn table(rows: &[(MountEntry, State)]) -> String {
     const HEADINGS: [&str; 7] = [
         "MOUNT POINT",
@@ -371,12 +374,13 @@ fn table(rows: &[(MountEntry, State)]) -> String {
 
 /// The process that serves a mount.
 struct Worker {
-    /// Its directory in /proc.
+    /// Directory of the process in /proc.
     process: PathBuf,
     pid: String,
 }
 
-/// The process that serves a filesystem; `None` where it cannot be found, as that of another user.
+/// Finds the process that serves a filesystem. Returns `None` if it cannot be found, for example
+/// because it belongs to another user.
 fn worker(device: Device) -> Option<Worker> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let process = processes.map(|process| process.path()).find(|process| {
@@ -388,14 +392,15 @@ fn worker(device: Device) -> Option<Worker> {
 }
 
 impl Worker {
-    /// Bytes of memory that it takes.
+    /// Returns the resident memory of the process, in bytes.
     fn memory(&self) -> Option<u64> {
         let status = fs::read_to_string(self.process.join("status")).ok()?;
         Resident::bytes_in(&status)
     }
 }
 
-/// Whether a process has the connection to the filesystem open; kernels before 6.17 do not tell.
+/// Returns whether a process has the FUSE connection of the filesystem open. Kernels before 6.17 do
+/// not show this.
 fn serves(process: &Path, device: Device) -> bool {
     let Ok(open) = fs::read_dir(process.join("fdinfo")) else {
         return false;

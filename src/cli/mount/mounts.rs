@@ -1,4 +1,5 @@
-//! Which mount is ours, and how it is taken away without touching another one at the same place.
+//! Identifies this program's own mount, and unmounts it without touching another mount at the same
+//! path.
 
 use std::fs::File;
 use std::io;
@@ -21,7 +22,7 @@ use crate::source::mounts::device::Device;
 use crate::source::mounts::mount_id::{MountId, MountRoot};
 use crate::source::mounts::mount_table::{MountEntry, MountTable};
 
-/// Time that a mount waits for another mount that is being made at the same place.
+/// Time limit for waiting until another process has finished mounting at the same path.
 const MOUNT_POINT_LOCK: Duration = Duration::from_secs(10);
 
 fn table() -> Result<Vec<MountEntry>> {
@@ -33,23 +34,23 @@ fn open_table() -> Result<MountTable> {
     MountTable::open().map_err(|error| Error::io(&error, MountTable::PATH))
 }
 
-/// A directory on which nothing was mounted when it was looked at.
+/// A directory on which no filesystem was mounted at the time of the check.
 #[derive(Debug)]
 pub(crate) struct FreePlace {
-    /// An absolute path without links.
+    /// Absolute path without symbolic links.
     point: PathBuf,
-    /// The mount that the directory itself belongs to.
+    /// Number of the mount that contains the directory.
     around: u64,
 }
 
 impl FreePlace {
-    /// The directory at `point`, an absolute path without links.
+    /// Checks the directory at `point`, an absolute path without symbolic links.
     ///
     /// # Errors
-    /// `Usage` where something is mounted there, `Io` where it cannot be reached.
+    /// `Usage` if a filesystem is mounted there, `Io` if the directory cannot be reached.
     pub(crate) fn at(point: &Path) -> Result<Self> {
         let seen = root_at(point)?.id;
-        // It is a mount's root exactly if its mount was mounted there.
+        // A path is the root of a mount exactly if the mount table lists it as a mount point.
         if table()?.iter().any(|mount| mount.point == point) {
             return Err(is_taken());
         }
@@ -59,8 +60,9 @@ impl FreePlace {
         })
     }
 
-    /// The mount of this program, of the filesystem `device` where that is known, that stands on
-    /// this directory itself and not on another mount that was faster.
+    /// Finds this program's mount that was made directly on this directory. `device` is the
+    /// filesystem's number, if known. A mount that covers another program's faster mount is
+    /// rejected.
     ///
     /// # Errors
     /// Fails as [`FreePlace::at`] does.
@@ -75,7 +77,7 @@ impl FreePlace {
         let taken_away = || Error::Usage("the mount was taken away at once".to_owned());
         let here = table.iter().find(is_here).ok_or_else(taken_away)?;
         let mount = Some(here).filter(is_own).ok_or_else(is_taken)?;
-        // Covered already, it is known by the number alone.
+        // If another mount already covers it, the mount is known by its number alone.
         let seen = root_at(&self.point).ok().map(|root| root.id);
         Ok(OwnMount {
             point: self.point.clone(),
@@ -94,44 +96,45 @@ fn is_taken() -> Error {
 /// The mount that this program made.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnMount {
-    /// Where it was mounted.
+    /// Path at which it was mounted.
     point: PathBuf,
     number: u64,
-    /// Unless another mount covered it before it could be asked for.
+    /// Unique identity of the mount. `None` if another mount covered it before the identity could
+    /// be queried.
     id: Option<MountId>,
     device: Device,
-    /// Tells its filesystem from a later one with the same number; `None` where the system does not
-    /// say.
+    /// Distinguishes its filesystem from a later one with the same number. `None` if the system
+    /// does not provide this.
     filesystem: Option<u64>,
 }
 
-/// Whether a mount can be seen where it stands.
+/// Whether a mount is reachable at its mount point.
 enum Visibility {
-    /// It is no more.
+    /// The mount no longer exists.
     Gone,
-    /// Another mount stands on it, or on a directory that leads to it.
+    /// Another mount covers it, or covers a directory on the path to it.
     Covered,
-    /// It is what is seen there.
+    /// The mount is the topmost one at this path, and its root is open.
     Seen(PathBuf, MountRoot),
 }
 
-/// Whether a mount was taken away.
+/// The result of an attempt to unmount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Removal {
     Done,
-    /// It cannot be reached as long as another mount covers it.
+    /// The mount cannot be reached while another mount covers it.
     Later,
 }
 
 impl OwnMount {
-    /// The number of its filesystem.
+    /// Returns the number of its filesystem.
     pub(crate) fn device(&self) -> Device {
         self.device
     }
 
-    /// Whether the kernel has ended its filesystem: it is mounted nowhere, and no process has a file
-    /// of it open. False where the system does not say.
+    /// Returns whether the kernel has ended its filesystem: it is mounted nowhere, and no process
+    /// has a file of it open. Returns false if the system does not provide this.
     pub(crate) fn has_ended(&self) -> bool {
         let now = filesystem_of(self.device);
         self.filesystem.is_some() && now.is_ok_and(|now| now != self.filesystem)
@@ -139,7 +142,7 @@ impl OwnMount {
 
     fn visibility(&self, table: &[MountEntry]) -> Visibility {
         let is_own = |mount: &&MountEntry| (mount.id, mount.device) == (self.number, self.device);
-        // The place's name may have changed since.
+        // The mount point may have been renamed since.
         let Some(mount) = table.iter().find(is_own) else {
             return Visibility::Gone;
         };
@@ -148,15 +151,16 @@ impl OwnMount {
             Ok(root) if self.id.is_none_or(|own| own == root.id) => {
                 Visibility::Seen(mount.point.clone(), root)
             }
-            // The number was given to somebody else's mount.
+            // The mount number was reused for a mount of another program.
             Ok(_) => Visibility::Gone,
             Err(_) => Visibility::Covered,
         }
     }
 
-    /// Its root, which is held by that; `None` where it cannot be reached.
+    /// Opens its root, which keeps the filesystem busy. Returns `None` if the mount cannot be
+    /// reached.
     pub(crate) fn root(&self) -> Option<File> {
-        // Mostly it is where it was, and the table may be long.
+        // The mount is usually at its original path, and reading the mount table may be slow.
         let seen = root_at(&self.point).ok();
         if let Some(root) = seen.filter(|root| self.id == Some(root.id)) {
             return Some(root.root);
@@ -167,32 +171,32 @@ impl OwnMount {
         }
     }
 
-    /// Whether nobody serves it any more.
+    /// Returns whether the mount exists but no process serves it.
     pub(crate) fn is_dead(&self) -> bool {
         self.root()
             .is_some_and(|root| ask(&root) == Err(Errno::ENOTCONN))
     }
 
-    /// Takes it away lazily, with other places where its filesystem is seen (`mount --bind`): a
-    /// process that has a file open keeps it.
+    /// Unmounts lazily, including all other places where the filesystem is visible (`mount
+    /// --bind`). A process with an open file keeps that file.
     ///
     /// # Errors
-    /// `Io` or `Usage` with the reason and the place.
+    /// `Io` or `Usage` with the reason and the path.
     pub(crate) fn take_away(&self) -> Result<Removal> {
         let table = table()?;
         match self.visibility(&table) {
             Visibility::Gone => Ok(Removal::Done),
             Visibility::Covered => Ok(Removal::Later),
             Visibility::Seen(point, root) => {
-                // As long as this mount is there, its filesystem's number is nobody else's.
+                // While this mount exists, its filesystem's number is not reused.
                 let mut copies = table
                     .iter()
                     .filter(|mount| mount.device == self.device && mount.id != self.number);
                 let copies = copies.try_for_each(detach_if);
                 drop(root);
                 detach(&point).and(copies)?;
-                // Between the look and the call somebody may have mounted there, and lost that
-                // mount instead.
+                // Another program may have mounted at this path after the check. In that case the
+                // call has unmounted that mount instead.
                 match self.visibility(&self::table()?) {
                     Visibility::Gone => Ok(Removal::Done),
                     Visibility::Covered | Visibility::Seen(..) => Ok(Removal::Later),
@@ -201,12 +205,12 @@ impl OwnMount {
         }
     }
 
-    /// Takes it away as soon as it is not covered any more.
+    /// Waits until no other mount covers this one, and then unmounts.
     ///
     /// # Errors
     /// Fails as [`OwnMount::take_away`] does.
     pub(crate) fn take_away_when_uncovered(&self) -> Result<()> {
-        // In case the kernel does not tell.
+        // Interval in milliseconds, in case the kernel reports no change.
         const LOOK_AGAIN: u16 = 10_000;
         let changes = open_table()?;
         while self.take_away()? == Removal::Later {
@@ -217,7 +221,7 @@ impl OwnMount {
     }
 }
 
-/// Takes this very mount away, if it is what is seen at its place.
+/// Unmounts this mount if it is the topmost one at its path.
 fn detach_if(mount: &MountEntry) -> Result<()> {
     let seen = root_at(&mount.point).map(|root| root.id.number);
     if seen.is_ok_and(|number| number == mount.id) {
@@ -226,9 +230,8 @@ fn detach_if(mount: &MountEntry) -> Result<()> {
     Ok(())
 }
 
-/// Returns the inode number of the directory that the kernel keeps in sysfs for the filesystem with
-/// this number, or `None` if no such filesystem exists. A later filesystem's directory has another
-/// one.
+/// Returns the inode number of the filesystem's directory in sysfs, or `None` if no filesystem has
+/// this number. The directory of a later filesystem with the same number has another inode number.
 ///
 /// # Errors
 /// Fails if the directory cannot be read, or if sysfs is not mounted.
@@ -245,20 +248,20 @@ fn filesystem_of(device: Device) -> io::Result<Option<u64>> {
     }
 }
 
-/// Changes of the table of mounts.
+/// A watch on the mount table.
 #[derive(Debug)]
 pub(crate) struct MountChanges(MountTable);
 
 impl MountChanges {
-    /// Changes from now on.
+    /// Starts watching for changes.
     ///
     /// # Errors
-    /// `Io` if the table cannot be opened.
+    /// `Io` if the mount table cannot be opened.
     pub(crate) fn watch() -> Result<Self> {
         open_table().map(MountChanges)
     }
 
-    /// Waits for a change. Returns whether one came within this time.
+    /// Waits for a change. Returns whether a change occurred within this time.
     pub(crate) fn wait(&self, time: Duration) -> bool {
         let time = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
         let mut change = [PollFd::new(self.0.as_fd(), PollFlags::POLLPRI)];
@@ -270,8 +273,9 @@ fn root_at(point: &Path) -> Result<MountRoot> {
     MountRoot::at(point).map_err(|error| Error::io(&error, point.display().to_string()))
 }
 
-/// Keeps other processes of this program from mounting at `point` until it is dropped: they would
-/// not see each other. A lock that is held for long is ignored.
+/// Locks `point` against other processes of this program until the lock is dropped, because two
+/// processes that mount at once do not see each other. Gives up and returns `None` if another
+/// process holds the lock for too long.
 pub(crate) fn lock(point: &Path) -> Option<Flock<File>> {
     const PAUSE: Duration = Duration::from_millis(10);
     let end = Instant::now() + MOUNT_POINT_LOCK;
@@ -286,8 +290,8 @@ pub(crate) fn lock(point: &Path) -> Option<Flock<File>> {
     }
 }
 
-/// Makes the kernel read as far ahead on `device` as it asks for at a time; by itself it reads 128
-/// KiB ahead. Only root may.
+/// Raises the kernel's read-ahead on `device` from 128 KiB to the size of the largest read request.
+/// Only root may do so.
 pub(crate) fn raise_read_ahead(device: Device) {
     const KIBIBYTES: &str = "1024";
     let setting = format!("/sys/class/bdi/{device}/read_ahead_kb");
@@ -296,24 +300,24 @@ pub(crate) fn raise_read_ahead(device: Device) {
     }
 }
 
-/// Asks the filesystem with this root something that the kernel cannot answer from what it keeps.
+/// Sends the filesystem a request that the kernel cannot answer from its caches.
 ///
 /// # Errors
-/// `ENOTCONN` where nobody serves it any more.
+/// `ENOTCONN` if no process serves the filesystem.
 pub(crate) fn ask(root: &File) -> nix::Result<()> {
     fstatvfs(root).map(drop)
 }
 
 fn detach(point: &Path) -> Result<()> {
     match umount2(point, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW) {
-        // Somebody was faster.
+        // Another process has already unmounted it.
         Ok(()) | Err(Errno::EINVAL | Errno::ENOENT) => Ok(()),
         Err(Errno::EPERM) => fusermount(point),
         Err(errno) => Err(Error::io(&errno.into(), point.display().to_string())),
     }
 }
 
-/// Asks the setuid helper of fuse3, which lets a user unmount what the user mounted.
+/// Calls the setuid helper of fuse3, which allows users to unmount their own mounts.
 fn fusermount(point: &Path) -> Result<()> {
     let helper = find_fusermount()?;
     let output = Command::new(&helper)
@@ -334,10 +338,10 @@ fn fusermount(point: &Path) -> Result<()> {
     )))
 }
 
-/// Where the setuid helper of fuse3 is.
+/// Finds the setuid helper of fuse3.
 ///
 /// # Errors
-/// `Usage` where it is not installed.
+/// `Usage` if the helper is not installed.
 pub(crate) fn find_fusermount() -> Result<PathBuf> {
     if let Some(chosen) = std::env::var_os("FUSERMOUNT_PATH") {
         return Ok(chosen.into());

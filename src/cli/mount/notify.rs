@@ -1,4 +1,4 @@
-//! The word to systemd that a service is ready; sd_notify(3).
+//! Notifies systemd that a service is ready; see sd_notify(3).
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -7,7 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use crate::error::words_of;
 
-/// Says that the mount answers, if a service manager waits for that.
+/// Reports that the mount answers, if a service manager waits for the report.
 pub(in crate::cli) fn ready() {
     if let Some(socket) = std::env::var_os("NOTIFY_SOCKET")
         && let Err(error) = send(socket.as_bytes(), b"READY=1\n")
@@ -16,7 +16,8 @@ pub(in crate::cli) fn ready() {
     }
 }
 
-/// Sends to a socket in the file system, or behind an `@` to an abstract one.
+/// Sends a datagram to a socket in the file system. A name that starts with `@` names an abstract
+/// socket.
 fn send(name: &[u8], text: &[u8]) -> io::Result<()> {
     let address = match name.strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,

@@ -1,12 +1,14 @@
-//! The process that opens one path for another process, whose cage keeps it from doing so.
+//! The opener: a process that opens one path for another process whose sandbox forbids this.
 //!
-//! With `external=none` the source is the only file that its worker needs, and it is open already.
-//! But another file may replace it, and Landlock has no rule for one path without its neighbours.
-//! The same holds for a file of credentials that the fetcher was told of. So a process that parses
-//! nothing opens this one path, as often as it is asked, as the user that the asking process is.
+//! With `external=none`, the source is the only file that the worker needs, and the worker already
+//! has it open. But another file may replace the source at its path, and Landlock cannot permit one
+//! path without its neighbours. A credentials file for the fetcher has the same problem. So a
+//! process that parses no data opens this one path on each request, as the user of the requesting
+//! process.
 //!
-//! Its standard input is a socket. A request is one byte, its number; the answer is that byte, the
-//! error if any, and the open file. The process ends when the socket is closed.
+//! The opener's standard input is a socket. A request is one byte, its number. The answer is the
+//! same byte, an error number, and the open file unless the request failed. The opener ends when
+//! the socket is closed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -30,16 +32,17 @@ use crate::source::local::file::{self, Opener};
 use crate::source::local::rights;
 use crate::source::packets;
 
-/// How long the asking process waits for an answer: the file may be on a disk that answers late, or never.
+/// Time limit for an answer. The file may be on a disk that answers late or never.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The number of a request, and an error number or 0.
+/// Length of an answer: the request's number in one byte, and an error number or 0 in four bytes.
 const ANSWER: usize = 5;
 
-/// Starts the process that opens `path`, which is absolute, as the user `owner`.
+/// Starts the process that opens `path`, an absolute path, as the user `owner`. Returns the
+/// function that sends a request to it.
 ///
 /// # Errors
-/// Fails if the system cannot start it.
+/// Fails if the system cannot start the process.
 pub(in crate::cli) fn start(path: &Path, owner: u32) -> io::Result<Opener> {
     let (own, other) = packets::pair()?;
     set_socket_timeout(&own, Timeout::Recv, Some(PATIENCE))?;
@@ -61,12 +64,12 @@ pub(in crate::cli) fn start(path: &Path, owner: u32) -> io::Result<Opener> {
     Ok(Box::new(move || lock(&client).open()))
 }
 
-/// The side of the process that asks.
+/// The requesting side of the connection.
 struct Client {
     socket: OwnedFd,
-    /// The number of the last request: a late answer is not taken for the next one's.
+    /// Number of the last request. A late answer with another number is dropped.
     number: u8,
-    /// It ends when this side of the socket is closed.
+    /// The process ends when this side of the socket is closed.
     _process: Child,
 }
 
@@ -95,10 +98,10 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<(u8, io::Result<File>)> {
     Ok((number, file.ok_or_else(refused)))
 }
 
-/// Answers until the socket is closed. The `arguments` are the path and the number of the user.
+/// Answers requests until the socket is closed. The `arguments` are the path and the user's number.
 ///
 /// # Errors
-/// `Usage` for other arguments; `Io` where root cannot become the user.
+/// `Usage` for other arguments. `Io` if root cannot change to the user.
 pub(in crate::cli) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let owner = |text: &OsString| text.to_str()?.parse().ok();
     let (path, owner) = match arguments {

@@ -1,4 +1,4 @@
-//! A source by URL, as the process that parses has it.
+//! A source by URL in the parsing process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,17 +15,18 @@ use crate::source::location::Url;
 use crate::source::remote::connection::{Connection, Terms};
 use crate::source::remote::directory::RemoteDirectory;
 
-/// What the fetcher may take to say that it has given up, beside the time that it tries.
+/// Extra time for the fetcher to report that it has given up, added to its own time limit for
+/// retries.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long an object is taken to be in the state in which it was seen last.
+/// Time for which the last known state of an object is trusted.
 const VALID: Duration = Duration::from_secs(30);
 
-/// Requests that are answered at a time, unless the options say otherwise: they wait for the
-/// network, not for a processor.
+/// Default number of requests that are answered at a time. These requests wait for the network, not
+/// for a processor.
 const THREADS: usize = 16;
 
-/// An object or a prefix that the fetcher leads to, and of which nothing has been asked.
+/// An object or prefix before its first request, with the connection to the fetcher.
 pub(in crate::cli) struct RemoteSource {
     ends: Ends,
     url: PathBuf,
@@ -36,15 +37,16 @@ pub(in crate::cli) struct RemoteSource {
 }
 
 impl RemoteSource {
-    /// The source at `url`, to which what is on the leash leads. No thread is started.
+    /// Takes the connection to the fetcher from the supervision socket, for the source at `url`.
+    /// Starts no thread.
     ///
     /// # Errors
-    /// `Usage` where nothing is on the leash.
+    /// `Usage` if the socket holds no connection.
     pub(in crate::cli) fn take(url: &Url, settings: &RemoteSettings) -> Result<Self> {
         Ok(Self::at(url, settings, handover::take()?))
     }
 
-    /// The source at `url`, to which these `ends` lead.
+    /// Returns the source at `url`, with the connection `ends` to the fetcher.
     pub(in crate::cli) fn at(url: &Url, settings: &RemoteSettings, ends: Ends) -> Self {
         RemoteSource {
             ends,
@@ -56,7 +58,7 @@ impl RemoteSource {
         }
     }
 
-    /// The same source, for a mount.
+    /// Marks the source as one that is mounted.
     pub(in crate::cli) fn mounted(self) -> Self {
         RemoteSource {
             is_mounted: true,
@@ -64,9 +66,9 @@ impl RemoteSource {
         }
     }
 
-    /// The source as its cage has to know it: no file is opened for it.
+    /// Describes the source for the sandbox, which needs to permit no file.
     pub(in crate::cli) fn shown(&self, run_as: Option<u32>) -> Shown<'_> {
-        // Root's eyes are not needed: no file is opened.
+        // Root's permissions are not needed, because no file is opened.
         let user = match self.owner {
             (0, _) => NOBODY,
             (user, _) => user,
@@ -78,7 +80,7 @@ impl RemoteSource {
         }
     }
 
-    /// The options with which the process enters its cage.
+    /// Returns the options for a sandboxed process.
     pub(in crate::cli) fn caged(options: &Options) -> Options {
         Options {
             external: External::None,
@@ -87,8 +89,8 @@ impl RemoteSource {
         }
     }
 
-    /// Opens the object, or the prefix as a directory of files. The connection tells what whoever
-    /// reads it has to know.
+    /// Opens the object, or the prefix as a directory of files. Also returns the connection, which
+    /// holds the warnings for the user.
     ///
     /// # Errors
     /// Fails with the fetcher's error.
@@ -108,7 +110,7 @@ impl RemoteSource {
     /// Opens the prefix.
     ///
     /// # Errors
-    /// `ENOENT` where no key begins with it; else fails with the fetcher's error.
+    /// `ENOENT` if no key starts with the prefix. Otherwise fails with the fetcher's error.
     pub(in crate::cli) fn directory(self, options: &mut Options) -> Result<RemoteDirectory> {
         RemoteDirectory::open(&self.connect(options)?)
     }
@@ -116,7 +118,7 @@ impl RemoteSource {
     /// Opens the object.
     ///
     /// # Errors
-    /// `Usage` for a prefix; else fails with the fetcher's error.
+    /// `Usage` for a prefix. Otherwise fails with the fetcher's error.
     pub(in crate::cli) fn file(self, options: &mut Options) -> Result<Filesystem> {
         if self.is_prefix {
             return Err(Error::Usage("it is a prefix, not an object".to_owned()));
@@ -125,7 +127,7 @@ impl RemoteSource {
         Filesystem::of(object, options)
     }
 
-    /// Begins to speak with the fetcher. Of the bytes that `options` let a cache have, half are for
+    /// Starts the connection to the fetcher. Half of the cache size in `options` is reserved for
     /// pages.
     fn connect(self, options: &mut Options) -> Result<Arc<Connection>> {
         let size = &mut options.cache_size;
@@ -147,7 +149,7 @@ impl RemoteSource {
     }
 }
 
-/// Requests of a source by URL that are answered at a time.
+/// Returns the number of requests that are answered at a time for a source by URL.
 pub(in crate::cli) fn threads(asked_for: Option<usize>) -> usize {
     asked_for.unwrap_or_else(|| options::default_threads().max(THREADS))
 }

@@ -1,8 +1,9 @@
-//! The reports of a worker to its supervisor, and of a supervisor to its launcher: lines on a pipe.
+//! Reports from a worker to its supervisor, and from a supervisor to its launcher, as lines on a
+//! pipe.
 //!
-//! The source may have taken over the process that reads it, so its lines are read like a hostile
-//! file: up to a bound, and each of them once and in its turn. No line says anything that the
-//! kernel can be asked for.
+//! A hostile source may have taken over the worker. The lines are therefore parsed like a hostile
+//! file: their length is bounded, and each report is accepted only once and in its turn. No report
+//! states a fact that the kernel itself can confirm.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -13,14 +14,14 @@ use crate::limits;
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) enum Report {
-    /// The worker has mounted, and may fail yet.
+    /// The worker has mounted, but may still fail.
     Mounted,
-    /// A line for who mounts: only a part of the source can be shown, or what the log would say if
-    /// there were one.
+    /// A warning for the user who mounts: only a part of the source can be shown, or a line that
+    /// would otherwise go to the log.
     Warning(String),
     /// The mount is served.
     Ready,
-    /// Why there is no mount, naming the file.
+    /// The reason why the mount failed, with the name of the file.
     Failed(String),
 }
 
@@ -64,10 +65,10 @@ impl Report {
     }
 }
 
-/// One line of text about `file`, with its name.
+/// Formats a reason about `file` as one line that starts with the file's name.
 fn named(file: &Path, reason: &str) -> String {
     let file = file.display().to_string();
-    // Other programs' words end in a newline.
+    // Messages of other programs end in a newline.
     let reason = reason.trim_end();
     let text = match reason.strip_prefix(&file) {
         Some(rest) if rest.starts_with(": ") => reason.to_owned(),
@@ -76,21 +77,21 @@ fn named(file: &Path, reason: &str) -> String {
     printable(&text)
 }
 
-/// A line that is no report, or not in its turn.
+/// The error for a line that is not a report, or that arrives out of turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Garbled;
 
-/// The reports of one process, in the order that they can have.
+/// The reports of one process, read in their only valid order.
 pub(in crate::cli) struct Reports<R> {
     input: BufReader<R>,
     may_mount: bool,
-    /// Warnings that may come yet.
+    /// Number of warnings that may still arrive.
     warnings: usize,
     is_over: bool,
 }
 
 impl<R: Read> Reports<R> {
-    /// The reports of a worker: that it has mounted, perhaps warnings, then one more.
+    /// Reads the reports of a worker: `Mounted`, then any warnings, then one final report.
     pub(in crate::cli) fn of_worker(input: R) -> Self {
         Reports {
             input: BufReader::new(input),
@@ -100,7 +101,7 @@ impl<R: Read> Reports<R> {
         }
     }
 
-    /// The reports of a supervisor: perhaps warnings, then one more.
+    /// Reads the reports of a supervisor: any warnings, then one final report.
     pub(in crate::cli) fn of_supervisor(input: R) -> Self {
         Reports {
             may_mount: false,
@@ -108,15 +109,15 @@ impl<R: Read> Reports<R> {
         }
     }
 
-    /// The next one; `None` where no more come.
+    /// Returns the next report, or `None` if the pipe has ended.
     ///
     /// # Errors
-    /// [`Garbled`], after which nothing is worth reading.
+    /// [`Garbled`]. Later lines must not be read.
     pub(in crate::cli) fn next(&mut self) -> Result<Option<Report>, Garbled> {
         let mut line = Vec::new();
         let limit = u64::try_from(limits::REPORT_BYTES).map_err(|_| Garbled)?;
         let read = self.input.by_ref().take(limit).read_until(b'\n', &mut line);
-        // A pipe that cannot be read has ended.
+        // A pipe that cannot be read counts as ended.
         if read.unwrap_or(0) == 0 {
             return Ok(None);
         }

@@ -1,8 +1,13 @@
-//! Has the log go to a new file once the old one was renamed or removed, as logrotate(8) does.
+//! Switches the log to a new file after the old one was renamed or removed, as logrotate(8) does.
 //!
-//! The supervisor looks at the log file every second, and opens it anew once another file stands in
-//! its place, or none has for two seconds, or SIGUSR1 has come. It hands the open file to the
-//! worker, whose cage opens none for writing. The fetcher tells its lines to the supervisor.
+//! The supervisor checks the log file every second. It reopens the file in three cases:
+//!
+//! - another file has replaced it at its path
+//! - no file has existed at its path for two seconds
+//! - SIGUSR1 has arrived
+//!
+//! The supervisor sends the open file to the worker, whose sandbox permits no file for writing. The
+//! fetcher sends its log lines to the supervisor.
 
 use std::process::ChildStderr;
 use std::sync::Arc;
@@ -19,17 +24,18 @@ use crate::cli::words::lines::each_line;
 use crate::cli::words::log_file::{LogFile, Place};
 use crate::error::{Error, Result};
 
-/// Between two looks at the log file.
+/// Interval between two checks of the log file.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Looks in a row at which nothing stood in its place before a file is made there: whoever moved it
-/// may be about to make one.
+/// Number of successive checks without a file at the path before one is created. The program that
+/// moved the old file may be about to create a new one.
 const PATIENCE: u32 = 2;
 
-/// Whether SIGUSR1 has come, which does nothing else to this process.
+/// Registers a handler for SIGUSR1, and returns the flag that the handler sets. The signal does not
+/// affect this process otherwise.
 ///
 /// # Errors
-/// `Io` if the system does not tell of it.
+/// `Io` if the handler cannot be registered.
 pub(in crate::cli) fn asked() -> Result<Arc<AtomicBool>> {
     let asked = Arc::default();
     signal_hook::flag::register(SIGUSR1, Arc::clone(&asked))
@@ -37,8 +43,8 @@ pub(in crate::cli) fn asked() -> Result<Arc<AtomicBool>> {
     Ok(asked)
 }
 
-/// In a process that has a supervisor: SIGUSR1, which may be sent to all processes of a mount, does
-/// nothing. To be called before any other thread starts.
+/// Blocks SIGUSR1 in a process that has a supervisor, because the signal may be sent to all
+/// processes of a mount. Must be called before any other thread starts.
 pub(in crate::cli) fn ignore() {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGUSR1);
@@ -47,7 +53,7 @@ pub(in crate::cli) fn ignore() {
     }
 }
 
-/// Watches the log file from a thread, and hands each new one to the process on the leash.
+/// Watches the log file from a thread, and sends each new file to the supervised process.
 pub(in crate::cli) fn watch(file: LogFile, asked: Arc<AtomicBool>, leash: Arc<Leash>) {
     thread::spawn(move || {
         let mut missing = 0;
@@ -61,7 +67,7 @@ pub(in crate::cli) fn watch(file: LogFile, asked: Arc<AtomicBool>, leash: Arc<Le
             };
             let is_asked = asked.swap(false, Ordering::Relaxed);
             if is_asked || place == Place::Other || missing >= PATIENCE {
-                // A place where nothing can be made is tried again.
+                // If no file can be created at the path, the next check tries again.
                 let opened = file.open_again();
                 let handed = opened.and_then(|opened| leash.hand_log(&opened));
                 missing = if handed.is_ok() { 0 } else { missing };
@@ -70,7 +76,7 @@ pub(in crate::cli) fn watch(file: LogFile, asked: Arc<AtomicBool>, leash: Arc<Le
     });
 }
 
-/// Logs, from a thread, the lines that the fetcher writes to standard error.
+/// Logs the lines that the fetcher writes to standard error, from a thread.
 pub(in crate::cli) fn log_lines(errors: ChildStderr) {
     thread::spawn(move || {
         each_line(errors, |line| {
@@ -80,7 +86,7 @@ pub(in crate::cli) fn log_lines(errors: ChildStderr) {
     });
 }
 
-/// The level of a line, as the process wrote it, and the rest.
+/// Splits a line of the fetcher into its level and its text.
 fn level_and_text(line: &str) -> (Level, &str) {
     let line = line.strip_prefix("h5fs: ").unwrap_or(line);
     let (word, text) = line.split_once(": ").unwrap_or(("", line));

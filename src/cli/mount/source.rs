@@ -1,5 +1,5 @@
-//! A source as the process that parses opens it: with the rights of the user that called the program,
-//! before it enters its cage, and without a byte read.
+//! A source as the parsing process opens it: with the rights of the user that called the program,
+//! before the process enters its sandbox. No byte has been read.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,10 +16,11 @@ use crate::source::directory::Directory;
 use crate::source::local::beneath::Beneath;
 use crate::source::local::changes::Changes;
 
-/// What is to be shown, open, and of which nothing has been read.
+/// An open source before its first read.
 pub(in crate::cli) enum Source {
     File(Unread),
-    /// With what tells of changes of its files, which the cage lets nobody ask for later.
+    /// A directory, with a watch for changes of its files. The sandbox forbids creating the watch
+    /// later.
     Directory(Beneath, Option<Arc<Changes>>),
     Object(RemoteSource),
 }
@@ -39,7 +40,7 @@ impl Source {
         Ok(Source::File(opened_again(Unread::open(path)?, settings)?))
     }
 
-    /// Where it is on this machine.
+    /// Returns the path of the source on this machine, if it has one.
     pub(in crate::cli) fn path(&self) -> Option<&Path> {
         match self {
             Source::File(file) => Some(file.path()),
@@ -48,12 +49,12 @@ impl Source {
         }
     }
 
-    /// Whether a mount at `point` leaves no way to the files of the source.
+    /// Returns whether a mount at `point` would hide all files of the source.
     pub(in crate::cli) fn is_hidden_by(&self, point: &Path) -> bool {
         matches!(self, Source::Directory(directory, _) if directory.path().starts_with(point))
     }
 
-    /// The source as its cage has to know it.
+    /// Describes the source for the sandbox.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -73,7 +74,7 @@ impl Source {
         })
     }
 
-    /// The options with which the process enters its cage.
+    /// Returns the options for a sandboxed process.
     pub(in crate::cli) fn caged(&self, options: &Options) -> Options {
         match self {
             Source::Object(_) => RemoteSource::caged(options),
@@ -81,10 +82,10 @@ impl Source {
         }
     }
 
-    /// Serves it; what whoever mounts has to know is added to the `warnings`.
+    /// Reads the source and returns its tree. Adds messages for the user who mounts to `warnings`.
     ///
     /// # Errors
-    /// Fails if it is no data file, or its root is damaged.
+    /// Fails if the source is not a data file, or if its root is damaged.
     pub(in crate::cli) fn served(
         self,
         mut options: Options,
@@ -107,8 +108,8 @@ impl Source {
     }
 }
 
-/// A cage in which no file is opened at all takes another process to open the source again. It is
-/// started before there is a mount, so that it has nothing of that open.
+/// Starts the opener if the sandbox permits no file, so that the source can be opened again. The
+/// opener is started before the mount is made, so that it inherits no descriptor of the mount.
 fn opened_again(source: Unread, settings: &Settings) -> Result<Unread> {
     if !settings.no_sandbox && settings.external == External::None {
         let reader = settings.run_as.map_or_else(|| source.owner(), Ok)?;
@@ -119,8 +120,8 @@ fn opened_again(source: Unread, settings: &Settings) -> Result<Unread> {
     Ok(source)
 }
 
-/// How a source is shown; `guard` is the mount, if there is one, and `scans` the file in which what is
-/// read of a directory's files is kept.
+/// Returns the options of the filesystem. `guard` identifies the mount, if there is one. `scans` is
+/// the file that caches the scan results of a directory's files.
 pub(in crate::cli) fn filesystem_options(
     settings: &Settings,
     guard: Option<MountGuard>,

@@ -1,5 +1,5 @@
-//! `h5fs view`: a mount in a directory of its own, to be looked at in a browser; without a display, a
-//! server.
+//! `h5fs view`: mounts in a new directory and opens a browser, or starts a server if the machine
+//! lacks a display.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,10 +15,12 @@ use crate::cli::words::advice;
 use crate::cli::words::complaint::complain;
 use crate::error::{Error, Result, words_of};
 
-/// Mounts until the user interrupts it, or the mount ends, and leaves nothing behind.
+/// Mounts until the user interrupts the program or the mount ends. Removes the mount and its
+/// directory at the end.
 ///
 /// # Errors
-/// `Usage` where the source cannot be meant; fails if there is no place for the mount.
+/// `Usage` for a source that cannot be what the user means. Fails if the directory for the mount
+/// cannot be created.
 pub(in crate::cli) fn run(call: &Call, mount: Mount) -> Result<ExitCode> {
     advice::refuse(call.program, &mount)?;
     if !has_display() {
@@ -32,7 +34,7 @@ pub(in crate::cli) fn run(call: &Call, mount: Mount) -> Result<ExitCode> {
     for text in advice::of(call.program, &mount) {
         complain(&text);
     }
-    // The processes that are started are told where it is.
+    // Adds the directory to the arguments of the processes that are started.
     let mut arguments = call.arguments.clone();
     arguments.splice(1..1, ["--at".into(), place.clone().into_os_string()]);
     let call = Call {
@@ -41,20 +43,20 @@ pub(in crate::cli) fn run(call: &Call, mount: Mount) -> Result<ExitCode> {
         arguments,
     };
     let code = supervisor::run_for_viewer(&call, &mount);
-    // A mount that is covered by another one is still there.
+    // If another mount covers this mount, the directory still exists and is in use.
     if let Err(error) = std::fs::remove_dir(&place) {
         complain(&format!("{}: {}", place.display(), words_of(&error)));
     }
     Ok(code)
 }
 
-/// Whether a browser here would be seen by whoever called the program.
+/// Returns whether the caller of the program would see a browser that is opened here.
 fn has_display() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|text| !text.is_empty());
     (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) && !is_set("SSH_CONNECTION")
 }
 
-/// Serves it, for a browser at another machine.
+/// Starts a server, for a browser on another machine.
 fn serve(call: &Call, mount: Mount) -> Result<ExitCode> {
     let mut arguments = call.arguments.clone();
     arguments.splice(..1, ["serve".into()]);
@@ -66,11 +68,11 @@ fn serve(call: &Call, mount: Mount) -> Result<ExitCode> {
     server::run_for_tunnel(&call, &Serve::one(mount.source, mount.settings)?)
 }
 
-/// A new directory that only this user may enter.
+/// Creates a directory that only this user may enter.
 fn place() -> Result<PathBuf> {
     let directory = std::env::var_os("TMPDIR").filter(|text| !text.is_empty());
     let directory = directory.map_or_else(|| "/tmp".into(), PathBuf::from);
-    // The directory is left before the end.
+    // The working directory changes before the directory is removed, so the path must be absolute.
     let template = std::path::absolute(directory.join("h5fs-XXXXXX"));
     let template = template.map_err(|error| Error::io(&error, directory.display().to_string()))?;
     mkdtemp(&template).map_err(|error| Error::io(&error.into(), template.display().to_string()))

@@ -1,14 +1,15 @@
-//! The process that opens the source, mounts it and serves.
+//! The worker: the process that opens the source, mounts it and serves it.
 //!
-//! It opens the source and mounts with the rights of the user that called the program. Then it
-//! enters its cage, and only there reads the first byte of the source: no file, however hostile, is
-//! parsed outside. It tells its supervisor how that went in lines on standard output, and ends when
-//! the mount does.
+//! The worker opens the source and mounts with the rights of the user that called the program. Then
+//! it enters its sandbox, and only there reads the first byte of the source: no file is ever parsed
+//! outside the sandbox. The worker reports the result to its supervisor in lines on standard
+//! output, and ends when the mount ends.
 //!
-//! Its standard input is a leash: at its end the supervisor is gone. Nothing in the cage can
-//! unmount, and a mount without a server hangs its readers, so the worker goes on and says how to
-//! end the mount. The launcher may not have heard of the mount yet, so it is told once more: its
-//! pipe is standard error, unless the user is there.
+//! The worker's standard input is the supervision socket. End of file means that the supervisor has
+//! died. A sandboxed process cannot unmount, and a mount without a server hangs its readers. So the
+//! worker continues to serve, and logs the command that ends the mount. The launcher may not have
+//! received a report yet, so the worker reports to it again. The launcher's pipe is the worker's
+//! standard error, unless the program runs in the foreground.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -45,7 +46,7 @@ use crate::source::mounts::foreign::ForeignFilesystems;
 /// Mounts and serves until the mount ends.
 pub(in crate::cli) fn run(mount: &Mount) -> Result<ExitCode> {
     let launcher = Launcher::of(mount);
-    // While relative paths still lead on.
+    // Must precede the change of the working directory, to resolve relative paths.
     let point = std::path::absolute(&mount.mountpoint);
     let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
     rotation::ignore();
@@ -53,7 +54,7 @@ pub(in crate::cli) fn run(mount: &Mount) -> Result<ExitCode> {
     let (find_gone, answers) = askers::ask();
     match start(mount, &log.early, find_gone) {
         Ok(mounted) => {
-            // Without a supervisor there is nobody to tell, as the leash will say.
+            // An error means that the supervisor has died, which `watch_leash` handles.
             let _ = Report::Ready.send(&mut io::stdout());
             watch_leash(point, launcher, answers, log.file);
             let ended = mounted.wait();
@@ -61,8 +62,9 @@ pub(in crate::cli) fn run(mount: &Mount) -> Result<ExitCode> {
                 log::error!("{}: {error}", mount.mountpoint.display());
             }
             log::logger().flush();
-            // The mount is gone. The session, if it were dropped, would try to unmount once more at
-            // the same path, where something else may be mounted by now: nothing is dropped.
+            // The mount has ended. Dropping the session would unmount at the same path again, where
+            // another filesystem may be mounted now. So the process exits without dropping
+            // anything.
             exit(i32::from(ended.is_err()))
         }
         Err(report) => {
@@ -75,12 +77,12 @@ pub(in crate::cli) fn run(mount: &Mount) -> Result<ExitCode> {
     }
 }
 
-/// The process that waits for the supervisor's word, and gets it from here if that is gone.
+/// The launcher's pipe, on which the worker reports if the supervisor has died.
 struct Launcher(Option<File>);
 
 impl Launcher {
-    /// Its pipe is standard error, which no other code's words may reach from now on. In the
-    /// foreground there is none.
+    /// Takes the launcher's pipe from standard error, and redirects standard error to `/dev/null`,
+    /// so that no other code writes to the pipe. In the foreground the pipe does not exist.
     fn of(mount: &Mount) -> Self {
         let take = || -> io::Result<File> {
             let pipe = io::stderr().as_fd().try_clone_to_owned()?;
@@ -92,7 +94,7 @@ impl Launcher {
 
     fn tell(self, report: &Report) {
         if let Some(mut pipe) = self.0 {
-            // It may have been told already, and be gone.
+            // The launcher may already have its report and have ended.
             let _ = report.send(&mut pipe);
         }
     }
@@ -127,7 +129,7 @@ fn start(
     }
     check_fuse().map_err(of_point)?;
     check_labels(&mount.settings.kernel).map_err(of_point)?;
-    // From here on no directory of the user's is held.
+    // From here on, the process must not keep a directory of the user busy.
     let _ = std::env::set_current_dir("/");
     let foreign = source.path().and_then(foreign_filesystems);
     let alone = || Report::failure(&mount.mountpoint, "the supervisor was killed");
@@ -137,7 +139,7 @@ fn start(
     }
     let unserved = fuse::mount(&point, &mount_options(mount, &path)).map_err(of_point)?;
     let device = place.mounted(unserved.device()).map_err(of_point)?.device();
-    // A session that is dropped before it serves is unmounted; later only the supervisor can
+    // A session that is dropped before it serves unmounts itself. Later, only the supervisor can
     // unmount.
     let told = Report::Mounted.send(&mut io::stdout());
     told.map_err(|_| alone())?;
@@ -156,7 +158,7 @@ fn start(
     let served = source.served(shown, &mut reasons).map_err(of_content)?;
     reasons.extend(served.warning());
     let name = mount.source.name();
-    // The log says the same, and names the source in another way.
+    // The log contains the same reasons, but names the source in another way.
     let is_told = |line: &String| reasons.iter().any(|it| line.ends_with(&printable(it)));
     let early = early.take().into_iter().filter(|line| !is_told(line));
     let reasons = reasons.iter().map(|reason| Report::warning(&name, reason));
@@ -168,7 +170,8 @@ fn start(
     unserved.serve(served, Some(find_gone)).map_err(of_point)
 }
 
-/// One source may take its elements from more files than a process may have open by default.
+/// Raises the limit of open files, because one source may refer to more files than the default
+/// permits.
 pub(in crate::cli) fn open_many_files() {
     const MANY: u64 = 1 << 16;
     let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| {
@@ -181,8 +184,8 @@ pub(in crate::cli) fn open_many_files() {
     }
 }
 
-/// To be asked for before anything else is mounted, or files outside of the source's directory
-/// cannot be opened any more.
+/// Lists other FUSE filesystems. Must be called before any other mount is made, or files outside
+/// the source's directory can no longer be opened.
 fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
     let found = ForeignFilesystems::of(source);
     let unknown = |error| {
@@ -192,7 +195,7 @@ fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
     found.map_err(unknown).ok().map(Arc::new)
 }
 
-/// Names the source as the user did, where the error names it by its absolute path.
+/// Replaces the absolute path of the source in an error with the name that the user gave.
 fn opened(mount: &Mount, source: &Path, error: &Error) -> Report {
     let text = error.to_string();
     let absolute = format!("{}: ", source.display());
@@ -228,7 +231,8 @@ fn mount_options(mount: &Mount, source: &Path) -> MountOptions {
     }
 }
 
-/// Checks each thing that a mount needs, since the kernel has one error for all of them.
+/// Checks each requirement of a mount separately, because the kernel has only one error for all of
+/// them.
 fn check_fuse() -> Result<()> {
     const DEVICE: &str = "/dev/fuse";
     let opened = OpenOptions::new().read(true).write(true).open(DEVICE);
@@ -246,7 +250,7 @@ fn check_fuse() -> Result<()> {
     Ok(())
 }
 
-/// Checks that the kernel has the labels that `context=` and its like set.
+/// Checks that the kernel supports the labels that `context=` and similar options set.
 fn check_labels(options: &[String]) -> Result<()> {
     const FILESYSTEMS: &str = "/proc/filesystems";
     let Some(option) = options.first() else {
@@ -262,11 +266,11 @@ fn check_labels(options: &[String]) -> Result<()> {
     }
 }
 
-/// Whether there is a supervisor.
+/// Returns whether the supervisor is alive.
 fn is_on_leash() -> bool {
     let input = io::stdin();
     let mut end = [PollFd::new(input.as_fd(), PollFlags::empty())];
-    // A pipe that nobody can write to any more is hung up.
+    // `poll` reports a hang-up once the other end is closed.
     poll(&mut end, PollTimeout::ZERO) == Ok(0)
 }
 
@@ -277,7 +281,7 @@ fn watch_leash(
     log: Option<LogFile>,
 ) {
     thread::spawn(move || {
-        // This returns when the supervisor ends.
+        // Returns when the supervisor ends.
         askers::take_answers(&answers, log.as_ref());
         launcher.tell(&Report::Ready);
         let point = point.display();
