@@ -1,5 +1,5 @@
-//! The command line: one definition, from which `--help`, the man page and the completions are made
-//! too.
+//! The definition of the command line. `--help`, the manual page and the completions are generated
+//! from it.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -96,7 +96,7 @@ Exit status, the highest that applies to any source:
   3  a source cannot be opened: there is none, it is neither an HDF5 nor an ASDF file, permission is
      denied; or it cannot be read to its end: it has changed meanwhile";
 
-/// The text below the options in the long help and in the manual.
+/// Returns the text below the options in the long help and in the manual.
 fn notes() -> String {
     format!(
         "{EXAMPLES}
@@ -117,7 +117,7 @@ H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace
     )
 }
 
-/// The commands beside mounting.
+/// The subcommands. Without one, the program mounts.
 #[derive(Debug, Subcommand)]
 enum Subcommands {
     #[command(flatten)]
@@ -274,7 +274,7 @@ pub(crate) enum Inspect {
     },
 }
 
-/// What is done with a cache on disk.
+/// The action of `h5fs cache`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CacheAct {
     List,
@@ -318,7 +318,7 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// The same for a process whose output goes to this one's.
+    /// Returns the flags for a process whose output this process prints.
     pub(super) fn arguments(self) -> impl Iterator<Item = &'static str> {
         let terminal = self.terminal || io::stdout().is_terminal();
         let flags = [
@@ -484,7 +484,7 @@ struct HelperArguments {
     kind: Option<OsString>,
 }
 
-/// By which of its names the program was called.
+/// The name under which the program was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Program {
     /// `h5fs`.
@@ -502,40 +502,37 @@ pub(crate) enum Task {
     View(Mount),
     /// Serve over HTTP.
     Serve(Serve),
-    /// Nothing: the arguments of a fake mount are right.
+    /// Do not mount: the arguments of a fake mount are valid.
     Fake,
     /// List or read without a mount.
     Inspect(Inspect),
     /// Write the example to this file.
     Example(PathBuf),
-    /// Tell a shell what completes a line of these words, of which the first is the shell's name.
+    /// Print completions for a command line. The first word is the shell's name.
     Complete(Vec<OsString>),
-    /// Print this: help, version, the man page or a completion script.
+    /// Print this text: help, version, a manual page or a completion script.
     Print(Vec<u8>),
-    /// Print this help and fail: there were no arguments.
+    /// Print this help and fail, because the command line was empty.
     Remind(String),
 }
 
-/// A mount: the source, the place and the options.
+/// A mount: the source, the mount point and the options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// The user's own words.
+    /// The source as the user wrote it.
     pub(crate) source: Location,
-    /// The user's own words.
+    /// The mount point as the user wrote it.
     pub(crate) mountpoint: PathBuf,
     pub(crate) foreground: bool,
     pub(crate) settings: Settings,
 }
 
-/// The parser of a path or URL.
+/// Returns the argument parser of a path or URL.
 fn location() -> impl TypedValueParser<Value = Location> {
     OsStringValueParser::new().try_map(schemes::location)
 }
 
-/// Reads the command line, `arguments` being all but the program's own name.
-///
-/// # Errors
-/// `Usage` with one line of text.
+/// Parses the command line. `arguments` excludes the program's own name.
 pub(crate) fn parse(program: Program, arguments: &[OsString]) -> Result<Task> {
     let line = |name: &str, arguments: Vec<OsString>| {
         let name = std::iter::once(name.into());
@@ -555,7 +552,7 @@ fn is_command(name: &str) -> bool {
     Arguments::command().find_subcommand(name).is_some()
 }
 
-/// The definition of the command line.
+/// Returns the definition of the command line.
 pub(crate) fn definition() -> clap::Command {
     Arguments::command()
 }
@@ -640,19 +637,19 @@ fn helper_task(line: Vec<OsString>) -> clap::error::Result<Task> {
     }))
 }
 
-/// The words of `-o` and the flags together; a flag wins over a word.
+/// Combines the words of `-o` with the flags. A flag overrides a word.
 fn settings(words: &[Words], flags: Option<&Flags>) -> clap::error::Result<Settings> {
     let mut settings = Settings::default();
     let mut words = words.iter();
     let set = words
         .try_for_each(|words| words.set(&mut settings))
         .and_then(|()| flags.map_or(Ok(()), |flags| flags.set(&mut settings)));
-    // They have been parsed before.
+    // Each value was validated before, so this does not fail.
     set.map_err(|reason| clap::Error::raw(ErrorKind::ValueValidation, reason))?;
     Ok(settings)
 }
 
-/// Help and version are output; everything else becomes one line.
+/// Turns clap's help and version into output, and every other clap error into one line.
 fn from_clap(program: Program, arguments: &[OsString], error: &clap::Error) -> Result<Task> {
     let text = || error.render().to_string();
     match error.kind() {
@@ -662,7 +659,7 @@ fn from_clap(program: Program, arguments: &[OsString], error: &clap::Error) -> R
     }
 }
 
-/// What is wrong with the command line.
+/// Returns the error for an invalid command line.
 fn refused(program: Program, arguments: &[OsString], error: &clap::Error) -> Error {
     let line = refusal::line(error);
     match (program, synonyms::unknown(arguments, is_command)) {

@@ -1,15 +1,16 @@
-//! The rights that a process gives up before it reads the first byte of a source.
+//! The sandbox (cage): the rights that a process gives up before it reads the first byte of a
+//! source.
 //!
-//! | file | what is given up |
+//! | file | rights given up |
 //! |---|---|
 //! | `user` | being root: the process becomes the source's reader; and every capability |
-//! | `resources` | memory and threads beyond what reading takes |
-//! | `landlock` | all files but those that the source may bring in; TCP; other processes |
-//! | `seccomp` | every system call that reading does not take |
+//! | `resources` | memory and threads beyond the needs of reading |
+//! | `landlock` | files except the source and files that it may refer to; TCP; other processes |
+//! | `seccomp` | every system call that reading does not need |
 //!
-//! Landlock and seccomp bind the thread that asks for them and those that it starts, so this comes
-//! before any other thread does. There is no way back, and none to unmount: the supervisor does
-//! that.
+//! Landlock and seccomp restrict the calling thread and the threads that it starts later, so a
+//! process enters its sandbox before it starts any other thread. A sandboxed process can neither
+//! leave its sandbox nor unmount. The supervisor unmounts.
 
 mod landlock;
 mod reach;
@@ -34,13 +35,13 @@ use resources::Bounds;
 use seccomp::Files;
 pub(super) use user::Reader;
 
-/// The user that parses an object for root: it needs no file.
+/// User ID of a process that parses a remote object for root. This user needs access to no file.
 pub(super) const NOBODY: u32 = 65_534;
 
-/// The source that a process shows.
+/// The source that a process shows, as the sandbox needs to know it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown<'a> {
-    /// Where it is, without symbolic links.
+    /// Path of the source, without symbolic links.
     pub(super) path: &'a Path,
     /// The user that reads it.
     pub(super) reader: Reader,
@@ -48,21 +49,19 @@ pub(super) struct Shown<'a> {
     pub(super) is_directory: bool,
 }
 
-/// Gives up every right that showing `source` with these `options` does not need; without `sandbox`
-/// only that of being root. A right that the kernel cannot take away is named in the log.
+/// Gives up every right that showing `source` with these `options` does not need. Without
+/// `sandbox`, gives up only the rights of root. Logs each restriction that the kernel does not
+/// support.
 ///
 /// # Errors
-/// `Io` where root cannot become the source's reader, or that user may not read it; `Usage` where
-/// only root may choose that user.
+/// `Io` if root cannot become the source's reader, or if that user may not read the source. `Usage`
+/// if only root may choose that user.
 pub(super) fn enter(source: Shown<'_>, options: &Options, sandbox: bool) -> Result<()> {
     enter_all(&[source], options, sandbox, None)
 }
 
-/// Gives up every right that showing these sources to the `clients` of a socket does not need. All
-/// have one reader.
-///
-/// # Errors
-/// Fails as [`enter`] does.
+/// Gives up every right that serving these sources to the `clients` of a listening socket does not
+/// need. All sources must have the same reader.
 pub(super) fn enter_to_serve(
     sources: &[Shown<'_>],
     options: &Options,
@@ -100,8 +99,7 @@ fn enter_all(
     Ok(())
 }
 
-/// The source has been opened with the rights of the caller; the user that is to read it may have
-/// fewer.
+/// Fails if the new user may not read the source, which was opened with the rights of the caller.
 fn refuse_unreadable(path: &Path) -> Result<()> {
     let opened = OpenOptions::new()
         .read(true)
@@ -111,22 +109,20 @@ fn refuse_unreadable(path: &Path) -> Result<()> {
     opened.map(|_| ()).map_err(failed)
 }
 
-/// Gives up every right that opening `path` again and again, as the user `reader`, does not need.
-///
-/// # Errors
-/// `Io` where root cannot become that user.
+/// Gives up every right that opening `path` repeatedly, as the user `reader`, does not need.
 pub(super) fn enter_to_open(path: &Path, reader: u32) -> Result<()> {
     user::become_reader(Reader::Owner(reader))?;
-    // Its gaps are those of the process that asks, which tells of them.
+    // The requesting process has the same gaps in its sandbox, and already reports them.
     let directory: Vec<_> = path.parent().into_iter().collect();
     let _ = landlock::restrict(&directory, false);
     Ok(())
 }
 
-/// Gives up every right that speaking to servers does not need; without `sandbox` only capabilities.
+/// Gives up every right that connecting to servers does not need. Without `sandbox`, gives up only
+/// capabilities.
 ///
 /// # Errors
-/// `Usage` where only root may choose the user `run_as`.
+/// `Usage` if only root may choose the user `run_as`.
 pub(super) fn enter_network(
     reach: &NetworkReach,
     run_as: Option<u32>,
@@ -145,8 +141,8 @@ pub(super) fn enter_network(
     Ok(())
 }
 
-/// Leaves this thread, and those that it starts, what `reach` names, and says in which way the
-/// kernel falls short of that.
+/// Restricts this thread, and the threads that it starts, to the files and ports in `reach`.
+/// Returns a description of each restriction that the kernel does not support.
 pub(super) fn shut_network(reach: &NetworkReach) -> Vec<String> {
     let landlock = landlock::restrict_network(reach);
     gaps([landlock, seccomp::restrict(Files::Network, None)])
@@ -164,15 +160,15 @@ fn say_gaps(source: &Path, gaps: &[String]) {
     }
 }
 
-/// The files that can be opened.
+/// The files that a sandboxed process can open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach<'a> {
-    /// None: the source is open, and somebody else opens it again.
+    /// No file: the source is already open, and the opener opens it again on request.
     Nothing,
-    /// The files beneath a directory. A directory that the mount hides cannot be had: a process
-    /// that looks for it there waits for an answer from itself.
+    /// The files in and below a directory. `None` if the mount hides the directory: a process that
+    /// looks for a file there would wait for an answer from itself.
     Beneath(Option<&'a Path>),
-    /// The same, and the directories there are listed.
+    /// The same as `Beneath`, and the directories there can be listed.
     Listed(Option<&'a Path>),
 }
 
@@ -197,8 +193,8 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// Applies both restrictions, and says in which way the kernel falls short of them. What one source
-/// needs all have.
+/// Applies Landlock and seccomp, and returns a description of each restriction that the kernel does
+/// not support. A right that one source needs is granted for all sources.
 fn shut(reaches: &[Reach<'_>], clients: Option<RawFd>) -> Vec<String> {
     let mut readable = Vec::new();
     let mut files = Files::None;
@@ -218,11 +214,11 @@ fn shut(reaches: &[Reach<'_>], clients: Option<RawFd>) -> Vec<String> {
         }
     }
     let landlock = landlock::restrict(&readable, files == Files::Listed);
-    // The second takes away the calls for the first.
+    // seccomp must come last, because it forbids the system calls of Landlock.
     gaps([landlock, seccomp::restrict(files, clients)])
 }
 
-/// Keeps the bytes that were read out of core files.
+/// Disables core files, so that they do not expose bytes of the source.
 pub(super) fn hide_memory() {
     let cored = resources::no_core_file();
     if let Err(errno) = cored.and_then(|()| set_dumpable(false)) {

@@ -1,6 +1,6 @@
-//! One start of the program, and how it starts itself again in another role.
+//! One run of the program, and how the program starts itself again in another role.
 //!
-//! The program's name tells it its role, and shows the role in `ps`.
+//! The program name (`argv[0]`) encodes the role, and shows the role in `ps`.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use crate::cli::args::Program;
 
-/// One start of the program: by which name, in which role, with which arguments.
+/// One run of the program: its name, its role and its arguments.
 pub(super) struct Call {
     pub(super) program: Program,
     pub(super) role: Role,
@@ -27,11 +27,11 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// The roles that the program starts itself in.
+    /// The roles in which the program starts itself.
     const OWN: [Role; 4] = [Role::Supervisor, Role::Worker, Role::Opener, Role::Fetcher];
 
-    /// The suffix that the role adds to the program's name. No file that a user links has such a
-    /// name by chance.
+    /// Returns the suffix that the role adds to the program's name. A link made by a user never has
+    /// such a name by chance.
     fn suffix(self) -> &'static str {
         match self {
             Role::Launcher => "",
@@ -47,7 +47,7 @@ const MOUNT_HELPER: &str = "mount.h5fs";
 pub(super) const MOUNT_COMMAND: &str = "h5fs";
 
 impl Call {
-    /// The call whose arguments, the program's name first, these are.
+    /// Parses the arguments of a run. The first argument is the program's name.
     pub(super) fn new(arguments: impl IntoIterator<Item = OsString>) -> Self {
         let mut arguments = arguments.into_iter();
         let path = arguments.next().unwrap_or_default();
@@ -70,7 +70,8 @@ impl Call {
         }
     }
 
-    /// The command that starts this executable again, in another role and with the same arguments.
+    /// Returns the command that starts this executable again in another role, with the same
+    /// arguments.
     pub(super) fn again(&self, role: Role) -> io::Result<Command> {
         let name = match self.program {
             Program::Command => MOUNT_COMMAND,
@@ -82,7 +83,7 @@ impl Call {
     }
 }
 
-/// The command that starts this executable again, by this name in this role.
+/// Returns the command that starts this executable again, with this name and role.
 pub(super) fn executable(name: &str, role: Role) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg0(format!("{name}{}", role.suffix()));

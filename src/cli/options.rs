@@ -1,7 +1,7 @@
-//! The options of a mount: one table, of which each row is a flag and a word of `-o`.
+//! The options of a mount: one table, whose rows define both a flag and a word of `-o`.
 //!
-//! The words of mount(8) that every line of /etc/fstab may carry are accepted and change nothing:
-//! the mount is read-only, nosuid and nodev in any case.
+//! The words of mount(8) that any line of /etc/fstab may contain are accepted and change nothing:
+//! the mount is always read-only, nosuid and nodev.
 
 mod option;
 mod remote;
@@ -25,7 +25,7 @@ pub(crate) use values::{jobs, size, switch};
 /// The heading of the options in [`remote`].
 pub(crate) const REMOTE: &str = "For a source by URL";
 
-/// The options of any source; those of a source by URL are in [`remote`].
+/// The options of any source. The options of a source by URL are in [`remote`].
 const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "allow-other",
@@ -175,7 +175,7 @@ fn all_options() -> impl Iterator<Item = &'static MountOption> {
     OPTIONS.iter().chain(remote::OPTIONS)
 }
 
-/// The words of mount(8) that stand alone and change nothing here.
+/// Words of mount(8) without a value that are ignored here.
 const IGNORED: &[&str] = &[
     "rw",
     "ro",
@@ -227,7 +227,8 @@ const IGNORED: &[&str] = &[
     "unbindable",
     "runbindable",
     "auto_unmount",
-    // Of FUSE's own lines of fstab: what they ask for is so anyway, or has no meaning here.
+    // Words from fstab lines of other FUSE filesystems. Their effect is always on, or has no
+    // meaning here.
     "async_read",
     "atomic_o_trunc",
     "auto_cache",
@@ -244,7 +245,7 @@ const IGNORED: &[&str] = &[
     "use_ino",
 ];
 
-/// The words of mount(8) and of FUSE that take a value and change nothing here.
+/// Words of mount(8) and FUSE with a value that are ignored here.
 const IGNORED_WITH_VALUE: &[&str] = &[
     "helper",
     "uhelper",
@@ -264,14 +265,14 @@ const IGNORED_WITH_VALUE: &[&str] = &[
     "user_id",
 ];
 
-/// One `-o a,b=c`: its words, each of which can be set.
+/// The words of one `-o a,b=c`, which are all valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Words(Vec<String>);
 
 /// Parses one `-o a,b=c`.
 ///
 /// # Errors
-/// Names the word that is not known, or whose value is missing, needless or wrong.
+/// Names a word that is unknown, or whose value is missing, unexpected or invalid.
 pub(crate) fn words(text: &str) -> Result<Words, String> {
     let words = Words(split(text));
     words.set(&mut Settings::default())?;
@@ -279,7 +280,7 @@ pub(crate) fn words(text: &str) -> Result<Words, String> {
 }
 
 impl Words {
-    /// Sets what the words say; a later word wins over an earlier one.
+    /// Applies the words to `to`. A later word overrides an earlier one.
     ///
     /// # Errors
     /// Fails as [`words`] does.
@@ -289,7 +290,7 @@ impl Words {
         to.asks_to_write |= has("rw") && !BY_MOUNT_FUSE.into_iter().any(has);
         let mut words = self.0.iter().filter(|word| !word.is_empty());
         words.try_for_each(|word| {
-            // The value of a URL may hold a password.
+            // The value of a URL may contain a password.
             let is_url = |(_, value): &(&str, &str)| value.contains("://");
             let name = word.split_once('=').filter(is_url);
             let shown = name.map_or(word.as_str(), |(name, _)| name);
@@ -298,8 +299,8 @@ impl Words {
     }
 }
 
-/// Splits at commas, but not inside double quotes (`context="a:s0:c0,c1"`) nor after a backslash,
-/// which is dropped.
+/// Splits at commas, except within double quotes (`context="a:s0:c0,c1"`) and after a backslash.
+/// Drops the backslash.
 fn split(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -338,7 +339,7 @@ fn set_word(to: &mut Settings, word: &str) -> Result<(), String> {
             needed(value)?;
             to.kernel.push(word.to_owned());
         }
-        // `user=NAME` is what mount(8) makes of `user` when it calls a helper.
+        // mount(8) passes `user` on to a helper as `user=NAME`.
         "comment" | "user" => {}
         "remount" => {
             unneeded(value)?;
@@ -354,18 +355,19 @@ fn set_word(to: &mut Settings, word: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// All options as the help shows them under `-o`.
+/// Returns all options as the help lists them under `-o`.
 pub(crate) fn synopsis() -> String {
     let options: Vec<_> = all_options().map(MountOption::synopsis).collect();
     options.join(", ")
 }
 
-/// The words under `-o`, each with what it means.
+/// Returns each word of `-o` with its explanation.
 pub(crate) fn words_with_help() -> impl Iterator<Item = (String, String)> {
     all_options().map(|option| (option.synopsis(), option.explanation()))
 }
 
-/// The texts of which the option with this flag or word takes one; none where it takes any.
+/// Returns the permitted values of the option with this flag or word. Returns an empty slice if any
+/// value is permitted.
 pub(crate) fn choices(name: &str) -> &'static [&'static str] {
     let option = all_options().find(|option| option.flag == name || option.word == name);
     match option.map(|option| &option.takes) {
@@ -379,10 +381,10 @@ pub(crate) fn choices(name: &str) -> &'static [&'static str] {
 pub(crate) struct Flags(ArgMatches);
 
 impl Flags {
-    /// Sets what the flags say.
+    /// Applies the flags to `to`.
     ///
     /// # Errors
-    /// None for what clap has accepted.
+    /// Does not fail for flags that clap has accepted.
     pub(crate) fn set(&self, to: &mut Settings) -> Result<(), String> {
         all_options().try_for_each(|option| option.set_flag(to, &self.0))
     }
@@ -412,12 +414,12 @@ impl FromArgMatches for Flags {
     }
 }
 
-/// The options that were given as flags to a command that serves without a mount. Those of a mount
-/// alone are not in its help.
+/// The options that were given as flags to a command that serves without a mount. Options that only
+/// affect a mount are hidden in its help.
 #[derive(Debug)]
 pub(crate) struct ServeFlags(Flags);
 
-/// The options that say nothing to such a command.
+/// The flags that do not apply to such a command.
 const OF_MOUNTS: &[&str] = &[
     "allow-other",
     "uid",
@@ -462,9 +464,9 @@ impl FromArgMatches for ServeFlags {
 /// The options of a source by URL that were given as flags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct RemoteFlags {
-    /// Boxed, as most calls name none.
+    /// Boxed because most calls use none of them.
     pub(crate) settings: Box<RemoteSettings>,
-    /// The same as they were given, for a process that is to have them, too.
+    /// The flags as they were given, to be passed on to another process.
     pub(crate) given: Vec<OsString>,
 }
 
@@ -484,7 +486,7 @@ impl FromArgMatches for RemoteFlags {
     fn from_arg_matches(given: &ArgMatches) -> clap::error::Result<Self> {
         let mut settings = Settings::default();
         let mut options = remote::OPTIONS.iter();
-        // They have been parsed before.
+        // Each value was validated before, so this does not fail.
         options
             .try_for_each(|option| option.set_flag(&mut settings, given))
             .map_err(|reason| clap::Error::raw(ErrorKind::ValueValidation, reason))?;
@@ -504,8 +506,8 @@ impl FromArgMatches for RemoteFlags {
     }
 }
 
-/// At first [`limits::CACHE_LEAST`], and where readers gain by it up to a quarter of the machine's
-/// memory, within [`limits::CACHE_MOST`].
+/// Returns the default cache size. The cache starts with [`limits::CACHE_LEAST`]. It may grow to a
+/// quarter of the machine's memory, within [`limits::CACHE_MOST`], if readers benefit.
 pub(crate) fn default_cache_size() -> CacheSize {
     let memory = machine_memory().unwrap_or(0);
     let most = (memory / 4).clamp(*limits::CACHE_MOST.start(), *limits::CACHE_MOST.end());
@@ -515,13 +517,13 @@ pub(crate) fn default_cache_size() -> CacheSize {
     }
 }
 
-/// Bytes of memory that the machine has.
+/// Returns the machine's memory in bytes.
 pub(crate) fn machine_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     total_memory(&text)
 }
 
-/// Bytes of memory that /proc/meminfo's `MemTotal:  16384 kB` states.
+/// Parses the line `MemTotal:  16384 kB` of /proc/meminfo. Returns bytes.
 fn total_memory(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()
@@ -530,7 +532,8 @@ fn total_memory(meminfo: &str) -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
-/// One for each core, and at least two: one slow request must not stop all others.
+/// Returns the number of cores, but at least two, so that one slow request does not block all
+/// others.
 pub(crate) fn default_threads() -> usize {
     std::thread::available_parallelism()
         .map_or(2, std::num::NonZero::get)

@@ -1,16 +1,16 @@
-//! The files in which what was read of the data files of a directory is kept, for the next time that
-//! they are shown as one.
+//! Cache files for scan results of the data files of a directory. They make it faster to join these
+//! data files the next time.
 //!
-//! There is one for each directory and each prefix, called by a hash of its path, in
-//! `$XDG_CACHE_HOME/h5fs/joined`, or in `h5fs-joined` beneath the directory of `disk_cache`. It is
-//! opened before the process enters its cage, where no file is written but open ones. Each may be
-//! deleted at any time.
+//! Each directory or prefix has one cache file, whose name is a hash of its path. The file is in
+//! `$XDG_CACHE_HOME/h5fs/joined`, or in `h5fs-joined` in the directory of `disk_cache`. The process
+//! opens the file before it enters its sandbox, where only open files can be written. Each cache
+//! file may be deleted at any time.
 //!
-//! Who uses one has a shared lock on it, so that one in which nothing is kept, and that nobody uses,
-//! is known.
+//! A process that uses a cache file holds a shared lock on it. A file without scan results is
+//! deleted if no process has locked it.
 //!
-//! Nothing is deleted here but what is known to be such a file, by its name, its owner, its mode and
-//! its first bytes, in a directory that no symbolic link stands for.
+//! This module deletes only its own cache files. It recognises them by their name, owner, mode and
+//! first bytes. It never follows a symbolic link to their directory.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
@@ -34,20 +34,23 @@ use crate::joined::kept;
 use crate::limits;
 use crate::source::location::Location;
 
-/// The directory of such files in the user's cache of this program, and in a directory that was named.
+/// Directory name within this program's cache directory, and directory name within the directory of
+/// `disk_cache`.
 const OWN: &str = "joined";
 const BENEATH: &str = "h5fs-joined";
 
-/// Bytes of the hash that a file is called by.
+/// Number of bytes of the hash in a file name.
 const NAME: usize = 16;
 
-/// Bytes of a file in which nothing is kept.
+/// Size in bytes of a file without scan results.
 const HEAD: u64 = kept::HEAD as u64;
 
-/// Bytes of a file beyond which it begins anew: what is read of one more file may not fit.
+/// Size in bytes from which a file is cleared, because the results for one more data file may not
+/// fit.
 const FULL: u64 = limits::JOINED_KEPT / 8 * 7;
 
-/// Where the file of a source is, if the source is a directory of files and this user has a cache.
+/// Returns the path of the cache file of a source. Returns `None` unless the source is a directory
+/// of files or a prefix, and a cache directory exists for this user.
 pub(in crate::cli) fn place(source: &Location, disk_cache: Option<&Path>) -> Option<PathBuf> {
     let name = match source {
         Location::Path(path) if path.is_dir() => path.canonicalize().ok()?,
@@ -65,13 +68,14 @@ pub(in crate::cli) fn place(source: &Location, disk_cache: Option<&Path>) -> Opt
     Some(directory.join(file))
 }
 
-/// The same, as settings say; none where nothing shows files as one.
+/// Returns the path of the cache file of a source with these settings. Returns `None` without
+/// views, because then no files are joined.
 pub(in crate::cli) fn place_of(source: &Location, settings: &Settings) -> Option<PathBuf> {
     let disk_cache = settings.remote.disk_cache.as_deref();
     (!settings.no_views).then(|| place(source, disk_cache))?
 }
 
-/// The user's directory for caches (XDG Base Directory Specification).
+/// Returns the user's cache directory (XDG Base Directory Specification).
 fn user_cache() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     let is_whole = |path: &PathBuf| path.is_absolute();
@@ -80,7 +84,8 @@ fn user_cache() -> Option<PathBuf> {
         .or_else(|| Some(variable("HOME").filter(is_whole)?.join(".cache")))
 }
 
-/// Opens the file at a place, which is made if it is not there. Without one all is read anew.
+/// Opens the cache file at `place`, and creates it if necessary. Returns `None` if that fails. Then
+/// all data files are scanned again.
 pub(in crate::cli) fn open(place: Option<&Path>) -> Option<Arc<File>> {
     let place = place?;
     let told = |error: &io::Error| log::debug!("{}: {error}", place.display());
@@ -92,7 +97,7 @@ fn made(place: &Path) -> io::Result<File> {
     let existing = directory.ancestors().find(|path| path.exists());
     let existing = existing.ok_or(io::ErrorKind::NotFound)?.metadata()?;
     if geteuid().is_root() && existing.uid() != geteuid().as_raw() {
-        // By sudo: root leaves nothing in another user's home.
+        // With sudo, root must not create files in another user's home directory.
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     let mut builder = DirBuilder::new();
@@ -110,7 +115,7 @@ fn made(place: &Path) -> io::Result<File> {
     if !is_own(&metadata) || metadata.len() > 0 && !begins_as_kept(&file) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    // Where there are no locks, it is not known to be unused.
+    // Locking may be unsupported. Then the file may be deleted as unused.
     let _ = flock(&file, FlockOperation::NonBlockingLockShared);
     if !(HEAD..FULL).contains(&metadata.len()) {
         begin(&file)?;
@@ -119,7 +124,8 @@ fn made(place: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Begins a file anew. What another process adds under the head that was there is passed over.
+/// Clears a file and gives it a new random header. Records that another process appends for the old
+/// header are ignored.
 fn begin(mut file: &File) -> io::Result<()> {
     let mut chance = [0; kept::CHANCE];
     let filled = SystemRandom::new().fill(&mut chance);
@@ -128,7 +134,7 @@ fn begin(mut file: &File) -> io::Result<()> {
     file.write_all(&kept::head(&chance))
 }
 
-/// Whether a file is of the kind, the owner and the mode of those that are made here.
+/// Returns whether a file has the type, owner and mode of a cache file.
 fn is_own(metadata: &Metadata) -> bool {
     let is_own = metadata.uid() == geteuid().as_raw();
     is_own && metadata.is_file() && metadata.mode() & 0o7777 == 0o600
@@ -139,10 +145,10 @@ fn begins_as_kept(mut file: &File) -> bool {
     file.read_exact(&mut begin).is_ok() && begin == *kept::MAGIC
 }
 
-/// An open directory of such files.
+/// An open directory of cache files.
 struct Directory(OwnedFd);
 
-/// A file in it.
+/// A cache file in the directory.
 struct Found {
     used: SystemTime,
     bytes: u64,
@@ -150,8 +156,10 @@ struct Found {
 }
 
 impl Directory {
+    /// Opens a directory of cache files.
+    ///
     /// # Errors
-    /// Fails with the system's error; `PermissionDenied` for one that others may use.
+    /// Fails with the system's error. `PermissionDenied` if other users may write to the directory.
     fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW;
         let directory = OpenOptions::new()
@@ -165,7 +173,8 @@ impl Directory {
         Ok(Directory(directory.into()))
     }
 
-    /// The file of this name, if it is one that was made here; an empty one begins as none does.
+    /// Opens the file with this name, if its name, owner and mode are right for a cache file. Does
+    /// not check the content.
     fn file(&self, name: &OsStr) -> Option<(File, Metadata)> {
         let digits = name.as_bytes();
         if digits.len() != 2 * NAME || !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -177,7 +186,8 @@ impl Directory {
         Some((file, metadata))
     }
 
-    /// All files that were made here and hold something, the one that was used last first.
+    /// Returns all cache files, the most recently used first. An empty file does not count as a
+    /// cache file.
     fn files(&self) -> io::Result<Vec<Found>> {
         let mut files = Vec::new();
         for entry in Dir::read_from(self.0.as_fd())? {
@@ -201,7 +211,7 @@ impl Directory {
         let _ = unlinkat(&self.0, name, AtFlags::empty());
     }
 
-    /// Deletes a file if nothing is kept in it and nobody uses it.
+    /// Deletes a file if it contains no scan results and no process uses it.
     fn delete_unused(&self, name: &OsStr) {
         if let Some((file, metadata)) = self.file(name)
             && metadata.len() <= HEAD
@@ -213,8 +223,8 @@ impl Directory {
     }
 }
 
-/// Deletes the files in a directory but `own` that were used longest ago, until no more than so many,
-/// and so many bytes, are left; and those in which nothing is kept.
+/// Deletes the least recently used files until at most `most` files with `bytes` bytes remain. Also
+/// deletes unused files without scan results. Never deletes `own`.
 fn shrink(directory: &Directory, (most, bytes): (usize, u64), own: &Path) -> io::Result<()> {
     let mut left = bytes;
     for (number, file) in directory.files()?.into_iter().enumerate() {
@@ -232,7 +242,7 @@ fn shrink(directory: &Directory, (most, bytes): (usize, u64), own: &Path) -> io:
     Ok(())
 }
 
-/// Deletes the file at a place if nothing was kept in it.
+/// Deletes the file at `place` if it contains no scan results.
 pub(in crate::cli) fn clear(place: &Path) {
     let directory = place.parent().map(Directory::open).and_then(Result::ok);
     if let (Some(directory), Some(name)) = (directory, place.file_name()) {
@@ -343,7 +353,7 @@ mod tests {
         clear(&at(&digits(1)));
         clear(&at("results-2024.nc"));
         assert!(at(&digits(1)).exists());
-        // A place where something else stands is left alone.
+        // A path that another kind of file occupies is left unchanged.
         std::fs::create_dir(at("joined")).unwrap();
         written(&at(PLACE), b"\x89HDF\r\n\x1a\n", limits::JOINED_KEPT, 900);
         assert!(open(Some(&at(PLACE))).is_none());

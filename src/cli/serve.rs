@@ -1,9 +1,12 @@
-//! `h5fs serve`: the trees over HTTP, without a mount.
+//! `h5fs serve`: serves the trees over HTTP, without a mount.
 //!
-//! What the user calls is the *server's keeper*: it opens the socket that listens, makes the token,
-//! prints the URL, waits for signals and takes a Unix socket away at the end. It parses nothing. The
-//! *worker* gets the socket and the token by its leash, never on a command line; it opens the
-//! sources, enters its cage, and answers. A source by URL has a fetcher beside it, as in a mount.
+//! The process that the user calls is the *keeper*. The keeper opens the listening socket, creates
+//! the token, prints the URL, and waits for signals. At the end it removes a Unix socket. The
+//! keeper parses no data file.
+//!
+//! The *worker* receives the socket and the token over its supervision socket, never on a command
+//! line. The worker opens the sources, enters its sandbox, and answers requests. A source by URL
+//! also has a fetcher, as in a mount.
 
 pub(in crate::cli) mod arguments;
 pub(in crate::cli) mod listen;

@@ -1,4 +1,5 @@
-//! Landlock: which files can be opened, and how; landlock(7). The only file that knows the crate.
+//! Landlock: restricts which files can be opened, and how; see landlock(7). Only this file uses the
+//! crate landlock.
 
 use std::path::Path;
 
@@ -9,21 +10,21 @@ use landlock::{
 
 use crate::cli::cage::reach::NetworkReach;
 
-/// The last version that has something to take away. Later ones add records for the audit, and a
-/// right to connect to named sockets, for which seccomp leaves no call.
+/// Last version of Landlock that has a right to remove. Later versions add audit records, and a
+/// right to connect to named sockets, which seccomp already forbids.
 const VERSION: ABI = ABI::V6;
 
-/// Leaves this thread, and those that it starts, nothing of the file system but to read regular
-/// files beneath each of `readable`, and to list directories there where they are `listed`; no TCP
-/// but by what is open; no signals and no abstract sockets to other processes.
+/// Restricts this thread, and the threads that it starts, to reading regular files below the
+/// directories in `readable`. With `listed`, these directories can also be listed. New TCP
+/// connections, signals and abstract sockets to other processes are forbidden.
 ///
 /// # Errors
-/// The text names the step that the kernel cannot do.
+/// The text names the restriction that the kernel does not support.
 pub(super) fn restrict(readable: &[&Path], listed: bool) -> Result<(), String> {
     said(rules(readable, listed))
 }
 
-/// What is said of a step that the kernel cannot do.
+/// Returns an error message if the kernel does not support the whole ruleset.
 fn said(done: Result<RulesetStatus, RulesetError>) -> Result<(), String> {
     match done {
         Ok(RulesetStatus::FullyEnforced) => Ok(()),
@@ -35,11 +36,11 @@ fn said(done: Result<RulesetStatus, RulesetError>) -> Result<(), String> {
     }
 }
 
-/// Leaves this thread, and those that it starts, the files and the ports of `reach`; no signals and
-/// no abstract sockets to other processes.
+/// Restricts this thread, and the threads that it starts, to the files and ports in `reach`.
+/// Signals and abstract sockets to other processes are forbidden.
 ///
 /// # Errors
-/// The text names the step that the kernel cannot do.
+/// The text names the restriction that the kernel does not support.
 pub(super) fn restrict_network(reach: &NetworkReach) -> Result<(), String> {
     said(network_rules(reach))
 }
@@ -56,7 +57,7 @@ fn network_rules(reach: &NetworkReach) -> Result<RulesetStatus, RulesetError> {
     let readable = reach.readable.iter().map(|path| (path, read));
     let writable = reach.writable.iter().map(|path| (path, write));
     for (path, access) in readable.chain(writable) {
-        // Few systems have all of them.
+        // Most systems lack some of these paths.
         if let Ok(there) = PathFd::new(path) {
             let access = if path.is_dir() {
                 access
@@ -78,7 +79,7 @@ fn rules(readable: &[&Path], listed: bool) -> Result<RulesetStatus, RulesetError
         .handle_access(AccessNet::from_all(VERSION))?
         .scope(Scope::from_all(VERSION))?
         .create()?;
-    // A directory that its user cannot enter holds nothing to be read.
+    // A directory that the process cannot open contains no file that it may read.
     for directory in readable.iter().flat_map(PathFd::new) {
         let read = if listed {
             AccessFs::ReadFile | AccessFs::ReadDir

@@ -1,16 +1,16 @@
-//! What the process with the network needs of the system.
+//! The system resources that the fetcher needs.
 
 use std::path::PathBuf;
 
-/// What the process with the network may reach.
+/// The files, ports and connections that the fetcher may use.
 #[derive(Debug)]
 pub(crate) struct NetworkReach {
-    /// Files, and directories with files, that it reads.
+    /// Files and directories that the fetcher reads.
     pub(crate) readable: Vec<PathBuf>,
-    /// The directory whose files it writes.
+    /// The directory whose files the fetcher writes.
     pub(crate) writable: Option<PathBuf>,
-    /// The ports of TCP to which it connects.
+    /// TCP ports that the fetcher connects to.
     pub(crate) ports: Vec<u16>,
-    /// How many connections it has at a time.
+    /// Maximum number of connections at a time.
     pub(crate) connections: usize,
 }

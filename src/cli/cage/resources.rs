@@ -1,14 +1,14 @@
-//! Memory and threads; getrlimit(2).
+//! Limits of memory and threads; see getrlimit(2).
 //!
-//! `RLIMIT_DATA` counts what can be written and is nobody else's: all that the allocator and stacks
-//! take. It is what promised memory adds up to, everything at once, so that it is never met by a
-//! file, whatever it holds, but by an intruder in the process. Memory beyond it is
-//! refused, and the process ends; the supervisor unmounts. `RLIMIT_AS` counts addresses as well,
-//! whose tables take memory even where nothing is written.
+//! `RLIMIT_DATA` counts private writable memory, that is, all memory of the allocator and of
+//! stacks. The limit is the sum of all memory budgets. No file can exhaust it, whatever the file
+//! contains; only an intruder in the process can. An allocation beyond the limit fails and ends the
+//! process, and then the supervisor unmounts. `RLIMIT_AS` also counts reserved addresses, whose
+//! page tables take memory even without a write.
 //!
-//! `RLIMIT_NPROC` counts the threads of a real user in the whole system, those of other programs
-//! too: so the bound is more than all that there are. For the real user root the kernel does not
-//! look at it.
+//! `RLIMIT_NPROC` counts all threads of a real user in the system, including threads of other
+//! programs. The limit is therefore larger than the number of all existing threads. The kernel
+//! ignores the limit for the real user root.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -17,19 +17,19 @@ use crate::fs::Options;
 use crate::limits;
 use crate::wire::to_u64;
 
-/// The resources that a process may take.
+/// The resource limits of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// Bytes of memory that can be written.
+    /// Bytes of private writable memory.
     pub(super) data: u64,
-    /// Bytes of addresses.
+    /// Bytes of address space.
     pub(super) addresses: u64,
-    /// Threads of its user, where these are known.
+    /// Threads of the process's user. `None` if the number of existing threads is unknown.
     pub(super) threads: Option<u64>,
 }
 
 impl Bounds {
-    /// The resources that showing a source with these `options` may take.
+    /// Returns the limits for showing a source with these `options`.
     pub(super) fn of(options: &Options) -> Self {
         let data = data(options, machine_memory().unwrap_or(0));
         let there = threads_of_the_system();
@@ -40,7 +40,7 @@ impl Bounds {
         }
     }
 
-    /// The resources that speaking to servers by so many connections may take.
+    /// Returns the limits for this number of connections to servers.
     pub(super) fn of_network(connections: usize) -> Self {
         let connections = to_u64(connections).saturating_mul(limits::CONNECTION_BYTES);
         let data = limits::FETCHING_BYTES.saturating_add(connections);
@@ -52,10 +52,10 @@ impl Bounds {
         }
     }
 
-    /// Leaves this process no more.
+    /// Applies the limits to this process.
     ///
     /// # Errors
-    /// Fails if the system refuses it.
+    /// Fails if the system refuses a limit.
     pub(super) fn apply(self) -> nix::Result<()> {
         lower(Resource::RLIMIT_DATA, self.data)?;
         lower(Resource::RLIMIT_AS, self.addresses)?;
@@ -74,18 +74,19 @@ fn lower(resource: Resource, most: u64) -> nix::Result<()> {
     setrlimit(resource, most, most)
 }
 
-/// Bytes of memory, `machine` being what the machine has.
+/// Returns the limit of private memory in bytes. `machine` is the machine's memory in bytes.
 fn data(options: &Options, machine: u64) -> u64 {
     let threads = to_u64(options.threads).saturating_mul(limits::THREAD_BYTES);
-    // Names that the kernel has looked up take it sixteen times the memory that they take us.
+    // For a name that was looked up, the kernel needs sixteen times the memory that this process
+    // needs.
     let names = machine / 16;
     [options.cache_size.most, threads, names]
         .into_iter()
         .fold(limits::SERVING_BYTES, u64::saturating_add)
 }
 
-/// How many threads there are in the whole system: a bound for those of any user; proc(5),
-/// /proc/loadavg.
+/// Returns the number of threads in the whole system, which bounds the threads of any user. See
+/// proc(5), /proc/loadavg.
 pub(super) fn threads_of_the_system() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     let (_, all) = text.split(' ').nth(3)?.split_once('/')?;

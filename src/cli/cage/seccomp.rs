@@ -1,4 +1,5 @@
-//! seccomp: which system calls there are; seccomp(2). The only file that knows the crate.
+//! seccomp: restricts which system calls are permitted; see seccomp(2). Only this file uses the
+//! crate seccompiler.
 
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
@@ -13,24 +14,25 @@ use seccompiler::{
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// The files that a process opens once it is restricted.
+/// The files that a process can open once it is sandboxed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Files {
-    /// The files that Landlock allows.
+    /// The files that Landlock permits.
     Landlocked,
-    /// The same, and the directories that it lists.
+    /// The same as `Landlocked`, and the directories that Landlock permits to list.
     Listed,
-    /// None. Descriptors may be handed to it.
+    /// No file. The process can still receive open file descriptors.
     None,
-    /// Those that Landlock allows, which are written, too, and the network.
+    /// The files that Landlock permits, for reading and writing, and the network.
     Network,
 }
 
-/// Leaves this thread, and those that it starts, the system calls that serving takes; those for
-/// clients, too, where there is a socket that takes them. All others answer `EPERM`.
+/// Restricts this thread, and the threads that it starts, to the system calls that serving needs.
+/// With a listening socket `clients`, the calls for its clients are permitted as well. All other
+/// calls fail with `EPERM`.
 ///
 /// # Errors
-/// The text names the step that the kernel cannot do.
+/// The text names the step that the kernel does not support.
 pub(super) fn restrict(files: Files, clients: Option<RawFd>) -> Result<(), String> {
     programs(files, clients)
         .and_then(|programs| {
@@ -47,7 +49,7 @@ fn programs(files: Files, clients: Option<RawFd>) -> seccompiler::Result<[BpfPro
         Ok(SeccompFilter::new(rules, otherwise, then, machine)?.try_into()?)
     };
     let refused = |errno: i32| SeccompAction::Errno(errno.unsigned_abs());
-    // A refusal by one of them counts more than what the other allows.
+    // A refusal by one filter overrides the permission by the other.
     Ok([
         filter(unknown(), SeccompAction::Allow, refused(libc::ENOSYS))?,
         filter(
@@ -58,13 +60,15 @@ fn programs(files: Files, clients: Option<RawFd>) -> seccompiler::Result<[BpfPro
     ])
 }
 
-/// Calls that the C library does without where the kernel does not know them.
+/// Returns the system calls that fail with `ENOSYS`, so that the C library uses an older call
+/// instead.
 fn unknown() -> Rules {
-    // Its flags lie in memory, where no filter sees them; those of `clone` do not.
+    // The flags of `clone3` are in memory, which a filter cannot read. The flags of `clone` are in
+    // a register.
     Rules::from([(libc::SYS_clone3, vec![])])
 }
 
-/// All calls that there are left, some only with certain arguments.
+/// Returns all permitted calls. Some are permitted only with certain arguments.
 fn allowed(files: Files, clients: Option<RawFd>) -> seccompiler::Result<Rules> {
     let (always, sometimes_more) = match files {
         Files::Landlocked => ([OPENING, &[]], opening()),
@@ -86,17 +90,17 @@ fn allowed(files: Files, clients: Option<RawFd>) -> seccompiler::Result<Rules> {
     Ok(rules)
 }
 
-/// A call, and what must hold for its arguments.
+/// A system call, and the conditions that its arguments must meet.
 type Sometimes = (i64, Vec<Condition>);
 
 type Condition = Result<SeccompCondition, seccompiler::BackendError>;
 
-/// An argument of 32 bits is `value`.
+/// Requires that an argument of 32 bits equals `value`.
 fn is(index: u8, value: i32) -> Condition {
     SeccompCondition::new(index, Dword, Eq, u64::from(value.unsigned_abs()))
 }
 
-/// Of the bits `mask` of an argument, exactly those of `set` are set.
+/// Requires that exactly the bits `set` are set among the bits `mask` of an argument.
 fn has(index: u8, mask: u64, set: i32) -> Condition {
     SeccompCondition::new(index, Qword, MaskedEq(mask), bits(set))
 }
@@ -109,10 +113,10 @@ fn bits(flags: i32) -> u64 {
     u64::from(flags.unsigned_abs())
 }
 
-/// Files are only read. The flags of `openat2` lie in memory, where no filter sees them: Landlock
-/// restricts that call.
+/// Returns the rules for opening files, which permit reading only. The flags of `openat2` are in
+/// memory, which a filter cannot read, so only Landlock restricts that call.
 fn opening() -> Vec<Sometimes> {
-    // musl counts `O_PATH` to `O_ACCMODE`.
+    // `O_ACCMODE` is not used as the mask, because it includes `O_PATH` in musl.
     let writing = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
     let read_only = |index| without(index, writing);
     vec![
@@ -122,7 +126,7 @@ fn opening() -> Vec<Sometimes> {
     ]
 }
 
-/// Sockets of the network, of the resolver and of the log.
+/// Returns the rules for sockets of the network, of the resolver and of the log.
 fn networking() -> Vec<Sometimes> {
     let families = [
         libc::AF_UNIX,
@@ -132,15 +136,16 @@ fn networking() -> Vec<Sometimes> {
     ];
     let sockets = families.map(|family| (libc::SYS_socket, vec![is(0, family)]));
     let requests = [libc::FIONREAD, libc::FIONBIO];
-    // The type of a request differs between C libraries.
+    // The type of an ioctl request differs between C libraries.
     let control = requests.map(|request| (libc::SYS_ioctl, vec![is(1, request as i32)]));
     sockets.into_iter().chain(control).collect()
 }
 
-/// Clients of the one socket that listens. What they are sent waits for nothing.
+/// Returns the rules for accepting clients of one listening socket and setting their socket
+/// options.
 fn taking(listener: RawFd) -> Vec<Sometimes> {
     let no_delay = vec![is(1, libc::IPPROTO_TCP), is(2, libc::TCP_NODELAY)];
-    // How a client learns that what it was sent is not whole.
+    // Lets a client see a reset if the response is incomplete.
     let linger = vec![is(1, libc::SOL_SOCKET), is(2, libc::SO_LINGER)];
     vec![
         (libc::SYS_accept4, vec![is(0, listener)]),
@@ -150,7 +155,7 @@ fn taking(listener: RawFd) -> Vec<Sometimes> {
 }
 
 fn sometimes() -> Vec<Sometimes> {
-    // Limits do not count shared memory, nor memory that grows like a stack.
+    // Resource limits count neither shared memory nor memory that grows like a stack.
     let uncounted = libc::MAP_SHARED | libc::MAP_GROWSDOWN | libc::MAP_HUGETLB;
     let anonymous = has(
         3,
@@ -158,41 +163,43 @@ fn sometimes() -> Vec<Sometimes> {
         libc::MAP_ANONYMOUS,
     );
     vec![
-        // Memory that is counted, and none that becomes code.
+        // Memory must be counted by the limits and must not be executable.
         (libc::SYS_mmap, vec![without(2, libc::PROT_EXEC), anonymous]),
         (libc::SYS_mprotect, vec![without(2, libc::PROT_EXEC)]),
-        // Threads, but no processes.
+        // New threads are permitted, but no new processes.
         (
             libc::SYS_clone,
             vec![has(0, !bits(OF_A_THREAD), libc::CLONE_THREAD)],
         ),
-        // A thread has a name.
+        // Sets the name of a thread.
         (libc::SYS_prctl, vec![is(0, libc::PR_SET_NAME)]),
-        // Aborting.
+        // `abort` sends a signal to the own process.
         (libc::SYS_tgkill, vec![is(0, own_id())]),
-        // A line for the log, by the socket that is connected: nobody else can be named.
+        // Log lines go through a socket that is already connected, so no other destination can be
+        // named.
         (
             libc::SYS_sendto,
             vec![SeccompCondition::new(4, Qword, Eq, 0)],
         ),
-        // The log file, opened anew, comes by the leash, which is standard input.
+        // A reopened log file arrives on the supervision socket, which is standard input.
         (libc::SYS_recvmsg, vec![is(0, libc::STDIN_FILENO)]),
-        // The limit of open files is read, never set.
+        // The limit of open files can be read, but not set.
         (libc::SYS_prlimit64, vec![is(0, 0), has(2, u64::MAX, 0)]),
-        // Another descriptor; no lease or lock, for which others would wait.
+        // Descriptors can be duplicated. Leases and locks are forbidden, because other processes
+        // would wait for them.
         (libc::SYS_fcntl, vec![is(1, libc::F_DUPFD_CLOEXEC)]),
-        // musl sets the flag once more after each `open`.
+        // musl sets this flag again after each `open`.
         (
             libc::SYS_fcntl,
             vec![is(1, libc::F_SETFD), is(2, libc::FD_CLOEXEC)],
         ),
-        // Whether somebody writes the source is seen by trying for the lock that readers share.
+        // A shared lock fails if a writer has locked the source.
         (libc::SYS_flock, vec![is(1, libc::LOCK_SH | libc::LOCK_NB)]),
         (libc::SYS_flock, vec![is(1, libc::LOCK_UN)]),
     ]
 }
 
-/// The flags with which a C library calls `clone` to start a thread, `CLONE_THREAD` apart.
+/// The flags that a C library passes to `clone` to start a thread, except `CLONE_THREAD`.
 const OF_A_THREAD: i32 = libc::CLONE_VM
     | libc::CLONE_FS
     | libc::CLONE_FILES
@@ -207,15 +214,16 @@ fn own_id() -> i32 {
     nix::unistd::getpid().as_raw()
 }
 
-/// The calls that open files, and look at what no open file tells: lists of rights of directories,
-/// links, changes. Landlock does not know these calls, so that they take any path.
+/// The calls that open files, and the calls that query a path rather than a descriptor: access
+/// control lists, symbolic links, and watches for changes. Landlock does not restrict the latter
+/// calls, so they accept any path.
 const OPENING: &[i64] = &[
     libc::SYS_openat2,
     libc::SYS_getxattr,
     libc::SYS_readlinkat,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_readlink,
-    // of `realpath`
+    // for `realpath`
     libc::SYS_faccessat,
     libc::SYS_faccessat2,
     libc::SYS_inotify_add_watch,
@@ -224,10 +232,10 @@ const OPENING: &[i64] = &[
 /// The call that lists directories.
 const LISTING: &[i64] = &[libc::SYS_getdents64];
 
-/// The calls by which an open file is handed over, and watched.
+/// The calls that receive an open file, and that watch it for changes.
 const RECEIVING: &[i64] = &[libc::SYS_recvmsg, libc::SYS_inotify_add_watch];
 
-/// The calls that speak to servers, and write a cache and the stage.
+/// The calls that communicate with servers, and that write the disk cache and the stage.
 const NETWORK: &[i64] = &[
     libc::SYS_connect,
     libc::SYS_bind,
@@ -257,8 +265,8 @@ const NETWORK: &[i64] = &[
     libc::SYS_unlink,
 ];
 
-/// The calls by which one thread waits for clients, and hears them. What they are told goes by those
-/// that write.
+/// The calls with which one thread waits for clients and receives their requests. Responses use the
+/// write calls of [`ALWAYS`].
 const CLIENTS: &[i64] = &[
     libc::SYS_epoll_ctl,
     libc::SYS_epoll_pwait,
@@ -268,9 +276,9 @@ const CLIENTS: &[i64] = &[
     libc::SYS_shutdown,
 ];
 
-/// Calls whose arguments do not matter.
+/// Calls that are permitted with any arguments.
 const ALWAYS: &[i64] = &[
-    // serving
+    // serving requests
     libc::SYS_read,
     libc::SYS_writev,
     libc::SYS_write,
@@ -278,7 +286,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_preadv,
     libc::SYS_readv,
     libc::SYS_fadvise64,
-    // files
+    // open files
     libc::SYS_close,
     libc::SYS_fstat,
     // access control lists
@@ -286,7 +294,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_newfstatat,
     libc::SYS_statx,
     libc::SYS_lseek,
-    // the end of a watch for changes of other files, and what kind of filesystem they are on
+    // end of a watch for changes of other files, and the filesystem type of a file
     libc::SYS_inotify_rm_watch,
     libc::SYS_fstatfs,
     // memory
@@ -294,7 +302,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_mremap,
     libc::SYS_madvise,
     libc::SYS_brk,
-    // threads; the other program says that there is no `clone3`
+    // threads; the other filter answers `clone3` with `ENOSYS`
     libc::SYS_futex,
     libc::SYS_clone3,
     libc::SYS_set_robust_list,
@@ -311,16 +319,16 @@ const ALWAYS: &[i64] = &[
     libc::SYS_rt_sigreturn,
     libc::SYS_sigaltstack,
     libc::SYS_restart_syscall,
-    // time and chance
+    // time and random numbers
     libc::SYS_clock_gettime,
     libc::SYS_clock_nanosleep,
     libc::SYS_nanosleep,
     libc::SYS_getrandom,
-    // whether the mount is there yet, at the end of one that is refused
+    // whether the mount exists, checked when a refused mount is dropped
     libc::SYS_ppoll,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
-    // what the C library of some systems calls instead
+    // equivalents that some C libraries call instead
     #[cfg(target_arch = "x86_64")]
     libc::SYS_stat,
     #[cfg(target_arch = "x86_64")]
@@ -331,7 +339,8 @@ const ALWAYS: &[i64] = &[
 mod tests {
     use super::*;
 
-    /// Runs a filter's program on one system call, as seccomp(2) describes: whether it may be made.
+    /// Runs a filter program on one system call, as seccomp(2) describes. Returns whether the call
+    /// is permitted.
     fn passes(program: &BpfProgram, call: i64, arguments: [u64; 6]) -> bool {
         let mut data = Vec::new();
         data.extend((call as u32).to_ne_bytes());
@@ -444,7 +453,7 @@ mod tests {
     #[test]
     fn threads_alone_are_started() {
         let clone = |flags| may(Files::Landlocked, libc::SYS_clone, &[flags]);
-        // The calls of glibc and musl.
+        // The flags that glibc and musl pass.
         assert!(clone(0x003d_0f00) && clone(0x007d_0f00));
         let child = i64::from(libc::SIGCHLD);
         assert!(!clone(child) && !clone(0x003d_0f00 | child));
@@ -473,7 +482,7 @@ mod tests {
         }
     }
 
-    /// No rule of Landlock holds for these calls.
+    /// Landlock does not restrict these calls.
     #[test]
     fn a_path_is_looked_at_only_where_files_are_opened() {
         let by_path = [
@@ -487,7 +496,7 @@ mod tests {
             assert!(!may(Files::Network, call, &[]), "{call}");
         }
         assert!(by_path.iter().all(|call| !may(Files::None, *call, &[])));
-        // By a descriptor that was handed over.
+        // Watches a file whose descriptor was received.
         assert!(may(Files::None, watch, &[]));
     }
 
@@ -521,7 +530,7 @@ mod tests {
     #[test]
     fn what_nothing_takes_is_not_left() {
         for call in [
-            libc::SYS_ioctl, // of a terminal, above all: TIOCSTI
+            libc::SYS_ioctl, // on a terminal, TIOCSTI would inject input
             libc::SYS_socket,
             libc::SYS_connect,
             libc::SYS_bind,
@@ -559,7 +568,7 @@ mod tests {
         ] {
             assert!(!may(Files::Landlocked, call, &[]), "{call}");
         }
-        // Of this process, limits are set.
+        // The limits of the own process cannot be set.
         assert!(!may(Files::Landlocked, libc::SYS_prlimit64, &[0, 2, 4096]));
         let control = |option| may(Files::None, libc::SYS_prctl, &[option]);
         assert!(control(libc::PR_SET_NAME.into()));

@@ -1,4 +1,4 @@
-//! The cage from inside, as an intruder would try it.
+//! Tests the sandbox from inside, with the attempts of an intruder.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Error, Write};
@@ -18,7 +18,7 @@ use crate::limits::tests::skip;
 use crate::source::local::rights;
 use crate::source::packets;
 
-/// The file at `path`, of some user.
+/// Returns the file at `path` as a source, with an arbitrary reader.
 fn file_at(path: &Path) -> Shown<'_> {
     Shown {
         path,
@@ -62,7 +62,7 @@ fn errno<T>(result: std::result::Result<T, Error>) -> Option<Errno> {
     error.raw_os_error().map(Errno::from_raw)
 }
 
-/// A directory that holds `inside/file` and `outside`.
+/// Creates a directory that contains `inside/file` and `outside`.
 fn files() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let top = directory.path();
@@ -72,14 +72,14 @@ fn files() -> tempfile::TempDir {
     directory
 }
 
-/// Calls `attempts` from a thread of its own, which is shut in with this `reach`; skipped where the
-/// kernel has gaps.
+/// Calls `attempts` in a new thread, sandboxed with this `reach`. Skips the test if the kernel
+/// leaves gaps.
 #[track_caller]
 fn shut_in(reach: &Reach<'_>, attempts: impl FnOnce() + Send) {
     shut_in_by(|| shut(&[*reach], None), attempts);
 }
 
-/// Calls `attempts` from a thread of its own, after `shut`; skipped where that leaves gaps.
+/// Calls `attempts` in a new thread, after `shut`. Skips the test if `shut` reports gaps.
 #[track_caller]
 pub(in crate::cli) fn shut_in_by(
     shut: impl FnOnce() -> Vec<String> + Send,
@@ -125,7 +125,7 @@ fn files_are_read_in_the_directory_alone() {
     });
 }
 
-/// A directory of files is listed, and no other one.
+/// The directory of an archive can be listed, and no other directory.
 #[test]
 fn the_directories_of_an_archive_are_listed() {
     let directory = files();
@@ -138,7 +138,7 @@ fn the_directories_of_an_archive_are_listed() {
     });
 }
 
-/// Not even what stands beside the source, nor a descriptor that only names it.
+/// Neither a neighbour of the source nor an `O_PATH` descriptor can be opened.
 #[test]
 fn no_file_is_opened_where_the_source_needs_none() {
     let directory = files();
@@ -158,7 +158,7 @@ fn no_file_is_opened_where_the_source_needs_none() {
     });
 }
 
-/// A file of the cache on disk comes so to the process that parses.
+/// The parsing process receives a file of the disk cache this way.
 #[test]
 fn a_file_that_is_handed_over_is_read_and_never_written() {
     let directory = files();
@@ -216,7 +216,7 @@ fn nothing_is_started_and_nobody_is_spoken_to() {
     assert!(other.recv(&mut line).is_err());
 }
 
-/// A lock that others wait for is not taken.
+/// Locks that would block other processes are refused.
 #[test]
 fn no_lock_is_held_but_the_one_of_readers() {
     let directory = files();
@@ -275,7 +275,7 @@ fn what_reading_takes_is_left() {
     });
 }
 
-/// Limits bind a whole process: this test calls itself in one of its own.
+/// Resource limits apply to a whole process, so this test runs itself in a child process.
 #[test]
 fn memory_and_threads_are_bounded() {
     const BOUND: &str = "H5FS_TEST_BOUND";
@@ -327,7 +327,7 @@ fn memory_and_threads_are_bounded() {
     assert_eq!(refused.raw_os_error(), Some(Errno::EAGAIN as i32));
 }
 
-/// The process with the network reaches its ports, its files and its cache, and no more.
+/// The fetcher reaches its ports, its files and its cache only.
 #[test]
 fn the_network_is_reached_at_the_ports_that_are_named() {
     let directory = files();

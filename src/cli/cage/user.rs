@@ -1,9 +1,10 @@
-//! The user that the worker is; credentials(7), capabilities(7).
+//! The user IDs of the worker; see credentials(7) and capabilities(7).
 //!
-//! A process has a user for files, and others for what is done to it. The worker's for files is the
-//! source's owner, so that it can read what that user can. The others are a number that nobody has:
-//! a user that may signal the worker, stop it, or change its limits and its priority could make
-//! root's mount hang.
+//! A process has a user ID for file access, and other user IDs that decide who may signal or trace
+//! it. The worker's user ID for file access is the source's owner, so that the worker can read the
+//! owner's files. Its other user IDs are a number that belongs to no user. Otherwise the owner
+//! could signal or stop the worker, or change its limits and priority, and so make root's mount
+//! hang.
 
 use std::ffi::CString;
 
@@ -16,33 +17,33 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 
 use crate::error::{Error, Result};
 
-/// The group of a user without one: `nogroup`.
+/// Group for a user without an entry: `nogroup`.
 const NO_GROUP: u32 = 65_534;
 
-/// Users from here on are nobody's: systems give no user a number of 2^31 or more. One is for each
-/// process, so that none of them is another's to signal; the numbers of processes are less than
-/// 2^22.
+/// Start of the user IDs that belong to no user: systems assign no number of 2^31 or more. Each
+/// process has its own such ID, so that no sandboxed process can signal another. Process numbers
+/// are less than 2^22.
 const NOBODYS: u32 = 0xf000_0000;
 
 /// The user that reads the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// The source's owner, where this process may become it.
+    /// The source's owner, if this process may become that user.
     Owner(u32),
-    /// A user that the mount was asked to become.
+    /// The user chosen by an option of the mount.
     Chosen(u32),
 }
 
-/// Becomes the user `reader` for all that concerns files, with that user's groups, where this
-/// process is root's. The process has no capability afterwards, so that permission bits count for
-/// it. This is for the calling thread and those that it starts, so it comes before any other thread
-/// does.
+/// Becomes the user `reader` for file access, with that user's groups, if this process runs as
+/// root. Drops all capabilities, so that permission bits apply to the process. The change applies
+/// to the calling thread and the threads that it starts, so this function must be called before any
+/// other thread starts.
 ///
 /// Root of a user namespace or of a container may lack the right to become the owner. Then the
-/// process keeps its user, and reads what that user may read.
+/// process keeps its user, and reads whatever that user may read.
 ///
 /// # Errors
-/// `Io` if the system refuses it; `Usage` where only root may choose a user.
+/// `Io` if the system refuses the change. `Usage` if only root may choose a user.
 pub(super) fn become_reader(reader: Reader) -> Result<()> {
     match reader {
         Reader::Chosen(user) if user != geteuid().as_raw() => {
@@ -79,7 +80,7 @@ fn give_up_capabilities() -> Result<()> {
 }
 
 fn change_user(owner: Uid) -> nix::Result<()> {
-    // A user whose entry cannot be read passes for one without an entry.
+    // A user whose entry cannot be read is treated like a user without an entry.
     let entry = User::from_uid(owner).ok().flatten();
     let group = entry
         .as_ref()
@@ -90,12 +91,13 @@ fn change_user(owner: Uid) -> nix::Result<()> {
         None => setgroups(&[]),
     };
     match groups {
-        // In a user namespace of one user, which has the groups already.
+        // A user namespace with one user forbids setting groups, but the process already has them.
         Err(Errno::EPERM) if owner == geteuid() => return Ok(()),
         changed => changed?,
     }
     setresgid(group, group, group)?;
-    // Only so does the right to change the user for files outlive the change of the others.
+    // Keeps `CAP_SETUID` across the change of user IDs, so that the user ID for file access can
+    // still be set.
     set_keepcaps(true)?;
     let changed = change_numbers(owner);
     set_keepcaps(false)?;
@@ -103,14 +105,14 @@ fn change_user(owner: Uid) -> nix::Result<()> {
 }
 
 fn change_numbers(owner: Uid) -> nix::Result<()> {
-    // Nobody is kept from root's processes, and a FUSE filesystem that is root's asks for all
-    // numbers.
+    // Root's processes need no protection from other users. Also, a FUSE filesystem that root
+    // mounted serves only processes whose user IDs are all root.
     if owner.is_root() {
         return setresuid(owner, owner, owner);
     }
     let own = Uid::from_raw(NOBODYS | getpid().as_raw().unsigned_abs());
     match setresuid(own, own, own) {
-        // In a user namespace that has no such user.
+        // A user namespace may lack this number.
         Err(Errno::EINVAL) => return setresuid(owner, owner, owner),
         changed => changed?,
     }
@@ -120,7 +122,8 @@ fn change_numbers(owner: Uid) -> nix::Result<()> {
     });
     raised.map_err(|_| Errno::EPERM)?;
     setfsuid(owner);
-    // The call tells of no failure; what it gives back is the user before it.
+    // The call reports no failure. It returns the previous user ID, so a second call shows whether
+    // the first one succeeded.
     if setfsuid(owner) == owner {
         Ok(())
     } else {

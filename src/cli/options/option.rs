@@ -17,26 +17,27 @@ pub(super) struct MountOption {
     /// The word under `-o`.
     pub(super) word: &'static str,
     pub(super) help: &'static str,
-    /// The default, where it is worth telling.
+    /// The default that the help shows, if it is worth stating.
     pub(super) default: Option<&'static str>,
     pub(super) takes: Takes,
 }
 
-/// The value that an option takes, and how it is set.
+/// The value that an option takes, and the function that applies it.
 pub(super) enum Takes {
-    /// No value: the option stands alone.
+    /// No value.
     Nothing(fn(&mut Settings)),
-    /// A text, which the help calls by this name.
+    /// A text, with its placeholder in the help.
     Text(&'static str, fn(&mut Settings, &str) -> Result<(), String>),
-    /// One of these texts, which the help calls by this name.
+    /// One of a list of texts, with its placeholder in the help.
     Choice(
         &'static str,
         &'static [&'static str],
         fn(&mut Settings, &str) -> Result<(), String>,
     ),
-    /// A path, which the help calls by this name.
+    /// A path, with its placeholder in the help.
     Path(&'static str, fn(&mut Settings, &Path)),
-    /// A path, or none for the usual one.
+    /// An optional path, with its placeholder in the help. Without a path, the option uses the
+    /// usual file.
     MaybePath(&'static str, fn(&mut Settings, Option<&Path>)),
 }
 
@@ -57,7 +58,7 @@ impl MountOption {
         }
     }
 
-    /// The option as a flag.
+    /// Returns the option as a clap flag.
     pub(super) fn argument(&self) -> Arg {
         let flag = Arg::new(self.flag).long(self.flag).help(self.explanation());
         match self.takes {
@@ -77,7 +78,7 @@ impl MountOption {
         }
     }
 
-    /// The help, and the default.
+    /// Returns the help text with the default.
     pub(super) fn explanation(&self) -> String {
         match self.default {
             Some(default) => format!("{} [default: {default}]", self.help),
@@ -85,7 +86,7 @@ impl MountOption {
         }
     }
 
-    /// Sets what the flag says, if it was given.
+    /// Applies the flag to `to` if it was given.
     pub(super) fn set_flag(&self, to: &mut Settings, given: &ArgMatches) -> Result<(), String> {
         match self.takes {
             Takes::Nothing(set) if given.get_flag(self.flag) => set(to),
@@ -111,7 +112,7 @@ impl MountOption {
         Ok(())
     }
 
-    /// Adds the flag to `words` as it was given, if it was.
+    /// Appends the flag to `words` as it was given, if it was given.
     pub(super) fn repeat_flag(&self, given: &ArgMatches, words: &mut Vec<OsString>) {
         let mut flag = OsString::from(format!("--{}", self.flag));
         match (&self.takes, given.get_raw(self.flag)) {
@@ -128,12 +129,12 @@ impl MountOption {
         }
     }
 
-    /// Whether the flag was given, with a value or without.
+    /// Returns whether the flag was given, with or without a value.
     fn was_given(&self, given: &ArgMatches) -> bool {
         given.value_source(self.flag) == Some(ValueSource::CommandLine)
     }
 
-    /// The option as the help shows it under `-o`.
+    /// Returns the option as the help lists it under `-o`.
     pub(super) fn synopsis(&self) -> String {
         match self.takes {
             Takes::Nothing(_) => self.word.to_owned(),

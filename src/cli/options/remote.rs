@@ -1,6 +1,7 @@
 //! The options of a source by URL.
 //!
-//! None of them is a secret: a key or a token comes from the environment or from a file.
+//! None of these options contains a secret: a key or a token comes from the environment or from a
+//! file.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::limits;
 use crate::source::location::{Location, Url};
 use crate::wire::to_u64;
 
-/// Ports that redirects may lead to as well.
+/// Maximum number of additional ports for redirects.
 const PORTS: usize = 64;
 
 pub(super) const OPTIONS: &[MountOption] = &[
@@ -178,9 +179,9 @@ pub(super) const OPTIONS: &[MountOption] = &[
     },
 ];
 
-/// The URL of a server, without a secret in it.
+/// Parses the URL of a server. Rejects a URL that contains a secret.
 fn endpoint(text: &str) -> Result<Url, String> {
-    // What it is instead may hold a password.
+    // The error must not repeat the text, because it may contain a password.
     let no_server =
         || "no http:// or https:// URL of a server without a user and a query".to_owned();
     match Location::parse(text.into()) {
@@ -189,7 +190,7 @@ fn endpoint(text: &str) -> Result<Url, String> {
     }
 }
 
-/// Ports with `,` or `:` between them: words of `-o` hold no comma.
+/// Parses ports separated by `,` or `:`. A colon is needed in `-o`, whose words contain no comma.
 fn ports(text: &str) -> Result<Vec<u16>, String> {
     let port = |text: &str| text.trim().parse().ok().filter(|&port| port > 0);
     let all: Option<Vec<u16>> = text.split([',', ':']).map(port).collect();
@@ -198,7 +199,7 @@ fn ports(text: &str) -> Result<Vec<u16>, String> {
         .ok_or_else(|| format!("`{text}` is no list of at most {PORTS} ports from 1 to 65535"))
 }
 
-/// Whether entity tags are left out.
+/// Returns whether entity tags are ignored if a modification date is available.
 fn is_weak(text: &str) -> Result<bool, String> {
     match text {
         "strong" => Ok(false),
@@ -207,7 +208,7 @@ fn is_weak(text: &str) -> Result<bool, String> {
     }
 }
 
-/// A time in whole seconds, up to an hour.
+/// Parses a number of whole seconds, up to an hour.
 fn seconds(text: &str) -> Result<Duration, String> {
     const HOUR: usize = 3600;
     let seconds = count(text, HOUR)?;
@@ -219,7 +220,7 @@ mod tests {
     use super::*;
     use crate::cli::options::settings::{RemoteSettings, Settings};
 
-    /// The settings that words of `-o` make.
+    /// Returns the settings that these words of `-o` result in.
     fn settings(words: &str) -> RemoteSettings {
         let mut settings = Settings::default();
         for word in words.split(',').filter(|word| *word != "_netdev") {
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(remote.credentials, Some("/etc/h5fs/key".into()));
         assert_eq!(remote.connections(), 8);
         assert_eq!(remote.max_requests, Some(64));
-        // Five, and the turns of 128 requests.
+        // The timeout is 5 seconds, and 128 requests at 64 a second take 2 seconds more.
         assert_eq!(remote.deadline(), Duration::from_secs(5 + 2));
         assert_eq!(remote.disk_cache, Some("/var/cache/h5fs".into()));
         assert_eq!(remote.disk_cache_size(), 1 << 30);

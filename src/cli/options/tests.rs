@@ -57,7 +57,7 @@ fn a_line_of_fstab() {
     assert_eq!(settings(line), expected);
 }
 
-/// mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", as util-linux 2.40 has them.
+/// The options in mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", of util-linux 2.40.
 #[test]
 fn every_word_of_mount_is_accepted() {
     let line = "async,atime,noatime,auto,noauto,defaults,dev,nodev,diratime,nodiratime,dirsync,\

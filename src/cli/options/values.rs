@@ -1,4 +1,4 @@
-//! The values of options: what their texts mean.
+//! Parsers of option values.
 
 use crate::fs::External;
 use crate::limits;
@@ -15,16 +15,16 @@ pub(super) fn unneeded(value: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// A user's or group's number.
+/// Parses the number of a user or group.
 fn id(text: &str) -> Result<u32, String> {
-    // The last number means "nobody in particular" to the kernel.
+    // The kernel uses the largest number for "no user".
     match text.parse() {
         Ok(u32::MAX) | Err(_) => Err(format!("`{text}` is not a number of a user or group")),
         Ok(id) => Ok(id),
     }
 }
 
-/// A user, by number or name.
+/// Parses a user's number or name.
 pub(super) fn user(text: &str) -> Result<u32, String> {
     id(text).or_else(|_| {
         let found = nix::unistd::User::from_name(text).ok().flatten();
@@ -33,7 +33,7 @@ pub(super) fn user(text: &str) -> Result<u32, String> {
     })
 }
 
-/// A group, by number or name.
+/// Parses a group's number or name.
 pub(super) fn group(text: &str) -> Result<u32, String> {
     id(text).or_else(|_| {
         let found = nix::unistd::Group::from_name(text).ok().flatten();
@@ -42,7 +42,7 @@ pub(super) fn group(text: &str) -> Result<u32, String> {
     })
 }
 
-/// Permission bits to take away, in octal.
+/// Parses the octal permission bits of a umask.
 pub(super) fn umask(text: &str) -> Result<u32, String> {
     match u32::from_str_radix(text, 8) {
         Ok(bits) if bits <= 0o777 && !text.starts_with('+') => Ok(bits),
@@ -50,7 +50,7 @@ pub(super) fn umask(text: &str) -> Result<u32, String> {
     }
 }
 
-/// A number of bytes, with K, M or G for the powers of 1024.
+/// Parses a number of bytes. The suffixes K, M and G are powers of 1024.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 1 << 10),
@@ -73,17 +73,17 @@ pub(super) fn threads(text: &str) -> Result<usize, String> {
     count(text, limits::THREADS)
 }
 
-/// A number of files that are looked at together.
+/// Parses the number of files that are read at a time.
 pub(crate) fn jobs(text: &str) -> Result<usize, String> {
     count(text, limits::THREADS)
 }
 
-/// A number of data files.
+/// Parses a number of open data files.
 pub(super) fn open_files(text: &str) -> Result<usize, String> {
     count(text, limits::MOST_OPEN_MEMBERS)
 }
 
-/// A number from 1 to `most`.
+/// Parses a number from 1 to `most`.
 pub(super) fn count(text: &str, most: usize) -> Result<usize, String> {
     match text.parse() {
         Ok(count) if (1..=most).contains(&count) => Ok(count),
@@ -91,7 +91,7 @@ pub(super) fn count(text: &str, most: usize) -> Result<usize, String> {
     }
 }
 
-/// `none`, `within` or `any`.
+/// Parses `none`, `within` or `any`.
 pub(super) fn external(text: &str) -> Result<External, String> {
     match text {
         "none" => Ok(External::None),
@@ -101,7 +101,7 @@ pub(super) fn external(text: &str) -> Result<External, String> {
     }
 }
 
-/// `on` or `off`.
+/// Parses `on` or `off`.
 pub(crate) fn switch(text: &str) -> Result<bool, String> {
     match text {
         "on" => Ok(true),

@@ -29,7 +29,7 @@ pub(in crate::cli) struct ServeArguments {
     pub(in crate::cli) flags: ServeFlags,
 }
 
-/// The arguments that no mount has.
+/// The arguments that only `h5fs serve` has.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Own {
     /// HDF5 or ASDF files, directories of such files, or one URL
@@ -62,7 +62,7 @@ pub(in crate::cli) struct Own {
     no_token: bool,
 }
 
-/// What is to be served, and where.
+/// The sources to serve, the address, and the access rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct Serve {
     pub(in crate::cli) sources: Vec<Location>,
@@ -74,8 +74,10 @@ pub(in crate::cli) struct Serve {
 }
 
 impl Serve {
+    /// Combines the arguments and checks them.
+    ///
     /// # Errors
-    /// One line of text where the arguments do not go together.
+    /// Returns one line of text if the arguments contradict each other.
     pub(in crate::cli) fn of(own: Own, settings: Settings) -> Result<Self, String> {
         let serve = Serve {
             sources: own.sources,
@@ -89,10 +91,10 @@ impl Serve {
         Ok(serve)
     }
 
-    /// One source, as it is looked at where there is no display.
+    /// Returns the arguments for serving one source to a browser on another machine.
     ///
     /// # Errors
-    /// `Usage` for options of a mount.
+    /// `Usage` for options that apply only to a mount.
     pub(in crate::cli) fn one(source: Location, settings: Settings) -> error::Result<Self> {
         let serve = Serve {
             sources: vec![source],
@@ -149,10 +151,10 @@ impl Serve {
     }
 }
 
-/// The name under which a source stands beside others.
+/// Returns the directory name of a source that is served with other sources.
 pub(in crate::cli) fn name(source: &Location) -> Vec<u8> {
     let path = source.path().map_or_else(PathBuf::new, Path::to_path_buf);
-    // `.` and `..` have names of their own.
+    // `.` and `..` are resolved to the name of the directory.
     let path = match path.file_name() {
         Some(_) => path,
         None => path.canonicalize().unwrap_or(path),
@@ -161,7 +163,7 @@ pub(in crate::cli) fn name(source: &Location) -> Vec<u8> {
     name.as_bytes().to_vec()
 }
 
-/// The name of a host, without a port.
+/// Parses a host name without a port.
 fn host(text: &str) -> Result<String, String> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     if text.is_empty() || !text.bytes().all(is_part) {
@@ -170,7 +172,7 @@ fn host(text: &str) -> Result<String, String> {
     Ok(text.trim_end_matches('.').to_owned())
 }
 
-/// What a browser calls an origin: RFC 6454.
+/// Parses an origin (RFC 6454).
 fn origin(text: &str) -> Result<String, String> {
     let authority = text
         .strip_prefix("https://")

@@ -1,4 +1,4 @@
-//! The socket that listens.
+//! The listening socket of `h5fs serve`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,7 +17,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use crate::error::{Error, Result};
 use crate::fs::http::is_usual_loopback;
 
-/// Where to listen.
+/// The address at which the server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) enum Listen {
     Network(SocketAddr),
@@ -30,10 +30,10 @@ impl Default for Listen {
     }
 }
 
-/// Reads `ADDRESS:PORT`, `localhost:PORT`, `:PORT` and `unix:PATH`.
+/// Parses `ADDRESS:PORT`, `localhost:PORT`, `:PORT` and `unix:PATH`.
 ///
 /// # Errors
-/// One line of text.
+/// Returns one line of text.
 pub(in crate::cli) fn parse(text: OsString) -> std::result::Result<Listen, String> {
     if let Some(path) = text.as_bytes().strip_prefix(b"unix:") {
         if path.is_empty() {
@@ -56,35 +56,35 @@ pub(in crate::cli) fn parse(text: OsString) -> std::result::Result<Listen, Strin
     }
 }
 
-/// A socket that listens. That of a path goes when it is dropped.
+/// A listening socket. Dropping it removes the file of a Unix socket.
 #[derive(Debug)]
 pub(in crate::cli) struct Bound {
     pub(in crate::cli) socket: OwnedFd,
     pub(in crate::cli) at: At,
-    /// The same port at the other loopback address, see [`hold_other`].
+    /// The same port at the other loopback address; see [`hold_other`].
     pub(in crate::cli) held: Option<OwnedFd>,
 }
 
-/// Where a socket listens.
+/// The address of a listening socket.
 #[derive(Debug)]
 pub(in crate::cli) enum At {
     Network(SocketAddr),
     Unix(SocketFile),
 }
 
-/// The file of a Unix socket; it goes when this is dropped.
+/// The file of a Unix socket. Dropping the value removes the file.
 #[derive(Debug)]
 pub(in crate::cli) struct SocketFile {
     pub(in crate::cli) path: PathBuf,
-    /// Device and inode: what stands there later may be another's.
+    /// Device and inode of the file. Another program may later create a file at the same path.
     identity: (u64, u64),
 }
 
 impl Listen {
-    /// Opens the socket. One at a path lets this user in alone.
+    /// Opens the socket. Only this user can connect to a Unix socket.
     ///
     /// # Errors
-    /// Fails with the system's error: the port or the path is taken, or is not for this user.
+    /// Fails with the system's error if the port or the path is in use or not permitted.
     pub(in crate::cli) fn bind(&self) -> Result<Bound> {
         match self {
             Listen::Network(address) => bind_network(*address)
@@ -94,14 +94,14 @@ impl Listen {
         }
     }
 
-    /// Whether other machines can connect.
+    /// Returns whether other machines can connect.
     pub(in crate::cli) fn is_open_to_others(&self) -> bool {
         matches!(self, Listen::Network(address) if !address.ip().is_loopback())
     }
 }
 
 fn bind_network(address: SocketAddr) -> io::Result<Bound> {
-    /// Ports that the system may choose before one is free at both loopback addresses.
+    /// Maximum number of ports to try until one is free at both loopback addresses.
     const TRIES: u32 = 16;
     let mut left = if address.port() == 0 { TRIES } else { 1 };
     loop {
@@ -123,8 +123,8 @@ fn bind_network(address: SocketAddr) -> io::Result<Bound> {
 }
 
 /// Binds the port of `own` at the loopback address of the other IP version, without listening.
-/// Browsers resolve names below `localhost` to both addresses: another user who listened there would
-/// get the token. Returns `None` if there is no such address.
+/// Browsers resolve names below `localhost` to both addresses: another user who listened there
+/// would receive the token. Returns `None` if there is no such address.
 ///
 /// # Errors
 /// Fails if the port is in use there.
@@ -146,16 +146,16 @@ fn hold_other(own: SocketAddr) -> io::Result<Option<OwnedFd>> {
     match bind(&socket, &SocketAddr::new(other, own.port())) {
         Ok(()) => Ok(Some(socket)),
         Err(Errno::ADDRINUSE) => Err(Errno::ADDRINUSE.into()),
-        // This machine has no such address.
+        // This machine lacks the other loopback address.
         Err(_) => Ok(None),
     }
 }
 
 fn bind_path(path: &Path) -> io::Result<Bound> {
-    // The directory may be left before the end.
+    // The working directory may change before the file is removed.
     let path = std::path::absolute(path)?;
     remove_dead(&path)?;
-    // No other thread makes a file meanwhile: none has been started.
+    // The umask applies to the whole process, but no other thread exists yet.
     let before = umask(Mode::S_IRWXG | Mode::S_IRWXO | Mode::S_IXUSR);
     let listener = UnixListener::bind(&path);
     umask(before);
@@ -171,7 +171,7 @@ fn bind_path(path: &Path) -> io::Result<Bound> {
     })
 }
 
-/// Removes a socket that a server has left that was killed: nobody listens there any more.
+/// Removes a socket file that a killed server has left, if no process listens on it.
 fn remove_dead(path: &Path) -> io::Result<()> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|there| there.file_type().is_socket());
     if is_socket
@@ -187,7 +187,7 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         let there = fs::symlink_metadata(&self.path);
         if there.is_ok_and(|there| (there.dev(), there.ino()) == self.identity) {
-            // Where that is not allowed, it stays, and nobody listens.
+            // If removal is not permitted, the file remains without a listener.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -202,8 +202,8 @@ impl At {
         }
     }
 
-    /// Returns the host and port of a URL for a browser on this machine: `name` is below `localhost`,
-    /// and takes the place of a usual loopback address.
+    /// Returns the host and port of a URL for a browser on this machine. `name` is below
+    /// `localhost`, and replaces a standard loopback address. Returns `None` for any other address.
     pub(in crate::cli) fn browser_authority(&self, name: &str) -> Option<String> {
         match self {
             At::Network(address) if is_usual_loopback(reached(*address)) => {
@@ -275,7 +275,7 @@ mod tests {
         assert!(listen.bind().unwrap_err().to_string().contains("Address"));
         drop(bound);
         assert!(!path.exists());
-        // One that was left is taken over, and anything else is not.
+        // The server replaces a socket that a dead server has left, but no other file.
         drop(UnixListener::bind(&path).unwrap());
         let bound = listen.bind().unwrap();
         fs::remove_file(&path).unwrap();
@@ -310,11 +310,11 @@ mod tests {
             let other = SocketAddr::new(other, address.port());
             let error = TcpListener::bind(other).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
-            // Nobody listens there, so clients go on to the address that is served.
+            // No process listens there, so clients fall back to the served address.
             let error = TcpStream::connect(other).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
             drop((bound.socket, bound.held));
-            // A server whose other address is taken does not start.
+            // The server does not start if the other loopback address is in use.
             let taken = TcpListener::bind(other).unwrap();
             let error = Listen::Network(address).bind().unwrap_err().to_string();
             assert!(error.contains("Address already in use"), "{error}");

@@ -1,4 +1,5 @@
-//! The process that the user calls: the keeper of the socket, the token and the worker.
+//! The keeper: the process that the user calls. It holds the socket and the token, and supervises
+//! the worker.
 
 use std::io::{self, Write};
 use std::net::Shutdown;
@@ -31,33 +32,33 @@ use crate::fs::http::{Token, chance};
 use crate::source::local::rights;
 use crate::source::location::Location;
 
-/// How long the worker may take to end.
+/// Time limit for the worker to exit.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Between two looks at what is about to end.
+/// Interval between two checks whether the worker has exited.
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// How the user gets to the server.
+/// The user's route to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// By the URL.
+    /// The URL, from this machine.
     Url,
-    /// By a tunnel that leads here from a machine with a browser.
+    /// An SSH tunnel from a machine with a browser.
     Tunnel,
 }
 
-/// Serves until a signal ends it.
+/// Serves until a signal arrives.
 ///
 /// # Errors
-/// Fails if there is no socket to listen on.
+/// Fails if the listening socket cannot be opened.
 pub(in crate::cli) fn run(call: &Call, serve: &Serve) -> Result<ExitCode> {
     start(call, serve, Way::Url)
 }
 
-/// The same for a user at another machine, who is told how to get here.
+/// Serves a user on another machine, and prints the command for an SSH tunnel.
 ///
 /// # Errors
-/// Fails if there is no socket to listen on.
+/// Fails if the listening socket cannot be opened.
 pub(in crate::cli) fn run_for_tunnel(call: &Call, serve: &Serve) -> Result<ExitCode> {
     start(call, serve, Way::Tunnel)
 }
@@ -68,13 +69,13 @@ fn start(call: &Call, serve: &Serve, way: Way) -> Result<ExitCode> {
     let (sender, events) = channel();
     watch_signals(&sender)?;
     let keeper = Keeper::start(call, serve, (&bound, token.as_deref()), &sender)?;
-    // The port at the other loopback address stays taken until the end.
+    // The port at the other loopback address stays bound until the end.
     let Bound {
         socket,
         at,
         held: _held,
     } = bound;
-    // The worker has it: from here on nobody else takes connections.
+    // From here on, only the worker accepts connections.
     drop(socket);
     let scans = serve.sources.iter();
     let scans = scans.filter_map(|source| scans::place_of(source, &serve.settings));
@@ -92,16 +93,16 @@ enum Event {
     Warning(String),
     Ready,
     Failed(String),
-    /// The worker is gone, or about to be.
+    /// The worker has exited or is about to exit.
     WorkerGone,
     FetcherGone,
-    /// SIGINT, SIGTERM or SIGHUP.
+    /// SIGINT, SIGTERM or SIGHUP arrived.
     Signal,
 }
 
 struct Keeper {
     worker: Child,
-    /// Its end ends the worker.
+    /// Closing this socket ends the worker.
     leash: UnixStream,
 }
 
@@ -119,7 +120,7 @@ impl Keeper {
         };
         let started = call.again(Role::Worker).and_then(|mut command| {
             let (leash, worn) = handover::leash(ends.as_ref())?;
-            // Nothing of it stands on a command line, which everybody can read.
+            // The token must not be on a command line, which every user can read.
             let message = format!("l{}", token.unwrap_or_default());
             rights::send(leash.as_fd(), message.as_bytes(), &[bound.socket.as_fd()])?;
             handover::without_secrets(&mut command);
@@ -127,9 +128,9 @@ impl Keeper {
                 .envs(allocator_settings())
                 .stdin(worn)
                 .stdout(Stdio::piped())
-                // Nothing of it reaches the terminal as it is.
+                // Lines from the worker are sanitized before they reach the terminal.
                 .stderr(Stdio::piped())
-                // Control-C is for the keeper alone.
+                // Ctrl-C must reach only the keeper.
                 .process_group(0)
                 .spawn()?;
             Ok(Keeper { worker, leash })
@@ -145,7 +146,7 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Waits for the end. `tell` is called once the worker answers.
+    /// Waits for the end of the server. Calls `tell` once the worker answers.
     fn keep(mut self, events: &Receiver<Event>, tell: impl FnOnce()) -> ExitCode {
         let mut tell = Some(tell);
         for event in events {
@@ -165,7 +166,7 @@ impl Keeper {
                     complain(&describe(self.worker.wait()));
                     return ExitCode::FAILURE;
                 }
-                // A fetcher ends when its worker has.
+                // A fetcher exits when its worker has exited.
                 Event::FetcherGone if self.exits_within(TOGETHER) => {}
                 Event::FetcherGone => {
                     complain(FETCHER_GONE);
@@ -181,9 +182,9 @@ impl Keeper {
         ExitCode::FAILURE
     }
 
-    /// Ends the worker.
+    /// Stops the worker.
     fn end(mut self) {
-        // Its end at the other side is what the worker looks at.
+        // The worker exits when it reads end of file.
         let _ = self.leash.shutdown(Shutdown::Both);
         if !self.exits_within(PATIENCE) {
             let _ = self.worker.kill();
@@ -191,7 +192,7 @@ impl Keeper {
         }
     }
 
-    /// Whether the worker is gone, or goes in so much time.
+    /// Returns whether the worker has exited, waiting at most `most`.
     fn exits_within(&mut self, most: Duration) -> bool {
         let until = Instant::now() + most;
         loop {
@@ -204,7 +205,7 @@ impl Keeper {
     }
 }
 
-/// Starts the process with the network, for a source by URL. It ends when the worker has.
+/// Starts the fetcher for a source by URL. The fetcher exits when the worker has exited.
 fn fetcher(call: &Call, sender: &Sender<Event>) -> Result<handover::Ends> {
     let started = handover::start_fetcher(call, Stdio::piped());
     let (mut process, ends) = started.map_err(|error| Error::io(&error, "starting the fetcher"))?;

@@ -1,4 +1,4 @@
-//! The process that opens the sources and answers.
+//! The worker of `h5fs serve`: the process that opens the sources and answers requests.
 
 use std::fs::File;
 use std::io;
@@ -26,13 +26,13 @@ use crate::fs::http::{Access, Listener, Server, Token, Trees};
 use crate::source::local::rights;
 use crate::source::location::Location;
 
-/// Bytes that come with the socket: the token.
+/// Maximum length in bytes of the message that carries the token with the socket.
 const TOKEN: usize = 64;
 
-/// Answers until the keeper ends.
+/// Answers requests until the keeper ends.
 ///
 /// # Errors
-/// `Usage` where it was not started by its like.
+/// `Usage` if the process was not started by the keeper.
 pub(in crate::cli) fn run(serve: &Serve) -> Result<ExitCode> {
     rotation::ignore();
     logging::start(&Destination::Terminal)?;
@@ -45,7 +45,7 @@ pub(in crate::cli) fn run(serve: &Serve) -> Result<ExitCode> {
     }
 }
 
-/// All that it takes to answer.
+/// A worker that is ready to answer requests.
 struct Ready {
     server: Server,
     trees: Trees,
@@ -62,7 +62,7 @@ impl Ready {
         }
         let _ = Report::Ready.send(output);
         thread::spawn(|| {
-            // This returns when the keeper ends, by its own will or not.
+            // Returns when the keeper has ended for any reason.
             let _ = rustix::io::read(io::stdin(), &mut [0]);
             log::logger().flush();
             exit(0)
@@ -71,7 +71,7 @@ impl Ready {
     }
 }
 
-/// Opens one source after another, enters the cage, and reads.
+/// Opens all sources, enters the sandbox, and reads the sources.
 fn start(serve: &Serve) -> std::result::Result<Ready, Report> {
     let first = serve
         .sources
@@ -130,7 +130,7 @@ fn start(serve: &Serve) -> std::result::Result<Ready, Report> {
     })
 }
 
-/// The error, which names the source as the user did.
+/// Replaces the absolute path in an error with the name that the user gave.
 fn of_user(location: &Location, path: &std::path::Path, error: &Error) -> Error {
     let text = error.to_string();
     let absolute = format!("{}: ", path.display());
@@ -138,7 +138,7 @@ fn of_user(location: &Location, path: &std::path::Path, error: &Error) -> Error 
     Error::Usage(format!("{}: {reason}", location.name().display()))
 }
 
-/// What the keeper has put on the leash: the socket that listens, and the token.
+/// Receives the listening socket and the token from the keeper.
 fn listening(serve: &Serve) -> Result<(Server, Access, i32)> {
     let nothing = || Error::Usage("there is no socket to listen on".to_owned());
     let mut token = [0; TOKEN];
@@ -147,7 +147,7 @@ fn listening(serve: &Serve) -> Result<(Server, Access, i32)> {
     let socket = files.into_iter().next().ok_or_else(nothing)?;
     let number = socket.as_raw_fd();
     let token = token.get(..length).unwrap_or_default();
-    // The first byte is there without a token, too.
+    // The message starts with a byte that is present even without a token.
     let token = str::from_utf8(token)
         .ok()
         .and_then(|text| text.strip_prefix('l'));
@@ -181,14 +181,14 @@ fn listener(socket: OwnedFd, listen: &Listen) -> Result<(Listener, Option<std::n
     }
 }
 
-/// The name of this machine.
+/// Returns the host name of this machine.
 pub(in crate::cli) fn own_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim();
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Enters the cage, with what all sources need.
+/// Enters the sandbox with the rights that all sources need together.
 fn enter(
     serve: &Serve,
     sources: &[(&Location, Source)],
@@ -223,7 +223,8 @@ fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// The trees of the sources, which share the memory for decoded chunks.
+/// Reads the sources and returns their trees. The memory for decoded chunks is divided equally
+/// among the sources.
 fn opened(
     sources: Vec<(&Location, Source)>,
     kept: Vec<Option<Arc<File>>>,
