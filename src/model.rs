@@ -1,4 +1,4 @@
-//! The terms of both formats: nodes, links, datatypes, shapes, storage, attributes.
+//! The vocabulary that both formats share: nodes, links, datatypes, shapes, storage, attributes.
 //!
 //! | term | HDF5 | ASDF |
 //! |---|---|---|
@@ -9,8 +9,8 @@
 //! | array | dataset | ndarray |
 //! | attribute | attribute | none |
 //!
-//! Plain arithmetic is denied on the lower floors, where numbers come from files. What counts things
-//! has the operations of [`Count`]; everything else is `checked_`, and an error.
+//! Unchecked arithmetic is denied in the lower modules, where numbers come from files. Counters use
+//! the saturating operations of [`Count`]. All other arithmetic is checked and fails with an error.
 
 #![cfg_attr(
     not(test),
@@ -64,73 +64,76 @@ use crate::error::Result;
 use crate::memory::effort::Effort;
 use crate::wire::Count;
 
-/// One open file of either format: a graph of nodes, and the values that live outside arrays.
+/// An open file of either format: a graph of nodes, and values that are stored outside of arrays.
 pub trait Container: Send + Sync {
-    /// The same file for a request: `effort` pays for the metadata that is read through the result
-    /// and through its streams.
+    /// Returns the same file for one request. Metadata that is read through the result and its
+    /// streams is charged to `effort`.
     fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container>;
 
-    /// The node that the mount's root shows.
+    /// Returns the node that the mount's root shows.
     fn root(&self) -> NodeId;
 
-    /// Whether a writer appends to the file meanwhile. HDF5: one that lets others read (SWMR).
-    /// ASDF: no.
+    /// Returns whether a writer is appending to the file. HDF5: if the file is open for
+    /// single-writer/multiple-reader access (SWMR). ASDF: never.
     fn is_growing(&self) -> bool {
         false
     }
 
-    /// The file that a writer appends to as it is from now on: nothing of it was read before.
-    /// `None` of any other file.
+    /// Returns a fresh view of a file that a writer appends to, without any cached content. Returns
+    /// `None` for any other file.
     fn refreshed(self: Arc<Self>) -> Option<Arc<dyn Container>> {
         None
     }
 
-    /// Bytes of memory, about, that it takes as long as it is open. HDF5: few. ASDF: its tree and
-    /// its blocks.
+    /// Returns the approximate bytes of memory that the open file takes. HDF5: few. ASDF: its tree
+    /// and its block list.
     fn weight(&self) -> u64 {
         0
     }
 
-    /// Whether looking at its nodes may take long: then it pays to say which ones are next.
+    /// Returns whether reading a node may take long. The caller should then announce nodes with
+    /// [`expect`](Self::expect).
     fn is_far(&self) -> bool {
         false
     }
 
-    /// Says that these nodes are about to be asked for.
+    /// Announces that these nodes will be read soon.
     fn expect(&self, _nodes: &[NodeId]) {}
 
-    /// Says that somebody is about to walk through what is beneath this group.
+    /// Announces that a caller will soon walk through everything below this group.
     fn expect_beneath(&self, _group: NodeId) {}
 
-    /// Says that what these stored variable-length elements lead to is about to be asked for;
-    /// `elements` has one after another, of `size` bytes each.
+    /// Announces that the content of these stored variable-length elements will be read soon.
+    /// `elements` contains consecutive elements of `size` bytes each.
     fn expect_variable_length(&self, _elements: &[u8], _size: usize) {}
 
-    /// Drops what is kept of the file; it is read again when it is needed.
+    /// Drops cached content of the file. The content is read again when it is needed.
     fn forget(&self) {}
 
-    /// The node itself, parsed; repeated calls are cheap.
+    /// Returns the parsed node. Repeated calls are cheap.
     ///
     /// # Errors
-    /// Fails if its header is damaged or of a kind that is not built.
+    /// Fails if the node's header is damaged or of an unsupported kind.
     fn node(&self, id: NodeId) -> Result<Arc<Node>>;
 
-    /// Whether a node that cannot be read looks like a group, as far as its beginning tells.
+    /// Returns whether a node that cannot be read looks like a group, judged by the beginning of
+    /// its header.
     fn looks_like_group(&self, _id: NodeId) -> bool {
         false
     }
 
-    /// The link of `group` called `name` (bytes as in the file), the first in index order.
+    /// Returns the link of `group` called `name` (bytes as in the file). Of several, the first in
+    /// index order is returned.
     ///
     /// # Errors
-    /// `NotFound` is never returned; absence is `None`.
+    /// A missing link is `None` and never the error `NotFound`.
     fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>>;
 
-    /// The links of `group` in the file's index order, from the first.
+    /// Returns the links of `group` in the file's index order, from the first.
     fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>>;
 
-    /// The names from the root, any bytes, that an alias or a `$ref` leads over, each as its group
-    /// lists it; none for the root itself. No other link has any.
+    /// Returns the path of an alias or a `$ref` as names from the root, each in the bytes that its
+    /// group lists. The list is empty for the root itself and for all other links.
     ///
     /// # Errors
     /// Fails if the path is too long.
@@ -138,19 +141,19 @@ pub trait Container: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Hands every attribute of the node to `visit` in the file's order until it breaks off.
+    /// Calls `visit` with every attribute of the node, in the file's order, until `visit` breaks.
     ///
     /// # Errors
-    /// Fails if the list is damaged; an attribute that is itself damaged is handed on with its
-    /// error as value.
+    /// Fails if the list is damaged. An attribute that is itself damaged is passed to `visit` with
+    /// its error as content.
     fn attributes(
         &self,
         id: NodeId,
         visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
     ) -> Result<()>;
 
-    /// Like [`attributes`](Self::attributes), from number `next` on, which is then behind the last
-    /// one that was handed on or could not be.
+    /// Calls `visit` like [`attributes`](Self::attributes), from attribute number `next` on. Sets
+    /// `next` to the number after the last attribute that was passed or failed.
     ///
     /// # Errors
     /// Fails as `attributes` does.
@@ -172,20 +175,21 @@ pub trait Container: Send + Sync {
         })
     }
 
-    /// The attribute called `name` (bytes as in the file).
+    /// Returns the attribute called `name` (bytes as in the file).
     fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>>;
 
-    /// Bytes that one stored variable-length element points to, in base elements of `base_size`
-    /// bytes; `None` for a null element. Nothing but the element is looked at.
+    /// Returns the number of bytes that a stored variable-length element points to, in base
+    /// elements of `base_size` bytes. Returns `None` for a null element. Reads only the element
+    /// itself.
     ///
     /// # Errors
     /// `Limit` for an element over the limit.
     fn variable_length_bytes(&self, element: &[u8], base_size: u64) -> Result<Option<u64>>;
 
-    /// The part `part` of these bytes, cut short where they end.
+    /// Returns the range `part` of the bytes that the element points to, truncated where they end.
     ///
     /// # Errors
-    /// `Corrupt` for an element that points nowhere, `Limit` for one over the limit.
+    /// `Corrupt` for an element with an invalid pointer, `Limit` for one over the limit.
     fn variable_length(
         &self,
         element: &[u8],
@@ -193,33 +197,34 @@ pub trait Container: Send + Sync {
         part: Range<u64>,
     ) -> Result<Option<Vec<u8>>>;
 
-    /// Where that is found. Following several elements costs least in the order of their places.
+    /// Returns the place of the element's content in the file. Reading several elements is cheapest
+    /// in the order of their places.
     fn variable_length_place(&self, _element: &[u8]) -> u64 {
         0
     }
 
-    /// Bytes before the first NUL of what one stored element of bytes points to; 0 for a null
-    /// element.
+    /// Returns the number of bytes before the first NUL of the content of one stored element of
+    /// bytes. Returns 0 for a null element.
     ///
     /// # Errors
     /// Fails as [`variable_length`](Self::variable_length) does.
     fn text_bytes(&self, element: &[u8]) -> Result<u64>;
 
-    /// The target of one stored reference element of `kind`.
+    /// Returns the target of one stored reference element of `kind`.
     fn reference(&self, kind: datatype::ReferenceKind, element: &[u8]) -> Result<Reference>;
 
-    /// The elements of its array that a stored region reference picks, however many runs they are;
-    /// `None` where that cannot be read. ASDF has no such references.
+    /// Returns the elements that a stored region reference selects, whatever their number of runs.
+    /// Returns `None` if the selection cannot be read. ASDF has no region references.
     fn region(&self, _element: &[u8]) -> Result<Option<region::Region>> {
         Ok(None)
     }
 
-    /// The files that it is made of, as CSV; `None` of a file by itself.
+    /// Returns the member files of a joined file, as CSV. Returns `None` for a single file.
     fn members(&self) -> Option<&[u8]> {
         None
     }
 
-    /// The content of the file beside its graph of nodes. HDF5: none.
+    /// Returns the content of the file outside of its graph of nodes. HDF5 files have none.
     fn extras(&self) -> Option<&dyn Extras> {
         None
     }

@@ -1,7 +1,8 @@
-//! The description of an array: what it is and where its bytes stand, but not the bytes.
+//! The description of an array: its type, its shape and the location of its bytes, but not the
+//! bytes.
 //!
-//! Storage stands in the same file because an array may be made of others: of a block's bytes, or
-//! of parts of other arrays.
+//! Storage is in the same file because an array may consist of a
+//! block, or of parts of other arrays.
 
 use std::any::Any;
 use std::fmt;
@@ -19,7 +20,7 @@ use crate::model::storage::{Chunked, Pieces, Pipeline, StoredExtent};
 use crate::model::{Datatype, Shape};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// HDF5: dataset. ASDF: ndarray.
+/// The description of an array. HDF5: dataset. ASDF: ndarray.
 #[derive(Debug)]
 pub struct Array {
     /// The type of one stored element.
@@ -28,21 +29,21 @@ pub struct Array {
     pub shape: Shape,
     /// The value of elements that are not stored.
     pub fill: Fill,
-    /// The layout's name as the user is told it.
+    /// The layout's name as shown to the user.
     pub layout: Layout,
-    /// The chunks' shape in elements, where the file stores chunks.
+    /// The chunks' shape in elements, if the file stores chunks.
     pub chunk_shape: Option<Vec<u64>>,
     /// The filters of the chunks, in writing order.
     pub pipeline: Pipeline,
-    /// Where the bytes are, or why they cannot be read although all else is known.
+    /// The location of the bytes, or the reason why only the bytes cannot be read.
     pub storage: Result<Storage>,
 }
 
 impl Array {
-    /// Bytes of all elements, the size of the raw file.
+    /// Returns the bytes of all elements, which is the size of the raw file.
     ///
     /// # Errors
-    /// `Limit` where they do not fit 63 bits.
+    /// `Limit` if the size exceeds 63 bits.
     pub fn bytes(&self) -> Result<u64> {
         const MOST: u64 = i64::MAX.unsigned_abs();
         let size = u64::from(self.datatype.size);
@@ -52,7 +53,7 @@ impl Array {
             .ok_or_else(|| Error::limit("size of an array", MOST))
     }
 
-    /// How many chunks it has, stored or not; `None` for one without chunks.
+    /// Returns the number of chunks, stored or not. Returns `None` for an array without chunks.
     pub fn chunk_count(&self) -> Option<u64> {
         let Ok(Storage::Chunked(chunked)) = &self.storage else {
             return None;
@@ -62,7 +63,7 @@ impl Array {
         Some(chunks.fold(1, u64::times))
     }
 
-    /// The shape and the bytes of the chunks, where they are decoded whole.
+    /// Returns the shape and the decoded bytes of a chunk, if chunks have filters.
     pub fn decoded_chunk(&self) -> Option<(&[u64], u64)> {
         let shape = self.chunk_shape.as_deref()?;
         if self.pipeline.0.is_empty() {
@@ -73,13 +74,13 @@ impl Array {
         Some((shape, bytes))
     }
 
-    /// Whether it has so few chunks that a listing counts the stored ones.
+    /// Returns whether the array has so few chunks that a listing counts the stored ones.
     pub fn has_listed_chunks(&self) -> bool {
         let count = self.chunk_count();
         count.is_some_and(|count| count <= limits::LISTED_CHUNKS)
     }
 
-    /// Bytes of memory that the description takes, about.
+    /// Returns the approximate bytes of memory that the description takes.
     pub fn weight(&self) -> u64 {
         let storage = self.storage.as_ref().map_or(0, Storage::weight);
         let dims = to_u64(self.shape.dims().len()) << 5;
@@ -96,14 +97,14 @@ impl Array {
 /// The value of elements that are not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Fill {
-    /// The format's default: zeros (HDF5: also where the fill value is undefined).
+    /// The format's default, which is zero. In HDF5, also used if the fill value is undefined.
     Zero,
     /// One element's bytes, in the stored type.
     Value(Arc<[u8]>),
 }
 
 impl Fill {
-    /// Whether every byte is zero.
+    /// Returns whether every byte is zero.
     pub fn is_zero(&self) -> bool {
         match self {
             Fill::Zero => true,
@@ -112,12 +113,12 @@ impl Fill {
     }
 }
 
-/// Where the file keeps the elements.
+/// The layout of the elements in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// In the object header.
     Compact,
-    /// In one piece.
+    /// In one contiguous piece.
     Contiguous,
     /// In chunks.
     Chunked,
@@ -131,24 +132,24 @@ pub enum Layout {
     Block,
 }
 
-/// Where an array's bytes stand, in C order of its elements.
+/// The location of an array's bytes, in C order of its elements.
 #[derive(Debug)]
 pub enum Storage {
-    /// Nothing is stored and nothing is to be read: no elements.
+    /// The array has no elements, so nothing is stored.
     Empty,
-    /// No space was ever allocated: every element is the fill value.
+    /// No space was allocated: every element has the fill value.
     Fill,
-    /// The elements themselves. HDF5: compact. ASDF: inline.
+    /// The bytes of the elements. HDF5: compact. ASDF: inline.
     Inline(Arc<[u8]>),
-    /// Pieces that follow each other. HDF5: contiguous (one piece), external raw files (one each).
+    /// Consecutive extents. HDF5: contiguous (one extent), external raw files (one extent each).
     Extents(Vec<StoredExtent>),
     /// A grid of chunks.
     Chunked(Chunked),
-    /// ASDF: a block that has to be decoded, as one-dimensional bytes.
+    /// ASDF: an encoded block, as one-dimensional bytes.
     Encoded(Arc<dyn Pieces>),
-    /// ASDF: elements at strides over the bytes of a block.
+    /// ASDF: elements at strides in the bytes of a block.
     Strided(Strided),
-    /// HDF5: parts of other datasets; where several cover an element, the last one counts.
+    /// HDF5: parts of other datasets. If several parts cover an element, the last part is used.
     Virtual(Mappings),
 }
 
@@ -166,85 +167,87 @@ impl Storage {
     }
 }
 
-/// Elements that stand at strides over the bytes of another array, which several may share.
+/// Elements at strides in the bytes of another array. Several arrays may share the base.
 #[derive(Debug, Clone)]
 pub struct Strided {
-    /// The block's decoded bytes: rank 1, one byte an element. The same allocation for all arrays
-    /// over one block, so that what is decoded for one serves the others.
+    /// The block's decoded bytes as an array of rank 1 with one byte per element. All arrays over
+    /// one block share the same allocation, so that they also share decoded pieces.
     pub base: Arc<Array>,
-    /// Where the first element is, in bytes from the base's start.
+    /// The offset of the first element from the base's start, in bytes.
     pub offset: u64,
-    /// Bytes from one element to the next along each dimension, slowest first; may be zero or
-    /// negative. Same rank as the array. Every element lies within the base.
+    /// Bytes from one element to the next along each dimension, slowest first. Strides may be zero
+    /// or negative. The rank is that of the array, and every element lies within the base.
     pub strides: Vec<i64>,
 }
 
-/// An array that a part of a virtual array comes from.
+/// An open array that a part of a virtual array comes from.
 #[derive(Clone)]
 pub struct OpenSource {
     /// The array.
     pub array: Arc<Array>,
-    /// The file that it is in. The reader of the array keeps it open: parts of an array that is
-    /// virtual in turn may be there.
+    /// The file of the array. The reader of the array keeps the file open, because a virtual
+    /// array's parts may be in that file.
     pub file: Option<Arc<dyn Any + Send + Sync>>,
-    /// What makes its elements those of the virtual array; `None` where they are the same, or numbers
+    /// The recoding of elements for the virtual array. `None` if the elements are equal, or numbers
     /// of another type.
     pub recode: Option<Arc<dyn Recode>>,
 }
 
-/// Makes elements of one array those of another.
+/// A recoding of the elements of one array into those of another.
 pub trait Recode: Send + Sync + fmt::Debug {
-    /// Fills `element` with what a stored element is there.
+    /// Writes the recoded form of the element `stored` to `element`.
     ///
     /// # Errors
-    /// Fails if the lengths are not those that it was made for.
+    /// Fails if the lengths differ from those that the recoding was created for.
     fn recode(&self, stored: &[u8], element: &mut [u8]) -> Result<()>;
 }
 
-/// An array that another one takes elements from.
+/// A source from which another array takes elements.
 pub trait VirtualSource: Send + Sync + fmt::Debug {
-    /// The array; `None` where there is no such file or no such array in it, which is no fault.
+    /// Opens the array. Returns `None` if the file or its array does not exist, which is not an
+    /// error.
     ///
     /// # Errors
-    /// Fails if the file may not be opened, or is damaged, or its absence is not to be passed over;
-    /// [`Error::unwanted`](crate::error::Error::unwanted) once `cancel` says that the request that
-    /// waits for it has gone.
+    /// Fails if the file may not be opened, is damaged, or is required but missing. Fails with
+    /// [`Error::unwanted`](crate::error::Error::unwanted) once `cancel` reports that the waiting
+    /// request has gone.
     fn open(&self, cancel: &CancelToken) -> Result<Option<OpenSource>>;
 
-    /// What it is called in a message.
+    /// Returns the name of the source for messages.
     fn name(&self) -> String;
 
-    /// Whether it is in another file, so that what its elements point to is no part of the virtual
-    /// array's file.
+    /// Returns whether the source is in another file. Pointers in its elements are then invalid in
+    /// the virtual array's file.
     fn is_elsewhere(&self) -> bool;
 
-    /// Whether opening it takes requests to a server, so that several are opened at the same time.
+    /// Returns whether opening the source takes requests to a server. Several such sources are
+    /// opened at the same time.
     fn is_far(&self) -> bool {
         false
     }
 
-    /// Bytes of memory that what is known of it takes, about.
+    /// Returns the approximate bytes of memory that the description of the source takes.
     fn weight(&self) -> u64;
 }
 
-/// A part of an array that is made of elements of another: the k-th element of one region is the
-/// k-th of the other.
+/// A part of an array that consists of elements of another array. The k-th element of one region is
+/// the k-th element of the other.
 #[derive(Debug, Clone)]
 pub struct Mapping {
-    /// Where the elements are in the array that is made.
+    /// The elements' region in the virtual array.
     pub region: Region,
-    /// Where they are in the source.
+    /// The elements' region in the source.
     pub source_region: Region,
     /// The source.
     pub source: Arc<dyn VirtualSource>,
 }
 
-/// Mappings in their order.
+/// A list of mappings in order.
 #[derive(Debug, Default)]
 pub struct Mappings {
     list: Vec<Packed>,
     regions: Regions,
-    /// Bytes of memory that the sources take, about.
+    /// Approximate bytes of memory that the sources take.
     sources: u64,
 }
 
@@ -256,17 +259,17 @@ struct Packed {
 }
 
 impl Mappings {
-    /// How many there are.
+    /// Returns the number of mappings.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// None yet, but these regions for those that come.
+    /// Creates an empty list with these regions for later mappings.
     pub fn of_regions(regions: Regions) -> Self {
         Mappings {
             regions,
@@ -274,12 +277,12 @@ impl Mappings {
         }
     }
 
-    /// The regions of all of them.
+    /// Returns the regions of all mappings.
     pub fn regions(&mut self) -> &mut Regions {
         &mut self.regions
     }
 
-    /// Appends one: where the elements are in the array, where they are in the source, and the
+    /// Appends a mapping: the elements' region in the array, their region in the source, and the
     /// source.
     pub fn push(
         &mut self,
@@ -299,17 +302,17 @@ impl Mappings {
         });
     }
 
-    /// The one at a place.
+    /// Returns the mapping at `place`.
     pub fn get(&self, place: usize) -> Option<Mapping> {
         self.list.get(place).map(|packed| self.unpacked(packed))
     }
 
-    /// Whether one of them may have elements in a block of the array.
+    /// Returns whether one of the mappings may have elements in a block of the array.
     pub fn touch(&self, block: &[Extent]) -> bool {
         self.touched(block).next().is_some()
     }
 
-    /// The places of those that may have elements in a block of the array.
+    /// Returns the places of the mappings that may have elements in a block of the array.
     pub fn touched(&self, block: &[Extent]) -> impl Iterator<Item = usize> {
         let all = self.list.iter().enumerate();
         let touched = all.filter(move |(_, packed)| match self.regions.get(packed.region) {
@@ -323,18 +326,18 @@ impl Mappings {
         touched.map(|(place, _)| place)
     }
 
-    /// All, in their order.
+    /// Returns all mappings in order.
     pub fn iter(&self) -> impl Iterator<Item = Mapping> {
         self.list.iter().map(|packed| self.unpacked(packed))
     }
 
-    /// Gives back what was allocated for more of them.
+    /// Releases unused allocated memory.
     pub fn shrink(&mut self) {
         self.list.shrink_to_fit();
         self.regions.shrink();
     }
 
-    /// Bytes of memory that they take, about.
+    /// Returns the approximate bytes of memory that the mappings take.
     pub fn weight(&self) -> u64 {
         let list = piece(size_of_val(&*self.list));
         u64::together([list, self.regions.weight(), self.sources])

@@ -1,4 +1,4 @@
-//! Attributes, and what a stored reference points to.
+//! Attributes, and the targets of stored references.
 
 use std::sync::Arc;
 
@@ -10,9 +10,10 @@ use crate::model::{Datatype, NodeId, Shape};
 /// A small named value on a node.
 #[derive(Debug, Clone)]
 pub struct Attribute {
-    /// Bytes as in the file: any bytes, empty, with `/`, of any length.
+    /// The name's bytes as in the file. They may be any bytes, empty, contain `/`, and have any
+    /// length.
     pub name: Vec<u8>,
-    /// Its type, extent and elements, or why they cannot be read.
+    /// The type, extent and elements, or the error with which they cannot be read.
     pub content: Result<AttributeContent>,
 }
 
@@ -23,21 +24,21 @@ pub struct AttributeContent {
     pub datatype: Datatype,
     /// The extent.
     pub shape: Shape,
-    /// The elements as stored, C order.
+    /// The elements as stored, in C order.
     pub elements: Arc<[u8]>,
 }
 
 /// The target of a stored reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
-    /// Nothing.
+    /// A null reference.
     Null,
-    /// An address of this file where no node can be.
+    /// An address in this file at which no node can exist.
     Dangling(u64),
     /// A node of this file.
     Object(NodeId),
-    /// Some elements of this array of this file;
-    /// [`Container::region`](crate::model::Container::region) tells which.
+    /// Some elements of an array in this file, which
+    /// [`Container::region`](crate::model::Container::region) returns.
     Region(NodeId),
     /// An attribute of a node of this file.
     Attribute {
@@ -46,11 +47,11 @@ pub enum Reference {
         /// The attribute's name, bytes as in the file.
         name: Vec<u8>,
     },
-    /// Something in another file.
+    /// An object in another file.
     External {
         /// The file's name, bytes as in the file.
         file: Vec<u8>,
-        /// The object's address there.
+        /// The object's address in that file.
         address: u64,
     },
 }

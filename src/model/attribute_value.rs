@@ -1,8 +1,9 @@
-//! The values of attributes by which conventions mark objects: texts, numbers, references.
+//! The values of attributes with which conventions mark objects: texts, numbers, references.
 //!
-//! An attribute that is not there, or is of another class, has no such value. One that is there and
-//! cannot be read is an error that names it: what is said without it may be wrong. So is a list of
-//! attributes that breaks off, as it may have held that one.
+//! A missing attribute, or one of another class, has no such value. An attribute that exists but
+//! cannot be read is an error that names it, because the result without it may be wrong. An
+//! attribute list that cannot be read to its end is also an error, because the list may have
+//! contained the attribute.
 
 use crate::error::{Error, Result, quoted};
 use crate::limits;
@@ -13,10 +14,11 @@ use crate::model::value::{Context, ValueWriter};
 use crate::model::{Container, NodeId, Reference};
 use crate::wire::{Count, to_u64, to_usize};
 
-/// The type, extent and elements of the attribute called `name`; `None` where there is none.
+/// Returns the type, extent and elements of the attribute called `name`. Returns `None` if there is
+/// no such attribute.
 ///
 /// # Errors
-/// Fails if it cannot be read, as do all functions below.
+/// Fails if the attribute cannot be read, as do all functions below.
 pub fn content(
     container: &dyn Container,
     node: NodeId,
@@ -27,22 +29,22 @@ pub fn content(
     content.map_err(|error| of_attribute(error, name))
 }
 
-/// Whether there is an attribute called `name`, whatever it holds.
+/// Returns whether an attribute called `name` exists, whatever its content.
 ///
 /// # Errors
-/// Fails if that cannot be found out.
+/// Fails if the attributes cannot be read.
 pub fn is_there(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<bool> {
     let attribute = container.attribute(node, name);
     let attribute = attribute.map_err(|error| of_attribute(error, name))?;
     Ok(attribute.is_some())
 }
 
-/// Names an attribute in the error of its content.
+/// Adds an attribute's name to the error of its content.
 pub fn of_attribute(error: Error, name: &[u8]) -> Error {
     error.of(format_args!("attribute {}", quoted(name)))
 }
 
-/// The text of an attribute of one string.
+/// Returns the text of an attribute of one string.
 ///
 /// # Errors
 /// Fails as [`content`] does.
@@ -51,7 +53,7 @@ pub fn text(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Opti
     Ok(<[_; 1]>::try_from(texts).ok().map(|[text]| text))
 }
 
-/// The texts of an attribute of strings.
+/// Returns the texts of an attribute of strings.
 ///
 /// # Errors
 /// Fails as [`content`] does.
@@ -68,11 +70,11 @@ pub fn texts(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Opt
     }
 }
 
-/// The texts of stored strings of `datatype`, which together take no more memory than an
-/// attribute's text may have bytes.
+/// Returns the texts of stored strings of `datatype`. Together, they may take at most
+/// [`limits::ATTRIBUTE_TEXT`] bytes of memory.
 ///
 /// # Errors
-/// `Limit` for longer ones; the container's error where a pointer leads nowhere.
+/// `Limit` for longer texts. The container's error for an invalid pointer.
 pub fn strings(
     container: &dyn Container,
     datatype: &Datatype,
@@ -85,7 +87,7 @@ pub fn strings(
     each.map(|element| {
         let mut text = Vec::new();
         writer.text(element, &context, &mut text)?;
-        // A string of one byte takes as much as one of fifty.
+        // A string of one byte takes as much memory as one of fifty.
         let taken = text.len().with_more(size_of::<Vec<u8>>());
         left = left.checked_sub(taken).ok_or_else(|| {
             let most = to_u64(limits::ATTRIBUTE_TEXT);
@@ -96,7 +98,7 @@ pub fn strings(
     .collect()
 }
 
-/// The numbers of an attribute of integers.
+/// Returns the numbers of an attribute of integers.
 ///
 /// # Errors
 /// Fails as [`content`] does.
@@ -108,10 +110,10 @@ pub fn integers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<
     Ok(numbers(&content.datatype, &content.elements))
 }
 
-/// Refuses more values than an attribute by which a convention marks an object has.
+/// Checks that an attribute has no more values than a convention's attribute may have.
 ///
 /// # Errors
-/// `Limit` for more.
+/// `Limit` for more than [`limits::MARKS`] values.
 pub fn few(content: &AttributeContent) -> Result<()> {
     let most = to_u64(limits::MARKS);
     let size = u64::from(content.datatype.size).max(1);
@@ -121,8 +123,8 @@ pub fn few(content: &AttributeContent) -> Result<()> {
     }
 }
 
-/// The numbers that stored integers of `datatype` are; `None` for another class, and where one does
-/// not fit.
+/// Returns the values of stored integers of `datatype`. Returns `None` for another class, or if a
+/// value does not fit.
 pub fn numbers(datatype: &Datatype, elements: &[u8]) -> Option<Vec<i128>> {
     let Class::Integer {
         order,
@@ -143,8 +145,8 @@ pub fn numbers(datatype: &Datatype, elements: &[u8]) -> Option<Vec<i128>> {
     .collect()
 }
 
-/// The nodes that an attribute of object references leads to, and an attribute of sequences of
-/// such references by the first of each; `None` where there is none.
+/// Returns the target nodes of an attribute of object references. For sequences of references, the
+/// first reference of each is used. A reference without a target is `None`.
 ///
 /// # Errors
 /// Fails as [`content`] does.
@@ -164,8 +166,8 @@ pub fn targets(
     targets.map_err(|error| of_attribute(error, name))
 }
 
-/// The node that the element `number` of such an attribute leads to; `None` also where that leads
-/// nowhere. No other element is looked at.
+/// Returns the target node of element `number` of such an attribute, or `None` if the reference has
+/// no valid target. Reads no other element.
 ///
 /// # Errors
 /// Fails as [`content`] does.
@@ -191,7 +193,7 @@ pub fn target_at(
     )
 }
 
-/// The node that a stored reference, or the first one of a sequence, leads to.
+/// Returns the target node of a stored reference, or of the first reference of a sequence.
 pub fn target(
     container: &dyn Container,
     datatype: &Datatype,
@@ -204,7 +206,7 @@ pub fn target(
     }
 }
 
-/// The stored reference, or the first one of a sequence.
+/// Returns the target of a stored reference, or of the first reference of a sequence.
 fn first_reference(
     container: &dyn Container,
     datatype: &Datatype,
@@ -215,7 +217,7 @@ fn first_reference(
         Class::VariableLength(base) if matches!(base.class, Class::Reference(_)) => {
             let size = u64::from(base.size);
             match container.variable_length(element, size, 0..size)? {
-                // A dimension may have no scale.
+                // The sequence may be empty, because a dimension may have no scale.
                 Some(first) if !first.is_empty() => first_reference(container, base, &first),
                 _ => Ok(None),
             }

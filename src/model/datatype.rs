@@ -1,7 +1,7 @@
-//! The type of one stored element: class, size and layout of its bits.
+//! The type of one stored element: class, size and bit layout.
 //!
-//! The classes are those of the HDF5 specification (3.0, IV.A.2.d); ASDF's datatypes are a subset,
-//! with two more (`Ucs4`, `Bool`).
+//! The classes are those of the HDF5 specification (3.0, IV.A.2.d). ASDF's datatypes are a subset,
+//! plus two more classes (`Ucs4`, `Bool`).
 
 use serde::{Deserialize, Serialize};
 
@@ -11,22 +11,22 @@ use crate::wire::{Count, to_u64};
 /// The type of one stored element.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Datatype {
-    /// Bytes of one stored element. HDF5 variable-length types: of the stored reference.
+    /// Bytes of one stored element. For HDF5 variable-length types, bytes of the stored pointer.
     pub size: u32,
-    /// The meaning of the bytes.
+    /// The interpretation of the bytes.
     pub class: Class,
 }
 
-/// The meaning of an element's bytes.
+/// The interpretation of an element's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Class {
     /// Fixed-point number.
     Integer {
         /// Order of the bytes.
         order: ByteOrder,
-        /// Two's complement, or unsigned.
+        /// Whether the number is signed (two's complement).
         signed: bool,
-        /// Where the number's bits stand.
+        /// The position of the number's bits.
         bits: Bits,
     },
     /// Floating-point number.
@@ -35,37 +35,37 @@ pub enum Class {
     Time {
         /// Order of the bytes.
         order: ByteOrder,
-        /// Where the number's bits stand.
+        /// The position of the number's bits.
         bits: Bits,
     },
     /// Text of fixed length, `size` bytes.
     String {
-        /// The bytes that follow the text within its size.
+        /// The padding after the text within its size.
         padding: StringPadding,
-        /// How its characters are encoded.
+        /// The encoding of the characters.
         charset: Charset,
     },
-    /// ASDF: text of fixed length, four bytes a character, NUL-padded.
+    /// ASDF: text of fixed length, four bytes per character, NUL-padded.
     Ucs4(ByteOrder),
     /// ASDF `bool8`: zero is false.
     Bool,
-    /// An unsigned number that stands for its bits.
+    /// A bit field, which is shown as an unsigned number.
     Bitfield {
         /// Order of the bytes.
         order: ByteOrder,
-        /// Where the bits stand.
+        /// The position of the bits.
         bits: Bits,
     },
-    /// Bytes that only their tag explains.
+    /// Uninterpreted bytes with a tag that describes them.
     Opaque {
-        /// The tag, without its padding, bytes as in the file.
+        /// The tag's bytes as in the file, without padding.
         tag: Vec<u8>,
     },
-    /// A record.
+    /// A record of named members.
     Compound(Vec<Member>),
     /// A pointer to an object, a region or an attribute.
     Reference(ReferenceKind),
-    /// Named numbers.
+    /// An enumeration: names for numbers.
     Enumeration {
         /// The integer type of the values.
         base: Box<Datatype>,
@@ -73,34 +73,34 @@ pub enum Class {
         /// file order.
         members: Vec<(Vec<u8>, Vec<u8>)>,
     },
-    /// A sequence of any length.
+    /// A variable-length sequence.
     VariableLength(Box<Datatype>),
-    /// A string of any length.
+    /// A variable-length string.
     VariableString {
-        /// The end of the text.
+        /// The rule that determines the end of the text.
         padding: StringPadding,
-        /// How its characters are encoded.
+        /// The encoding of the characters.
         charset: Charset,
     },
-    /// An array of fixed shape within each element, C order.
+    /// An array of fixed shape within each element, in C order.
     Array {
         /// The type of its elements.
         base: Box<Datatype>,
         /// Its dimensions, slowest first.
         dims: Vec<u32>,
     },
-    /// Two numbers of the base type, the real part first.
+    /// A complex number: two numbers of the base type, the real part first.
     Complex(Box<Datatype>),
 }
 
-/// One field of a compound.
+/// One member of a compound.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Member {
     /// Bytes as in the file.
     pub name: Vec<u8>,
-    /// Bytes from the record's start.
+    /// Bytes from the start of the record.
     pub offset: u32,
-    /// The field's type.
+    /// The member's type.
     pub datatype: Datatype,
 }
 
@@ -115,7 +115,7 @@ pub enum ByteOrder {
     Vax,
 }
 
-/// The part of an element that a number fills; the rest is padding.
+/// The bits of an element that a number uses. The other bits are padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Bits {
     /// The lowest bit.
@@ -124,55 +124,56 @@ pub struct Bits {
     pub precision: u16,
 }
 
-/// A floating-point format, by the places of its fields, counted in bits from the element's lowest.
+/// A floating-point format, given by the positions of its fields. Positions are counted in bits
+/// from the element's lowest bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Float {
     /// Order of the bytes.
     pub order: ByteOrder,
-    /// Where the number's bits stand.
+    /// The position of the number's bits.
     pub bits: Bits,
-    /// Place of the sign bit.
+    /// Position of the sign bit.
     pub sign: u8,
-    /// Place of the exponent's lowest bit.
+    /// Position of the exponent's lowest bit.
     pub exponent: u8,
-    /// Bits of the exponent.
+    /// Number of exponent bits.
     pub exponent_bits: u8,
-    /// Place of the mantissa's lowest bit.
+    /// Position of the mantissa's lowest bit.
     pub mantissa: u8,
-    /// Bits of the mantissa.
+    /// Number of mantissa bits.
     pub mantissa_bits: u8,
     /// The number that is added to the exponent before it is stored.
     pub bias: u32,
-    /// Where the mantissa's leading one is.
+    /// The treatment of the mantissa's leading one.
     pub normalization: Normalization,
 }
 
-/// Where the mantissa's leading one is.
+/// The treatment of a mantissa's leading one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Normalization {
-    /// Nowhere in particular: the mantissa is taken as it stands.
+    /// The mantissa is not normalized and is used as stored.
     None,
-    /// It is always set and stored.
+    /// The leading one is always set and stored.
     Stored,
-    /// It is implied and not stored (IEEE 754).
+    /// The leading one is implied and not stored (IEEE 754).
     Implied,
 }
 
-/// The bytes that follow a string within its size.
+/// The padding after a string within its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StringPadding {
     /// The text ends at the first NUL.
     NullTerminated,
-    /// Trailing NULs are no text.
+    /// Trailing NULs are padding.
     NullPadded,
-    /// Trailing blanks are no text.
+    /// Trailing spaces are padding.
     SpacePadded,
 }
 
-/// How a string's characters are encoded, as the file claims.
+/// The encoding of a string's characters, as declared in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Charset {
-    /// ASCII; real files hold UTF-8 and Latin-1 too.
+    /// ASCII. Real files also store UTF-8 and Latin-1 under this declaration.
     Ascii,
     /// UTF-8.
     Utf8,
@@ -183,14 +184,14 @@ pub enum Charset {
 pub enum ReferenceKind {
     /// An object's address.
     Object,
-    /// An object and a selection of its elements, on the global heap.
+    /// An object and a selection of its elements, stored on the global heap.
     Region,
-    /// HDF5 1.12's `H5T_STD_REF`: each element says which kind it is.
+    /// HDF5 1.12's `H5T_STD_REF`: each element stores its own kind.
     Standard,
 }
 
 impl Datatype {
-    /// An IEEE 754 number of 2, 4 or 8 bytes.
+    /// Returns the type of an IEEE 754 number of 2, 4 or 8 bytes.
     pub fn ieee(size: u8, order: ByteOrder) -> Self {
         let (exponent_bits, mantissa_bits) = match size {
             2 => (5, 10),
@@ -222,7 +223,7 @@ impl Datatype {
         }
     }
 
-    /// A whole-element integer of `size` bytes.
+    /// Returns the type of an integer that uses all bits of its `size` bytes.
     pub fn integer(size: u16, signed: bool, order: ByteOrder) -> Self {
         let bits = Bits {
             offset: 0,
@@ -238,7 +239,7 @@ impl Datatype {
         }
     }
 
-    /// Whether an element holds a pointer to bytes elsewhere: a variable-length part or a
+    /// Returns whether an element contains a pointer to other bytes: a variable-length part or a
     /// reference.
     pub fn has_pointers(&self) -> bool {
         match &self.class {
@@ -249,7 +250,7 @@ impl Datatype {
         }
     }
 
-    /// Whether it is the enumeration of FALSE and TRUE in one byte that h5py writes booleans as.
+    /// Returns whether the type is h5py's boolean, a one-byte enumeration of FALSE and TRUE.
     pub fn is_boolean(&self) -> bool {
         let Class::Enumeration { members, .. } = &self.class else {
             return false;
@@ -261,8 +262,8 @@ impl Datatype {
         self.size == 1 && members.len() == 2 && has(b"FALSE", 0) && has(b"TRUE", 1)
     }
 
-    /// The type of either part of a complex number: of one by type, or of a compound of two
-    /// floating-point numbers `r` and `i`, which is what h5py and others write.
+    /// Returns the type of each part of a complex number. A complex number has a complex type, or
+    /// is a compound of two floating-point members `r` and `i`, as h5py writes it.
     pub fn complex_part(&self) -> Option<&Datatype> {
         match &self.class {
             Class::Complex(base) => Some(base),
@@ -281,7 +282,7 @@ impl Datatype {
         }
     }
 
-    /// Bytes of memory that it and all datatypes in it take, about.
+    /// Returns the approximate bytes of memory that the datatype and all nested datatypes take.
     pub fn weight(&self) -> u64 {
         let parts = match &self.class {
             Class::Compound(members) => u64::together(members.iter().map(Member::weight)),

@@ -1,19 +1,19 @@
-//! Instants of NumPy: opaque elements of 8 bytes with a tag as h5py writes it, `NUMPY:<M8[s]`.
+//! NumPy's `datetime64`: opaque elements of 8 bytes with a tag as h5py writes it, `NUMPY:<M8[s]`.
 //!
-//! An instant is written in ISO 8601, so that NumPy reads the same one from its text: a day for
-//! units of a day or more, else with all decimals of the unit, `2000-01-31T12:00:00.250`. NumPy's
-//! `NaT` is missing.
+//! A time is written in ISO 8601, so that NumPy parses the text to the same value. Units of a day
+//! or more are written as a date. Smaller units are written with all decimals of the unit, as in
+//! `2000-01-31T12:00:00.250`. NumPy's `NaT` is a missing value.
 
 use crate::model::Datatype;
 use crate::model::datatype::{ByteOrder, Class};
 use crate::model::number::append;
 
-/// The meaning of such elements.
+/// The interpretation of `datetime64` elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Datetime64 {
     order: ByteOrder,
     unit: Unit,
-    /// Units that a number counts.
+    /// Number of units that a stored number counts.
     multiple: i64,
 }
 
@@ -23,12 +23,13 @@ enum Unit {
     Months(i64),
     Days(i64),
     Seconds(i64),
-    /// A second has ten to the power of so many.
+    /// A fraction of a second, whose denominator is ten to this power.
     Fraction(u32),
 }
 
 impl Datetime64 {
-    /// The meaning of elements of `datatype`; `None` of all others, and of those without a unit.
+    /// Returns the interpretation of elements of `datatype`. Returns `None` for other types and for
+    /// tags without a unit.
     pub fn of(datatype: &Datatype) -> Option<Self> {
         match &datatype.class {
             Class::Opaque { tag } if datatype.size == 8 => Self::of_tag(tag),
@@ -73,7 +74,7 @@ impl Datetime64 {
         })
     }
 
-    /// The type of elements as NumPy writes it: `<M8[s]`.
+    /// Returns the elements' type in NumPy's notation: `<M8[s]`.
     pub fn descr(datatype: &Datatype) -> Option<String> {
         Self::of(datatype)?;
         let Class::Opaque { tag } = &datatype.class else {
@@ -82,7 +83,8 @@ impl Datetime64 {
         String::from_utf8(tag.strip_prefix(b"NUMPY:")?.to_vec()).ok()
     }
 
-    /// The number in an element; `None` of one that is missing, or too short.
+    /// Returns the number in an element. Returns `None` for a missing value, or an element that is
+    /// too short.
     pub fn count(&self, element: &[u8]) -> Option<i64> {
         let count = match (self.order, element.first_chunk()?) {
             (ByteOrder::Big, bytes) => i64::from_be_bytes(*bytes),
@@ -91,13 +93,14 @@ impl Datetime64 {
         (count != i64::MIN).then_some(count)
     }
 
-    /// The integers that the elements are.
+    /// Returns the integer type in which the elements are stored.
     pub fn integers(&self) -> Datatype {
         Datatype::integer(8, true, self.order)
     }
 
-    /// Microseconds of one number, or nanoseconds where those do not do; `None` where both are no
-    /// whole number, or a month has no fixed length.
+    /// Returns the microseconds of one stored number, or the nanoseconds if microseconds are not
+    /// precise enough. Returns `None` if neither is a whole number, or for months, whose length
+    /// varies.
     pub fn ticks(&self) -> Option<Ticks> {
         let seconds = match self.unit {
             Unit::Months(_) => return None,
@@ -122,12 +125,12 @@ impl Datetime64 {
         })
     }
 
-    /// Appends the text of an element. Returns whether there is an instant.
+    /// Appends the text of an element. Returns false for a missing value.
     pub fn write(&self, element: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(count) = self.count(element) else {
             return false;
         };
-        // The product of two numbers of 64 bits.
+        // The product of two 64-bit numbers fits in 128 bits.
         let count = i128::from(count).wrapping_mul(self.multiple.into());
         match self.unit {
             Unit::Months(each) => write_month(count.wrapping_mul(each.into()), out),
@@ -145,12 +148,12 @@ impl Datetime64 {
     }
 }
 
-/// The ticks of a unit.
+/// The clock ticks of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticks {
-    /// How many ticks one number counts.
+    /// Ticks per stored number.
     pub each: i64,
-    /// Whether a tick is a nanosecond, else a microsecond.
+    /// Whether a tick is a nanosecond. Otherwise a tick is a microsecond.
     pub is_nanosecond: bool,
 }
 
@@ -159,7 +162,7 @@ fn write_date(year: i128, month: i128, day: i128, out: &mut Vec<u8>) {
     append(out, format_args!("{year:0digits$}-{month:02}-{day:02}"));
 }
 
-/// Appends the first day of the month so many months after January 1970.
+/// Appends the first day of the month that is `months` months after January 1970.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "months of 64 bits are far from the ends of 128"
@@ -173,8 +176,8 @@ fn write_month(months: i128, out: &mut Vec<u8>) {
     );
 }
 
-/// Appends the day so many days after 1970-01-01. A year begins in March here, so that a leap day is
-/// its last one; an era has 400 years.
+/// Appends the day that is `days` days after 1970-01-01. Years begin in March here, so that a leap
+/// day is the last day of its year. An era has 400 years.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "days of 64 bits are far from the ends of 128"
@@ -198,7 +201,7 @@ fn write_day(days: i128, out: &mut Vec<u8>) {
     write_date(era * 400 + year + next, month, day, out);
 }
 
-/// Appends the second so many seconds after 1970 began.
+/// Appends the time that is `seconds` seconds after 1970 began.
 fn write_second(seconds: i128, out: &mut Vec<u8>) {
     const DAY: i128 = 86_400;
     write_day(seconds.div_euclid(DAY), out);
@@ -230,7 +233,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// Expected: texts of which `numpy.datetime64(text)` equals `numpy.datetime64(count, unit)`.
+    /// Expected: texts for which `numpy.datetime64(text)` equals `numpy.datetime64(count, unit)`.
     #[test]
     fn instants_as_numpy_has_them() {
         assert_eq!(text("Y", -1), "1969-01-01");

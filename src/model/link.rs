@@ -1,4 +1,4 @@
-//! A name in a group, and where it leads.
+//! Links: a name in a group, and its target.
 
 use std::sync::Arc;
 
@@ -8,61 +8,62 @@ use crate::memory::piece;
 use crate::model::NodeId;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// A name in a group.
+/// A name in a group, with its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Bytes as in the file: any bytes, valid UTF-8 or not.
+    /// The name's bytes as in the file, valid UTF-8 or not.
     pub name: Vec<u8>,
-    /// Where it leads.
+    /// The target of the link.
     pub target: LinkTarget,
-    /// Its place in the order in which the links were made, where the file says so. ASDF: its place
-    /// in the text.
+    /// The link's place in the order of creation, if the file stores it. ASDF: its place in the
+    /// text.
     pub order: Option<u64>,
-    /// Whether it is said to lead to a group: which object it leads to may be all that can be read.
-    /// HDF5: the entries of old-style groups say so. ASDF: no.
+    /// Whether the link itself declares that its target is a group, which helps if the target
+    /// cannot be read. HDF5: entries of old-style groups declare this. ASDF: never.
     pub is_to_group: bool,
 }
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkTarget {
-    /// To a node of this file.
+    /// A node of this file.
     Hard(NodeId),
-    /// HDF5: soft link, a path from the link's own group or, with a leading `/`, from the root.
-    /// Bytes as in the file; `..` is an ordinary name there.
+    /// HDF5: a soft link, a path from the link's own group or, with a leading `/`, from the root.
+    /// Bytes as in the file. `..` is an ordinary name.
     Soft(Vec<u8>),
-    /// HDF5: external link, a path from the root of another file.
+    /// HDF5: an external link, a path from the root of another file.
     External {
         /// The file's name, bytes as in the file.
         file: Vec<u8>,
         /// The object's path in it.
         path: Vec<u8>,
     },
-    /// ASDF: alias of the node, whose own place is elsewhere;
-    /// [`names`](crate::model::Container::names) says where.
+    /// ASDF: an alias of a node that has another path, which
+    /// [`names`](crate::model::Container::names) returns.
     Alias(NodeId),
-    /// ASDF: `$ref`, a path from the root of this file or another;
-    /// [`names`](crate::model::Container::names) has it.
+    /// ASDF: a `$ref`, a path from the root of this file or another.
+    /// [`names`](crate::model::Container::names) returns the path.
     Reference {
-        /// Another file's name as the URI gives it, unescaped; `None` for this file.
+        /// Another file's name from the URI, unescaped. `None` for this file.
         file: Option<Vec<u8>>,
-        /// The node that is the `$ref`.
+        /// The node of the `$ref` itself.
         node: NodeId,
     },
-    /// HDF5: user-defined link of a class (65–255) that only its maker can follow.
+    /// HDF5: a user-defined link of a class (65–255), which only the application that created it
+    /// can follow.
     UserDefined(u8),
-    /// The link is there, but what says where it leads cannot be read.
+    /// The link exists, but its target cannot be read.
     Damaged(Error),
 }
 
 impl Link {
-    /// The effort of passing it in a search through many links; that of a short one is 1.
+    /// Returns the cost of passing the link in a search through many links. A short link costs 1.
     pub fn cost(&self) -> usize {
         let target = match &self.target {
             LinkTarget::Soft(path) => path.len(),
             LinkTarget::External { file, path } => file.len().with_more(path.len()),
             LinkTarget::Reference { file, .. } => file.as_ref().map_or(0, Vec::len),
-            // It may have been looked for that far.
+            // The reader may have searched this many bytes for the target.
             LinkTarget::Damaged(_) => limits::LINK_TEXT,
             _ => 0,
         };
@@ -70,7 +71,7 @@ impl Link {
         (text / limits::SEARCHED_TEXT).one_more()
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate bytes of memory that the link takes.
     pub fn weight(&self) -> u64 {
         let target = match &self.target {
             LinkTarget::Soft(path) => piece(path.len()),
@@ -84,7 +85,7 @@ impl Link {
 }
 
 impl LinkTarget {
-    /// The name of the other file that it leads into.
+    /// Returns the name of the other file that contains the target.
     pub fn other_file(&self) -> Option<&[u8]> {
         match self {
             LinkTarget::External { file, .. } => Some(file),
@@ -94,46 +95,47 @@ impl LinkTarget {
     }
 }
 
-/// The links of one group, in index order, one at a time, with bounded memory.
+/// A stream of the links of one group in index order, with bounded memory.
 pub trait LinkStream: Send {
-    /// The number of links before the next one.
+    /// Returns the number of links before the next one.
     fn position(&self) -> u64;
 
-    /// Makes the link at `position` the next one; past the last one, the stream is at its end.
+    /// Makes the link at `position` the next one. A position after the last link is the end of the
+    /// stream.
     fn seek(&mut self, position: u64) -> Result<()>;
 
-    /// The next link, `None` after the last.
+    /// Returns the next link, or `None` after the last.
     ///
     /// # Errors
-    /// Fails if the index is damaged here, or links before could not be read and were passed over;
-    /// the stream is then at its end, and says the same again.
+    /// Fails if the index is damaged here, or if earlier links could not be read and were skipped.
+    /// The stream is then at its end, and further calls return the same error.
     fn next(&mut self) -> Result<Option<Link>>;
 
-    /// Whether the index has them in the order in which people are shown them: by name, or as they
-    /// were made.
+    /// Returns whether the index is already in display order: by name, or by creation order.
     fn is_in_order(&self) -> bool {
         false
     }
 
-    /// Bytes of memory that it keeps for itself, about.
+    /// Returns the approximate bytes of memory that the stream takes.
     fn weight(&self) -> u64 {
         0
     }
 }
 
-/// Links that are in memory.
+/// A link stream whose links are in memory.
 pub struct LinksInMemory {
     links: Arc<Vec<Link>>,
-    /// Bytes of the links, which this may be the last to hold.
+    /// Bytes of the links, which are freed with this value if it is the last owner.
     weight: u64,
     position: u64,
-    /// Why some are not there.
+    /// The error because of which some links are missing.
     failure: Option<Error>,
     is_in_order: bool,
 }
 
 impl LinksInMemory {
-    /// Links as their group has them, and why some of them are not there.
+    /// Creates a stream of links in index order. `failure` is the error because of which some links
+    /// are missing.
     pub fn new(links: Arc<Vec<Link>>, failure: Option<Error>) -> Self {
         LinksInMemory {
             weight: links.iter().map(Link::weight).sum(),
@@ -144,7 +146,7 @@ impl LinksInMemory {
         }
     }
 
-    /// The same of links that stand in the order in which people are shown them.
+    /// Creates a stream of links in display order.
     pub fn in_order(links: Vec<Link>, failure: Option<Error>) -> Self {
         LinksInMemory {
             is_in_order: true,

@@ -1,27 +1,27 @@
-//! The links of a group in the order in which people are shown them.
+//! The links of a group in display order.
 //!
-//! HDF5: as they were made, where the group tracks that, as netCDF-4 has it; else by name. So
-//! h5py lists them. ASDF: as the text has them. The index of a group with many links has them in
-//! the order of their names' hashes, which means nothing to anybody.
+//! HDF5: creation order if the group tracks it, as in netCDF-4, otherwise by name. h5py lists links
+//! in the same way. ASDF: the order in the text. The index of a group with many links is sorted by
+//! hashes of the names, and this order has no meaning to users.
 
 use crate::error::Result;
 use crate::limits;
 use crate::model::{Container, Link, LinkStream, LinksInMemory, NodeId};
 use crate::wire::{Count, to_u64};
 
-/// The links of a group.
+/// The links of a group, possibly sorted.
 pub struct Ordered {
-    /// In order, unless they are too many.
+    /// The links in display order, unless there are too many.
     pub links: Box<dyn LinkStream>,
-    /// Whether they are in order.
+    /// Whether the links are in display order.
     pub is_ordered: bool,
 }
 
-/// The links of `group` in order, or in index order where they are more than are sorted at a time,
-/// or more than `room`, from which those that were looked at are taken.
+/// Returns the links of `group` in display order. Returns index order if there are more links than
+/// are sorted at a time, or more than `room`. Subtracts the examined links from `room`.
 ///
 /// # Errors
-/// Fails if the index cannot be read at all. Damage of a part of it is an error of the stream.
+/// Fails if the index cannot be read at all. Partial damage is an error of the stream.
 pub fn links(container: &dyn Container, group: NodeId, room: &mut u64) -> Result<Ordered> {
     let mut stream = container.links(group)?;
     if stream.is_in_order() {
@@ -45,7 +45,7 @@ pub fn links(container: &dyn Container, group: NodeId, room: &mut u64) -> Result
     }
 }
 
-/// All links of `stream`, sorted; `None` where they are too many.
+/// Returns all links of `stream` sorted, or `None` if there are too many.
 fn sorted(stream: &mut dyn LinkStream, room: &mut u64) -> Option<LinksInMemory> {
     let (mut links, mut weight) = (Vec::<Link>::new(), 0_u64);
     let most = limits::ORDERED_MEMBERS.min(*room);

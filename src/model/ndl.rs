@@ -1,8 +1,8 @@
-//! A datatype in the Ndarray Data Language (0.6.1, "Datatype"), on one line.
+//! Datatypes in the Ndarray Data Language (0.6.1, "Datatype"), on one line.
 //!
 //! The language has `string`, `int8` to `uint64`, `float32`, `float64`, `objref`, `regref`,
 //! `opaque`, `enum`, `compound`, `vlen` and `array`. It describes values, so byte order, padding
-//! and a string's length are not part of it. Types without a word of their own are written so:
+//! and a string's length are not included. Types without a keyword are written as follows:
 //!
 //! | datatype | NDL |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | region reference | regref of blocks: the selection's kind is each element's own |
 //! | reference of HDF5 1.12 | objref: the kind of its target is each element's own |
 //! | float16, bfloat16, VAX and extended floats | opaque of that size, tagged with the name |
-//! | integers of other sizes, time | the same |
-//! | compounds and enumerations without members | the same |
+//! | integers of other sizes, time | opaque of that size, tagged with the name |
+//! | compounds and enumerations without members | opaque of that size, tagged with the name |
 
 mod syntax;
 
@@ -27,12 +27,12 @@ use crate::model::number;
 
 pub use syntax::{Flow, Syntax, is_long_key, text_in};
 
-/// The value of NDL's `type` key, in YAML.
+/// Returns the value of NDL's `type` key, in YAML.
 pub fn ndl_type(datatype: &Datatype) -> String {
     ndl_type_in(Syntax::Yaml, datatype)
 }
 
-/// The value of NDL's `type` key.
+/// Returns the value of NDL's `type` key in a syntax.
 pub fn ndl_type_in(syntax: Syntax, datatype: &Datatype) -> String {
     let mut out = Flow::new(syntax);
     write_type(datatype, &mut out);
@@ -88,7 +88,7 @@ fn write_type(datatype: &Datatype, out: &mut Flow) {
     }
 }
 
-/// The language's integers.
+/// Returns the language's keyword for an integer type.
 fn keyword(size: u32, signed: bool) -> Option<&'static [u8]> {
     match (size, signed) {
         (1, true) => Some(b"int8"),
@@ -108,7 +108,7 @@ fn integer_name(signed: bool, bits: Bits) -> String {
     format!("{prefix}int{}", bits.precision)
 }
 
-/// The name of a format that the language has no word for.
+/// Returns a name for a floating-point format that has no keyword in the language.
 fn float_name(size: u32, format: &Float) -> String {
     let precision = format.bits.precision;
     let fields = (format.exponent_bits, format.mantissa_bits);
@@ -175,7 +175,7 @@ fn write_enumeration(size: u32, base: &Datatype, members: &[(Vec<u8>, Vec<u8>)],
     write_members(base, numbers.into_iter(), out);
 }
 
-/// An enumeration; without a base where that is empty.
+/// Writes an enumeration. An empty `base` is omitted.
 fn write_members<'a>(
     base: &[u8],
     members: impl Iterator<Item = (&'a [u8], impl Display)>,

@@ -1,4 +1,4 @@
-//! An object of the file, whatever the number of its names.
+//! Nodes: the objects of a file, each with any number of names.
 
 use std::sync::Arc;
 
@@ -6,43 +6,44 @@ use crate::error::Error;
 use crate::model::{Array, Datatype, Scalar, ScalarValue};
 use crate::wire::Count;
 
-/// A node's identity within its container; unique, stable from open to open of an unchanged file.
+/// A node's identity within its container. It is unique, and stable between opens of an unchanged
+/// file.
 ///
-/// HDF5: the address of the object header. ASDF: the node's number in the tree, counted from 2.
-/// It can serve as an inode number: 0 and 1 are none.
+/// HDF5: the address of the object header. ASDF: the node's number in the tree, counted from 2. An
+/// identity can serve as an inode number, because 0 and 1 are never used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(u64);
 
 impl NodeId {
-    /// The end of the numbers.
+    /// The exclusive upper bound of the numbers.
     pub const END: u64 = 1 << 62;
 
     /// 1 is the inode number of the mount's root.
     const FIRST: u64 = 2;
 
-    /// The identity with this number, which must be from 2 up to [`END`](Self::END).
+    /// Returns the identity with this number, which must be from 2 up to [`END`](Self::END).
     pub fn new(number: u64) -> Option<Self> {
         let is_one = (Self::FIRST..Self::END).contains(&number);
         is_one.then_some(NodeId(number))
     }
 
-    /// The identity of the node with this index, where a format counts its nodes.
+    /// Returns the identity of the node with this index, for a format that counts its nodes.
     pub fn at(index: u32) -> Self {
         NodeId(u64::from(index).with_more(Self::FIRST))
     }
 
-    /// Its index, where a format counts its nodes.
+    /// Returns the node's index, for a format that counts its nodes.
     pub fn index(self) -> u64 {
         self.0.left_after(Self::FIRST)
     }
 
-    /// An identity for tests, which may be none of a file.
+    /// Returns an identity for tests, which may be invalid in a file.
     #[cfg(test)]
     pub(crate) const fn of(number: u64) -> Self {
         NodeId(number)
     }
 
-    /// Its number.
+    /// Returns the number.
     pub fn number(self) -> u64 {
         self.0
     }
@@ -51,26 +52,27 @@ impl NodeId {
 /// A parsed object.
 #[derive(Debug)]
 pub struct Node {
-    /// Its identity.
+    /// The node's identity.
     pub id: NodeId,
-    /// Its kind.
+    /// The node's kind.
     pub kind: NodeKind,
-    /// ASDF: the array that the members of a group make together, which is not shown among them.
+    /// ASDF: the array that the members of a group form together. The array is not listed among the
+    /// members.
     pub assembled: Option<Arc<Array>>,
-    /// The number of hard links that the file says lead here. ASDF: 1.
+    /// The number of hard links to the node, as stored in the file. ASDF: 1.
     pub link_count: u32,
-    /// Modification time in seconds since 1970 UTC, where the file stores one.
+    /// Modification time in seconds since 1970 UTC, if the file stores one.
     pub modified: Option<i64>,
-    /// The comment, where there is one, bytes as in the file.
+    /// The comment, if there is one, as bytes in the file.
     pub comment: Option<Vec<u8>>,
-    /// ASDF: the tag that the tree gives it, resolved. HDF5: none.
+    /// ASDF: the node's tag in the tree, resolved. HDF5: `None`.
     pub tag: Option<Arc<str>>,
-    /// The damage of an object that can be shown in part.
+    /// The error of an object that can be shown in part.
     pub error: Option<Error>,
 }
 
 impl Node {
-    /// The same node with another array.
+    /// Returns the same node with another array.
     #[must_use]
     pub fn with_array(&self, array: Arc<Array>) -> Self {
         Node {
@@ -85,8 +87,7 @@ impl Node {
         }
     }
 
-    /// What stands for a node that cannot be read where something is to be said of it: a value of
-    /// nothing, with the error.
+    /// Returns a substitute for a node that cannot be read: a null scalar with the error.
     pub fn damaged(id: NodeId, error: Error) -> Self {
         Node {
             id,
@@ -103,7 +104,7 @@ impl Node {
         }
     }
 
-    /// The array that it is, or that its members make.
+    /// Returns the node's own array, or the array that its members form.
     pub fn array(&self) -> Option<&Arc<Array>> {
         match &self.kind {
             NodeKind::Array(array) => Some(array),
@@ -111,13 +112,13 @@ impl Node {
         }
     }
 
-    /// Whether something of it could not be read that may be there the next time: it is not worth
-    /// keeping then.
+    /// Returns whether a part failed with an error that may not recur. Such a node should not be
+    /// cached.
     pub fn is_partial(&self) -> bool {
         self.passing().is_some()
     }
 
-    /// Why something of it could not be read that may be there the next time.
+    /// Returns the first error of the node that may not recur in a later read.
     pub fn passing(&self) -> Option<&Error> {
         let storage = self.array().and_then(|array| array.storage.as_ref().err());
         let mut errors = storage.into_iter().chain(&self.error);
@@ -132,8 +133,8 @@ pub enum NodeKind {
     Group,
     /// HDF5: dataset. ASDF: ndarray.
     Array(Arc<Array>),
-    /// HDF5: committed datatype. ASDF: none.
+    /// HDF5: committed datatype. ASDF: not used.
     CommittedDatatype(Datatype),
-    /// HDF5: none. ASDF: a scalar.
+    /// HDF5: not used. ASDF: a scalar.
     Scalar(Scalar),
 }

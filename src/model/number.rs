@@ -1,15 +1,17 @@
-//! Stored numbers: the fields of their bits, and their text.
+//! Stored numbers: their bit fields, and their text.
 //!
-//! HDF5 3.0, IV.A.2.d: an integer is some bits of its element (class 0), a floating-point number
-//! has a sign, an exponent and a mantissa anywhere in it (class 1). ASDF's numbers are the plain
+//! HDF5 3.0, IV.A.2.d: an integer uses some bits of its element (class 0). A floating-point number
+//! has a sign, an exponent and a mantissa at any positions (class 1). ASDF's numbers are the plain
 //! cases.
 //!
-//! Text is what Python and NumPy (2.4) print: the fewest digits that give the stored number back
-//! when read in its own format, `1.0`, `1e+300`, `nan`, `-inf`; exponents below 1e-4 and from 1e16
-//! (64 bits), 1e6 (32 bits), 1e3 (16 bits). Where two such texts are equally near, the last digit
-//! may be the other one. A number of a format with more than 53 significant bits, or in an element of
-//! more than 8 bytes, has the digits of NumPy's `longdouble`; one outside the range of 64-bit floats
-//! is written in C's exact notation, `0x1.8p+16000`.
+//! The text is that of Python and NumPy (2.4): the fewest digits that parse back to the stored
+//! number in its own format. Examples are `1.0`, `1e+300`, `nan` and `-inf`. Exponents are used
+//! below 1e-4 and from 1e16 (64 bits), 1e6 (32 bits) or 1e3 (16 bits). If two such texts are
+//! equally near, the last digit may differ from NumPy's.
+//!
+//! A number with more than 53 significant bits, or in an element of more than 8 bytes, has the
+//! digits of NumPy's `longdouble`. A number outside the range of 64-bit floats is written in C's
+//! exact notation, `0x1.8p+16000`.
 
 mod shortest;
 
@@ -24,15 +26,15 @@ use crate::wire::Count;
 /// An integer of up to 128 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Integer {
-    /// Of an unsigned type.
+    /// A value of an unsigned type.
     Unsigned(u128),
-    /// Of a signed type.
+    /// A value of a signed type.
     Signed(i128),
 }
 
 impl fmt::Display for Integer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Printing 128 bits costs several divisions more, and few numbers need them.
+        // Formatting 128 bits costs several additional divisions, and few numbers need them.
         match *self {
             Integer::Unsigned(number) => match u64::try_from(number) {
                 Ok(number) => number.fmt(f),
@@ -47,7 +49,7 @@ impl fmt::Display for Integer {
 }
 
 impl Integer {
-    /// Appends its text.
+    /// Appends the number's text.
     pub fn write(self, out: &mut Vec<u8>) {
         let (is_negative, magnitude) = match self {
             Integer::Unsigned(number) => (false, number),
@@ -73,47 +75,48 @@ impl Integer {
     }
 }
 
-/// A floating-point number, held so that its text can be the shortest of the format in which readers
-/// hold it in memory.
+/// A floating-point number with the information that is needed for its shortest text. The format of
+/// that text is the format in which readers hold the number in memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Real {
     /// IEEE 754, 32 bits.
     Single(f32),
     /// IEEE 754, 64 bits.
     Double(f64),
-    /// Exact, of a format in memory with fewer significant bits than a 64-bit float.
+    /// An exact number of a memory format with fewer significant bits than a 64-bit float.
     Narrow {
         /// The number.
         value: f64,
-        /// Numbers nearer than this towards zero are read as this one.
+        /// Numbers nearer than this towards zero are parsed as this number.
         below: f64,
-        /// Numbers nearer than this away from zero are read as this one.
+        /// Numbers nearer than this away from zero are parsed as this number.
         above: f64,
         /// Significant bits of the format.
         bits: u32,
     },
-    /// Of a format in memory with more significant bits than a 64-bit float, in the range of those:
-    /// `mantissa * 2^exponent`, where the mantissa has all significant bits.
+    /// A number of a memory format with more significant bits than a 64-bit float, within the range
+    /// of 64-bit floats. The value is `mantissa * 2^exponent`, and the mantissa has all significant
+    /// bits.
     Wide {
-        /// The nearest 64-bit float, which has the sign.
+        /// The nearest 64-bit float, with the sign.
         value: f64,
-        /// Not zero.
+        /// The mantissa, not zero.
         mantissa: u128,
-        /// Power of two.
+        /// The power of two.
         exponent: i32,
     },
-    /// Finite, but outside the range of 64-bit floats: `mantissa * 2^exponent`.
+    /// A finite number outside the range of 64-bit floats: `mantissa * 2^exponent`.
     Beyond {
-        /// Below zero.
+        /// Whether the number is below zero.
         negative: bool,
-        /// Not zero.
+        /// The mantissa, not zero.
         mantissa: u128,
-        /// Power of two.
+        /// The power of two.
         exponent: i32,
     },
 }
 
-/// The element's bits as one number, `None` where it has more than 16 bytes.
+/// Returns the element's bits as one number, or `None` if the element has more than 16 bytes.
 fn word(element: &[u8], order: ByteOrder) -> Option<u128> {
     let mut bytes = [0; 16];
     if element.len() > bytes.len() {
@@ -132,26 +135,26 @@ fn word(element: &[u8], order: ByteOrder) -> Option<u128> {
     Some(u128::from_le_bytes(bytes))
 }
 
-/// `count` bits of `word` from bit `place` on.
+/// Returns `count` bits of `word` from bit `place` on.
 fn slice(word: u128, place: u32, count: u32) -> u128 {
     word.checked_shr(place).unwrap_or(0) & ones(count)
 }
 
-/// A number whose lowest `count` bits are set.
+/// Returns a number whose lowest `count` bits are set.
 fn ones(count: u32) -> u128 {
     u128::MAX
         .checked_shr(128_u32.left_after(count))
         .unwrap_or(0)
 }
 
-/// The bits that a bit field or an unsigned integer fills, `None` where the element has more than
+/// Returns the bits of a bit field or an unsigned integer, or `None` if the element has more than
 /// 16 bytes.
 pub fn bits(element: &[u8], order: ByteOrder, bits: Bits) -> Option<u128> {
     let word = word(element, order)?;
     Some(slice(word, bits.offset.into(), bits.precision.into()))
 }
 
-/// The integer in an element, `None` where the element has more than 16 bytes.
+/// Returns the integer in an element, or `None` if the element has more than 16 bytes.
 pub fn integer(element: &[u8], order: ByteOrder, signed: bool, field: Bits) -> Option<Integer> {
     let number = bits(element, order, field)?;
     if !signed {
@@ -163,8 +166,8 @@ pub fn integer(element: &[u8], order: ByteOrder, signed: bool, field: Bits) -> O
     Some(Integer::Signed((number | extension).cast_signed()))
 }
 
-/// Bytes of the IEEE 754 format that this is, whatever the byte order; `None` if it is another
-/// format.
+/// Returns the size in bytes if the format is an IEEE 754 format, in either byte order. Returns
+/// `None` for another format.
 pub fn ieee_bytes(size: u32, format: &Float) -> Option<u8> {
     let size = u8::try_from(size).ok()?;
     if !matches!(size, 2 | 4 | 8) || (format.order == ByteOrder::Vax) {
@@ -176,15 +179,16 @@ pub fn ieee_bytes(size: u32, format: &Float) -> Option<u8> {
     }
 }
 
-/// Whether numbers of this format can be computed with. No format of a machine has more bits; of
-/// one that has, the bytes are shown.
+/// Returns whether numbers of this format can be computed with. No machine's format has more bits.
+/// The bytes of larger formats are shown instead.
 pub fn is_computable(format: &Float) -> bool {
-    // So that a power of two fits 32 bits with a sign, and a mantissa 128 with its leading one.
+    // A power of two then fits 32 bits with a sign, and a mantissa with its leading one fits 128
+    // bits.
     format.exponent_bits <= 30 && format.bias < 1 << 30 && format.mantissa_bits < 128
 }
 
-/// The floating-point number in an element, `None` where the element has more than 16 bytes or
-/// [`is_computable`] denies it.
+/// Returns the floating-point number in an element. Returns `None` if the element has more than 16
+/// bytes, or if [`is_computable`] is false.
 pub fn real(element: &[u8], format: &Float) -> Option<Real> {
     if !is_computable(format) {
         return None;
@@ -198,7 +202,7 @@ pub fn real(element: &[u8], format: &Float) -> Option<Real> {
     }
 }
 
-/// A number by the places of its fields.
+/// Computes a number from the positions of its fields.
 fn general(word: u128, format: &Float, size: u32) -> Option<Real> {
     let negative = slice(word, format.sign.into(), 1) == 1;
     let exponent_bits = u32::from(format.exponent_bits);
@@ -212,8 +216,8 @@ fn general(word: u128, format: &Float, size: u32) -> Option<Real> {
         return Some(Real::Double(number));
     }
     if exponent == 0 && vax {
-        // VAX: no subnormal numbers; with the sign set it is a reserved operand, which is no
-        // number.
+        // VAX has no subnormal numbers. With the sign set, a zero exponent is a reserved operand,
+        // which is shown as NaN.
         return Some(Real::Double(if negative { f64::NAN } else { 0.0 }));
     }
     let implied_one = match exponent {
@@ -252,13 +256,13 @@ fn general(word: u128, format: &Float, size: u32) -> Option<Real> {
     ))
 }
 
-/// Significant bits of the extended format in which readers hold numbers of elements of more than 8
-/// bytes.
+/// Significant bits of the extended format in which readers hold numbers from elements of more than
+/// 8 bytes.
 const EXTENDED_BITS: u32 = 64;
 
-/// Bytes of the IEEE 754 format in which readers hold numbers of this format in memory, the smallest
-/// that has them all and is not shorter than their elements of `size` bytes, as in h5py; `None`
-/// where none has, and for VAX.
+/// Returns the bytes of the IEEE 754 format in which readers such as h5py hold numbers of this
+/// format in memory. That format is the smallest one that represents all numbers and is at least
+/// `size` bytes long. Returns `None` if there is none, and for VAX.
 fn memory_bytes(format: &Float, size: u32) -> Option<u8> {
     let fits = |&(bytes, mantissa_bits, least, most): &(u8, u8, i64, i64)| {
         let bias = i64::from(format.bias);
@@ -277,7 +281,7 @@ fn memory_bytes(format: &Float, size: u32) -> Option<u8> {
     found.map(|&(bytes, ..)| bytes)
 }
 
-/// `mantissa * 2^power`, which is a 16-bit float.
+/// Returns `mantissa * 2^power`, which is a 16-bit float.
 fn half(negative: bool, mantissa: u128, power: i32) -> Real {
     const SIGNIFICANT_BITS: u32 = 11;
     const LEAST_POWER: i32 = -24;
@@ -297,15 +301,15 @@ fn half(negative: bool, mantissa: u128, power: i32) -> Real {
     )
 }
 
-/// A number that a 32-bit float has.
+/// Converts a number that a 32-bit float represents exactly.
 #[expect(clippy::as_conversions, reason = "nothing is lost")]
 fn single(value: f64) -> f32 {
     value as f32
 }
 
-/// The meaning of an exponent of all ones: infinity or no number.
+/// Returns the value of an exponent of all ones: infinity or NaN.
 fn special(negative: bool, mantissa: u128, mantissa_bits: u32, implied: bool) -> f64 {
-    // A stored leading one says nothing here.
+    // A stored leading one has no meaning here.
     let fraction_bits = mantissa_bits.left_after(u32::from(!implied));
     match slice(mantissa, 0, fraction_bits) {
         0 if negative => f64::NEG_INFINITY,
@@ -314,7 +318,7 @@ fn special(negative: bool, mantissa: u128, mantissa_bits: u32, implied: bool) ->
     }
 }
 
-/// `mantissa * 2^power`, of a format with `significant_bits`.
+/// Returns `mantissa * 2^power` in a format with `significant_bits`.
 fn scaled(
     negative: bool,
     mantissa: u128,
@@ -351,7 +355,7 @@ fn scaled(
     }
     let half = quarter * 2.0;
     let below = if spacing_halves_below { quarter } else { half };
-    // A number in the middle between two others is read as the even one.
+    // A number halfway between two numbers is parsed as the even one.
     let even = slice(mantissa, 0, 1) == 0;
     let bound = |distance: f64| if even { distance.next_up() } else { distance };
     Real::Narrow {
@@ -362,7 +366,8 @@ fn scaled(
     }
 }
 
-/// `mantissa * 2^power` rounded half to even, `None` outside the normal range of 64-bit floats.
+/// Returns `mantissa * 2^power` rounded half to even, or `None` outside the normal range of 64-bit
+/// floats.
 fn nearest(mantissa: u128, power: i32) -> Option<f64> {
     let length = 128_u32.left_after(mantissa.leading_zeros());
     let excess = length.left_after(f64::MANTISSA_DIGITS);
@@ -380,13 +385,14 @@ fn nearest(mantissa: u128, power: i32) -> Option<f64> {
     let low = u32::try_from(kept & 0xFFFF_FFFF).ok()?;
     let high = u32::try_from(kept.checked_shr(32)?).ok()?;
     let whole = f64::from(high) * 4_294_967_296.0 + f64::from(low);
-    // In two steps, for 2^power alone may be out of range where the product is not.
+    // Two steps are needed because 2^power alone may be out of range although the product is in
+    // range.
     let first = power.checked_div(2)?;
     let second = power.checked_sub(first)?;
     Some(whole * power_of_two(first)? * power_of_two(second)?)
 }
 
-/// 2 to the `power`, in the normal range of 64-bit floats.
+/// Returns 2 to the `power`, in the normal range of 64-bit floats.
 fn power_of_two(power: i32) -> Option<f64> {
     if !(-1022..=1023).contains(&power) {
         return None;
@@ -396,7 +402,7 @@ fn power_of_two(power: i32) -> Option<f64> {
 }
 
 impl Real {
-    /// Whether it is no number.
+    /// Returns whether the number is NaN.
     pub fn is_nan(&self) -> bool {
         match self {
             Real::Single(value) => value.is_nan(),
@@ -405,7 +411,7 @@ impl Real {
         }
     }
 
-    /// The nearest 64-bit float; `None` outside the range of those.
+    /// Returns the nearest 64-bit float, or `None` outside their range.
     pub fn as_f64(&self) -> Option<f64> {
         match *self {
             Real::Single(value) => Some(value.into()),
@@ -416,7 +422,7 @@ impl Real {
         }
     }
 
-    /// Whether its text is a number in JSON too.
+    /// Returns whether the text is also a number in JSON.
     pub fn is_json_number(&self) -> bool {
         match self {
             Real::Single(value) => value.is_finite(),
@@ -426,7 +432,7 @@ impl Real {
         }
     }
 
-    /// Appends its text.
+    /// Appends the number's text.
     pub fn write(&self, out: &mut Vec<u8>) {
         match *self {
             Real::Single(value) => write_shortest(out, value, value.into(), 1e6),
@@ -459,7 +465,8 @@ impl Real {
     }
 }
 
-/// The number with the fewest decimal digits that lies nearer to `value` than to its neighbours.
+/// Returns the number with the fewest decimal digits that is nearer to `value` than to its
+/// neighbours.
 fn fewest_digits(value: f64, below: f64, above: f64) -> f64 {
     for digits in 0..usize::try_from(f64::DIGITS).unwrap_or(0) {
         let mut buffer = [0; 32];
@@ -475,12 +482,13 @@ fn fewest_digits(value: f64, below: f64, above: f64) -> f64 {
     value
 }
 
-/// Whether a number of this absolute value has no exponent.
+/// Returns whether a number of this absolute value is written without an exponent.
 fn is_plain(size: f64, exponent_from: f64) -> bool {
     size == 0.0 || (1e-4..exponent_from).contains(&size)
 }
 
-/// The length of the text of a number that is finite and has no exponent; else `None`.
+/// Returns the text length of a finite number without an exponent. Returns `None` for other
+/// numbers.
 pub(super) fn plain_length(
     number: impl zmij::Float,
     value: f64,
@@ -518,7 +526,7 @@ where
     }
 }
 
-/// Appends `mantissa * 2^exponent`, to which `value` is nearest, in its shortest digits.
+/// Appends `mantissa * 2^exponent`, whose nearest double is `value`, in its shortest digits.
 fn write_wide(out: &mut Vec<u8>, value: f64, mantissa: u128, exponent: i32) {
     const EXPONENT_FROM: i32 = 16;
     let mut buffer = [0; 32];
@@ -558,7 +566,7 @@ fn write_wide(out: &mut Vec<u8>, value: f64, mantissa: u128, exponent: i32) {
     }
 }
 
-/// Appends a number as Python does with an exponent: a sign and two digits at least.
+/// Appends a number with an exponent in Python's notation: a sign and at least two digits.
 fn write_with_exponent(out: &mut Vec<u8>, digits: &str, exponent: &str) {
     let exponent = exponent.strip_prefix('+').unwrap_or(exponent);
     let (sign, exponent) = match exponent.strip_prefix('-') {
@@ -581,17 +589,17 @@ fn write_hexadecimal(out: &mut Vec<u8>, negative: bool, mantissa: u128, exponent
         append(out, format_args!("{:x}", slice(fraction, 124, 4)));
         fraction = fraction.checked_shl(4).unwrap_or(0);
     }
-    // The sum of two numbers of 32 bits has 64.
+    // The sum of two 32-bit numbers fits in 64 bits.
     let power = i64::from(exponent).wrapping_add_unsigned(127_u32.left_after(zeros).into());
     append(out, format_args!("p{power:+}"));
 }
 
-/// Appends formatted text; memory does not refuse a write.
+/// Appends formatted text. Writing to memory cannot fail.
 pub fn append(out: &mut Vec<u8>, text: fmt::Arguments<'_>) {
     let _infallible: io::Result<()> = out.write_fmt(text);
 }
 
-/// Formatted ASCII text in a buffer on the stack.
+/// Formats ASCII text into a buffer on the stack.
 fn print<'a>(buffer: &'a mut [u8; 32], text: fmt::Arguments<'_>) -> &'a str {
     let mut cursor = io::Cursor::new(buffer.as_mut_slice());
     let fits = cursor.write_fmt(text).is_ok();

@@ -1,15 +1,16 @@
-//! A datatype as NumPy writes it in an .npy header: the Python literal of `numpy.dtype.descr`.
+//! Datatypes in NumPy's notation for an .npy header: the Python literal of `numpy.dtype.descr`.
 //!
-//! It describes the bytes as stored: padding is `|V` fields without a name, strings are `|S` with
-//! their padding, enumerations are their integers. A field's array is its third item; an element
-//! that is an array is a tuple, `('<f4', (2, 3))`, as `numpy.lib.format.dtype_to_descr` has it.
+//! The literal describes the stored bytes. Padding becomes unnamed `|V` fields, strings are `|S`
+//! with their padding, and enumerations are their integers. The shape of a field's array is the
+//! field's third item. An element that is an array is a tuple, `('<f4', (2, 3))`, as in
+//! `numpy.lib.format.dtype_to_descr`.
 
 use crate::model::Datatype;
 use crate::model::datatype::{Bits, ByteOrder, Class, Member};
 use crate::model::datetime64::Datetime64;
 use crate::model::number;
 
-/// An argument of `numpy.dtype`: [`numpy_literal`], a simple type without its quotes (`<f4`).
+/// Returns an argument for `numpy.dtype`: [`numpy_literal`], with a simple type unquoted (`<f4`).
 pub fn numpy_descr(datatype: &Datatype) -> Option<String> {
     let literal = numpy_literal(datatype)?;
     Some(match literal.strip_prefix('\'') {
@@ -18,9 +19,13 @@ pub fn numpy_descr(datatype: &Datatype) -> Option<String> {
     })
 }
 
-/// The literal of an .npy header, a simple type in quotes (`'<f4'`). `None` where NumPy cannot
-/// describe the bytes: pointers, time, numbers with padding bits, in VAX order or of other formats
-/// than IEEE 754's 2, 4 and 8 bytes, compounds whose members overlap or share a name.
+/// Returns the literal for an .npy header, with a simple type in quotes (`'<f4'`).
+///
+/// Returns `None` if NumPy cannot describe the bytes:
+/// - pointers and times
+/// - numbers with padding bits or in VAX order
+/// - floating-point formats other than IEEE 754's 2, 4 and 8 bytes
+/// - compounds whose members overlap or share a name
 pub fn numpy_literal(datatype: &Datatype) -> Option<String> {
     let (base, dims) = without_dims(datatype);
     let base = descr(base)?;
@@ -30,7 +35,7 @@ pub fn numpy_literal(datatype: &Datatype) -> Option<String> {
     })
 }
 
-/// An array's element type and all its dimensions; NumPy has no arrays of arrays.
+/// Returns an array's element type and all its dimensions, because NumPy has no arrays of arrays.
 fn without_dims(mut datatype: &Datatype) -> (&Datatype, Vec<u32>) {
     let mut all = Vec::new();
     while let Class::Array { base, dims } = &datatype.class {
@@ -40,7 +45,7 @@ fn without_dims(mut datatype: &Datatype) -> (&Datatype, Vec<u32>) {
     (datatype, all)
 }
 
-/// A Python tuple.
+/// Returns a Python tuple.
 fn tuple(dims: &[u32]) -> String {
     match dims {
         [one] => format!("({one},)"),
@@ -51,7 +56,7 @@ fn tuple(dims: &[u32]) -> String {
     }
 }
 
-/// The literal of a type that is no array.
+/// Returns the literal of a type that is not an array.
 fn descr(datatype: &Datatype) -> Option<String> {
     let size = datatype.size;
     match &datatype.class {
@@ -112,7 +117,8 @@ fn quoted(sign: char, kind: char, size: u32) -> Option<String> {
     Some(format!("'{sign}{kind}{size}'"))
 }
 
-/// A list of fields in the order of their offsets, which is the only one that the literal has.
+/// Returns the list of fields in the order of their offsets, because the literal has no other
+/// order.
 fn compound(size: u32, members: &[Member]) -> Option<String> {
     let mut sorted: Vec<&Member> = members.iter().collect();
     sorted.sort_by_key(|member| member.offset);
@@ -138,14 +144,14 @@ fn any_equal(members: &[Member]) -> bool {
     names.len() != count
 }
 
-/// A field without a name for the bytes between others.
+/// Returns an unnamed field for the bytes between other fields.
 fn padding(bytes: u32) -> Option<String> {
     (bytes > 0).then(|| format!("('', '|V{bytes}')"))
 }
 
 fn field(member: &Member) -> Option<String> {
     let (base, dims) = without_dims(&member.datatype);
-    // NumPy would take it for padding.
+    // NumPy would read the field as padding.
     if member.name.is_empty() && matches!(base.class, Class::Opaque { .. }) {
         return None;
     }
@@ -157,8 +163,8 @@ fn field(member: &Member) -> Option<String> {
     })
 }
 
-/// Text as Python's `repr` writes it; bytes that are not UTF-8 become `\udcXX`, as
-/// `surrogateescape` has it.
+/// Returns text as Python's `repr` writes it. Bytes that are not UTF-8 become `\udcXX`, as in
+/// `surrogateescape`.
 fn python_text(text: &[u8]) -> String {
     let quote = if text.contains(&b'\'') && !text.contains(&b'"') {
         '"'
@@ -229,9 +235,11 @@ mod tests {
         );
     }
 
-    /// Expected: `numpy.lib.format.dtype_to_descr`, of `{'names': ['a', 'x'], 'formats': ['u1',
-    /// '<f8'], 'offsets': [0, 8], 'itemsize': 24}`, of `[('k', '<f4', (3, 3)), ("it's", 'S4')]`,
-    /// and of `('<f4', (3,))` as a field's type, whatever the members' order in the file.
+    /// Expected: `numpy.lib.format.dtype_to_descr` of three types, whatever the members' order in
+    /// the file:
+    /// - `{'names': ['a', 'x'], 'formats': ['u1', '<f8'], 'offsets': [0, 8], 'itemsize': 24}`
+    /// - `[('k', '<f4', (3, 3)), ("it's", 'S4')]`
+    /// - `('<f4', (3,))` as a field's type
     #[test]
     fn records_and_arrays() {
         let double = Datatype::ieee(8, ByteOrder::Little);

@@ -1,8 +1,8 @@
-//! Object to path: which of its names is an object's own.
+//! The index from objects to paths, which determines an object's canonical name.
 //!
-//! An object may have any number of hard links, and a group may hold itself. Its canonical path is
-//! the first one that a breadth-first walk over hard links from the root finds, names in byte
-//! order.
+//! An object may have any number of hard links, and a group may contain itself. The canonical path
+//! is the first one that a breadth-first walk over hard links from the root finds, with names in
+//! byte order.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,17 +15,18 @@ use crate::memory::positions::Positions;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 use crate::wire::{Count, to_u64};
 
-/// The object at `path` from the group `from`, or from the root where it begins with `/`, over
-/// links of every kind; `None` where there is none. `..` is an ordinary name.
+/// Returns the object at `path` from the group `from`, or from the root if the path begins with
+/// `/`. Follows links of every kind. Returns `None` if there is no such object. `..` is an ordinary
+/// name.
 ///
 /// # Errors
-/// `Unsupported` where the path leads into another file; `Limit` for links without end.
+/// `Unsupported` if the path leads into another file, `Limit` for cyclic or too many links.
 pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<Option<NodeId>> {
     let from = start(container, from, path);
     follow(container, from, names_of(path), limits::PATH_LINKS)
 }
 
-/// The object that an alias or a `$ref` leads to; as [`resolve`].
+/// Returns the object that an alias or a `$ref` leads to, like [`resolve`].
 ///
 /// # Errors
 /// Fails as [`resolve`] does.
@@ -35,7 +36,7 @@ pub fn resolve_names(container: &dyn Container, target: &LinkTarget) -> Result<O
     follow(container, container.root(), names, limits::TREE_LEVELS)
 }
 
-/// Where a soft link's path begins that stands in the group `here`.
+/// Returns the group at which the path of a soft link in the group `here` begins.
 fn start(container: &dyn Container, here: NodeId, path: &[u8]) -> NodeId {
     match path {
         [b'/', ..] => container.root(),
@@ -43,7 +44,7 @@ fn start(container: &dyn Container, here: NodeId, path: &[u8]) -> NodeId {
     }
 }
 
-/// Goes `names`, the last one first, from `here`, and over no more links than `most`.
+/// Follows `names`, the last one first, from `here`. Follows at most `most` links.
 fn follow(
     container: &dyn Container,
     mut here: NodeId,
@@ -88,7 +89,7 @@ fn follow(
     Err(Error::limit("links of one path", to_u64(most)))
 }
 
-/// The names in a path, the last one first.
+/// Returns the names in a path, the last one first.
 pub fn names_of(path: &[u8]) -> Vec<Vec<u8>> {
     let names = path.split(|&byte| byte == b'/');
     names
@@ -98,21 +99,20 @@ pub fn names_of(path: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The canonical place of every object that the walk found. There may be a million of them, so each
-/// takes 21 bytes, and its name.
+/// The canonical places of all objects that the walk found. There may be a million of them, so each
+/// takes 21 bytes and its name.
 #[derive(Debug, Default)]
 pub struct PathIndex {
     root: Option<NodeId>,
-    /// In the order in which the walk found them.
+    /// The places in the order in which the walk found them.
     places: Vec<PathEntry>,
     positions: Positions,
     names: NameArena,
-    /// Files that links lead into, and the bytes that they take.
+    /// The names of other files that links lead into, and their bytes in memory.
     files: BTreeSet<Box<[u8]>>,
     file_bytes: usize,
     complete: bool,
-    /// How many places were found before something could not be read that may be there the next
-    /// time, and why it could not.
+    /// The first transient read error, and the number of places found before it.
     unread: Option<(usize, Error)>,
 }
 
@@ -120,23 +120,23 @@ pub struct PathIndex {
 #[derive(Debug, Clone, Copy)]
 struct PathEntry {
     node: NodeId,
-    /// The group's own position, `ROOT` for the root.
+    /// The position of the group, `ROOT` for the root.
     group: u32,
     name: NameAt,
 }
 
-/// Bytes of a place, and of its position in a table that has just grown to twice its size.
+/// Bytes of a place, and of its position in a table that has just doubled its size.
 const PLACE_BYTES: usize = size_of::<PathEntry>() + 10;
 
-/// A position that no object has.
+/// The position that stands for the root group.
 const ROOT: u32 = u32::MAX;
 
 impl PathIndex {
-    /// Walks `container` until every object is found, or `limits::PATH_INDEX_LINKS` links were
-    /// seen, or as much metadata as a request may look at. `make_room` is told how many bytes the
-    /// index is going to take, before it does.
+    /// Walks `container` until every object is found, [`limits::PATH_INDEX_LINKS`] links were seen,
+    /// or the metadata budget of a request is spent. Calls `make_room` with the index's future size
+    /// in bytes before the index grows.
     ///
-    /// Objects that cannot be read are passed over: their own readers meet the error.
+    /// Skips objects that cannot be read, because their own readers report the error.
     pub fn build(container: &Arc<dyn Container>, make_room: &dyn Fn(u64)) -> Self {
         let effort = Effort::of_a_request();
         let container = &*Arc::clone(container).for_request(&effort);
@@ -169,8 +169,8 @@ impl PathIndex {
         index
     }
 
-    /// Gives the objects that `group` has links to, and that were not met yet, their places; none
-    /// of them where the budget does not reach to the end of its links.
+    /// Adds the objects that `group` links to and that have no place yet. Adds none of them and
+    /// returns false if the budget ends before the last link.
     fn add(
         &mut self,
         container: &dyn Container,
@@ -225,14 +225,16 @@ impl PathIndex {
         }
     }
 
-    /// Notes an error that another walk may not meet, and how many places were found `before` it.
+    /// Records an error that may not recur in another walk, and the number of places found `before`
+    /// it.
     fn note(&mut self, before: usize, error: &Error) {
         if self.unread.is_none() && matches!(error, Error::Io { .. }) {
             self.unread = Some((before, error.clone()));
         }
     }
 
-    /// Keeps the name of another file; of too many, the first.
+    /// Records the name of another file. If there are too many names, only the first ones are
+    /// recorded.
     fn keep_file(&mut self, file: &[u8], left: &mut Budget<'_>) {
         let bytes = self.file_bytes.with_more(file_bytes(file));
         if bytes <= limits::NAMED_FILES && !self.files.contains(file) {
@@ -247,7 +249,7 @@ impl PathIndex {
         self.names.put(name)
     }
 
-    /// Puts the places from `first` on in order, and gives each object that had none its own.
+    /// Sorts the places from `first` on, and keeps one for each object that had none.
     fn settle(&mut self, first: usize) {
         let names = &self.names;
         if let Some(found) = self.places.get_mut(first..) {
@@ -281,34 +283,34 @@ impl PathIndex {
         self.places.get(usize::try_from(position).ok()?).copied()
     }
 
-    /// Bytes that it takes at most.
+    /// Returns the maximum bytes of memory that the index takes.
     pub fn weight(&self) -> u64 {
         let places = self.places.len().times(PLACE_BYTES);
         let names = self.names.weight().with_more(self.file_bytes);
         to_u64(places.with_more(names))
     }
 
-    /// The names of files that links lead into, bytes as in the file.
+    /// Returns the names of other files that links lead into, bytes as in the file.
     pub fn other_files(&self) -> impl Iterator<Item = &[u8]> {
         self.files.iter().map(|file| &**file)
     }
 
-    /// Whether all could be read, damage aside.
+    /// Checks that everything could be read, apart from damage.
     ///
     /// # Errors
-    /// Fails if something could not be read now that may be readable the next time.
+    /// Fails if a read failed with an error that may not recur.
     pub fn check(&self) -> Result<()> {
         let error = self.unread.as_ref().map(|(_, error)| error.clone());
         error.map_or(Ok(()), Err)
     }
 
-    /// Whether the walk came to its end.
+    /// Returns whether the walk was completed.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// The group and the name (bytes as in the file) that are the object's own; `None` for the root
-    /// and for what was not found.
+    /// Returns the group and the name (bytes as in the file) of the object's canonical place.
+    /// Returns `None` for the root and for objects that were not found.
     pub fn place(&self, node: NodeId) -> Option<(NodeId, &[u8])> {
         let place = self.at(self.position(node)?)?;
         let group = match place.group {
@@ -318,16 +320,16 @@ impl PathIndex {
         Some((group, self.names.get(place.name)))
     }
 
-    /// Like [`path`](Self::path).
+    /// Returns the canonical path like [`path`](Self::path).
     ///
     /// # Errors
-    /// Fails if what could not be read may have the object's canonical name.
+    /// Fails if a part that could not be read may contain the object's canonical name.
     pub fn known_path(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
         self.check_place(node)?;
         Ok(self.path(node))
     }
 
-    /// Like [`place`](Self::place).
+    /// Returns the canonical place like [`place`](Self::place).
     ///
     /// # Errors
     /// Fails as [`known_path`](Self::known_path) does.
@@ -336,7 +338,7 @@ impl PathIndex {
         Ok(self.place(node))
     }
 
-    /// Checks that no name that could not be read would come before the object's.
+    /// Checks that no name that could not be read would precede the object's name.
     fn check_place(&self, node: NodeId) -> Result<()> {
         let is_before = |places: usize| {
             let position = self.position(node).map(usize::try_from);
@@ -348,7 +350,8 @@ impl PathIndex {
         }
     }
 
-    /// The canonical path, names as in the file, `/` for the root; `None` for what was not found.
+    /// Returns the canonical path, names as in the file, `/` for the root. Returns `None` for an
+    /// object that was not found.
     pub fn path(&self, node: NodeId) -> Option<Vec<u8>> {
         if Some(node) == self.root {
             return Some(b"/".to_vec());
@@ -373,31 +376,31 @@ impl PathIndex {
     }
 }
 
-/// Bytes that the name of a file takes, and its place in a tree.
+/// Returns the bytes that the name of a file takes in a set.
 fn file_bytes(name: &[u8]) -> usize {
     name.len().with_more(64)
 }
 
-/// The object at a position.
+/// Returns the number of the object at a position.
 fn key(places: &[PathEntry], position: u32) -> u64 {
     let place = usize::try_from(position).ok().and_then(|at| places.get(at));
     place.map_or(u64::MAX, |place| place.node.number())
 }
 
-/// The effort that is left to the walk.
+/// The remaining budget of the walk.
 struct Budget<'a> {
     links: usize,
     bytes: usize,
-    /// Bytes that there is room for.
+    /// Bytes for which room was made.
     room: u64,
     make_room: &'a dyn Fn(u64),
 }
 
 impl Budget<'_> {
-    /// Room is made in steps of so many bytes.
+    /// Room is made in steps of this many bytes.
     const STEP: u64 = 1 << 20;
 
-    /// Sees to room for an index of so many bytes.
+    /// Makes room for an index of `weight` bytes.
     fn hold(&mut self, weight: u64) {
         if weight.with_more(to_u64(NameArena::BLOCK)) > self.room {
             self.room = weight.with_more(Self::STEP);

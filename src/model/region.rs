@@ -1,6 +1,6 @@
-//! A selection of an array's elements, as one array uses it to lie over parts of others.
+//! Selections of an array's elements, which virtual arrays use to map parts of other arrays.
 //!
-//! HDF5: a dataspace selection (hyperslab, all, none). ASDF: none.
+//! HDF5: a dataspace selection (hyperslab, all, none). ASDF: not used.
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -8,21 +8,21 @@ use crate::memory::{PIECE, piece};
 use crate::model::shape::product;
 use crate::wire::{Count, to_u64};
 
-/// Some elements of an array; they are counted in C order.
+/// A selection of an array's elements, counted in C order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Region {
     /// No element.
     Nothing,
     /// Every element.
     All,
-    /// The same regular pattern everywhere, one for each dimension.
+    /// A regular pattern for each dimension.
     Regular(Vec<Axis>),
-    /// The union of blocks: of each, the first and the last corner, both inside.
+    /// The union of blocks, each given by its first and its last corner, both inclusive.
     Blocks(Vec<(Vec<u64>, Vec<u64>)>),
 }
 
 impl Region {
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate bytes of memory that the region takes.
     pub fn weight(&self) -> u64 {
         match self {
             Region::Nothing | Region::All => PIECE,
@@ -39,21 +39,22 @@ impl Region {
     }
 }
 
-/// The steps of one dimension that a regular pattern selects: blocks at regular distances.
+/// The steps that a regular pattern selects in one dimension: blocks at regular distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Axis {
     /// The first step.
     pub start: u64,
-    /// From the beginning of one block to the next, never 0.
+    /// Steps from the beginning of one block to the next, never 0.
     pub stride: u64,
     /// Steps of a block, never 0.
     pub block: u64,
-    /// Selected steps in all, where the last block may be cut short; `None` where there is no end.
+    /// The number of selected steps. The last block may be incomplete. `None` for an unlimited
+    /// pattern.
     pub length: Option<u64>,
 }
 
 impl Axis {
-    /// All `extent` steps.
+    /// Returns the pattern that selects all `extent` steps.
     pub fn whole(extent: u64) -> Self {
         let step = extent.max(1);
         Axis {
@@ -64,7 +65,7 @@ impl Axis {
         }
     }
 
-    /// Selected steps before step `end`, as if there were no end of the pattern.
+    /// Returns the number of selected steps before step `end`, as if the pattern were unlimited.
     pub fn steps_before(&self, end: u64) -> u64 {
         let span = end.left_after(self.start);
         let blocks = span.checked_div(self.stride).unwrap_or(0);
@@ -72,7 +73,7 @@ impl Axis {
         blocks.times(self.block).with_more(rest.min(self.block))
     }
 
-    /// The step that is selected after `ordinal` others.
+    /// Returns the selected step with number `ordinal`.
     fn step(&self, ordinal: u64) -> u64 {
         let blocks = ordinal.checked_div(self.block).unwrap_or(0);
         let rest = ordinal.checked_rem(self.block).unwrap_or(0);
@@ -81,7 +82,7 @@ impl Axis {
             .with_more(rest)
     }
 
-    /// One past the last step that is selected; 0 where none is.
+    /// Returns the step after the last selected step, or 0 if none is selected.
     pub fn end(&self) -> u64 {
         match self.length {
             Some(0) => 0,
@@ -91,37 +92,38 @@ impl Axis {
     }
 }
 
-/// A region of an array of known extent, as runs of elements that follow each other in C order.
+/// A region of an array of known extent, as runs of elements that are contiguous in C order.
 #[derive(Debug)]
 pub struct Runs(Pattern);
 
 #[derive(Debug)]
 enum Pattern {
-    /// Axes with the elements from one step to the next, slowest first; the last one's is 1.
+    /// The axes, slowest first, each with the number of elements per step. The last axis has one
+    /// element per step.
     Regular(Vec<(Axis, u64)>),
-    /// First element, length and ordinal of each run, ascending.
+    /// The runs in ascending order.
     Listed(Vec<Run>),
 }
 
-/// Elements that follow each other.
+/// A run of contiguous elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// The first one's number among all elements of the array.
+    /// The first element's number in the array.
     pub element: u64,
-    /// How many they are.
+    /// The number of elements.
     pub length: u64,
-    /// How many elements of the region come before them.
+    /// The number of selected elements before the run.
     pub ordinal: u64,
 }
 
 impl Runs {
-    /// The runs of `region` in an array of extent `dims`.
+    /// Returns the runs of `region` in an array of extent `dims`.
     ///
     /// # Errors
-    /// `Corrupt` where the region does not lie in the array or has no end; `Limit` where it is too
-    /// ragged, or the array has more elements than 63 bits can count.
+    /// `Corrupt` if the region does not lie in the array or is unlimited. `Limit` if the region has
+    /// too many runs, or the array's number of elements exceeds 63 bits.
     pub fn new(region: &Region, dims: &[u64]) -> Result<Self> {
-        // So that whatever lies in the array can be counted: nothing below saturates.
+        // Checks that the array's elements can be counted, so that no arithmetic below saturates.
         product(dims)?;
         let outside = || Error::corrupt("a selection reaches out of its dataset", None);
         match region {
@@ -157,7 +159,7 @@ impl Runs {
         }
     }
 
-    /// Bytes of their list, where a pattern does not say what they are.
+    /// Returns the bytes of the list of runs, or 0 for a regular pattern.
     pub fn listed_bytes(&self) -> u64 {
         match &self.0 {
             Pattern::Regular(_) => 0,
@@ -165,7 +167,7 @@ impl Runs {
         }
     }
 
-    /// Bytes of the pattern or the list.
+    /// Returns the bytes of the pattern or the list.
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             Pattern::Regular(axes) => size_of_val(&**axes),
@@ -173,7 +175,7 @@ impl Runs {
         }
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn elements(&self) -> u64 {
         match &self.0 {
             Pattern::Regular(axes) => {
@@ -186,7 +188,8 @@ impl Runs {
         }
     }
 
-    /// The part of a run that begins with the element of ordinal `ordinal`; `None` past the last.
+    /// Returns the part of a run from the selected element with number `ordinal` on. Returns `None`
+    /// after the last element.
     pub fn from_ordinal(&self, ordinal: u64) -> Option<Run> {
         if ordinal >= self.elements() {
             return None;
@@ -201,7 +204,7 @@ impl Runs {
         }
     }
 
-    /// The ordinal of the first element of the region at or after element `element` of the array.
+    /// Returns the number of selected elements before element `element` of the array.
     pub fn first_at(&self, element: u64) -> u64 {
         match &self.0 {
             Pattern::Regular(axes) => first_regular(axes, element),
@@ -218,7 +221,7 @@ impl Runs {
 }
 
 impl Run {
-    /// This run without its first `count` elements.
+    /// Returns the run without its first `count` elements.
     fn cut_front(self, count: u64) -> Self {
         Run {
             element: self.element.with_more(count),
@@ -228,8 +231,8 @@ impl Run {
     }
 }
 
-/// The axes with the elements that a step is; a dimension that is selected whole is merged with the
-/// one before it, so that runs are as long as they can be.
+/// Returns the axes with the number of elements per step. A completely selected dimension is merged
+/// with the next slower one, so that runs are as long as possible.
 fn merged(axes: &[Axis], dims: &[u64]) -> Vec<(Axis, u64)> {
     let mut merged: Vec<(Axis, u64)> = Vec::new();
     let mut stride = 1_u64;
@@ -258,7 +261,7 @@ fn merged(axes: &[Axis], dims: &[u64]) -> Vec<(Axis, u64)> {
     merged
 }
 
-/// Blocks that touch each other are one.
+/// Merges adjacent blocks into one.
 fn joined(axis: Axis) -> Axis {
     match axis.length {
         Some(length) if length > 0 && (axis.stride == axis.block || length <= axis.block) => Axis {
@@ -291,7 +294,8 @@ fn regular_run(axes: &[(Axis, u64)], ordinal: u64) -> Option<Run> {
     })
 }
 
-/// Goes down the axes as long as the element's own step is selected.
+/// Counts the selected elements before `element`. Continues to the next axis while the element's
+/// own step is selected.
 fn first_regular(axes: &[(Axis, u64)], element: u64) -> u64 {
     let mut rest = element;
     let mut ordinal = 0_u64;
@@ -313,7 +317,7 @@ fn first_regular(axes: &[(Axis, u64)], element: u64) -> u64 {
     ordinal
 }
 
-/// The rows of all blocks, each element once.
+/// Returns the rows of all blocks, with each element once.
 fn listed(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
     let mut runs = Vec::new();
     for block in blocks {
@@ -333,7 +337,7 @@ fn listed(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// The steps of a block, given by its corners.
+/// Returns the patterns of a block that is given by its corners.
 fn axes_of((first, last): &(Vec<u64>, Vec<u64>)) -> Vec<Axis> {
     let axis = |(first, last): (&u64, &u64)| {
         let length = last.left_after(*first).one_more();
@@ -347,7 +351,7 @@ fn axes_of((first, last): &(Vec<u64>, Vec<u64>)) -> Vec<Axis> {
     first.iter().zip(last).map(axis).collect()
 }
 
-/// Makes one of those that touch each other, without a second list: there may be a million.
+/// Merges overlapping and adjacent runs in place, because there may be a million runs.
 fn join_overlaps(runs: &mut Vec<Run>) {
     runs.dedup_by(|run, last| {
         let touches = run.element <= last.element.with_more(last.length);
@@ -371,7 +375,7 @@ mod tests {
 
     use super::*;
 
-    /// The numbers of all selected elements, one by one.
+    /// Returns the numbers of all selected elements, found one by one.
     fn naive(axes: &[Axis], dims: &[u64]) -> Vec<u64> {
         let selected = |axis: &Axis, step: u64| {
             let length = axis.length.unwrap_or(0);

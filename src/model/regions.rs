@@ -1,20 +1,20 @@
-//! Many regions in little memory: there may be tens of thousands, of the mappings of one virtual
-//! array. All their numbers stand in two lists, not in pieces of memory of their own.
+//! A compact list of regions. One virtual array may have tens of thousands of mappings. The numbers
+//! of all regions are in two lists instead of separate allocations.
 
 use crate::memory;
 use crate::model::region::{Axis, Region};
 use crate::wire::{Count, to_usize};
 
-/// Many regions.
+/// A compact list of regions.
 #[derive(Debug, Default)]
 pub struct Regions {
-    /// Of all regular ones.
+    /// The axes of all regular regions.
     axes: Vec<Axis>,
-    /// Of all blocks: of each the first corner, then the last.
+    /// The corners of all blocks: the first corner, then the last corner of each block.
     corners: Vec<u64>,
 }
 
-/// Where the numbers of one of them stand.
+/// The position of one region's numbers in the lists.
 #[derive(Debug, Clone, Copy)]
 pub struct RegionAt(Form);
 
@@ -22,14 +22,14 @@ pub struct RegionAt(Form);
 enum Form {
     Nothing,
     All,
-    /// So many axes from this one on.
+    /// The index of the first axis, and the number of axes.
     Regular(usize, u32),
-    /// So many blocks of so many dimensions, from this number on.
+    /// The index of the first number, the number of blocks, and their rank.
     Blocks(usize, u32, u32),
 }
 
 impl Regions {
-    /// Keeps a region.
+    /// Stores a region and returns its position.
     pub fn keep(&mut self, region: &Region) -> RegionAt {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         RegionAt(match region {
@@ -51,7 +51,7 @@ impl Regions {
         })
     }
 
-    /// The region that is kept there.
+    /// Returns the region at a position.
     pub fn get(&self, RegionAt(form): RegionAt) -> Region {
         match form {
             Form::Nothing => Region::Nothing,
@@ -69,13 +69,13 @@ impl Regions {
         }
     }
 
-    /// Gives back what was allocated for more of them.
+    /// Releases unused allocated memory.
     pub fn shrink(&mut self) {
         self.axes.shrink_to_fit();
         self.corners.shrink_to_fit();
     }
 
-    /// Bytes of memory that they take, about.
+    /// Returns the approximate bytes of memory that the regions take.
     pub fn weight(&self) -> u64 {
         let lists = [size_of_val(&*self.axes), size_of_val(&*self.corners)];
         u64::together(lists.map(memory::piece))

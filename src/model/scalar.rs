@@ -1,4 +1,4 @@
-//! A scalar of an ASDF tree: its text, and the value that YAML gives it.
+//! Scalars of an ASDF tree: their text, and the value of that text in YAML.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::model::text::write_json_text;
 /// A scalar of an ASDF tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scalar {
-    /// Its text after unquoting.
+    /// The text after unquoting.
     pub text: String,
     /// The value of that text.
     pub value: ScalarValue,
@@ -17,26 +17,27 @@ pub struct Scalar {
 /// The value of a scalar, by the rules of YAML 1.1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ScalarValue {
-    /// No value.
+    /// The null value.
     Null,
-    /// True or false.
+    /// A boolean.
     Bool(bool),
-    /// A whole number of any size, in decimal digits; a negative one has a minus before them.
+    /// An integer of any size in decimal digits, with a leading minus if negative.
     Int(String),
     /// Any other real number.
     Float(f64),
     /// The real and the imaginary part of a complex number.
     Complex(f64, f64),
-    /// A date, or a date and a time, which the text tells.
+    /// A date, or a date and a time, given by the text.
     Timestamp,
     /// Bytes, in base64.
     Binary,
-    /// Text, and whatever has a tag of its own.
+    /// Text, and any scalar with a custom tag.
     String,
 }
 
 impl Scalar {
-    /// The content of its file: the text and a line break, nothing for null.
+    /// Returns the content of the scalar's file: the text and a line feed. The file is empty for
+    /// null.
     pub fn file_text(&self) -> Vec<u8> {
         match self.value {
             ScalarValue::Null => Vec::new(),
@@ -44,8 +45,8 @@ impl Scalar {
         }
     }
 
-    /// Appends the value as JSON, a number as that of an array's element: NaN is `null`, infinities
-    /// are `"inf"` and `"-inf"`, a complex number is `{"r": 1.0, "i": 2.0}`. A date is its text.
+    /// Appends the value as JSON, with numbers as in an array. NaN is `null`, infinities are
+    /// `"inf"` and `"-inf"`, and a complex number is `{"r": 1.0, "i": 2.0}`. A date is its text.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match &self.value {
             ScalarValue::Bool(value) => append(out, format_args!("{value}")),
@@ -78,7 +79,7 @@ fn write_real(value: f64, out: &mut Vec<u8>) {
 }
 
 impl ScalarValue {
-    /// The name of its type: YAML's own, `string` for text.
+    /// Returns the name of the value's type in YAML, `string` for text.
     pub fn type_name(&self) -> &'static str {
         match self {
             ScalarValue::Null => "null",
@@ -97,7 +98,7 @@ impl ScalarValue {
 mod tests {
     use super::*;
 
-    /// Expected: Python's `json.dumps` of what PyYAML reads, NaN and infinities aside.
+    /// Expected: Python's `json.dumps` of what PyYAML reads, except for NaN and infinities.
     #[test]
     fn values_as_json() {
         let json = |text: &str, value| {

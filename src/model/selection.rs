@@ -1,10 +1,9 @@
-//! Selections: the part of an array that a selector names, as NumPy's indexing picks it.
+//! Selections: the part of an array that a selector picks, with the rules of NumPy's indexing.
 //!
 //! A part that does not exist, for which NumPy raises `IndexError` or `KeyError`, is
 //! [`Error::NotFound`].
 //!
-//! An element that is itself an array counts as further dimensions behind the array's own, as in
-//! NumPy.
+//! If an element is itself an array, its dimensions follow the array's own dimensions, as in NumPy.
 
 use std::sync::Arc;
 
@@ -15,40 +14,41 @@ use crate::model::shape::product;
 use crate::model::{Datatype, Shape, datatype::Class};
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Some elements of an array, or parts of them, in an order of their own.
+/// A selection of an array's elements, or of parts of them, in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// The type of what is picked; never an array.
+    /// The type of the selected elements, never an array.
     pub datatype: Datatype,
-    /// The dimensions, slowest first; none for a single element.
+    /// The dimensions, slowest first. Empty for a single element.
     pub axes: Vec<Axis>,
-    /// Where the first element is, in bytes from the start of the array.
+    /// The offset of the first element from the start of the array, in bytes.
     pub offset: u64,
 }
 
 /// A dimension of a selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axis {
-    /// Elements along it.
+    /// The number of elements.
     pub count: u64,
-    /// Where they are in the array.
+    /// The places of the elements in the array.
     pub places: Places,
 }
 
-/// Where the elements along a dimension are.
+/// The places of the elements along a dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Places {
-    /// At a stride: bytes in the array from one to the next; meaningless where there is but one.
+    /// A constant distance between elements, in bytes of the array. Meaningless for a single
+    /// element.
     Every(i64),
-    /// Anywhere: bytes in the array from the first one to each.
+    /// Any places: the distance from the first element to each element, in bytes of the array.
     Listed(Arc<[i64]>),
 }
 
 impl Selector {
-    /// The part of an array of `datatype` and `shape` that this names.
+    /// Returns the part of an array of `datatype` and `shape` that the selector picks.
     ///
     /// # Errors
-    /// `NotFound` where there is no such part; `Limit` for an array that no file can hold.
+    /// `NotFound` if there is no such part, `Limit` for an array larger than any file.
     pub fn select(&self, datatype: &Datatype, shape: &Shape) -> Result<Selection> {
         if *shape == Shape::Null {
             return Err(Error::NotFound);
@@ -65,11 +65,11 @@ impl Selector {
 }
 
 impl Selector {
-    /// The dimensions of an array of `rank` dimensions, counted from 0, that a selection from it
-    /// has, in its order. The array's elements have no parts.
+    /// Returns the dimensions of the array that a selection keeps, counted from 0, in the
+    /// selection's order. The array has `rank` dimensions, and its elements have no fields.
     ///
     /// # Errors
-    /// `NotFound` where it has no such part.
+    /// `NotFound` if the array has no such part.
     pub fn dimensions(&self, rank: usize) -> Result<Vec<usize>> {
         let mut dimensions = (0..rank).collect();
         for step in &self.0 {
@@ -86,10 +86,10 @@ impl Selector {
 }
 
 impl Selection {
-    /// All elements of an array of `datatype` and `dims`.
+    /// Returns the selection of all elements of an array of `datatype` and `dims`.
     ///
     /// # Errors
-    /// `Limit` for an array that no file can hold.
+    /// `Limit` for an array larger than any file.
     pub fn whole(datatype: &Datatype, dims: &[u64]) -> Result<Self> {
         let mut selection = Selection {
             datatype: datatype.clone(),
@@ -100,22 +100,22 @@ impl Selection {
         Ok(selection)
     }
 
-    /// The dimensions, slowest first.
+    /// Returns the dimensions, slowest first.
     pub fn dims(&self) -> Vec<u64> {
         self.axes.iter().map(|axis| axis.count).collect()
     }
 
-    /// Bytes of all that is picked.
+    /// Returns the bytes of the selected elements.
     ///
     /// # Errors
-    /// `Limit` where they do not fit 63 bits.
+    /// `Limit` if the number exceeds 63 bits.
     pub fn bytes(&self) -> Result<u64> {
         let mut factors = self.dims();
         factors.push(self.datatype.size.into());
         product(&factors)
     }
 
-    /// Counts the dimensions of elements that are arrays as the array's own.
+    /// Appends the dimensions of array elements to the array's own dimensions.
     fn open_arrays(&mut self) -> Result<()> {
         while let Class::Array { base, dims } = &self.datatype.class {
             let dims: Vec<u64> = dims.iter().copied().map(u64::from).collect();
@@ -128,10 +128,10 @@ impl Selection {
         Ok(())
     }
 
-    /// Picks the field `name` of each element.
+    /// Selects the field `name` of each element.
     ///
     /// # Errors
-    /// `NotFound` where there is none.
+    /// `NotFound` if there is no such field.
     pub(in crate::model) fn take_field(&mut self, name: &[u8]) -> Result<()> {
         let Class::Compound(members) = &self.datatype.class else {
             return Err(Error::NotFound);
@@ -143,10 +143,10 @@ impl Selection {
         self.open_arrays()
     }
 
-    /// Picks with the content of one pair of brackets.
+    /// Applies the indices of one pair of brackets.
     ///
     /// # Errors
-    /// `NotFound` where there is no such part; nothing is to be picked any more then.
+    /// `NotFound` if there is no such part. The selection must not be used afterwards.
     pub(in crate::model) fn take(&mut self, indices: &[Index]) -> Result<()> {
         let axes = std::mem::take(&mut self.axes);
         self.axes = arranged(axes, indices, |axis, index| {
@@ -171,7 +171,8 @@ impl Selection {
     }
 }
 
-/// What `pick` leaves of `dimensions` with the index of each, in the order of those of a selection.
+/// Applies `pick` to each dimension and its index. Returns the kept dimensions in the order of
+/// NumPy's selections.
 fn arranged<D>(
     dimensions: Vec<D>,
     indices: &[Index],
@@ -204,8 +205,8 @@ fn arranged<D>(
     Ok(arranged)
 }
 
-/// Whether a slice or an ellipsis stands between integers and lists. NumPy puts the dimension of a
-/// list before all others then.
+/// Returns whether a slice or an ellipsis separates integers and lists. NumPy then puts the
+/// dimension of a list first.
 fn is_split(indices: &[Index]) -> bool {
     let is_advanced = |index: &Index| matches!(index, Index::At(_) | Index::List(_));
     let groups = indices.chunk_by(|a, b| is_advanced(a) == is_advanced(b));
@@ -218,13 +219,13 @@ fn is_split(indices: &[Index]) -> bool {
     reason = "what a selection picks is inside the array, whose bytes 63 bits count"
 )]
 impl Axis {
-    /// Elements at a stride, in bytes.
+    /// Returns an axis with a constant distance between elements, in bytes.
     fn at_stride(count: u64, stride: i64) -> Self {
         let places = Places::Every(stride);
         Axis { count, places }
     }
 
-    /// Bytes in the array from the first element along this dimension to the one at `place`.
+    /// Returns the bytes from the first element along the dimension to the element at `place`.
     pub fn distance(&self, place: u64) -> i64 {
         match &self.places {
             Places::Every(stride) => {
@@ -238,7 +239,8 @@ impl Axis {
         }
     }
 
-    /// Every so many places from `first` on, and the bytes to that; those of none are 0.
+    /// Selects `count` places from `first` on, in steps of `step`. Returns the bytes to the first
+    /// of them, or 0 if there are none, and the new axis.
     fn every(&self, first: u64, count: u64, step: i64) -> (i64, Axis) {
         match &self.places {
             _ if count == 0 => (0, Axis::at_stride(0, 0)),
@@ -256,7 +258,8 @@ impl Axis {
         }
     }
 
-    /// These places, and the bytes to the first of them; those of none are 0.
+    /// Selects these places. Returns the bytes to the first of them, or 0 if there are none, and
+    /// the new axis.
     fn listed(&self, places: Vec<u64>) -> (i64, Axis) {
         let places = places.into_iter();
         let mut distances: Vec<i64> = places.map(|place| self.distance(place)).collect();
@@ -282,7 +285,7 @@ impl Axis {
         (first, axis)
     }
 
-    /// The place that an integer means, a negative one counting from the end.
+    /// Returns the place of an integer index. A negative integer counts from the end.
     fn position(&self, at: i64) -> Result<u64> {
         let count = i64::try_from(self.count).unwrap_or(i64::MAX);
         let from_start = if at < 0 { at.saturating_add(count) } else { at };
@@ -293,11 +296,10 @@ impl Axis {
         }
     }
 
-    /// The first place of a slice and the number of its places, as Python's `slice.indices` has
-    /// them.
+    /// Returns the first place of a slice and its number of places, as Python's `slice.indices`.
     fn range(&self, start: Option<i64>, stop: Option<i64>, step: i64) -> (u64, u64) {
         let count = i64::try_from(self.count).unwrap_or(i64::MAX);
-        // Where a slice may begin and end: it goes past the last place, or before the first.
+        // The bounds of a slice are clamped to one place after the last, or one before the first.
         let (low, high) = if step > 0 {
             (0, count)
         } else {
@@ -325,7 +327,7 @@ impl Axis {
     }
 }
 
-/// Dimensions in C order of elements of `size` bytes.
+/// Returns the axes of an array in C order with elements of `size` bytes.
 fn axes(dims: &[u64], size: u32) -> Result<Vec<Axis>> {
     let empty = dims.contains(&0);
     let mut stride = u64::from(size);
@@ -355,7 +357,7 @@ mod tests {
         selector.select(datatype, &Shape::fixed(dims.to_vec()))
     }
 
-    /// The elements' numbers in the array, in the selection's order.
+    /// Returns the selected elements' numbers in the array, in the selection's order.
     fn picked(selection: &Selection) -> Vec<u64> {
         let size = i64::from(selection.datatype.size);
         let mut places = vec![selection.offset.cast_signed()];
@@ -447,7 +449,7 @@ mod tests {
             Ok((vec![2], vec![7, 4]))
         );
         assert_eq!(pick("[:,[]]"), Ok((vec![2, 0, 4], vec![])));
-        // Behind a slice, the dimension of the list comes first where an integer is before it.
+        // After a slice, the dimension of the list comes first if an integer precedes the slice.
         assert_eq!(
             pick("[0,:,[3,1]]"),
             Ok((vec![2, 3], vec![3, 7, 11, 1, 5, 9]))
@@ -469,7 +471,7 @@ mod tests {
         }
     }
 
-    /// Each dimension has another length, and keeps it, so that the lengths tell which is which.
+    /// Identifies the dimensions by their lengths, which differ and are kept by the selection.
     #[test]
     fn the_dimensions_of_a_selection() {
         let of = |text: &str| Selector::parse(text.as_bytes()).unwrap().dimensions(3);
@@ -520,7 +522,7 @@ mod tests {
             .prop_map(|(start, stop, step)| Bounds(start, stop, step))
     }
 
-    /// A slice, walked place by place: from the start while the end is not reached.
+    /// Walks a slice place by place, from the start until the end is reached.
     fn walk(bounds: &Bounds, count: i64) -> Vec<i64> {
         let &Bounds(start, stop, step) = bounds;
         let wrap = |bound: i64| if bound < 0 { bound + count } else { bound };
@@ -569,7 +571,7 @@ mod tests {
             prop_assert_eq!(picked(&found), expected);
         }
 
-        /// A list of a list, and slices before and behind it.
+        /// A list applied to a list, with slices before and after it.
         #[test]
         fn lists_pick_their_places(
             list in prop::collection::vec(-7_i64..7, 0..9),

@@ -1,16 +1,17 @@
-//! Selectors: the text that names a part of an array as NumPy's indexing names it.
+//! Selectors: text that picks a part of an array in NumPy's indexing syntax.
 //!
-//! `[0, :, ::-2]`, `[..., 3]`, `[[1, 5, 7], :]`, `[flux]`, `['a field']['x'][10:20]`: one bracket
-//! after the other, each with either a field's name, bare or quoted, or integers, slices, at most
-//! one ellipsis and at most one list of integers. A bare text that is no index is a name; in a
-//! quoted one `\` makes the next byte stand for itself.
+//! Examples are `[0, :, ::-2]`, `[..., 3]`, `[[1, 5, 7], :]`, `[flux]` and `['a
+//! field']['x'][10:20]`. A selector consists of brackets, one after another. A bracket contains
+//! either a field's name, bare or quoted, or indices. Indices are integers, slices, at most one
+//! ellipsis and at most one list of integers. Bare text that is not an index is a name. In a quoted
+//! name, `\` makes the next byte literal.
 
 pub mod fault;
 
 use crate::limits;
 use crate::wire::Count;
 
-/// The indices in the brackets.
+/// A parsed selector: the content of its brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector(pub(super) Vec<Step>);
 
@@ -21,7 +22,7 @@ pub(super) enum Step {
     Indices(Vec<Index>),
 }
 
-/// An index of one dimension, or of all that no other one speaks of.
+/// An index of one dimension. An ellipsis covers all dimensions without an index of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Index {
     At(i64),
@@ -31,14 +32,14 @@ pub(super) enum Index {
         /// Never zero.
         step: i64,
     },
-    /// No more than [`limits::SELECTED_PLACES`].
+    /// At most [`limits::SELECTED_PLACES`] places.
     List(Vec<i64>),
     Ellipsis,
 }
 
 impl Selector {
-    /// The selector that `text` is from its first bracket to its last; `None` where it is none.
-    /// The bytes of names are those in the file.
+    /// Parses `text`, which must be a selector from its first bracket to its last. Names are bytes
+    /// as in the file. Returns `None` for any other text.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut steps = Vec::new();
         let mut rest = text;
@@ -51,7 +52,7 @@ impl Selector {
     }
 }
 
-/// The ways to read `name` as a name, not empty, and a selector behind it: the longest name first.
+/// Returns all divisions of `name` into a name, not empty, and a selector, the longest name first.
 pub fn split(name: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let places = name.iter().enumerate().rev();
     places
@@ -60,7 +61,7 @@ pub fn split(name: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
         .filter(|(_, selector)| Selector::parse(selector).is_some())
 }
 
-/// The text before the closing bracket, and the text after it.
+/// Parses the text before the closing bracket. Returns the step and the text after the bracket.
 fn parse_step(text: &[u8]) -> Option<(Step, &[u8])> {
     let text = text.trim_ascii_start();
     if let Some((quote @ (b'\'' | b'"'), quoted)) = text.split_first() {
@@ -75,13 +76,13 @@ fn parse_step(text: &[u8]) -> Option<(Step, &[u8])> {
     (!name.is_empty()).then(|| (Step::Field(name.to_vec()), after))
 }
 
-/// The text before the bracket at `end`, without blanks around it, and the text after the bracket.
+/// Returns the trimmed text before the bracket at `end`, and the text after the bracket.
 fn before_bracket(text: &[u8], end: Option<usize>) -> Option<(&[u8], &[u8])> {
     let (inner, after) = text.split_at_checked(end?)?;
     Some((inner.trim_ascii(), after.get(1..)?))
 }
 
-/// The place of the bracket that closes indices, lists among them.
+/// Returns the place of the bracket that closes the indices, skipping lists.
 fn closing_bracket(text: &[u8]) -> Option<usize> {
     let mut in_list = false;
     text.iter().position(|&byte| {
@@ -91,7 +92,8 @@ fn closing_bracket(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// A name up to its closing quote, and what follows the bracket behind it.
+/// Parses a name up to its closing quote and the closing bracket. Returns the step and the text
+/// after the bracket.
 fn parse_quoted(text: &[u8], quote: u8) -> Option<(Step, &[u8])> {
     let mut name = Vec::new();
     let mut rest = text;
@@ -122,7 +124,7 @@ fn parse_indices(text: &[u8]) -> Option<Vec<Index>> {
     (ellipses.count() <= 1 && lists.count() <= 1).then_some(indices)
 }
 
-/// The texts between commas, but not those in a list.
+/// Returns the texts between commas. Commas in lists do not separate.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let mut in_list = false;
     let parts = without_last_comma(text).split(move |c| {
@@ -132,7 +134,7 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     parts.map(str::trim)
 }
 
-/// Python allows one comma behind the last of several.
+/// Removes a trailing comma, which Python allows after the last item.
 fn without_last_comma(text: &str) -> &str {
     text.strip_suffix(',').unwrap_or(text)
 }
@@ -174,7 +176,8 @@ fn parse_list(text: &str) -> Option<Vec<i64>> {
     (list.len() <= limits::SELECTED_PLACES).then_some(list)
 }
 
-/// A decimal number; what 64 bits cannot hold is as far away as can be, which is past every end.
+/// Parses a decimal number. A number outside 64 bits becomes the largest or smallest number, which
+/// is out of range for every dimension.
 fn parse_integer(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -6,28 +6,28 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::to_u64;
 
-/// Dataspace (HDF5) or `shape` (ASDF).
+/// The extent of an array. HDF5: dataspace. ASDF: `shape`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Shape {
-    /// HDF5: null dataspace, no element at all.
+    /// HDF5: a null dataspace, which has no elements.
     Null,
     /// A scalar (rank 0, one element) or an array in C order.
     Simple {
         /// Elements along each dimension, slowest first.
         dims: Vec<u64>,
-        /// The most each dimension may grow to, `None` where unlimited. Same rank.
+        /// The maximum of each dimension, `None` if unlimited. The rank is the same.
         max: Vec<Option<u64>>,
     },
 }
 
 impl Shape {
-    /// A shape that cannot grow.
+    /// Returns a shape that cannot grow.
     pub fn fixed(dims: Vec<u64>) -> Self {
         let max = dims.iter().copied().map(Some).collect();
         Shape::Simple { dims, max }
     }
 
-    /// The dimensions, slowest first; none for a scalar or a null dataspace.
+    /// Returns the dimensions, slowest first. Empty for a scalar or a null dataspace.
     pub fn dims(&self) -> &[u64] {
         match self {
             Shape::Null => &[],
@@ -35,7 +35,7 @@ impl Shape {
         }
     }
 
-    /// The most that each dimension may grow to, `None` where unlimited; none for a null dataspace.
+    /// Returns the maximum of each dimension, `None` if unlimited. Empty for a null dataspace.
     pub fn max(&self) -> &[Option<u64>] {
         match self {
             Shape::Null => &[],
@@ -43,10 +43,10 @@ impl Shape {
         }
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     ///
     /// # Errors
-    /// `Limit` where the product does not fit 63 bits, or the rank is over the limit.
+    /// `Limit` if the product exceeds 63 bits, or the rank exceeds the limit.
     pub fn elements(&self) -> Result<u64> {
         match self {
             Shape::Null => Ok(0),
@@ -60,10 +60,10 @@ impl Shape {
     }
 }
 
-/// The product of `dims`; 1 for none.
+/// Returns the product of `dims`, or 1 if `dims` is empty.
 ///
 /// # Errors
-/// `Limit` where it does not fit 63 bits (a file's size is a signed number).
+/// `Limit` if the product exceeds 63 bits (a file's size is a signed number).
 pub fn product(dims: &[u64]) -> Result<u64> {
     const MOST: u64 = i64::MAX.unsigned_abs();
     if dims.contains(&0) {

@@ -12,18 +12,18 @@ use crate::memory::effort::Effort;
 use crate::source::SharedSource;
 use crate::wire::{Count, Extent};
 
-/// The bytes of an encoded block, cut into pieces of equal length that are decoded one by one.
+/// The bytes of an encoded block, divided into pieces of equal length that are decoded separately.
 pub trait Pieces: Send + Sync + fmt::Debug {
-    /// Decoded bytes of all pieces together.
+    /// Returns the decoded bytes of all pieces together.
     fn bytes(&self) -> u64;
 
-    /// Decoded bytes of every piece but the last, which may be shorter. Never zero.
+    /// Returns the decoded bytes of every piece except the last, which may be shorter. Never zero.
     ///
     /// # Errors
-    /// Fails if what tells the pieces apart cannot be read or is damaged.
+    /// Fails if the boundaries of the pieces cannot be read or are damaged.
     fn piece_bytes(&self) -> Result<u64>;
 
-    /// Stored bytes that are in memory while a piece is decoded, at most.
+    /// Returns the maximum of stored bytes that are in memory while a piece is decoded.
     ///
     /// # Errors
     /// Fails as `piece_bytes` does.
@@ -31,33 +31,33 @@ pub trait Pieces: Send + Sync + fmt::Debug {
         self.piece_bytes()
     }
 
-    /// Stored bytes of the whole block.
+    /// Returns the stored bytes of the whole block.
     fn stored_bytes(&self) -> u64;
 
-    /// Where the stored bytes of these pieces are, as far as that is known before they are decoded:
-    /// all of the block's for all of its pieces.
+    /// Returns the stored extents of these pieces, as far as they are known before decoding. For
+    /// all pieces, returns the extents of the whole block.
     fn place(&self, _pieces: Range<u64>) -> Vec<StoredExtent> {
         Vec::new()
     }
 
-    /// Whether a piece is best decoded after the one before it, so that decoding ahead of a reader
-    /// in several threads gains nothing.
+    /// Returns whether a piece is best decoded after the previous one. Decoding ahead of a reader
+    /// in several threads then gains nothing.
     fn is_sequential(&self) -> bool {
         false
     }
 
-    /// The decoded bytes of a piece, exactly as many as it has. Of a sequential block, the caller
-    /// lets one decode take place at a time.
+    /// Returns all decoded bytes of a piece. For a sequential block, the caller must run one decode
+    /// at a time.
     ///
     /// # Errors
-    /// Fails if the stored bytes are damaged or of a kind that is not built; `NotFound` past the
-    /// last piece.
+    /// Fails if the stored bytes are damaged or of an unsupported kind. `NotFound` after the last
+    /// piece.
     fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer>;
 }
 
 #[cfg(test)]
 impl dyn Pieces + '_ {
-    /// Decodes a piece without help.
+    /// Decodes a piece with one thread and a private buffer pool.
     pub(crate) fn decode_alone(&self, piece: u64) -> Result<Buffer> {
         let mut help = Help {
             threads: &|| 1,
@@ -69,78 +69,80 @@ impl dyn Pieces + '_ {
     }
 }
 
-/// The means to decode a piece.
+/// The resources for decoding a piece.
 pub struct Help<'a> {
-    /// Threads that may work at it now, the caller's among them: fewer while others decode, too.
+    /// Returns the number of threads that may decode now, including the caller's. The number is
+    /// lower while other decodes are running.
     pub threads: &'a (dyn Fn() -> usize + Sync),
-    /// Where the memory of what is decoded comes from.
+    /// The pool for the memory of decoded bytes.
     pub pool: &'a BufferPool,
-    /// Asked between one part of the work and the next.
+    /// Returns whether the result is still wanted. Checked between parts of the work.
     pub is_wanted: &'a IsWanted<'a>,
-    /// Is handed the pieces that had to be decoded on the way, with their numbers, so that somebody
-    /// keeps them: a reader that goes backwards needs them next.
+    /// Receives the number and the bytes of each other piece that had to be decoded. A reader that
+    /// goes backwards needs these pieces next, so the receiver may keep them.
     pub pass: &'a mut dyn FnMut(u64, Buffer),
 }
 
-/// A run of the array's bytes, as they are in a source.
+/// A run of an array's bytes, stored unencoded in a source.
 #[derive(Debug, Clone)]
 pub struct StoredExtent {
-    /// Where they are.
+    /// The source of the bytes.
     pub source: SharedSource,
-    /// Where they are in that source.
+    /// The range in that source.
     pub extent: Extent,
 }
 
-/// A regular grid of separately stored chunks; the last ones along a dimension may stick out.
+/// A regular grid of separately stored chunks. The last chunks along a dimension may extend beyond
+/// the array.
 #[derive(Debug, Clone)]
 pub struct Chunked {
-    /// Where the chunks are.
+    /// The source of the chunks.
     pub source: SharedSource,
-    /// Absolute offset of the first byte that may be a chunk's: the bytes before belong to the
-    /// superblock.
+    /// The lowest absolute offset that a chunk may have. The bytes before belong to the superblock.
     pub begin: u64,
-    /// Elements of a chunk along each dimension, none zero. Same rank as the array.
+    /// Elements of a chunk along each dimension, none zero. The rank is that of the array.
     pub chunk_shape: Vec<u64>,
-    /// Finds a chunk by its place in the grid.
+    /// The index that finds a chunk by its place in the grid.
     pub index: Arc<dyn ChunkIndex>,
-    /// How stored bytes become elements.
+    /// The filters that produced the stored bytes.
     pub pipeline: Pipeline,
-    /// Chunks that stick out of the extent are stored without the filters.
+    /// Whether chunks that extend beyond the array are stored without filters.
     pub partial_unfiltered: bool,
 }
 
-/// Finds stored chunks by their place in the grid, counted in chunks, slowest dimension first.
+/// An index of stored chunks by their place in the grid. Places are counted in chunks, slowest
+/// dimension first.
 pub trait ChunkIndex: Send + Sync + fmt::Debug {
-    /// The chunk at `place`, `None` where none is stored. A descent: its cost does not grow with
-    /// what lies beside the way.
+    /// Returns the chunk at `place`, or `None` if the chunk is not stored. The index is searched by
+    /// descent, so the cost does not depend on the number of other chunks.
     ///
     /// # Errors
-    /// `Corrupt` where a structure on the way is damaged.
+    /// `Corrupt` if a structure on the path is damaged.
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>>;
 
-    /// Like [`find`](Self::find), where `effort` pays for what is read of the index, and ends the
-    /// wait for a far source.
+    /// Finds a chunk like [`find`](Self::find). Bytes of the index that are read are charged to
+    /// `effort`, and the wait for a remote source ends when `effort` does.
     ///
     /// # Errors
-    /// Fails as `find` does; `Effort` where too much would have to be read; [`Error::unwanted`] once
-    /// the request is to end.
+    /// Fails as `find` does. `Effort` if too many bytes would have to be read, [`Error::unwanted`]
+    /// once the request is to end.
     fn find_within(&self, place: &[u64], _effort: &Effort) -> Result<Option<StoredChunk>> {
         self.find(place)
     }
 
-    /// Hands every stored chunk to `visit`, in the index's order, until it breaks off. `effort`
-    /// pays for what is read of the index.
+    /// Calls `visit` with every stored chunk in the index's order until `visit` breaks. Bytes of
+    /// the index that are read are charged to `effort`.
     fn walk(&self, effort: &Effort, visit: &mut ChunkVisitor<'_>) -> Result<()> {
         self.walk_from(&mut IndexCursor::default(), effort, visit)
     }
 
-    /// Hands the stored chunks from `place` on to `visit`, in the index's order, until it breaks
-    /// off; `place` is then behind the last one that it was handed, and a later walk goes on there
-    /// by a descent. `effort` pays for what is read of the index.
+    /// Calls `visit` with the stored chunks from `place` on, in the index's order, until `visit`
+    /// breaks. Sets `place` to the position after the last visited chunk, where a later walk can
+    /// continue by descent. Bytes of the index that are read are charged to `effort`.
     ///
     /// # Errors
-    /// `Corrupt` where a structure is damaged, after the chunks before it were handed on; `place`
-    /// stays as it was.
+    /// `Corrupt` if a structure is damaged, after the chunks before it were visited. `place` then
+    /// stays unchanged.
     fn walk_from(
         &self,
         place: &mut IndexCursor,
@@ -149,31 +151,31 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ) -> Result<()>;
 }
 
-/// How far a walk over a chunk index has come. Only the index knows the meaning of the numbers;
-/// there are none at the beginning.
+/// A position in a walk over a chunk index. Only the index knows the meaning of the numbers. The
+/// list is empty at the beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndexCursor(pub Vec<u64>);
 
-/// Is handed each stored chunk with its place in the grid.
+/// A function that receives each stored chunk with its place in the grid.
 pub type ChunkVisitor<'a> = dyn FnMut(&[u64], StoredChunk) -> ControlFlow<()> + 'a;
 
-/// Where one chunk's stored bytes are.
+/// The location of one chunk's stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredChunk {
     /// Offset in the array's source, in bytes.
     pub offset: u64,
     /// Stored length in bytes, after all filters.
     pub length: u64,
-    /// Bit i set: filter i of the pipeline was not applied to this chunk.
+    /// If bit i is set, filter i of the pipeline was not applied to this chunk.
     pub filter_mask: u32,
 }
 
-/// Filters in writing order; reading undoes them from last to first.
+/// The filters in writing order. Reading reverses them from last to first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pipeline(pub Vec<Filter>);
 
 impl Pipeline {
-    /// Bytes of memory that the filters' parameters take, about.
+    /// Returns the approximate bytes of memory that the filters' parameters take.
     pub fn weight(&self) -> u64 {
         let parameters = |filter: &Filter| memory::piece(size_of_val(&*filter.parameters));
         u64::together(self.0.iter().map(parameters))
@@ -183,10 +185,10 @@ impl Pipeline {
 /// One step of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    /// The number under which it is registered with The HDF Group.
+    /// The filter's number in The HDF Group's registry.
     pub id: u16,
-    /// Its name as the file gives it, if it does.
+    /// The filter's name, if the file stores one.
     pub name: Option<String>,
-    /// "Client data": what the encoder noted for the decoder.
+    /// The "client data": parameters that the encoder stores for the decoder.
     pub parameters: Vec<u32>,
 }

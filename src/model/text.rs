@@ -6,8 +6,8 @@ use crate::model::datatype::StringPadding;
 use crate::model::number::append;
 use crate::wire::Count;
 
-/// The text within a string's bytes. A space-padded string that was never written has NULs, which
-/// HDF5's library hands on as null padding.
+/// Returns a string's bytes without padding. A space-padded string that was never written contains
+/// NULs, which are removed too, because HDF5's library also returns them as null padding.
 pub fn without_padding(bytes: &[u8], padding: StringPadding) -> &[u8] {
     match padding {
         StringPadding::NullTerminated => {
@@ -19,7 +19,7 @@ pub fn without_padding(bytes: &[u8], padding: StringPadding) -> &[u8] {
     }
 }
 
-/// The bytes up to the last one that is not `pad`.
+/// Returns the bytes up to the last one that is not `pad`.
 fn without_last(bytes: &[u8], pad: u8) -> &[u8] {
     let text = bytes.iter().rposition(|&byte| byte != pad);
     let length = text.map_or(0, Count::one_more);
@@ -33,22 +33,22 @@ pub fn write_json_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Like [`write_json_text`].
+/// Returns a JSON string like [`write_json_text`].
 pub fn json_text(text: &[u8]) -> String {
     let mut out = Vec::new();
     write_json_text(text, &mut out);
-    // What was no UTF-8 is escaped.
+    // The output is valid UTF-8, because other bytes were escaped.
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Bytes that a text has as a JSON string.
+/// Returns the length of a text as a JSON string.
 pub fn json_length(text: &[u8]) -> usize {
     let mut length = 2_usize; // the quotes
     escape(text, |part| length = length.with_more(part.len()));
     length
 }
 
-/// Hands on the inside of a JSON string, part for part.
+/// Passes the content of a JSON string, without its quotes, to `write` in parts.
 fn escape(text: &[u8], mut write: impl FnMut(&[u8])) {
     let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20 | 0x7F);
     for chunk in text.utf8_chunks() {
@@ -74,7 +74,7 @@ fn escape(text: &[u8], mut write: impl FnMut(&[u8])) {
     }
 }
 
-/// The escape of a code unit of UTF-16, given by its two bytes.
+/// Returns the escape of a UTF-16 code unit, given by its two bytes.
 fn unit(high: u8, low: u8) -> [u8; ESCAPE] {
     let digit = |half: u8| {
         let digit = char::from_digit(half.into(), 16);
@@ -86,7 +86,7 @@ fn unit(high: u8, low: u8) -> [u8; ESCAPE] {
     [b'\\', b'u', first[0], first[1], second[0], second[1]]
 }
 
-/// Appends a JSON array on one line, each of `items` as `write` has it.
+/// Appends a JSON array on one line. `write` writes each of `items`.
 pub fn write_json_list<T>(
     items: impl IntoIterator<Item = T>,
     out: &mut Vec<u8>,
@@ -102,7 +102,7 @@ pub fn write_json_list<T>(
     out.push(b']');
 }
 
-/// A JSON object while it is written, on one line or with a line for each member.
+/// A writer of a JSON object, on one line or with a line for each member.
 #[derive(Debug, Default)]
 pub struct Object {
     members: Vec<u8>,
@@ -110,7 +110,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// One with a line for each member.
+    /// Creates an object with a line for each member.
     pub fn in_lines() -> Self {
         Object {
             members: Vec::new(),
@@ -118,7 +118,7 @@ impl Object {
         }
     }
 
-    /// Appends a key; its value, as JSON, is to be appended to what is returned.
+    /// Appends a key. Returns the output, to which the caller must append the value as JSON.
     pub fn key(&mut self, name: impl AsRef<[u8]>) -> &mut Vec<u8> {
         let out = &mut self.members;
         if !out.is_empty() {
@@ -139,24 +139,24 @@ impl Object {
         write_json_text(text.as_ref(), self.key(name));
     }
 
-    /// Appends a member whose value is JSON as it stands.
+    /// Appends a member whose value is already JSON.
     pub fn json(&mut self, name: impl AsRef<[u8]>, value: impl Display) {
         append(self.key(name), format_args!("{value}"));
     }
 
-    /// Bytes of the members.
+    /// Returns the length of the members.
     pub fn length(&self) -> usize {
         self.members.len()
     }
 
-    /// The whole object.
+    /// Returns the whole object.
     pub fn finish(self) -> String {
         let end = if self.in_lines { "\n" } else { "" };
         format!("{{{}{end}}}", String::from_utf8_lossy(&self.members))
     }
 }
 
-/// Bytes of the longest form of one byte in a JSON string.
+/// Length of the longest escape of one byte in a JSON string.
 pub const ESCAPE: usize = 6;
 
 #[cfg(test)]

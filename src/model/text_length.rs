@@ -1,16 +1,16 @@
-//! How long the text of a number is, found without writing it where that is faster: a count of a
-//! large array looks at millions.
+//! The length of a number's text. The length is computed without writing the text if that is
+//! faster, because counting a large array examines millions of numbers.
 
 use crate::model::Datatype;
 use crate::model::datatype::{Bits, ByteOrder, Class};
 use crate::model::number::{Real, ieee_bytes, plain_length};
 use crate::wire::Count;
 
-/// Finds the lengths of the texts of numbers of one type.
+/// A calculator of text lengths for numbers of one type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextLength {
     kind: Kind,
-    /// 1, 2, 4 or 8.
+    /// Bytes of an element: 1, 2, 4 or 8.
     bytes: u32,
     is_big_endian: bool,
 }
@@ -26,7 +26,8 @@ enum Kind {
 }
 
 impl TextLength {
-    /// For elements of `datatype`; `None` where they are no plain numbers of a machine.
+    /// Creates a calculator for elements of `datatype`. Returns `None` if they are not plain
+    /// machine numbers.
     pub fn of(datatype: &Datatype) -> Option<Self> {
         let bytes = datatype.size;
         let (kind, order) = match &datatype.class {
@@ -63,8 +64,8 @@ impl TextLength {
         })
     }
 
-    /// Characters of the number in `element`; `as_json`, those of what JSON has in its place.
-    /// `None` for an element that is too short. `scratch` is overwritten.
+    /// Returns the text length of the number in `element`. With `as_json`, returns the length of
+    /// its JSON form. Returns `None` for an element that is too short. Overwrites `scratch`.
     pub fn length(&self, element: &[u8], as_json: bool, scratch: &mut Vec<u8>) -> Option<usize> {
         let word = self.word(element)?;
         let length = match (self.kind, self.bytes) {
@@ -106,19 +107,19 @@ impl TextLength {
     }
 }
 
-/// Decimal digits of a number.
+/// Returns the number of decimal digits of a number.
 fn digits(number: u64) -> usize {
     let log = number.checked_ilog10().unwrap_or(0);
     usize::try_from(log).unwrap_or(0).one_more()
 }
 
-/// The length of a text that is not plain digits.
+/// Writes a number to `scratch` and returns the length of its text.
 fn written(real: Real, as_json: bool, scratch: &mut Vec<u8>) -> usize {
     scratch.clear();
     real.write(scratch);
     match as_json {
         true if real.is_nan() => "null".len(),
-        // Two quotes.
+        // The two quotes.
         true if !real.is_json_number() => scratch.len().with_more(2),
         _ => scratch.len(),
     }
@@ -130,7 +131,7 @@ mod tests {
     use crate::model::value::tests::{int, type_of};
     use crate::model::value::{Context, ValueWriter};
 
-    /// The text is what it is measured against.
+    /// Compares the length with the length of the written text.
     fn check(datatype: &Datatype, elements: &[u8]) {
         let length = TextLength::of(datatype).unwrap();
         let writer = ValueWriter::new(datatype).unwrap();
@@ -145,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Numbers near each power of ten and of two, of either sign.
+    /// Returns numbers near each power of ten and of two, of either sign.
     fn numbers() -> Vec<i128> {
         let tens = (0..20).map(|power| 10_i128.pow(power));
         let twos = (0..64).map(|power| 1 << power);

@@ -1,7 +1,8 @@
 //! The text of one stored element.
 //!
-//! A [`ValueWriter`] is made once for a datatype and appends the text of any number of elements,
-//! each without an allocation (only pointers to bytes elsewhere and UCS-4 cost one). It knows two forms:
+//! A [`ValueWriter`] is created once for a datatype and appends the text of any number of elements.
+//! Writing an element allocates nothing, except for pointers to other bytes and for UCS-4. There
+//! are two forms of text:
 //!
 //! | class | text | JSON |
 //! |---|---|---|
@@ -15,13 +16,13 @@
 //! | opaque with a tag of NumPy's `datetime64` | as ISO 8601; nothing for `NaT` | quoted, `null` |
 //! | other opaque, numbers over 128 bits | `0x` and the bytes in hexadecimal, in stored order | quoted |
 //! | reference to an object with a path | the path; `null` for none | quoted, `null` |
-//! | reference to an object without | `@0xADDR`; `FILE:@0xADDR` in another file | quoted |
+//! | reference to an object without a path | `@0xADDR`; `FILE:@0xADDR` in another file | quoted |
 //! | reference to an attribute | `PATH/@NAME` | quoted |
 //! | compound | as in JSON | `{"a": 1, "b": [1, 2]}` |
 //! | array, variable-length sequence | as in JSON | `[1, 2]`, nested by dimension |
 //!
-//! JSON stands on one line. Text there is UTF-8; a byte that is not UTF-8 is `\udcXX`, as Python's
-//! `surrogateescape` writes it, so that `.encode("utf-8", "surrogateescape")` gives it back.
+//! JSON is on one line and in UTF-8. A byte that is not UTF-8 is written as `\udcXX`, as in
+//! Python's `surrogateescape`, so that `.encode("utf-8", "surrogateescape")` restores the byte.
 
 use crate::error::Result;
 use crate::model::datatype::Class;
@@ -33,18 +34,18 @@ use crate::wire::Count;
 
 pub use crate::model::walk::{Context, Paths};
 
-/// Appends the text of elements of one datatype.
+/// A writer of the text of elements of one datatype.
 #[derive(Debug)]
 pub struct ValueWriter {
     walk: Walk,
     /// Whether the text of an element is JSON.
     is_nested: bool,
-    /// Of a complex number: either part.
+    /// The writer of each part of a complex number.
     part: Option<Box<ValueWriter>>,
 }
 
 impl ValueWriter {
-    /// Prepares for elements of `datatype`.
+    /// Creates a writer for elements of `datatype`.
     ///
     /// # Errors
     /// `Limit` for a datatype that is nested too deeply.
@@ -65,17 +66,17 @@ impl ValueWriter {
         })
     }
 
-    /// Bytes of one stored element.
+    /// Returns the bytes of one stored element.
     pub fn size(&self) -> usize {
         self.walk.size()
     }
 
-    /// Appends an element's text: a string's bytes as they are, nested values as JSON.
+    /// Appends an element's text: a string's bytes unchanged, nested values as JSON.
     ///
     /// # Errors
-    /// `Limit` once `out` is over the limit of `context`; `Corrupt` for an element that is too
-    /// short; the container's error where a pointer leads nowhere. The text appended until then
-    /// stays.
+    /// `Limit` once `out` exceeds the limit of `context`, `Corrupt` for an element that is too
+    /// short. The container's error for an invalid pointer. The text that was already appended
+    /// stays in `out`.
     pub fn text(&self, element: &[u8], context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
         if let Some(part) = &self.part {
             return part.complex(element, context, out);
@@ -97,10 +98,10 @@ impl ValueWriter {
         self.json_array(element, &[], context, out)
     }
 
-    /// Appends elements in C order as JSON on one line, in brackets as `dims` are.
+    /// Appends elements in C order as JSON on one line, in brackets nested like `dims`.
     ///
     /// # Errors
-    /// Fails as [`ValueWriter::text`] does; `Limit` for more elements than can be counted.
+    /// Fails as [`ValueWriter::text`] does. `Limit` for more elements than can be counted.
     pub fn json_array(
         &self,
         elements: &[u8],
@@ -117,7 +118,7 @@ impl ValueWriter {
         self.walk.list(elements, dims, &mut text)
     }
 
-    /// Appends a pair of this type as a complex number.
+    /// Appends two consecutive elements of this type as a complex number.
     fn complex(&self, element: &[u8], context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
         let (real, imaginary) = element.split_at(self.size().min(element.len()));
         self.text(real, context, out)?;
@@ -133,7 +134,7 @@ impl ValueWriter {
     }
 }
 
-/// The text of a value that is not taken apart.
+/// Returns the text of a value that has no separate parts.
 ///
 /// # Errors
 /// Fails as [`ValueWriter::text`] does.
@@ -148,7 +149,7 @@ pub fn plain_text(value: Value<'_>, stored: &[u8], context: &Context<'_>) -> Res
     Ok(out)
 }
 
-/// A text while it is written.
+/// A sink that writes values as text.
 struct Text<'a> {
     is_json: bool,
     context: &'a Context<'a>,
@@ -189,7 +190,7 @@ impl Sink for Text<'_> {
             Value::Null => {}
             Value::Reference(_, target) => self.reference(target)?,
             Value::Bytes => self.bytes(stored)?,
-            // As for NumPy, a byte of neither name is true.
+            // A byte without a name is true, as in NumPy.
             Value::Named {
                 name,
                 is_boolean: true,
@@ -212,7 +213,7 @@ impl Text<'_> {
             self.out.extend_from_slice(text);
             return Ok(());
         }
-        // Before it is written: its escapes may be much longer than it.
+        // Checked before writing, because the escaped text may be much longer than the text.
         if text.len() > self.context.limit.left_after(self.out.len()) / ESCAPE {
             self.check(json_length(text))?;
         }
@@ -241,7 +242,7 @@ impl Text<'_> {
         self.text(&text)
     }
 
-    /// `0x` and two digits a byte.
+    /// Appends `0x` and two digits per byte.
     fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.check(bytes.len().times(2))?;
         within_quotes(self.is_json, self.out, |out| {
@@ -264,7 +265,7 @@ fn within_quotes(quoted: bool, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8
     }
 }
 
-/// A complex number's parts are written without the `.0` of a whole number.
+/// Removes the `.0` of a whole number, because a complex number's parts are written without it.
 fn drop_point_zero(out: &mut Vec<u8>) {
     if out.ends_with(b".0") {
         out.truncate(out.len().left_after(2));

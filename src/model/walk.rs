@@ -1,8 +1,9 @@
-//! One walk over a stored element, along its datatype.
+//! The walk over a stored element, guided by its datatype.
 //!
-//! A [`Walk`] is made once for a datatype and goes over any number of elements. It finds the parts
-//! of an element, follows its pointers, and hands each value to a [`Sink`], which gives it a text.
-//! Lists and maps look the same in all texts, but for the keys: `[1, 2]`, `{KEY1, KEY2}`.
+//! A [`Walk`] is created once for a datatype and visits any number of elements. It finds the parts
+//! of an element, follows its pointers, and passes each value to a [`Sink`], which writes the value
+//! as text. Lists and maps look the same in all texts, except for the keys: `[1, 2]`, `{KEY1,
+//! KEY2}`.
 
 use std::cell::Cell;
 
@@ -16,25 +17,27 @@ use crate::model::text::without_padding;
 use crate::model::{Container, Datatype, NodeId, Reference};
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Finds a node's path, bytes as in the file, `None` where it has none; fails where that cannot be
-/// found out now.
+/// A function that returns a node's path in the bytes of the file, or `None` if the node has no
+/// path. Fails if the path cannot be determined now.
 pub type Paths<'a> = dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + 'a;
 
-/// The surroundings that an element's text needs, and its greatest length.
+/// The environment of an element's text: pointers, paths and the maximum length.
 pub struct Context<'a> {
-    /// Follows pointers. `None`: every pointer reads as null, as those of a zero fill value do.
+    /// The container in which pointers are followed. Without a container, every pointer reads as
+    /// null, like the pointers of a zero fill value.
     pub container: Option<&'a dyn Container>,
-    /// Turns a reference's target into text.
+    /// Returns the path of a reference's target.
     pub paths: &'a Paths<'a>,
-    /// The most bytes that the output may hold.
+    /// The maximum length of the output in bytes.
     pub limit: usize,
     fetched: Cell<u64>,
-    /// Elements of the sequences that were followed.
+    /// The number of elements of the followed sequences.
     followed: Cell<u64>,
 }
 
 impl<'a> Context<'a> {
-    /// Text of at most `limit` bytes; the bytes that pointers lead to are bounded in proportion.
+    /// Creates a context for text of at most `limit` bytes. The bytes that pointers lead to are
+    /// limited in proportion.
     pub fn new(container: &'a dyn Container, paths: &'a Paths<'a>, limit: usize) -> Self {
         Context {
             container: Some(container),
@@ -45,7 +48,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Text of at most `limit` bytes of elements whose pointers are all null.
+    /// Creates a context for text of at most `limit` bytes in which all pointers are null.
     pub fn without_pointers(limit: usize) -> Self {
         Context {
             container: None,
@@ -56,14 +59,14 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Elements of the sequences that were followed so far.
+    /// Returns the number of elements of the followed sequences so far.
     pub fn followed(&self) -> u64 {
         self.followed.get()
     }
 
-    /// The bytes that a variable-length element points to.
+    /// Returns the bytes that a variable-length element points to.
     fn fetch(&self, element: &[u8], base_size: usize) -> Result<Option<Vec<u8>>> {
-        // Bytes may be text of no length (padding), so the text's own bound is not enough.
+        // Bytes may be padding without text, so the limit of the text alone does not bound them.
         const BYTES_PER_BYTE_OF_TEXT: u64 = 16;
         let Some(container) = self.container else {
             return Ok(None);
@@ -92,19 +95,19 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The path of a node, or its address where it has no path.
+    /// Returns the path of a node, or its address if the node has no path.
     ///
     /// # Errors
-    /// Fails if the path cannot be found out now.
+    /// Fails if the path cannot be determined now.
     pub fn place(&self, node: NodeId) -> Result<Vec<u8>> {
         let path = (self.paths)(node)?;
         Ok(path.unwrap_or_else(|| address(node.number())))
     }
 
-    /// Refuses a text of `length` bytes if that is too long.
+    /// Checks that a text of `length` bytes is not too long.
     ///
     /// # Errors
-    /// `Limit` for one that is.
+    /// `Limit` if the text is too long.
     pub fn check(&self, length: usize) -> Result<()> {
         if length > self.limit {
             return Err(Error::limit("text of a value", to_u64(self.limit)));
@@ -113,12 +116,12 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The text of an address where no object with a path is.
+/// Returns the text of an address that belongs to no object with a path.
 pub(super) fn address(address: u64) -> Vec<u8> {
     format!("@{address:#x}").into_bytes()
 }
 
-/// A part of an element, or an element, as a walk hands it on.
+/// A value that a walk passes to its sink: an element or a part of one.
 #[derive(Debug)]
 pub enum Value<'a> {
     /// A fixed-point number of at most 128 bits.
@@ -131,56 +134,57 @@ pub enum Value<'a> {
     Time(u128, u16),
     /// An ASDF boolean.
     Bool(bool),
-    /// A text, without its padding.
+    /// A text without its padding.
     Text(&'a [u8]),
-    /// The text of an instant.
+    /// The text of a date or time.
     Instant(&'a [u8]),
-    /// A null pointer in the place of a text, or a missing instant.
+    /// A null pointer instead of a text, or a missing date.
     Null,
-    /// What a reference points to.
+    /// The target of a reference.
     Reference(ReferenceKind, Reference),
-    /// No more than bytes: opaque, or a number of more than 128 bits.
+    /// Uninterpreted bytes: opaque, or a number of more than 128 bits.
     Bytes,
-    /// A value of an enumeration. A sink that does not take it gets the number.
+    /// A value of an enumeration. A sink that does not accept it receives the number.
     Named {
-        /// Its name, where it has one.
+        /// The name, if the value has one.
         name: Option<&'a [u8]>,
-        /// Whether the enumeration is that of FALSE and TRUE.
+        /// Whether the enumeration is a boolean with the names FALSE and TRUE.
         is_boolean: bool,
     },
-    /// A sequence of strings of one byte. A sink that does not take it gets a list.
+    /// A sequence of strings of one byte. A sink that does not accept it receives a list.
     Letters(&'a [u8]),
-    /// A complex number, and the walk of either part. A sink that does not take it gets a map.
+    /// A complex number, with the walk of each part. A sink that does not accept it receives a map.
     Complex(&'a Walk),
 }
 
-/// Takes values, and makes a text of them.
+/// A sink that receives values and writes them as text.
 pub trait Sink {
-    /// What it needs to follow pointers, and the greatest length of its text.
+    /// Returns the context for following pointers and for the maximum length.
     fn context(&self) -> &Context<'_>;
 
-    /// Bytes of its text.
+    /// Returns the length of the text so far.
     fn length(&self) -> usize;
 
     /// Appends brackets, commas, and the keys of maps.
     fn push(&mut self, text: &str);
 
-    /// Appends a value, which is stored as `stored`; `false` to get its parts instead.
+    /// Appends a value whose stored bytes are `stored`. Returns `false` to receive the value's
+    /// parts instead.
     ///
     /// # Errors
-    /// Fails if the value has no text, or one that is too long.
+    /// Fails if the value has no text, or if its text is too long.
     fn value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool>;
 
-    /// Refuses `more` bytes if the text is too long with them.
+    /// Checks that the text is not too long with `more` bytes.
     ///
     /// # Errors
-    /// `Limit` if it is.
+    /// `Limit` if the text is too long.
     fn check(&self, more: usize) -> Result<()> {
         self.context().check(self.length().with_more(more))
     }
 }
 
-/// A datatype, prepared for walks over its elements.
+/// A walk that was prepared for elements of one datatype.
 #[derive(Debug)]
 pub struct Walk {
     size: usize,
@@ -194,7 +198,7 @@ enum Kind {
     Instant(Datetime64),
     Enumeration {
         base: Box<Walk>,
-        /// Stored value and name, sorted by value, none twice.
+        /// Stored values and names, sorted by value without duplicates.
         names: Vec<(Vec<u8>, Vec<u8>)>,
         is_boolean: bool,
     },
@@ -220,11 +224,11 @@ struct Field {
     walk: Walk,
 }
 
-/// Writes a name as a key of a map, with its colon.
+/// A function that returns a name as a key of a map, with its colon.
 pub type Key<'k> = dyn Fn(&[u8]) -> String + 'k;
 
 impl Walk {
-    /// Prepares for elements of `datatype`, whose members have keys as `key` writes them.
+    /// Creates a walk for elements of `datatype`. `key` writes the keys of members.
     ///
     /// # Errors
     /// `Limit` for a datatype that is nested too deeply.
@@ -279,16 +283,16 @@ impl Walk {
         Ok(Walk { size, kind })
     }
 
-    /// Bytes of one stored element.
+    /// Returns the bytes of one stored element.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Hands an element to `sink`.
+    /// Passes an element to `sink`.
     ///
     /// # Errors
-    /// Fails as `sink` does; `Corrupt` for an element that is too short; as the container where a
-    /// pointer leads nowhere. What was handed on until then stays.
+    /// Fails as `sink` does. `Corrupt` for an element that is too short, the container's error for
+    /// an invalid pointer. Values that were already passed stay in the sink.
     pub fn element(&self, element: &[u8], sink: &mut impl Sink) -> Result<()> {
         let stored = part(element, 0, self.size)?;
         match &self.kind {
@@ -333,10 +337,10 @@ impl Walk {
         sink.check(0)
     }
 
-    /// Hands elements in C order to `sink`, in lists as `dims` are.
+    /// Passes elements in C order to `sink`, in lists nested like `dims`.
     ///
     /// # Errors
-    /// Fails as [`element`](Self::element) does; `Limit` for more elements than can be counted.
+    /// Fails as [`element`](Self::element) does. `Limit` for more elements than can be counted.
     pub fn list(&self, elements: &[u8], dims: &[u64], sink: &mut impl Sink) -> Result<()> {
         let Some((&count, inner)) = dims.split_first() else {
             return self.element(elements, sink);
@@ -355,7 +359,7 @@ impl Walk {
     }
 }
 
-/// Hands on an element of a class without parts.
+/// Passes an element of a class without parts to `sink`.
 fn plain(class: &Class, stored: &[u8], sink: &mut impl Sink) -> Result<()> {
     let text;
     let value =
@@ -412,7 +416,8 @@ fn map(fields: &[Field], is_complex: bool, stored: &[u8], sink: &mut impl Sink) 
     Ok(())
 }
 
-/// The dimensions of the lists in an element; of one that has no elements, a single list.
+/// Returns the dimensions of the lists in an element. Returns a single empty dimension if the
+/// element has no elements.
 fn dims_of(dims: &[u32]) -> Vec<u64> {
     if dims.contains(&0) {
         vec![0]
@@ -421,7 +426,7 @@ fn dims_of(dims: &[u32]) -> Vec<u64> {
     }
 }
 
-/// Sorted by value; of equal values the first name in file order stands.
+/// Returns the names sorted by value. Of equal values, the first name in file order is kept.
 fn names_by_value(members: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let pairs = members
         .iter()
@@ -432,14 +437,15 @@ fn names_by_value(members: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
     names
 }
 
-/// `size` bytes from `offset` on.
+/// Returns `size` bytes from `offset` on.
 fn part(bytes: &[u8], offset: usize, size: usize) -> Result<&[u8]> {
     let end = offset.checked_add(size);
     end.and_then(|end| bytes.get(offset..end))
         .ok_or_else(|| Error::corrupt("element: shorter than its datatype", None))
 }
 
-/// Characters of four bytes as UTF-8, without the padding NULs; what is no character is U+FFFD.
+/// Converts characters of four bytes to UTF-8, without padding NULs. An invalid character becomes
+/// U+FFFD.
 fn utf8(stored: &[u8], order: ByteOrder) -> Vec<u8> {
     let units = stored
         .chunks_exact(4)

@@ -1,24 +1,23 @@
 //! The two syntaxes of a description, on one line: YAML in flow form, and JSON.
 //!
-//! Both hold the same values, but for numbers that JSON does not have: NaN and the infinities are
-//! `null` there.
+//! Both contain the same values, except for numbers that JSON cannot express: NaN and the
+//! infinities are `null` in JSON.
 
 use std::fmt::Write;
 
 use crate::model::text::json_text;
 
-/// A syntax of descriptions.
+/// The syntax of a description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Syntax {
-    /// YAML that readers of 1.1 and of 1.2 take for the same.
+    /// YAML that parsers of versions 1.1 and 1.2 read in the same way.
     #[default]
     Yaml,
     /// JSON.
     Json,
 }
 
-/// A value while it is written. Brackets, braces, commas and whole numbers are the same in both
-/// syntaxes.
+/// A writer of one value. Brackets, braces, commas and whole numbers are the same in both syntaxes.
 #[derive(Debug, Default)]
 pub struct Flow {
     syntax: Syntax,
@@ -26,39 +25,39 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Nothing yet.
+    /// Creates an empty value.
     pub fn new(syntax: Syntax) -> Self {
         let text = String::new();
         Flow { syntax, text }
     }
 
-    /// The syntax.
+    /// Returns the syntax.
     pub fn syntax(&self) -> Syntax {
         self.syntax
     }
 
-    /// Bytes that are written.
+    /// Returns the number of written bytes.
     pub fn length(&self) -> usize {
         self.text.len()
     }
 
-    /// The value.
+    /// Returns the written text.
     pub fn finish(self) -> String {
         self.text
     }
 
-    /// Appends what is the same in both syntaxes.
+    /// Appends text that is the same in both syntaxes.
     pub fn push(&mut self, text: &str) {
         self.text.push_str(text);
     }
 
-    /// Like [`push`](Self::push).
+    /// Appends formatted text like [`push`](Self::push).
     pub fn append(&mut self, text: std::fmt::Arguments<'_>) {
         append(&mut self.text, text);
     }
 
-    /// Appends text: in JSON in quotes, in YAML where readers would see something else in it. Bytes
-    /// that are not UTF-8 become `\udcXX`, as Python's `surrogateescape` has it.
+    /// Appends a text. JSON always quotes it, and YAML only if a parser might read another type.
+    /// Bytes that are not UTF-8 become `\udcXX`, as in Python's `surrogateescape`.
     pub fn text(&mut self, text: &[u8]) {
         match self.syntax {
             Syntax::Yaml => write_yaml_text(text, &mut self.text),
@@ -66,7 +65,7 @@ impl Flow {
         }
     }
 
-    /// Appends a key of a map, and its colon.
+    /// Appends a key of a map and its colon.
     pub fn key(&mut self, key: &[u8]) {
         if self.syntax == Syntax::Yaml && is_long_key(key) {
             self.text.push_str("? ");
@@ -78,7 +77,7 @@ impl Flow {
         self.text.push_str(": ");
     }
 
-    /// Appends a map of one key, or of several where `value` writes [`next`](Self::next) ones.
+    /// Appends a map of one key. `value` may append further keys with [`next`](Self::next).
     pub fn map(&mut self, key: &[u8], value: impl FnOnce(&mut Self)) {
         self.text.push('{');
         self.key(key);
@@ -102,7 +101,8 @@ impl Flow {
         self.text.push(']');
     }
 
-    /// Appends a number, given as Python and C write it; what is no decimal number becomes text.
+    /// Appends a number in Python's or C's notation. Text that is not a decimal number is appended
+    /// as text.
     pub fn number(&mut self, number: &[u8]) {
         let plain = std::str::from_utf8(number).unwrap_or_default();
         match (self.syntax, plain) {
@@ -117,22 +117,22 @@ impl Flow {
     }
 }
 
-/// Text in a syntax.
+/// Returns a text in a syntax.
 pub fn text_in(syntax: Syntax, text: &[u8]) -> String {
     let mut flow = Flow::new(syntax);
     flow.text(text);
     flow.finish()
 }
 
-/// Whether YAML needs to be told that it is a key. An implicit one has at most 1024 characters
-/// (YAML 1.2, 7.4.2), and an escape has up to six.
+/// Returns whether YAML requires the explicit key marker `?`. An implicit key has at most 1024
+/// characters (YAML 1.2, 7.4.2), and an escape takes up to six.
 pub fn is_long_key(key: &[u8]) -> bool {
     const IMPLICIT: usize = 1024 / 6;
     key.len() > IMPLICIT
 }
 
-/// A number with what every reader of YAML needs to see one in it: a point before an exponent, a
-/// sign behind it.
+/// Adds what every YAML parser needs to recognize a number: a point before an exponent and a sign
+/// after the `e`.
 fn with_point(number: &str) -> String {
     let Some((digits, exponent)) = number.split_once(['e', 'E']) else {
         return number.to_owned();
@@ -146,7 +146,8 @@ fn with_point(number: &str) -> String {
     format!("{digits}{point}e{sign}{exponent}")
 }
 
-/// Whether the text is a number without leading zeros, which mean other things to other readers.
+/// Returns whether the text is a decimal number without leading zeros, whose meaning differs
+/// between parsers.
 fn is_decimal(text: &str) -> bool {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
@@ -159,9 +160,9 @@ fn is_decimal(text: &str) -> bool {
         && (whole == "0" || !whole.starts_with('0'))
 }
 
-/// Appends text as a YAML scalar on one line that readers of YAML 1.1 and 1.2 take for this text:
-/// plain where no reader can see a number, boolean, null, date or syntax in it, otherwise in double
-/// quotes.
+/// Appends text as a YAML scalar on one line that parsers of YAML 1.1 and 1.2 read as this text.
+/// The scalar is plain if no parser can read a number, boolean, null, date or syntax in it.
+/// Otherwise it is in double quotes.
 fn write_yaml_text(text: &[u8], out: &mut String) {
     match std::str::from_utf8(text) {
         Ok(text) if is_plain(text) => out.push_str(text),
@@ -169,7 +170,8 @@ fn write_yaml_text(text: &[u8], out: &mut String) {
     }
 }
 
-/// Whether no reader sees anything but text. Says no to much that would do.
+/// Returns whether every parser reads the plain scalar as text. Conservative: returns false for
+/// many texts that would be safe.
 fn is_plain(text: &str) -> bool {
     const MEANINGFUL: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     const LONGEST: usize = 128;
@@ -186,7 +188,8 @@ fn is_plain(text: &str) -> bool {
 fn write_quoted(text: &[u8], out: &mut String) {
     for c in json_text(text).chars() {
         match c {
-            // No YAML stream holds control characters or these; some are line breaks in it.
+            // A YAML stream may not contain control characters or these characters, and some of
+            // them are line breaks.
             '\u{80}'..='\u{9f}'
             | '\u{2028}'
             | '\u{2029}'
@@ -200,7 +203,7 @@ fn write_quoted(text: &[u8], out: &mut String) {
     }
 }
 
-/// Appends formatted text; memory does not refuse a write.
+/// Appends formatted text. Writing to memory cannot fail.
 fn append(out: &mut String, text: std::fmt::Arguments<'_>) {
     let _infallible: std::fmt::Result = out.write_fmt(text);
 }
@@ -231,11 +234,11 @@ mod tests {
             assert_eq!(yaml(text.as_bytes()), format!("\"{text}\""));
         }
         assert_eq!(yaml(b"a\"\\\n\x07\xe9"), r#""a\"\\\n\u0007\udce9""#);
-        // line breaks in YAML 1.1, or nothing that a stream may hold
+        // line breaks in YAML 1.1, or characters that a stream may not contain
         assert_eq!(yaml("\r\u{2028}\u{feff}".as_bytes()), r#""\r\u2028\ufeff""#);
     }
 
-    /// Expected: what PyYAML reads as the same number.
+    /// Expected: the same number when PyYAML reads it.
     #[test]
     fn numbers_are_numbers_to_every_reader() {
         let number = |number: &[u8]| {

@@ -1,19 +1,19 @@
 //! The shortest decimal digits of numbers with more significant bits than a 64-bit float.
 //!
-//! Steele and White, "How to print floating-point numbers accurately" (1990), as NumPy prints a
-//! `longdouble`: digits are written until no other number of the format is as near to them. The
-//! numbers are exact: integers of as many bits as they need.
+//! The algorithm is from Steele and White, "How to print floating-point numbers accurately" (1990),
+//! which NumPy uses to print a `longdouble`. Digits are written until no other number of the format
+//! is equally near. The arithmetic is exact and uses integers of unlimited size.
 
 use std::cmp::Ordering;
 
 use crate::wire::Count;
 
-/// An integer, the lowest 32 bits first, without zeros at its end.
+/// An unsigned integer of any size, lowest 32 bits first, without leading zero words.
 #[derive(Clone)]
 struct Integer(Vec<u32>);
 
 impl Integer {
-    /// `number * 2^shift`.
+    /// Returns `number * 2^shift`.
     fn shifted(number: u128, shift: u32) -> Self {
         let (words, bits) = (shift.wrapping_shr(5), shift & 31);
         let mut all = vec![0; usize::try_from(words).unwrap_or(0)];
@@ -36,7 +36,7 @@ impl Integer {
     fn multiply(&mut self, factor: u32) {
         let mut carry = 0_u64;
         for word in &mut self.0 {
-            // No product of two numbers of 32 bits, with such a carry, has more than 64.
+            // A product of two 32-bit numbers plus such a carry fits in 64 bits.
             carry = u64::from(*word)
                 .wrapping_mul(factor.into())
                 .wrapping_add(carry);
@@ -48,7 +48,7 @@ impl Integer {
         }
     }
 
-    /// Multiplies by ten so often.
+    /// Multiplies by ten `powers` times.
     fn scale(&mut self, powers: u32) {
         for _ in 0..powers {
             self.multiply(10);
@@ -71,7 +71,7 @@ impl Integer {
         Integer(sum)
     }
 
-    /// Subtracts what is not greater.
+    /// Subtracts `other`, which must not be greater.
     fn subtract(&mut self, other: &Integer) {
         let mut borrow = false;
         let mut places = other.0.iter();
@@ -92,7 +92,7 @@ impl Integer {
         by_length.then_with(|| self.0.iter().rev().cmp(other.0.iter().rev()))
     }
 
-    /// The quotient, which is below ten; the rest stays.
+    /// Returns the quotient, which is below ten, and keeps the remainder.
     fn digit(&mut self, divisor: &Integer) -> u8 {
         let mut digit = 0_u8;
         while digit < 9 && self.compare(divisor).is_ge() {
@@ -107,19 +107,20 @@ fn low_word(number: u64) -> u32 {
     u32::try_from(number & 0xFFFF_FFFF).unwrap_or(0)
 }
 
-/// A number while its digits are written: `rest / scale` follows the digits, and the numbers that
-/// are read as the same one are less than `below / scale` and `above / scale` away.
+/// The state while digits are written: the remaining fraction is `rest / scale`. Numbers less than
+/// `below / scale` and `above / scale` away are parsed as the same number.
 struct Remainder {
     rest: Integer,
     scale: Integer,
     below: Integer,
     above: Integer,
-    /// Whether a decimal number in the middle between two numbers of the format is read as this one.
+    /// Whether a decimal number halfway between two numbers of the format is parsed as this one.
     is_even: bool,
 }
 
 impl Remainder {
-    /// All of `mantissa * 2^exponent`, whose highest bit is that of its format.
+    /// Creates the state for `mantissa * 2^exponent`. The mantissa's highest bit is the format's
+    /// highest significant bit.
     fn new(mantissa: u128, exponent: i32) -> Self {
         let up = u32::try_from(exponent).unwrap_or(0);
         let down = if exponent < 0 {
@@ -129,7 +130,8 @@ impl Remainder {
         };
         let spacing_halves_below = mantissa.is_power_of_two();
         let below = if spacing_halves_below { 1 } else { 2 };
-        // All are four times as large, for the quarter of a spacing. Exponents are small.
+        // All values are four times as large, so that a quarter of a spacing is an integer.
+        // Exponents are small.
         Remainder {
             rest: Integer::shifted(mantissa, up.with_more(2)),
             scale: Integer::shifted(1, down.with_more(2)),
@@ -149,18 +151,19 @@ impl Remainder {
         order.is_lt() || self.is_even && order.is_eq()
     }
 
-    /// Whether what is written is read as the number.
+    /// Returns whether the written digits are parsed as the number.
     fn is_low(&self) -> bool {
         self.is_within(self.rest.compare(&self.below))
     }
 
-    /// Whether what is written is read as the number with one more in its last place.
+    /// Returns whether the written digits, with the last one incremented, are parsed as the number.
     fn is_high(&self) -> bool {
         let reach = self.rest.plus(&self.above);
         self.is_within(self.scale.compare(&reach))
     }
 
-    /// Moves the decimal point so that the first digit, of which `power` is a guess, comes next.
+    /// Moves the decimal point so that the first digit is next. `power` is an estimate of the first
+    /// digit's power of ten, and the result is the exact power.
     fn align(&mut self, power: i32) -> i32 {
         let powers = power.unsigned_abs();
         if power >= 0 {
@@ -183,7 +186,7 @@ impl Remainder {
         power
     }
 
-    /// Whether the last digit is one more than what is written.
+    /// Returns whether the last digit has to be incremented.
     fn rounds_up(&self, digit: u8) -> bool {
         match (self.is_low(), self.is_high()) {
             (true, false) => false,
@@ -200,8 +203,9 @@ impl Remainder {
     }
 }
 
-/// The digits of `mantissa * 2^exponent` in ASCII, and the power of ten of the first. The mantissa has
-/// as many bits as those of its format; `power` is the power of ten of a number near it.
+/// Returns the digits of `mantissa * 2^exponent` in ASCII, and the first digit's power of ten. The
+/// mantissa must have all significant bits of its format. `power` is the power of ten of a nearby
+/// number.
 pub(super) fn digits(mantissa: u128, exponent: i32, power: i32) -> (Vec<u8>, i32) {
     let mut left = Remainder::new(mantissa, exponent);
     let power = left.align(power);

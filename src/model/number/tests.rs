@@ -23,7 +23,8 @@ fn ieee(size: u8, order: ByteOrder) -> Float {
     }
 }
 
-/// A format without padding: sign on top, then exponent, then mantissa.
+/// Returns a format without padding: the sign in the highest bit, then the exponent, then the
+/// mantissa.
 pub(crate) fn format(order: ByteOrder, exponent_bits: u8, mantissa_bits: u8, bias: u32) -> Float {
     let sign = exponent_bits + mantissa_bits;
     Float {
@@ -127,17 +128,19 @@ fn halves_print_as_in_numpy() {
     assert_eq!(text(&0x8000_u16.to_le_bytes(), &half), "-0.0");
 }
 
-/// Values by hand from the formats' definitions, texts as NumPy has them of the type that h5py
-/// reads.
+/// Values computed by hand from the formats' definitions. Expected texts are NumPy's for the type
+/// that h5py reads.
 #[test]
 fn other_formats_by_their_fields() {
     // bfloat16 is the upper half of an IEEE single: 0x4049 is 3.140625.
     assert_eq!(text(&[0x49, 0x40], &format(Little, 8, 7, 127)), "3.140625");
-    // FP8 E5M2: 0b0_01111_01 is 1.25; E4M3: 0b1_1000_100 is -3, 0x01 is 2^-9. Both are halves.
+    // FP8 E5M2: 0b0_01111_01 is 1.25. E4M3: 0b1_1000_100 is -3, and 0x01 is 2^-9. Readers hold both
+    // as 16-bit floats.
     assert_eq!(text(&[0x3D], &format(Little, 5, 2, 15)), "1.25");
     assert_eq!(text(&[0xC4], &format(Little, 4, 3, 7)), "-3.0");
     assert_eq!(text(&[0x01], &format(Little, 4, 3, 7)), "0.001953");
-    // Of 20 bits, the number below 0.1 is one of 32; with more exponents than those, of 64.
+    // The number below 0.1 in a 20-bit format is held in 32 bits. With more exponent bits, it is
+    // held in 64 bits.
     let tenth = 0.1_f32.to_bits() >> 12;
     let twenty = format(Little, 8, 11, 127);
     assert_eq!(text(&tenth.to_le_bytes(), &twenty), "0.099975586");
@@ -154,7 +157,7 @@ fn other_formats_by_their_fields() {
         text(&[0x10, 0x40, 0, 0, 0, 0, 0, 0], &format(Vax, 11, 52, 1025)),
         "1.0"
     );
-    // The VAX has no infinity: the highest exponent is a number as any other, 2^126 here.
+    // VAX has no infinity: the highest exponent is an ordinary number, 2^126 here.
     assert_eq!(
         text(&[0x80, 0x7F, 0, 0], &format(Vax, 8, 23, 129)),
         "8.507059e+37"

@@ -1,4 +1,4 @@
-//! Why a selector picks nothing, for people who wrote it.
+//! Explanations of why a selector picks nothing, for the users who wrote it.
 
 use crate::limits;
 use crate::model::selection::Selection;
@@ -6,8 +6,8 @@ use crate::model::selector::{Index, Step, closing_bracket, parse_index, parse_st
 use crate::model::{Datatype, Shape, datatype::Class};
 use crate::wire::Count;
 
-/// What is wrong with `text`, a selector behind the name of an array of `datatype` and `shape`;
-/// `None` where nothing is found to be wrong.
+/// Explains what is wrong with `text`, a selector for an array of `datatype` and `shape`. Returns
+/// `None` if nothing is wrong.
 pub fn of(text: &[u8], datatype: &Datatype, shape: &Shape) -> Option<String> {
     if *shape == Shape::Null {
         return Some("the dataspace is null: there are no elements to pick".to_owned());
@@ -30,7 +30,7 @@ pub fn of(text: &[u8], datatype: &Datatype, shape: &Shape) -> Option<String> {
     None
 }
 
-/// What is wrong with the text behind an opening bracket, which is no step of a selector.
+/// Explains what is wrong with the text after an opening bracket that is not a step of a selector.
 fn of_bracket(inner: &[u8]) -> &'static str {
     match inner.trim_ascii() {
         [b'\'' | b'"', ..] => "no quotation mark and bracket end the name of the field",
@@ -39,7 +39,7 @@ fn of_bracket(inner: &[u8]) -> &'static str {
     }
 }
 
-/// Picks with one more step, which stands in `inner`; what is wrong with it where it picks nothing.
+/// Applies one more step, whose text is `inner`. Returns an explanation if the step picks nothing.
 fn of_step(picked: &mut Selection, step: &Step, inner: &[u8]) -> Option<String> {
     match step {
         Step::Field(name) => {
@@ -56,7 +56,7 @@ fn of_step(picked: &mut Selection, step: &Step, inner: &[u8]) -> Option<String> 
     }
 }
 
-/// Why there is no field `name`, which may have been meant as indices.
+/// Explains why there is no field `name`. The name may have been meant as indices.
 fn of_field(datatype: &Datatype, name: &[u8], inner: &[u8]) -> String {
     let is_quoted = matches!(inner.trim_ascii_start(), [b'\'' | b'"', ..]);
     let shown = String::from_utf8_lossy(name);
@@ -75,7 +75,7 @@ fn of_field(datatype: &Datatype, name: &[u8], inner: &[u8]) -> String {
     }
 }
 
-/// Names with commas between them, as far as they fit in a message.
+/// Returns names separated by commas, as many as fit in a message.
 fn listed<'n>(names: impl Iterator<Item = &'n [u8]>) -> String {
     let mut text = String::new();
     for name in names {
@@ -92,7 +92,7 @@ fn listed<'n>(names: impl Iterator<Item = &'n [u8]>) -> String {
     text
 }
 
-/// Why a text is no list of indices.
+/// Explains why a text is not a list of indices.
 fn of_no_indices(text: &str) -> String {
     let mut indices = Vec::new();
     for part in parts(text) {
@@ -117,21 +117,21 @@ fn has_step_of_zero(index: &str) -> bool {
     step.is_some_and(|step| step.parse() == Ok(0))
 }
 
-/// Why indices pick nothing of these dimensions.
+/// Explains why indices pick nothing of these dimensions.
 fn of_indices(indices: &[Index], dims: &[u64]) -> String {
     let named = indices.iter().filter(|&index| *index != Index::Ellipsis);
     let named = named.count();
     if named > dims.len() {
         return format!("too many indices ({named}): the shape is {dims:?}");
     }
-    // Of a number that 64 bits do not hold, another one stands there.
+    // A number outside 64 bits was replaced by another number, which the message must not show.
     let is_exact = |at: &i64| !matches!(*at, i64::MIN | i64::MAX);
     let outside = outside(indices, dims).filter(is_exact);
     let index = outside.map_or_else(String::new, |index| format!("{index} is "));
     format!("{index}out of range: the shape is {dims:?}")
 }
 
-/// The first integer that is outside of its dimension.
+/// Returns the first integer that is out of range for its dimension.
 fn outside(indices: &[Index], dims: &[u64]) -> Option<i64> {
     let is_named = |index: &&Index| **index != Index::Ellipsis;
     let before = indices.iter().take_while(is_named).zip(dims);

@@ -1,4 +1,4 @@
-//! Tests of the text of elements of each class, and a container of pointers for them.
+//! Tests of the text of elements of each class, with a container of pointers.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -10,8 +10,9 @@ use crate::memory::effort::Effort;
 use crate::model::datatype::{Bits, ByteOrder, Charset, Member, ReferenceKind, StringPadding};
 use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId};
 
-/// A container of pointers alone. A variable-length element is a byte: the index of its bytes in
-/// the list, any past its end for null. A reference is a byte: a node's number, 0 for null.
+/// A container that contains only pointer targets. A variable-length element is one byte: the index
+/// of its bytes in the list, or null if the index is out of range. A reference is one byte: a
+/// node's number, 0 for null.
 pub(crate) struct Heap(pub(crate) Vec<Vec<u8>>);
 
 impl Container for Heap {
@@ -100,7 +101,7 @@ fn vlen_string() -> Datatype {
     type_of(1, class)
 }
 
-/// Text and JSON of one element; node 1 has the path `/a b`.
+/// Returns the text and JSON of one element. Node 1 has the path `/a b`.
 fn both(datatype: &Datatype, element: &[u8]) -> (String, String) {
     let heap = Heap(vec![b"zero\0x".to_vec(), vec![1, 0, 2, 0], vec![]]);
     let paths = |node| Ok((node == NodeId::of(1)).then(|| b"/a b".to_vec()));
@@ -224,14 +225,14 @@ fn hostile_types_and_values_end() {
     let ended = writer.text(&[], &context, &mut Vec::new());
     assert!(matches!(ended, Err(Error::Limit { .. })));
 
-    // Long padding without text, over and over.
+    // Long padding without text, several times.
     let heap = Heap(vec![vec![0; 10_000]]);
     let context = Context::new(&heap, &|_| Ok(None), 1000);
     let writer = ValueWriter::new(&vlen_string()).unwrap();
     let ended = (0..3).try_for_each(|_| writer.text(&[0], &context, &mut Vec::new()));
     assert!(matches!(ended, Err(Error::Limit { .. })));
 
-    // A member that stands outside its record.
+    // A member that is outside its record.
     let outside = type_of(1, Class::Compound(vec![member("a", 1, int(1))]));
     let writer = ValueWriter::new(&outside).unwrap();
     let ended = writer.text(&[0], &Context::without_pointers(1000), &mut Vec::new());
