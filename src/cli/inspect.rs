@@ -1,10 +1,10 @@
-//! The commands that need no mount; `h5fs cat` itself.
+//! The commands that need no mount, and the implementation of `h5fs cat`.
 //!
-//! One source is opened with the options of the command line, and read in the same cage as that of
-//! a mount; several are read by processes of their own.
+//! A single source is opened with the options of the command line, and read in the same sandbox as
+//! in a mount. Several sources are each read by a separate process.
 //!
-//! An error is told on standard error and remembered for the exit status; the rest is done. A
-//! closed pipe is no error.
+//! An error is printed on standard error and reflected in the exit status, and the command
+//! continues. A closed output pipe is not an error.
 
 pub(in crate::cli) mod as_one;
 pub(in crate::cli) mod cache;
@@ -52,7 +52,7 @@ use crate::source::mounts::mount_table::MountTable;
 use crate::view::texts::ndl::Options;
 use crate::wire::to_u64;
 
-/// Performs one of the commands.
+/// Runs one of the commands and returns its exit status.
 pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
     start_log(inspect)?;
     let (first, outcome) = match inspect {
@@ -128,7 +128,7 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
     }
 }
 
-/// The exit status of a check, which is more than whether all went well.
+/// Returns the exit status of a check, which distinguishes more cases than success and failure.
 fn check_status(sources: &[Location], outcome: Outcome<Verdict>) -> ExitCode {
     const UNREAD: u8 = 3;
     match outcome {
@@ -142,8 +142,8 @@ fn check_status(sources: &[Location], outcome: Outcome<Verdict>) -> ExitCode {
     }
 }
 
-/// Starts what warns of parts that are missing; the rest of the log is there on request. What fails
-/// the command tells itself.
+/// Starts the log with warnings about missing parts only, unless `H5FS_LOG` requests more. The
+/// command itself prints its failures.
 fn start_log(inspect: &Inspect) -> Result<()> {
     let (source, how) = match inspect {
         _ if std::env::var_os("H5FS_LOG").is_some() => {
@@ -238,7 +238,7 @@ fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> 
     Ok(outcome.map(|is_whole| is_whole && files.failed.is_empty()))
 }
 
-/// Arguments that have one process describe an object of one source.
+/// Returns the arguments for a separate process that describes an object of one source.
 fn ndl_arguments(operands: &Operands, options: Options) -> Arguments {
     let mut arguments = Arguments::of("ndl", &operands.how);
     if options.syntax == Syntax::Json {
@@ -249,7 +249,7 @@ fn ndl_arguments(operands: &Operands, options: Options) -> Arguments {
     arguments
 }
 
-/// Has each of several sources read by a process of its own.
+/// Reads each of several sources in a separate process.
 fn several(named: Named, mut arguments: Arguments, how: &Reading, form: Form) -> Outcome<bool> {
     arguments.flag("--one");
     arguments.paths = named.paths;
@@ -268,7 +268,7 @@ fn is_directory(location: &Location) -> bool {
     }
 }
 
-/// Looks at one file here, at several in processes of their own.
+/// Checks a single file in this process, and several files in separate processes.
 fn check_all(sources: &[Location], options: CheckOptions, how: &Reading) -> Outcome<Verdict> {
     match sources {
         [directory] if options.joined => check::check(source(directory, how), options),
@@ -279,7 +279,7 @@ fn check_all(sources: &[Location], options: CheckOptions, how: &Reading) -> Outc
     }
 }
 
-/// Writes the bytes of files; whether all went well.
+/// Writes the bytes of files. Returns whether all of them could be read.
 fn copy(source: Source<'_>, paths: &[OsString]) -> Outcome<bool> {
     let tree = reading::open_tree(source, paths)?;
     reading::warn(source, tree.warning());

@@ -1,4 +1,4 @@
-//! What is said to the user: help, pages of the manual, messages, logs, colours.
+//! Text for the user: help, manual pages, messages, logs and colours.
 
 pub(in crate::cli) mod advice;
 pub(in crate::cli) mod complaint;

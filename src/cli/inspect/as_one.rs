@@ -1,5 +1,5 @@
-//! Files of a directory as one, as a command line names them: `DIRECTORY[PATTERN]`, or a path that
-//! begins with `.h5fs/joined`.
+//! Command-line names for the joined files of a directory: `DIRECTORY[PATTERN]`, or a path that
+//! starts with `.h5fs/joined`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,17 +9,18 @@ use crate::joined::choice::Choice;
 use crate::model::ndl::Syntax;
 use crate::view::texts::ndl::Options;
 
-/// Where all files of a directory are one.
+/// Path at which all files of a directory are joined.
 pub(in crate::cli) const JOINED: &str = ".h5fs/joined";
 
-/// The directory and the place in its mount of `DIRECTORY[PATTERN]`, if nothing has that very name.
+/// Splits `DIRECTORY[PATTERN]` into the directory and the path in its mount. Returns `None` if a
+/// file with this exact name exists.
 pub(in crate::cli) fn joined_of(word: &Path) -> Option<(PathBuf, Vec<u8>)> {
     let bytes = word.as_os_str().as_bytes();
     let inside = bytes.strip_suffix(b"]")?;
     if word.symlink_metadata().is_ok() {
         return None;
     }
-    // The name of the directory may have brackets, too.
+    // The directory's name may contain brackets as well.
     let mut begins = inside.iter().enumerate().rev();
     let (begin, directory) = begins.find_map(|(begin, &byte)| {
         let directory = Path::new(OsStr::from_bytes(bytes.get(..begin)?));
@@ -34,12 +35,12 @@ pub(in crate::cli) fn joined_of(word: &Path) -> Option<(PathBuf, Vec<u8>)> {
     Some((directory.to_path_buf(), files))
 }
 
-/// Whether a path leads to files that are one.
+/// Returns whether a path leads to joined files.
 pub(in crate::cli) fn is_joined(path: &OsStr) -> bool {
     joined_in(path).is_some()
 }
 
-/// Of such a path, the name of the files that are one.
+/// Returns the name of the joined files within such a path.
 pub(in crate::cli) fn joined_in(path: &OsStr) -> Option<&[u8]> {
     let path = path.as_bytes();
     let path = path.strip_prefix(b"/").unwrap_or(path);
@@ -50,7 +51,7 @@ pub(in crate::cli) fn joined_in(path: &OsStr) -> Option<&[u8]> {
     Choice::named(name).map(|_| name)
 }
 
-/// The path of the document about an object in files that are one.
+/// Returns the path of the document that describes an object in joined files.
 pub(in crate::cli) fn document(path: &OsStr, options: Options) -> Option<OsString> {
     let path = Some(path).filter(|path| is_joined(path))?.as_bytes();
     let path = path.strip_prefix(b"/").unwrap_or(path);
@@ -58,7 +59,7 @@ pub(in crate::cli) fn document(path: &OsStr, options: Options) -> Option<OsStrin
         Syntax::Yaml => "yaml",
         Syntax::Json => "json",
     };
-    // The name of the files is the second one.
+    // The name of the joined files is the second component.
     let mut slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     let (files, object) = match slashes.nth(1) {
         Some((end, _)) => path.split_at(end),

@@ -1,4 +1,4 @@
-//! `h5fs cache`: what the directory of `disk_cache` holds, and how it is made smaller.
+//! `h5fs cache`: lists, trims or clears the directory of `disk_cache`.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,13 +12,13 @@ use crate::error::{Error, Result};
 use crate::fs::timestamp_of;
 use crate::model::text::Object;
 
-/// What the sources are called that nothing tells.
+/// Name for a source whose name is not recorded.
 const UNKNOWN: &str = "(unknown)";
 
-/// Refuses a size where none is meant, and a `trim` without one.
+/// Rejects a size for other actions than `trim`, and `trim` without a size.
 ///
 /// # Errors
-/// `Usage` for both.
+/// `Usage` in both cases.
 pub(in crate::cli) fn refuse(act: CacheAct, size: Option<u64>) -> Result<()> {
     let text = match (act, size) {
         (CacheAct::Trim, None) => "cache: trim: --size is missing: how much is to be left",
@@ -28,10 +28,10 @@ pub(in crate::cli) fn refuse(act: CacheAct, size: Option<u64>) -> Result<()> {
     Err(Error::Usage(text.to_owned()))
 }
 
-/// Performs the command on the cache in a directory.
+/// Runs the command on the cache in a directory.
 ///
 /// # Errors
-/// Fails if there is no cache in the directory, or if it cannot be read or made smaller.
+/// Fails if the directory contains no cache, or if the cache cannot be read or trimmed.
 pub(in crate::cli) fn run(
     act: CacheAct,
     directory: &Path,
@@ -59,7 +59,7 @@ pub(in crate::cli) fn run(
     Ok(())
 }
 
-/// A line for each source: bytes, when it was last used, its name; the last line is the sum.
+/// Formats a line for each source: its bytes, its last use and its name. The last line is the sum.
 fn as_table(shares: &[Share]) -> String {
     let mut text = String::new();
     for share in shares {
@@ -108,7 +108,7 @@ fn sum(shares: &[Share]) -> u64 {
     shares.iter().map(|share| share.bytes).sum()
 }
 
-/// When it was last used, to the second, in UTC.
+/// Formats the time of the last use in UTC, to the second.
 fn used(share: &Share) -> String {
     timestamp_of(share.used)
 }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     fn shares() -> [Share; 2] {
-        // `date -u -d @784111777`.
+        // Output of `date -u -d @784111777`.
         let used = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         let share = |source: Option<&str>, bytes| Share {
             source: source.map(str::to_owned),

@@ -1,9 +1,8 @@
-//! `h5fs check`: lists the parts of a file that cannot be read or are missing, and why.
+//! `h5fs check`: lists the parts of a file that cannot be read or are missing, with the reasons.
 //!
-//! One thread walks the tree and looks at the directories, several others look at the files that
-//! the walk finds, and the main thread writes: a line for each part that cannot be read or is
-//! missing, in the order in which they are found, and the sum. Of the objects that were looked
-//! at, only the numbers of those with several names are kept.
+//! One thread walks the tree and examines the directories. Several other threads examine the files
+//! that the walk finds. The main thread writes a line for each fault in the order of discovery, and
+//! the sum at the end. Only the inode numbers of objects with several names are remembered.
 
 use std::collections::HashSet;
 use std::io::{BufWriter, Write};
@@ -27,36 +26,36 @@ use crate::fs::{Filesystem, Finding, Handle, Ino, Kind, Requests, Whence, errno}
 use crate::memory::lock::lock;
 use crate::wire::to_u64;
 
-/// Objects that wait to be looked at, and lines that wait to be written.
+/// Capacity of the queue of objects to examine, and of the queue of lines to write.
 const WAITING: usize = 256;
 
-/// The trees of views in which an object, or a group, is a table.
+/// The view trees in which an object or a group is shown as a table.
 const TABLES: [&[u8]; 4] = [b"csv", b"cf", b"parquet", b"fits"];
 
-/// How what was found is written.
+/// Output format of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum Form {
-    /// For people.
+    /// Text for people.
     Lines,
-    /// An object of JSON in each line.
+    /// One JSON object per line.
     Json,
-    /// For the process that checks several files: [`Record`]s.
+    /// [`Record`]s for the process that checks several files.
     Records,
 }
 
-/// What a check looks at, and how it writes what it finds.
+/// The scope and the output format of a check.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct CheckOptions {
-    /// Every byte of the data.
+    /// Whether every byte of the data is read.
     pub(in crate::cli) data: bool,
-    /// The tables of the views, too.
+    /// Whether the tables of the views are checked as well.
     pub(in crate::cli) views: bool,
-    /// The files of a directory as one, not the files themselves.
+    /// Whether the joined files of a directory are checked instead of the files themselves.
     pub(in crate::cli) joined: bool,
     pub(in crate::cli) form: Form,
 }
 
-/// Looks at all of a source.
+/// Checks a whole source.
 pub(in crate::cli) fn check(source: Source<'_>, options: CheckOptions) -> Outcome<Verdict> {
     let mut checked = Checked::default();
     match look(source, options, &mut checked) {
@@ -73,9 +72,10 @@ pub(in crate::cli) fn check(source: Source<'_>, options: CheckOptions) -> Outcom
     Ok(checked.verdict())
 }
 
-/// Looks, writes the faults, and counts what was `checked`.
+/// Checks a source, writes its faults, and stores the counts in `checked`.
 fn look(source: Source<'_>, options: CheckOptions, checked: &mut Checked) -> Outcome<()> {
-    // In the cage no terminal is told from a file, nor processors counted.
+    // Must precede the sandbox, which hides whether an output is a terminal and how many processors
+    // exist.
     let (mut progress, threads) = (Progress::new(), default_threads());
     let filesystem = if options.joined {
         reading::open_joined(source)?
@@ -105,8 +105,8 @@ fn look(source: Source<'_>, options: CheckOptions, checked: &mut Checked) -> Out
     Ok(())
 }
 
-/// Tells that the source cannot be read, or not to its end. The process that checks several files
-/// says so itself.
+/// Reports that the source cannot be opened or read to its end. A process that checks one of
+/// several files sends a record instead.
 fn unopened(
     source: Source<'_>,
     error: Error,
@@ -132,27 +132,27 @@ fn unopened(
     Err(Stop::Failed(error))
 }
 
-/// The state that the threads share.
+/// State that the threads share.
 struct Check<'a> {
     filesystem: &'a Filesystem,
-    /// Of the source.
+    /// Name of the source.
     name: &'a [u8],
     options: CheckOptions,
     threads: usize,
     objects: AtomicU64,
     bytes: AtomicU64,
     ahead: Ahead,
-    /// Whether there is no sense in going on.
+    /// Set when the check must stop early.
     over: AtomicBool,
 }
 
-/// The sizes of the files that the walk has met, and how far they have been read.
+/// Total size of the files that the walk has found, and progress through them.
 #[derive(Default)]
 struct Ahead {
     met: AtomicU64,
-    /// Holes are passed without being read.
+    /// Bytes that have been read or skipped as holes.
     passed: AtomicU64,
-    /// Whether the walk has ended.
+    /// Whether the walk has ended, so that the total size is final.
     is_whole: AtomicBool,
 }
 
@@ -165,16 +165,16 @@ impl Ahead {
     }
 }
 
-/// Something that is to be looked at, and to be given back after that.
+/// An object to examine. Its inode must be forgotten afterwards.
 struct Object {
     path: Vec<u8>,
     ino: Ino,
     kind: Kind,
-    /// Of a regular file.
+    /// Size in bytes of a regular file, otherwise 0.
     size: u64,
 }
 
-/// What is left of one file; it is passed at the latest when this is dropped.
+/// The part of a file that has not been counted as passed. Dropping the value counts the rest.
 struct Left<'a> {
     ahead: &'a Ahead,
     from: u64,
@@ -196,7 +196,7 @@ impl Drop for Left<'_> {
 }
 
 impl Check<'_> {
-    /// Writes what cannot be read or is missing; how many faults that were.
+    /// Runs all threads and writes the faults. Returns the counts.
     fn run(&self, progress: &mut Progress, output: &mut impl Write) -> Outcome<Checked> {
         thread::scope(|scope| {
             let (found, faults) = sync_channel(WAITING);
@@ -221,7 +221,7 @@ impl Check<'_> {
         })
     }
 
-    /// Writes faults until there are no more to come.
+    /// Writes faults until all other threads have ended.
     fn write(
         &self,
         faults: &Receiver<Fault>,
@@ -254,7 +254,7 @@ impl Check<'_> {
         }
     }
 
-    /// Looks at the directories, and hands on the rest.
+    /// Walks the tree, examines the directories, and queues all other objects.
     fn walk(&self, met: &SyncSender<Object>, found: &SyncSender<Fault>) {
         if self.options.joined {
             self.report_absent(found);
@@ -267,7 +267,7 @@ impl Check<'_> {
                     self.count_object();
                     told = self.described(path, ino, found);
                 }
-                // A group that cannot be read at all has been named.
+                // The examination has already reported this error.
                 Visited::Broken(_, error) if told.as_ref() == Some(&error) => {}
                 Visited::Broken(path, error) => self.report(path, &error, found),
                 Visited::Entry(path, named) => {
@@ -276,7 +276,8 @@ impl Check<'_> {
                         let (kind, size) = (named.stat.kind, named.stat.size);
                         let size = if kind == Kind::File { size } else { 0 };
                         self.ahead.met.fetch_add(size, Ordering::Relaxed);
-                        // The threads that would look at it are gone only if all is over.
+                        // Fails only if the check has ended early, because then the receiving
+                        // threads have exited.
                         let _ = met.send(Object {
                             path: path.to_vec(),
                             ino: named.ino,
@@ -297,10 +298,11 @@ impl Check<'_> {
         self.ahead.is_whole.store(true, Ordering::Release);
     }
 
-    /// Reports what is not joined, as the joined files' own list of errors says when they are opened.
+    /// Reports the files that could not be joined, as the `errors` file of the joined files lists
+    /// them.
     fn report_absent(&self, found: &SyncSender<Fault>) {
         for line in errors(self.filesystem).lines() {
-            // A line begins with the time.
+            // Each line starts with a timestamp.
             let told = line
                 .split_once(' ')
                 .and_then(|(_, rest)| rest.split_once(": "));
@@ -313,14 +315,15 @@ impl Check<'_> {
         }
     }
 
-    /// Looks at one regular file or symbolic link.
+    /// Examines one regular file or symbolic link.
     fn object(&self, object: &Object, found: &SyncSender<Fault>) {
         if !self.is_over() {
             let described = self.described(&object.path, object.ino, found);
             if object.kind == Kind::File {
                 self.count_object();
                 match self.content(object) {
-                    // An object that cannot be read at all has the same to say of its content.
+                    // An object that cannot be read at all fails with the same error for its
+                    // content.
                     Err(error) if described.as_ref() != Some(&error) => {
                         self.report(&object.path, &error, found);
                     }
@@ -331,8 +334,8 @@ impl Check<'_> {
         self.filesystem.forget(object.ino, 1);
     }
 
-    /// Looks at all but the content; what is wrong with the object itself or with the first of its
-    /// parts that cannot be read, all of which is reported.
+    /// Examines everything but the content, and reports all faults. Returns the error of the object
+    /// itself, or of its first unreadable part.
     fn described(&self, path: &[u8], ino: Ino, found: &SyncSender<Fault>) -> Option<Error> {
         let mut first = None;
         let mut find = |finding: Finding<'_>| match finding {
@@ -360,7 +363,7 @@ impl Check<'_> {
         Some(error)
     }
 
-    /// Looks at the content: where it is and, if that is wanted, all of it.
+    /// Examines the content: its location in the file and, with `data`, every byte.
     fn content(&self, object: &Object) -> Result<()> {
         let left = Left {
             ahead: &self.ahead,
@@ -375,13 +378,14 @@ impl Check<'_> {
 
     fn opened(&self, ino: Ino, handle: Handle, mut left: Left<'_>) -> Result<()> {
         let size = self.filesystem.getattr(ino)?.attributes.size;
-        // To tell holes from data, an array's index must be walked.
+        // Finding the first data byte walks the array's index.
         let mut next = self.data_at(handle, 0)?;
         if !self.options.data {
             self.count_bytes(size);
             return Ok(());
         }
-        // An array that is stored nowhere may have more zeros than anybody has time for.
+        // Holes are skipped, because an array without stored data may be too large to read as
+        // zeros.
         while let Some(offset) = next
             && !self.is_over()
         {
@@ -398,7 +402,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The first byte at or after `offset` that is no hole.
+    /// Returns the offset of the first data byte at or after `offset`.
     fn data_at(&self, handle: Handle, offset: u64) -> Result<Option<u64>> {
         match self.filesystem.lseek(handle, offset, Whence::Data) {
             Err(error) if errno::of(&error) == Errno::ENXIO as i32 => Ok(None),
@@ -412,10 +416,10 @@ impl Check<'_> {
 
     fn report_part(&self, path: &[u8], part: &str, error: &Error, found: &SyncSender<Fault>) {
         if errno::of(error) == Errno::ESTALE as i32 {
-            // No fault of the file's.
+            // The file has changed during the check, which is not a fault.
             return self.end();
         }
-        // The thread that writes the lines ends early only if all is over.
+        // Fails only if the check has ended early, because then the writing thread has exited.
         let _ = found.send(Fault {
             kind: checked::Kind::Unreadable,
             path: path.to_vec(),
@@ -459,7 +463,7 @@ fn errors(filesystem: &Filesystem) -> String {
     read().unwrap_or_default()
 }
 
-/// The next object that is to be looked at; `None` when there are no more to come.
+/// Returns the next object to examine, or `None` at the end.
 fn next(objects: &Mutex<Receiver<Object>>) -> Option<Object> {
     lock(objects).recv().ok()
 }
@@ -483,7 +487,7 @@ mod tests {
         ahead.is_whole.store(true, Ordering::Release);
         let share = |passed| Some(Share { passed, total: 140 });
         assert_eq!(ahead.share(), share(40));
-        // The file has grown since the walk met it.
+        // The file has grown since the walk found it.
         read.pass(130);
         assert_eq!(ahead.share(), share(100));
         drop(read);

@@ -1,7 +1,7 @@
-//! `h5fs check` of several files and directories: each file in a process of its own.
+//! `h5fs check` of several files and directories, with a separate process for each file.
 //!
-//! A process speaks in records: its lines are written behind the name of its file, its sum goes into
-//! the sum of all.
+//! Each process writes records. This process prints their lines after the name of the file, and
+//! adds their counts to the sum.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -22,7 +22,7 @@ use crate::cli::words::progress::Progress;
 use crate::limits;
 use crate::source::location::Location;
 
-/// Looks at all files of `sources`.
+/// Checks all files of `sources`.
 pub(in crate::cli) fn check(
     sources: &[Location],
     options: CheckOptions,
@@ -77,41 +77,41 @@ pub(in crate::cli) fn check(
     Ok(sum.verdict())
 }
 
-/// Whether a source is a directory of this machine.
+/// Returns whether a source is a directory on this machine.
 fn is_near_directory(source: &Location) -> bool {
     source.path().is_some_and(Path::is_dir)
 }
 
-/// Has a process say what keeps the files of a directory of this machine from being one.
+/// Starts a process that warns why files of a local directory cannot be joined.
 fn warn_of_joining(source: &Location, how: &Reading) {
     let mut arguments = Arguments::of("ls", how);
     arguments.flag("--one");
     arguments.paths.push(JOINED.into());
     let listed = arguments.command(source);
-    // What cannot be started was told of each file.
+    // If the process cannot be started, this was already reported for each file.
     let _ = listed.map(|mut command| command.stdout(Stdio::null()).status());
 }
 
-/// What is written.
+/// The report on several files.
 struct Report {
     progress: Progress,
     output: BufWriter<File>,
-    /// Whether each line is an object of JSON.
+    /// Whether each line is a JSON object.
     json: bool,
-    /// Of the file whose lines come.
+    /// Name of the file whose records are being read.
     name: Vec<u8>,
-    /// The line that has begun to come.
+    /// The incomplete last line.
     line: Vec<u8>,
-    /// Of the files whose processes have ended.
+    /// Sum over the files whose processes have ended.
     sum: Sum,
-    /// Whether the last record of this file has come.
+    /// Whether the last record of the current file has arrived.
     has_end: bool,
-    /// Whether the processes look at files as one, and the lines are about these.
+    /// Whether the processes check joined files.
     is_joined: bool,
 }
 
 impl Report {
-    /// Takes the line that has come.
+    /// Handles a complete line.
     fn take_line(&mut self) -> Outcome<()> {
         let line = std::mem::take(&mut self.line);
         match Record::of(&String::from_utf8_lossy(line.trim_ascii_end())) {

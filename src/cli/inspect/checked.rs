@@ -1,5 +1,5 @@
-//! What a check tells of: faults, sources that cannot be opened, and the sum; for people, as JSON,
-//! and as the records of a process that checks one of several files.
+//! The results of a check: faults, sources that cannot be opened, and sums. They are written as
+//! text, as JSON, or as records of a process that checks one of several files.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -8,14 +8,14 @@ use crate::cli::words::printable::printable_bytes;
 use crate::cli::words::progress::Done;
 use crate::model::text::Object;
 
-/// How a source fared.
+/// The overall result for a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) enum Verdict {
-    /// All is there and can be read.
+    /// Everything exists and can be read.
     Sound,
     /// A part cannot be read, or is missing.
     Faulty,
-    /// A source cannot be opened, or not be read to its end.
+    /// A source cannot be opened, or cannot be read to its end.
     Unread,
 }
 
@@ -23,9 +23,9 @@ pub(in crate::cli) enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct Fault {
     pub(in crate::cli) kind: Kind,
-    /// The path of the object, as shown.
+    /// Path of the object, as a mount shows it.
     pub(in crate::cli) path: Vec<u8>,
-    /// Which part of the object, and why; printable.
+    /// The part of the object and the reason, without control characters.
     pub(in crate::cli) reason: String,
 }
 
@@ -47,12 +47,12 @@ impl Kind {
 }
 
 impl Fault {
-    /// A line for people.
+    /// Formats the fault as a line of text.
     pub(in crate::cli) fn line(&self) -> String {
         format!("{}: {}", printable_bytes(&self.path), self.reason)
     }
 
-    /// A line of JSON.
+    /// Formats the fault as a line of JSON.
     pub(in crate::cli) fn object(&self, source: &[u8]) -> String {
         let mut object = Object::default();
         object.text("source", source);
@@ -63,7 +63,7 @@ impl Fault {
     }
 }
 
-/// A line of JSON about a source that cannot be opened.
+/// Formats a line of JSON about a source that cannot be opened.
 pub(in crate::cli) fn unopened(source: &[u8], reason: &str) -> String {
     let mut object = Object::default();
     object.text("source", source);
@@ -72,13 +72,13 @@ pub(in crate::cli) fn unopened(source: &[u8], reason: &str) -> String {
     object.finish()
 }
 
-/// What was looked at, and what was found.
+/// The amount of checked data, and the number of faults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::cli) struct Checked {
     pub(in crate::cli) done: Done,
-    /// Parts that cannot be read.
+    /// Number of parts that cannot be read.
     pub(in crate::cli) unreadable: u64,
-    /// Other files, or objects in them, that are missing.
+    /// Number of other files, or objects in other files, that are missing.
     pub(in crate::cli) missing: u64,
 }
 
@@ -102,7 +102,7 @@ impl Checked {
         }
     }
 
-    /// The last line; with `data`, the bytes were read.
+    /// Formats the last line of text. `data` says whether the bytes were read.
     pub(in crate::cli) fn line(self, data: bool) -> String {
         let Done { objects, bytes } = self.done;
         let s = if objects == 1 { "" } else { "s" };
@@ -113,7 +113,7 @@ impl Checked {
     }
 }
 
-/// A number of things that there seldom are.
+/// Formats a count, or returns an empty text for zero.
 fn counted(count: u64, what: &str) -> String {
     match count {
         0 => String::new(),
@@ -121,17 +121,17 @@ fn counted(count: u64, what: &str) -> String {
     }
 }
 
-/// What was found in files.
+/// The results of several files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::cli) struct Sum {
     pub(in crate::cli) files: u64,
-    /// How many of them could not be opened.
+    /// Number of files that could not be opened.
     pub(in crate::cli) unopened: u64,
     pub(in crate::cli) checked: Checked,
 }
 
 impl Sum {
-    /// What was found in one file.
+    /// Returns the results of one file.
     pub(in crate::cli) fn of_file(checked: Checked, is_opened: bool) -> Self {
         Sum {
             files: 1,
@@ -147,7 +147,7 @@ impl Sum {
         }
     }
 
-    /// The last line; with `data`, the bytes were read.
+    /// Formats the last line of text. `data` says whether the bytes were read.
     pub(in crate::cli) fn line(self, data: bool) -> String {
         let files = self.files;
         let s = if files == 1 { "" } else { "s" };
@@ -155,7 +155,7 @@ impl Sum {
         format!("{files} file{s}, {}{unopened}", self.checked.line(data))
     }
 
-    /// The same as a line of JSON.
+    /// Formats the last line as JSON.
     pub(in crate::cli) fn object(self, data: bool) -> String {
         let Checked {
             done,
@@ -175,18 +175,18 @@ impl Sum {
     }
 }
 
-/// What a process that checks one file says to the one that checks several.
+/// A message from a process that checks one file to the process that checks several files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) enum Record {
     Fault(Fault),
-    /// The end: why the file was not looked at, or not to its end.
+    /// The last record: why the file could not be opened or read to its end.
     Unopened(String),
-    /// The end: what was looked at.
+    /// The last record: the amount of checked data.
     Sum(Done),
 }
 
 impl Record {
-    /// As a line.
+    /// Formats the record as a line.
     pub(in crate::cli) fn line(&self) -> String {
         match self {
             Record::Fault(Fault { kind, path, reason }) => {
@@ -198,8 +198,8 @@ impl Record {
         }
     }
 
-    /// The record that stands in a line. Any other line is a fault of the file, too: its process is
-    /// not what it should be.
+    /// Parses a line as a record. Any other line becomes a fault of the file, because its process
+    /// behaves incorrectly.
     pub(in crate::cli) fn of(line: &str) -> Self {
         Self::parse(line).unwrap_or_else(|| {
             Record::Fault(Fault {

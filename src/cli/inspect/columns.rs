@@ -1,21 +1,21 @@
-//! The columns of a long listing: their content for a file, and their alignment.
+//! The columns of a long listing: their content and their alignment.
 
 use crate::cli::words::printable::printable_bytes;
 use crate::fs::{Ino, Kind, Requests, Stat};
 
-/// Mode, type, shape, chunks, filters, stored bytes, bytes.
+/// Number of columns: mode, type, shape, chunks, filters, stored bytes, bytes.
 pub(in crate::cli) const COLUMNS: usize = 7;
 
-/// The first column whose texts are numbers, which stand at its right edge, as those behind it do.
+/// First numeric column. This column and all later ones are aligned to the right.
 const FIRST_NUMBER: usize = 5;
 
-/// The text of an empty cell, so that every line has as many words.
+/// Text of an empty cell, so that every line has the same number of words.
 const NOTHING: &str = "-";
 
-/// A line's texts, none with a space in it but field names' own.
+/// The texts of a line. Only field names in these texts may contain spaces.
 pub(in crate::cli) type Cells = [String; COLUMNS];
 
-/// The cells of one file, with `human` sizes or in bytes.
+/// Returns the cells of one file. Sizes are in bytes, or abbreviated if `human` is set.
 pub(in crate::cli) fn cells(
     filesystem: &dyn Requests,
     ino: Ino,
@@ -44,7 +44,7 @@ pub(in crate::cli) fn cells(
     ]
 }
 
-/// Bytes as `ls -h` writes them: rounded up, with a digit behind the point below ten.
+/// Formats a size as `ls -h` does: rounded up, with one decimal place below ten.
 fn human_readable(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["K", "M", "G", "T", "P", "E"];
     if bytes < 1024 {
@@ -65,7 +65,7 @@ fn human_readable(bytes: u64) -> String {
     text
 }
 
-/// The name of an NDL type without what it is made of: `compound` of `{compound: [{x: float64}]}`.
+/// Returns the name of an NDL type without its parts: `compound` for `{compound: [{x: float64}]}`.
 fn type_name(text: &[u8]) -> String {
     let name = text.strip_prefix(b"{").map_or(text, |inside| {
         let end = inside.iter().position(|&byte| byte == b':');
@@ -74,12 +74,12 @@ fn type_name(text: &[u8]) -> String {
     squeezed(name)
 }
 
-/// A list without the spaces behind its commas.
+/// Removes the spaces after the commas of a list.
 fn squeezed(value: &[u8]) -> String {
     printable_bytes(value).replace(", ", ",")
 }
 
-/// Kind and permissions as ls(1) writes them.
+/// Formats the file type and the permissions as ls(1) does.
 fn mode(stat: &Stat) -> String {
     let kind = match stat.kind {
         Kind::Directory => 'd',
@@ -97,19 +97,19 @@ fn mode(stat: &Stat) -> String {
     std::iter::once(kind).chain(shown).collect()
 }
 
-/// How wide the columns are, in characters; they only grow.
+/// The widths of the columns in characters. Widths only grow.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Widths([usize; COLUMNS]);
 
 impl Widths {
-    /// Makes room for these texts.
+    /// Widens the columns to fit these texts.
     pub(in crate::cli) fn fit(&mut self, cells: &Cells) {
         for (width, cell) in self.0.iter_mut().zip(cells) {
             *width = (*width).max(cell.chars().count());
         }
     }
 
-    /// The texts in their columns, with a space behind each.
+    /// Formats the texts in their columns, each followed by a space.
     pub(in crate::cli) fn aligned(&self, cells: &Cells) -> String {
         let mut line = String::new();
         for (column, (&width, cell)) in self.0.iter().zip(cells).enumerate() {
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(mode(&stat), "drwxr-x---");
     }
 
-    /// As `ls -h` and `numfmt --to=iec --round=up` write them.
+    /// The expected texts are the output of `ls -h` and `numfmt --to=iec --round=up`.
     #[test]
     fn sizes_for_people() {
         for (bytes, text) in [

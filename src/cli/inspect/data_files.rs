@@ -1,4 +1,5 @@
-//! The data files that the sources of a command are, or have beneath them.
+//! The data files of a command: its sources, and the data files in sources that are directories or
+//! prefixes.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,32 +18,33 @@ use crate::joined::choice::Choice;
 use crate::source::local::file::FileSource;
 use crate::source::location::Location;
 
-/// The files that are named, and the data files beneath the directories and the prefixes that are.
+/// An iterator over the data files that the command line names directly, or that are in the
+/// directories and prefixes that it names.
 pub(in crate::cli) struct DataFiles<'a> {
     how: &'a Reading,
-    /// The last one comes next.
+    /// Stack of pending locations. The last one is processed next.
     ahead: Vec<Ahead>,
-    /// Directories and prefixes that cannot be listed, as was said.
+    /// Directories and prefixes that could not be listed. Their errors have been printed.
     pub(in crate::cli) failed: Vec<(PathBuf, Error)>,
 }
 
-/// What is still to be looked at.
+/// A pending location.
 enum Ahead {
     Named(Location),
-    /// It was found in a directory, of which all files are wanted, or some.
+    /// A path found in a directory. If a pattern was given, only files that match it are wanted.
     Near(PathBuf, Option<Arc<Chosen>>),
-    /// It was found beneath the prefix.
+    /// A name found in a prefix.
     Far(Arc<PrefixFiles>, Name),
 }
 
-/// Files of a directory that are wanted.
+/// The files of a directory that match a pattern.
 struct Chosen {
     directory: PathBuf,
     choice: Choice,
 }
 
 impl Chosen {
-    /// `DIRECTORY[PATTERN]`.
+    /// Parses `DIRECTORY[PATTERN]`.
     fn of(word: &Path) -> Option<Self> {
         let (directory, files) = joined_of(word)?;
         let choice = Choice::named(joined_in(OsStr::from_bytes(&files))?)?;
@@ -55,7 +57,7 @@ impl Chosen {
     }
 }
 
-/// Whether a location is `DIRECTORY[PATTERN]`.
+/// Returns whether a location is `DIRECTORY[PATTERN]`.
 pub(in crate::cli) fn is_chosen(location: &Location) -> bool {
     location.path().and_then(Chosen::of).is_some()
 }
@@ -79,7 +81,8 @@ impl<'a> DataFiles<'a> {
         }
     }
 
-    /// The file itself, or none and what is in the directory ahead.
+    /// Returns the location if it is a file. For a directory, pushes its content and returns
+    /// `None`.
     fn take(&mut self, next: &Ahead) -> Result<Option<Location>> {
         match next {
             Ahead::Named(Location::Url(url)) if url.is_prefix() => {
@@ -95,7 +98,7 @@ impl<'a> DataFiles<'a> {
                     let directory = chosen.directory.clone();
                     self.descend(&directory, Some(&Arc::new(chosen)))?;
                 }
-                // Why it cannot be opened, its own process says.
+                // If the file cannot be opened, its own process reports why.
                 None => return Ok(Some(file.clone())),
             },
             Ahead::Near(path, chosen) => match path.symlink_metadata() {
@@ -115,7 +118,7 @@ impl<'a> DataFiles<'a> {
         Ok(None)
     }
 
-    /// Puts what is in `directory` ahead, in the order of the names.
+    /// Pushes the content of `directory` in the order of the names.
     fn descend(&mut self, directory: &Path, chosen: Option<&Arc<Chosen>>) -> Result<()> {
         let listed = std::fs::read_dir(directory).and_then(|entries| {
             let paths = entries.map(|entry| entry.map(|entry| entry.path()));
@@ -155,8 +158,8 @@ impl Iterator for DataFiles<'_> {
     }
 }
 
-/// Whether a file is a data file: by its content, or by its name where it cannot be opened, so that
-/// it is not passed over.
+/// Returns whether a file is a data file, judged by its content. If the file cannot be opened, its
+/// name decides, so that the command reports the error.
 fn is_data(path: &Path) -> bool {
     match FileSource::open(path, None) {
         Ok(source) => detect::is_known(&source),
@@ -164,7 +167,7 @@ fn is_data(path: &Path) -> bool {
     }
 }
 
-/// The file that `path` leads through, beneath a directory or a prefix, and the rest of the path.
+/// Returns the first file on `path` in a directory or a prefix, and the rest of the path.
 ///
 /// # Errors
 /// Fails with the error of the prefix's server.

@@ -1,18 +1,18 @@
-//! Patterns of the shell in paths beneath a source: `run*/data`.
+//! Shell patterns in paths within a source, for example `run*/data`.
 //!
-//! `*`, `?` and `[a-z]`, `[!a-z]` stand for characters of one name, after a `\` for themselves. A
-//! dot at the beginning of a name is met by a dot alone.
+//! `*`, `?`, `[a-z]` and `[!a-z]` match characters of one name. After a `\`, they match themselves.
+//! A dot at the start of a name is matched only by a dot.
 
 use crate::cli::inspect::walk::{Names, join};
 use crate::error::{Error, Result};
 use crate::fs::{Kind, Requests};
 
-/// The paths that `path` stands for: itself, if it is there or is no pattern; else all that it
+/// Returns `path` itself if it exists or is not a pattern. Otherwise returns all paths that it
 /// matches, in the order of the directories.
 ///
 /// # Errors
-/// Fails if it matches nothing, with the reason why it is no path itself where that is known, or if
-/// a directory cannot be listed.
+/// Fails if the pattern matches no path, or if a directory cannot be listed. If the pattern may
+/// have been meant as a path, the error says why this path does not exist.
 pub(in crate::cli) fn expand(tree: &dyn Requests, path: &[u8]) -> Result<Vec<Vec<u8>>> {
     if !is_pattern(path) {
         return Ok(vec![path.to_vec()]);
@@ -42,7 +42,7 @@ pub(in crate::cli) fn expand(tree: &dyn Requests, path: &[u8]) -> Result<Vec<Vec
         found = next;
     }
     if found.is_empty() {
-        // A bracket alone may have been meant as a selector.
+        // A pattern with brackets only may have been meant as a selector.
         let is_plain = no_path == Error::NotFound && path.iter().any(|byte| b"*?".contains(byte));
         let none = || Error::Usage("no name matches this pattern".to_owned());
         return Err(if is_plain { none() } else { no_path });
@@ -57,7 +57,7 @@ fn is_pattern(name: &[u8]) -> bool {
     name.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['))
 }
 
-/// The paths of the names in `directory` that `pattern` matches.
+/// Returns the paths of all names in `directory` that match `pattern`.
 fn matches(tree: &dyn Requests, directory: &[u8], pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
     let ino = tree.find(directory, true)?.ino;
     let mut names = Names::open(tree, ino)?;
@@ -71,13 +71,13 @@ fn matches(tree: &dyn Requests, directory: &[u8], pattern: &[u8]) -> Result<Vec<
     Ok(found)
 }
 
-/// Whether `pattern` stands for all of `name`.
+/// Returns whether `pattern` matches the whole `name`.
 fn is_match(pattern: &[u8], name: &[u8]) -> bool {
     if name.starts_with(b".") && !pattern.starts_with(b".") {
         return false;
     }
     let (mut pattern, mut name) = (pattern, name);
-    // Where the last star was, and what it stands for may begin.
+    // The pattern after the last star, and the rest of the name that the star may extend into.
     let mut star: Option<(&[u8], &[u8])> = None;
     loop {
         if let [b'*', behind @ ..] = pattern {
@@ -95,7 +95,7 @@ fn is_match(pattern: &[u8], name: &[u8]) -> bool {
         if pattern.is_empty() && name.is_empty() {
             return true;
         }
-        // The star stands for one character more.
+        // Extends the match of the last star by one character.
         let Some((behind, from)) = star.filter(|(_, from)| !from.is_empty()) else {
             return false;
         };
@@ -105,7 +105,7 @@ fn is_match(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// What is left of both after the first character of `name`, if the pattern begins with it.
+/// Matches the first character of `name`. Returns the rest of the pattern and the rest of the name.
 fn one<'a, 'b>(pattern: &'a [u8], name: &'b [u8]) -> Option<(&'a [u8], &'b [u8])> {
     if name.is_empty() {
         return None;
@@ -124,8 +124,8 @@ fn one<'a, 'b>(pattern: &'a [u8], name: &'b [u8]) -> Option<(&'a [u8], &'b [u8])
     Some((behind, rest))
 }
 
-/// Whether `character` is in the class that stands before a `]`, and what is behind that; `None`
-/// where no `]` is, so that the `[` stands for itself.
+/// Checks whether a class, which ends at `]`, contains `character`. Also returns the pattern after
+/// the class. Returns `None` without a `]`, because then the `[` matches itself.
 fn class<'a>(inside: &'a [u8], character: &[u8]) -> Option<(bool, &'a [u8])> {
     let (is_not, mut inside) = match inside {
         [b'!' | b'^', inside @ ..] => (true, inside),
@@ -144,13 +144,13 @@ fn class<'a>(inside: &'a [u8], character: &[u8]) -> Option<(bool, &'a [u8])> {
             [b'-', last @ ..] if !matches!(last, [] | [b']', ..]) => first(last),
             _ => (low, behind),
         };
-        // UTF-8 keeps the order of the characters.
+        // UTF-8 preserves the order of characters.
         is_in |= (low..=high).contains(&character);
         inside = behind;
     }
 }
 
-/// The first character, or byte where it is none, and the rest.
+/// Splits off the first character, or the first byte if it is not valid UTF-8.
 fn first(text: &[u8]) -> (&[u8], &[u8]) {
     let is_inner = |byte: &&u8| **byte & 0xc0 == 0x80;
     let inner = text.iter().skip(1).take(3).take_while(is_inner).count();
@@ -165,7 +165,7 @@ fn first(text: &[u8]) -> (&[u8], &[u8]) {
 mod tests {
     use super::*;
 
-    /// What `case NAME in PATTERN)` of a POSIX shell says, or a file called NAME.
+    /// The expected results are what `case NAME in PATTERN)` matches in a POSIX shell.
     #[test]
     fn patterns_match_as_in_a_shell() {
         for (pattern, name, wanted) in [
@@ -197,7 +197,7 @@ mod tests {
             );
         }
         assert!(is_match(b"a?b", b"a\xffb"));
-        // Each star costs no more than a walk over the name.
+        // Matching must not take exponential time in the number of stars.
         assert!(!is_match(&b"*a".repeat(100), &[b'a'; 99]));
     }
 }

@@ -1,11 +1,12 @@
-//! `h5fs ls`: the names of a mount, without one.
+//! `h5fs ls`: lists the names that a mount would show, without a mount.
 //!
-//! Names of an ordinary directory are sorted; those of a group stand in the order in which they were
-//! made, where the file tracks that, else by name, as h5py lists them. A group with too many to be
-//! sorted has those of its index, and a line on standard error says so.
-//! Names go to a terminal escaped and in colour, to a pipe as they are. An entry that cannot be
-//! listed or read is named on standard error, after the lines that precede it. How far a recursive
-//! listing has come is shown there, too.
+//! Names of an ordinary directory are sorted. Names of a group are in creation order if the file
+//! tracks it, otherwise sorted by name, as h5py lists them. A group with too many names to sort is
+//! listed in the order of its index, with a note on standard error.
+//!
+//! Names are escaped and coloured on a terminal, and unchanged in a pipe. An entry that cannot be
+//! listed or read is reported on standard error, after the lines that precede it. A recursive
+//! listing also shows its progress there.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -25,17 +26,17 @@ use crate::cli::words::style::{Paint, Style};
 use crate::error::{Error, Result};
 use crate::fs::{self, Ino, Kind, Requests};
 
-/// Lines of a directory that are aligned with each other; those behind them are with these, as far
-/// as they fit.
+/// Number of lines of a directory that are aligned with each other. Later lines use the same column
+/// widths if they fit.
 const ALIGNED: usize = 4096;
 
-/// Lists paths; whether all of them could be.
+/// Lists paths. Returns whether all of them could be listed.
 pub(in crate::cli) fn list(
     source: Source<'_>,
     paths: &[OsString],
     format: Format,
 ) -> Outcome<bool> {
-    // In the cage no terminal is told from a file.
+    // Must precede the sandbox, which hides whether an output is a terminal.
     let escape = format.terminal || io::stdout().is_terminal();
     let paint = Paint::of(escape);
     let progress = format.recursive.then(Progress::new);
@@ -58,30 +59,30 @@ pub(in crate::cli) fn list(
     outcome.map(|()| listing.complete)
 }
 
-/// A directory that is still to be listed.
+/// A directory to list.
 struct Pending {
     path: Vec<u8>,
     ino: Ino,
 }
 
-/// A step of a listing of directories.
+/// A step of a recursive listing.
 enum Step {
     List(Pending),
-    /// All beneath this directory has been listed.
+    /// Forgets a directory after everything in it has been listed.
     Leave(Ino),
 }
 
-/// A line that is to be written.
+/// A line to write.
 struct Line {
     path: Vec<u8>,
     name: Vec<u8>,
-    /// In a long listing.
+    /// The cells of a long listing.
     cells: Option<Cells>,
-    /// The text of a symbolic link, in a long listing.
+    /// The target of a symbolic link in a long listing.
     target: Option<Vec<u8>>,
     style: Style,
     is_directory: bool,
-    /// The faults of what bears the name.
+    /// The faults of the named object.
     faults: Vec<Error>,
 }
 
@@ -91,11 +92,11 @@ struct Listing<'a> {
     escape: bool,
     paint: Paint,
     output: BufWriter<File>,
-    /// Of a recursive listing.
+    /// The progress of a recursive listing.
     progress: Option<Progress>,
     done: Done,
     complete: bool,
-    /// Whether no directory has been written yet.
+    /// Whether no heading or JSON object has been written yet.
     is_first: bool,
 }
 
@@ -116,7 +117,7 @@ impl Listing<'_> {
         Ok(())
     }
 
-    /// The paths that the patterns among `paths` match; those that match nothing are told.
+    /// Expands the patterns among `paths`. Reports patterns without a match.
     fn expanded(&mut self, paths: &[OsString]) -> Vec<Vec<u8>> {
         let mut expanded = Vec::new();
         for path in paths {
@@ -128,7 +129,7 @@ impl Listing<'_> {
         expanded
     }
 
-    /// Lists files first, and then directories, each under its name, as ls(1) does.
+    /// Lists files first, and then each directory under its name, as ls(1) does.
     fn paths(&mut self, paths: &[Vec<u8>]) -> Outcome<()> {
         let mut directories = Vec::new();
         for path in paths {
@@ -149,7 +150,8 @@ impl Listing<'_> {
         }
     }
 
-    /// Writes the line of what stands at `path`; a directory that is to be listed comes back.
+    /// Writes the line of the entry at `path`. Returns the entry instead if it is a directory to
+    /// list.
     fn entry(&mut self, path: &[u8]) -> Outcome<Option<Pending>> {
         let found = match self.find(path) {
             Ok(found) => found,
@@ -176,14 +178,15 @@ impl Listing<'_> {
         Ok(None)
     }
 
-    /// As ls(1) does: a link to a directory stands for the directory, unless details are asked for.
+    /// Finds the entry at a path. Follows a symbolic link to a directory as ls(1) does, unless
+    /// details are requested.
     fn find(&self, path: &[u8]) -> Result<fs::Entry> {
         let itself = self.tree.find(path, false)?;
         let is_itself = self.format.long || self.format.directory;
         let follow = !is_itself || path.ends_with(b"/");
         if itself.attributes.kind == Kind::Symlink && follow {
             return Ok(self.tree.find(path, true).unwrap_or_else(|_| {
-                // That the link is read makes the log say why it leads nowhere.
+                // Reading the link makes the log explain why its target cannot be found.
                 let _ = self.tree.readlink(itself.ino);
                 itself
             }));
@@ -191,7 +194,8 @@ impl Listing<'_> {
         Ok(itself)
     }
 
-    /// Lists a directory and, if that was asked for, all beneath it, each before what is in it.
+    /// Lists a directory. In a recursive listing, lists all directories in it as well, each before
+    /// its content.
     fn directories(&mut self, first: Pending, with_names: bool) -> Outcome<()> {
         let mut steps = vec![Step::List(first)];
         while let Some(step) = steps.pop() {
@@ -220,7 +224,7 @@ impl Listing<'_> {
         Ok(())
     }
 
-    /// Lists one directory; the directories in it, if they are to be listed too.
+    /// Lists one directory. Returns its subdirectories if they must be listed as well.
     fn directory(&mut self, directory: &Pending) -> Outcome<Vec<Pending>> {
         let mut beneath = Vec::new();
         let mut lines = Vec::new();
@@ -264,7 +268,7 @@ impl Listing<'_> {
         Ok(beneath)
     }
 
-    /// The line for `.h5fs`, which no directory lists.
+    /// Returns the line for `.h5fs`, which no directory lists.
     fn views(&self, directory: &Pending) -> Option<Line> {
         const NAME: &[u8] = b".h5fs";
         if !self.format.all {
@@ -281,7 +285,7 @@ impl Listing<'_> {
         Some(line)
     }
 
-    /// The line to be written for a name.
+    /// Returns the line for a name.
     fn line(&self, path: Vec<u8>, named: &Named) -> Line {
         let mut line = Line {
             path,
@@ -302,7 +306,7 @@ impl Listing<'_> {
         line
     }
 
-    /// Adds the parts of a long listing.
+    /// Adds the details of a long listing.
     fn describe(&self, named: &Named, line: &mut Line) {
         let stat = match self.tree.getattr(named.ino) {
             Ok(entry) => entry.attributes,
@@ -332,7 +336,7 @@ impl Listing<'_> {
         }
     }
 
-    /// What the thing itself says that is wrong with it.
+    /// Returns the fault that the object itself reports.
     fn fault(&self, ino: Ino) -> Option<Error> {
         self.text(ino, b"user.h5fs.error").map(Error::Usage)
     }
@@ -342,7 +346,7 @@ impl Listing<'_> {
         Some(String::from_utf8_lossy(&value).trim_end().to_owned())
     }
 
-    /// Writes lines, and behind each what is wrong with it; none are left.
+    /// Writes all lines, each followed by its faults, and empties `lines`.
     fn write(&mut self, lines: &mut Vec<Line>, widths: &mut Widths) -> Outcome<()> {
         self.make_room();
         for cells in lines.iter().filter_map(|line| line.cells.as_ref()) {
@@ -400,18 +404,19 @@ impl Listing<'_> {
         self.output.write_all(after.as_bytes())
     }
 
-    /// One more name was listed.
+    /// Counts a listed name and updates the progress.
     fn show_progress(&mut self) -> io::Result<()> {
         self.done.objects += 1;
         if let Some(progress) = self.progress.as_mut().filter(|progress| progress.is_due()) {
-            // What is written until then stands before the line, which is on the same terminal.
+            // Pending output must precede the progress line, because both may go to the same
+            // terminal.
             self.output.flush()?;
             progress.show(self.done, None);
         }
         Ok(())
     }
 
-    /// Makes room for other lines.
+    /// Clears the progress line before other lines are written.
     fn make_room(&mut self) {
         if let Some(progress) = &mut self.progress {
             progress.clear();
@@ -421,7 +426,7 @@ impl Listing<'_> {
     fn fail(&mut self, path: &[u8], error: &Error) {
         self.complete = false;
         self.make_room();
-        // The entries listed before come first; if they cannot be written, the next line says so.
+        // Earlier entries must precede this message. A write error is reported by the next write.
         let _ = self.output.flush();
         complain_of(path, error);
     }

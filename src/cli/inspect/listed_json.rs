@@ -1,9 +1,10 @@
-//! `h5fs ls --json`: an entry as an object of JSON.
+//! `h5fs ls --json`: an entry as a JSON object.
 
 use crate::cli::inspect::columns::{COLUMNS, Cells};
 use crate::model::text::Object;
 
-/// The names of the columns of a long listing, and whether their texts are JSON as they stand.
+/// The names of the columns of a long listing. The flag says whether the text of the column is
+/// valid JSON.
 const FIELDS: [(&str, bool); COLUMNS] = [
     ("mode", false),
     ("type", false),
@@ -18,14 +19,14 @@ const FIELDS: [(&str, bool); COLUMNS] = [
 pub(in crate::cli) struct Listed<'a> {
     pub(in crate::cli) path: &'a [u8],
     pub(in crate::cli) cells: &'a Cells,
-    /// The text of a symbolic link.
+    /// The target of a symbolic link.
     pub(in crate::cli) target: Option<&'a [u8]>,
-    /// What is wrong with it.
+    /// The faults of the entry.
     pub(in crate::cli) faults: &'a [String],
 }
 
 impl Listed<'_> {
-    /// One line.
+    /// Formats the entry as one line.
     pub(in crate::cli) fn object(&self) -> String {
         let kind = match self.cells[0].as_bytes().first() {
             Some(b'd') => "directory",

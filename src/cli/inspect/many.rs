@@ -1,9 +1,9 @@
-//! Several sources, each read by a process of its own, some at a time.
+//! Reads several sources, each in a separate process, some of them in parallel.
 //!
-//! A process enters its cage once, and sees one source from then on. So this process reads no more
-//! of a file than tells whether it is a data file, and starts the program once more for each. Their
-//! output comes in the order of the sources: it waits in memory, as far as a bound, until it is its
-//! turn.
+//! A process enters its sandbox once, and can read only one source from then on. So this process
+//! reads only the first bytes of each file, to recognise data files, and starts the program again
+//! for each source. The outputs are written in the order of the sources. Output that arrives early
+//! waits in a bounded buffer.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
@@ -26,64 +26,64 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::location::Location;
 
-/// Sources that are found before it is their turn, so that it is known how many there are.
+/// Maximum number of sources found in advance, to know their total number.
 const FOUND: usize = 1 << 16;
 
-/// Sources whose output may wait for its turn.
+/// Maximum number of sources that run ahead of the one whose output is written.
 const AHEAD: usize = 64;
 
-/// Bytes that are passed on at a time.
+/// Size in bytes of a piece of output.
 const PIECE: usize = 64 << 10;
 
-/// Pieces of one source that wait.
+/// Maximum number of waiting pieces of one source.
 const PIECES: usize = 8;
 
-/// What the process of a source says.
+/// A message from the process of a source.
 enum News {
     Output(Vec<u8>),
-    /// A line of standard error.
+    /// A line from standard error.
     Complaint(String),
-    /// It has ended; whether with success.
+    /// The process has ended. The flag says whether it succeeded.
     Ended(bool),
 }
 
-/// A source, and what is to come from its process.
+/// A source, and the receiver of its messages.
 type Turn = (Location, Receiver<News>);
 
-/// Gets what the processes say, source by source.
+/// Receives the messages of the processes, source by source.
 pub(in crate::cli) trait Follow {
-    /// What comes next is of the source with this `name`.
+    /// Starts the output of the source with this `name`.
     fn begin(&mut self, name: &[u8]) -> Outcome<()>;
 
-    /// Bytes of its output.
+    /// Handles bytes of the source's output.
     fn output(&mut self, bytes: &[u8]) -> Outcome<()>;
 
-    /// Makes room for a line on standard error.
+    /// Prepares the terminal for a line on standard error.
     fn make_room(&mut self) -> Outcome<()> {
         Ok(())
     }
 
-    /// It has ended; whether with success.
+    /// Handles the end of a source's process. `is_whole` says whether it succeeded.
     fn end(&mut self, is_whole: bool) -> Outcome<()>;
 
-    /// Is called before each of these, and every now and then; how many processes have ended, of
-    /// `all` once that is known.
+    /// Reports progress before each other call and at intervals: the number of processes that have
+    /// ended, and the total number `all` if it is known.
     fn tick(&mut self, _ended: u64, _all: Option<u64>) -> Outcome<()> {
         Ok(())
     }
 }
 
-/// Arguments of a process before and behind the name of its source.
+/// Arguments for a process, before and after the name of its source.
 #[derive(Debug, Clone, Default)]
 pub(in crate::cli) struct Arguments {
     pub(in crate::cli) flags: Vec<OsString>,
-    /// For a source by URL.
+    /// Flags that only a source by URL needs.
     remote: Vec<OsString>,
     pub(in crate::cli) paths: Vec<OsString>,
 }
 
 impl Arguments {
-    /// Of the command `name`.
+    /// Returns the arguments of the command `name`.
     pub(in crate::cli) fn of(name: &str, how: &Reading) -> Self {
         let sandbox = if how.sandbox { "on" } else { "off" };
         let mut arguments = Arguments {
@@ -106,7 +106,7 @@ impl Arguments {
         self.flags.push(flag.into());
     }
 
-    /// The call that reads `source`.
+    /// Returns the call that reads `source`.
     pub(in crate::cli) fn call(&self, source: &Location) -> Call {
         let mut arguments = self.flags.clone();
         if source.url().is_some() {
@@ -121,10 +121,10 @@ impl Arguments {
         }
     }
 
-    /// The command that reads `source`.
+    /// Returns the command that reads `source`.
     ///
     /// # Errors
-    /// Fails if the system does not say where this program is.
+    /// Fails if the path of this executable is unknown.
     pub(in crate::cli) fn command(&self, source: &Location) -> Result<Command> {
         let command = self.call(source).again(Role::Launcher);
         let mut command = command.map_err(|error| Error::io(&error, "starting `h5fs`"))?;
@@ -133,7 +133,7 @@ impl Arguments {
     }
 }
 
-/// How many sources there are, and how many of them have been read.
+/// The number of sources found, and the number of sources read.
 #[derive(Default)]
 struct Count {
     found: AtomicU64,
@@ -143,7 +143,7 @@ struct Count {
 }
 
 impl Count {
-    /// Finds the sources, until nobody wants them.
+    /// Finds sources until no thread receives them any longer.
     fn find(&self, sources: &mut Sources<'_>, find: &SyncSender<Location>) {
         for source in sources {
             self.found.fetch_add(1, Ordering::Relaxed);
@@ -161,10 +161,10 @@ impl Count {
     }
 }
 
-/// The sources that are to be read.
+/// An iterator over the sources to read.
 pub(in crate::cli) type Sources<'a> = dyn Iterator<Item = Location> + Send + 'a;
 
-/// Has a process read each of `sources`, and `follow` get what they say.
+/// Reads each of `sources` in a separate process. Passes the messages of the processes to `follow`.
 pub(in crate::cli) fn read(
     sources: &mut Sources<'_>,
     arguments: &Arguments,
@@ -192,12 +192,12 @@ pub(in crate::cli) fn read(
             });
         }
         drop((queue, found));
-        // What is still in the queue afterwards goes with it, and the processes end.
+        // Dropping the queue ends the remaining processes.
         deliver(&turns, count, follow)
     })
 }
 
-/// The next source, which has its place in the queue from now on, and the way to tell of it.
+/// Takes the next source, reserves its place in the queue, and returns the sender for its messages.
 fn next(
     found: &Mutex<Receiver<Location>>,
     queue: &SyncSender<Turn>,
@@ -205,12 +205,12 @@ fn next(
     let found = lock(found);
     let source = found.recv().ok()?;
     let (tell, news) = sync_channel(PIECES);
-    // Nobody waits for it if the output is closed.
+    // Fails if the output is closed, because then the receiver has been dropped.
     queue.send((source.clone(), news)).ok()?;
     Some((source, tell))
 }
 
-/// Hands on what the processes say, in the order of their sources.
+/// Passes on the messages of the processes, in the order of their sources.
 fn deliver(turns: &Receiver<Turn>, count: &Count, follow: &mut dyn Follow) -> Outcome<()> {
     while let Some((source, news)) = waited(turns, count, follow)? {
         let source = source.name();
@@ -230,7 +230,7 @@ fn deliver(turns: &Receiver<Turn>, count: &Count, follow: &mut dyn Follow) -> Ou
     Ok(())
 }
 
-/// The next thing that comes; `None` at the end.
+/// Waits for the next message. Returns `None` at the end.
 fn waited<T>(from: &Receiver<T>, count: &Count, follow: &mut dyn Follow) -> Outcome<Option<T>> {
     loop {
         let came = from.recv_timeout(TICK);
@@ -243,20 +243,20 @@ fn waited<T>(from: &Receiver<T>, count: &Count, follow: &mut dyn Follow) -> Outc
     }
 }
 
-/// A line of the process that reads a source, which names the source now.
+/// Adds the source's name to a line of its process.
 fn of_source(name: &[u8], line: &str) -> String {
     let line = harmless(line);
     of_text(name, line.strip_prefix("h5fs: ").unwrap_or(&line))
 }
 
-/// Starts the process of `source` and tells what it says; whether it ends with success.
+/// Starts the process of `source` and sends its messages. Returns whether the process succeeded.
 fn run(source: &Location, arguments: &Arguments, tell: &SyncSender<News>) -> Result<bool> {
     let failed = |error| Error::io(&error, "starting `h5fs`");
     let mut command = arguments.command(source)?;
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
     if follow_child(&mut child, tell).is_none() {
-        // Nobody waits for the rest.
+        // The receiver has been dropped, so the rest is not needed.
         let _ = child.kill();
     }
     let status = child.wait().map_err(failed)?;
@@ -286,7 +286,7 @@ fn follow_child(child: &mut Child, tell: &SyncSender<News>) -> Option<()> {
     })
 }
 
-/// The lines of what `from` writes; a line that is too long comes in parts.
+/// Splits a process's output into lines. A line longer than the limit is split into parts.
 fn lines(from: impl Read) -> impl Iterator<Item = String> {
     let mut from = BufReader::new(from);
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Which sources and which paths in them a command line names.
+//! Splits the operands of a command line into sources and paths.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,17 +12,18 @@ use crate::cli::words::printable::printable_bytes;
 use crate::error::{Error, Result};
 use crate::source::location::Location;
 
-/// The sources and the paths that a command line names.
+/// The sources on a command line, and the paths in them.
 pub(in crate::cli) struct Named {
     pub(in crate::cli) sources: Vec<Location>,
     pub(in crate::cli) paths: Vec<OsString>,
 }
 
 impl Named {
-    /// The word behind the first source tells whether more sources follow or paths.
+    /// Splits the operands. If the second word names a path in the first source, paths follow.
+    /// Otherwise more sources follow.
     ///
     /// # Errors
-    /// `Usage` for a URL that is none, and for a path that leads out of files that are one.
+    /// `Usage` for an invalid URL, and for a path with `..` in joined files.
     pub(in crate::cli) fn of(operands: &Operands) -> Result<Self> {
         if let Some((directory, files)) = Location::path(&operands.source).and_then(joined_of) {
             let beneath = |path: &OsString| {
@@ -64,13 +65,13 @@ impl Named {
     }
 }
 
-/// Whether a word may name a source: a URL, or what is on disk.
+/// Returns whether a word may name a source: a URL, or an existing file or directory.
 fn is_there(word: &OsString) -> bool {
     let location = Location::parse(word.clone());
     location.is_ok_and(|location| location.path().is_none_or(Path::exists))
 }
 
-/// Whether the source has this path, as a process says that may read it.
+/// Returns whether the source has this path. A sandboxed process finds out.
 fn has(operands: &Operands, path: &OsString) -> bool {
     let mut arguments = Arguments::of("ls", &operands.how);
     arguments.flag("--directory");

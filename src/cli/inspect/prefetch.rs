@@ -1,4 +1,4 @@
-//! `h5fs prefetch`: reads what a job will read, so that the cache on disk has it.
+//! `h5fs prefetch`: reads all data that a job will need, so that the disk cache contains it.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -16,11 +16,11 @@ use crate::source::location::{Location, Url};
 use crate::source::remote::connection::Connection;
 use crate::wire::to_u64;
 
-/// Reads files, and all that is in directories, and forgets their bytes.
+/// Reads files and directories, and discards their bytes.
 struct Reader<'a> {
     tree: &'a dyn Requests,
     connection: &'a Connection,
-    /// Warnings that were told, or are not wanted.
+    /// Number of warnings that were printed or suppressed.
     told: usize,
     is_quiet: bool,
     progress: Progress,
@@ -28,19 +28,19 @@ struct Reader<'a> {
     is_whole: bool,
 }
 
-/// A directory whose names are being read, and its path.
+/// A directory that is being read, with its path.
 struct Level<'a> {
     path: Vec<u8>,
     ino: Ino,
     names: Names<'a>,
 }
 
-/// Reads what stands at these paths of a source by URL; whether all went well, and nothing tells
-/// that some of it was not cached.
+/// Reads the files at these paths of a source by URL. Returns whether all of them could be read and
+/// cached.
 ///
 /// # Errors
-/// `Usage` for a source that is no URL, or without a cache on disk; else fails if the source cannot
-/// be opened.
+/// `Usage` if the source is not a URL, or without a disk cache. Otherwise fails if the source
+/// cannot be opened.
 pub(in crate::cli) fn prefetch(source: Source<'_>, paths: &[OsString]) -> Result<Outcome<bool>> {
     let url = match source.file {
         Location::Url(url) => url,
@@ -57,7 +57,7 @@ pub(in crate::cli) fn prefetch(source: Source<'_>, paths: &[OsString]) -> Result
 }
 
 fn read_all(source: Source<'_>, url: &Url, paths: &[OsString]) -> Outcome<bool> {
-    // In the cage no terminal is told from a file.
+    // Must precede the sandbox, which hides whether an output is a terminal.
     let progress = Progress::new();
     let (tree, connection) = reading::open_far(source, url)?;
     reading::warn(source, tree.warning());
@@ -92,8 +92,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads all files in a directory, and in those in it; symbolic links lead to what stands
-    /// elsewhere.
+    /// Reads all files in a directory and its subdirectories. Skips symbolic links.
     fn read_beneath(&mut self, path: &[u8], ino: Ino) -> Result<()> {
         let tree = self.tree;
         let level = |path: Vec<u8>, ino| -> Result<Level<'_>> {
@@ -159,8 +158,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Tells what the fetcher has to say by now: each of it is a reason why something is not in the
-    /// cache.
+    /// Prints the fetcher's new warnings. Each warning says why some bytes are not in the cache.
     fn warn(&mut self) {
         let warnings = self.connection.warnings();
         for text in warnings.get(self.told..).unwrap_or_default() {

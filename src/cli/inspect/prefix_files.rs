@@ -1,7 +1,7 @@
-//! The objects beneath a prefix, for a command that has each of them read by a process of its own.
+//! The objects with a prefix, for a command that reads each object in a separate process.
 //!
-//! This process asks a fetcher for the names. Of an object it reads no more than its beginning, and
-//! that only where the name does not tell whether it is a data file.
+//! This process requests the names from a fetcher. It reads the first bytes of an object only if
+//! the name does not show whether the object is a data file.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -20,15 +20,15 @@ use crate::source::location::percent::{IN_NAME, encoded};
 use crate::source::location::{Location, Url};
 use crate::source::remote::directory::RemoteDirectory;
 
-/// The names beneath a prefix.
+/// The names with a prefix.
 pub(in crate::cli) struct PrefixFiles {
     directory: RemoteDirectory,
     url: Url,
-    /// It ends once the directory is gone.
+    /// Exits once `directory` is dropped.
     _fetcher: Fetcher,
 }
 
-/// A name, and whether more names are beneath it.
+/// A name, and whether it is a directory.
 pub(in crate::cli) struct Name {
     pub(in crate::cli) path: PathBuf,
     pub(in crate::cli) is_directory: bool,
@@ -38,16 +38,16 @@ struct Fetcher(Child);
 
 impl Drop for Fetcher {
     fn drop(&mut self) {
-        // It is ours, so there is nothing to tell of its end.
+        // The process is our own child, so waiting does not fail.
         let _ = self.0.wait();
     }
 }
 
 impl PrefixFiles {
-    /// The prefix at `url`, of which a new fetcher tells.
+    /// Opens the prefix at `url` with a new fetcher.
     ///
     /// # Errors
-    /// `ENOENT` where no key begins with it; else fails with the server's error.
+    /// `ENOENT` if no key starts with the prefix. Otherwise fails with the server's error.
     pub(in crate::cli) fn open(url: &Url, how: &Reading) -> Result<Self> {
         let call = Arguments::of("ls", how).call(&Location::Url(url.clone()));
         let started = handover::start_fetcher(&call, Stdio::inherit());
@@ -62,7 +62,7 @@ impl PrefixFiles {
         })
     }
 
-    /// The names in a directory, sorted.
+    /// Lists the names in a directory, sorted.
     ///
     /// # Errors
     /// Fails with the server's error.
@@ -80,17 +80,18 @@ impl PrefixFiles {
         Ok(names)
     }
 
-    /// Whether the object at `path` is a data file, by its name or else by its beginning.
+    /// Returns whether the object at `path` is a data file, judged by its name or otherwise by its
+    /// first bytes.
     pub(in crate::cli) fn is_data(&self, path: &Path) -> bool {
         let source = || self.directory.open(path)?.content.source(path, None);
         detect::is_named(path.as_os_str().as_bytes())
             || source().is_ok_and(|source| detect::begins_as_known(&*source))
     }
 
-    /// The location of the object at `path`.
+    /// Returns the location of the object at `path`.
     ///
     /// # Errors
-    /// `Usage` for a URL that is too long.
+    /// `Usage` if the URL is too long.
     pub(in crate::cli) fn location(&self, path: &Path) -> Result<Location> {
         let name = path.as_os_str().as_bytes();
         if self.url.is_of_web() {
@@ -100,12 +101,12 @@ impl PrefixFiles {
         Location::parse(self.absolute(path).into())
     }
 
-    /// The URL of what stands at `path`.
+    /// Returns the URL of the object at `path`.
     pub(in crate::cli) fn absolute(&self, path: &Path) -> PathBuf {
         self.directory.absolute(path)
     }
 
-    /// The object that `path` leads through, and the rest of the path.
+    /// Returns the first object on `path`, and the rest of the path.
     ///
     /// # Errors
     /// Fails with the server's error.

@@ -1,5 +1,5 @@
-//! Shared by the commands without a mount: how the source is opened, where the output goes, and how
-//! a command ends early.
+//! Functions that the commands without a mount share: opening the source, writing the output, and
+//! stopping early.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -30,12 +30,12 @@ pub(in crate::cli) struct Source<'a> {
     pub(in crate::cli) how: &'a Reading,
 }
 
-/// Bytes fetched from a file at a time.
+/// Number of bytes read from a file at a time.
 pub(in crate::cli) const PIECE: usize = 1 << 20;
 
-/// Why a command ends early.
+/// The reason why a command stops early.
 pub(in crate::cli) enum Stop {
-    /// The reader of our output closed it.
+    /// The reader of the output pipe closed it.
     ReaderGone,
     Failed(Error),
 }
@@ -46,7 +46,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// Of standard output; nothing else here is an `io::Error`.
+/// Converts an error of standard output. No other `io::Error` occurs in these commands.
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -58,11 +58,11 @@ impl From<io::Error> for Stop {
 
 pub(in crate::cli) type Outcome<T> = std::result::Result<T, Stop>;
 
-/// Opens the source with the caller's rights, and gives them up before the first byte is read; with
-/// `verify` the checksums of whole ASDF blocks are looked at before they are read.
+/// Opens the source with the caller's rights, and gives these rights up before reading the first
+/// byte. With `verify`, the checksum of an ASDF block is verified before the block is read.
 ///
-/// No thread may have been started, and afterwards no file is opened but those that the source may
-/// bring in.
+/// Must be called before any other thread is started. Afterwards only files that the source may
+/// refer to can be opened.
 pub(in crate::cli) fn open(source: Source<'_>, verify: bool) -> Result<Filesystem> {
     open_file(source, read_options(source.how, verify))
 }
@@ -82,7 +82,7 @@ fn open_file(source: Source<'_>, mut options: fs::Options) -> Result<Filesystem>
     Filesystem::of(unread, &options)
 }
 
-/// The source by URL, which is reached from within the cage alone.
+/// Enters the sandbox, and returns the source by URL.
 fn enter_remote(source: Source<'_>, url: &Url, options: &fs::Options) -> Result<RemoteSource> {
     let remote = RemoteSource::take(url, &source.how.remote.settings)?;
     let caged = RemoteSource::caged(options);
@@ -90,14 +90,14 @@ fn enter_remote(source: Source<'_>, url: &Url, options: &fs::Options) -> Result<
     Ok(remote)
 }
 
-/// Opens the source by URL, an object or a prefix, as [`open`] does.
+/// Opens the source by URL, an object or a prefix. See [`open`].
 pub(in crate::cli) fn open_far(source: Source<'_>, url: &Url) -> Result<(Served, Arc<Connection>)> {
     let mut options = read_options(source.how, false);
     enter_remote(source, url, &options)?.served(&mut options)
 }
 
-/// Opens the source, a file or a directory of files, as [`open`] does, for people who look at names; what
-/// is read is at `paths`.
+/// Opens the source, a file or a directory of files, with its names in display order. `paths` are
+/// the paths to read. See [`open`].
 pub(in crate::cli) fn open_tree(source: Source<'_>, paths: &[OsString]) -> Result<Served> {
     let mut options = fs::Options {
         ordered: true,
@@ -126,7 +126,7 @@ pub(in crate::cli) fn open_tree(source: Source<'_>, paths: &[OsString]) -> Resul
     Ok(Served::Archive(Box::new(archive)))
 }
 
-/// Opens the files of a directory as one, as [`open`] opens a file.
+/// Joins the files of a directory. See [`open`].
 pub(in crate::cli) fn open_joined(source: Source<'_>) -> Result<Filesystem> {
     match open_tree(source, &[JOINED.into()])? {
         Served::Archive(archive) => archive.open_joined(),
@@ -134,7 +134,7 @@ pub(in crate::cli) fn open_joined(source: Source<'_>) -> Result<Filesystem> {
     }
 }
 
-/// Where what is read of the files of a directory is kept, if one of the paths shows these as one.
+/// Opens the cache file for scan results if one of the paths leads to joined files.
 fn scans_for(source: Source<'_>, paths: &[OsString]) -> Option<Arc<File>> {
     let disk_cache = source.how.remote.settings.disk_cache.as_deref();
     let is_wanted = paths.iter().any(|path| is_joined(path));
@@ -142,10 +142,10 @@ fn scans_for(source: Source<'_>, paths: &[OsString]) -> Option<Arc<File>> {
     scans::open(place.as_deref())
 }
 
-/// Refuses a pattern of files to be shown as one that no file matches.
+/// Rejects a pattern of joined files that no file matches.
 ///
 /// # Errors
-/// `Usage` for such a one; fails if the files cannot be joined.
+/// `Usage` for such a pattern. Fails if the files cannot be joined.
 pub(in crate::cli) fn refuse_none(tree: &dyn Requests, paths: &[OsString]) -> Result<()> {
     let patterns = paths.iter().filter_map(|path| joined_in(path));
     for pattern in patterns.filter(|name| name.contains(&b'[')) {
@@ -160,8 +160,8 @@ pub(in crate::cli) fn refuse_none(tree: &dyn Requests, paths: &[OsString]) -> Re
     Ok(())
 }
 
-/// Says, unless that is not wanted or a log that was asked for says it, why only a part of the source
-/// can be shown.
+/// Prints why only a part of the source can be shown. With `--quiet`, or if the log already says
+/// so, prints no warning.
 pub(in crate::cli) fn warn(source: Source<'_>, warning: Option<String>) {
     let is_logged = log::log_enabled!(target: "h5fs::fs", log::Level::Warn);
     if let Some(text) = warning.filter(|_| !source.how.quiet && !is_logged) {
@@ -173,7 +173,7 @@ pub(in crate::cli) fn warn(source: Source<'_>, warning: Option<String>) {
     }
 }
 
-/// Says, unless that is not wanted, what may surprise about a directory that is a source.
+/// Prints a warning about surprising behaviour of a directory, unless `--quiet` is set.
 pub(in crate::cli) fn advise(directory: &Path, how: &Reading) {
     if let Some(text) = advice::of_directory(directory).filter(|_| !how.quiet) {
         complain(&printable(&text));
@@ -192,8 +192,8 @@ fn read_options(how: &Reading, verify: bool) -> fs::Options {
     }
 }
 
-/// Standard output without the line buffer of the standard library, which looks for newlines in
-/// data.
+/// Returns standard output without the line buffer of the standard library, which would search data
+/// for newlines.
 pub(in crate::cli) fn output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }

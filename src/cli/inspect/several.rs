@@ -1,4 +1,4 @@
-//! `h5fs ls`, `cat` and `ndl` of several sources: what is written around each output.
+//! `h5fs ls`, `cat` and `ndl` of several sources: combines the outputs of their processes.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,19 +10,19 @@ use crate::cli::words::printable::printable_bytes;
 use crate::model::ndl::Syntax;
 use crate::model::text::json_text;
 
-/// How the outputs are put together.
+/// The way to combine the outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum Form {
-    /// One behind the other.
+    /// Concatenated.
     Joined,
-    /// Each beneath the name of its source, as ls(1) does.
+    /// Each below the name of its source, as ls(1) does.
     Listed,
-    /// Each as the value of a mapping, whose key is the name of the source.
+    /// Each as the value of a mapping whose key is the name of the source.
     Mapped(Syntax),
 }
 
-/// Has a process read each of `sources` and writes their output in this form; whether all went
-/// well.
+/// Reads each of `sources` in a separate process and writes the combined output. Returns whether
+/// all sources could be read.
 pub(in crate::cli) fn write(
     sources: &mut Sources<'_>,
     arguments: &Arguments,
@@ -46,16 +46,16 @@ struct Writer {
     form: Form,
     output: File,
     sources: u64,
-    /// Sources of which not everything could be read.
+    /// Number of sources that could not be read completely.
     faulty: u64,
-    /// Whether nothing of this source has been written.
+    /// Whether the output of the current source is still empty.
     is_empty: bool,
-    /// Whether the next byte is the first one of a line.
+    /// Whether the next byte is the first byte of a line.
     is_at_start: bool,
 }
 
 impl Writer {
-    /// Writes the end, and the sum on standard error.
+    /// Writes the end of the output, and the sum on standard error.
     fn finish(&mut self) -> Outcome<()> {
         match (self.form, self.sources) {
             (Form::Mapped(_), 0) => self.output.write_all(b"{}\n")?,
@@ -119,7 +119,7 @@ impl Follow for Writer {
     }
 }
 
-/// The last line.
+/// Formats the last line on standard error.
 fn sum(sources: u64, faulty: u64) -> String {
     let s = if sources == 1 { "" } else { "s" };
     format!("{sources} source{s}, {faulty} with errors")

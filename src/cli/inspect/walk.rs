@@ -1,19 +1,19 @@
-//! Directories listed a batch at a time, for commands that walk the tree without a mount.
+//! Lists directories in batches, for commands that walk the tree without a mount.
 
 use std::vec;
 
 use crate::error::{Error, Result};
 use crate::fs::{Entry, Filesystem, Handle, Ino, Kind, Requests, Stat};
 
-/// Names fetched from a directory at a time.
+/// Number of names fetched from a directory at a time.
 const BATCH: usize = 256;
 
-/// A name of a directory and what stands there, which is counted: it is to be given back with
-/// `forget`.
+/// A name in a directory, with its inode. The lookup count of the inode was increased, so the inode
+/// must be forgotten with `forget`.
 pub(in crate::cli) struct Named {
     pub(in crate::cli) name: Vec<u8>,
     pub(in crate::cli) ino: Ino,
-    /// Without what is costly to find.
+    /// Attributes, except those that are costly to compute.
     pub(in crate::cli) stat: Stat,
 }
 
@@ -27,8 +27,8 @@ impl Named {
     }
 }
 
-/// The names of a directory, without `.` and `..`, in the order of the file's index; those of an
-/// ordinary directory sorted.
+/// The names of a directory, without `.` and `..`, in the order of the file's index. Names of an
+/// ordinary directory are sorted.
 pub(in crate::cli) struct Names<'a> {
     filesystem: &'a dyn Requests,
     directory: Ino,
@@ -36,7 +36,7 @@ pub(in crate::cli) struct Names<'a> {
     cookie: u64,
     batch: vec::IntoIter<Named>,
     is_ordered: bool,
-    /// Why a name that was listed leads nowhere.
+    /// The error of a listed name that could not be looked up.
     failed: Option<Error>,
 }
 
@@ -53,16 +53,17 @@ impl<'a> Names<'a> {
         })
     }
 
-    /// Whether those that were listed stand in the order of the file's index, as they are too many.
+    /// Returns whether the names are in the order of the file's index because they are too many to
+    /// sort.
     pub(in crate::cli) fn are_unordered(&self) -> bool {
         self.filesystem.is_unordered(self.handle)
     }
 
-    /// The next name; `None` at the end.
+    /// Returns the next name, or `None` at the end.
     ///
     /// # Errors
-    /// Fails if the index is damaged, or what bears a name cannot be opened; nothing comes after
-    /// that.
+    /// Fails if the index is damaged, or if the object of a name cannot be opened. Listing cannot
+    /// continue after an error.
     pub(in crate::cli) fn next(&mut self) -> Result<Option<Named>> {
         if self.batch.len() == 0 {
             self.batch = if self.is_ordered {
@@ -81,7 +82,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// All names that are left, sorted.
+    /// Fetches all remaining names and sorts them.
     fn fetch_all(&mut self) -> Result<Vec<Named>> {
         let mut all = Vec::new();
         while self.failed.is_none() {
@@ -95,8 +96,8 @@ impl<'a> Names<'a> {
         Ok(all)
     }
 
-    /// The next names; none at the end. An answer may hold nothing but a `.`, behind which the
-    /// listing goes on.
+    /// Fetches the next names. Returns an empty vector at the end. A batch that contains only `.`
+    /// or `..` does not end the listing.
     fn fetch(&mut self) -> Result<Vec<Named>> {
         loop {
             let before = self.cookie;
@@ -127,7 +128,7 @@ impl<'a> Names<'a> {
         for name in unknown {
             match self.filesystem.lookup(self.directory, &name) {
                 Ok(entry) => batch.push(Named::new(&name, &entry)),
-                // It was removed meanwhile.
+                // The file was removed after it was listed.
                 Err(Error::NotFound) if !self.is_ordered => {}
                 Err(error) => self.failed = Some(error),
             }
@@ -145,19 +146,19 @@ impl Drop for Names<'_> {
     }
 }
 
-/// Something that a walk comes to.
+/// An item that a walk visits.
 pub(in crate::cli) enum Visited<'a> {
-    /// A directory and its path; the walk itself gives it back. Its entries come next.
+    /// A directory and its path. Its entries follow. The walk forgets its inode.
     Directory(&'a [u8], Ino),
     /// Any other entry, and its path.
     Entry(&'a [u8], Named),
-    /// A directory, by its path, that cannot be listed, or no further than this.
+    /// The path of a directory that cannot be listed completely, with the error.
     Broken(&'a [u8], Error),
 }
 
-/// Hands the root and all that is beneath it to `visit` until that says `false`, each directory
-/// before what is in it; then the blocks of an ASDF file. Of the tree it holds no more than the way
-/// down to where it is.
+/// Visits the root and everything below it, each directory before its entries. Then visits the
+/// blocks of an ASDF file. Stops when `visit` returns false. Only the directories on the current
+/// path are held in memory.
 pub(in crate::cli) fn walk(filesystem: &Filesystem, visit: &mut dyn FnMut(Visited<'_>) -> bool) {
     let go_on = walk_from(filesystem, filesystem.root(), b"/", visit);
     if let Some(blocks) = blocks(filesystem).filter(|_| go_on) {
@@ -165,7 +166,7 @@ pub(in crate::cli) fn walk(filesystem: &Filesystem, visit: &mut dyn FnMut(Visite
     }
 }
 
-/// Hands what is in these trees of views to `visit`, as [`walk`] does.
+/// Visits everything in these view trees. See [`walk`].
 pub(in crate::cli) fn walk_views(
     filesystem: &Filesystem,
     trees: &[&[u8]],
@@ -180,12 +181,12 @@ pub(in crate::cli) fn walk_views(
     }
 }
 
-/// The directory of an ASDF file's blocks.
+/// Finds the directory of an ASDF file's blocks.
 fn blocks(filesystem: &Filesystem) -> Option<Ino> {
     beneath_views(filesystem, b"blocks")
 }
 
-/// Finds a directory beneath `.h5fs`.
+/// Finds a directory in `.h5fs`.
 fn beneath_views(filesystem: &Filesystem, name: &[u8]) -> Option<Ino> {
     let views = filesystem.lookup(filesystem.root(), b".h5fs").ok()?.ino;
     let found = filesystem.lookup(views, name);
@@ -213,21 +214,21 @@ fn walk_from(
 
 struct Walk<'a> {
     filesystem: &'a Filesystem,
-    /// Of what was met last.
+    /// Path of the last visited item.
     path: Vec<u8>,
     levels: Vec<Level<'a>>,
 }
 
-/// A directory that a walk is in.
+/// A directory on the current path.
 struct Level<'a> {
     directory: Ino,
     names: Names<'a>,
-    /// Bytes of its path.
+    /// Length of the directory's path in bytes.
     path: usize,
 }
 
 impl Walk<'_> {
-    /// Goes into the directory at the path; whether to go on.
+    /// Enters the directory at the current path. Returns whether to continue.
     fn enter(&mut self, directory: Ino, visit: &mut dyn FnMut(Visited<'_>) -> bool) -> bool {
         let go_on = visit(Visited::Directory(&self.path, directory));
         match Names::open(self.filesystem, directory) {
@@ -246,7 +247,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Goes to the next name, or back up at the last one; whether to go on.
+    /// Visits the next name, or leaves the directory after its last name. Returns whether to
+    /// continue.
     fn step(&mut self, visit: &mut dyn FnMut(Visited<'_>) -> bool) -> bool {
         let Some(level) = self.levels.last_mut() else {
             return false;
@@ -269,7 +271,7 @@ impl Walk<'_> {
     }
 }
 
-/// The path of a name in a directory.
+/// Joins a directory's path and a name.
 pub(in crate::cli) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = directory.to_vec();
     push(&mut path, name);

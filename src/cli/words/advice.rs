@@ -1,4 +1,4 @@
-//! What a user who mounts is told besides: what he may not have meant, and what he may not expect.
+//! Warnings printed after mounting: likely mistakes and surprising behaviour.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -11,11 +11,11 @@ use crate::cli::words::printable::printable;
 use crate::cli::words::synonyms::{is_word, no_command};
 use crate::error::{Error, Result};
 
-/// Refuses a mount that cannot be meant.
+/// Rejects a mount that is certainly a mistake.
 ///
 /// # Errors
-/// `Usage` where the source is a word that is no command either, or a place cannot be reached
-/// because the program that serves it is gone.
+/// `Usage` if the source is a word that is neither a file nor a command. `Usage` if a path cannot
+/// be reached because the program that serves it has ended.
 pub(in crate::cli) fn refuse(program: Program, mount: &Mount) -> Result<()> {
     if let Some(source) = mount.source.path() {
         if program == Program::Command && is_word(source) && !source.exists() {
@@ -47,7 +47,7 @@ fn is_dead(path: &Path) -> bool {
     errno == Some(Errno::ENOTCONN as i32)
 }
 
-/// What is worth a line once the mount is there.
+/// Returns warnings to print after mounting.
 pub(in crate::cli) fn of(program: Program, mount: &Mount) -> Vec<String> {
     let point = mount.mountpoint.display();
     let is_empty = |path: &Path| {
@@ -55,7 +55,7 @@ pub(in crate::cli) fn of(program: Program, mount: &Mount) -> Vec<String> {
             .is_ok_and(|mut names| names.next().is_none())
     };
     let mut advice = Vec::new();
-    // mount(8) says it to every helper.
+    // mount(8) already prints this warning for its helpers.
     if program == Program::Command && mount.settings.asks_to_write {
         advice.push("warning: -o rw: the mount is read-only all the same".to_owned());
     }
@@ -74,7 +74,7 @@ pub(in crate::cli) fn of(program: Program, mount: &Mount) -> Vec<String> {
     advice.iter().map(|text| printable(text)).collect()
 }
 
-/// What is worth a line of a directory that is a source.
+/// Returns a warning to print about a directory that is a source.
 pub(in crate::cli) fn of_directory(source: &Path) -> Option<String> {
     let shown = source.display();
     is_zarr(source).then(|| {

@@ -1,27 +1,27 @@
-//! Messages about failures, on standard error.
+//! Error messages on standard error.
 
 use std::io::{self, Write};
 
 use crate::cli::words::printable::{printable, printable_bytes};
 use crate::error::Error;
 
-/// Says what went wrong; a closed standard error is no reason to fail once more.
+/// Prints an error message. Ignores a closed standard error.
 pub(in crate::cli) fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "h5fs: {text}");
 }
 
-/// Says what is wrong with `file`, whose name the error may begin with already.
+/// Prints an error about `file`. Adds the file's name unless the error already starts with it.
 pub(in crate::cli) fn complain_of(file: &[u8], error: &Error) {
     complain(&of_text(file, &printable(&error.to_string())));
 }
 
-/// What is wrong with `file`, without the file's name.
+/// Returns the text of an error about `file`, without the file's name.
 pub(in crate::cli) fn reason_of(file: &[u8], error: &Error) -> String {
     let text = printable(&error.to_string());
     without_name(&printable_bytes(file), &text).to_owned()
 }
 
-/// A text about `file`, whose name it may begin with already.
+/// Returns a text about `file`. Adds the file's name unless the text already starts with it.
 pub(in crate::cli) fn of_text(file: &[u8], text: &str) -> String {
     let file = printable_bytes(file);
     format!("{file}: {}", without_name(&file, text))

@@ -1,8 +1,9 @@
-//! Completion of a command line by shells: the scripts that they load, and what these ask for.
+//! Command-line completion in shells: the scripts that shells load, and the words that these
+//! scripts request.
 //!
-//! The scripts of bash, zsh and fish know nothing of the command line. They call `h5fs --complete
-//! SHELL WORD…` with the words up to the cursor, which prints the words that fit, each on a line
-//! with its help behind a tab, and ends with 0 if no name of a file fits beside them.
+//! The scripts of bash, zsh and fish contain no knowledge of the command line. They call `h5fs
+//! --complete SHELL WORD…` with the words up to the cursor. This call prints the words that fit,
+//! one per line, each with a tab and its help. The call exits with 0 if file names do not fit.
 
 mod candidates;
 mod inside;
@@ -18,10 +19,10 @@ use clap_complete::{Shell, generate};
 use crate::error::{Error, Result};
 use candidates::Candidate;
 
-/// The first word of a call by a script.
+/// First argument of a call by a completion script.
 pub(in crate::cli) const FLAG: &str = "--complete";
 
-/// The script for `shell`.
+/// Returns the completion script for `shell`.
 pub(in crate::cli) fn script(shell: Shell, mut command: Command) -> Vec<u8> {
     match shell {
         Shell::Bash => include_bytes!("completions/h5fs.bash").to_vec(),
@@ -35,7 +36,8 @@ pub(in crate::cli) fn script(shell: Shell, mut command: Command) -> Vec<u8> {
     }
 }
 
-/// Prints what fits at the end of a line: `words` are the shell's name and the words of the line.
+/// Prints the words that fit at the end of a line. `words` contains the shell's name and the words
+/// of the line.
 ///
 /// # Errors
 /// Fails if standard output cannot be written.

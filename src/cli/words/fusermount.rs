@@ -1,7 +1,6 @@
-//! What installs fusermount3, without which only root mounts.
+//! Explains how to install fusermount3, without which only root can mount.
 
-/// How systems install the package with fusermount3, by the names in `ID` and `ID_LIKE` of
-/// os-release(5).
+/// Commands that install fusermount3, keyed by values of `ID` and `ID_LIKE` in os-release(5).
 const FUSE_PACKAGE: [(&[&str], &str); 5] = [
     (&["debian", "ubuntu"], "apt install fuse3"),
     (&["fedora", "rhel", "centos"], "dnf install fuse3"),
@@ -10,8 +9,8 @@ const FUSE_PACKAGE: [(&[&str], &str); 5] = [
     (&["alpine"], "apk add fuse3"),
 ];
 
-/// Why a user cannot mount without fusermount3, and what installs it on the system that this
-/// os-release(5) describes.
+/// Returns a message that explains why a user cannot mount without fusermount3. The message names
+/// the install command for the system that this os-release(5) describes.
 pub(in crate::cli) fn missing(os_release: &str, is_conda: bool) -> String {
     let names: Vec<&str> = os_release
         .lines()
@@ -43,7 +42,7 @@ pub(in crate::cli) fn missing(os_release: &str, is_conda: bool) -> String {
 mod tests {
     use super::*;
 
-    /// The lines are those of the systems' own files.
+    /// The lines are taken from the os-release files of these systems.
     #[test]
     fn a_missing_fusermount_is_explained_for_each_system() {
         let told = |os_release: &str| missing(os_release, false);

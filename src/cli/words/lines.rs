@@ -1,12 +1,12 @@
-//! Lines that another process writes.
+//! Reads lines from another process.
 
 use std::io::{BufRead, BufReader, Read};
 
 use crate::cli::words::printable::harmless;
 use crate::limits;
 
-/// Hands each line to `take`, without power over a terminal, until there are no more. A longer line
-/// than a bound comes in parts.
+/// Calls `take` with each line, without control characters, until the input ends. A line longer
+/// than the limit is split into parts.
 pub(in crate::cli) fn each_line(input: impl Read, mut take: impl FnMut(&str)) {
     const BOUND: u64 = limits::REPORT_BYTES as u64;
     let mut input = BufReader::new(input);

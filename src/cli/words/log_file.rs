@@ -1,4 +1,4 @@
-//! The file that the log goes to, which is opened anew once another one stands in its place.
+//! The log file, which is reopened after another file has replaced it at its path.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -16,27 +16,27 @@ use crate::memory::lock::lock;
 #[derive(Debug, Clone)]
 pub(crate) struct LogFile {
     file: Arc<Mutex<File>>,
-    /// Where it stands, without symbolic links.
+    /// Path of the file, without symbolic links.
     path: PathBuf,
 }
 
-/// What stands where the log file stood.
+/// The state of the path of the log file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The log file.
+    /// The path still leads to the log file.
     Same,
-    /// Another file.
+    /// Another file has replaced the log file.
     Other,
-    /// Nothing, or nobody can tell.
+    /// No file exists at the path, or the path cannot be examined.
     Nothing,
 }
 
 impl LogFile {
-    /// Opens the file whose end log lines go to. Of a named pipe, opening does not wait for a
-    /// reader, and lines that its reader does not keep up with are lost.
+    /// Opens the log file for appending. Opening a named pipe does not wait for a
+    /// reader. Lines are dropped if the reader of the pipe is too slow.
     ///
     /// # Errors
-    /// `Usage` if it is a pipe that nobody reads, else `Io` if it cannot be opened.
+    /// `Usage` if the file is a pipe without a reader. Otherwise `Io` if the file cannot be opened.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let failed = |error: io::Error| match error.raw_os_error() {
             Some(errno) if Errno::from_raw(errno) == Errno::ENXIO => {
@@ -51,7 +51,7 @@ impl LogFile {
         })
     }
 
-    /// What stands in its place now. A pipe or a device stays what it is.
+    /// Checks which file is at the path now. A pipe or a device always counts as the same file.
     pub(crate) fn place(&self) -> Place {
         let identity = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
         let own = lock(&self.file).metadata();
@@ -63,11 +63,11 @@ impl LogFile {
         }
     }
 
-    /// Opens the file that stands in its place now, or makes it; gives the open file back.
+    /// Opens the file that is at the path now, or creates it. Returns the open file.
     ///
     /// # Errors
-    /// Fails if it cannot be opened, or is a symbolic link: whoever may write in its directory must
-    /// not lead the log elsewhere.
+    /// Fails if the file cannot be opened or is a symbolic link. Otherwise a user who can write to
+    /// its directory could redirect the log.
     pub(crate) fn open_again(&self) -> io::Result<File> {
         let file = open(&self.path, OFlag::O_NOFOLLOW)?;
         let other = file.try_clone()?;
@@ -75,7 +75,7 @@ impl LogFile {
         Ok(other)
     }
 
-    /// Has the lines go to the end of `file` from now on.
+    /// Appends all later lines to `file`.
     pub(crate) fn replace(&self, file: File) {
         *lock(&self.file) = file;
     }

@@ -1,9 +1,9 @@
-//! Where log lines go: standard error in the foreground, else a file, else syslog. Where there is
-//! no syslog, the lines of before the mount is up are kept for who mounts.
+//! Writes log lines to standard error in the foreground, otherwise to a log file or syslog. Without
+//! syslog, lines logged before the mount is ready are kept and reported to the user who mounts.
 //!
-//! The environment variable H5FS_LOG holds the level, in env_logger's syntax. A damaged file that
-//! is read over and over must not fill a disk, so lines are rationed; how many were left out is
-//! said.
+//! The environment variable H5FS_LOG contains the level, in env_logger's syntax. A damaged file
+//! that is read repeatedly must not fill a disk. So the number of lines is limited, and the number
+//! of dropped lines is logged.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
@@ -21,21 +21,21 @@ use crate::error::Result;
 use crate::limits;
 use crate::memory::lock::lock;
 
-/// Where log lines go.
+/// The destination of log lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Destination {
     /// Standard error.
     Terminal,
-    /// Standard error, for what a command is to warn of; each line says which source it is about.
+    /// Standard error, for warnings of a command. Each line names the source.
     Warnings { source: PathBuf },
-    /// The end of this file; each line says which mount it is about.
+    /// The end of this file. Each line names the mount.
     File { path: PathBuf, mount: PathBuf },
-    /// The socket of the system's log; each line says which mount it is about.
+    /// The socket of the system log. Each line names the mount.
     System { mount: PathBuf },
 }
 
 impl Destination {
-    /// Where the lines of this mount go.
+    /// Returns the destination for the log of a mount.
     pub(crate) fn of(mount: &Mount) -> Self {
         let point = std::path::absolute(&mount.mountpoint);
         let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
@@ -50,24 +50,25 @@ impl Destination {
     }
 }
 
-/// Lines of before the mount is up that no syslog takes; inside `None`, no more are kept.
+/// Lines logged before the mount is ready, if there is no syslog. `None` means that lines are no
+/// longer kept.
 #[derive(Clone)]
 pub(crate) struct Early(Arc<Mutex<Option<Vec<String>>>>);
 
 impl Early {
-    /// Lines are kept where those for `destination` would go nowhere.
+    /// Keeps lines only if `destination` is a missing syslog.
     fn of(destination: &Destination) -> Self {
         let is_system = matches!(destination, Destination::System { .. });
         let is_lost = is_system && Syslog::connect().is_err();
         Early(Arc::new(Mutex::new(is_lost.then(Vec::new))))
     }
 
-    /// Hands them out. Later ones are not kept.
+    /// Takes the kept lines. Later lines are not kept.
     pub(crate) fn take(&self) -> Vec<String> {
         lock(&self.0).take().unwrap_or_default()
     }
 
-    /// Keeps one, up to a bound.
+    /// Keeps a line, up to the limit.
     fn keep(&self, record: &Record<'_>) {
         if let Some(lines) = lock(&self.0).as_mut()
             && lines.len() < limits::EARLY_LINES
@@ -78,21 +79,21 @@ impl Early {
     }
 }
 
-/// What logging was started with.
+/// The result of starting the log.
 pub(crate) struct Started {
-    /// The lines that nobody takes early.
+    /// Lines kept because syslog is missing.
     pub(crate) early: Early,
-    /// The file that the lines go to, if it is one.
+    /// The log file, if the destination is a file.
     pub(crate) file: Option<LogFile>,
 }
 
-/// Starts logging; a panic is logged from then on too.
+/// Starts logging, including panics.
 ///
 /// # Errors
-/// `Io` where the log file cannot be opened.
+/// `Io` if the log file cannot be opened.
 pub(crate) fn start(destination: &Destination) -> Result<Started> {
-    // fuser warns of each mount that somebody else took away first, which is the ordinary way to
-    // end one.
+    // fuser warns about each mount that another program unmounts first, although this is the usual
+    // way to unmount.
     let usual = match destination {
         Destination::Warnings { .. } => "off,h5fs::lacks=warn",
         _ => "warn,fuser::mnt=off,fuser::session=error",
@@ -132,8 +133,8 @@ pub(crate) fn start(destination: &Destination) -> Result<Started> {
     Ok(Started { early, file })
 }
 
-/// The first word of H5FS_LOG that is no level: `MODULE=LEVEL` is one, and so is a module of this
-/// program or of a library.
+/// Returns the first word of H5FS_LOG that is not a level. `MODULE=LEVEL` is valid, and so is a
+/// module of this program or of a library.
 pub(crate) fn unknown_level() -> Option<String> {
     let value = std::env::var("H5FS_LOG").ok()?;
     unknown_level_in(&value)
@@ -157,7 +158,7 @@ fn install(inner: env_logger::Logger, early: Early) {
         early,
         ration: Mutex::new(Ration::new(Instant::now())),
     };
-    // It fails only where a logger stands already; then that one serves.
+    // Fails only if a logger is already set. Then that logger remains.
     if log::set_boxed_logger(Box::new(rationed)).is_ok() {
         log::set_max_level(level);
     }
@@ -178,12 +179,11 @@ fn format_dated(
     writeln!(out, "{time} h5fs[{process}]: {text}")
 }
 
-/// The text of a line that says which mount or source it is about: its path, a word unless there is
-/// none, and what is said of them.
+/// Formats a line with the path of the mount or source, a word if it is not empty, and the text.
 fn text_about(about: &Path, word: &str, record: &Record<'_>) -> String {
     let (about, text) = (about.display().to_string(), record.args().to_string());
     let about = format!("{about}: ");
-    // Some lines name it themselves.
+    // Some texts already start with the path.
     let text = text.strip_prefix(&about).unwrap_or(&text);
     let word = if word.is_empty() {
         String::new()
@@ -193,8 +193,8 @@ fn text_about(about: &Path, word: &str, record: &Record<'_>) -> String {
     printable(&format!("{about}{word}{text}"))
 }
 
-/// RFC 3164 without the date, which the receiver of the line sets (section 4.3.2): it knows the
-/// time zone.
+/// Formats a line of RFC 3164 without the date. The receiver adds the date (section 4.3.2), because
+/// it knows the time zone.
 fn format_syslog(
     out: &mut env_logger::fmt::Formatter,
     record: &Record<'_>,
@@ -222,11 +222,12 @@ fn name(level: Level) -> &'static str {
     }
 }
 
-/// The connection to /dev/log. Each `write` is one datagram; without a listener it goes nowhere.
+/// The connection to /dev/log. Each `write` sends one datagram, and drops it if syslog does not
+/// listen.
 ///
-/// It is made at once: a process in its cage connects to nobody any more. A listener that is
-/// started anew at a socket of its own does not hear that process; one whose socket outlives it
-/// (systemd's) does.
+/// The connection is opened at once, because a sandboxed process cannot connect later. If a
+/// restarted syslog creates a new socket, a sandboxed process can no longer reach it. systemd keeps
+/// its socket across restarts.
 struct Syslog(Option<UnixDatagram>);
 
 impl Syslog {
@@ -237,7 +238,7 @@ impl Syslog {
     fn connect() -> io::Result<UnixDatagram> {
         let socket = UnixDatagram::unbound()?;
         socket.connect("/dev/log")?;
-        // A listener that hangs must not make the filesystem hang.
+        // A blocked syslog must not block the filesystem.
         socket.set_nonblocking(true)?;
         Ok(socket)
     }
@@ -250,7 +251,7 @@ impl Write for Syslog {
             .as_ref()
             .is_some_and(|socket| socket.send(line).is_ok());
         if !sent {
-            // The listener may have been restarted.
+            // Syslog may have been restarted.
             self.0 = Self::connect().ok();
             if let Some(socket) = &self.0 {
                 let _ = socket.send(line);
@@ -264,7 +265,7 @@ impl Write for Syslog {
     }
 }
 
-/// A logger that lets lines through as far as the ration goes.
+/// A logger that limits the number of lines.
 struct Rationed {
     inner: env_logger::Logger,
     early: Early,
@@ -295,7 +296,8 @@ impl Log for Rationed {
     }
 }
 
-/// Whether a library logs what it sends and receives: URLs and headers hold secrets.
+/// Returns whether a library logs the URLs and headers that it sends and receives, which contain
+/// secrets.
 fn may_tell_secrets(target: &str) -> bool {
     let library = target.split("::").next().unwrap_or_default();
     library.starts_with("ureq") || library.starts_with("reqsign") || library.starts_with("rustls")
@@ -304,7 +306,8 @@ fn may_tell_secrets(target: &str) -> bool {
 impl Rationed {
     fn tell(&self, left_out: u64) {
         if left_out > 0 {
-            // One statement: before Rust 1.89 no text of `format_args` outlives its own.
+            // Must be one statement: before Rust 1.89, the result of `format_args` does not outlive
+            // the statement.
             self.inner.log(
                 &Record::builder()
                     .level(Level::Warn)
@@ -316,7 +319,7 @@ impl Rationed {
     }
 }
 
-/// A token bucket: so many lines at once, then so many a second.
+/// A token bucket: a number of lines at once, then a number of lines per second.
 #[derive(Debug)]
 struct Ration {
     tokens: f64,
@@ -336,7 +339,8 @@ impl Ration {
         }
     }
 
-    /// Whether a line may pass now; if so, how many were left out since the last one.
+    /// Takes a token. Returns the number of lines dropped since the last admitted line, or `None`
+    /// if this line must be dropped.
     fn admit(&mut self, now: Instant) -> Option<u64> {
         let passed = now.saturating_duration_since(self.filled).as_secs_f64();
         self.tokens = (self.tokens + passed * Self::A_SECOND).min(Self::AT_ONCE);
@@ -394,7 +398,7 @@ mod tests {
         let mut ration = Ration::new(start);
         let passed = (0..150).filter(|_| ration.admit(start).is_some()).count();
         assert_eq!(passed, 100);
-        // A tenth of a second later there is room for one more line.
+        // 0.15 seconds later, one more line is admitted.
         let later = start + Duration::from_millis(150);
         assert_eq!(ration.admit(later), Some(50));
         assert_eq!(ration.admit(later), None);

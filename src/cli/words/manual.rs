@@ -1,5 +1,5 @@
-//! The manual pages: texts, and what the definition of the command line and the tables of the
-//! options and views say.
+//! The manual pages, built from texts, from the definition of the command line, and from the tables
+//! of options and views.
 
 mod roff;
 
@@ -9,13 +9,14 @@ use crate::cli::options::{REMOTE, words_with_help};
 use crate::fs::GUIDE;
 use roff::Page;
 
-/// The heading of the options that print something and exit.
+/// Heading of the options that print something and exit.
 pub(in crate::cli) const PRINTING: &str = "Printing";
 
-/// The day on which the texts of the pages were last looked at.
+/// Date of the last revision of the manual texts.
 const DATE: &str = "2026-11-26";
 
-/// The page h5fs(1) of `command`: one for all commands, since they share their options.
+/// Returns the page h5fs(1), which describes all subcommands of `command` together because they
+/// share their options.
 pub(in crate::cli) fn program(mut command: Command) -> Vec<u8> {
     command.build();
     let made = |name: &str| match name {
@@ -31,7 +32,7 @@ pub(in crate::cli) fn program(mut command: Command) -> Vec<u8> {
     page("h5fs", 1, include_str!("manual/h5fs.md"), made)
 }
 
-/// The page mount.h5fs(8): mount(8)'s way to h5fs.
+/// Returns the page mount.h5fs(8) about the helper of mount(8).
 pub(in crate::cli) fn mount_helper() -> Vec<u8> {
     let made = |name: &str| match name {
         "words" => words(),
@@ -40,7 +41,7 @@ pub(in crate::cli) fn mount_helper() -> Vec<u8> {
     page("mount.h5fs", 8, include_str!("manual/mount.h5fs.md"), made)
 }
 
-/// The page h5fs-views(7): the files beneath `.h5fs`.
+/// Returns the page h5fs-views(7) about the files in `.h5fs`.
 pub(in crate::cli) fn views() -> Vec<u8> {
     let made = |name: &str| match name {
         "views" => guide(),
@@ -67,17 +68,17 @@ fn synopsis(command: &Command) -> String {
     page.roff
 }
 
-/// The lines of clap's usage: `h5fs ls [OPTIONS] <SOURCE>`, with markup.
+/// Returns the lines of clap's usage with markup, for example `h5fs ls [OPTIONS] <SOURCE>`.
 fn usage_lines(usage: &str) -> Vec<String> {
     let lines = usage
         .lines()
         .map(|line| line.trim_start_matches("Usage:").trim());
-    // The commands' own lines say more.
+    // The usage lines of the subcommands are more specific.
     let lines = lines.filter(|line| !line.ends_with("<COMMAND>"));
     lines.map(marked_up).collect()
 }
 
-/// A usage with the program and its command as what one types, and the rest as what one replaces.
+/// Marks the program and the subcommand as literal text, and the rest as placeholders.
 fn marked_up(usage: &str) -> String {
     let place = usage.find(" [").or(usage.find(" <")).unwrap_or(usage.len());
     let (typed, replaced) = usage.split_at(place);
@@ -85,7 +86,7 @@ fn marked_up(usage: &str) -> String {
     format!("`{typed}`{replaced}")
 }
 
-/// The options that the help shows below a heading.
+/// Returns the options that the help shows below a heading.
 fn below<'a>(command: &'a Command, heading: Option<&str>) -> Vec<&'a Arg> {
     options(command)
         .filter(|option| option.get_help_heading() == heading)
@@ -100,7 +101,7 @@ fn arguments(arguments: Vec<&Arg>) -> String {
     page.roff
 }
 
-/// An option as one types it.
+/// Returns an option with markup, as the user types it.
 fn term(option: &Arg) -> String {
     let short = option.get_short().map(|letter| format!("`-{letter}`"));
     let long = option.get_long().map(|name| format!("`--{name}`"));
@@ -133,7 +134,7 @@ fn explanation(argument: &Arg) -> String {
     format!("{help} [default: {}]", defaults.join(", "))
 }
 
-/// What the commands do, and the options that each has beside those that stand elsewhere.
+/// Returns the descriptions of the subcommands, each with the options that no other section lists.
 fn commands(command: &Command) -> String {
     let mut page = Page::default();
     let elsewhere: Vec<&Arg> = common(command)
@@ -153,7 +154,8 @@ fn commands(command: &Command) -> String {
     page.roff
 }
 
-/// What a command does, as sentences: its help begins with a line that has no full stop.
+/// Returns the description of a command as sentences. Adds a full stop to the first line of the
+/// help.
 fn about(command: &Command) -> String {
     let about = command.get_long_about().or(command.get_about());
     let about = about.map(ToString::to_string).unwrap_or_default();
@@ -161,7 +163,7 @@ fn about(command: &Command) -> String {
     format!("{first}. {rest}")
 }
 
-/// The options of the commands that read without a mount, but for those of a URL.
+/// Returns the options that all commands without a mount share, except the options for URLs.
 fn common(command: &Command) -> Vec<&Arg> {
     let (Some(one), Some(other)) = (
         command.find_subcommand("ls"),
@@ -175,7 +177,7 @@ fn common(command: &Command) -> Vec<&Arg> {
     shared.collect()
 }
 
-/// The options that the help shows, but for itself.
+/// Returns the visible options, except `--help`.
 fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     let shown = command
         .get_arguments()
@@ -183,13 +185,13 @@ fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     shown.filter(|option| option.get_id() != "help")
 }
 
-/// Whether two commands have the same option.
+/// Returns whether two commands share an option.
 fn is_same(one: &Arg, other: &Arg) -> bool {
     let help = |argument: &Arg| argument.get_help().map(ToString::to_string);
     one.get_id() == other.get_id() && help(one) == help(other)
 }
 
-/// The paths of [`GUIDE`] alone.
+/// Returns the paths of [`GUIDE`] without their descriptions.
 fn paths_of_views() -> String {
     let mut page = Page::default();
     let paths = GUIDE.iter().flat_map(|row| row.paths);
@@ -207,7 +209,7 @@ fn guide() -> String {
     page.roff
 }
 
-/// The words of `-o`.
+/// Returns the words of `-o` with their descriptions.
 fn words() -> String {
     let mut page = Page::default();
     for (synopsis, help) in words_with_help() {

@@ -1,12 +1,12 @@
-//! How text from an untrusted file (a name, a path) is shown on a terminal or in a log line.
+//! Makes text from an untrusted file (a name, a path) safe for a terminal or a log line.
 
 use std::fmt::Write;
 
 use crate::error::line::turns_direction;
 
-/// `text` on one line and without power over a terminal: control characters and those that turn the
-/// writing direction become escapes (`\n`, `\u{1b}`), and so does the backslash that would read as
-/// one.
+/// Returns `text` on one line and without effect on a terminal. Control characters and characters
+/// that change the writing direction become escapes (`\n`, `\u{1b}`). A backslash is escaped as
+/// well.
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -15,7 +15,7 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
-/// The same for bytes that need not be UTF-8: those that are not become `\xNN`.
+/// Does the same as [`printable`] for bytes. Invalid UTF-8 becomes `\xNN`.
 pub(crate) fn printable_bytes(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());
     for piece in bytes.utf8_chunks() {
@@ -23,15 +23,15 @@ pub(crate) fn printable_bytes(bytes: &[u8]) -> String {
             push(&mut shown, character);
         }
         for byte in piece.invalid() {
-            // Writing to a String cannot fail.
+            // Writing to a `String` does not fail.
             let _ = write!(shown, "\\x{byte:02x}");
         }
     }
     shown
 }
 
-/// The same for text that an untrusted process should have made printable already: escapes in it
-/// stay as they are.
+/// Does the same as [`printable`] for text from an untrusted process that should already have
+/// escaped it. Backslashes stay unchanged.
 pub(crate) fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {

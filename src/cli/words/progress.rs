@@ -1,28 +1,28 @@
-//! How far a long command has come, on one line of standard error, if that is a terminal.
+//! The progress of a long command, on one line of standard error if that is a terminal.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use crate::cli::words::style;
 
-/// How often the line is written anew.
+/// Interval between two updates of the line.
 pub(in crate::cli) const TICK: Duration = Duration::from_millis(100);
 
-/// The work done so far.
+/// The amount of completed work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::cli) struct Done {
     pub(in crate::cli) objects: u64,
     pub(in crate::cli) bytes: u64,
 }
 
-/// How far the work has come, in bytes or in files, where the whole of it is known.
+/// Completed and total work, in bytes, once the total is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) struct Share {
     pub(in crate::cli) passed: u64,
     pub(in crate::cli) total: u64,
 }
 
-/// The line; it is gone when this is dropped.
+/// The progress line. Dropping the value clears the line.
 pub(in crate::cli) struct Progress {
     wanted: bool,
     shown: bool,
@@ -41,17 +41,18 @@ impl Progress {
         }
     }
 
-    /// Whether it is time to write the line.
+    /// Returns whether the line is due for an update.
     pub(in crate::cli) fn is_due(&self) -> bool {
         self.wanted && self.written.elapsed() >= TICK
     }
 
-    /// Writes the line, if it is time to; `bytes` are those that are to be read.
+    /// Updates the line if it is due. `bytes` is the share of the bytes to read.
     pub(in crate::cli) fn show(&mut self, done: Done, bytes: Option<Share>) {
         self.write(|elapsed| line(done, elapsed) + &bytes.map(of_bytes).unwrap_or_default());
     }
 
-    /// The same for several files, `ended` of which have been read, of `all` if that is known.
+    /// Updates the line for several files. `ended` of them have been read, of `all` if the total is
+    /// known.
     pub(in crate::cli) fn show_of(&mut self, ended: u64, all: Option<u64>, done: Done) {
         self.write(|elapsed| format!("{}, {}", of_files(ended, all), line(done, elapsed)));
     }
@@ -61,12 +62,12 @@ impl Progress {
             self.written = Instant::now();
             self.shown = true;
             let line = line(self.started.elapsed());
-            // Nobody misses a line that cannot be shown.
+            // A line that cannot be written is not worth an error.
             let _ = write!(io::stderr(), "\r{line}\x1b[K");
         }
     }
 
-    /// Makes room for other lines.
+    /// Clears the line before other output.
     pub(in crate::cli) fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
             let _ = write!(io::stderr(), "\r\x1b[K");
@@ -80,7 +81,7 @@ impl Drop for Progress {
     }
 }
 
-/// The rate is that of bytes, or of objects where no bytes are read.
+/// Formats the counts and the rate. The rate is in bytes, or in objects if no bytes were read.
 fn line(done: Done, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(f64::EPSILON);
     let Done { objects, bytes } = done;
@@ -104,7 +105,7 @@ fn of_files(ended: u64, all: Option<u64>) -> String {
     }
 }
 
-/// Bytes for people.
+/// Formats a number of bytes with a binary unit.
 pub(in crate::cli) fn amount(bytes: f64) -> String {
     let mut amount = bytes;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {

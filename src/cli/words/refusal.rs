@@ -1,17 +1,18 @@
-//! What clap says of a wrong command line, in one line.
+//! Formats clap's error for an invalid command line as one line.
 
 use std::error::Error as _;
 
 use clap::error::{ContextKind, ContextValue};
 
-/// Clap's message without the usage, and with the word that may have been meant.
+/// Returns clap's message without the usage, and with the suggested word if there is one.
 pub(in crate::cli) fn line(error: &clap::Error) -> String {
     let line = match (error.source(), text_of(error, ContextKind::InvalidArg)) {
-        // A value that one of our own parsers refused; which of the operands it is shows.
+        // One of our own parsers rejected the value of an operand. Its message already identifies
+        // the operand.
         (Some(reason), Some(operand)) if operand.starts_with('<') => reason.to_string(),
         (Some(reason), Some(argument)) => format!("{argument}: {reason}"),
         _ => match text_of(error, ContextKind::InvalidSubcommand) {
-            // To clap, a word too many after the mount point might have been a subcommand.
+            // clap treats an extra word after the mount point as an unknown subcommand.
             Some(word) => format!("unexpected argument '{word}' found"),
             None => first_paragraph(&error.render().to_string()),
         },

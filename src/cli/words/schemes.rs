@@ -1,19 +1,19 @@
-//! Sources that look like a URL and are none.
+//! Rejects sources that look like a URL but are not supported.
 
 use std::ffi::OsString;
 
 use crate::error::{Error, Result};
 use crate::source::location::Location;
 
-/// Schemes of URLs that sources have, and of some that they have not but that are written for them.
+/// URL schemes of supported sources, and schemes that users may try instead.
 const WORDS: [&str; 12] = [
     "s3", "gs", "az", "abfs", "abfss", "hf", "http", "https", "pelican", "osdf", "ftp", "file",
 ];
 
-/// The location that a user wrote.
+/// Parses the location of a source.
 ///
 /// # Errors
-/// `Usage` for a text that is meant as a URL and is none, and for an empty one.
+/// `Usage` for an unsupported URL, and for an empty text.
 pub(in crate::cli) fn location(text: OsString) -> Result<Location> {
     if text.is_empty() {
         return Err(Error::Usage("the name of a source is empty".to_owned()));
@@ -22,7 +22,7 @@ pub(in crate::cli) fn location(text: OsString) -> Result<Location> {
     let path = location.path().filter(|path| !path.exists());
     let scheme = path.and_then(|path| scheme(path.to_str()?));
     match scheme {
-        // What follows may be a secret.
+        // The rest of the text may be a secret.
         Some(scheme) => Err(Error::Usage(format!(
             "{scheme}…: no such file, and no URL of a source: \
              these begin with s3://, gs://, az://, hf://, http://, https://, pelican:// or osdf://"
@@ -31,7 +31,7 @@ pub(in crate::cli) fn location(text: OsString) -> Result<Location> {
     }
 }
 
-/// The scheme that a text begins with; RFC 3986, section 3.1.
+/// Returns the scheme at the start of a text; RFC 3986, section 3.1.
 fn scheme(text: &str) -> Option<&str> {
     let end = text.find(':')?;
     let (scheme, rest) = text.split_at_checked(end)?;

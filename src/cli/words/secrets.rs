@@ -1,8 +1,8 @@
-//! Secrets of a command line: the query of a presigned URL, the password before a host.
+//! Secrets on a command line: the query of a presigned URL, and the password before a host.
 //!
-//! Everybody may read the command lines of all processes. So a command that is called with such a
-//! URL starts itself again at once with the URL as messages show it, and hands the secret on in its
-//! environment, which only its user may read. The process that parses has neither.
+//! Every user can read the command lines of all processes. So a command that is called with such a
+//! URL immediately executes itself again with a redacted URL. It passes the secret in its
+//! environment, which only its own user can read. The parsing process receives neither.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,11 +11,12 @@ use std::os::unix::process::CommandExt;
 use crate::cli::call::{Call, Role};
 use crate::source::location::{Location, Url};
 
-/// The variable with the URLs as the user wrote them, one in each line: a URL of HTTP has no
-/// spaces.
+/// Environment variable with the URLs as the user wrote them, one per line. A URL contains no
+/// newline.
 pub(in crate::cli) const VARIABLE: &str = "H5FS_SECRET_URLS";
 
-/// Starts the command again if its arguments hold a secret. It returns only if that fails.
+/// Executes the command again if its arguments contain a secret. Returns only if that fails, or if
+/// there is no secret.
 pub(in crate::cli) fn conceal(call: &Call) -> Option<io::Error> {
     let shown: Vec<_> = call.arguments.iter().map(shown).collect();
     let secrets: Vec<&str> = (call.arguments.iter().zip(&shown))
@@ -36,7 +37,7 @@ pub(in crate::cli) fn conceal(call: &Call) -> Option<io::Error> {
     }
 }
 
-/// An argument without the secrets of a URL.
+/// Returns an argument without the secrets of its URL.
 fn shown(argument: &OsString) -> OsString {
     match Location::parse(argument.clone()) {
         Ok(Location::Url(url)) if url.has_secrets() => url.to_string().into(),
@@ -44,7 +45,7 @@ fn shown(argument: &OsString) -> OsString {
     }
 }
 
-/// The URL with the secrets that it was given with.
+/// Returns the URL with its secrets, if it was given with secrets.
 pub(in crate::cli) fn revealed(url: &Url) -> Url {
     let given = std::env::var(VARIABLE).unwrap_or_default();
     let urls = given

@@ -1,15 +1,15 @@
-//! Colour, where a terminal can show it and its user wants it: SGR sequences of ECMA-48, 8.3.117.
+//! Colours for terminals that support them: SGR sequences of ECMA-48, section 8.3.117.
 
 use std::io::IsTerminal;
 
-/// The kind of thing that a text stands for.
+/// The kind of object that a text names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum Style {
     Plain,
     Directory,
     Symlink,
     Dataset,
-    /// A thing that cannot be read.
+    /// An object that cannot be read.
     Fault,
 }
 
@@ -30,19 +30,19 @@ impl Style {
 pub(in crate::cli) struct Paint(bool);
 
 impl Paint {
-    /// The paint that fits an output: colour on a terminal, unless `NO_COLOR` (of any length but
-    /// 0) or `TERM` is against it.
+    /// Returns whether to colour an output: only a terminal, and not if a non-empty `NO_COLOR` or
+    /// `TERM` forbids it.
     pub(in crate::cli) fn of(is_terminal: bool) -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Paint(wanted && is_terminal && has_cursor())
     }
 
-    /// Whether there is colour.
+    /// Returns whether the output is coloured.
     pub(in crate::cli) fn is_on(self) -> bool {
         self.0
     }
 
-    /// The sequences before and after a text of this style.
+    /// Returns the control sequences before and after a text of this style.
     pub(in crate::cli) fn around(self, style: Style) -> (&'static str, &'static str) {
         match style {
             Style::Plain => ("", ""),
@@ -52,7 +52,7 @@ impl Paint {
     }
 }
 
-/// Whether the output is a terminal that understands control sequences.
+/// Returns whether the output is a terminal that supports control sequences.
 pub(in crate::cli) fn moves_cursor(output: &impl IsTerminal) -> bool {
     output.is_terminal() && has_cursor()
 }

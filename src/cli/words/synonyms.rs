@@ -1,4 +1,4 @@
-//! Words that users of other programs put where a command of ours stands.
+//! Words from other programs that users type in place of our commands.
 
 use std::ffi::OsString;
 use std::path::{Component, Path};
@@ -6,11 +6,11 @@ use std::path::{Component, Path};
 use crate::cli::words::printable::printable;
 use crate::error::{Error, Result};
 
-/// The arguments with our own words for those of other programs; a file that is called as the first
-/// word is means itself. `is_command` knows the names of our commands.
+/// Translates the first argument from another program's word to our own. A word that names an
+/// existing file stays unchanged. `is_command` recognises our commands.
 ///
 /// # Errors
-/// `Usage` with what is to be typed, where there is no such command.
+/// `Usage` with the right command, if the word cannot be translated.
 pub(in crate::cli) fn translated(
     arguments: &[OsString],
     is_command: impl Fn(&str) -> bool,
@@ -36,7 +36,7 @@ pub(in crate::cli) fn translated(
     }
 }
 
-/// The first argument, where it is a word that is neither a command nor a file.
+/// Returns the first argument if it is a word that is neither a command nor a file.
 pub(in crate::cli) fn unknown(
     arguments: &[OsString],
     is_command: impl Fn(&str) -> bool,
@@ -47,7 +47,7 @@ pub(in crate::cli) fn unknown(
     is_unknown.then_some(word)
 }
 
-/// A name without a dot or a colon: that of a command, rather than that of a file.
+/// Returns whether a path looks like a command: a name without a dot or a colon.
 pub(in crate::cli) fn is_word(path: &Path) -> bool {
     let mut parts = path.components();
     let (first, rest) = (parts.next(), parts.next());
@@ -57,14 +57,14 @@ pub(in crate::cli) fn is_word(path: &Path) -> bool {
     is_name && rest.is_none() && !is_of_file
 }
 
-/// What is said of such a word.
+/// Returns the error for a word that is neither a command nor a file.
 pub(in crate::cli) fn no_command(word: &str) -> Error {
     Error::Usage(printable(&format!(
         "{word}: no such command or file (see `h5fs --help`)"
     )))
 }
 
-/// The arguments that ask for the help on a command.
+/// Returns the arguments that print the help of a command.
 fn help(name: &OsString, is_command: impl Fn(&str) -> bool) -> Result<Vec<OsString>> {
     match name.to_str() {
         Some(own) if is_command(own) => Ok(vec![name.clone(), "--help".into()]),

@@ -1,4 +1,4 @@
-//! What may stand at the end of a command line, by the definition of the command line.
+//! Finds the words that fit at the end of a command line, from the definition of the command line.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use clap::{Arg, Command};
 use crate::cli::options;
 use crate::cli::words::completions::inside;
 
-/// A word that fits.
+/// A word that fits, with its help text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) word: Vec<u8>,
@@ -19,11 +19,11 @@ pub(super) struct Candidate {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) candidates: Vec<Candidate>,
-    /// Whether names of files fit, too.
+    /// Whether file names fit as well.
     pub(super) with_files: bool,
 }
 
-/// What fits in place of the last of `words`, as far as that has been typed.
+/// Returns the words that can complete the last of `words`.
 pub(super) fn of(mut command: Command, words: &[OsString]) -> Found {
     command.build();
     let Some((current, before)) = words.split_last() else {
@@ -59,11 +59,11 @@ fn candidate(word: impl Into<String>, help: Option<&impl ToString>) -> Candidate
     }
 }
 
-/// A line up to the word that is to be completed.
+/// The command line before the word to complete.
 struct Line<'a> {
     command: &'a Command,
     operands: Vec<&'a OsString>,
-    /// The option whose value comes next.
+    /// The option whose value is the next word.
     awaits_value: Option<&'a Arg>,
     /// Whether `--` has ended the options.
     is_over: bool,
@@ -90,7 +90,8 @@ impl<'a> Line<'a> {
         line
     }
 
-    /// The option whose value is the next word, if a word is `-` and `flags`.
+    /// Returns the option whose value is the next word, after a word that consists of `-` and
+    /// `flags`.
     fn left_open(&self, flags: &[u8]) -> Option<&'a Arg> {
         if let Some(name) = flags.strip_prefix(b"-") {
             return self.long(name).filter(|option| takes_value(option));
@@ -101,7 +102,7 @@ impl<'a> Line<'a> {
             let mut options = self.command.get_arguments();
             options.find(|option| option.get_short() == Some(letter) && takes_value(option))
         });
-        // What stands behind the letter is the value.
+        // Characters after the letter are its value.
         option.filter(|_| letters.next().is_none())
     }
 
@@ -114,7 +115,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// What may stand at the end, which begins with `current`.
+    /// Returns the words that fit at the end and start with `current`.
     fn end(&self, current: &[u8]) -> Found {
         if let Some(option) = self.awaits_value {
             return values(option, b"", current);
@@ -139,7 +140,7 @@ impl<'a> Line<'a> {
         let names = shown.flat_map(|option| {
             let short = option.get_short().map(|letter| format!("-{letter}"));
             let long = option.get_long().map(|name| format!("--{name}"));
-            // The long name says more.
+            // The long name is more descriptive.
             let name = long.or(short);
             name.map(|name| candidate(name, option.get_help()))
         });
@@ -173,7 +174,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Whether there is a place for another operand.
+    /// Returns whether the command accepts another operand.
     fn takes_more(&self) -> bool {
         let ranges = self.command.get_positionals().filter_map(Arg::get_num_args);
         let most = ranges.fold(0_usize, |sum, range| sum.saturating_add(range.max_values()));
@@ -187,7 +188,7 @@ fn takes_value(option: &Arg) -> bool {
         .is_some_and(|range| range.min_values() > 0)
 }
 
-/// The values of an option that begin with `current`, each behind `flag`.
+/// Returns the values of an option, each after the prefix `flag`.
 fn values(option: &Arg, flag: &[u8], current: &[u8]) -> Found {
     let name = option.get_value_names().and_then(|names| names.first());
     if option.get_id() == "words" {
@@ -213,7 +214,8 @@ fn behind(before: &[u8], text: &str) -> Candidate {
     }
 }
 
-/// The words of `-o` behind those that `current` begins with, each behind `flag`.
+/// Returns the words of `-o` that can replace the last word in `current`, each after `flag` and the
+/// words before it.
 fn words(flag: &[u8], current: &[u8]) -> Vec<Candidate> {
     let last = current
         .iter()
@@ -229,7 +231,7 @@ fn words(flag: &[u8], current: &[u8]) -> Vec<Candidate> {
             .collect();
     }
     let all = options::words_with_help().map(|(synopsis, help)| {
-        // What takes a value is not at its end; what may take one is.
+        // For a required value, the word ends after `=`. For an optional value, it ends before `=`.
         let end = match (synopsis.find("[="), synopsis.find('=')) {
             (Some(bracket), _) => bracket,
             (None, Some(equals)) => equals + 1,
@@ -248,7 +250,7 @@ mod tests {
     use super::*;
     use crate::cli::args;
 
-    /// The words that fit, as texts, and whether files do.
+    /// Returns the words that fit, and whether file names fit.
     fn fitting(line: &[&str]) -> (Vec<String>, bool) {
         let words: Vec<OsString> = line.iter().map(Into::into).collect();
         let found = of(args::definition(), &words);

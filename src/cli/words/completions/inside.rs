@@ -1,4 +1,4 @@
-//! Names inside a file, for the end of a command line.
+//! Completes paths inside a source.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -12,14 +12,14 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::source::location::Location;
 
-/// How long a person may wait for names.
+/// Maximum time for which the user waits for names.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The bytes of names that a shell can show.
+/// Maximum number of bytes of all names.
 const MOST: usize = 1 << 20;
 
-/// The paths inside of `source` that begin with `typed`, directories with a slash behind them. None
-/// where the source is not on this machine, cannot be listed, or is not listed in time.
+/// Returns the paths in `source` that start with `typed`. Directories end with a slash. Returns an
+/// empty vector if the source is remote, cannot be listed, or cannot be listed in time.
 pub(super) fn names(source: &OsStr, typed: &[u8]) -> Vec<Vec<u8>> {
     let Some(source) = local(source) else {
         return Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn names(source: &OsStr, typed: &[u8]) -> Vec<Vec<u8>> {
     names.map(|name| [directory, name].concat()).collect()
 }
 
-/// The path of a source that is a file or directory of this machine.
+/// Returns the path of a source that is a file or directory on this machine.
 fn local(source: &OsStr) -> Option<PathBuf> {
     let Ok(Location::Path(path)) = Location::parse(source.to_owned()) else {
         return None;
@@ -49,7 +49,7 @@ fn local(source: &OsStr) -> Option<PathBuf> {
     (kind.is_file() || kind.is_dir()).then_some(path)
 }
 
-/// What `h5fs ls` writes.
+/// Returns the output of `h5fs ls` for a directory.
 fn listed(source: &Path, directory: &[u8], with_hidden: bool) -> Option<Vec<u8>> {
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["ls", "--quiet", "--slash", "--one"]);
@@ -74,7 +74,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// All that is written, if that is soon over.
+/// Reads all output, or returns `None` at the deadline.
 fn read_in_time(mut output: ChildStdout, deadline: Instant) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let mut piece = [0; 1 << 14];

@@ -1,10 +1,11 @@
-//! The words of a line as bash hands them to a completion: cut at `=` and `:`, quotes and all.
+//! Reassembles the words of a line that bash passes to a completion. bash splits words at `=` and
+//! `:`, and keeps quotes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// The words that the shell makes of `pieces`, and how many bytes of the last word stand before its
-/// last piece, which is all that the shell replaces.
+/// Joins `pieces` into the words that the shell would parse. Also returns the length of the last
+/// word before its last piece, because the shell replaces only the last piece.
 pub(super) fn joined(pieces: &[OsString]) -> (Vec<OsString>, usize) {
     let mut words: Vec<Vec<u8>> = Vec::new();
     let mut goes_on = false;
@@ -28,7 +29,7 @@ pub(super) fn joined(pieces: &[OsString]) -> (Vec<OsString>, usize) {
     (words.collect(), left_out)
 }
 
-/// A word without its quotes and backslashes, whose last quote may be open.
+/// Removes quotes and backslashes from a word. The last quote may be unclosed.
 fn unquoted(word: &OsStr) -> Vec<u8> {
     let mut plain = Vec::new();
     let mut quote = None;

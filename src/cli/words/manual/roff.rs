@@ -1,17 +1,17 @@
-//! The texts of manual pages as roff.
+//! Converts the texts of manual pages to roff.
 //!
-//! The markup is a little of Markdown: `# SECTION`, `## Part`, paragraphs, examples behind four
-//! blanks, `` `what one types` ``, `*what one replaces*`. A line that begins with `: ` describes the
-//! line before it, and goes on in lines that begin with two blanks. A line `{name}` stands for roff
-//! that is made elsewhere.
+//! The markup is a subset of Markdown: `# SECTION`, `## Part`, paragraphs, examples indented by
+//! four spaces, `` `literal text` ``, `*placeholder*`. A line that starts with `: ` describes the
+//! line before it. Its continuation lines start with two spaces. A line `{name}` is replaced by
+//! generated roff.
 
 use std::iter::Peekable;
 use std::str::Lines;
 
-/// The most bytes of a line that mandoc takes without a word.
+/// Maximum length of a line in bytes without a warning from mandoc.
 const WIDTH: usize = 79;
 
-/// The roff of a text; `made` gives what stands for each `{name}`.
+/// Converts a text to roff. `made` returns the roff that replaces each `{name}`.
 pub(super) fn of_text(text: &str, made: impl Fn(&str) -> String) -> String {
     let mut page = Page::default();
     let mut lines = text.lines().peekable();
@@ -42,7 +42,7 @@ pub(super) fn of_text(text: &str, made: impl Fn(&str) -> String) -> String {
     page.roff
 }
 
-/// The next lines that begin so, without that.
+/// Returns the following lines that start with `indent`, without the indent.
 fn continued<'a>(
     lines: &mut Peekable<Lines<'a>>,
     indent: &'static str,
@@ -64,7 +64,7 @@ impl Page {
         self.is_below_heading = true;
     }
 
-    /// A term and what it is, both with markup.
+    /// Adds a term and its description, both with markup.
     pub(super) fn item(&mut self, term: &str, body: &str) {
         self.line(".TP");
         self.line(&inline(term));
@@ -88,7 +88,7 @@ impl Page {
         self.line(".RE");
     }
 
-    /// Lines that stay apart, with markup.
+    /// Adds lines with markup, without joining them.
     pub(super) fn lines(&mut self, lines: &[String]) {
         let lines: Vec<String> = lines.iter().map(|line| guarded(inline(line))).collect();
         self.line(&lines.join("\n.br\n"));
@@ -111,7 +111,7 @@ impl Page {
         self.roff.push('\n');
     }
 
-    /// A text on lines of at most [`WIDTH`] bytes.
+    /// Adds a text, wrapped to lines of at most [`WIDTH`] bytes.
     fn filled(&mut self, text: &str) {
         let text = inline(text);
         let mut line = String::new();
@@ -128,7 +128,8 @@ impl Page {
     }
 }
 
-/// The bytes of a text as mandoc counts them: a character beyond ASCII is `\[u2026]` to it.
+/// Returns the length of a text in bytes as mandoc counts it: a non-ASCII character counts as an
+/// escape such as `\[u2026]`.
 fn width(text: &str) -> usize {
     let widths = text
         .chars()
@@ -136,7 +137,7 @@ fn width(text: &str) -> usize {
     widths.sum()
 }
 
-/// The roff of a text with markup.
+/// Converts a text with markup to roff.
 pub(super) fn inline(text: &str) -> String {
     let mut roff = String::new();
     for (index, piece) in text.trim().split('`').enumerate() {
@@ -171,7 +172,7 @@ fn escaped(text: &str) -> String {
     roff
 }
 
-/// A line that does not begin like a request.
+/// Protects a line from being read as a roff request.
 fn guarded(line: String) -> String {
     if line.starts_with('.') {
         return format!("\\&{line}");
