@@ -1,17 +1,17 @@
-//! The table of a group: columns of one length, by the convention that the group names, and its
-//! one-dimensional members where it names none.
+//! The table of a group: columns of one length. The group's attributes name a convention; without
+//! one, the columns are its one-dimensional members.
 //!
-//! | convention | the group says | the columns |
+//! | convention | mark of the group | columns |
 //! |---|---|---|
 //! | [AnnData](anndata) | `encoding-type` = `dataframe` | `_index`, then `column-order` |
 //! | [sparse matrix](sparse) | `encoding-type` = `csr_matrix`, `csc_matrix` | `row`, `col`, `value` |
 //! | [HDMF, NWB](dynamic_table) | `colnames` | `id`, then `colnames` |
 //! | [pandas](pandas) | `pandas_type` | the index, then the frame's order |
-//! | [astropy](astropy) | tag `table/table` | `columns` |
-//! | [none](members) | nothing | those of one length, or over one dimension scale |
+//! | [astropy](astropy) | tag `table/table` | the members of `columns` |
+//! | [none](members) | none | members of one length, or over one dimension scale |
 //!
-//! A column is named in its file; of one whose values are arrays or compounds, the parts are
-//! columns: `a[0][1]`, `a.b`. What the columns are is found without a look at their values.
+//! Columns have their names in the file. If the values of a column are arrays or compounds, each
+//! part is a column: `a[0][1]`, `a.b`. The columns are determined without reading their values.
 
 pub(crate) mod pytables;
 
@@ -41,16 +41,17 @@ use crate::error::Result;
 use crate::view::table::column::GroupTable;
 use crate::view::table::group::Group;
 
-/// A way in which files say that a group is a table.
+/// A convention by which files mark a group as a table.
 #[derive(Clone, Copy)]
 pub(crate) struct Convention {
     is_named: fn(&Group<'_>) -> Result<bool>,
     table: fn(&Group<'_>) -> Result<GroupTable>,
-    /// Whether its library reads the table as a frame of pandas, to which NaN is a missing value.
+    /// Whether the convention's library reads the table as a pandas frame, where NaN is a missing
+    /// value.
     is_of_frames: bool,
 }
 
-/// The conventions that a group names.
+/// The conventions that mark a group explicitly.
 const CONVENTIONS: [Convention; 5] = [
     Convention {
         is_named: anndata::is_named,
@@ -79,7 +80,7 @@ const CONVENTIONS: [Convention; 5] = [
     },
 ];
 
-/// No convention.
+/// The fallback without a convention.
 const NONE: Convention = Convention {
     is_named: members::is_there,
     table: members::table,
@@ -87,26 +88,27 @@ const NONE: Convention = Convention {
 };
 
 impl Convention {
-    /// The convention by which the group is a table; `None` where it is none.
+    /// Returns the convention of a group that is a table; `None` for any other group.
     ///
     /// # Errors
-    /// Fails if that cannot be found out now.
+    /// Fails if the attributes or members cannot be read.
     pub(crate) fn of(group: &Group<'_>) -> Result<Option<Self>> {
         for convention in CONVENTIONS {
             if (convention.is_named)(group)? {
                 return Ok(Some(convention));
             }
         }
-        // Arrays of another encoding of AnnData are parts of one value.
+        // A group with another AnnData encoding is a single value, and its arrays are parts of that
+        // value.
         let is_encoded = anndata::is_of_another_kind(group)?;
         let is_table = !is_encoded && (NONE.is_named)(group)?;
         Ok(is_table.then_some(NONE))
     }
 
-    /// The columns of the group.
+    /// Returns the columns of the group.
     ///
     /// # Errors
-    /// Fails if they are not what the convention wants them to be, or cannot be found out now.
+    /// Fails if a column violates the convention, or if its description cannot be read.
     pub(crate) fn table(&self, group: &Group<'_>) -> Result<GroupTable> {
         let mut table = (self.table)(group)?;
         table.is_nan_missing = self.is_of_frames;

@@ -1,9 +1,9 @@
-//! AnnData's dataframes: a group with `encoding-type` = `dataframe`, a member for each column.
+//! AnnData dataframes: a group with `encoding-type` = `dataframe`, and a member for each column.
 //!
-//! `_index` names the member that is the index, `column-order` all others. The index and a column
-//! are an array or a group of two: `codes` and `categories`, or `values` and `mask`. Categories are
-//! an array or a group of values and mask. Older files have a reference to the categories as an
-//! attribute of the array of codes.
+//! `_index` names the member with the index, and `column-order` all other members. A column is an
+//! array, or a group of two members: `codes` and `categories`, or `values` and `mask`. Categories
+//! are an array, or a group of values and mask. In older files, the array of codes has an attribute
+//! with a reference to the categories.
 
 use std::sync::Arc;
 
@@ -14,32 +14,33 @@ use crate::model::{Node, NodeKind};
 use crate::view::table::column::{GroupTable, Missing, Source};
 use crate::view::table::group::{ENCODING, Group, part_of};
 
-/// The encodings of a column of values and their mask.
+/// The encodings of a column with values and a mask.
 const NULLABLE_INTEGER: &[u8] = b"nullable-integer";
 const NULLABLE_BOOLEAN: &[u8] = b"nullable-boolean";
 const NULLABLE_TEXT: &[u8] = b"nullable-string-array";
 
-/// Whether the group is such a dataframe.
+/// Returns whether the group is an AnnData dataframe.
 ///
 /// # Errors
-/// Fails if that cannot be found out now.
+/// Fails if the attribute cannot be read.
 pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
     Ok(group.text(ENCODING)?.is_some_and(|is| is == b"dataframe"))
 }
 
-/// Whether the members of the group make something else together: a sparse matrix, a categorical.
+/// Returns whether the group has another encoding that combines its members, such as a sparse
+/// matrix or a categorical.
 ///
 /// # Errors
-/// Fails if that cannot be found out now.
+/// Fails if the attribute cannot be read.
 pub(super) fn is_of_another_kind(group: &Group<'_>) -> Result<bool> {
     let encoding = group.text(ENCODING)?;
     Ok(encoding.is_some_and(|is| !matches!(&is[..], b"dict" | b"anndata")))
 }
 
-/// The table of a dataframe: the index, and the columns in their order.
+/// Returns the table of a dataframe: the index, and the columns in their order.
 ///
 /// # Errors
-/// `Corrupt` where a column is not as it must be, `Unsupported` for a column of another encoding.
+/// `Corrupt` if a column is malformed; `Unsupported` for a column with another encoding.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let index = group.text(b"_index")?.unwrap_or_else(|| b"_index".to_vec());
     let rows = rows_of(group, &index)?;
@@ -57,8 +58,8 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
-/// The number of rows of a column: of an array, or of a group that encodes one. pandas 3 has texts
-/// that may be missing, so that anndata 0.13 writes the index, too, as a group.
+/// Returns the number of rows of a column, which is an array or an encoded group. pandas 3 has
+/// strings that may be missing, so anndata 0.13 also writes the index as a group.
 fn rows_of(group: &Group<'_>, name: &[u8]) -> Result<u64> {
     let node = group.member(name)?;
     match node.kind {
@@ -67,7 +68,7 @@ fn rows_of(group: &Group<'_>, name: &[u8]) -> Result<u64> {
     }
 }
 
-/// The values of a column that is a group.
+/// Returns the values of a column that is an encoded group.
 fn encoded(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<Source> {
     let column = group.at(node.id);
     let encoding = column.text(ENCODING)?.unwrap_or_default();
@@ -85,7 +86,8 @@ fn encoded(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<Source> {
     }
 }
 
-/// The names of the categories of a column: an array, or texts of pandas 3, a group.
+/// Returns the names of a column's categories: an array, or an encoded group for strings of pandas
+/// 3.
 fn categories(column: &Group<'_>) -> Result<Source> {
     const CATEGORIES: &[u8] = b"categories";
     let node = column.member(CATEGORIES)?;
@@ -95,7 +97,7 @@ fn categories(column: &Group<'_>) -> Result<Source> {
     }
 }
 
-/// The values of a group of values and their mask.
+/// Returns the values of a group with values and a mask.
 fn nullable(column: &Group<'_>) -> Result<Source> {
     let mask = column.part(b"mask")?;
     let values = column.part(b"values")?;

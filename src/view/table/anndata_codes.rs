@@ -1,7 +1,8 @@
-//! Categories of AnnData before version 0.6: `obs` and `var` are datasets of records, and a field of
-//! integers has the names that its numbers stand for in `uns/FIELD_categories`.
+//! Categories of AnnData before version 0.6. `obs` and `var` are datasets of records, and
+//! `uns/FIELD_categories` has the names of the codes in an integer field.
 //!
-//! As anndata does, a field of which a number has no name stays one of numbers; -1 is missing.
+//! As in anndata, a field with a code that has no name is left as numbers. The code -1 is a missing
+//! value.
 
 use crate::error::{Error, Result};
 use crate::model::datatype::{ByteOrder, Class, Member};
@@ -11,8 +12,8 @@ use crate::view::table::column::Part;
 use crate::view::table::group::{Group, part_of};
 use crate::wire::to_usize;
 
-/// The elements of `node` with named categories, where it is such a dataset of the file with this
-/// root, and they are its records as they are stored.
+/// Returns the elements with category names, if `node` is `obs` or `var` of the file with root
+/// `root`. Otherwise, or if the elements are not complete records, returns them unchanged.
 ///
 /// # Errors
 /// Fails if the names cannot be read.
@@ -43,7 +44,7 @@ pub(crate) fn named(root: &Group<'_>, node: &Node, elements: Elements) -> Result
     })
 }
 
-/// The group that has the names; `None` where `node` is neither `obs` nor `var`.
+/// Returns the group with the names; `None` if `node` is neither `obs` nor `var`.
 fn names<'a>(root: &Group<'a>, node: &Node) -> Result<Option<Group<'a>>> {
     let Some(uns) = root.find(b"uns")? else {
         return Ok(None);
@@ -57,7 +58,7 @@ fn names<'a>(root: &Group<'a>, node: &Node) -> Result<Option<Group<'a>>> {
     Ok(None)
 }
 
-/// The type of a field whose numbers stand for names.
+/// Returns the enumeration type of a field whose codes have names.
 fn categories(names: &Group<'_>, records: &Part, member: &Member) -> Result<Option<Datatype>> {
     let &Class::Integer { order, .. } = &member.datatype.class else {
         return Ok(None);
@@ -71,15 +72,15 @@ fn categories(names: &Group<'_>, records: &Part, member: &Member) -> Result<Opti
     let is_named = |code: &i128| usize::try_from(*code).is_ok_and(|code| code < texts.len());
     match names.numbers(&codes) {
         Ok(Some(codes)) if !codes.iter().all(|code| *code == -1 || is_named(code)) => Ok(None),
-        // Of more records than are looked at here, a number without a name stays one.
+        // Codes above the limit are not checked. A code without a name is then shown as a number.
         Ok(Some(_)) | Err(Error::Limit { .. }) => Ok(enumeration(texts, &member.datatype, order)),
         Ok(None) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// The enumeration of these names, counted from 0, and of an empty one for -1; `None` where the
-/// integer has no room for so many.
+/// Returns the enumeration with these names, numbered from 0, and an empty name for -1. Returns
+/// `None` if the integer type is too small for the number of names.
 fn enumeration(texts: Vec<Vec<u8>>, base: &Datatype, order: ByteOrder) -> Option<Datatype> {
     let size = to_usize(base.size.into()).ok()?;
     let value = |number: i64| {

@@ -1,8 +1,9 @@
-//! astropy's tables in ASDF: a mapping tagged `table/table`, or `core/table` of older files, with a
-//! sequence `columns` and, of newer files, the names of these in `colnames`.
+//! astropy tables in ASDF: a mapping with the tag `table/table`, or `core/table` in older files.
+//! Its sequence `columns` has the columns. In newer files, `colnames` has their names.
 //!
 //! A column is a mapping with its elements in `data`, or a quantity or a time with its elements in
-//! `value`; what has several of them, as coordinates have, is a column each: `position.ra`.
+//! `value`. If a column has several arrays, as coordinates have, each array is a column:
+//! `position.ra`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,13 +17,13 @@ use crate::view::table::column::{GroupTable, Missing, Part};
 use crate::view::table::group::{Group, missing, part_of, unknown};
 use crate::wire::to_u64;
 
-/// Mappings within mappings that a column may be.
+/// Maximum depth of nested mappings within a column.
 const DEPTH: usize = 4;
 
-/// Whether the group is tagged as a table.
+/// Returns whether the group has the tag of a table.
 ///
 /// # Errors
-/// Fails if that cannot be found out now.
+/// Fails if the group cannot be read.
 pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
     let node = group.container.node(group.id)?;
     let is_table = |tag: &str| {
@@ -32,10 +33,10 @@ pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
     Ok(node.tag.as_deref().is_some_and(is_table))
 }
 
-/// The table: the columns in their order.
+/// Returns the table with the columns in their order.
 ///
 /// # Errors
-/// `Corrupt` where there are no columns, one has no values, or they differ in length.
+/// `Corrupt` without columns, if a column does not have values, or if the lengths differ.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let mut columns = Columns::default();
     let list = group.at(group.member(b"columns")?.id);
@@ -59,7 +60,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     }
     let rows = columns.list.first().map_or(0, |(_, part)| part.rows());
     let mut table = GroupTable::of_rows(rows);
-    // Several columns may be aliases of one.
+    // Several columns may be aliases of the same array.
     let mut known: HashMap<NodeId, Option<Missing>> = HashMap::new();
     for (name, values) in columns.list {
         let missing = match known.entry(values.node) {
@@ -71,14 +72,14 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
-/// The arrays that are columns, with their names.
+/// The arrays of the columns, with their names.
 #[derive(Default)]
 struct Columns {
     list: Vec<(Vec<u8>, Part)>,
 }
 
 impl Columns {
-    /// Adds the arrays that a column is made of.
+    /// Adds the arrays of a column, at least one.
     fn add(&mut self, group: &Group<'_>, node: &Node, name: &[u8], depth: usize) -> Result<()> {
         let before = self.list.len();
         self.add_within(group, node, name, depth)?;
@@ -89,7 +90,7 @@ impl Columns {
         }
     }
 
-    /// Adds the arrays of a column, or of a part of one, if there are any.
+    /// Adds the arrays, if any, of a column or of a part of a column.
     fn add_within(
         &mut self,
         group: &Group<'_>,
@@ -128,7 +129,7 @@ impl Columns {
     }
 }
 
-/// How missing values are known; `None` where none is missing.
+/// Returns how missing values are marked; `None` if the array does not have a mask.
 fn missing_values(group: &Group<'_>, values: &Part) -> Result<Option<Missing>> {
     let Some(extras) = group.container.extras() else {
         return Ok(None);
@@ -146,13 +147,14 @@ fn missing_values(group: &Group<'_>, values: &Part) -> Result<Option<Missing>> {
     Ok(Some(Missing::Where(mask)))
 }
 
-/// A mask that is the number of missing elements.
+/// Parses a mask that is the value of missing elements.
 fn number(group: &Group<'_>, text: &[u8]) -> Result<Missing> {
     group.budget.spend(to_u64(text.len()))?;
     Ok(Missing::Number(number_of(text)?))
 }
 
-/// The text of a scalar of the group. Aliases may name one text very often.
+/// Returns the text of a scalar in the group. The budget is charged, because many aliases may refer
+/// to one text.
 fn text(group: &Group<'_>, name: &[u8]) -> Result<Option<Vec<u8>>> {
     let node = group.find(name)?;
     let Some(NodeKind::Scalar(scalar)) = node.as_ref().map(|node| &node.kind) else {
@@ -162,7 +164,7 @@ fn text(group: &Group<'_>, name: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(Some(scalar.text.clone().into_bytes()))
 }
 
-/// The texts of a sequence of scalars in the group.
+/// Returns the texts of a sequence of scalars in the group.
 fn texts(group: &Group<'_>, name: &[u8]) -> Result<Vec<Vec<u8>>> {
     let Some(sequence) = group.find(name)? else {
         return Ok(Vec::new());

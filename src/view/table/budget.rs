@@ -1,4 +1,4 @@
-//! What finding the columns of a table may look at and make.
+//! The budget for determining the columns of a table.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use crate::limits;
 use crate::memory::piece;
 use crate::wire::to_u64;
 
-/// How much is still looked at to find the columns of a table.
+/// The bytes that may still be read or created to determine the columns of a table.
 pub(crate) struct Budget(Cell<u64>);
 
 impl Default for Budget {
@@ -17,10 +17,10 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Counts bytes that are made.
+    /// Charges bytes that are created.
     ///
     /// # Errors
-    /// `Limit` for too many.
+    /// `Limit` if the budget is exceeded.
     pub(crate) fn spend(&self, bytes: u64) -> Result<()> {
         let left = self.0.get().checked_sub(bytes);
         let too_much = || Error::limit("bytes of the members of a table", limits::TABLE_BYTES);
@@ -28,16 +28,16 @@ impl Budget {
         Ok(())
     }
 
-    /// Counts a name of so many bytes that is made.
+    /// Charges the memory of a name of this many bytes.
     ///
     /// # Errors
-    /// `Limit` for too many.
+    /// `Limit` if the budget is exceeded.
     pub(crate) fn spend_on_name(&self, bytes: usize) -> Result<()> {
         self.spend(name_weight(bytes))
     }
 }
 
-/// Bytes of memory that a name of so many bytes takes.
+/// Returns the bytes of memory of a name of this many bytes.
 fn name_weight(bytes: usize) -> u64 {
     piece(bytes).saturating_add(to_u64(size_of::<Vec<u8>>()))
 }

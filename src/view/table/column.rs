@@ -1,4 +1,4 @@
-//! A table as conventions describe it: named columns of one length, and where their values stand.
+//! The description of a table: named columns of one length, and the location of their values.
 
 use std::sync::Arc;
 
@@ -13,82 +13,83 @@ use crate::view::table::objects::Texts;
 use crate::view::table::time::Time;
 use crate::wire::to_u64;
 
-/// A column that is an array with more elements a row than this is one of lists.
+/// Maximum number of elements in a row for which the elements become columns. Longer rows become
+/// one column of lists.
 const ELEMENTS_AS_COLUMNS: u64 = 16;
 
 /// The table of a group.
 #[derive(Debug, Default)]
 pub(crate) struct GroupTable {
-    /// The number of its rows.
+    /// The number of rows.
     pub(crate) rows: u64,
-    /// Its columns, in their order.
+    /// The columns in their order.
     pub(crate) columns: Vec<Column>,
-    /// Whether a floating-point number that is NaN is a missing value to the convention's library.
+    /// Whether the convention's library treats a floating-point NaN as a missing value.
     pub(crate) is_nan_missing: bool,
-    /// Bytes of memory that the columns take, about.
+    /// Approximate bytes of memory that the columns take.
     weight: u64,
-    /// Values that were taken apart, with those that have no part.
+    /// The number of values that were split into columns, including those without parts.
     taken_apart: usize,
 }
 
-/// A column of a table: one value each row.
+/// A column of a table, with one value for each row.
 #[derive(Debug)]
 pub(crate) struct Column {
-    /// Bytes as in the file.
+    /// The name, with bytes as in the file.
     pub(crate) name: Vec<u8>,
-    /// Where its values stand.
+    /// The location of the values.
     pub(crate) source: Source,
 }
 
-/// The values of a column.
+/// The source of a column's values.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    /// The value itself.
+    /// The stored value.
     Values(Part),
-    /// The value, but where it stands for a missing one.
+    /// The stored value, unless it is marked as missing.
     Masked { values: Part, missing: Missing },
     /// The number of a category, counted from 0; negative for a missing value.
     Categories { codes: Part, names: Arc<Source> },
-    /// Where the row's list ends in the elements that follow; the last of them are the values.
+    /// The ends of each row's list in the next array. The last array has the values.
     Lists { ends: Vec<Part>, values: Part },
-    /// Integers that count places: each is less than `bound`.
+    /// Integers that are indices, each less than `bound`.
     Places { values: Part, bound: u64 },
-    /// The number of the run that a row is in, counted from 0: an index has the beginning of each, and
-    /// the end of the last.
+    /// The number of the run that contains the row, counted from 0. `ends` has the beginning of
+    /// each run, and the end of the last.
     Runs { ends: Part, rows: u64 },
-    /// Numbers that stand for times.
+    /// Numbers that represent times.
     Times { values: Part, time: Time },
-    /// These texts.
+    /// Texts in a pickle.
     Texts(Texts),
 }
 
-/// How a missing value is known.
+/// The rule that marks missing values.
 #[derive(Debug, Clone)]
 pub(crate) enum Missing {
-    /// The value of the same row here is not zero.
+    /// A value is missing if the same row of this mask is not zero.
     Where(Part),
-    /// The value is equal to this number.
+    /// A value is missing if it equals this number.
     Number(f64),
-    /// The value has this text.
+    /// A value is missing if it equals this text.
     Text(Arc<[u8]>),
 }
 
-/// A value each row: in each of the parts of an array that its first dimension counts, the one at a
-/// place.
+/// One value for each row of an array, at a fixed offset in the row. Rows are the parts of the
+/// array along its first dimension.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
-    /// The array's node.
+    /// The node of the array.
     pub(crate) node: NodeId,
     /// The array.
     pub(crate) array: Arc<Array>,
-    /// Where the value begins in the row, in bytes.
+    /// The offset of the value in the row, in bytes.
     pub(crate) offset: u64,
-    /// The type of the value.
+    /// The datatype of the value.
     pub(crate) datatype: Datatype,
 }
 
 impl Part {
-    /// All that an array has for a row; `None` for what is no array with a first dimension.
+    /// Returns the whole rows of an array; `None` for a node without rows.
     ///
     /// # Errors
     /// `Limit` for a row that is too long.
@@ -97,7 +98,7 @@ impl Part {
         array.map_or(Ok(None), |array| Self::of_array(node.id, array))
     }
 
-    /// All that an array of `node` has for a row; `None` for one without a first dimension.
+    /// Returns the whole rows of an array of `node`; `None` for a scalar array.
     ///
     /// # Errors
     /// `Limit` for a row that is too long.
@@ -113,12 +114,12 @@ impl Part {
         }))
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub(crate) fn rows(&self) -> u64 {
         self.array.shape.dims().first().copied().unwrap_or(0)
     }
 
-    /// Bytes of a row of the array.
+    /// Returns the bytes of a row of the array.
     pub(crate) fn row_bytes(&self) -> Result<u64> {
         let dims = self.array.shape.dims();
         let elements = product(dims.get(1..).unwrap_or_default())?;
@@ -126,7 +127,7 @@ impl Part {
         within_a_row(elements.checked_mul(size))
     }
 
-    /// The value at a place in this one.
+    /// Returns the value of `datatype` at an offset within this value.
     pub(crate) fn at(&self, offset: u64, datatype: Datatype) -> Self {
         Part {
             node: self.node,
@@ -136,7 +137,7 @@ impl Part {
         }
     }
 
-    /// The member `name` of this compound, if it is one and has that member.
+    /// Returns the member `name` of a compound value, if the value has it.
     pub(crate) fn member(&self, name: &[u8]) -> Option<Self> {
         let Class::Compound(members) = &self.datatype.class else {
             return None;
@@ -145,10 +146,10 @@ impl Part {
         Some(self.at(member.offset.into(), member.datatype.clone()))
     }
 
-    /// The values that this one consists of, if it is an array; itself alone otherwise.
+    /// Returns the elements of an array value, or the value itself if it is not an array.
     ///
     /// # Errors
-    /// `Limit` for more than a table may have columns.
+    /// `Limit` if there are more elements than a table may have columns.
     pub(crate) fn elements(&self) -> Result<Vec<Self>> {
         let Class::Array { base, dims } = &self.datatype.class else {
             return Ok(vec![self.clone()]);
@@ -166,7 +167,7 @@ impl Part {
             .collect())
     }
 
-    /// Like this one, but of another type of the same size.
+    /// Returns the same value as another datatype class of the same size.
     pub(crate) fn taken_as(self, class: Class) -> Self {
         let size = self.datatype.size;
         Part {
@@ -175,24 +176,24 @@ impl Part {
         }
     }
 
-    /// Whether it is of the same array.
+    /// Returns whether both parts are in the same array.
     pub(crate) fn is_of(&self, other: &Part) -> bool {
         Arc::ptr_eq(&self.array, &other.array)
     }
 
-    /// Bytes of memory that it takes, about, without its array.
+    /// Returns approximately the bytes of memory that the part takes, without its array.
     fn weight(&self) -> u64 {
         to_u64(size_of::<Part>()).saturating_add(self.datatype.weight())
     }
 
-    /// Bytes of memory that it takes, about, with its array.
+    /// Returns approximately the bytes of memory that the part and its array take.
     fn whole_weight(&self) -> u64 {
         self.weight().saturating_add(self.array.weight())
     }
 }
 
 impl Source {
-    /// The number of rows that it has.
+    /// Returns the number of rows.
     pub(crate) fn rows(&self) -> u64 {
         match self {
             Source::Texts(texts) => texts.rows(),
@@ -201,12 +202,12 @@ impl Source {
         }
     }
 
-    /// The array that has a value for each row of the table.
+    /// Returns the node of the array with a value for each row of the table.
     pub(crate) fn node(&self) -> Option<NodeId> {
         self.of_rows().map(|part| part.node)
     }
 
-    /// The part that has a value for each row of the table.
+    /// Returns the part with a value for each row of the table.
     fn of_rows(&self) -> Option<&Part> {
         Some(match self {
             Source::Values(values)
@@ -219,7 +220,7 @@ impl Source {
         })
     }
 
-    /// The text that stands for a missing value.
+    /// Returns the text that marks a missing value.
     fn missing_text(&self) -> Option<&Arc<[u8]>> {
         match self {
             Source::Masked {
@@ -230,8 +231,8 @@ impl Source {
         }
     }
 
-    /// Bytes of memory that it takes, about, without what columns share: the array of its rows, and
-    /// the text that stands for a missing value.
+    /// Returns approximately the bytes of memory that the source takes. The array of rows and the
+    /// text for missing values are not included, because columns may share them.
     pub(super) fn weight(&self) -> u64 {
         let rows = self.of_rows().map_or(0, Part::weight);
         let others = match self {
@@ -253,7 +254,8 @@ impl Source {
         rows.saturating_add(others)
     }
 
-    /// Bytes of memory of what columns share, about, as far as the column before has another one.
+    /// Returns approximately the bytes of memory of the shared array and text, if the previous
+    /// column has different ones.
     fn shared_weight(&self, before: Option<&Source>) -> u64 {
         let array = before.and_then(Source::of_rows);
         let is_new = |own: &&Part| !array.is_some_and(|array| array.is_of(own));
@@ -267,7 +269,7 @@ impl Source {
 }
 
 impl GroupTable {
-    /// A table of so many rows that has no column yet.
+    /// Creates a table of `rows` rows without columns.
     pub(crate) fn of_rows(rows: u64) -> Self {
         GroupTable {
             rows,
@@ -278,7 +280,7 @@ impl GroupTable {
     /// Adds a column.
     ///
     /// # Errors
-    /// `Corrupt` for a column of another length; `Limit` for too many.
+    /// `Corrupt` for a column of another length; `Limit` for too many columns.
     pub(crate) fn push(&mut self, name: Vec<u8>, source: Source) -> Result<()> {
         let rows = source.rows();
         if rows != self.rows {
@@ -306,8 +308,8 @@ impl GroupTable {
         Ok(())
     }
 
-    /// Adds the columns of a value: one for each part of a compound and of a complex number
-    /// (`a.b`), for each element of a short array (`a[0][1]`), else one.
+    /// Adds the columns of a value. Each part of a compound or complex number (`a.b`) and each
+    /// element of a short array (`a[0][1]`) is a column. Any other value is one column.
     ///
     /// # Errors
     /// Fails as [`push`](Self::push) does.
@@ -355,14 +357,14 @@ impl GroupTable {
         }
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns approximately the bytes of memory that the table takes.
     pub(crate) fn weight(&self) -> u64 {
         self.weight
     }
 }
 
 impl Missing {
-    /// How it is known of each of so many elements that a value has.
+    /// Returns the rule for each of `count` elements of a value.
     fn of_elements(&self, count: usize) -> Result<Vec<Missing>> {
         let Missing::Where(mask) = self else {
             return Ok(vec![self.clone(); count]);
@@ -375,7 +377,7 @@ impl Missing {
     }
 }
 
-/// `a.b`; the inner name alone where there is no other.
+/// Joins two names: `a.b`, or the inner name alone if the outer one is empty.
 fn joined(outer: &[u8], inner: &[u8]) -> Vec<u8> {
     match outer {
         b"" => inner.to_vec(),
@@ -383,7 +385,7 @@ fn joined(outer: &[u8], inner: &[u8]) -> Vec<u8> {
     }
 }
 
-/// `name[1][2]` for the element `number`, in C order, of an array.
+/// Returns `name[1][2]` for element `number` of an array in C order.
 fn indexed(name: &[u8], dims: &[u32], number: u64) -> Vec<u8> {
     let mut left = number;
     let mut indices = Vec::new();
@@ -401,7 +403,7 @@ fn count_of(dims: &[u32]) -> Result<u64> {
     product(&dims)
 }
 
-/// The type of all elements of a row: that of one, or an array of the inner dimensions.
+/// Returns the datatype of a row: the element's datatype, or an array of the inner dimensions.
 fn row_type(element: &Datatype, inner: &[u64]) -> Result<Datatype> {
     if inner.is_empty() {
         return Ok(element.clone());
@@ -471,7 +473,7 @@ mod tests {
         type_of(size, Class::Array { base, dims })
     }
 
-    /// The columns: name, offset in the row, bytes.
+    /// Returns the columns: name, offset in the row, bytes.
     fn columns(values: &Part) -> Result<Vec<(String, u64, u32)>> {
         let mut table = GroupTable::of_rows(values.rows());
         table.push_values(b"v", values, None)?;
@@ -560,7 +562,8 @@ mod tests {
     #[test]
     fn hostile_types_end() {
         let is_limit = |found: Result<_>| matches!(found, Err(Error::Limit { .. }));
-        // Sixteen columns of sixteen columns, and so on, with and without a value at the end.
+        // There are sixteen columns of sixteen columns, and so on, with and without a value at the
+        // innermost level.
         for leaf in [int(1), compound(vec![], 0)] {
             let deep = (0..6).fold(leaf, |inner, _| {
                 let size = inner.size;

@@ -1,9 +1,9 @@
-//! HDMF's dynamic tables, of which NWB's are some: a group whose attribute `colnames` lists the
-//! columns, beside the rows' numbers in `id`.
+//! HDMF dynamic tables, which NWB uses. The group's attribute `colnames` lists the columns, and the
+//! member `id` has the row numbers.
 //!
-//! A column with lists has an index `NAME_index`: where each row's list ends. The index may itself
-//! be of lists, and then has an index `NAME_index_index`. A column of an enumeration has an
-//! attribute `elements` that leads to its names.
+//! A column of lists has an index `NAME_index` with the end of each row's list. The index may
+//! itself be indexed by `NAME_index_index`. A column of an enumeration has an attribute `elements`
+//! that references its names.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::wire::to_u64;
 /// The attribute that lists the columns.
 const COLUMNS: &[u8] = b"colnames";
 
-/// Whether the group is a dynamic table.
+/// Returns whether the group is a dynamic table.
 ///
 /// # Errors
-/// Fails if that cannot be found out now.
+/// Fails if an attribute or a member cannot be read.
 pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
     if !is_there(group.container, group.id, COLUMNS)? {
         return Ok(false);
@@ -31,10 +31,10 @@ pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
     Ok(id.is_some_and(|id| matches!(id.kind, NodeKind::Array(_))))
 }
 
-/// The table: `id`, and the columns in their order.
+/// Returns the table: `id`, and the columns in their order.
 ///
 /// # Errors
-/// `Corrupt` where a column is not as it must be; `Limit` for lists within too many lists.
+/// `Corrupt` if a column is malformed; `Limit` for lists that are nested too deeply.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let id = group.part(b"id")?;
     let mut table = GroupTable::of_rows(id.rows());
@@ -62,7 +62,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
-/// The indexes of the column `name`, whose values are those of `node`: that of the rows first.
+/// Returns the indexes of the column `name` with the values of `node`, outermost first.
 fn ends(group: &Group<'_>, name: &[u8], mut node: NodeId) -> Result<Vec<Part>> {
     let mut ends = Vec::new();
     let mut name = name.to_vec();

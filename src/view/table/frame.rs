@@ -1,5 +1,5 @@
-//! What both formats of pandas' frames have in common: how values are to be read, and the names and
-//! the order of columns.
+//! The common part of both pandas formats: the interpretation of values, and the names and the
+//! order of columns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use crate::view::table::pickle::Pickle;
 use crate::view::table::time::{Frequency, Time, TimeUnit};
 use crate::wire::to_u64;
 
-/// A column, and its name.
+/// A column with its name.
 pub(super) type Named = (Vec<u8>, Source);
 
-/// What the file says of values.
+/// The description of values in the file.
 #[derive(Default)]
 pub(super) struct Kind {
-    /// pandas' name of their type: `datetime64[us]`, `float64`; may be empty.
+    /// The name of the datatype in pandas (`datetime64[us]`, `float64`); may be empty.
     pub(super) name: Vec<u8>,
-    /// Whether they are instants of a time zone, which are stored in UTC.
+    /// Whether the values are instants in a time zone, which are stored in UTC.
     pub(super) is_utc: bool,
-    /// The length of the periods that they are.
+    /// The frequency of the values, if they are periods.
     pub(super) frequency: Option<Frequency>,
-    /// The text that stands for a missing one.
+    /// The text that marks a missing value.
     pub(super) missing: Option<Arc<[u8]>>,
 }
 
-/// The values of a part of this kind.
+/// Returns the source of the values of a part, by their description.
 pub(super) fn source(values: Part, kind: &Kind) -> Source {
     let name = &kind.name[..];
     let class = name.split(|&byte| byte == b'[').next().unwrap_or(name);
@@ -47,7 +47,7 @@ pub(super) fn source(values: Part, kind: &Kind) -> Source {
     };
     match (time, &values.datatype.class) {
         (Some(time), Class::Integer { .. }) => Source::Times { values, time },
-        // PyTables' column of 32 bits.
+        // The class is PyTables' time column of 32 bits.
         (Some(time), &Class::Time { order, bits }) => {
             let signed = true;
             let values = values.taken_as(Class::Integer {
@@ -73,26 +73,26 @@ fn is_bool(kind: &[u8], values: &Part) -> bool {
     values.datatype.size == 1 && (kind == b"bool" || is_bits)
 }
 
-/// The truth value of an attribute. PyTables stores it as bits.
+/// Returns the truth value of an attribute. PyTables stores it as a bit field.
 ///
 /// # Errors
-/// Fails if the attribute cannot be read now.
+/// Fails if the attribute cannot be read.
 pub(super) fn flag(group: &Group<'_>, node: NodeId, name: &[u8]) -> Result<Option<bool>> {
     let content = content(group.container, node, name)?;
     Ok(content.map(|content| content.elements.iter().any(|&byte| byte != 0)))
 }
 
-/// A pickle, which `budget` is charged with: many columns may name one. `None` for one that is not
-/// understood.
+/// Reads a pickle, and charges `budget`, because many columns may refer to one pickle. Returns
+/// `None` for an unsupported pickle.
 ///
 /// # Errors
-/// `Limit` for too many bytes.
+/// `Limit` if the budget is exceeded.
 pub(super) fn unpickled(pickle: &[u8], budget: &Budget) -> Result<Option<Pickle>> {
     budget.spend(to_u64(pickle.len()))?;
     Ok(Pickle::read(pickle))
 }
 
-/// Whether texts may be pickles: PyTables stores texts in UTF-8, and pickles as bytes.
+/// Returns whether a string may be a pickle. PyTables stores text as UTF-8, and pickles as bytes.
 pub(super) fn may_be_pickle(datatype: &Datatype) -> bool {
     let (Class::String { charset, .. } | Class::VariableString { charset, .. }) = &datatype.class
     else {
@@ -101,7 +101,7 @@ pub(super) fn may_be_pickle(datatype: &Datatype) -> bool {
     *charset == Charset::Ascii
 }
 
-/// The unit in brackets, nanoseconds without any.
+/// Returns the unit in brackets; nanoseconds without brackets.
 fn time_unit(kind: &[u8]) -> TimeUnit {
     let is = |unit: &[u8]| kind.windows(unit.len()).any(|part| part == unit);
     let of_second = match () {
@@ -113,14 +113,14 @@ fn time_unit(kind: &[u8]) -> TimeUnit {
     TimeUnit { of_second }
 }
 
-/// The name of an index that has none, as `reset_index` gives it.
+/// Returns the default name of an index without a name, as `reset_index` chooses it.
 pub(super) fn unnamed_index(columns: &[Named]) -> Vec<u8> {
     let is_taken = columns.iter().any(|(name, _)| name == b"index");
     if is_taken { "level_0" } else { "index" }.into()
 }
 
-/// Adds columns to a table: those that `first` names first, and in the order of `order`; others stay
-/// behind them in their own order. A complex number is two columns.
+/// Adds columns to a table: first those named in `first`, then those in `order`, then all others in
+/// their own order. A complex number becomes two columns.
 ///
 /// # Errors
 /// Fails as [`GroupTable::push`] does.
@@ -146,10 +146,11 @@ pub(super) fn add(
     Ok(())
 }
 
-/// pandas leaves it away where all names of an axis have it: of days, and of durations of days.
+/// pandas omits this suffix if all names on an axis have it, as dates and durations of whole days
+/// do.
 const MIDNIGHT: &[u8] = b" 00:00:00";
 
-/// Sorts named columns as `order` has their names; others stay behind them in their own order.
+/// Sorts named columns by the order of names in `order`. Other columns follow in their own order.
 fn sort_as<'a, T>(columns: &mut [(Vec<u8>, T)], order: impl Iterator<Item = &'a Vec<u8>>) {
     let mut places: HashMap<&[u8], usize> = HashMap::new();
     for (place, name) in order.enumerate() {

@@ -1,5 +1,5 @@
-//! A group as the readers of conventions see it: its members by name, and the small arrays and
-//! attributes that say what they mean.
+//! A group as seen by the conventions: its members by name, and the small arrays and attributes
+//! that describe them.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::view::table::budget::Budget;
 use crate::view::table::column::{Part, too_heavy};
 use crate::wire::{to_u64, to_usize};
 
-/// The attribute that says how AnnData encodes an object.
+/// The attribute with the AnnData encoding of an object.
 pub(super) const ENCODING: &[u8] = b"encoding-type";
 
-/// Bytes that a look at a member counts for.
+/// Bytes charged to the budget for each examined member.
 const MEMBER: u64 = 64;
 
 /// A group of a file.
@@ -24,25 +24,26 @@ const MEMBER: u64 = 64;
 pub(crate) struct Group<'a> {
     /// The file.
     pub(crate) container: &'a dyn Container,
-    /// Reads its arrays.
+    /// The engine that reads arrays of the file.
     pub(crate) engine: &'a Arc<Engine>,
-    /// Bounds the work.
+    /// The budget that bounds the work.
     pub(crate) budget: &'a Budget,
-    /// The group.
+    /// The node of the group.
     pub(crate) id: NodeId,
 }
 
 impl<'a> Group<'a> {
-    /// Another group of the same file.
+    /// Returns another group of the same file.
     pub(crate) fn at(&self, id: NodeId) -> Group<'a> {
         Group { id, ..*self }
     }
 
-    /// The node of a member; `None` where there is none in this file. A name with a `/` is a path,
-    /// as writers in Python make one of it: `CD4/CD8` is a member of `CD4`.
+    /// Returns the node of a member; `None` if this file does not contain it. A name with a `/` is
+    /// also tried as a path, because writers in Python create `CD4/CD8` as the member `CD8` of
+    /// `CD4`.
     ///
     /// # Errors
-    /// Fails if that cannot be found out.
+    /// Fails if the member cannot be read.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Arc<Node>>> {
         let link = match self.container.link(self.id, name)? {
             None if name.contains(&b'/') => Link {
@@ -57,20 +58,20 @@ impl<'a> Group<'a> {
         self.followed(&link)
     }
 
-    /// The node of a member.
+    /// Returns the node of a member that must exist.
     ///
     /// # Errors
-    /// `Corrupt` where there is none; else fails as [`find`](Self::find) does.
+    /// `Corrupt` if the member does not exist; otherwise fails as [`find`](Self::find) does.
     pub(crate) fn member(&self, name: &[u8]) -> Result<Arc<Node>> {
         let found = self.find(name);
         let found = found.map_err(|error| error.of(format_args!("table: {}", quoted(name))))?;
         found.ok_or_else(|| missing(name, "is not there"))
     }
 
-    /// The values of a member, by rows.
+    /// Returns the values of a member by rows.
     ///
     /// # Errors
-    /// `Unsupported` where it has none, with the encoding that the member names.
+    /// `Unsupported` if the member does not have rows. The error names the member's encoding.
     pub(crate) fn part(&self, name: &[u8]) -> Result<Part> {
         let node = self.member(name)?;
         if matches!(node.kind, NodeKind::Group)
@@ -83,10 +84,10 @@ impl<'a> Group<'a> {
         part_of(&node, name)
     }
 
-    /// The node that a link of this group leads to, in this file.
+    /// Returns the node of the same file that a link of this group leads to.
     ///
     /// # Errors
-    /// `Limit` after too many; fails if that cannot be found out.
+    /// `Limit` if the budget is exceeded. Fails if the link cannot be followed.
     pub(crate) fn followed(&self, link: &Link) -> Result<Option<Arc<Node>>> {
         self.budget
             .spend(MEMBER.saturating_add(to_u64(link.name.len())))?;
@@ -103,19 +104,19 @@ impl<'a> Group<'a> {
         id.map(|id| container.node(id)).transpose()
     }
 
-    /// The text of an attribute of the group.
+    /// Returns the text of an attribute of the group.
     ///
     /// # Errors
-    /// Fails if that cannot be found out now.
+    /// Fails if the attribute cannot be read.
     pub(crate) fn text(&self, attribute: &[u8]) -> Result<Option<Vec<u8>>> {
         attribute_value::text(self.container, self.id, attribute)
     }
 
-    /// The names that an attribute of the group lists; none where it is not there, or is empty,
-    /// whatever its type is then.
+    /// Returns the names that an attribute of the group lists. The list is empty if the attribute
+    /// is absent, or empty with any datatype.
     ///
     /// # Errors
-    /// `Unsupported` where its type is another one; fails if it cannot be read.
+    /// `Unsupported` if the attribute does not contain text. Fails if the attribute cannot be read.
     pub(crate) fn names_in(&self, attribute: &[u8]) -> Result<Vec<Vec<u8>>> {
         if let Some(names) = attribute_value::texts(self.container, self.id, attribute)? {
             return Ok(names);
@@ -128,11 +129,11 @@ impl<'a> Group<'a> {
         Err(attribute_value::of_attribute(what, attribute))
     }
 
-    /// All values of a short part of an array, one after another.
+    /// Reads all values of a short part, one after another.
     ///
     /// # Errors
-    /// `Limit` for a long one, and for more than a table may have columns; fails if it cannot be
-    /// read.
+    /// `Limit` if the part is long, or has more values than a table may have columns. Fails if the
+    /// array cannot be read.
     fn bytes(&self, part: &Part) -> Result<Vec<u8>> {
         let most = to_u64(limits::CSV_COLUMNS);
         if part.rows() > most {
@@ -152,10 +153,10 @@ impl<'a> Group<'a> {
         Ok(values.collect::<Vec<_>>().concat())
     }
 
-    /// The bytes of the first sequence of variable length.
+    /// Reads the bytes of the first variable-length sequence.
     ///
     /// # Errors
-    /// `Limit` for a long one; fails if it cannot be read.
+    /// `Limit` for a long sequence. Fails if the sequence cannot be read.
     pub(crate) fn first_sequence(&self, part: &Part) -> Result<Vec<u8>> {
         let reader = Reader::new(self.engine, Arc::clone(&part.array))?;
         let element = reader.read(0, to_usize(part.datatype.size.into())?)?;
@@ -170,7 +171,7 @@ impl<'a> Group<'a> {
         Ok(bytes.unwrap_or_default())
     }
 
-    /// The numbers of a short part of an array; `None` where they are no integers.
+    /// Reads the integers of a short part; `None` if its values are not integers.
     ///
     /// # Errors
     /// Fails as [`names`](Self::names) does.
@@ -178,11 +179,11 @@ impl<'a> Group<'a> {
         Ok(numbers(&part.datatype, &self.bytes(part)?))
     }
 
-    /// The texts of a short part of an array: strings as they are, integers in decimal.
+    /// Reads the texts of a short part: strings unchanged, integers in decimal.
     ///
     /// # Errors
-    /// `Limit` for too many or too long ones; fails if they cannot be read; `Unsupported` for
-    /// values of other kinds.
+    /// `Limit` for too many or too long texts; `Unsupported` for other values. Fails if the array
+    /// cannot be read.
     pub(crate) fn names(&self, part: &Part) -> Result<Vec<Vec<u8>>> {
         let bytes = self.bytes(part)?;
         if let Some(numbers) = numbers(&part.datatype, &bytes) {
@@ -193,7 +194,8 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Where a link leads; `None` where that is another file, or a circle.
+/// Converts the target of a link to `None` if the link leads to another file, is dangling, or is
+/// circular.
 fn if_somewhere(found: Result<Option<NodeId>>) -> Result<Option<NodeId>> {
     match found {
         Err(Error::Unsupported { .. } | Error::Limit { .. } | Error::NotFound) => Ok(None),
@@ -201,10 +203,10 @@ fn if_somewhere(found: Result<Option<NodeId>>) -> Result<Option<NodeId>> {
     }
 }
 
-/// The values of `node`, by rows.
+/// Returns the values of `node` by rows.
 ///
 /// # Errors
-/// `Unsupported` where it has none.
+/// `Unsupported` if the node does not have rows.
 pub(crate) fn part_of(node: &Node, name: &[u8]) -> Result<Part> {
     let part = match node.kind {
         NodeKind::Group => None,
@@ -216,21 +218,21 @@ pub(crate) fn part_of(node: &Node, name: &[u8]) -> Result<Part> {
     })
 }
 
-/// The table's member `name` has a form that is not read.
+/// Returns the error for a member `name` with an unsupported form.
 pub(crate) fn unknown(name: &[u8], form: &str) -> Error {
     Error::unsupported(format!("table: {}: {form}", quoted(name)), None)
 }
 
-/// The table's member `name` is not as it must be: the file is damaged.
+/// Returns the error for a malformed member `name`; the file is damaged.
 pub(crate) fn missing(name: &[u8], why: &str) -> Error {
     Error::corrupt(format!("table: {} {why}", quoted(name)), None)
 }
 
-/// Refuses a table whose columns take so many `bytes` of memory, or of whose group not all members
-/// were met.
+/// Rejects a table whose columns take too many `bytes` of memory, or whose group has too many
+/// members.
 ///
 /// # Errors
-/// `Limit` then.
+/// `Limit` in both cases.
 pub(crate) fn refuse_large(bytes: u64, is_whole: bool) -> Result<()> {
     if bytes > limits::TABLE_BYTES {
         return Err(too_heavy());

@@ -1,5 +1,5 @@
-//! Names of columns in Python's pickles, as pandas shows them: texts, numbers, times, and tuples of
-//! these, which are joined as `a.b`.
+//! Names of columns in Python pickles, in the format of pandas: texts, numbers, times, and tuples,
+//! whose parts are joined as `a.b`.
 
 use crate::error::Result;
 use crate::model::number::{Real, append};
@@ -11,15 +11,15 @@ use crate::view::table::time::{Frequency, Time, TimeUnit};
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     pub(super) texts: Vec<Vec<u8>>,
-    /// Whether all of them are instants, or durations.
+    /// Whether all names are instants or durations.
     pub(super) are_times: bool,
 }
 
-/// The names in a list; `None` for another value, and where one is of another kind. A pickle may
-/// name one text very often: `budget` is charged with each of its places.
+/// Returns the names in a list; `None` for another value, or if a name has an unsupported kind. A
+/// pickle may refer to one text very often, so `budget` is charged for each reference.
 ///
 /// # Errors
-/// `Limit` for too many or too long ones.
+/// `Limit` if the budget is exceeded.
 pub(super) fn labels(pickle: &Pickle, list: Index, budget: &Budget) -> Result<Option<Labels>> {
     let Some(items) = pickle.items(list) else {
         return Ok(None);
@@ -38,7 +38,7 @@ pub(super) fn labels(pickle: &Pickle, list: Index, budget: &Budget) -> Result<Op
     Ok(Some(labels))
 }
 
-/// A name alone.
+/// Returns the single name that a pickle contains.
 ///
 /// # Errors
 /// Fails as [`labels`] does.
@@ -50,7 +50,7 @@ pub(super) fn name(pickle: &Pickle, budget: &Budget) -> Result<Option<Labels>> {
     }))
 }
 
-/// A name.
+/// Formats one name.
 ///
 /// # Errors
 /// Fails as [`labels`] does.
@@ -75,7 +75,7 @@ pub(super) fn label(pickle: &Pickle, item: Index, budget: &Budget) -> Result<Opt
     Ok(Some(text))
 }
 
-/// Appends a name, or a part of one, and gives whether it is of a known kind.
+/// Appends a name or a part of a name. Returns whether its kind is supported.
 fn write_part(pickle: &Pickle, item: Index, budget: &Budget, out: &mut Vec<u8>) -> Result<bool> {
     let length = match pickle.get(item) {
         Some(Value::Text(text)) => text.len(),
@@ -90,7 +90,7 @@ fn write_part(pickle: &Pickle, item: Index, budget: &Budget, out: &mut Vec<u8>) 
     Ok(true)
 }
 
-/// Whether [`write`] has a text for an object. Nothing is copied.
+/// Returns whether [`write`] supports an object, without copying its text.
 pub(super) fn is_known(pickle: &Pickle, item: Index) -> bool {
     match pickle.get(item) {
         Some(Value::Float(_) | Value::Integer(_) | Value::Text(_)) => true,
@@ -99,8 +99,8 @@ pub(super) fn is_known(pickle: &Pickle, item: Index) -> bool {
     }
 }
 
-/// Appends the text of an object that is neither missing nor a truth value; `None` for one of
-/// another kind.
+/// Appends the text of an object that is neither missing nor a boolean; `None` for an unsupported
+/// object.
 pub(super) fn write(pickle: &Pickle, item: Index, out: &mut Vec<u8>) -> Option<()> {
     if let Some((time, count)) = time(pickle, item) {
         time.write(count, out);
@@ -117,22 +117,22 @@ pub(super) fn write(pickle: &Pickle, item: Index, out: &mut Vec<u8>) -> Option<(
     Some(())
 }
 
-/// The year, the month and the day that a `datetime.date` is, of which the pickle has the bytes.
+/// Returns the year, the month and the day of a `datetime.date`, which the pickle stores as bytes.
 fn date(pickle: &Pickle, item: Index) -> Option<(u16, u8, u8)> {
     let (b"date", &[state]) = pickle.call(item)? else {
         return None;
     };
     let [high, low, month, day] = match pickle.call(state) {
-        // Protocols before 3 have a text of characters for them.
+        // Protocols before 3 store the bytes as a text of characters.
         Some((b"encode", &[text, ..])) => four_characters(&pickle.text(text)?)?,
         _ => (*pickle.text(state)?).try_into().ok()?,
     };
     Some((u16::from_be_bytes([high, low]), month, day))
 }
 
-/// The bytes that a text of four characters stands for.
+/// Returns the four bytes that are stored as a text of four characters.
 fn four_characters(text: &[u8]) -> Option<[u8; 4]> {
-    // In UTF-8, such a character has two bytes at most.
+    // Each of these characters has at most two bytes in UTF-8.
     if text.len() > 8 {
         return None;
     }
@@ -141,13 +141,13 @@ fn four_characters(text: &[u8]) -> Option<[u8; 4]> {
     bytes?.try_into().ok()
 }
 
-/// Whether an object is an instant or a duration.
+/// Returns whether an object is an instant or a duration.
 fn is_time(pickle: &Pickle, item: Index) -> bool {
     let time = time(pickle, item).map(|(time, _)| time);
     matches!(time, Some(Time::Instant { .. } | Time::Duration(_)))
 }
 
-/// The time that an object of pandas is.
+/// Returns the time and the count of a pandas time object.
 fn time(pickle: &Pickle, item: Index) -> Option<(Time, i64)> {
     let (name, arguments) = pickle.call(item)?;
     let unit = |rest: &[Index]| match rest.first() {
@@ -170,7 +170,7 @@ fn time(pickle: &Pickle, item: Index) -> Option<(Time, i64)> {
     }
 }
 
-/// The unit with NumPy's number.
+/// Returns the unit with this number in NumPy.
 fn time_unit(number: i64) -> Option<TimeUnit> {
     let of_second = match number {
         7 => 1,
@@ -182,7 +182,7 @@ fn time_unit(number: i64) -> Option<TimeUnit> {
     Some(TimeUnit { of_second })
 }
 
-/// The length of periods that an offset of pandas is.
+/// Returns the period length of a pandas offset object.
 pub(super) fn frequency(pickle: &Pickle, item: Index) -> Option<Frequency> {
     let second = |of_second| Frequency::Second(TimeUnit { of_second });
     let (name, arguments) = pickle.call(item)?;
@@ -191,7 +191,7 @@ pub(super) fn frequency(pickle: &Pickle, item: Index) -> Option<Frequency> {
         b"QuarterEnd" | b"BQuarterEnd" => Frequency::Quarter,
         b"MonthEnd" | b"BusinessMonthEnd" => Frequency::Month,
         b"Week" => {
-            // Of Python, 6 is Sunday.
+            // In Python, weekday 6 is Sunday.
             let last = arguments.get(2).and_then(|&day| pickle.integer(day));
             Frequency::Week((last.unwrap_or(6).rem_euclid(7) + 1) % 7)
         }
@@ -224,7 +224,8 @@ mod tests {
         assert!(matches!(named(32 << 10), Err(Error::Limit { .. })));
     }
 
-    /// Written by pandas 3.1 and 2.3; expected is the header of `DataFrame.to_csv`.
+    /// The pickles were written by pandas 3.1 and 2.3. Expected is the header of
+    /// `DataFrame.to_csv`.
     #[test]
     fn names_as_pandas_shows_them() {
         let names = |pickle: &[u8]| {

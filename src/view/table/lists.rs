@@ -1,5 +1,4 @@
-//! A column of lists: an index says where the list of each row ends in the values, or in another
-//! such index.
+//! A column of lists. An index has the end of each row's list in the values, or in another index.
 
 use std::ops::Range;
 
@@ -10,14 +9,14 @@ use crate::wire::to_u64;
 
 /// The lists of a column.
 pub(super) struct Lists {
-    /// Where lists end: those of the rows, those in them, and so on; at least one index.
+    /// The ends of the lists, outermost level first; at least one index.
     pub(super) ends: Vec<Values>,
     /// The values in the innermost lists.
     pub(super) values: Values,
 }
 
 impl Lists {
-    /// How many values, with the lists that hold them, a row has on average.
+    /// Returns the average number of values in a row, including inner lists.
     pub(super) fn values_per_row(&self) -> u64 {
         let levels = self.ends.iter().skip(1).chain([&self.values]);
         let values = levels.map(Values::rows).fold(1, u64::saturating_add);
@@ -28,13 +27,13 @@ impl Lists {
     /// Appends the list of a row as JSON.
     ///
     /// # Errors
-    /// Fails if a part of it cannot be read; `Corrupt` where an index leads backwards or beyond
-    /// what it counts; `Limit` for a list that is too long.
+    /// `Corrupt` if an index decreases or exceeds the next array; `Limit` for a list that is too
+    /// long. Fails if a part of the list cannot be read.
     pub(super) fn write(&self, row: u64, context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.write_level(&self.ends, row, context, out)
     }
 
-    /// Appends the list of a row of the first of `ends`.
+    /// Appends the list of a row at the first level of `ends`.
     fn write_level(
         &self,
         ends: &[Values],
@@ -49,7 +48,7 @@ impl Lists {
         out.push(b'[');
         let mut separator: &[u8] = b"";
         if inner.is_empty() {
-            // Of values that are not written short, the text is as long as they are, about.
+            // For values without a short format, the text is about as long as the values.
             check(self.values.bytes(list.end - list.start), context)?;
             let count = list.end - list.start;
             let rows = self.values.read(list)?;
@@ -70,7 +69,7 @@ impl Lists {
     }
 }
 
-/// Refuses more bytes than a text may have.
+/// Rejects more bytes than a text may have.
 fn check(bytes: u64, context: &Context<'_>) -> Result<()> {
     let most = to_u64(context.limit);
     if bytes <= most {
@@ -80,7 +79,7 @@ fn check(bytes: u64, context: &Context<'_>) -> Result<()> {
     }
 }
 
-/// The rows of what `ends` counts that belong to the list of a row.
+/// Returns the range of items that belong to the list of a row.
 fn list_of(ends: &Values, row: u64) -> Result<Range<u64>> {
     let rows = ends.read(row.saturating_sub(1)..row.saturating_add(1))?;
     let mut places = [0, 0];

@@ -1,14 +1,14 @@
-//! The table of a group that names no convention: its arrays of one dimension that have the most
-//! frequent length.
+//! The table of a group without a convention: the one-dimensional arrays with the most frequent
+//! length.
 //!
-//! Where arrays have dimension scales, as netCDF's variables do, those over one scale belong
-//! together, and the scale itself, their coordinate, stands first. A netCDF dimension without
-//! values is no column.
+//! If arrays have dimension scales, as netCDF variables do, the arrays over one scale form the
+//! table. The scale itself, as their coordinate, is the first column. A netCDF dimension without
+//! values is not a column.
 //!
-//! A member that cannot be read may be a column: it is not passed over where there is a table.
+//! A member that cannot be read may be a column, so a table with such a member fails.
 //!
-//! Columns stand in the order in which their links were made, and by name where the file does not
-//! tell that order.
+//! Columns are in the creation order of their links, or sorted by name if the file does not store
+//! that order.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::view::table::column::{GroupTable, Part};
 use crate::view::table::group::{Group, refuse_large};
 use crate::wire::to_u64;
 
-/// What the columns of a table have in common.
+/// The common property of the columns of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Rows {
     count: u64,
@@ -37,16 +37,17 @@ struct Member {
 }
 
 impl Member {
-    /// Its place among the others.
+    /// Returns the sort key of the member.
     fn place(&self) -> (Option<u64>, &[u8]) {
         (self.order, &self.name)
     }
 }
 
-/// Whether two members make a table. A group with more links than a table may have is none.
+/// Returns whether at least two members form a table. A group with more links than a table may have
+/// is not a table.
 ///
 /// # Errors
-/// Fails if that cannot be found out now.
+/// Fails if the links or members cannot be read.
 pub(super) fn is_there(group: &Group<'_>) -> Result<bool> {
     let mut met = HashSet::new();
     let mut are_two = false;
@@ -57,10 +58,11 @@ pub(super) fn is_there(group: &Group<'_>) -> Result<bool> {
     Ok(all && are_two)
 }
 
-/// The table of the members that have most in common; of several such sets the first.
+/// Returns the table of the largest set of members with the same rows. Of several such sets, the
+/// first is used.
 ///
 /// # Errors
-/// `Limit` for too many columns; fails if they cannot be found out now.
+/// `Limit` for too many columns. Fails if the members cannot be read.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let mut members = Vec::new();
     let mut counts: HashMap<Rows, usize> = HashMap::new();
@@ -91,17 +93,17 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
-/// What a member is that cannot be read.
+/// The treatment of a member that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Damaged {
-    /// None.
+    /// The member is skipped.
     IsNone,
-    /// It may be a column.
+    /// The member is an error, because it may be a column.
     IsRefused,
 }
 
-/// Hands the members that can be columns to `visit`, until it wants no more; gives whether the
-/// group has no more links than a table may.
+/// Passes the members that can be columns to `visit` until it returns false. Returns whether the
+/// number of links is within the limit of a table.
 fn each(
     group: &Group<'_>,
     damaged: Damaged,
@@ -124,7 +126,7 @@ fn looks_like_group(group: &Group<'_>, link: &Link) -> bool {
     matches!(link.target, LinkTarget::Hard(node) if group.container.looks_like_group(node))
 }
 
-/// The column that a link leads to, if it leads to one.
+/// Returns the column that a link leads to, if any.
 fn member(group: &Group<'_>, damaged: Damaged, link: Link) -> Result<Option<Member>> {
     let named = |error: Error| error.of(format_args!("table: {}", quoted(&link.name)));
     let is_none = || damaged == Damaged::IsNone || looks_like_group(group, &link);
@@ -143,7 +145,7 @@ fn member(group: &Group<'_>, damaged: Damaged, link: Link) -> Result<Option<Memb
     }))
 }
 
-/// The rows of an array of one dimension that has values; `None` for all else.
+/// Returns the rows of a one-dimensional array with values; `None` for any other object.
 fn rows_of(group: &Group<'_>, node: &Node) -> Result<Option<Rows>> {
     let NodeKind::Array(array) = &node.kind else {
         return Ok(None);

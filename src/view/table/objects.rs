@@ -1,4 +1,4 @@
-//! NumPy's arrays of Python objects, pickled: the text of each.
+//! NumPy arrays of Python objects, stored as pickles, and the text of each object.
 
 use std::sync::Arc;
 
@@ -9,20 +9,21 @@ use crate::view::table::labels::{self, Labels};
 use crate::view::table::pickle::{Index, Pickle, Value};
 use crate::wire::to_u64;
 
-/// The texts of a column of such an array. A pickle may name one text very often, so that they are
-/// made when they are read.
+/// The texts of a column of an object array. A pickle may refer to one text very often, so each
+/// text is created when it is read.
 #[derive(Debug, Clone)]
 pub(crate) struct Texts {
     pickle: Arc<Pickle>,
-    /// The list of the items of all columns, in C's order.
+    /// The list with the items of all columns, in C order.
     items: Index,
-    /// The number of the column, and of all columns.
+    /// The number of this column. `columns` is the number of all columns.
     column: usize,
     columns: usize,
 }
 
-/// Reads a pickled array and gives the texts of its columns, of a vector one column; `None` for
-/// what is no such array, or has objects of other kinds than texts, numbers and missing ones.
+/// Reads a pickled array, and returns the texts of its columns. A vector has one column. Returns
+/// `None` if the pickle is not an array, or has objects other than texts, numbers, times and
+/// missing values.
 pub(super) fn columns(bytes: &[u8]) -> Option<Vec<Texts>> {
     let pickle = Pickle::read(bytes)?;
     let Value::Object {
@@ -36,7 +37,7 @@ pub(super) fn columns(bytes: &[u8]) -> Option<Vec<Texts>> {
     if !pickle.is_global(callable, b".multiarray", b"_reconstruct") {
         return None;
     }
-    // Version, shape, type, whether in Fortran's order, items in C's order.
+    // The state is: version, shape, type, whether the order is Fortran's, items in C order.
     let &[_, shape, _, _, items] = pickle.items(state)? else {
         return None;
     };
@@ -63,12 +64,12 @@ pub(super) fn columns(bytes: &[u8]) -> Option<Vec<Texts>> {
 }
 
 impl Texts {
-    /// The number of rows.
+    /// Returns the number of rows.
     pub(crate) fn rows(&self) -> u64 {
         to_u64(self.all().len() / self.columns)
     }
 
-    /// Appends the text of a row, if it has one; gives whether it has.
+    /// Appends the text of a row. Returns whether the row has a text.
     pub(super) fn write(&self, row: usize, out: &mut Vec<u8>) -> bool {
         let place = row.checked_mul(self.columns);
         let place = place.and_then(|place| place.checked_add(self.column));
@@ -77,16 +78,16 @@ impl Texts {
         written == Some(true)
     }
 
-    /// The texts as names of columns.
+    /// Returns the texts as names of columns.
     ///
     /// # Errors
-    /// `Limit` for too many or too long ones.
+    /// `Limit` if the budget is exceeded.
     pub(super) fn labels(&self, budget: &Budget) -> Result<Labels> {
         let labels = labels::labels(&self.pickle, self.items, budget)?;
         Ok(labels.unwrap_or_default())
     }
 
-    /// Its part of the bytes of memory that all columns take, about.
+    /// Returns approximately this column's share of the bytes of memory that all columns take.
     pub(super) fn weight(&self) -> u64 {
         let all = self.pickle.weight();
         all.div_ceil(to_u64(self.columns.max(1)))
@@ -97,14 +98,14 @@ impl Texts {
     }
 }
 
-/// Whether a value is a text, a number, a time or a missing one.
+/// Returns whether a value is a text, a number, a time or a missing value.
 fn is_known(pickle: &Pickle, item: Index) -> bool {
     is_missing(pickle, item)
         || matches!(pickle.get(item), Some(Value::Bool(_)))
         || labels::is_known(pickle, item)
 }
 
-/// Whether a value is one of those that stand for a missing one.
+/// Returns whether a value represents a missing value.
 fn is_missing(pickle: &Pickle, item: Index) -> bool {
     match pickle.get(item) {
         Some(Value::None) => true,
@@ -117,8 +118,8 @@ fn is_missing(pickle: &Pickle, item: Index) -> bool {
     }
 }
 
-/// Appends the text of a value; gives whether there is one, and `None` for an object of another
-/// kind.
+/// Appends the text of a value. Returns whether the value has a text; `None` for an unsupported
+/// object.
 fn write(pickle: &Pickle, item: Index, out: &mut Vec<u8>) -> Option<bool> {
     if is_missing(pickle, item) {
         return Some(false);
@@ -135,7 +136,8 @@ mod tests {
     use super::*;
     use crate::limits::tests::processor_time;
 
-    /// NumPy's array of so many objects, the first one and others that `rest` names.
+    /// Returns a pickled NumPy array of `count` objects: the first one, and those that `rest`
+    /// refers to.
     fn array(count: usize, first: &[u8], rest: &[u8]) -> Vec<u8> {
         let shape = [&b"J"[..], &(count as u32).to_le_bytes(), b"\x85"].concat();
         let function = b"cnumpy.core.multiarray\n_reconstruct\n)R(K\x01";
@@ -149,7 +151,7 @@ mod tests {
         text
     }
 
-    /// Each copy of the text would take a millisecond.
+    /// Copying the text once takes about a millisecond.
     #[test]
     fn a_long_text_that_is_named_often_is_not_copied() {
         let count = limits::PICKLE_VALUES / 2;

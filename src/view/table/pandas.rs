@@ -1,25 +1,25 @@
-//! The tables of pandas' `HDFStore`: which format a group has.
+//! The tables of the pandas `HDFStore`: the format of a group.
 
 use crate::error::Result;
 use crate::view::table::column::GroupTable;
 use crate::view::table::group::Group;
 use crate::view::table::{pandas_fixed, pandas_table};
 
-/// What the reader of a format does.
+/// The reader function of a format.
 type Reader = fn(&Group<'_>) -> Result<GroupTable>;
 
-/// Whether the group is a frame or a series.
+/// Returns whether the group is a frame or a series.
 ///
 /// # Errors
-/// Fails if that cannot be found out now.
+/// Fails if the attribute cannot be read.
 pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
     Ok(reader(group)?.is_some())
 }
 
-/// The table of a frame or a series.
+/// Returns the table of a frame or a series.
 ///
 /// # Errors
-/// Fails as the reader of its format does.
+/// Fails as the reader of the format does.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     match reader(group)? {
         Some(read) => read(group),

@@ -1,11 +1,13 @@
-//! pandas' `HDFStore`, format `fixed`: a group that says `pandas_type` = `frame` or `series`.
+//! The pandas `HDFStore`, format `fixed`: a group with `pandas_type` = `frame` or `series`.
 //!
-//! A frame has its columns in blocks of one type: `blockN_values`, a row each row, and
-//! `blockN_items`, the names of its columns. `axis0` has the names of all columns in order, `axis1`
-//! the index. An axis of several levels has the values of level N in `AXIS_levelN`, and numbers of
-//! them in `AXIS_labelN`; one of categories has these in `AXIS_categories`. A series has `index` and
-//! `values`. Where an array has an attribute
-//! `shape`, or one `transposed` that is 0, what is stored stands for no rows.
+//! A frame stores its columns in blocks of one datatype. `blockN_values` has the rows of a block,
+//! and `blockN_items` the names of its columns. `axis0` has the names of all columns in order, and
+//! `axis1` the index. A series has `index` and `values`.
+//!
+//! An axis with several levels has the values of level N in `AXIS_levelN`, and their codes in
+//! `AXIS_labelN`. An axis of categories has them in `AXIS_categories`. If an array has an attribute
+//! `shape`, or an attribute `transposed` of 0, its stored element is a placeholder, and the array
+//! is empty.
 
 use std::sync::Arc;
 
@@ -25,13 +27,13 @@ use crate::view::table::objects::{Texts, columns};
 use crate::view::table::time::Time;
 use crate::wire::to_u64;
 
-/// Bytes of memory that a pickle takes while it is read.
+/// Bytes of memory that reading a pickle may take.
 const PICKLE_ROOM: u64 = 64 << 20;
 
-/// The table of a frame: the index, and the columns in their order.
+/// Returns the table of a frame: the index, and the columns in their order.
 ///
 /// # Errors
-/// `Corrupt` where a member is not as it must be; `Unsupported` for columns of Python objects.
+/// `Corrupt` if a member is malformed; `Unsupported` for columns of Python objects.
 pub(super) fn frame(group: &Group<'_>) -> Result<GroupTable> {
     let blocks = number(group, b"nblocks")?.unwrap_or(0);
     let mut columns = Vec::new();
@@ -42,7 +44,7 @@ pub(super) fn frame(group: &Group<'_>) -> Result<GroupTable> {
     with_index(group, b"axis1", columns, &order)
 }
 
-/// The table of a series: the index and the values.
+/// Returns the table of a series: the index and the values.
 ///
 /// # Errors
 /// Fails as [`frame`] does.
@@ -69,11 +71,11 @@ fn add_block(group: &Group<'_>, block: u64, columns: &mut Vec<Named>) -> Result<
     Ok(())
 }
 
-/// The columns in a block that has so many.
+/// Returns the columns of a block. `count` is the number of its columns.
 fn block_columns(group: &Group<'_>, name: &[u8], count: usize) -> Result<Vec<Source>> {
     let values = values(group, name)?;
     if values.rows() == 0 {
-        // Nothing is shown of them but their names.
+        // Only the names of the columns are shown.
         let nothing = Source::Values(values.taken_as(Class::Bool));
         return Ok(vec![nothing; count]);
     }
@@ -86,7 +88,7 @@ fn block_columns(group: &Group<'_>, name: &[u8], count: usize) -> Result<Vec<Sou
     Ok(parts.map(|part| source(part, &kind)).collect())
 }
 
-/// The table of an index, and of columns in the order of `order`.
+/// Returns the table with an index, and with columns in the order of `order`.
 fn with_index(
     group: &Group<'_>,
     axis: &[u8],
@@ -108,7 +110,7 @@ fn with_index(
     Ok(table)
 }
 
-/// The index of a table, which has one level.
+/// Returns the index of a table, which has one level.
 fn index(group: &Group<'_>, axis: &[u8], columns: &[Named]) -> Result<Named> {
     let node = values(group, axis)?.node;
     let name = name_of(group, node)?.map(|name| name.texts.concat());
@@ -116,7 +118,7 @@ fn index(group: &Group<'_>, axis: &[u8], columns: &[Named]) -> Result<Named> {
     Ok((name, column(group, axis, b"kind")?))
 }
 
-/// A level of an index of several.
+/// Returns one level of an index with several levels.
 fn index_level(group: &Group<'_>, axis: &[u8], level: u64) -> Result<Named> {
     let axis_level = numbered(axis, "level", level);
     let name = name_of(group, values(group, &axis_level)?.node)?;
@@ -127,7 +129,7 @@ fn index_level(group: &Group<'_>, axis: &[u8], level: u64) -> Result<Named> {
     Ok((name, Source::Categories { codes, names }))
 }
 
-/// The number of levels of an axis; `None` where it has but itself.
+/// Returns the number of levels of an axis; `None` for an axis with one level.
 fn levels(group: &Group<'_>, axis: &[u8]) -> Result<Option<u64>> {
     let variety = group.text(&[axis, b"_variety"].concat())?;
     if variety.is_some_and(|variety| variety == b"multi") {
@@ -137,7 +139,7 @@ fn levels(group: &Group<'_>, axis: &[u8]) -> Result<Option<u64>> {
     }
 }
 
-/// The names on an axis of columns; of several levels joined as `a.b`.
+/// Returns the names on an axis of columns. The names of several levels are joined as `a.b`.
 fn axis_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     let Some(levels) = levels(group, axis)? else {
         return level_names(group, axis);
@@ -165,7 +167,7 @@ fn axis_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     })
 }
 
-/// The names on one level of an axis.
+/// Returns the names on one level of an axis.
 fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     let (time, values) = match column(group, axis, b"kind")? {
         Source::Texts(texts) => return texts.labels(group.budget),
@@ -190,7 +192,7 @@ fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     })
 }
 
-/// The values of a member; no rows where it stands for nothing.
+/// Returns the values of a member, without rows if the stored element is a placeholder.
 fn values(group: &Group<'_>, name: &[u8]) -> Result<Part> {
     let part = group.part(name)?;
     let is_empty = flag(group, part.node, b"transposed")? == Some(false)
@@ -198,12 +200,12 @@ fn values(group: &Group<'_>, name: &[u8]) -> Result<Part> {
     Ok(if is_empty { without_rows(&part) } else { part })
 }
 
-/// Whether values are one array of Python objects, pickled.
+/// Returns whether the values are a pickled array of Python objects.
 fn is_pickled(values: &Part) -> bool {
     matches!(values.datatype.class, Class::VariableLength(_))
 }
 
-/// The columns of an array of Python objects.
+/// Returns the columns of an array of Python objects.
 fn pickled(group: &Group<'_>, values: &Part, name: &[u8]) -> Result<Vec<Texts>> {
     let pickle = group.first_sequence(values)?;
     let _room = group.engine.hold(PICKLE_ROOM)?;
@@ -214,7 +216,7 @@ fn pickled(group: &Group<'_>, values: &Part, name: &[u8]) -> Result<Vec<Texts>> 
     columns(&pickle).ok_or_else(unknown)
 }
 
-/// The same values, none of them.
+/// Returns the same part without rows.
 fn without_rows(part: &Part) -> Part {
     let array = Array {
         datatype: part.array.datatype.clone(),
@@ -231,7 +233,7 @@ fn without_rows(part: &Part) -> Part {
     }
 }
 
-/// A member with one value each row, as its attribute `kind` says.
+/// Returns a member with one value for each row, interpreted by its attribute `kind`.
 fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<Source> {
     let codes = values(group, name)?;
     if is_pickled(&codes) {
@@ -254,13 +256,14 @@ fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<Source> {
     typed(group, codes, kind)
 }
 
-/// The values as the attribute `kind` of their array says.
+/// Returns the values, interpreted by the attribute `kind` of their array.
 fn typed(group: &Group<'_>, values: Part, kind: &[u8]) -> Result<Source> {
     let kind = kind_of(group, values.node, kind)?;
     Ok(source(values, &kind))
 }
 
-/// What an array's attributes say of its values, `kind` of their type.
+/// Returns the description of an array's values in its attributes. `kind` is the name of the
+/// attribute with the datatype.
 fn kind_of(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<Kind> {
     let container = group.container;
     let class = text(container, node, b"index_class")?;
@@ -274,7 +277,7 @@ fn kind_of(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<Kind> {
         }
         _ => None,
     };
-    // Since pandas 3.1 an empty text says that none is missing.
+    // Since pandas 3.1, an empty text means that there are no missing values.
     let missing = if is_there(container, node, b"nan_rep")? {
         text(container, node, b"nan_rep")?.unwrap_or_default()
     } else {
@@ -289,8 +292,8 @@ fn kind_of(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<Kind> {
     })
 }
 
-/// The name of a series or an index: a text, a number, or an object, pickled; `None` for Python's
-/// `None`.
+/// Returns the name of a series or an index: a text, a number, or a pickled object; `None` for
+/// Python's `None`.
 fn name_of(group: &Group<'_>, node: NodeId) -> Result<Option<Labels>> {
     let Some(content) = content(group.container, node, b"name")? else {
         return Ok(None);
@@ -312,7 +315,7 @@ fn name_of(group: &Group<'_>, node: NodeId) -> Result<Option<Labels>> {
     }
 }
 
-/// One name.
+/// Creates a list of one name.
 fn named(text: &[u8]) -> Labels {
     Labels {
         texts: vec![text.to_vec()],
@@ -320,12 +323,12 @@ fn named(text: &[u8]) -> Labels {
     }
 }
 
-/// `AXIS_level0`.
+/// Returns the name of a numbered member, such as `AXIS_level0`.
 fn numbered(axis: &[u8], what: &str, number: u64) -> Vec<u8> {
     [axis, format!("_{what}{number}").as_bytes()].concat()
 }
 
-/// An attribute that counts something of which there are columns, or fewer.
+/// Returns an attribute with a number that is at most the maximum number of columns.
 fn number(group: &Group<'_>, name: &[u8]) -> Result<Option<u64>> {
     let numbers = integers(group.container, group.id, name)?;
     let number = numbers.and_then(|numbers| numbers.first().copied());

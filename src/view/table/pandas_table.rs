@@ -1,12 +1,17 @@
-//! pandas' `HDFStore`, format `table`: a dataset `table` of compounds in a group that says
+//! The pandas `HDFStore`, format `table`: a dataset `table` of compounds, in a group with
 //! `pandas_type` = `frame_table` or `series_table`.
 //!
-//! A member of the compound is the index, one column (a data column), or an array that holds the
-//! columns of one type (a block). Its name with `_kind` at the end is an attribute of the dataset:
-//! the columns' names, pickled; with `_dtype`, their type; with `_meta`, whether they are numbers
-//! of categories, which stand in `meta/NAME/meta/table`; with `_nan_rep`, the text of a missing
-//! value. `info` of the group, pickled, knows time zones, and the name and the frequency of the
-//! index, `non_index_axes` the order of the columns.
+//! A member of the compound is the index, a single column (a data column), or an array with the
+//! columns of one datatype (a block). Attributes of the dataset describe each member. Their names
+//! are the member's name and a suffix:
+//!
+//! - `_kind`: the pickled names of the columns
+//! - `_dtype`: the datatype of the columns
+//! - `_meta`: `category` if the values are codes of the categories in `meta/NAME/meta/table`
+//! - `_nan_rep`: the text of a missing value
+//!
+//! The group's pickled attribute `info` has time zones, and the name and frequency of the index.
+//! `non_index_axes` has the order of the columns.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -26,14 +31,14 @@ use crate::wire::to_u64;
 /// The dataset with the rows.
 const TABLE: &[u8] = b"table";
 
-/// What the names of the attributes that are looked at end with.
+/// The suffixes of the attributes that are read.
 const SUFFIXES: [&[u8]; 4] = [b"_kind", b"_dtype", b"_meta", b"_nan_rep"];
 
-/// The table: the index, and the columns in the frame's order.
+/// Returns the table: the index, and the columns in the frame's order.
 ///
 /// # Errors
-/// `Corrupt` where the dataset is not as it must be; `Unsupported` for names, periods and pickles
-/// that are not understood.
+/// `Corrupt` if the dataset is malformed; `Unsupported` for names, periods and pickles of
+/// unsupported kinds.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let frame = Frame::new(group)?;
     let columns = frame.columns()?;
@@ -47,20 +52,20 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
-/// The pickled `info`, and what it knows of each member.
+/// The pickled attribute `info`, and its entry for each member.
 type Info = (Pickle, HashMap<Vec<u8>, Index>);
 
-/// The dataset with the rows, and what is known of it.
+/// The dataset with the rows, and its description.
 struct Frame<'a> {
     group: &'a Group<'a>,
     rows: Part,
-    /// The attributes of the dataset that are texts.
+    /// The text attributes of the dataset.
     attributes: HashMap<Vec<u8>, Vec<u8>>,
-    /// The group's `info`, and what it knows of each member.
+    /// The group's attribute `info`, and its entry for each member.
     info: Option<Info>,
-    /// The columns that are the levels of an index of several.
+    /// The columns that are the levels of a multi-level index.
     levels: Vec<Vec<u8>>,
-    /// The text that stands for a missing one in columns that name none.
+    /// The text that marks a missing value in columns without a `_nan_rep`.
     missing: Option<Arc<[u8]>>,
 }
 
@@ -77,7 +82,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// All columns but the index, in the order of the file.
+    /// Returns all columns except the index, in the order of the file.
     fn columns(&self) -> Result<Vec<Named>> {
         let Class::Compound(members) = &self.rows.datatype.class else {
             return Err(unknown(TABLE, "elements that are no compounds"));
@@ -99,7 +104,7 @@ impl<'a> Frame<'a> {
         Ok(columns)
     }
 
-    /// The names of the columns in a member of the compound.
+    /// Returns the names of the columns in a member of the compound.
     fn names(&self, member: &[u8]) -> Result<Vec<Vec<u8>>> {
         let kind = self.attribute(member, b"_kind").unwrap_or_default();
         let budget = self.group.budget;
@@ -113,7 +118,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The columns of a member, which share what is known of it.
+    /// Returns the columns of a member, which share one description.
     fn sources(&self, parts: Vec<Part>, member: &[u8]) -> Result<Vec<Source>> {
         let parts = parts.into_iter();
         if let Some(names) = self.categories(member)? {
@@ -127,7 +132,7 @@ impl<'a> Frame<'a> {
         Ok(parts.map(|part| frame::source(part, &kind)).collect())
     }
 
-    /// What is said of the values of a member that has no categories.
+    /// Returns the description of the values of a member without categories.
     fn kind(&self, member: &[u8]) -> Result<Kind> {
         let name = self.attribute(member, b"_dtype").unwrap_or_default();
         Ok(Kind {
@@ -141,7 +146,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The values of an index of one level.
+    /// Returns the values of an index with one level.
     fn index(&self) -> Result<Source> {
         let index = self.rows.member(b"index");
         let index = index.ok_or_else(|| missing(b"index", "is not there"))?;
@@ -166,7 +171,7 @@ impl<'a> Frame<'a> {
         Ok(frame::source(index, &kind))
     }
 
-    /// The categories of a member; `None` of one that has none.
+    /// Returns the categories of a member; `None` if the member does not have categories.
     fn categories(&self, member: &[u8]) -> Result<Option<Arc<Source>>> {
         if self.attribute(member, b"_meta") != Some(b"category") {
             return Ok(None);
@@ -182,13 +187,13 @@ impl<'a> Frame<'a> {
         Ok(Some(Arc::new(frame::source(values, &kind))))
     }
 
-    /// An attribute of the dataset, of a member of the compound.
+    /// Returns the attribute of the dataset for a member of the compound.
     fn attribute(&self, member: &[u8], suffix: &[u8]) -> Option<&[u8]> {
         let text = self.attributes.get(&[member, suffix].concat());
         text.map(Vec::as_slice)
     }
 
-    /// What `info` says of a member.
+    /// Returns the value of `key` in the entry of `info` for a member.
     fn known(&self, member: &[u8], key: &[u8]) -> Result<Option<(&Pickle, Index)>> {
         let Some((info, members)) = &self.info else {
             return Ok(None);
@@ -196,12 +201,12 @@ impl<'a> Frame<'a> {
         let Some(&member) = members.get(member) else {
             return Ok(None);
         };
-        // Many members may have one dictionary.
+        // Many members may share one dictionary.
         self.group.budget.spend(to_u64(info.pairs(member).len()))?;
         Ok(info.value(member, key).map(|value| (info, value)))
     }
 
-    /// Whether a member is of instants of a time zone, which are stored in UTC.
+    /// Returns whether a member has instants in a time zone, which are stored in UTC.
     fn has_zone(&self, member: &[u8]) -> Result<bool> {
         let zone = self.known(member, b"tz")?;
         Ok(zone.is_some_and(|(info, zone)| !info.is_none(zone)))
@@ -214,7 +219,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The columns of the frame in their order; none where it has no such axis.
+    /// Returns the columns of the frame in their order; empty without the attribute.
     fn order(&self) -> Result<Labels> {
         const AXES: &[u8] = b"non_index_axes";
         let Some(axes) = pickled(self.group, AXES)? else {
@@ -232,8 +237,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The attributes of the dataset that say what its members are, all of them at once: a dataset may
-/// have some for each of its thousand members.
+/// Reads all attributes of the dataset that describe its members in one pass. A dataset may have
+/// some for each of its thousand members.
 fn attributes(group: &Group<'_>, node: &Node) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
     let mut all = HashMap::new();
     let mut take = |attribute: Attribute| -> Result<()> {
@@ -243,7 +248,7 @@ fn attributes(group: &Group<'_>, node: &Node) -> Result<HashMap<Vec<u8>, Vec<u8>
             let name = attribute.name;
             let length = name.len().saturating_add(content.elements.len());
             group.budget.spend_on_name(length)?;
-            // An empty string has no extent.
+            // An empty string has a null dataspace.
             let texts = strings(group.container, &content.datatype, &content.elements)?;
             all.insert(name, texts.into_iter().next().unwrap_or_default());
         }
@@ -263,7 +268,7 @@ fn attributes(group: &Group<'_>, node: &Node) -> Result<HashMap<Vec<u8>, Vec<u8>
     failure.map(|()| all)
 }
 
-/// The group's `info`, and what it knows of each member.
+/// Returns the group's attribute `info`, and its entry for each member.
 fn info(group: &Group<'_>) -> Result<Option<Info>> {
     const INFO: &[u8] = b"info";
     let Some(info) = pickled(group, INFO)? else {
@@ -282,7 +287,7 @@ fn info(group: &Group<'_>) -> Result<Option<Info>> {
     Ok(Some((info, members)))
 }
 
-/// The names of the levels of an index of several; of another there are none.
+/// Returns the names of the levels of a multi-level index; empty for any other index.
 fn levels(group: &Group<'_>) -> Result<Vec<Vec<u8>>> {
     const LEVELS: &[u8] = b"levels";
     let Some(levels) = pickled(group, LEVELS)? else {
@@ -294,24 +299,25 @@ fn levels(group: &Group<'_>) -> Result<Vec<Vec<u8>>> {
         .ok_or_else(|| not_understood(LEVELS))
 }
 
-/// The text that stands for a missing one in columns that name none. Since pandas 3.1 they name it
-/// where there is one, and the group says so.
+/// Returns the text that marks a missing value in columns without a `_nan_rep`. Since pandas 3.1,
+/// the group states that each column with missing values has its own `_nan_rep`.
 fn missing_text(group: &Group<'_>) -> Result<Option<Arc<[u8]>>> {
     if flag(group, group.id, b"data_col_nan_rep")? == Some(true) {
         return Ok(None);
     }
     let content = content(group.container, group.id, b"nan_rep")?;
     let is_pickle = content.is_some_and(|content| may_be_pickle(&content.datatype));
-    // A Python `None`, pickled, is none.
+    // A pickled Python `None` means that there is no such text.
     let text = group.text(b"nan_rep")?;
     let text = text.filter(|text| !is_pickle || text != b"N.");
     Ok(Some(text.unwrap_or_else(|| b"nan".to_vec()).into()))
 }
 
-/// What an attribute of the group has pickled; `None` where it is not there, or no text.
+/// Reads the pickle in an attribute of the group; `None` if the attribute is absent, or not a text.
 ///
 /// # Errors
-/// `Unsupported` for what is not understood: other values, or others under a name, may be meant.
+/// `Unsupported` for an unsupported pickle, because the values or their names may have another
+/// meaning.
 fn pickled(group: &Group<'_>, attribute: &[u8]) -> Result<Option<Pickle>> {
     let Some(text) = group.text(attribute)? else {
         return Ok(None);

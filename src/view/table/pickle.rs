@@ -1,9 +1,9 @@
-//! Python's pickles, as far as plain data goes: texts, numbers, lists, dictionaries, and NumPy's
-//! arrays of them. Nothing is ever called: an object of a class is the class's name, its arguments
-//! and its state.
+//! Python pickles of plain data: texts, numbers, lists, dictionaries, and NumPy arrays. Functions
+//! are never called: an object is represented by the name of its class, its arguments and its
+//! state.
 //!
-//! A pickle is a program for a machine with a stack. An operation that plain data does not need
-//! makes it one that is not understood.
+//! A pickle is a program for a stack machine. A pickle with an operation that plain data does not
+//! need is unsupported.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use crate::limits;
 use crate::memory::piece;
 use crate::wire::{to_u64, to_usize};
 
-/// The number of a value in its pickle: values may be parts of several others, and of themselves.
+/// The number of a value in its pickle. A value may be part of several other values, and of itself.
 pub(super) type Index = usize;
 
 /// A value of a pickle.
@@ -22,14 +22,14 @@ pub(super) enum Value {
     Bool(bool),
     Integer(i64),
     Float(f64),
-    /// Bytes of a text (UTF-8), or bytes.
+    /// A text in UTF-8, or bytes.
     Text(Box<[u8]>),
     /// A list or a tuple.
     List(Vec<Index>),
     Dictionary(Vec<(Index, Index)>),
-    /// A function or class: its module, and its name.
+    /// A function or class: its module and its name.
     Global(Index, Index),
-    /// What calling the first with the arguments would make, and the state that it was given.
+    /// The result of calling `callable` with `arguments`, and the state assigned to it.
     Object {
         callable: Index,
         arguments: Index,
@@ -45,27 +45,27 @@ pub(super) struct Pickle {
 }
 
 impl Pickle {
-    /// Reads a pickle; `None` for one that is damaged or not understood.
+    /// Reads a pickle; `None` if the pickle is damaged or unsupported.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         Machine::new(bytes).run()
     }
 
-    /// The value that the pickle stands for.
+    /// Returns the value of the whole pickle.
     pub(super) fn top(&self) -> Index {
         self.top
     }
 
-    /// A value.
+    /// Returns a value by its number.
     pub(super) fn get(&self, index: Index) -> Option<&Value> {
         self.values.get(index)
     }
 
-    /// Whether a value is Python's `None`.
+    /// Returns whether a value is Python's `None`.
     pub(super) fn is_none(&self, index: Index) -> bool {
         self.get(index) == Some(&Value::None)
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub(super) fn items(&self, index: Index) -> Option<&[Index]> {
         match self.get(index)? {
             Value::List(items) => Some(items),
@@ -73,7 +73,7 @@ impl Pickle {
         }
     }
 
-    /// The text of a text, and of a number in decimal.
+    /// Returns the text of a text value, or a number in decimal.
     pub(super) fn text(&self, index: Index) -> Option<Cow<'_, [u8]>> {
         match self.get(index)? {
             Value::Text(text) => Some(Cow::Borrowed(text)),
@@ -82,7 +82,8 @@ impl Pickle {
         }
     }
 
-    /// Whether a value is the function or class `name` of a module whose name ends like that.
+    /// Returns whether a value is the function or class `name` in a module whose name ends with
+    /// `module`.
     pub(super) fn is_global(&self, index: Index, module: &[u8], name: &[u8]) -> bool {
         let Some(&Value::Global(own_module, own_name)) = self.get(index) else {
             return false;
@@ -91,7 +92,7 @@ impl Pickle {
         self.text(own_module).is_some_and(is_module) && self.text(own_name).as_deref() == Some(name)
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns approximately the bytes of memory that the pickle takes.
     pub(super) fn weight(&self) -> u64 {
         let own = |value: &Value| match value {
             Value::Text(text) => piece(text.len()),
@@ -106,7 +107,7 @@ impl Pickle {
             .fold(values, u64::saturating_add)
     }
 
-    /// The number of something.
+    /// Returns a non-negative integer.
     pub(super) fn count(&self, index: Index) -> Option<usize> {
         match self.get(index)? {
             Value::Integer(number) => usize::try_from(*number).ok(),
@@ -114,7 +115,7 @@ impl Pickle {
         }
     }
 
-    /// An integer.
+    /// Returns an integer.
     pub(super) fn integer(&self, index: Index) -> Option<i64> {
         match self.get(index)? {
             Value::Integer(number) => Some(*number),
@@ -122,7 +123,7 @@ impl Pickle {
         }
     }
 
-    /// The name of the function that would make an object, and its arguments.
+    /// Returns the name of the function that would create an object, and its arguments.
     pub(super) fn call(&self, index: Index) -> Option<(&[u8], &[Index])> {
         let &Value::Object {
             callable,
@@ -141,7 +142,7 @@ impl Pickle {
         }
     }
 
-    /// The keys and values of a dictionary.
+    /// Returns the keys and values of a dictionary.
     pub(super) fn pairs(&self, index: Index) -> &[(Index, Index)] {
         match self.get(index) {
             Some(Value::Dictionary(pairs)) => pairs,
@@ -149,7 +150,8 @@ impl Pickle {
         }
     }
 
-    /// The value of `key` in a dictionary, of the last one where it stands twice.
+    /// Returns the value of `key` in a dictionary. If the key is repeated, the last value is
+    /// returned.
     pub(super) fn value(&self, dictionary: Index, key: &[u8]) -> Option<Index> {
         let is_key = |index| self.text(index).as_deref() == Some(key);
         let mut pairs = self.pairs(dictionary).iter().rev();
@@ -159,15 +161,15 @@ impl Pickle {
     }
 }
 
-/// The machine that a pickle is a program for.
+/// The stack machine that executes a pickle.
 struct Machine<'a> {
     rest: &'a [u8],
     values: Vec<Value>,
     stack: Vec<Index>,
-    /// Heights of the stack.
+    /// The heights of the stack at its marks.
     marks: Vec<usize>,
     memo: HashMap<u64, Index>,
-    /// Places in lists and dictionaries.
+    /// The number of places in lists and dictionaries.
     places: usize,
 }
 
@@ -206,7 +208,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Takes an operation of single values; `None` if it is none of them, `Some(None)` if it fails.
+    /// Executes an operation that creates a single value. Returns `None` if the operation is not of
+    /// this kind, and `Some(None)` if it fails.
     fn scalar(&mut self, operation: u8) -> Option<Option<()>> {
         let value = match operation {
             b'N' => Some(Value::None),
@@ -247,10 +250,10 @@ impl<'a> Machine<'a> {
         Some(value.map(|value| self.push(value)))
     }
 
-    /// Takes any other operation; `None` if it fails.
+    /// Executes any other operation; `None` if it fails.
     fn collection(&mut self, operation: u8) -> Option<()> {
         match operation {
-            // Protocol, frame.
+            // These operations set the protocol and the frame.
             0x80 => self.take(1).map(|_| ()),
             0x95 => self.take(8).map(|_| ()),
             b'(' => {
@@ -303,7 +306,7 @@ impl<'a> Machine<'a> {
             .flatten()
     }
 
-    /// The last `count` values of the stack, which are taken off.
+    /// Pops the last `count` values from the stack.
     fn last(&mut self, count: usize) -> Option<Vec<Index>> {
         let floor = self.marks.last().copied().unwrap_or(0);
         let start = self.stack.len().checked_sub(count)?;
@@ -423,13 +426,13 @@ impl<'a> Machine<'a> {
         Some(line)
     }
 
-    /// A little-endian number of so many bytes.
+    /// Reads a little-endian number of this many bytes.
     fn unsigned(&mut self, bytes: usize) -> Option<u64> {
         let taken = self.take(bytes)?.iter().rev();
         Some(taken.fold(0, |number, &byte| number << 8 | u64::from(byte)))
     }
 
-    /// A number in two's complement behind the count of its bytes.
+    /// Reads a number in two's complement, preceded by the count of its bytes.
     fn long(&mut self) -> Option<i64> {
         let count = self.unsigned(1)?;
         let bytes = self.take(to_usize(count).ok()?)?;
@@ -442,7 +445,7 @@ impl<'a> Machine<'a> {
         Some(i64::from_le_bytes(wide))
     }
 
-    /// Bytes behind their count, which has so many bytes.
+    /// Reads bytes, preceded by their count. The count has `bytes` bytes.
     fn counted(&mut self, bytes: usize) -> Option<Vec<u8>> {
         let count = self.unsigned(bytes)?;
         let text = self.take(to_usize(count).ok()?)?;
@@ -468,7 +471,7 @@ fn pairs(items: &[Index]) -> Option<Vec<(Index, Index)>> {
     rest.is_empty().then(|| pairs.collect())
 }
 
-/// A text in Python's quotes.
+/// Parses a text in Python quotes.
 fn quoted_text(line: &[u8]) -> Option<Vec<u8>> {
     let (&quote, rest) = line.split_first()?;
     let (&end, inner) = rest.split_last()?;
@@ -476,7 +479,7 @@ fn quoted_text(line: &[u8]) -> Option<Vec<u8>> {
     is_plain.then(|| inner.to_vec())
 }
 
-/// A text in Latin-1 with `\uXXXX` and `\UXXXXXXXX`.
+/// Parses a text in Latin-1 with `\uXXXX` and `\UXXXXXXXX`.
 fn raw_unicode(line: &[u8]) -> Option<Vec<u8>> {
     let mut text = String::new();
     let mut rest = line;
@@ -509,7 +512,7 @@ mod tests {
         items.map(text).collect()
     }
 
-    /// Written with Python's `pickle.dumps(…, protocol)`.
+    /// The pickles were written with Python's `pickle.dumps(…, protocol)`.
     #[test]
     fn lists_of_names_of_all_protocols() {
         let expected = Some(vec!["f".to_owned(), "é\n".to_owned(), "-3".to_owned()]);
@@ -538,7 +541,7 @@ mod tests {
         assert!(pickle.value(index, b"none").is_none());
     }
 
-    /// Each `N` makes a value, and puts it on the stack.
+    /// Each `N` creates a value, and pushes it onto the stack.
     #[test]
     fn the_values_of_a_pickle_have_a_bound() {
         let nothing = |count: usize| Pickle::read(&[vec![b'N'; count], vec![b'.']].concat());
@@ -549,7 +552,7 @@ mod tests {
         assert!(marks(limits::PICKLE_VALUES + 1).is_none());
     }
 
-    /// Each `h\x00a` puts the same value at the end of the list once more.
+    /// Each `h\x00a` appends the same value to the list again.
     #[test]
     fn the_places_of_a_pickle_have_a_bound() {
         let list = |count| [b"\x80\x02]Nq\x00a", &b"h\x00a".repeat(count)[..], b"."].concat();
@@ -594,7 +597,7 @@ mod tests {
         for pickle in hostile {
             assert!(Pickle::read(pickle).is_none(), "{pickle:?}");
         }
-        // A list that is in itself is a value like any other.
+        // A list that contains itself is a valid value.
         let circle = Pickle::read(b"]q\x00h\x00a.").unwrap();
         assert_eq!(circle.items(circle.top()), Some(&[0][..]));
         assert_eq!(circle.text(circle.top()), None);

@@ -1,4 +1,4 @@
-//! Where the values of a column are in the arrays of a table.
+//! The locations of a column's values in the arrays of a table.
 
 use std::ops::Range;
 
@@ -16,33 +16,33 @@ use crate::view::elements::values_of;
 use crate::view::table::column::Part;
 use crate::wire::{to_u64, to_usize};
 
-/// An array, by the rows that its first dimension counts.
+/// An array of rows, which are its parts along the first dimension.
 pub(super) struct RowArray {
     reader: Reader,
     rows: u64,
     row_bytes: usize,
 }
 
-/// A value each row of one of the arrays of a table.
+/// The location of a column's values in one of the table's arrays.
 pub(super) struct Place {
     array: usize,
     value: Value,
 }
 
-/// A value each row of an array whose rows are not those of the table.
+/// The values of an array whose rows are not the rows of the table.
 pub(super) struct Values {
     array: RowArray,
     value: Value,
 }
 
-/// Where a value is in a row, and its text.
+/// The location of a value in a row, and its text format.
 struct Value {
     start: usize,
     datatype: Datatype,
     text: Text,
 }
 
-/// The text of a value.
+/// The text format of a value.
 enum Text {
     /// A cell, as in the tables of arrays.
     Cell(Columns),
@@ -51,12 +51,13 @@ enum Text {
 }
 
 impl RowArray {
-    /// What finding its chunks costs, in values that are looked at.
+    /// Returns the cost of locating the chunks of the array. The unit is the cost of formatting one
+    /// value.
     pub(super) fn chunk_values(&self) -> u64 {
         raw::chunk_values(self.reader.array())
     }
 
-    /// The array of `part`, which `reader` reads.
+    /// Creates the array of `part`, which `reader` reads.
     ///
     /// # Errors
     /// `Limit` for a row that is too long.
@@ -68,15 +69,15 @@ impl RowArray {
         })
     }
 
-    /// Bytes of a row.
+    /// Returns the bytes of a row.
     pub(super) fn row_bytes(&self) -> usize {
         self.row_bytes
     }
 
-    /// The bytes of some rows, exactly.
+    /// Reads exactly the bytes of some rows.
     ///
     /// # Errors
-    /// `Corrupt` where there are no such rows; fails if they cannot be read.
+    /// `Corrupt` if the rows do not exist. Fails if the rows cannot be read.
     pub(super) fn read(&self, rows: &Range<u64>) -> Result<Bytes> {
         if rows.start > rows.end || rows.end > self.rows {
             return Err(Error::corrupt("table: a row that is not there", None));
@@ -94,16 +95,16 @@ impl RowArray {
 }
 
 impl Place {
-    /// The place of `part` in the array with that number.
+    /// Creates the location of `part` in the array with number `array`.
     ///
     /// # Errors
-    /// Fails if its text cannot be written.
+    /// Fails if the datatype does not have a text format.
     pub(super) fn new(array: usize, part: &Part) -> Result<Self> {
         let value = Value::new(part)?;
         Ok(Place { array, value })
     }
 
-    /// The number of the array.
+    /// Returns the number of the array.
     pub(super) fn array(&self) -> usize {
         self.array
     }
@@ -111,7 +112,7 @@ impl Place {
     /// Appends the text of a value.
     ///
     /// # Errors
-    /// Fails if it cannot be written.
+    /// Fails if the value cannot be written.
     pub(super) fn write(
         &self,
         value: &[u8],
@@ -121,8 +122,8 @@ impl Place {
         self.value.write(value, context, out)
     }
 
-    /// Has all texts padded to one length, if they are those of a number; gives their bytes and the
-    /// separator behind them.
+    /// Pads all texts to one length if the values are numbers. Returns that length, including the
+    /// separator.
     pub(super) fn pad(&mut self) -> Option<u64> {
         match &mut self.value.text {
             Text::Cell(columns) => columns.pad(),
@@ -130,38 +131,38 @@ impl Place {
         }
     }
 
-    /// How many values it consists of.
+    /// Returns the number of values in this value.
     pub(super) fn values(&self) -> u64 {
         values_of(&self.value.datatype)
     }
 
-    /// Bytes of each of the values that it consists of, one at least.
+    /// Returns the bytes of each of the values in this value; at least one.
     pub(super) fn element_bytes(&self) -> usize {
         let size = u64::from(self.value.datatype.size);
         let one = size.checked_div(self.values()).unwrap_or(size);
         usize::try_from(one).unwrap_or(usize::MAX).max(1)
     }
 
-    /// The bytes of the value in a row.
+    /// Returns the bytes of the value in a row.
     ///
     /// # Errors
-    /// `Corrupt` where the row is too short.
+    /// `Corrupt` if the row is too short.
     pub(super) fn of<'a>(&self, row: &'a [u8]) -> Result<&'a [u8]> {
         self.value.of(row)
     }
 
-    /// The integer that a value is.
+    /// Returns a value as an integer.
     ///
     /// # Errors
-    /// `Corrupt` for a value that is none.
+    /// `Unsupported` if the value is not an integer.
     pub(super) fn integer(&self, value: &[u8]) -> Result<i128> {
         self.value.integer(value)
     }
 
-    /// Checks that a value is an integer from 0 on, and less than `bound`.
+    /// Checks that a value is an integer from 0 to `bound` - 1.
     ///
     /// # Errors
-    /// `Corrupt` if it is none.
+    /// `Corrupt` if the value is out of range.
     pub(super) fn check_below(&self, value: &[u8], bound: u64) -> Result<()> {
         let number = self.integer(value)?;
         if (0..i128::from(bound)).contains(&number) {
@@ -173,26 +174,26 @@ impl Place {
 }
 
 impl Values {
-    /// The values of `part` in its array.
+    /// Creates the values of `part` in its array.
     ///
     /// # Errors
-    /// Fails if their text cannot be written.
+    /// Fails if the datatype does not have a text format.
     pub(super) fn new(array: RowArray, part: &Part) -> Result<Self> {
         let value = Value::new(part)?;
         Ok(Values { array, value })
     }
 
-    /// The same, with JSON for their text.
+    /// Like [`new`](Self::new), with JSON as the text format.
     ///
     /// # Errors
-    /// Fails if their text cannot be written.
+    /// Fails if the datatype does not have a text format.
     pub(super) fn in_json(array: RowArray, part: &Part) -> Result<Self> {
         let writer = ValueWriter::new(&part.datatype)?;
         let value = Value::with(part, Text::Json(writer))?;
         Ok(Values { array, value })
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub(super) fn rows(&self) -> u64 {
         self.array.rows
     }
@@ -200,7 +201,7 @@ impl Values {
     /// Appends the text of a value.
     ///
     /// # Errors
-    /// Fails if it cannot be written.
+    /// Fails if the value cannot be written.
     pub(super) fn write(
         &self,
         value: &[u8],
@@ -210,16 +211,16 @@ impl Values {
         self.value.write(value, context, out)
     }
 
-    /// Bytes of so many rows.
+    /// Returns the bytes of `rows` rows.
     pub(super) fn bytes(&self, rows: u64) -> u64 {
         rows.saturating_mul(to_u64(self.array.row_bytes))
     }
 
-    /// The bytes of some rows.
+    /// Reads the bytes of some rows.
     ///
     /// # Errors
-    /// `Corrupt` where there are no such rows; `Limit` for more than are read at a time; fails if
-    /// they cannot be read.
+    /// `Corrupt` if the rows do not exist; `Limit` for more rows than are read at a time. Fails if
+    /// the rows cannot be read.
     pub(super) fn read(&self, rows: Range<u64>) -> Result<Bytes> {
         let most = limits::TEXT_ELEMENT_BYTES;
         if self.bytes(rows.end.saturating_sub(rows.start)) > most {
@@ -228,13 +229,13 @@ impl Values {
         self.array.read(&rows)
     }
 
-    /// The values in rows that were read.
+    /// Returns the values in rows that were read.
     pub(super) fn each<'a>(
         &'a self,
         rows: &'a [u8],
         count: u64,
     ) -> impl Iterator<Item = Result<&'a [u8]>> {
-        // Rows of no bytes are rows, too.
+        // Rows of zero bytes also count.
         let empty = match self.array.row_bytes {
             0 => usize::try_from(count).unwrap_or(usize::MAX),
             _ => 0,
@@ -244,10 +245,10 @@ impl Values {
         rows.map(|row| self.value.of(row))
     }
 
-    /// The integer that a value is.
+    /// Returns a value as an integer.
     ///
     /// # Errors
-    /// `Corrupt` for a value that is none.
+    /// `Unsupported` if the value is not an integer.
     pub(super) fn integer(&self, value: &[u8]) -> Result<i128> {
         self.value.integer(value)
     }

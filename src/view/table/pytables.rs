@@ -1,12 +1,13 @@
-//! What PyTables stores in types to which HDF5 gives no meaning.
+//! The meaning of values that PyTables stores in HDF5 types without a defined meaning.
 //!
 //! | HDF5 | PyTables |
 //! |---|---|
 //! | bit field of 8 bits | boolean |
 //! | time of 4 bytes | seconds since 1970 |
-//! | time of 8 bytes | seconds since 1970 in the upper half, microseconds of their sign in the lower |
+//! | time of 8 bytes | seconds since 1970 in the upper half, signed microseconds in the lower |
 //!
-//! Such a file says so by an attribute of its root (PyTables' user's guide, "PyTables file format").
+//! An attribute of the root group identifies such a file (PyTables user's guide, "PyTables file
+//! format").
 
 use crate::error::Result;
 use crate::model::Container;
@@ -19,17 +20,17 @@ use crate::view::elements::converted::Converted;
 use crate::view::table::time::{Time, TimeUnit};
 use crate::wire::to_usize;
 
-/// The attribute of the root.
+/// The attribute of the root group.
 const FORMAT: &[u8] = b"PYTABLES_FORMAT_VERSION";
 
-/// Characters of the longest instant: `1901-12-13T20:45:52.000001`.
+/// The number of characters of the longest instant: `1901-12-13T20:45:52.000001`.
 const INSTANT: u32 = 26;
 
-/// The elements as PyTables means them, where it has written them: instants are texts (ISO 8601).
+/// Converts elements that PyTables has written to their meaning. Instants become texts (ISO 8601).
 ///
 /// # Errors
-/// Fails if the attribute of the root cannot be looked for; `Limit` for an array that no file can
-/// hold.
+/// Fails if the attribute of the root group cannot be read; `Limit` for an array that is longer
+/// than any file can be.
 pub(crate) fn meant(container: &dyn Container, elements: Elements) -> Result<Elements> {
     let (Some(dims), Some(datatype)) = (&elements.dims, meant_type(&elements.datatype)) else {
         return Ok(elements);
@@ -52,7 +53,7 @@ pub(crate) fn meant(container: &dyn Container, elements: Elements) -> Result<Ele
     })
 }
 
-/// The type that is meant, fields one behind another; `None` where it is the stored one.
+/// Returns the converted datatype, whose fields are packed; `None` if it equals the stored one.
 fn meant_type(stored: &Datatype) -> Option<Datatype> {
     match &stored.class {
         Class::Bitfield { .. } if stored.size == 1 => Some(Datatype {
@@ -104,7 +105,7 @@ fn meant_record(members: &[Member]) -> Option<Datatype> {
     Some(Datatype { size, class })
 }
 
-/// Appends an element as it is meant.
+/// Appends a converted element.
 fn convert(stored: &Datatype, meant: &Datatype, element: &[u8], out: &mut Vec<u8>) {
     match (&stored.class, &meant.class) {
         (&Class::Time { order, bits }, Class::String { .. }) => {
@@ -134,7 +135,7 @@ fn convert(stored: &Datatype, meant: &Datatype, element: &[u8], out: &mut Vec<u8
     }
 }
 
-/// Appends an instant, with zeros behind it; a long one has microseconds.
+/// Appends an instant, padded with zeros. With `is_long`, the instant has microseconds.
 fn write_instant(word: u128, is_long: bool, out: &mut Vec<u8>) {
     let end = out.len() + INSTANT as usize;
     let half = |shift: u32| i64::from((word >> shift) as u32 as i32);
@@ -180,8 +181,8 @@ mod tests {
         String::from_utf8(out).unwrap().replace('\0', " ")
     }
 
-    /// Bytes: what PyTables 3.11 wrote for the times 1700000000.25 and -1.5. Expected: Python's
-    /// `datetime.utcfromtimestamp(…).isoformat()`, without zeros at the end.
+    /// The bytes are those that PyTables 3.11 wrote for the times 1700000000.25 and -1.5. Expected
+    /// is Python's `datetime.utcfromtimestamp(…).isoformat()`, without trailing zeros.
     #[test]
     fn times_are_instants() {
         use ByteOrder::{Big, Little};

@@ -1,4 +1,4 @@
-//! The rows of a table: reads some at a time, and gives the text of each cell.
+//! The rows of a table: reads several rows at a time, and returns the text of each cell.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,77 +24,78 @@ use crate::view::table::time::Time;
 use crate::view::texts::json::SharedPaths;
 use crate::wire::{to_u64, to_usize};
 
-/// Bytes of the names of categories that a table keeps.
+/// Bytes of category names that a table caches.
 const KEPT_NAMES: u64 = 1 << 20;
 
-/// The surroundings of a table's values.
+/// The objects that are needed to read a table's values.
 pub(crate) struct Surroundings {
-    /// Reads arrays.
+    /// The engine that reads arrays.
     pub(crate) engine: Arc<Engine>,
-    /// Follows pointers.
+    /// The container that follows pointers.
     pub(crate) container: Arc<dyn Container>,
-    /// Names the targets of references.
+    /// The function that finds the paths of referenced objects.
     pub(crate) paths: SharedPaths,
 }
 
 /// The rows of a table.
 pub(crate) struct Rows {
     surroundings: Surroundings,
-    /// Bytes of memory that the description takes.
+    /// Bytes of memory that the table's description takes.
     weight: u64,
-    /// The arrays that have a part for each row.
+    /// The arrays with a part for each row.
     arrays: Vec<RowArray>,
-    /// Bytes of a row of all of them.
+    /// Bytes of a row of all arrays together.
     row_bytes: u64,
     names: Vec<Vec<u8>>,
     columns: Vec<Column>,
-    /// Names of categories that were read lately.
+    /// Category names that were read recently.
     categories: Mutex<WeightedLru<Category, CellText>>,
-    /// Elements of sequences that were followed.
+    /// Number of items of variable-length sequences that were read.
     followed: AtomicU64,
 }
 
-/// What stands for a missing value.
+/// The mark of a missing value.
 enum Absent {
     Text(Arc<[u8]>),
     /// Any text of this number.
     Number(f64),
 }
 
-/// A category: the number of its column, the level of its name, and its own number.
+/// The identity of a category: its column, the level of its names, and its code.
 type Category = (usize, usize, u64);
 
 /// The kind and the text of a cell.
 type CellText = (Cell, Arc<[u8]>);
 
-/// Some rows, read from the arrays.
+/// Some rows that were read from the arrays.
 pub(crate) struct Batch<'a> {
     table: &'a Rows,
     first: u64,
     own: &'a [RowArray],
-    /// The rows of each of these arrays.
+    /// The rows of each array in `own`.
     arrays: Vec<Bytes>,
 }
 
-/// The names of categories: a column whose rows are not those of the table.
+/// The names of categories: a column whose rows are the categories.
 struct Names {
-    /// 0, or one more than that of the categories whose names are categories themselves.
+    /// The nesting level: 0, or one more than the outer level if the names are categories
+    /// themselves.
     level: usize,
     rows: u64,
     arrays: Vec<RowArray>,
     column: Column,
 }
 
-/// The values of a column: of many columns, each is to be small.
+/// The values of a column. The type is kept small, because a table may have many columns.
 enum Column {
     Value(Place),
-    /// The value, but where the mask is not zero.
+    /// The value, unless the mask is not zero.
     Unmasked(Place, Box<Place>),
-    /// The value, but where its text is that of a missing one.
+    /// The value, unless its text marks a missing value.
     Unless(Place, Absent),
-    /// The name of the category with this number.
+    /// The name of the category with this code.
     Category(Place, Box<Names>),
-    /// An integer that is less than the bound.
+    /// An integer that must be less than the bound.
     Below(Place, u64),
     List(Box<Lists>),
     Run(Box<Runs>),
@@ -103,10 +104,10 @@ enum Column {
 }
 
 impl Rows {
-    /// Opens the arrays of `table`, each of which `verify` has checked.
+    /// Opens the arrays of `table`. Each array is first checked with `verify`.
     ///
     /// # Errors
-    /// Fails if an array is known not to be readable; `Limit` for too long a row.
+    /// Fails if an array is known to be unreadable; `Limit` if a row is too long.
     pub(crate) fn open(
         table: GroupTable,
         surroundings: Surroundings,
@@ -144,10 +145,10 @@ impl Rows {
         })
     }
 
-    /// Some rows, of which stored values are wanted, too.
+    /// Reads some rows, for callers that also need the stored values.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Fails if the rows cannot be read.
     pub(crate) fn batch(&self, rows: Range<u64>) -> Result<Batch<'_>> {
         self.batch_of(&self.arrays, rows)
     }
@@ -234,10 +235,11 @@ impl Fields for Rows {
 }
 
 impl Batch<'_> {
-    /// The stored bytes of a value; `None` in a column whose values are not stored in its rows.
+    /// Returns the stored bytes of a value; `None` for a column whose values are not stored in its
+    /// rows.
     ///
     /// # Errors
-    /// `Corrupt` where the row ends before it.
+    /// `Corrupt` if the row is too short.
     pub(crate) fn stored(&self, row: usize, column: usize) -> Result<Option<&[u8]>> {
         match &self.table.columns[column] {
             Column::Value(value) | Column::Unmasked(value, _) | Column::Unless(value, _) => {
@@ -251,7 +253,7 @@ impl Batch<'_> {
         }
     }
 
-    /// The bytes of a value in a row.
+    /// Returns the bytes of a value in a row.
     fn bytes(&self, place: &Place, row: usize) -> Result<&[u8]> {
         let array = self.own.get(place.array());
         let start = array.map_or(0, RowArray::row_bytes).saturating_mul(row);
@@ -264,7 +266,7 @@ impl Batch<'_> {
 impl Cells for Batch<'_> {
     fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell> {
         let surroundings = &self.table.surroundings;
-        // A new one each time: it counts the bytes that pointers led to.
+        // Each cell needs a new context, because the context counts the bytes that pointers led to.
         let context = Context::new(&*surroundings.container, &*surroundings.paths, most);
         let cell = self.write_value(&self.table.columns[column], (column, row), &context, out);
         self.table
@@ -275,7 +277,7 @@ impl Cells for Batch<'_> {
 }
 
 impl Batch<'_> {
-    /// Appends the text of the value that the column with this number has in a row.
+    /// Appends the text of the value of `column` in a row.
     fn write_value(
         &self,
         values: &Column,
@@ -347,14 +349,14 @@ impl Batch<'_> {
     }
 }
 
-/// The arrays that are open already, while columns are opened.
+/// The arrays that are already open while columns are opened.
 struct Opening<'a> {
     engine: &'a Arc<Engine>,
     verify: &'a dyn Fn(NodeId) -> Result<()>,
-    /// Of the names of categories that are opened next.
+    /// The nesting level of the category names that are opened next.
     level: usize,
     arrays: Vec<RowArray>,
-    /// The number of each array.
+    /// The number of each open array.
     known: HashMap<*const Array, usize>,
 }
 
@@ -428,14 +430,14 @@ impl Opening<'_> {
     }
 }
 
-/// The number of units of a time; `None` for none (`NaT`).
+/// Returns the count of a time; `None` for a missing time (`NaT`).
 fn number_of(place: &Place, bytes: &[u8]) -> Result<Option<i64>> {
     let count = i64::try_from(place.integer(bytes)?);
     Ok(count.ok().filter(|&count| count != i64::MIN))
 }
 
 impl Absent {
-    /// Whether a value of this text is missing.
+    /// Returns whether a value with this text is missing.
     fn is_text(&self, text: &[u8]) -> bool {
         match self {
             Absent::Text(absent) => **absent == *text,

@@ -1,4 +1,4 @@
-//! The numbers of runs: which of the parts that an index cuts an array into an element is in.
+//! Runs of elements: an index divides an array into runs, and each element belongs to one run.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -9,15 +9,16 @@ use crate::memory::lock::lock;
 use crate::view::table::column::Part;
 use crate::view::table::place::{RowArray, Values};
 
-/// Places of an index that are read at a time.
+/// Entries of an index to read at a time.
 const PLACES: u64 = 16 << 10;
 
-/// Checks the index of the runs of `rows` elements: the first place is 0, none is less than the one
-/// before it, and the last is `rows`. scipy refuses any other; all views of a table do.
+/// Checks the index of the runs of `rows` elements. The first entry must be 0, the entries must not
+/// decrease, and the last must be `rows`. scipy refuses any other index, and so do all views of a
+/// table.
 ///
 /// # Errors
-/// `Corrupt` for such an index; fails if it cannot be read; [`Error::unwanted`] once the request is
-/// to end.
+/// `Corrupt` for an invalid index; [`Error::unwanted`] once the request is cancelled. Fails if the
+/// index cannot be read.
 pub(crate) fn check(
     ends: &Part,
     rows: u64,
@@ -53,7 +54,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// The runs of elements, of which the index holds the beginning of each and the end of the last.
+/// The runs of elements. The index has the beginning of each run, and the end of the last.
 pub(super) struct Runs {
     ends: Values,
     /// The run that was found last.
@@ -68,10 +69,10 @@ impl Runs {
         }
     }
 
-    /// The number of the run that an element is in.
+    /// Returns the number of the run with an element.
     ///
     /// # Errors
-    /// `Corrupt` where it is in none; fails if the index cannot be read.
+    /// `Corrupt` if the element is not in a run. Fails if the index cannot be read.
     pub(super) fn of(&self, element: u64) -> Result<u64> {
         let last = lock(&self.last).clone();
         if last.1.contains(&element) {
@@ -97,10 +98,11 @@ impl Runs {
     }
 }
 
-/// The last of `count` runs that begins at or before an element.
+/// Finds the last of `count` runs that begins at or before an element. `place` returns the
+/// beginning of a run.
 ///
 /// # Errors
-/// `Corrupt` where all begin behind it; fails as `place` does, which tells where a run begins.
+/// `Corrupt` if all runs begin after the element. Fails as `place` does.
 pub(crate) fn find(element: u64, count: u64, place: &dyn Fn(u64) -> Result<u64>) -> Result<u64> {
     let (mut low, mut high) = (0, count);
     while low < high {

@@ -1,32 +1,31 @@
-//! Sparse matrices, as AnnData and 10x Genomics store them: a row for each stored value, with the row
-//! and the column of the matrix that it stands in, both counted from 0.
+//! Sparse matrices of AnnData and 10x Genomics. The table has one row for each stored value, with
+//! its row and column in the matrix, counted from 0.
 //!
-//! | the group says | it is |
+//! | mark of the group | matrix |
 //! |---|---|
 //! | `encoding-type`, or `h5sparse_format` in older files | `csr_matrix`, `csc_matrix`; `csr`, `csc` |
-//! | nothing, and is called `matrix`, with the members `barcodes` and `features` or `genes` | compressed by columns, as 10x Genomics writes it |
+//! | none; the name is `matrix`, with the members `barcodes` and `features` or `genes` | compressed by columns, from 10x Genomics |
 //!
-//! The members are `data`, `indices`, and `indptr`, which says where the values of each row (or
-//! column) end. What scipy refuses is refused: an `indptr` that [decreases or ends
-//! elsewhere](super::runs::check), one of another length than the shape has, and places outside of
-//! the shape.
+//! The members are `data`, `indices`, and `indptr`, which has the end of each row (or column). As
+//! in scipy, an `indptr` that [decreases or has another end](super::runs::check) is an error. So is
+//! an `indptr` whose length does not match the shape, and an index outside of the shape.
 
 use crate::error::{Error, Result};
 use crate::model::attribute_value::integers;
 use crate::view::table::column::{GroupTable, Part, Source};
 use crate::view::table::group::{ENCODING, Group};
 
-/// What `indptr` counts.
+/// The axis that `indptr` counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compressed {
     Rows,
     Columns,
 }
 
-/// Whether the group is such a matrix.
+/// Returns whether the group is a sparse matrix.
 ///
 /// # Errors
-/// Fails if that cannot be found out.
+/// Fails if an attribute or a member cannot be read.
 pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
     Ok(compressed(group)?.is_some())
 }
@@ -42,7 +41,7 @@ fn compressed(group: &Group<'_>) -> Result<Option<Compressed>> {
         Some(_) => return Ok(None),
         None => {}
     }
-    // Most groups have no `indptr`, and are asked for nothing else.
+    // `indptr` is checked first, because most groups do not have it.
     for name in [&b"indptr"[..], b"indices", b"data", b"barcodes"] {
         if group.find(name)?.is_none() {
             return Ok(None);
@@ -52,8 +51,8 @@ fn compressed(group: &Group<'_>) -> Result<Option<Compressed>> {
     Ok(has_features.then_some(Compressed::Columns))
 }
 
-/// The rows and the columns of the matrix: an attribute, or in files of 10x Genomics a member; `None`
-/// where nothing says so.
+/// Returns the number of rows and columns of the matrix. They are an attribute, or a member in
+/// files of 10x Genomics. Returns `None` if both are absent.
 fn shape(group: &Group<'_>) -> Result<Option<[u64; 2]>> {
     let mut numbers = None;
     for name in [&b"shape"[..], b"h5sparse_shape"] {
@@ -81,10 +80,10 @@ fn shape(group: &Group<'_>) -> Result<Option<[u64; 2]>> {
     }
 }
 
-/// The table of a matrix: `row`, `col`, `value`.
+/// Returns the table of a matrix, with the columns `row`, `col` and `value`.
 ///
 /// # Errors
-/// `Corrupt` where a member is not as it must be.
+/// `Corrupt` if a member is malformed.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let (values, indices) = (group.part(b"data")?, group.part(b"indices")?);
     let ends = group.part(b"indptr")?;

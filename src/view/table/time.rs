@@ -1,48 +1,50 @@
-//! Instants, durations, days and periods as text.
+//! The text format of instants, durations, days and periods.
 
 use crate::model::number::append;
 use crate::view::calendar::{Calendar, Date};
 
 const SECONDS_OF_DAY: i64 = 86_400;
 
-/// Days before 1970 from the first of January of the year 1 on, which is day 1.
+/// Number of days before 1970, counted from January 1 of the year 1, which is day 1.
 const DAYS_BEFORE_1970: i64 = 719_163;
 
-/// Days before and after 1970 that have a date: as many as a number of seconds reaches.
+/// Maximum distance in days from 1970 for which dates are computed: the range of a 64-bit number of
+/// seconds.
 const MOST_DAYS: i64 = i64::MAX / SECONDS_OF_DAY;
 
-/// The time that a number stands for.
+/// The time that a number represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Time {
-    /// Units since 1970, in UTC or, without `is_utc`, in no particular zone.
+    /// Units since 1970, in UTC, or without a time zone if `is_utc` is false.
     Instant { unit: TimeUnit, is_utc: bool },
-    /// Units of time.
+    /// A number of units.
     Duration(TimeUnit),
-    /// Days, of which the first of January of the year 1 is day 1.
+    /// A number of days; January 1 of the year 1 is day 1.
     Day,
-    /// Periods of a length, of which the one with the first moment of 1970 is period 0.
+    /// A number of periods; period 0 contains the first moment of 1970.
     Period(Frequency),
 }
 
-/// The part of a second that a number counts.
+/// The unit of a number, as a fraction of a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TimeUnit {
-    /// Units of a second.
+    /// Number of units in a second.
     pub(crate) of_second: u32,
 }
 
-/// The length of periods.
+/// The length of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Frequency {
-    /// Of any first month: the year is that of the last month.
+    /// Years that begin with any month. The number of a year is the calendar year of its last
+    /// month.
     Year,
-    /// Of such years.
+    /// Quarters of such years.
     Quarter,
     Month,
-    /// Weeks that end with this day: 0 is Sunday.
+    /// Weeks that end with this weekday; 0 is Sunday.
     Week(i64),
     Day,
-    /// Days that are neither Saturday nor Sunday.
+    /// Days except Saturdays and Sundays.
     BusinessDay,
     Hour,
     Minute,
@@ -55,14 +57,14 @@ impl TimeUnit {
         of_second: 1_000_000_000,
     };
 
-    /// Decimals of a second.
+    /// Returns the number of decimals of a second.
     fn digits(self) -> usize {
         self.of_second.max(1).ilog10().try_into().unwrap_or(0)
     }
 }
 
 impl Time {
-    /// Appends the time as a cell has it.
+    /// Appends the time in the format of a cell.
     pub(crate) fn write(self, count: i64, out: &mut Vec<u8>) {
         match self {
             Time::Instant { unit, is_utc } => write_instant(count, unit, is_utc, out),
@@ -72,7 +74,7 @@ impl Time {
         }
     }
 
-    /// Appends the time as pandas has it in the name of a column.
+    /// Appends the time in pandas' format for the name of a column.
     pub(super) fn write_name(self, count: i64, out: &mut Vec<u8>) {
         if count == i64::MIN {
             out.extend_from_slice(b"NaT");
@@ -94,7 +96,7 @@ impl Time {
 }
 
 impl Frequency {
-    /// Appends the period with this number, as pandas has it.
+    /// Appends the period with this number, in pandas' format.
     fn write(self, count: i64, out: &mut Vec<u8>) {
         match self {
             Frequency::Year => append(out, format_args!("{}", count.saturating_add(1970))),
@@ -107,7 +109,7 @@ impl Frequency {
                 append(out, format_args!("{}-{month:02}", year + 1970));
             }
             Frequency::Week(last) => {
-                // The first of January of 1970 was a Thursday.
+                // January 1, 1970 was a Thursday.
                 let end = count.saturating_mul(7).saturating_add(last - 4);
                 write_day(end.saturating_sub(6), out);
                 out.push(b'/');
@@ -136,23 +138,23 @@ impl Frequency {
     }
 }
 
-/// Appends the day so many days after 1970 began.
+/// Appends the date `days` days after the beginning of 1970.
 fn write_day(days: i64, out: &mut Vec<u8>) {
-    // No program has dates beyond.
+    // Dates beyond this range do not occur in practice.
     let days = days.clamp(-MOST_DAYS, MOST_DAYS);
     let Date { year, month, day } = Calendar::ProlepticGregorian.date(days);
     append(out, format_args!("{year:04}-{month:02}-{day:02}"));
 }
 
-/// Appends the minute so many minutes after 1970 began.
+/// Appends the minute `minutes` minutes after the beginning of 1970.
 fn write_minutes(minutes: i64, out: &mut Vec<u8>) {
     write_day(minutes.div_euclid(1440), out);
     let minute = minutes.rem_euclid(1440);
     append(out, format_args!(" {:02}:{:02}", minute / 60, minute % 60));
 }
 
-/// Appends an instant, so many units after 1970 began, in ISO 8601: `2020-01-31T23:59:59.5`, with
-/// `Z` behind it in UTC.
+/// Appends an instant, `count` units after the beginning of 1970, in ISO 8601:
+/// `2020-01-31T23:59:59.5`. In UTC, a `Z` follows.
 fn write_instant(count: i64, unit: TimeUnit, is_utc: bool, out: &mut Vec<u8>) {
     let of_second = i64::from(unit.of_second);
     let (seconds, fraction) = (count.div_euclid(of_second), count.rem_euclid(of_second));
@@ -165,7 +167,7 @@ fn write_instant(count: i64, unit: TimeUnit, is_utc: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a duration of so many units as pandas has it: `-1 days +23:59:59`.
+/// Appends a duration of `count` units in pandas' format: `-1 days +23:59:59`.
 fn write_duration(count: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     let of_second = i64::from(unit.of_second);
     let (seconds, fraction) = (count.div_euclid(of_second), count.rem_euclid(of_second));
@@ -175,7 +177,7 @@ fn write_duration(count: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     write_clock(seconds.rem_euclid(SECONDS_OF_DAY), fraction, unit, out);
 }
 
-/// Appends a time of the day: hours, minutes, seconds, and the fraction where it is not zero.
+/// Appends a time of day: hours, minutes, seconds, and the fraction if it is not zero.
 fn write_clock(seconds: i64, fraction: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     let (minutes, second) = (seconds / 60, seconds % 60);
     let (hour, minute) = (minutes / 60, minutes % 60);
@@ -194,7 +196,7 @@ fn write_clock(seconds: i64, fraction: i64, unit: TimeUnit, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// Numbers that no program writes have a text all the same.
+    /// Extreme numbers also have a text.
     #[test]
     fn far_times() {
         let mut out = Vec::new();
@@ -240,7 +242,7 @@ mod tests {
         let first = instant(i64::MIN + 1, 1_000_000_000);
         assert_eq!(first, "1677-09-21T00:12:43.145224193");
         assert_eq!(instant(1_500_000, 1_000_000), "1970-01-01T00:00:01.5");
-        // No number of 64 bits is too large.
+        // All 64-bit numbers have a text.
         assert!(!instant(i64::MAX, 1).is_empty());
         assert!(!instant(i64::MIN, 1).is_empty());
     }
