@@ -1,33 +1,33 @@
-//! Parquet files whose every byte is computed.
+//! Parquet files in which every byte is computed on demand.
 //!
-//! Apache Parquet, "File Format" (parquet-format 2.11): the letters `PAR1`; groups of rows, in which
-//! each column has a chunk; the footer in Thrift's compact protocol; its length; `PAR1`. A chunk here
-//! is one data page (version 1, not compressed) of PLAIN values, behind a dictionary page where its
-//! values are few. So each byte is a function of the number of rows, the types of the columns and
-//! the rows of a group: nothing is stored but the footer's shape, and a column that nobody reads is
-//! not decoded.
+//! The layout follows Apache Parquet, "File Format" (parquet-format 2.11): the letters `PAR1`, row
+//! groups with one chunk for each column, the footer in Thrift's compact protocol, the length of
+//! the footer, and `PAR1`. A chunk in these files is one data page (version 1, not compressed) of
+//! PLAIN values. A column with few distinct values has a dictionary page before the data page. Each
+//! byte is therefore a function of the number of rows, the datatypes of the columns, and the rows
+//! of a group. Only the layout is kept in memory, and columns that are not read are not decoded.
 //!
 //! | file | content |
 //! |---|---|
-//! | `table` | what is shown: fields, rows, and what is said of them |
-//! | `field`, `leaf` | the tree of the fields, and how the values of a leaf stand in its pages |
+//! | `table` | the table to show: fields, rows and description |
+//! | `field`, `leaf` | the tree of fields, and the encoding of a leaf's values in its pages |
 //! | `columns` | the fields of the elements of an array |
-//! | `group_table` | those of a table that a group is |
-//! | `long_table` | those of a variable of netCDF, a row for each value |
-//! | `encoding`, `stored`, `texts`, `runs` | values, from the bytes of the source |
-//! | `row_groups` | how many rows a group has |
-//! | `layout` | where the parts of a group stand |
-//! | `ragged` | lists of any number of elements |
+//! | `group_table` | the fields of a group that is a table |
+//! | `long_table` | the fields of a netCDF variable, one row for each value |
+//! | `encoding`, `stored`, `texts`, `runs` | values, computed from the bytes of the source |
+//! | `row_groups` | the number of rows in a group |
+//! | `layout` | the positions of the parts of a group |
+//! | `ragged` | lists of varying length |
 //! | `headers`, `levels`, `pages` | the bytes of a page |
 //! | `schema`, `footer`, `statistics`, `thrift` | the footer |
 //! | `file` | the file |
 //!
 //! # Values of many lengths
 //!
-//! Texts of a fixed length, and values of which some are missing, take as many bytes of their page
-//! as they ever can: the values stand at its beginning, zeros behind them. A reader takes as many
-//! values as the page's header says. So these need no pass over the data; texts of variable length
-//! do, and are counted first.
+//! Strings of a fixed length, and values that may be missing, take a fixed number of bytes in their
+//! page: their maximum. The values are at the beginning of the page, and zeros follow. Readers use
+//! the number of values in the page's header. Such columns therefore need no pass over the data.
+//! Strings of variable length need one, which counts their bytes.
 
 mod columns;
 mod encoding;

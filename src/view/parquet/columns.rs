@@ -4,11 +4,11 @@
 //! |---|---|
 //! | of compounds | a row for each element, a field for each member |
 //! | of other elements, scalar or of one dimension | a row for each element, one field |
-//! | of two dimensions | a row for each index of the first, a field for each of the second: `0`, `1` … |
-//! | of more | none |
+//! | of two dimensions | a row for each index of the first, a field for each index of the second: `0`, `1` … |
+//! | of more dimensions | not a table |
 //!
-//! A compound in a compound is a group; so is a complex number, of `r` and `i`. An array in an
-//! element is a list.
+//! A compound in a compound becomes a group. So does a complex number, with the fields `r` and `i`.
+//! An array in an element becomes a list.
 
 use std::sync::Arc;
 
@@ -29,11 +29,11 @@ use crate::view::parquet::stored::{Absent, Place, Pointers, RowBytes, Stored};
 use crate::view::parquet::table::{Description, Fields, Table};
 use crate::wire::to_usize;
 
-/// The kind of table that an array is.
+/// The kind of table of an array.
 enum Kind {
-    /// A row for each element.
+    /// One row for each element.
     Elements,
-    /// A row for so many elements.
+    /// One row for this many elements.
     Matrix(u64),
 }
 
@@ -53,7 +53,7 @@ impl Kind {
     }
 }
 
-/// Whether an array of such elements is a table.
+/// Returns whether an array with these elements is a table.
 pub(crate) fn has_columns(datatype: &Datatype, dims: Option<&[u64]>) -> bool {
     let of_row = match Kind::of(datatype, dims) {
         Some(Kind::Matrix(columns)) => columns,
@@ -64,7 +64,7 @@ pub(crate) fn has_columns(datatype: &Datatype, dims: Option<&[u64]>) -> bool {
     bytes <= limits::TEXT_ELEMENT_BYTES && has_field(datatype)
 }
 
-/// Whether a type has a field.
+/// Returns whether a datatype has a field.
 fn has_field(datatype: &Datatype) -> bool {
     match &datatype.class {
         Class::Compound(members) => members.iter().any(|member| has_field(&member.datatype)),
@@ -75,8 +75,8 @@ fn has_field(datatype: &Datatype) -> bool {
     }
 }
 
-/// The table of the elements of an array that is called `name`, some of which may be missing;
-/// `None` where they are none. Chunks have `unit` rows together.
+/// Returns the table of an array called `name`, whose elements may be missing; `None` if the
+/// elements do not have fields. `unit` is the number of rows in a chunk of the source.
 ///
 /// # Errors
 /// `Limit` for too many fields.
@@ -142,7 +142,7 @@ pub(crate) fn array_table(
     }))
 }
 
-/// The mask of an array.
+/// The mask of an array for one of its columns.
 struct Masked {
     missing: Arc<Missing>,
     datatype: Datatype,
@@ -150,14 +150,14 @@ struct Masked {
     at: u64,
 }
 
-/// Makes fields of the parts of a datatype.
+/// A builder of fields from the parts of a datatype.
 pub(super) struct Builder {
     rows: RowBytes,
     pointers: Arc<Pointers>,
     absent: Option<Masked>,
     leaves: u64,
     name_bytes: u64,
-    /// Parts that have no field, and why.
+    /// Parts without a field, and the reasons.
     pub(super) without_field: Vec<(String, &'static str)>,
 }
 
@@ -173,7 +173,8 @@ impl Builder {
         }
     }
 
-    /// The field of a value at `offset` in the row and in `lists`; `None` where it has none.
+    /// Returns the field of a value at `offset` in the row, within `lists`; `None` if the datatype
+    /// does not have a field.
     ///
     /// # Errors
     /// `Limit` for too many fields.
@@ -292,7 +293,8 @@ impl Builder {
         self.of_encoded(encoded, datatype, offset, lists, absent)
     }
 
-    /// How a value that is missing is known by its type alone.
+    /// Returns the rule for missing values that follows from the datatype: null references, and
+    /// `NaT`.
     fn absent_by_type(&self, datatype: &Datatype) -> Option<Absent> {
         match datatype.class {
             Class::Reference(kind) => Some(Absent::Null(kind, Arc::clone(&self.pointers))),
@@ -304,10 +306,10 @@ impl Builder {
         }
     }
 
-    /// The leaf of values that are encoded so.
+    /// Returns the leaf of values with the encoding `encoded`.
     ///
     /// # Errors
-    /// `Limit` for too many.
+    /// `Limit` for too many leaves.
     pub(super) fn of_encoded(
         &mut self,
         encoded: Encoded,
@@ -343,7 +345,8 @@ impl Builder {
         }))))
     }
 
-    /// The leaf of sequences of variable length; `None` where Parquet has no such elements.
+    /// Returns the leaf of variable-length sequences; `None` if Parquet cannot express their
+    /// elements.
     fn sequences(&mut self, size: u32, base: &Datatype, offset: u64) -> Result<Option<Content>> {
         let Some(encoded) = Encoded::of_element(base)? else {
             return Ok(None);
@@ -369,7 +372,7 @@ impl Builder {
         }))))
     }
 
-    /// Notes that a part has no field.
+    /// Records that a part does not have a field.
     pub(super) fn without_field(&mut self, path: &str, reason: &'static str) {
         if self.without_field.len() < limits::PARQUET_SAID {
             self.without_field.push((path.to_owned(), reason));

@@ -1,22 +1,22 @@
-//! The types of the field that holds the values of a datatype, and the values.
+//! The Parquet type of each datatype, and the encoding of its values.
 //!
 //! | datatype | field |
 //! |---|---|
-//! | integer of 8 bits | `INTEGER(8)`, as numbers in a dictionary of all 256 |
-//! | of 16, 32, 64 bits | `INTEGER(bits)`; signed ones of 32 and 64 bits are plain |
-//! | of another number of bits, up to 64 | that of the next width |
-//! | half float, and others that fit | `FLOAT` |
-//! | 64 bits, and others that fit | `DOUBLE` |
+//! | integer of 8 bits | `INTEGER(8)`, as indices in a dictionary of all 256 values |
+//! | integer of 16, 32, 64 bits | `INTEGER(bits)`; signed ones of 32 and 64 bits without annotation |
+//! | integer of another number of bits, up to 64 | as the next wider integer |
+//! | half float, and other formats that fit | `FLOAT` |
+//! | float of 64 bits, and other formats that fit | `DOUBLE` |
 //! | boolean, enumeration of FALSE and TRUE | `BOOLEAN` |
-//! | enumeration in a byte | `STRING`, as numbers in a dictionary of the names |
-//! | other enumeration | `STRING`: the name, the number where none fits |
-//! | text of fixed length | `STRING` |
-//! | NumPy's `datetime64` | `TIMESTAMP`; of months, years and parts of a nanosecond `STRING` |
+//! | enumeration of one byte | `STRING`, as indices in a dictionary of the names |
+//! | other enumeration | `STRING`: the name, or the number of a value without a name |
+//! | string of fixed length | `STRING` |
+//! | NumPy's `datetime64` | `TIMESTAMP`; for months, years and fractions of a nanosecond `STRING` |
 //! | other opaque, bit field, time | `FIXED_LEN_BYTE_ARRAY` |
-//! | text of variable length | `STRING`, counted |
-//! | reference | the same; a null one is missing, and refused in a list |
+//! | string of variable length | `STRING`, counted |
+//! | reference | `STRING`, counted; a null reference is missing, and an error in a list |
 //!
-//! What has no such type, as numbers of more bits, has no field.
+//! Other datatypes, such as wider numbers, do not have a field.
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -31,12 +31,12 @@ use crate::view::parquet::leaf::{Body, Dictionary};
 use crate::view::parquet::schema::{Physical, Type, Unit};
 use crate::wire::{to_u64, to_usize};
 
-/// Makes values of a leaf from stored ones.
+/// The conversion of stored values to the values of a leaf.
 #[derive(Debug)]
 pub(super) enum Encoding {
-    /// The bytes as they are.
+    /// The bytes are copied.
     Copy,
-    /// The bytes from the last to the first.
+    /// The order of the bytes is reversed.
     Swap,
     /// An integer of 4 or 8 bytes.
     Integer { class: Class, size: usize },
@@ -46,17 +46,18 @@ pub(super) enum Encoding {
     Boolean,
     /// A text of fixed length.
     Text(StringPadding),
-    /// An integer, so many times as large.
+    /// An integer that is multiplied by this factor.
     Ticks(numbers::Stored, i128),
-    /// The number, in so many bytes, of one of so many entries of a dictionary, rows or columns.
+    /// A dictionary index. The second field is the bytes of an index, and the third the number of
+    /// entries, rows or columns that it may refer to.
     Index(numbers::Stored, u64, u64),
-    /// The path to which a reference leads, which is no null one.
+    /// The path of a referenced object. A null reference is an error.
     Path(ReferenceKind, ValueWriter),
-    /// Any other text that is found in the stored bytes or behind them.
+    /// Any other text that is computed from the stored bytes or their pointers.
     Written(ValueWriter),
 }
 
-/// A type's field: its type, how its values stand in a page, and how they are made.
+/// The Parquet type of a datatype, the layout of its values in a page, and their encoding.
 #[derive(Debug)]
 pub(super) struct Encoded {
     pub(super) kind: Type,
@@ -64,11 +65,11 @@ pub(super) struct Encoded {
     pub(super) encoding: Encoding,
 }
 
-/// Bytes before the text of a BYTE_ARRAY.
+/// Bytes of the length before a BYTE_ARRAY.
 const LENGTH: u64 = 4;
 
 impl Encoded {
-    /// That of a type without parts; the reason where it has none.
+    /// Returns the encoding of a datatype without parts, or the reason if it does not have one.
     ///
     /// # Errors
     /// `Limit` for a datatype that is nested too deeply.
@@ -92,7 +93,7 @@ impl Encoded {
             },
             Class::Enumeration { base, members } => {
                 let longest = members.iter().map(|(name, _)| name.len()).max();
-                /// Digits of 64 bits, and a sign.
+                /// The digits of a 64-bit number, and a sign.
                 const DIGITS: usize = 20;
                 if base.size > 8 {
                     return Ok(Err("an enumeration of integers of more than 64 bits"));
@@ -114,7 +115,7 @@ impl Encoded {
 }
 
 impl Encoded {
-    /// Whether a type without parts has one.
+    /// Returns whether a datatype without parts has an encoding.
     pub(super) fn is_of(datatype: &Datatype) -> bool {
         match &datatype.class {
             Class::Integer { .. } | Class::Float(_) => Self::of_number(datatype).is_some(),
@@ -129,7 +130,8 @@ impl Encoded {
         }
     }
 
-    /// That of the elements of lists of any length: numbers, and texts in plain; `None` of others.
+    /// Returns the encoding of the items of variable-length lists. Numbers and texts have one;
+    /// texts are PLAIN. Returns `None` for other items.
     ///
     /// # Errors
     /// `Limit` for a datatype that is nested too deeply.
@@ -146,7 +148,7 @@ impl Encoded {
         Ok(Some(counted(encoding)))
     }
 
-    /// Whether elements of lists have one.
+    /// Returns whether the items of lists have an encoding.
     pub(super) fn is_of_element(datatype: &Datatype) -> bool {
         match &datatype.class {
             Class::Integer { .. } | Class::Float(_) => Self::of_number(datatype).is_some(),
@@ -159,7 +161,8 @@ impl Encoded {
         }
     }
 
-    /// That of a number, each with as many bytes as the others; `None` of what is no number.
+    /// Returns the encoding of a number, whose values all have the same size; `None` for other
+    /// datatypes.
     pub(super) fn of_number(datatype: &Datatype) -> Option<Self> {
         match &datatype.class {
             Class::Integer { .. } => integer(datatype),
@@ -185,7 +188,8 @@ fn texts(width: u64, encoding: Encoding) -> Encoded {
     }
 }
 
-/// Instants in ticks of Parquet; as texts where the unit has no such ticks.
+/// Returns the encoding of instants as Parquet timestamps, or as texts if Parquet does not have the
+/// unit.
 fn instants(datatype: &Datatype) -> Result<Encoded> {
     let instants = Datetime64::of(datatype);
     let stored = instants.and_then(|instants| numbers::Stored::new(&instants.integers()));
@@ -205,7 +209,7 @@ fn instants(datatype: &Datatype) -> Result<Encoded> {
     })
 }
 
-/// Texts whose bytes are counted.
+/// Returns the encoding of texts whose bytes are counted.
 fn counted(encoding: Encoding) -> Encoded {
     Encoded {
         kind: Type::STRING,
@@ -225,7 +229,7 @@ fn bytes(datatype: &Datatype) -> Encoded {
     }
 }
 
-/// Integers of a whole byte: the page's indices are the bytes of the source.
+/// Returns the encoding of one-byte integers. The bytes of the source are the dictionary indices.
 fn of_bytes(datatype: &Datatype) -> Option<Encoded> {
     let Class::Integer { signed, bits, .. } = datatype.class else {
         return None;
@@ -238,7 +242,7 @@ fn of_bytes(datatype: &Datatype) -> Option<Encoded> {
     })
 }
 
-/// Integers of up to 64 bits.
+/// Returns the encoding of integers of up to 64 bits.
 fn integer(datatype: &Datatype) -> Option<Encoded> {
     let Class::Integer {
         order,
@@ -274,7 +278,7 @@ fn integer(datatype: &Datatype) -> Option<Encoded> {
     })
 }
 
-/// Floating-point numbers that one of 32 or 64 bits holds exactly.
+/// Returns the encoding of floating-point numbers that a 32-bit or 64-bit float represents exactly.
 fn real(size: u32, format: &Float) -> Option<Encoded> {
     let is_within = |exponent: u8, mantissa: u8| {
         format.exponent_bits <= exponent && format.mantissa_bits <= mantissa
@@ -283,7 +287,8 @@ fn real(size: u32, format: &Float) -> Option<Encoded> {
     let width: usize = match ieee {
         Some(2 | 4) => 4,
         Some(_) => 8,
-        // One bit less of the exponent, as subnormal numbers of the other format may be many.
+        // One exponent bit less is allowed, because most subnormal numbers of the other format
+        // would not fit.
         None if is_within(7, 22) => 4,
         None if is_within(11, 51) && number::is_computable(format) => 8,
         None => return None,
@@ -307,7 +312,7 @@ fn real(size: u32, format: &Float) -> Option<Encoded> {
     })
 }
 
-/// A dictionary of these values, each with its bytes in PLAIN.
+/// Creates a dictionary of these values in PLAIN encoding.
 pub(super) fn dictionary(values: &[Vec<u8>]) -> Dictionary {
     let count = to_u64(values.len());
     Dictionary {
@@ -317,7 +322,7 @@ pub(super) fn dictionary(values: &[Vec<u8>]) -> Dictionary {
     }
 }
 
-/// All numbers that a byte can be, in the order of the bytes.
+/// Returns all numbers of one byte, in the order of the bytes.
 fn all_bytes(is_signed: bool) -> Vec<Vec<u8>> {
     let numbers = (0..=u8::MAX).map(|byte| {
         if is_signed {
@@ -331,7 +336,7 @@ fn all_bytes(is_signed: bool) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The texts of all values of an enumeration in a byte.
+/// Returns the texts of all values of a one-byte enumeration.
 fn names(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Vec<u8>>> {
     let datatype = Datatype {
         size: base.size,
@@ -355,7 +360,8 @@ fn names(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Vec<u8>>
 /// Appends a text as a BYTE_ARRAY.
 ///
 /// # Errors
-/// `Unsupported` for one that is not UTF-8: readers refuse a whole file that holds one.
+/// `Unsupported` for a text that is not UTF-8, because readers reject a whole file with such a
+/// text.
 pub(super) fn push_text(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if str::from_utf8(text).is_err() {
         let what = "a text that is not UTF-8 in a Parquet file (the npy view has its bytes)";
@@ -369,10 +375,10 @@ pub(super) fn push_text(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
 }
 
 impl Encoding {
-    /// Appends what a stored value becomes; a context is needed for what is [written](Self::Written).
+    /// Appends the value for a stored value. Only [`Written`](Self::Written) texts use the context.
     ///
     /// # Errors
-    /// Fails if the value has no such form, or leads nowhere.
+    /// Fails if the value cannot be represented, or if a pointer is invalid.
     pub(super) fn push(
         &self,
         value: &[u8],
@@ -396,7 +402,7 @@ impl Encoding {
             }
             Encoding::Boolean => out.push(value.iter().any(|&byte| byte != 0).into()),
             Encoding::Ticks(stored, each) => {
-                // The lowest number stands for no time.
+                // The lowest number is `NaT`, not a time.
                 let ticks = stored.read(value).as_integer();
                 let ticks = ticks.filter(|ticks| *ticks != i64::MIN.into());
                 let ticks = ticks.and_then(|ticks| ticks.checked_mul(*each));
@@ -428,14 +434,14 @@ impl Encoding {
     }
 }
 
-/// Whether a stored reference leads nowhere by intention.
+/// Returns whether a stored reference is null.
 fn is_null(kind: ReferenceKind, value: &[u8], context: &Context<'_>) -> Result<bool> {
     let container = context.container;
     let target = container.map(|container| container.reference(kind, value));
     Ok(matches!(target.transpose()?, None | Some(Reference::Null)))
 }
 
-/// The integer that a value is, in the low bits.
+/// Returns a value as an integer, in the low bits.
 pub(super) fn integer_of(value: &[u8], class: &Class) -> Result<i128> {
     let Class::Integer {
         order,
@@ -458,7 +464,7 @@ pub(super) fn integer_of(value: &[u8], class: &Class) -> Result<i128> {
     }
 }
 
-/// The number that a value is, which 64 bits hold exactly.
+/// Returns a value as a 64-bit float, which represents it exactly.
 fn real_of(value: &[u8], format: &Float) -> Result<f64> {
     let number = number::real(value, format).and_then(|real| real.as_f64());
     number.ok_or_else(|| {
@@ -473,7 +479,7 @@ mod tests {
     use crate::model::datatype::ReferenceKind;
     use crate::model::value::tests::{int, type_of};
 
-    /// The listing and the file agree on what has a column.
+    /// The listing and the file must agree about the datatypes with a column.
     #[test]
     fn a_type_has_an_encoding_where_it_is_said_to() {
         let enumeration = |size| {

@@ -12,27 +12,27 @@ pub(super) struct Field {
     pub(super) content: Content,
 }
 
-/// What a field is.
+/// The content of a field.
 pub(super) enum Content {
     Leaf(Box<Leaf>),
-    /// Of a compound: its members.
+    /// The members of a compound.
     Group(Vec<Field>),
-    /// So many elements in each value.
+    /// A list with this many elements in each value.
     List(u32, Box<Content>),
-    /// Any number of elements in each value.
+    /// A list of varying length in each value.
     Ragged(Box<Leaf>),
 }
 
-/// A leaf at its place in the tree.
+/// A leaf with its position in the tree.
 pub(super) struct Column {
     pub(super) leaf: Leaf,
-    /// The names of the fields down to it.
+    /// The names of the fields from the root to the leaf.
     pub(super) path: Vec<String>,
-    /// How many elements the lists have that it is in, the outermost first.
+    /// The lengths of the lists that contain the leaf, outermost first.
     pub(super) lists: Vec<u32>,
 }
 
-/// The elements of the schema behind the root's, and the leaves, in their order.
+/// The schema elements after the root, and the leaves, in order.
 #[derive(Default)]
 pub(super) struct Flat {
     pub(super) elements: Vec<Struct>,
@@ -40,7 +40,7 @@ pub(super) struct Flat {
 }
 
 impl Flat {
-    /// Those of `fields`.
+    /// Flattens `fields`.
     pub(super) fn of(fields: Vec<Field>) -> Self {
         let mut flat = Flat::default();
         flat.add_all(fields, &[], &[]);
@@ -94,23 +94,23 @@ impl Flat {
 }
 
 impl Column {
-    /// Whether its values are elements of lists.
+    /// Returns whether the values of the column are elements of lists.
     pub(super) fn is_in_lists(&self) -> bool {
         !self.lists.is_empty() || self.leaf.ragged.is_some()
     }
 
-    /// Values of a row, where all rows have as many.
+    /// Returns the number of values in a row, for lists of fixed length.
     pub(super) fn repeats(&self) -> u64 {
         let counts = self.lists.iter().map(|&count| u64::from(count));
         counts.fold(1, u64::saturating_mul)
     }
 }
 
-/// The same names, none empty and none twice: readers refuse or rename those.
+/// Makes names distinct and non-empty, because readers reject or rename other names.
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let names: Vec<&str> = names.collect();
     let mut taken: HashSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    // The last number that each name has got.
+    // The last number appended to each name.
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     let mut given = Vec::with_capacity(names.len());
     for name in names {
@@ -131,7 +131,7 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     given
 }
 
-/// A name of the file in the characters that a schema may have.
+/// Converts a name in the file to UTF-8.
 pub(super) fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }

@@ -20,17 +20,17 @@ use crate::view::parquet::thrift::Struct;
 use crate::view::texts::bounds::CountBounds;
 use crate::wire::to_u64;
 
-/// A table and the rows of its groups: all that the file depends on, but what has to be counted.
+/// A table and the number of rows in its groups. Together with the counts, they determine the file.
 pub(crate) struct Plan {
     rows: Range<u64>,
     group_rows: u64,
     columns: Vec<Column>,
-    /// How many fields the table has, and the elements of the schema.
+    /// The number of fields, and the elements of the schema.
     schema: (usize, Vec<Struct>),
     pairs: Vec<(String, String)>,
 }
 
-/// The file of a table.
+/// The Parquet file of a table.
 struct File {
     columns: Vec<Column>,
     layout: Layout,
@@ -40,10 +40,10 @@ struct File {
 }
 
 impl Plan {
-    /// That of `table`.
+    /// Plans the file of `table`.
     ///
     /// # Errors
-    /// `Limit` where no file can hold it.
+    /// `Limit` if the table does not fit in a Parquet file.
     pub(crate) fn of(table: Table) -> Result<Self> {
         let Table {
             rows,
@@ -74,7 +74,7 @@ impl Plan {
         })
     }
 
-    /// Whether columns have to be [`counted`](Self::counted).
+    /// Returns whether some columns need [`counted`](Self::counted).
     pub(crate) fn is_counted(&self) -> bool {
         self.counted_columns().next().is_some()
     }
@@ -88,12 +88,12 @@ impl Plan {
         self.rows.end.saturating_sub(self.rows.start)
     }
 
-    /// Bytes of the values of variable length in each group, for [`file`](Self::file): a look at
-    /// all of them.
+    /// Counts the bytes of variable-length values in each group, for [`file`](Self::file). This
+    /// reads all of these values.
     ///
     /// # Errors
-    /// Fails if a value cannot be read; `Limit` for more than are counted; [`Error::unwanted`] once
-    /// the request is to end.
+    /// `Limit` for too many values or bytes; [`Error::unwanted`] once the request is cancelled.
+    /// Fails if a value cannot be read.
     pub(crate) fn counted(&self, bounds: &CountBounds) -> Result<Vec<u8>> {
         let columns = to_u64(self.counted_columns().count());
         if self.count().saturating_mul(columns) > limits::COUNTED_VALUES {
@@ -116,11 +116,11 @@ impl Plan {
         Ok(counts)
     }
 
-    /// The file, of whose values of variable length these bytes were [`counted`](Self::counted);
-    /// `keep` keeps the bounds of its columns.
+    /// Creates the file. `counted` is the result of [`counted`](Self::counted), and `keep` caches
+    /// the bounds of the columns.
     ///
     /// # Errors
-    /// `Limit` where it has more bytes than a file can.
+    /// `Limit` if the file is longer than any file can be.
     pub(crate) fn file(self, counted: &[u8], keep: Keep) -> Result<impl View + use<>> {
         let (numbers, _) = counted.as_chunks();
         let (pairs, _) = numbers.as_chunks();
@@ -143,17 +143,17 @@ impl Plan {
     }
 }
 
-/// Bytes that a row takes of a column's page, at most.
+/// Returns the maximum bytes of a row in a column's page.
 fn page_bytes(column: &Column) -> u64 {
     let values = match column.leaf.kind.physical {
         Physical::Boolean => 1,
         _ => column.leaf.body.bytes(8, column.repeats(), 0).div_ceil(8),
     };
-    // Levels take some bits each.
+    // Each level takes a few bits.
     values.saturating_add(column.repeats()).saturating_add(1)
 }
 
-/// What a column has in some rows.
+/// Counts the bytes and entries of a column in some rows.
 fn count(column: &Column, rows: Range<u64>, bounds: &CountBounds) -> Result<Counted> {
     let Some(lists) = &column.leaf.ragged else {
         let bytes = bytes_of(column, rows, bounds)?;
@@ -177,7 +177,7 @@ fn count(column: &Column, rows: Range<u64>, bounds: &CountBounds) -> Result<Coun
     })
 }
 
-/// Bytes of the values that a column has in some rows.
+/// Counts the bytes of a column's values in some rows.
 fn bytes_of(column: &Column, rows: Range<u64>, bounds: &CountBounds) -> Result<u64> {
     let cancel = bounds.cancel();
     let at_a_time = batch(&column.leaf);
@@ -200,7 +200,7 @@ fn bytes_of(column: &Column, rows: Range<u64>, bounds: &CountBounds) -> Result<u
 }
 
 impl File {
-    /// Writes the groups that the window reaches.
+    /// Writes the groups that overlap the window.
     fn write_groups(&self, cancel: &CancelToken, window: &mut Window) -> Result<()> {
         while window.next() < self.layout.end() && !window.is_full() {
             let before = window.next();
@@ -285,7 +285,7 @@ mod tests {
     use crate::view::parquet::schema::Type;
     use crate::view::parquet::table::{Description, Fields};
 
-    /// The value of a row follows from its number.
+    /// Values that are functions of the row number.
     #[derive(Clone, Copy)]
     enum Made {
         Number,
@@ -323,7 +323,7 @@ mod tests {
         }
     }
 
-    /// A list of as many elements as the last digit of the row's number.
+    /// Lists whose length is the last digit of the row number.
     struct Digits;
 
     impl Lists for Digits {
@@ -376,7 +376,7 @@ mod tests {
             }));
         }
         let bits = field("bits", Physical::Boolean, Body::Bits, Made::Bit).content;
-        // Its values are read by rows, of which each has one here.
+        // The values are read by rows, with one value in each row.
         fields.push(Field {
             name: "bits".to_owned(),
             content: Content::List(1, Box::new(bits)),
@@ -423,7 +423,7 @@ mod tests {
         ) {
             let file = file(0..rows);
             let whole = file.read_at(0, usize::MAX >> 1).unwrap();
-            // Another file has no marks of what was read before.
+            // The other file does not have marks from earlier reads.
             let other = self::file(0..rows);
             for (place, length) in places {
                 let at = (place * whole.len() as f64) as usize;

@@ -1,5 +1,4 @@
-//! The footer: what the columns are, and where their chunks stand (`FileMetaData` of
-//! parquet.thrift).
+//! The footer: the columns, and the positions of their chunks (`FileMetaData` of parquet.thrift).
 
 use std::ops::Range;
 
@@ -15,26 +14,27 @@ use crate::view::parquet::statistics::{Bounds, Statistics};
 use crate::view::parquet::thrift::{Struct, Type};
 use crate::wire::to_u64;
 
-/// Groups from one place that is kept to the next.
+/// Number of groups between two recorded positions.
 const APART: u64 = 16;
 
-/// The footer of a file: its groups are described when they are read.
+/// The footer of a file. The descriptions of its groups are generated when they are read.
 pub(super) struct Footer {
-    /// What stands before the groups, and behind them.
+    /// The bytes before the groups. `tail` has the bytes after the groups.
     head: Vec<u8>,
     tail: Vec<u8>,
-    /// Where the description of every so manieth group begins behind the head.
+    /// The offset after `head` of the description of every group whose number is a multiple of
+    /// `APART`.
     places: Vec<u64>,
-    /// Bytes of those of all groups.
+    /// Bytes of the descriptions of all groups.
     groups: u64,
 }
 
 impl Footer {
-    /// That of a file with these elements of the schema behind the root's, and these keys and
-    /// values.
+    /// Creates the footer of a file. The arguments have the elements of the schema after the root,
+    /// and the key-value pairs.
     ///
     /// # Errors
-    /// `Limit` for one that is too long: each group has the names of all columns again.
+    /// `Limit` for a footer that is too long. Each group repeats the names of all columns.
     pub(super) fn of(
         (fields, elements): (usize, Vec<Struct>),
         columns: &[Column],
@@ -70,7 +70,7 @@ impl Footer {
         Ok(footer)
     }
 
-    /// Bytes of it, with its length and the letters behind it.
+    /// Returns the bytes of the footer, including its length and the final letters.
     pub(super) fn length(&self) -> u64 {
         self.metadata() + 8
     }
@@ -79,10 +79,11 @@ impl Footer {
         to_u64(self.head.len()) + self.groups + to_u64(self.tail.len())
     }
 
-    /// The bytes in `range`, counted from its beginning.
+    /// Returns the bytes in `range`, relative to the beginning of the footer.
     ///
     /// # Errors
-    /// Never, as its parts have the lengths that they had.
+    /// `Corrupt` if a description does not have the length that was computed before, which is a
+    /// bug.
     pub(super) fn read(
         &self,
         range: Range<u64>,
@@ -117,14 +118,14 @@ impl Footer {
     }
 }
 
-/// What stands behind the groups.
+/// Returns the bytes after the groups.
 fn tail(columns: usize, pairs: &[(String, String)]) -> Vec<u8> {
     let pairs = pairs.iter().map(|(key, value)| {
         Struct::default()
             .binary(1, key.as_bytes())
             .binary(2, value.as_bytes())
     });
-    // Readers take the bounds of a column only where its order is said.
+    // Readers use the bounds of a column only if its order is specified.
     let orders = (0..columns).map(|_| Struct::default().inner(1, Struct::default()));
     let writer = concat!("h5fs version ", env!("CARGO_PKG_VERSION"));
     Struct::behind(4)
@@ -134,7 +135,7 @@ fn tail(columns: usize, pairs: &[(String, String)]) -> Vec<u8> {
         .end()
 }
 
-/// The description of a group.
+/// Returns the description of a group.
 fn described(columns: &[Column], layout: &Layout, number: u64, bounds: Bounds<'_>) -> Vec<u8> {
     let group = layout.group(columns, number);
     let start = layout.start(number);
@@ -157,7 +158,7 @@ fn described(columns: &[Column], layout: &Layout, number: u64, bounds: Bounds<'_
         .end()
 }
 
-/// What is known of the values of a column in some rows without a look at them.
+/// Returns the statistics of a column in some rows that are known without reading its values.
 fn known(column: &Column, rows: &Range<u64>) -> Struct {
     let mut statistics = Struct::default();
     if !column.leaf.is_optional && !column.is_in_lists() {
@@ -169,7 +170,7 @@ fn known(column: &Column, rows: &Range<u64>) -> Struct {
     statistics
 }
 
-/// The description of a column's chunk, without the statistics.
+/// Returns the description of a column's chunk, without the statistics.
 fn chunk(column: &Column, group: &Group, at: usize, start: u64) -> Struct {
     let chunk = &group.chunks[at];
     let begin = start.saturating_add(group.starts[at]);

@@ -1,16 +1,16 @@
-//! The fields of the table that a group is.
+//! The fields of a group that is a table.
 //!
 //! | column | field |
 //! |---|---|
-//! | values | those of their datatype, as of an array's elements |
-//! | values of which some are missing | the same, optional |
-//! | floating-point numbers of a frame of pandas | the same, optional: NaN is missing |
-//! | categories | their names or numbers, as places in a dictionary, optional |
-//! | numbers of runs, of a sparse matrix | `INT64`, from the index of its rows or columns |
-//! | lists of numbers and of texts | `LIST` |
+//! | values | the fields of their datatype, as for the elements of an array |
+//! | values that may be missing | the same, optional |
+//! | floating-point numbers of a pandas frame | the same, optional: NaN is missing |
+//! | categories | their names or numbers, as dictionary indices, optional |
+//! | run numbers of a sparse matrix | `INT64`, computed from `indptr` |
+//! | lists of numbers or texts | `LIST` |
 //! | instants | `TIMESTAMP`, optional |
-//! | durations, days, periods | `STRING`, as the group's CSV has them, optional |
-//! | others: lists, texts of a Python pickle | the same, counted |
+//! | durations, days, periods | `STRING`, as in the group's CSV, optional |
+//! | others: other lists, texts of a Python pickle | the same, counted |
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,22 +39,22 @@ use crate::view::table::time::{Time, TimeUnit};
 use crate::view::texts::json::SharedPaths;
 use crate::wire::{to_u64, to_usize};
 
-/// Bytes of the text of a duration, a day or a period, at most.
+/// Maximum bytes of the text of a duration, a day or a period.
 const TIME_TEXT: u64 = 64;
 
-/// The file that a group is in.
+/// The file that contains the group.
 pub(crate) struct Around<'a> {
     pub(crate) engine: Arc<Engine>,
     pub(crate) container: Arc<dyn Container>,
     pub(crate) paths: SharedPaths,
-    /// Checks an array before it is read.
+    /// A function that checks an array before it is read.
     pub(crate) verify: &'a dyn Fn(NodeId) -> Result<()>,
 }
 
-/// The table of a group.
+/// Returns the table of a group.
 ///
 /// # Errors
-/// Fails if an array is known not to be readable; `Limit` for too many fields.
+/// Fails if an array is known to be unreadable; `Limit` for too many fields.
 pub(crate) fn group_table(
     table: &GroupTable,
     around: &Around<'_>,
@@ -101,8 +101,9 @@ pub(crate) fn group_table(
     })
 }
 
-/// The value that the first columns are all parts of, in their order: its name and how many columns
-/// it has. In text, each part has a column of its own; here a compound is a group, an array a list.
+/// Finds the value whose parts are the first columns: its name, its source and the number of its
+/// columns. In CSV, each part is a column. In Parquet, a compound is one group, and an array one
+/// list.
 fn taken_apart(columns: &[Column]) -> Result<Option<(Vec<u8>, Source, usize)>> {
     let [first, ..] = columns else {
         return Ok(None);
@@ -124,7 +125,7 @@ fn taken_apart(columns: &[Column]) -> Result<Option<(Vec<u8>, Source, usize)>> {
     }
     let mut parts = GroupTable::of_rows(whole.rows());
     parts.push_values(b"", &whole, None)?;
-    // Without a name around them, the parts of a compound begin with their own.
+    // Without an outer name, the names of a compound's parts begin with their own names.
     let inner = parts.columns.first().map_or(&b""[..], |part| &part.name);
     let name = first.name.strip_suffix(inner).unwrap_or_default();
     let dotted = if inner.starts_with(b"[") {
@@ -147,13 +148,13 @@ fn taken_apart(columns: &[Column]) -> Result<Option<(Vec<u8>, Source, usize)>> {
     Ok(is_whole.then(|| (name.to_vec(), Source::Values(whole), count)))
 }
 
-/// The arrays that are open already, while fields are made.
+/// The arrays that are already open while fields are created.
 struct Opening<'a> {
     around: &'a Around<'a>,
     pointers: Arc<Pointers>,
     readers: HashMap<*const Array, Arc<Reader>>,
     is_nan_missing: bool,
-    /// The fewest rows that the chunks of an array have together.
+    /// The smallest number of rows in a chunk of any array.
     unit: Option<u64>,
     absent: Vec<(String, &'static str)>,
 }
@@ -186,7 +187,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Floating-point numbers of a frame; `None` of all else.
+    /// Returns the floating-point numbers of a frame as an optional field; `None` for other values.
     fn reals(&mut self, part: &Part) -> Result<Option<Content>> {
         if !self.is_nan_missing || !matches!(part.datatype.class, Class::Float(_)) {
             return Ok(None);
@@ -210,7 +211,8 @@ impl Opening<'_> {
         Ok(content)
     }
 
-    /// Values of which some are missing; `None` where that is not found in their bytes.
+    /// Returns values that may be missing; `None` if missing values are not recognizable by their
+    /// bytes.
     fn masked(&mut self, values: &Part, missing: &Missing) -> Result<Option<Content>> {
         let Ok(encoded) = Encoded::of(&values.datatype)? else {
             return Ok(None);
@@ -231,7 +233,7 @@ impl Opening<'_> {
         self.optional(encoded, values, absent)
     }
 
-    /// Instants, in microseconds or nanoseconds since 1970.
+    /// Returns instants, in microseconds or nanoseconds since 1970.
     fn instants(&mut self, values: &Part, unit: TimeUnit, is_utc: bool) -> Result<Option<Content>> {
         const MICROSECONDS: u32 = 1_000_000;
         let Some(stored) = numbers::Stored::new(&values.datatype) else {
@@ -251,7 +253,7 @@ impl Opening<'_> {
         self.optional(encoded, values, absent)
     }
 
-    /// Names by their numbers; `None` where they are too many for a dictionary.
+    /// Returns categories as dictionary indices; `None` if there are too many for a dictionary.
     fn categories(&mut self, codes: &Part, names: &Arc<Source>) -> Result<Option<Content>> {
         let Some(stored) = numbers::Stored::new(&codes.datatype) else {
             return Ok(None);
@@ -267,7 +269,8 @@ impl Opening<'_> {
         self.optional(encoded, codes, Absent::Negative(stored))
     }
 
-    /// The names of categories; `None` where they are too many, or have one that is missing.
+    /// Returns the dictionary of category names; `None` if there are too many names, or if a name
+    /// is missing.
     fn dictionary(&mut self, names: &Arc<Source>) -> Result<Option<(Type, Dictionary)>> {
         let count = names.rows();
         if count == 0 || count > limits::PARQUET_DICTIONARY {
@@ -282,7 +285,7 @@ impl Opening<'_> {
         let mut values = Vec::new();
         let mut bytes = 0;
         for number in 0..count {
-            // One by one: a name may be long.
+            // The names are read one at a time, because a name may be long.
             let batch = rows.batch(number..number + 1)?;
             let mut text = Vec::new();
             let cell = batch.write(0, 0, limits::PARQUET_TEXT, &mut text)?;
@@ -297,7 +300,7 @@ impl Opening<'_> {
         Ok(Some((Type::STRING, dictionary(&values))))
     }
 
-    /// Categories that are numbers.
+    /// Returns the dictionary of categories that are numbers.
     fn numbers(&mut self, encoded: Encoded, part: &Part, count: u64) -> Result<(Type, Dictionary)> {
         let kind = encoded.kind;
         let mut builder = self.builder(part)?;
@@ -312,7 +315,7 @@ impl Opening<'_> {
         Ok((kind, dictionary(&values.collect::<Vec<_>>())))
     }
 
-    /// Integers that are less than `bound`.
+    /// Returns integers that must be less than `bound`.
     fn places(&mut self, values: &Part, bound: u64) -> Result<Option<Content>> {
         let Some(stored) = numbers::Stored::new(&values.datatype) else {
             return Ok(None);
@@ -330,7 +333,7 @@ impl Opening<'_> {
         builder.of_encoded(encoded, datatype, offset, &[], None)
     }
 
-    /// The numbers of runs.
+    /// Returns the run number of each row.
     fn runs(&mut self, ends: &Part) -> Result<Option<Content>> {
         let Some(stored) = numbers::Stored::new(&ends.datatype) else {
             return Ok(None);
@@ -349,7 +352,7 @@ impl Opening<'_> {
         }))))
     }
 
-    /// Lists of numbers and of texts; `None` of others, and of lists in lists.
+    /// Returns lists of numbers or texts; `None` for other lists, and for nested lists.
     fn lists(&mut self, ends: &[Part], values: &Part) -> Result<Option<Content>> {
         let ([ends], Some(encoded)) = (ends, Encoded::of_element(&values.datatype)?) else {
             return Ok(None);
@@ -386,7 +389,7 @@ impl Opening<'_> {
         builder.of_encoded(encoded, datatype, offset, &[], Some(absent))
     }
 
-    /// The texts of the column in the group's CSV.
+    /// Returns the same texts as the column in the group's CSV.
     fn texts(&mut self, source: Source, body: Body) -> Result<Content> {
         let rows = self.opened(source)?;
         Ok(Content::Leaf(Box::new(Leaf {
@@ -398,7 +401,7 @@ impl Opening<'_> {
         })))
     }
 
-    /// The rows of a table of this column alone.
+    /// Opens a table that has only this column.
     fn opened(&self, source: Source) -> Result<Rows> {
         let mut table = GroupTable::of_rows(source.rows());
         table.push(Vec::new(), source)?;
@@ -422,7 +425,8 @@ impl Opening<'_> {
         })
     }
 
-    /// The rows of an array, for one column: what reads ahead follows that column alone.
+    /// Opens the rows of an array for a single column, so that prefetching follows this column
+    /// alone.
     fn rows(&mut self, part: &Part) -> Result<RowBytes> {
         let reader = self.reader(part)?;
         Ok(RowBytes {

@@ -5,12 +5,12 @@ use crate::view::parquet::leaf::{Body, Dictionary};
 use crate::view::parquet::thrift::Struct;
 use crate::wire::to_u64;
 
-/// The encodings by their numbers.
+/// The numbers of the encodings.
 pub(super) const PLAIN: i32 = 0;
 pub(super) const RLE: i32 = 3;
 pub(super) const RLE_DICTIONARY: i32 = 8;
 
-/// The header of a dictionary's page.
+/// Returns the header of a dictionary page.
 pub(super) fn dictionary_header(dictionary: &Dictionary) -> Vec<u8> {
     let bytes = as_i32(to_u64(dictionary.values.len()));
     let page = Struct::default()
@@ -24,7 +24,7 @@ pub(super) fn dictionary_header(dictionary: &Dictionary) -> Vec<u8> {
         .end()
 }
 
-/// The header of a data page of so many entries and bytes.
+/// Returns the header of a data page with this many entries and bytes.
 pub(super) fn page_header(column: &Column, entries: u64, bytes: u64) -> Vec<u8> {
     let encoding = match column.leaf.body {
         Body::Indices(_) => RLE_DICTIONARY,

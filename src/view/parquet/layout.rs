@@ -1,4 +1,4 @@
-//! Where the parts of a file stand.
+//! The positions of the parts of a file.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,28 +11,29 @@ use crate::view::parquet::leaf::Body;
 use crate::view::parquet::levels::{ListLevels, packed_bytes, packed_head};
 use crate::wire::{to_u64, to_usize};
 
-/// `PAR1`.
+/// The magic letters at both ends of a Parquet file.
 pub(super) const MAGIC: &[u8; 4] = b"PAR1";
 
-/// Each chunk begins at a multiple of so many bytes, so that no page of the kernel holds bytes of two
-/// of them: what cannot be read in one leaves the others readable.
+/// Each chunk begins at a multiple of this many bytes, so that a page of the kernel never has bytes
+/// of two chunks. If one chunk cannot be read, the others are still readable.
 const ALIGNED: u64 = 4096;
 
-/// Bytes that readers take of the end of a file to find the footer. Zeros stand before it, so that
-/// such a read decodes nothing, and no chunk that is damaged hides the footer.
+/// Bytes that readers fetch from the end of a file to find the footer. Zeros fill this range before
+/// the footer, so that such a read does not decode chunks. A damaged chunk then does not prevent
+/// reading the footer.
 const TAIL: u64 = 64 << 10;
 
-/// Bytes that the kernel asks for together as it reads ahead, at most.
+/// Maximum bytes of one read-ahead request of the kernel.
 const READ_AHEAD: u64 = 1 << 20;
 
-/// Bytes of a chunk behind which reading ahead costs little.
+/// Maximum length of a chunk after which the kernel's read-ahead is cheap.
 const LITTLE: u64 = 64 << 10;
 
-/// The groups of a file.
+/// The row groups of a file.
 pub(super) struct Layout {
-    /// The rows of the source that the file has.
+    /// The rows of the source that the file contains.
     pub(super) rows: Range<u64>,
-    /// Rows of all groups but the last.
+    /// Number of rows in all groups except the last.
     pub(super) group_rows: u64,
     pub(super) groups: u64,
     full: Arc<Group>,
@@ -40,47 +41,47 @@ pub(super) struct Layout {
     counts: Option<Counts>,
 }
 
-/// What was counted of a column in a group.
+/// The counts of a column in a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counted {
-    /// Bytes of its values.
+    /// Bytes of the column's values.
     pub(super) bytes: u64,
-    /// Of a column of lists: elements, and lists that have none.
+    /// For a column of lists: the number of elements, plus the number of empty lists.
     pub(super) entries: u64,
 }
 
-/// What was counted.
+/// The counts of all groups.
 struct Counts {
-    /// For each group, that of each counted column.
+    /// The counts of each counted column, group by group.
     each: Vec<Counted>,
     columns: usize,
-    /// Where each group begins, and where the last one ends.
+    /// The offset of each group, and the end of the last.
     starts: Vec<u64>,
 }
 
-/// A group: its columns' chunks.
+/// A row group: the chunks of its columns.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) rows: u64,
-    /// Where each begins in the group.
+    /// The offset of each chunk within the group.
     pub(super) starts: Vec<u64>,
     pub(super) chunks: Vec<Chunk>,
     pub(super) length: u64,
 }
 
-/// Bytes of the parts of a column's chunk.
+/// The lengths of the parts of a column's chunk, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk {
-    /// Of the dictionary page.
+    /// Length of the dictionary page.
     pub(super) dictionary: u64,
-    /// Of the data page's header.
+    /// Length of the header of the data page.
     pub(super) header: u64,
-    /// Of its levels.
+    /// Length of the levels.
     pub(super) levels: u64,
-    /// Before the indices: their width, and the beginning of their run.
+    /// Length of the prefix of dictionary indices: their bit width, and the header of their run.
     pub(super) prefix: u64,
     pub(super) values: u64,
-    /// How many values it has, missing ones included.
+    /// Number of values, including missing ones.
     pub(super) entries: u64,
 }
 
@@ -128,7 +129,7 @@ impl Chunk {
         chunk
     }
 
-    /// Bytes of the data page behind its header.
+    /// Returns the length of the data page without its header.
     pub(super) fn page(&self) -> u64 {
         let parts = [self.levels, self.prefix, self.values];
         parts.into_iter().fold(0, u64::saturating_add)
@@ -162,7 +163,7 @@ impl Group {
         group
     }
 
-    /// The number of the chunk that holds the byte at `offset` of the group.
+    /// Returns the index of the chunk with the byte at `offset` of the group.
     pub(super) fn chunk_at(&self, offset: u64) -> usize {
         let behind = self.starts.partition_point(|&start| start <= offset);
         behind.saturating_sub(1)
@@ -175,11 +176,11 @@ impl Group {
 }
 
 impl Layout {
-    /// The groups of `rows`; `counted` has what was counted of each column that is, group by
+    /// Computes the layout of `rows`. `counted` has the counts of each counted column, group by
     /// group.
     ///
     /// # Errors
-    /// `Limit` for a file of more bytes than one can have, or a page of more than Parquet has.
+    /// `Limit` if the file is longer than any file can be, or a page is longer than Parquet allows.
     pub(super) fn of(
         columns: &[Column],
         rows: Range<u64>,
@@ -242,7 +243,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Where group `number` begins.
+    /// Returns the offset of group `number`.
     pub(super) fn start(&self, number: u64) -> u64 {
         match &self.counts {
             Some(counts) => {
@@ -255,7 +256,7 @@ impl Layout {
         }
     }
 
-    /// Where the footer begins.
+    /// Returns the offset of the footer.
     pub(super) fn footer(&self) -> u64 {
         match self.groups {
             0 => self.end(),
@@ -263,7 +264,7 @@ impl Layout {
         }
     }
 
-    /// Where the groups end.
+    /// Returns the offset where the groups end.
     pub(super) fn end(&self) -> u64 {
         match self.groups.checked_sub(1) {
             Some(last) if self.counts.is_none() => {
@@ -273,7 +274,7 @@ impl Layout {
         }
     }
 
-    /// The number of the group that holds the byte at `offset`.
+    /// Returns the number of the group with the byte at `offset`.
     pub(super) fn group_at(&self, offset: u64) -> u64 {
         match &self.counts {
             Some(counts) => {
@@ -287,24 +288,24 @@ impl Layout {
         }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub(super) fn count(&self) -> u64 {
         self.rows.end.saturating_sub(self.rows.start)
     }
 
-    /// The first row of a group, of the source.
+    /// Returns the first row of a group, as a row of the source.
     pub(super) fn first_row(&self, number: u64) -> u64 {
         let behind = number.saturating_mul(self.group_rows);
         self.rows.start.saturating_add(behind)
     }
 
-    /// The rows of a group, of the source.
+    /// Returns the rows of a group, as rows of the source.
     pub(super) fn rows_of(&self, number: u64) -> Range<u64> {
         let first = self.first_row(number);
         first..first.saturating_add(self.like(number).rows)
     }
 
-    /// A group with the same rows, of whose columns none was counted.
+    /// Returns a group with the same number of rows, without counts.
     fn like(&self, number: u64) -> &Arc<Group> {
         let is_last = number.saturating_add(1) >= self.groups;
         if is_last { &self.last } else { &self.full }
@@ -332,8 +333,9 @@ impl Layout {
     }
 }
 
-/// Bytes of zeros behind a chunk, for the kernel to read ahead in place of chunks that nobody wants.
-/// The columns of one array are decoded together in any case.
+/// Returns the number of zero bytes after a chunk. The kernel's read-ahead then reads these zeros
+/// instead of the next chunk, which may not be wanted. Columns of the same array do not need zeros,
+/// because they are decoded together.
 fn zeros_behind(column: &Column, length: u64, is_last: bool) -> u64 {
     let origin = column.leaf.values.origin();
     let is_kept_apart =
@@ -341,15 +343,16 @@ fn zeros_behind(column: &Column, length: u64, is_last: bool) -> u64 {
     match length {
         _ if !is_kept_apart => 0,
         0..LITTLE => 0,
-        // It asks for twice as much as was read at once, up to its most; of a long read, it has
-        // asked for the part behind the next one when that ends.
+        // The kernel reads ahead twice the bytes of the last read, up to its maximum. During a long
+        // read, it has already requested the part after the next one.
         _ if length <= READ_AHEAD / 4 => length,
         _ if length <= READ_AHEAD => READ_AHEAD,
         _ => 2 * READ_AHEAD,
     }
 }
 
-/// Bytes of the levels of so many entries, a bit each, with their length before them.
+/// Returns the bytes of the levels of `entries` entries, one bit each, including the length before
+/// them.
 fn level_bytes(entries: u64) -> u64 {
     4 + to_u64(packed_head(entries).len()) + packed_bytes(entries, 1)
 }

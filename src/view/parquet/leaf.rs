@@ -1,4 +1,4 @@
-//! A leaf: a column of values of one type, and how they stand in a page.
+//! A leaf: a column of values of one type, and the layout of the values in a page.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,52 +13,52 @@ use crate::wire::to_usize;
 pub(super) struct Leaf {
     pub(super) kind: Type,
     pub(super) body: Body,
-    /// Whether values may be missing. A column that is in lists has them all.
+    /// Whether values may be missing. Values within lists of fixed length are never missing.
     pub(super) is_optional: bool,
     pub(super) values: Box<dyn Values>,
-    /// Of a column of lists: where they are. The values are then those of their elements.
+    /// The lists of a column of varying-length lists. `values` are then the elements of the lists.
     pub(super) ragged: Option<Box<dyn Lists>>,
 }
 
-/// How the values of a page stand in it.
+/// The layout of the values in a page.
 #[derive(Debug, Clone)]
 pub(super) enum Body {
-    /// One after another, each of so many bytes.
+    /// Values of this many bytes each, one after another.
     Plain(u64),
-    /// A bit each, the lowest of a byte first.
+    /// One bit for each value, beginning with the lowest bit of a byte.
     Bits,
-    /// Numbers of entries of a dictionary.
+    /// Dictionary indices.
     Indices(Dictionary),
-    /// One after another, of any length, and zeros where they take fewer bytes than so many for
-    /// each.
+    /// Values of varying length, one after another. The page has this many bytes for each value;
+    /// zeros fill the rest.
     Slots(u64),
-    /// One after another, of any length, as many bytes as were counted.
+    /// Values of varying length, one after another. Their total length was counted.
     Counted,
 }
 
-/// The values that the values of a column are some of.
+/// The distinct values of a column.
 #[derive(Debug, Clone)]
 pub(super) struct Dictionary {
-    /// PLAIN.
+    /// The values in PLAIN encoding.
     pub(super) values: Arc<[u8]>,
     pub(super) count: u64,
-    /// Bytes of the number of a value: 1 or 2.
+    /// Bytes of a dictionary index: 1 or 2.
     pub(super) index_bytes: u64,
 }
 
-/// The array that the values of a leaf stand in.
+/// The array that contains the values of a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// Whether it holds the values of no other leaf.
+    /// Whether the array does not contain the values of other leaves.
     pub(super) is_alone: bool,
-    /// Whether none of it is far away.
+    /// Whether the whole array is local.
     pub(super) is_near: bool,
-    /// Whether its chunks are decoded.
+    /// Whether the chunks of the array must be decoded.
     pub(super) is_decoded: bool,
 }
 
 impl Origin {
-    /// That of values of `content`.
+    /// Returns the origin of values in `content`.
     pub(super) fn of(content: &dyn View, is_alone: bool) -> Self {
         Origin {
             is_alone,
@@ -67,7 +67,7 @@ impl Origin {
         }
     }
 
-    /// Whether it costs much to read on where nothing is wanted.
+    /// Returns whether it is costly to read beyond the wanted values.
     pub(super) fn is_costly(self) -> bool {
         self.is_decoded || !self.is_near
     }
@@ -75,75 +75,76 @@ impl Origin {
 
 /// The values of a leaf.
 pub(super) trait Values: Send + Sync {
-    /// Bytes of memory that a row takes while it is read.
+    /// Returns the bytes of memory that a row takes while it is read.
     fn row_bytes(&self) -> u64;
 
-    /// Appends the values that rows have. Booleans take a byte each, numbers of a dictionary's
-    /// entries their bytes, little-endian.
+    /// Appends the values of some rows. A boolean takes one byte. A dictionary index takes its
+    /// bytes in little-endian order.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Fails if the values cannot be read.
     fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()>;
 
-    /// Appends the values of the first of these rows, of one at least, and of no more once `out` has
-    /// [`ENOUGH`] bytes: a text may be long. Gives the row that comes next.
+    /// Appends the values of the first rows, at least one, and stops once `out` has [`ENOUGH`]
+    /// bytes, because a text may be long. Returns the next row.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Fails if the values cannot be read.
     fn write_some(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<u64> {
         let next = rows.end;
         self.write(rows, cancel, out)?;
         Ok(next)
     }
 
-    /// The array that they stand in; `None` where they are computed, or come from several.
+    /// Returns the array that contains the values; `None` if they are computed, or come from
+    /// several arrays.
     fn origin(&self) -> Option<Origin> {
         None
     }
 
-    /// The least and the greatest of the values that these rows have, PLAIN, where that costs no
-    /// look at them.
+    /// Returns the minimum and maximum of the values in some rows, in PLAIN encoding, if they are
+    /// known without reading the values.
     fn bounds(&self, _rows: Range<u64>) -> Option<[Vec<u8>; 2]> {
         None
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory that the values take.
     fn own_bytes(&self) -> u64;
 }
 
-/// Where the lists of rows are.
+/// The lists of a column.
 pub(super) trait Lists: Send + Sync {
-    /// How many elements the list of each row has.
+    /// Returns the number of elements in the list of each row.
     ///
     /// # Errors
-    /// Fails if that cannot be found out.
+    /// Fails if the lists cannot be read.
     fn lengths(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>>;
 
-    /// The elements of the lists of these rows, where all of them stand one after another, so that
-    /// the leaf's values are those of elements and not of rows.
+    /// Returns the elements of the lists of some rows, if all elements are in one array. The leaf's
+    /// values are then numbered by elements, not by rows.
     ///
     /// # Errors
-    /// Fails if that cannot be found out.
+    /// Fails if the lists cannot be read.
     fn elements(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Option<Range<u64>>>;
 }
 
-/// Bytes of values that are written together where each has a length of its own.
+/// Bytes of values of varying length to write at a time.
 pub(super) const ENOUGH: usize = 256 << 10;
 
-/// The values of some rows.
+/// The encoded values of some rows.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    /// Of those that are there, one after another.
+    /// The values that are not missing, one after another.
     pub(super) bytes: Vec<u8>,
-    /// Of an optional leaf: whether each row has a value.
+    /// Whether each row has a value, for an optional leaf.
     pub(super) present: Vec<bool>,
 }
 
 impl Dictionary {
-    /// Returns the entry with a number, PLAIN, of a dictionary of values of this type.
+    /// Returns the entry with this index, in PLAIN encoding. `kind` is the type of the entries.
     ///
     /// # Errors
-    /// `Corrupt` where there is no such entry.
+    /// `Corrupt` if the index is out of range.
     pub(super) fn value(&self, index: &[u8], kind: Type) -> Result<Vec<u8>> {
         let index = index.iter().rev();
         let index = index.fold(0, |index, &byte| index << 8 | usize::from(byte));
@@ -165,15 +166,15 @@ impl Dictionary {
 }
 
 impl Leaf {
-    /// Whether the bytes of its values, and their number, have to be counted.
+    /// Returns whether the bytes and the number of the values must be counted.
     pub(super) fn is_counted(&self) -> bool {
         matches!(self.body, Body::Counted)
     }
 }
 
 impl Body {
-    /// Bytes of the values of so many rows, with `repeats` values each; `counted` are those that
-    /// were counted.
+    /// Returns the bytes of the values of `rows` rows, with `repeats` values each. `counted` is the
+    /// counted length, if any.
     pub(super) fn bytes(&self, rows: u64, repeats: u64, counted: u64) -> u64 {
         let values = rows.saturating_mul(repeats);
         match self {

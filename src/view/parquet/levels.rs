@@ -1,26 +1,27 @@
 //! Levels and indices: numbers of a few bits, in runs ("Run Length Encoding / Bit-Packing Hybrid"
 //! of parquet-format).
 //!
-//! A run that is packed begins with the number of its groups of eight, shifted, and a one; a run of
-//! one number with how often it stands there, shifted, and the number.
+//! A bit-packed run begins with `groups << 1 | 1`, where a group has eight numbers. A run of one
+//! repeated number begins with `count << 1`, followed by the number.
 
 use std::ops::Range;
 
 use crate::view::parquet::thrift::varint;
 
-/// The beginning of one packed run of so many numbers.
+/// Returns the header of one bit-packed run of `count` numbers.
 pub(super) fn packed_head(count: u64) -> Vec<u8> {
     let mut head = Vec::new();
     varint(count.div_ceil(8) << 1 | 1, &mut head);
     head
 }
 
-/// Bytes of one packed run of so many numbers, without its beginning.
+/// Returns the bytes of one bit-packed run of `count` numbers, without its header.
 pub(super) fn packed_bytes(count: u64, bits: u32) -> u64 {
     count.div_ceil(8).saturating_mul(bits.into())
 }
 
-/// The bits of each byte in a range of a run that is packed, a bit a number: `is_set` of a number.
+/// Packs the numbers of a range of bytes, one bit for each number. `is_set` returns the bit of a
+/// number.
 pub(super) fn bits(range: Range<u64>, is_set: impl Fn(u64) -> bool) -> Vec<u8> {
     let byte = |at: u64| {
         let bits = (0..8_u8).map(|bit| u8::from(is_set(8 * at + u64::from(bit))) << bit);
@@ -29,7 +30,7 @@ pub(super) fn bits(range: Range<u64>, is_set: impl Fn(u64) -> bool) -> Vec<u8> {
     range.map(byte).collect()
 }
 
-/// The levels of lists of so many elements each, the outermost first.
+/// The levels of nested lists of fixed lengths, outermost first.
 pub(super) struct ListLevels<'a> {
     pub(super) lists: &'a [u32],
     /// The number of values.
@@ -37,19 +38,19 @@ pub(super) struct ListLevels<'a> {
 }
 
 impl ListLevels<'_> {
-    /// Bits of a level: enough for the number of lists around a value.
+    /// Returns the bits of a level: enough for the depth of the lists.
     fn bits(&self) -> u32 {
         usize::BITS - self.lists.len().leading_zeros()
     }
 
-    /// Bytes of all levels of a page.
+    /// Returns the bytes of all levels of a page.
     pub(super) fn length(&self) -> u64 {
         let repetition =
             packed_head(self.count).len() as u64 + packed_bytes(self.count, self.bits());
         4 + repetition + self.definition().len() as u64
     }
 
-    /// The first bytes: how long the repetition levels are, and the beginning of their run.
+    /// Returns the first bytes: the length of the repetition levels, and the header of their run.
     pub(super) fn head(&self) -> Vec<u8> {
         let head = packed_head(self.count);
         let length = head.len() as u64 + packed_bytes(self.count, self.bits());
@@ -58,15 +59,15 @@ impl ListLevels<'_> {
         out
     }
 
-    /// Bytes of the run of repetition levels.
+    /// Returns the bytes of the run of repetition levels.
     pub(super) fn run_bytes(&self) -> u64 {
         packed_bytes(self.count, self.bits())
     }
 
-    /// The bytes in a range of the run of repetition levels.
+    /// Returns a range of bytes of the run of repetition levels.
     pub(super) fn run(&self, range: Range<u64>) -> Vec<u8> {
         let bits = u64::from(self.bits());
-        // Eight levels take as many bytes as one takes bits.
+        // Eight levels of n bits take n bytes.
         let (first, last) = (range.start / bits, range.end.div_ceil(bits));
         let mut out = Vec::new();
         for group in first..last {
@@ -87,7 +88,8 @@ impl ListLevels<'_> {
         out
     }
 
-    /// The lists that go on with a value: none with the first of a row.
+    /// Returns the repetition level of a value: the number of lists that continue with it. The
+    /// level is 0 for the first value of a row.
     fn level(&self, number: u64) -> u64 {
         let mut rest = number;
         for (depth, &count) in self.lists.iter().enumerate().rev() {
@@ -100,7 +102,7 @@ impl ListLevels<'_> {
         0
     }
 
-    /// The definition levels: all values are there.
+    /// Returns the definition levels, which say that all values are present.
     pub(super) fn definition(&self) -> Vec<u8> {
         let mut run = Vec::new();
         varint(self.count << 1, &mut run);
@@ -124,7 +126,7 @@ mod tests {
         let of_each: Vec<u64> = (0..12).map(|number| levels.level(number)).collect();
         assert_eq!(of_each, [0, 2, 2, 1, 2, 2, 0, 2, 2, 1, 2, 2]);
         let whole = levels.run(0..levels.run_bytes());
-        // Two bits each, the first in the lowest bits: 2 + 2 bytes.
+        // There are two bits for each level, the first in the lowest bits. The run has 2 + 2 bytes.
         assert_eq!(whole, [0b0110_1000, 0b1000_1010, 0b1010_0110, 0]);
         for start in 0..4 {
             for end in start..4 {

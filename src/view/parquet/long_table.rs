@@ -1,17 +1,18 @@
-//! The fields of a variable of netCDF with its coordinates: a row for each value, as `cf` has it as
-//! text.
+//! The fields of a netCDF variable with its coordinates. There is one row for each value, as in the
+//! text of `cf`.
 //!
 //! | values | field |
 //! |---|---|
-//! | integers as they are stored | those of their datatype |
-//! | floating-point numbers as they are stored | the same, optional: NaN is missing, as in text |
-//! | numbers that are scaled, or of which some stand for missing ones | `FLOAT` or `DOUBLE`, optional |
-//! | integers that are scaled by an integer | those of the type of `scale_factor` |
-//! | times | `TIMESTAMP`, optional; of a calendar that is not the world's, `STRING` |
+//! | integers without decoding | the field of their datatype |
+//! | floating-point numbers without decoding | the same, optional: NaN is missing, as in text |
+//! | scaled numbers, and numbers with missing values | `FLOAT` or `DOUBLE`, optional |
+//! | integers that are scaled by an integer | the integer type of `scale_factor` |
+//! | times | `TIMESTAMP`, optional; `STRING` in calendars other than the standard one |
 //! | texts | `STRING` |
 //!
-//! The values of a short coordinate stand in a dictionary: a row has the number of its value, which
-//! follows from the row's own. Their bounds in a group are known without a look at the data.
+//! The values of a short coordinate are in a dictionary. The index of a row's value follows from
+//! the row number. The bounds of the coordinate in a group are therefore known without reading the
+//! data.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,10 +34,10 @@ use crate::view::parquet::stored::Pointers;
 use crate::view::parquet::table::{Description, Fields, Table};
 use crate::wire::{to_u64, to_usize};
 
-/// Bytes of elements that are read at a time.
+/// Bytes of elements to read at a time.
 const BATCH: u64 = 256 << 10;
 
-/// The table of a variable, chunks of which have `unit` values together.
+/// Returns the table of a variable. `unit` is the number of values in a chunk of the source.
 ///
 /// # Errors
 /// Fails if a short coordinate cannot be read.
@@ -70,7 +71,7 @@ pub(crate) fn long_table(
     })
 }
 
-/// The leaf of the numbers of rows along a dimension.
+/// Returns the leaf with the row numbers in a dimension.
 fn of_numbers(numbers: Numbers) -> Leaf {
     Leaf {
         kind: Type::plain(Physical::Int64),
@@ -81,7 +82,7 @@ fn of_numbers(numbers: Numbers) -> Leaf {
     }
 }
 
-/// The leaf of decoded elements; the reason where they have none.
+/// Returns the leaf of decoded elements, or the reason if they do not have one.
 fn of_column(
     column: Column,
     pointers: &Arc<Pointers>,
@@ -157,7 +158,7 @@ fn of_column(
     Ok(Ok(Leaf {
         kind,
         body,
-        // A coordinate need not have grown as far as the variable.
+        // A coordinate may be shorter than the variable's dimension.
         is_optional: may_miss || is_shared,
         values: Box::new(values),
         ragged: None,
@@ -172,8 +173,8 @@ fn of_text(body: Body) -> Encoded {
     }
 }
 
-/// The leaf of a coordinate whose values, which would stand as `body` says, stand in a dictionary;
-/// `None` where one is missing.
+/// Returns the leaf of a coordinate with a dictionary of its values; `None` if a value is missing.
+/// `body` is the layout that the values would have without a dictionary.
 fn of_short(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>> {
     let kind = values.kind;
     let Some(place) = values.column.place() else {
@@ -190,7 +191,7 @@ fn of_short(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>
         return Ok(None);
     };
     if let Body::Indices(own) = body {
-        // They are themselves numbers of entries, of the dictionary of all values of a byte.
+        // The values are dictionary indices themselves, in the dictionary of all one-byte values.
         all = all
             .iter()
             .map(|index| own.value(index, kind))
@@ -212,11 +213,11 @@ fn of_short(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>
     }))
 }
 
-/// Decoded elements.
+/// The values of decoded elements.
 struct LongValues {
     column: Column,
     kind: Type,
-    /// Of elements whose values are the stored ones, or decoded integers.
+    /// The encoding of stored values or of decoded integers; `None` for other values.
     encoding: Option<Encoding>,
     is_stored: bool,
     is_text: bool,
@@ -224,7 +225,7 @@ struct LongValues {
 }
 
 impl LongValues {
-    /// Appends the value of an element; says whether there is one.
+    /// Appends the value of an element. Returns whether the element has a value.
     fn push(&self, element: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let Pointers { container, paths } = &*self.pointers;
         let most = out.len().saturating_add(limits::PARQUET_TEXT);
@@ -259,7 +260,7 @@ impl LongValues {
         Ok(is_there)
     }
 
-    /// Appends the values of these rows until `out` has `enough` bytes; gives the row that comes next.
+    /// Appends the values of `rows` until `out` has `enough` bytes. Returns the next row.
     fn write_until(
         &self,
         enough: usize,
@@ -289,8 +290,8 @@ impl LongValues {
         Ok(next)
     }
 
-    /// The values of all elements of a coordinate; `None` where one is missing, or they are too long
-    /// for a dictionary.
+    /// Returns the values of all elements of a coordinate; `None` if a value is missing, or if they
+    /// are too long for a dictionary.
     fn all(&self, count: u64) -> Result<Option<Vec<Vec<u8>>>> {
         let (elements, _) = self.column.elements();
         let size = to_usize(elements.datatype.size.into())?.max(1);
@@ -317,7 +318,7 @@ impl LongValues {
 
 impl Values for LongValues {
     fn row_bytes(&self) -> u64 {
-        /// Of a shared element: its slot, and what finding it takes.
+        /// Bytes of memory for the slot of a shared element, and for finding the element.
         const SHARED: u64 = 32;
         let shared = if self.column.place().is_some() {
             SHARED
@@ -346,12 +347,12 @@ impl Values for LongValues {
     }
 }
 
-/// The numbers of the values of a coordinate.
+/// The dictionary indices of a coordinate's values.
 struct Indices {
     place: Place,
-    /// Bytes of a number.
+    /// Bytes of an index.
     bytes: usize,
-    /// PLAIN.
+    /// The values in PLAIN encoding.
     values: Vec<Vec<u8>>,
     kind: Type,
 }
@@ -388,7 +389,7 @@ impl Values for Indices {
     }
 }
 
-/// The least and the greatest of numbers; `None` of other values, and where one is no number.
+/// Returns the minimum and maximum of numbers; `None` for other values, and if one is NaN.
 fn bounds(values: &[Vec<u8>], kind: Type) -> Option<[Vec<u8>; 2]> {
     let is_plain = !matches!(
         kind.logical,
@@ -406,7 +407,7 @@ fn bounds(values: &[Vec<u8>], kind: Type) -> Option<[Vec<u8>; 2]> {
             Physical::Int32 => i32::from_le_bytes(value.as_slice().try_into().ok()?).into(),
             Physical::Int64 => {
                 let number = i64::from_le_bytes(value.as_slice().try_into().ok()?);
-                // Exact, or no bound.
+                // A bound must be exact.
                 let real = number as f64;
                 (real as i64 == number).then_some(real)?
             }
@@ -428,14 +429,14 @@ fn bounds(values: &[Vec<u8>], kind: Type) -> Option<[Vec<u8>; 2]> {
             },
         ]);
     }
-    // The two zeros are equal, and only one of them is a bound.
+    // Positive and negative zero are equal, but only one of them is a valid bound.
     let is_zero = |(number, _): &(f64, &Vec<u8>)| *number == 0.0;
     let is_real = matches!(kind.physical, Physical::Float | Physical::Double);
     let ends = ends.filter(|ends| !(is_real && ends.iter().any(is_zero)));
     ends.map(|ends| ends.map(|(_, value)| value.clone()))
 }
 
-/// The numbers of rows along a dimension.
+/// The row numbers in a dimension.
 struct RowNumbers(Place);
 
 impl Values for RowNumbers {

@@ -1,4 +1,4 @@
-//! The bytes of the chunks: a page of a dictionary, and one of data.
+//! The bytes of chunks: a dictionary page and a data page.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -17,25 +17,25 @@ use crate::view::parquet::ragged;
 use crate::view::parquet::schema::Physical;
 use crate::wire::{to_u64, to_usize};
 
-/// Bytes of memory that the marks of all pages take.
+/// Bytes of memory that the marks of all pages may take.
 const MARKS: u64 = 1 << 20;
 
-/// Marks of a page, fewer than so many, and bytes between two.
+/// The maximum number of marks of a page, and the minimum bytes between two marks.
 const PAGE_MARKS: (usize, u64) = (256, 64 << 10);
 
-/// Bytes of values that are written at a time where their places are not known.
+/// Bytes of values to write at a time if their positions are unknown.
 const BATCH: u64 = 64 << 10;
 
-/// The bytes of a range that is written from front to back, part by part.
+/// A range of the file that is written from front to back, part by part.
 pub(super) struct Window {
     range: Range<u64>,
-    /// Where the next part begins.
+    /// The offset of the next part.
     at: u64,
     pub(super) out: Vec<u8>,
 }
 
 impl Window {
-    /// The bytes of `range`, of parts of which the first begins at `at`.
+    /// Creates the window of `range`. The first part has the offset `at`.
     pub(super) fn new(range: Range<u64>, at: u64) -> Self {
         Window {
             range,
@@ -44,22 +44,22 @@ impl Window {
         }
     }
 
-    /// The first byte of the range that was not written yet.
+    /// Returns the first offset of the range that is not written yet.
     pub(super) fn next(&self) -> u64 {
         self.range.start.saturating_add(to_u64(self.out.len()))
     }
 
-    /// Goes on with a part that begins at `at`: what is before it in the range has been written.
+    /// Continues with a part at the offset `at`. The part of the range before it must be written.
     pub(super) fn begin_at(&mut self, at: u64) {
         self.at = at;
     }
 
-    /// Whether no part that follows is in the range.
+    /// Returns whether all following parts are after the range.
     pub(super) fn is_full(&self) -> bool {
         self.at >= self.range.end
     }
 
-    /// A part of so many bytes; `make` gives those of a range of it.
+    /// Adds a part of `length` bytes. `make` returns the bytes of a range of the part.
     pub(super) fn part(
         &mut self,
         length: u64,
@@ -79,7 +79,7 @@ impl Window {
         Ok(())
     }
 
-    /// Zeros up to a place.
+    /// Adds zeros up to the offset `place`.
     pub(super) fn zeros_to(&mut self, place: u64) -> Result<()> {
         self.part(place.saturating_sub(self.at), |range| {
             Ok(vec![0; to_usize(range.end - range.start)?])
@@ -96,19 +96,19 @@ fn slice(bytes: &[u8], range: Range<u64>) -> Result<Vec<u8>> {
     Ok(bytes.get(start..end).unwrap_or_default().to_vec())
 }
 
-/// A column's chunk, to be written.
+/// A column's chunk to write.
 pub(super) struct ColumnChunk<'a> {
     pub(super) column: &'a Column,
     pub(super) chunk: Chunk,
     pub(super) rows: Range<u64>,
-    /// The numbers of its group and of its column.
+    /// The numbers of the group and of the column.
     pub(super) number: (u64, usize),
 }
 
-/// Where rows begin in pages whose values have many lengths.
+/// The offsets of some rows in a page with values of varying length.
 type PageMarks = Arc<Mutex<Marks<u64>>>;
 
-/// Writes chunks, and keeps marks of the places that were passed.
+/// The writer of chunks, which records marks of the positions that it passes.
 pub(super) struct Pages {
     marks: Mutex<WeightedLru<(u64, usize), PageMarks>>,
 }
@@ -120,15 +120,15 @@ impl Pages {
         }
     }
 
-    /// Bytes of memory that the marks take, at most.
+    /// Returns the bytes of memory that the marks take.
     pub(super) fn own_bytes(&self) -> u64 {
         lock(&self.marks).weight()
     }
 
-    /// Writes a chunk, as far as the window reaches.
+    /// Writes the part of a chunk that overlaps the window.
     ///
     /// # Errors
-    /// Fails if its values cannot be read.
+    /// Fails if the values cannot be read.
     pub(super) fn write(
         &self,
         own: &ColumnChunk<'_>,
@@ -149,7 +149,7 @@ impl Pages {
         window.part(chunk.values, |range| self.values(own, range, cancel))
     }
 
-    /// The bytes of a range of the values.
+    /// Returns the bytes of a range of the values.
     fn values(
         &self,
         own: &ColumnChunk<'_>,
@@ -188,7 +188,7 @@ impl Pages {
         }
     }
 
-    /// Those of values that stand one after another from the page's beginning, and zeros.
+    /// Returns a range of values that are packed at the beginning of the page, followed by zeros.
     fn dense(
         &self,
         own: &ColumnChunk<'_>,
@@ -239,7 +239,7 @@ impl Pages {
     }
 }
 
-/// Rows that are written at a time where their places are not known.
+/// Returns the number of rows to write at a time if their positions are unknown.
 pub(super) fn batch(leaf: &Leaf) -> u64 {
     let width = match leaf.body {
         Body::Slots(width) | Body::Plain(width) => width,
@@ -281,7 +281,7 @@ fn write_levels(own: &ColumnChunk<'_>, cancel: &CancelToken, window: &mut Window
     })
 }
 
-/// Writes levels of a bit each; `make` gives the bytes of a range of them.
+/// Writes levels of one bit each. `make` returns the bytes of a range of the levels.
 fn write_bits(
     entries: u64,
     window: &mut Window,
@@ -294,7 +294,8 @@ fn write_bits(
     window.part(packed_bytes(entries, 1), make)
 }
 
-/// The values of some rows of a chunk, counted from its first; fewer at its end.
+/// Returns the values of some rows of a chunk, counted from its first row. The range is cut at the
+/// end of the chunk.
 fn written(
     leaf: &Leaf,
     all: &Range<u64>,
@@ -308,7 +309,7 @@ fn written(
     Ok(written)
 }
 
-/// Whether each of some rows of a chunk has a value: values themselves are let go of in between.
+/// Returns whether each of some rows of a chunk has a value. The values themselves are dropped.
 fn present(own: &ColumnChunk<'_>, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<bool>> {
     let leaf = &own.column.leaf;
     let at_a_time = batch(leaf);
@@ -326,7 +327,7 @@ fn present(own: &ColumnChunk<'_>, rows: Range<u64>, cancel: &CancelToken) -> Res
     Ok(present)
 }
 
-/// The elements of the lists of a chunk, where they stand one after another.
+/// Returns the elements of the lists of a chunk, if they are in one array.
 fn elements(own: &ColumnChunk<'_>, cancel: &CancelToken) -> Result<Option<Range<u64>>> {
     match &own.column.leaf.ragged {
         Some(lists) => lists.elements(&own.rows, cancel),
@@ -334,7 +335,7 @@ fn elements(own: &ColumnChunk<'_>, cancel: &CancelToken) -> Result<Option<Range<
     }
 }
 
-/// The bytes of a range of values that take `width` bytes a row.
+/// Returns a range of bytes of values that take `width` bytes in each row.
 fn even(
     leaf: &Leaf,
     rows: Range<u64>,
@@ -347,14 +348,14 @@ fn even(
     let mut bytes = written(leaf, &rows, first..end, cancel)?.bytes;
     let before = to_usize(range.start - first * width)?;
     let wanted = to_usize(range.end - range.start)?;
-    // Indices are filled up to eight.
+    // Dictionary indices are padded to a multiple of eight.
     bytes.resize(bytes.len().max(before + wanted), 0);
     bytes.truncate(before + wanted);
     bytes.drain(..before);
     Ok(bytes)
 }
 
-/// The bytes of a range of booleans.
+/// Returns the bytes of a range of booleans.
 fn bits_of(own: &ColumnChunk<'_>, range: Range<u64>, cancel: &CancelToken) -> Result<Vec<u8>> {
     let repeats = own.column.repeats().max(1);
     let first = 8 * range.start / repeats;
@@ -363,14 +364,15 @@ fn bits_of(own: &ColumnChunk<'_>, range: Range<u64>, cancel: &CancelToken) -> Re
     Ok(pack(&values, range, first * repeats))
 }
 
-/// The bytes of a range of the booleans that are there: all of the page are looked at.
+/// Returns the bytes of a range of booleans without the missing ones. All booleans of the page are
+/// read.
 fn present_bits(own: &ColumnChunk<'_>, range: Range<u64>, cancel: &CancelToken) -> Result<Vec<u8>> {
     let all = own.rows.end - own.rows.start;
     let values = written(&own.column.leaf, &own.rows, 0..all, cancel)?.bytes;
     Ok(pack(&values, range, 0))
 }
 
-/// The bytes of a range of bits, of `values`, the first of which has the number `first`.
+/// Packs `values` into a range of bytes, one bit each. The first value has the number `first`.
 fn pack(values: &[u8], range: Range<u64>, first: u64) -> Vec<u8> {
     bits(range, |number| {
         let place = number.checked_sub(first);

@@ -1,4 +1,4 @@
-//! Lists of as many elements as each row has of its own.
+//! Lists of varying length.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::view::parquet::stored::{Place, Pointers};
 use crate::view::texts::bounds::CountBounds;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Rows whose lists are looked at together.
+/// Number of rows whose lists are read at a time.
 const ROWS: u64 = 16 << 10;
 
-/// The entries of a page and the bytes of its values.
+/// The number of entries and elements of a page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Entries {
-    /// An element each, and one for each list that is empty.
+    /// Number of elements, plus the number of empty lists.
     pub(super) count: u64,
     pub(super) elements: u64,
 }
 
 impl Entries {
-    /// Those of the lists of some rows.
+    /// Counts the entries of the lists of some rows.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Fails if the lists cannot be read.
     pub(super) fn of(lists: &dyn Lists, rows: Range<u64>, bounds: &CountBounds) -> Result<Self> {
         let mut entries = Entries::default();
         let mut first = rows.start;
@@ -46,8 +46,8 @@ impl Entries {
     }
 }
 
-/// The bytes in a range of the levels of a page, a bit each. A repetition level says that an entry
-/// goes on with a list, a definition level that it is an element.
+/// Returns a range of bytes of the levels of a page, one bit each. A repetition level of 1 means
+/// that an entry continues a list. A definition level of 1 means that an entry is an element.
 ///
 /// # Errors
 /// Fails if the lists cannot be read.
@@ -81,17 +81,17 @@ pub(super) fn levels(
     Ok(out)
 }
 
-/// Lists in one array, of which an index says where each ends.
+/// Lists of elements in one array, with an index of their ends.
 pub(super) struct Indexed {
-    /// The ends.
+    /// The index with the ends.
     pub(super) place: Place,
     pub(super) stored: numbers::Stored,
-    /// How many elements there are.
+    /// The number of elements.
     pub(super) elements: u64,
 }
 
 impl Indexed {
-    /// Where the lists of some rows begin, and where the last one ends.
+    /// Returns the offset of each list of some rows, and the end of the last list.
     fn ends(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
         let before = rows.start.saturating_sub(1);
         let mut ends = Vec::with_capacity(to_usize(rows.end - before)?.one_more());
@@ -139,10 +139,10 @@ impl Lists for Indexed {
     }
 }
 
-/// Sequences of variable length.
+/// Variable-length sequences.
 #[derive(Clone)]
 pub(super) struct Sequences {
-    /// The pointers to them.
+    /// The pointers to the sequences.
     pub(super) place: Place,
     /// Bytes of an element.
     pub(super) size: u64,
@@ -168,15 +168,15 @@ impl Lists for Sequences {
     }
 }
 
-/// The elements of sequences of variable length.
+/// The elements of variable-length sequences.
 pub(super) struct SequenceValues {
     pub(super) sequences: Sequences,
     pub(super) encoding: Encoding,
 }
 
 impl SequenceValues {
-    /// Appends the elements of the lists of these rows until `out` has `enough` bytes; gives the row
-    /// that comes next.
+    /// Appends the elements of the lists of `rows` until `out` has `enough` bytes. Returns the next
+    /// row.
     fn write_until(
         &self,
         enough: usize,
@@ -213,7 +213,7 @@ impl SequenceValues {
         let bytes = container.variable_length(pointer, *size, 0..length)?;
         let each = to_usize(*size)?.max(1);
         for element in bytes.unwrap_or_default().chunks_exact(each) {
-            // A text that many elements lead to is there as often.
+            // Several elements may lead to the same text, which is then written several times.
             check(to_u64(out.len() - before))?;
             self.encoding.push(element, &context, out)?;
         }

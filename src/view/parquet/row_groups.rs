@@ -1,38 +1,39 @@
-//! How many rows a group has: the same number in all but the last, so that the place of a column in
-//! a group is found without a look at the others.
+//! The number of rows in a row group. All groups except the last have the same number, so that the
+//! position of a column in a group is computed without the other groups.
 
 use crate::error::{Error, Result};
 use crate::limits;
 
-/// Rows of a group, as far as nothing else is asked for. Readers take one group a thread.
+/// Number of rows in a group by default. Readers use one thread for each group.
 const ROWS: u64 = 1 << 17;
 
-/// Rows of a group, at most, for the sake of whole chunks.
+/// Maximum number of rows in a group that is enlarged to a whole number of chunks.
 const MOST_ROWS: u64 = 1 << 20;
 
-/// Bytes of the source that a group takes: its columns are read one after another, from chunks that
-/// are decoded once.
+/// Bytes of the source for one group. The columns of a group are read one after another, from
+/// chunks that are decoded once.
 const SOURCE_BYTES: u64 = 16 << 20;
 
-/// What decides on the rows of a group.
+/// The properties of a table that determine the rows in a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demand {
     pub(super) rows: u64,
-    /// Rows that chunks of the source have together.
+    /// Number of rows in a chunk of the source.
     pub(super) unit: u64,
-    /// Bytes of the source that a row of any column takes, all of the row together.
+    /// Maximum bytes of the source for a row of any column; includes the other columns in the same
+    /// array.
     pub(super) row_bytes: u64,
-    /// Bytes that a row takes of a page, at most.
+    /// Maximum bytes of a row in a page.
     pub(super) page_bytes: u64,
     pub(super) columns: u64,
 }
 
 impl Demand {
-    /// The rows of a group: a whole number of chunks where that can be, of eight where bits stand
-    /// in bytes.
+    /// Returns the number of rows in a group. It is a multiple of the chunk size if possible, and
+    /// of eight, because bits are packed in bytes.
     ///
     /// # Errors
-    /// `Limit` where no such file can hold the table.
+    /// `Limit` if the table does not fit in a Parquet file.
     pub(super) fn rows_of_group(&self) -> Result<u64> {
         let unit = match eights(self.unit) {
             unit if unit <= MOST_ROWS => unit,
@@ -41,7 +42,7 @@ impl Demand {
         let wanted = (SOURCE_BYTES / self.row_bytes.max(1)).clamp(1, ROWS);
         let rows = match wanted / unit {
             0 => unit,
-            // As many as are wanted or, of narrow rows, a few more.
+            // The number is rounded down for wide rows, and up for narrow ones.
             units if wanted < ROWS => units.saturating_mul(unit),
             _ => ROWS.next_multiple_of(unit),
         };
@@ -50,7 +51,7 @@ impl Demand {
         let least = self.rows.div_ceil(groups);
         let rows = rows.max(least.checked_next_multiple_of(unit).unwrap_or(u64::MAX));
         let most = limits::PARQUET_PAGE / self.page_bytes.max(1);
-        // Below whole chunks, if a page holds no more.
+        // If a page cannot hold whole chunks, the group is smaller.
         let rows = if rows <= most { rows } else { most / 8 * 8 };
         let is_enough = rows >= 8 && rows >= least;
         let too_many = || Error::limit("rows of a Parquet file", most.saturating_mul(groups));
@@ -58,7 +59,7 @@ impl Demand {
     }
 }
 
-/// The smallest multiple that is one of eight, too.
+/// Returns the least common multiple of `unit` and eight.
 fn eights(unit: u64) -> u64 {
     let unit = unit.max(1);
     let twos = unit.trailing_zeros().min(3);
@@ -89,7 +90,7 @@ mod tests {
             assert_eq!((group % unit, group % 8), (0, 0), "{unit}");
             assert!((1 << 17..=1 << 20).contains(&group), "{unit}: {group}");
         }
-        // Chunks of more rows than a group may have are cut.
+        // Chunks of more rows than a group may have are split.
         let group = rows(Demand {
             unit: 1 << 21,
             ..NARROW
@@ -107,7 +108,7 @@ mod tests {
             ..NARROW
         };
         assert_eq!(rows(wide), (16 << 20) / 8000 / 64 * 64);
-        // But in few enough for a footer that can be read.
+        // The number of groups is limited, so that the footer stays small.
         let long = Demand {
             rows: 100_000_000,
             ..wide

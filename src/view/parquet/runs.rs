@@ -1,4 +1,4 @@
-//! The numbers of the runs that the index of a sparse matrix makes.
+//! The run numbers of a sparse matrix, computed from its index.
 
 use std::ops::Range;
 
@@ -10,15 +10,15 @@ use crate::view::parquet::stored::Place;
 use crate::view::table::runs::find;
 use crate::wire::to_usize;
 
-/// Places of the index that are read at a time.
+/// Entries of the index to read at a time.
 const PLACES: u64 = 16 << 10;
 
-/// Which run each element is in, as INT64.
+/// The number of the run that contains each element, as INT64.
 pub(super) struct RunNumbers {
-    /// The beginning of each run, and the end of the last.
+    /// The index: the beginning of each run, and the end of the last.
     pub(super) place: Place,
     pub(super) stored: numbers::Stored,
-    /// How many runs there are.
+    /// Number of runs.
     pub(super) count: u64,
 }
 
@@ -52,7 +52,7 @@ impl Values for RunNumbers {
         let mut element = rows.start;
         while element < rows.end {
             let first = element;
-            // Past the runs without an element, however many they are.
+            // Empty runs before the element are skipped.
             let number = find(element, self.count, &place)?;
             let most = self.count.min(number.saturating_add(PLACES));
             let ends = self.places(number.saturating_add(1)..most.saturating_add(1), cancel)?;

@@ -1,9 +1,9 @@
-//! The types of the columns as the footer has them (`SchemaElement` of parquet.thrift;
-//! "LogicalTypes" of parquet-format).
+//! The types of columns in the footer (`SchemaElement` of parquet.thrift; "LogicalTypes" of
+//! parquet-format).
 
 use crate::view::parquet::thrift::Struct;
 
-/// How a leaf's values are stored.
+/// The physical type of a leaf's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Physical {
     Boolean = 0,
@@ -16,7 +16,7 @@ pub(super) enum Physical {
 }
 
 impl Physical {
-    /// Bytes of a number.
+    /// Returns the bytes of a number.
     pub(super) fn bytes(self) -> u64 {
         match self {
             Physical::Int32 | Physical::Float => 4,
@@ -25,7 +25,7 @@ impl Physical {
     }
 }
 
-/// What the stored values mean, where that is not their type alone.
+/// The logical type of a leaf's values, if it differs from the physical type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Logical {
     None,
@@ -34,7 +34,7 @@ pub(super) enum Logical {
     Timestamp { unit: Unit, is_utc: bool },
 }
 
-/// What a timestamp counts.
+/// The unit of a timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     Microsecond,
@@ -50,7 +50,7 @@ pub(super) struct Type {
     pub(super) logical: Logical,
 }
 
-/// How often a field has a value in what is around it.
+/// The number of values of a field in its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repetition {
     Required = 0,
@@ -72,7 +72,7 @@ impl Type {
         ..Type::plain(Physical::ByteArray)
     };
 
-    /// Integers of so many bits, in the narrowest type that holds them.
+    /// Returns the type of integers of `bits` bits, in the narrowest physical type.
     pub(super) fn integer(bits: i8, is_signed: bool) -> Self {
         let physical = if bits > 32 {
             Physical::Int64
@@ -89,12 +89,12 @@ impl Type {
         }
     }
 
-    /// Whether values are floating-point numbers.
+    /// Returns whether the values are floating-point numbers.
     pub(super) fn is_real(self) -> bool {
         matches!(self.physical, Physical::Float | Physical::Double)
     }
 
-    /// Whether a value, PLAIN, is a floating-point number that is none.
+    /// Returns whether a value in PLAIN encoding is NaN.
     pub(super) fn is_nan(self, value: &[u8]) -> bool {
         match self.physical {
             Physical::Float => value
@@ -116,7 +116,8 @@ impl Type {
 }
 
 impl Logical {
-    /// The older spelling of the same (`ConvertedType`), which some readers know alone.
+    /// Returns the older annotation with the same meaning (`ConvertedType`), which is the only one
+    /// that some readers support.
     fn converted(self) -> Option<i32> {
         match self {
             Logical::None => None,
@@ -130,7 +131,7 @@ impl Logical {
                 };
                 Some(if is_signed { 15 } else { 11 } + width)
             }
-            // It is of an instant in UTC; of local times there is no older spelling.
+            // The older annotation is for instants in UTC. Local times do not have one.
             Logical::Timestamp {
                 unit: Unit::Microsecond,
                 is_utc: true,
@@ -161,7 +162,7 @@ impl Logical {
     }
 }
 
-/// The schema's element of a leaf.
+/// Returns the schema element of a leaf.
 pub(super) fn leaf(name: &str, kind: Type, repetition: Repetition) -> Struct {
     let mut element = Struct::default().i32(1, kind.physical as i32);
     if let Some(length) = kind.length {
@@ -177,7 +178,7 @@ pub(super) fn leaf(name: &str, kind: Type, repetition: Repetition) -> Struct {
     }
 }
 
-/// The element of a group of so many fields.
+/// Returns the schema element of a group with this many fields.
 pub(super) fn group(name: &str, fields: usize, repetition: Repetition) -> Struct {
     Struct::default()
         .i32(3, repetition as i32)
@@ -185,7 +186,7 @@ pub(super) fn group(name: &str, fields: usize, repetition: Repetition) -> Struct
         .i32(5, fields.try_into().unwrap_or(i32::MAX))
 }
 
-/// The two elements around those of a list's element.
+/// Returns the two schema elements that enclose the element of a list.
 pub(super) fn list(name: &str) -> [Struct; 2] {
     const LIST: i32 = 3;
     let kind = Struct::default().inner(LIST as i16, Struct::default());
@@ -195,7 +196,7 @@ pub(super) fn list(name: &str) -> [Struct; 2] {
     [outer, group("list", 1, Repetition::Repeated)]
 }
 
-/// The element of the root.
+/// Returns the schema element of the root.
 pub(super) fn root(fields: usize) -> Struct {
     Struct::default()
         .binary(4, b"schema")

@@ -1,9 +1,9 @@
-//! The least and the greatest values of columns that are sorted, by which readers pass over groups
-//! of rows (`Statistics` of parquet.thrift).
+//! The minimum and maximum of sorted columns, with which readers skip row groups (`Statistics` of
+//! parquet.thrift).
 //!
-//! They are found when the footer is read for the first time, by a look at all values of such a
-//! column, and kept from then on. What is found changes no length: a column that turns out not to be
-//! sorted has a field in their place that readers do not know, and pass over.
+//! The first read of the footer finds them by reading all values of such a column, and caches the
+//! result. The result does not change the length of the footer. A column that is not sorted has an
+//! unknown field of the same length instead, which readers skip.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -21,30 +21,30 @@ use crate::view::parquet::thrift::Struct;
 use crate::view::texts::text::Text;
 use crate::wire::{to_u64, to_usize};
 
-/// Keeps what is found of a table that does not change, for all its readers.
+/// A function that caches the result for all readers of an unchanged table.
 pub(crate) type Keep = Box<dyn Fn(&mut dyn FnMut() -> Result<Text>) -> Result<Text> + Send + Sync>;
 
-/// Bytes that are kept of a column in a group: whether it has bounds, and both.
+/// Bytes stored for a column in a group: whether it has bounds, and the two bounds.
 const RECORD: usize = 1 + 2 * VALUE;
 
-/// Bytes of a number, at most.
+/// Maximum bytes of a number.
 const VALUE: usize = 8;
 
-/// Rows that are looked at together.
+/// Number of rows to read at a time.
 const BATCH: u64 = 16 << 10;
 
-/// A field of `Statistics` whose number means nothing.
+/// A field number of `Statistics` without a meaning.
 const UNKNOWN: i16 = 15;
 
-/// What is known of the columns of a file.
+/// The statistics of the columns of a file.
 pub(super) struct Statistics {
-    /// The numbers of the columns that may be sorted.
+    /// The indices of the columns that may be sorted.
     columns: Vec<usize>,
     keep: Keep,
     found: Mutex<Option<Text>>,
 }
 
-/// What was found; nothing yet while lengths are counted.
+/// The bounds that were found; empty while the length of the footer is computed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Bounds<'a> {
     columns: &'a [usize],
@@ -63,7 +63,7 @@ impl Statistics {
         }
     }
 
-    /// The columns that may have bounds, none of which is known.
+    /// Returns placeholders for the columns that may have bounds.
     pub(super) fn none(&self) -> Bounds<'_> {
         Bounds {
             columns: &self.columns,
@@ -71,10 +71,11 @@ impl Statistics {
         }
     }
 
-    /// Hands on the bounds, which are found by the first call.
+    /// Passes the bounds to `take`. The first call finds them.
     ///
     /// # Errors
-    /// [`Error::unwanted`](crate::error::Error::unwanted) once the request is to end; as `take` does.
+    /// [`Error::unwanted`](crate::error::Error::unwanted) once the request is cancelled. Otherwise
+    /// fails as `take` does.
     pub(super) fn with<T>(
         &self,
         columns: &[Column],
@@ -113,7 +114,7 @@ impl Statistics {
                 Err(error) if error.is_unwanted() => return Err(error),
                 bounds => bounds.unwrap_or(None),
             };
-            // Of one that is not sorted, or cannot be read, there is nothing to tell.
+            // A column that is not sorted, or cannot be read, does not have bounds.
             let none = || vec![0; RECORD * to_usize(layout.groups).unwrap_or(0)];
             records.extend(bounds.unwrap_or_else(none));
         }
@@ -128,7 +129,8 @@ impl Statistics {
 }
 
 impl Bounds<'_> {
-    /// The statistics of a group's column, with its bounds, or with as many other bytes.
+    /// Adds the bounds of a column in a group to its statistics, or a placeholder of the same
+    /// length.
     pub(super) fn add(
         self,
         statistics: Struct,
@@ -149,14 +151,14 @@ impl Bounds<'_> {
                 let greatest = statistics.binary(5, &greatest[..width]);
                 greatest.binary(6, &least[..width])
             }
-            // Two fields, each with its number and its length.
+            // The placeholder has the length of two fields, each with its number and length.
             _ => statistics.binary(UNKNOWN, &vec![0; 2 * width + 2]),
         }
     }
 }
 
-/// Whether a look at the values of a column may find bounds: they are numbers in an array of their
-/// own, which is near.
+/// Returns whether a search may find bounds of a column: its values are numbers in a local array of
+/// their own.
 fn is_searched(column: &Column) -> bool {
     let leaf = &column.leaf;
     let is_number = match leaf.kind.physical {
@@ -169,8 +171,8 @@ fn is_searched(column: &Column) -> bool {
     is_number && is_alone && matches!(leaf.body, Body::Plain(_)) && !column.is_in_lists()
 }
 
-/// The records of the groups of a column whose values ascend, or descend, from the first to the
-/// last; `None` of others, and of one with more values than are `left` to be looked at.
+/// Returns the records of a column whose values only rise or only fall, one for each group. Returns
+/// `None` for other columns, and for more values than `left` allows to read.
 fn sorted(
     column: &Column,
     layout: &Layout,
@@ -203,19 +205,19 @@ fn sorted(
     Ok(Some(records.collect()))
 }
 
-/// A PLAIN number, filled up.
+/// A number in PLAIN encoding, padded with zeros.
 type Plain = [u8; VALUE];
 
-/// Values that were looked at, in one order so far.
+/// The order of the values read so far.
 #[derive(Default)]
 struct Run {
-    /// How each value is to the next that differs from it.
+    /// The order of each value relative to the next different value.
     order: Option<Ordering>,
     last: Option<i128>,
 }
 
 impl Run {
-    /// The first and the last value of a group; `None` where one is missing or out of order.
+    /// Returns the first and last value of a group; `None` if a value is missing or out of order.
     fn group(
         &mut self,
         column: &Column,
@@ -262,7 +264,7 @@ fn filled(value: &[u8]) -> Plain {
     plain
 }
 
-/// A number that is greater where the value is; `None` of NaN.
+/// Returns an integer with the same order as the value; `None` for NaN.
 fn key(value: Plain, kind: Type) -> Option<i128> {
     let [a, b, c, d, ..] = value;
     let is_unsigned = matches!(
@@ -282,13 +284,14 @@ fn key(value: Plain, kind: Type) -> Option<i128> {
 }
 
 fn key_of_real(value: f64) -> Option<i128> {
-    // The two zeros are equal.
+    // Positive and negative zero are equal.
     let bits = i128::from((value.abs()).to_bits());
     let key = if value < 0.0 { -bits } else { bits };
     (!value.is_nan()).then_some(key)
 }
 
-/// A value as a bound: of the two zeros the one that bounds the other.
+/// Returns a value as a bound. A zero becomes the negative one for a minimum, and the positive one
+/// for a maximum.
 fn bound(value: Plain, kind: Type, is_least: bool) -> Plain {
     let is_real = matches!(kind.physical, Physical::Float | Physical::Double);
     if !is_real || key(value, kind) != Some(0) {
@@ -308,7 +311,7 @@ mod tests {
     use crate::view::parquet::field::{Content, Field, Flat};
     use crate::view::parquet::leaf::{Leaf, Origin, Values};
 
-    /// Numbers in an array of their own; after the last, one that cannot be read.
+    /// Numbers in an array of their own. Rows after the last number cannot be read.
     struct Numbers(Vec<Option<f64>>);
 
     impl Values for Numbers {
@@ -340,7 +343,7 @@ mod tests {
         }
     }
 
-    /// The bounds of such a column of six rows, two in each group.
+    /// Returns the bounds of such a column with six rows in groups of two.
     fn bounds(values: &[Option<f64>]) -> Option<Vec<[f64; 2]>> {
         let leaf = Leaf {
             kind: Type::plain(Physical::Double),
@@ -407,7 +410,7 @@ mod tests {
         assert_eq!(of([f64::NAN; 6]), None);
         let missing = [1.0, 2.0, 3.0, 4.0, 5.0].map(Some);
         assert_eq!(bounds(&[&missing[..], &[None]].concat()), None);
-        // Nor has one of which a part cannot be read.
+        // The same holds if a part cannot be read.
         assert_eq!(bounds(&missing), None);
     }
 

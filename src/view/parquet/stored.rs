@@ -1,4 +1,4 @@
-//! Values that stand at a place of each row of an array.
+//! Values at a fixed offset in each row of an array.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::view::parquet::leaf::{ENOUGH, Origin, Values, Written};
 use crate::view::texts::json::SharedPaths;
 use crate::wire::{to_u64, to_usize};
 
-/// Bytes of rows that are read at a time.
+/// Bytes of rows to read at a time.
 const BATCH: u64 = 256 << 10;
 
-/// What values that are pointers need.
+/// The objects that are needed to follow pointers.
 pub(crate) struct Pointers {
-    /// Follows them.
+    /// The container that follows the pointers.
     pub(crate) container: Arc<dyn Container>,
-    /// Names the targets of references.
+    /// The function that finds the paths of referenced objects.
     pub(crate) paths: SharedPaths,
 }
 
@@ -37,11 +37,11 @@ pub(super) struct RowBytes {
     pub(super) each: u64,
 }
 
-/// A place in each row.
+/// The location of a value in each row.
 #[derive(Clone)]
 pub(super) struct Place {
     pub(super) rows: RowBytes,
-    /// Where the value begins in the row.
+    /// The offset of the value in the row.
     pub(super) offset: usize,
     /// Bytes of the value.
     pub(super) size: usize,
@@ -50,42 +50,42 @@ pub(super) struct Place {
 /// The values of a leaf.
 pub(super) struct Stored {
     pub(super) place: Place,
-    /// How many elements the lists around the value have, and bytes from one to the next, the
-    /// outermost first.
+    /// The lists that contain the value, outermost first. Each has a length, and the distance in
+    /// bytes between two elements.
     pub(super) lists: Vec<(u32, u64)>,
     pub(super) encoding: Encoding,
     pub(super) pointers: Arc<Pointers>,
     pub(super) absent: Option<Absent>,
-    /// Bytes of memory that its type takes.
+    /// Bytes of memory that the datatype takes.
     pub(super) weight: u64,
 }
 
-/// How a missing value is known.
+/// The rule that marks missing values.
 pub(super) enum Absent {
-    /// The mask's value in the same row is not zero.
+    /// A value is missing if the same row of this mask is not zero.
     Where(Place),
-    /// It is equal to this number.
+    /// A value is missing if it equals this number.
     Number(numbers::Stored, f64),
-    /// It is this integer.
+    /// A value is missing if it is this integer.
     Integer(numbers::Stored, i128),
-    /// It is below zero.
+    /// A value is missing if it is negative.
     Negative(numbers::Stored),
-    /// It has this text.
+    /// A value is missing if it has this text.
     Text(StringPadding, Arc<[u8]>),
-    /// It is a null reference.
+    /// A value is missing if it is a null reference.
     Null(ReferenceKind, Arc<Pointers>),
-    /// What a mask of the array says of the element at a place of each row.
+    /// A value is missing by the mask of the array. `at` is the index of the element in its row.
     Masked {
         missing: Arc<Missing>,
         datatype: Datatype,
-        /// Elements of a row.
+        /// Number of elements in a row.
         of_row: u64,
         at: usize,
     },
 }
 
 impl RowBytes {
-    /// Returns the rows of `bytes`, `count` in number: rows of no bytes are rows, too.
+    /// Returns the `count` rows in `bytes`. Rows of zero bytes also count.
     fn split<'a>(&self, bytes: &'a [u8], count: u64) -> Result<impl Iterator<Item = &'a [u8]>> {
         let each = to_usize(self.each)?;
         let empty = if each == 0 { to_usize(count)? } else { 0 };
@@ -93,7 +93,7 @@ impl RowBytes {
         Ok(rows.chain(std::iter::repeat_n(&b""[..], empty)))
     }
 
-    /// The bytes of some rows, exactly.
+    /// Reads exactly the bytes of some rows.
     fn read(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Bytes> {
         let length = to_usize((rows.end - rows.start).saturating_mul(self.each))?;
         let start = rows.start.saturating_mul(self.each);
@@ -107,16 +107,16 @@ impl RowBytes {
 }
 
 impl Place {
-    /// The array that it is in.
+    /// Returns the array that contains the value.
     pub(super) fn origin(&self) -> Origin {
         let is_alone = self.rows.each == to_u64(self.size);
         Origin::of(&*self.rows.content, is_alone)
     }
 
-    /// Hands on the value of each row.
+    /// Passes the value of each row to `take`.
     ///
     /// # Errors
-    /// Fails if a row cannot be read, and as `take` does.
+    /// Fails if a row cannot be read, or as `take` does.
     pub(super) fn each(
         &self,
         rows: Range<u64>,
@@ -136,7 +136,7 @@ impl Place {
         Ok(())
     }
 
-    /// The bytes of the value, `distance` behind its place in the row.
+    /// Returns the bytes of the value that is `distance` bytes after this location in the row.
     fn of<'a>(&self, row: &'a [u8], distance: usize) -> Result<&'a [u8]> {
         let start = self.offset.saturating_add(distance);
         let value = row.get(start..start.saturating_add(self.size));
@@ -145,7 +145,7 @@ impl Place {
 }
 
 impl Absent {
-    /// Whether the values in some rows are missing.
+    /// Returns whether each value in some rows is missing.
     fn among(
         &self,
         values: &[&[u8]],
@@ -205,7 +205,7 @@ impl Absent {
 }
 
 impl Stored {
-    /// Appends the values of these rows until `out` has `enough` bytes; gives the row that comes next.
+    /// Appends the values of `rows` until `out` has `enough` bytes. Returns the next row.
     fn write_until(
         &self,
         enough: usize,
@@ -223,8 +223,8 @@ impl Stored {
         Ok(next)
     }
 
-    /// Appends the values of rows that are read together, where texts stand elsewhere until `out` has
-    /// `enough` bytes; gives how many rows they are.
+    /// Appends the values of rows that are read together. If values have pointers to texts, stops
+    /// once `out` has `enough` bytes. Returns the number of rows written.
     fn write_batch(
         &self,
         rows: &Range<u64>,
@@ -260,11 +260,11 @@ impl Stored {
         Ok(rows.end - rows.start)
     }
 
-    /// Appends the values of the `count` rows that `bytes` has, none of which is missing.
+    /// Appends the values of the `count` rows in `bytes`, none of which is missing.
     fn write_all(&self, bytes: &[u8], count: u64, enough: usize, out: &mut Written) -> Result<u64> {
         let each = to_usize(self.place.rows.each)?.max(1);
         match (&self.encoding, &*self.lists, self.place.size) {
-            // The copy of a few bytes whose number is known is fast.
+            // Copying a few bytes is fast if their number is a constant.
             (Encoding::Copy, [], 4) => self.copy::<4>(bytes.chunks_exact(each), out)?,
             (Encoding::Copy, [], 8) => self.copy::<8>(bytes.chunks_exact(each), out)?,
             _ => {
@@ -280,8 +280,8 @@ impl Stored {
         Ok(count)
     }
 
-    /// The bytes that `out` has at most when a value of the next row is added: many of its elements
-    /// may lead to one long text.
+    /// Returns the maximum length of `out` after the next row. Without this limit, many elements
+    /// could lead to one long text.
     fn most_of_row(&self, out: &Written) -> usize {
         match self.encoding {
             Encoding::Written(_) | Encoding::Path(..) => {

@@ -1,4 +1,4 @@
-//! A table, as it is to be shown.
+//! A table to show.
 
 use std::ops::Range;
 
@@ -8,36 +8,36 @@ use crate::model::attribute_value::text;
 use crate::model::{Container, NodeId};
 use crate::view::parquet::field::{Field, shown};
 
-/// The fields of a table, and what else its file says.
+/// The fields of a table, and the columns without a field.
 pub(super) struct Fields {
     pub(super) fields: Vec<Field>,
-    /// Columns that have no field, and why.
+    /// Columns without a field, and the reasons.
     pub(super) absent: Vec<(String, &'static str)>,
 }
 
 /// A table.
 pub(crate) struct Table {
-    /// The rows of the source that it has.
+    /// The rows of the source that the table contains.
     pub(super) rows: Range<u64>,
-    /// Rows that chunks of the source have together; 1 where that does not matter.
+    /// Number of rows in a chunk of the source; 1 if chunks do not matter.
     pub(super) unit: u64,
     pub(super) fields: Fields,
-    /// What the source says of the table and its columns.
+    /// The description of the table and its columns in the source.
     pub(super) description: Description,
 }
 
-/// What the source says of a table: keys and values for the footer.
+/// The description of a table: key-value pairs for the footer.
 ///
 /// | key | value |
 /// |---|---|
 /// | `h5fs.path` | the path in the file |
-/// | `h5fs.absent` | a line for each part that has no column, with the reason |
+/// | `h5fs.absent` | a line for each part without a column, with the reason |
 /// | `units:COLUMN`, `long_name:COLUMN`, `description:COLUMN` | the attribute of the column's array |
 #[derive(Debug, Default)]
 pub(crate) struct Description {
     pub(super) pairs: Vec<(String, String)>,
-    /// The array that was looked at last, and its attributes: many columns may be parts of one array,
-    /// which has some attributes for each of them.
+    /// The last array, and its attributes. Many columns may be parts of one array, which has the
+    /// same attributes for each of them.
     last: Option<(NodeId, Texts)>,
 }
 
@@ -48,7 +48,7 @@ type Texts = Vec<(&'static str, String)>;
 const ATTRIBUTES: [&str; 3] = ["units", "long_name", "description"];
 
 impl Description {
-    /// That of the object at `path`.
+    /// Creates the description of the object at `path`.
     pub(crate) fn of(path: &[u8]) -> Self {
         Description {
             pairs: vec![("h5fs.path".to_owned(), shown(path))],
@@ -56,11 +56,11 @@ impl Description {
         }
     }
 
-    /// Adds what the attributes of an array say of its column. Of one that cannot be read, the
-    /// reason is said.
+    /// Adds the attributes of an array as the description of its column. If an attribute cannot be
+    /// read, its value is the reason.
     ///
     /// # Errors
-    /// Fails if an attribute cannot be read now.
+    /// Fails with a temporary error of an attribute.
     pub(crate) fn add(
         &mut self,
         container: &dyn Container,
@@ -82,11 +82,11 @@ impl Description {
     }
 }
 
-/// The attributes of an array that describe its columns. Of one that cannot be read, the reason is
-/// said.
+/// Returns the attributes of an array that describe its columns. If an attribute cannot be read,
+/// its value is the reason.
 ///
 /// # Errors
-/// Fails if an attribute cannot be read now.
+/// Fails with a temporary error of an attribute.
 fn texts(container: &dyn Container, node: NodeId) -> Result<Texts> {
     let mut texts = Vec::new();
     for name in ATTRIBUTES {
@@ -104,14 +104,14 @@ fn texts(container: &dyn Container, node: NodeId) -> Result<Texts> {
 }
 
 impl Table {
-    /// These rows of it.
+    /// Returns the table with only these rows.
     pub(crate) fn part(self, rows: Range<u64>) -> Self {
         Table { rows, ..self }
     }
 }
 
 impl Fields {
-    /// The key and the value that say which columns have no field, and why.
+    /// Returns the key and value that list the columns without a field, with the reasons.
     pub(super) fn absent(&self) -> Option<(String, String)> {
         if self.absent.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Columns that have the texts that the group's CSV has.
+//! Columns with the same texts as the group's CSV.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::view::parquet::leaf::{ENOUGH, Values, Written};
 use crate::view::table::rows::Rows;
 use crate::wire::{to_u64, to_usize};
 
-/// Bytes of rows that are read at a time.
+/// Bytes of rows to read at a time.
 const BATCH: u64 = 64 << 10;
 
 /// The texts of the only column of some rows.
@@ -39,7 +39,7 @@ impl Values for Texts {
 }
 
 impl Texts {
-    /// Appends the texts of these rows until `out` has `enough` bytes; gives the row that comes next.
+    /// Appends the texts of `rows` until `out` has `enough` bytes. Returns the next row.
     fn write_until(
         &self,
         enough: usize,

@@ -1,7 +1,7 @@
-//! Thrift's compact protocol, as far as the structs of Parquet need it ("Thrift Compact protocol
+//! The part of Thrift's compact protocol that Parquet's structs need ("Thrift Compact protocol
 //! encoding", Apache Thrift).
 
-/// The type of a field or of the elements of a list, as the protocol numbers them.
+/// The type of a field or of the elements of a list, with its number in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     True = 1,
@@ -15,7 +15,7 @@ pub(super) enum Type {
     Struct = 12,
 }
 
-/// A struct that is being written: fields by ascending number.
+/// A struct in progress. Its fields are written by ascending number.
 #[derive(Debug, Default)]
 pub(super) struct Struct {
     bytes: Vec<u8>,
@@ -102,7 +102,7 @@ impl Struct {
         self
     }
 
-    /// Begins a list, whose elements follow.
+    /// Begins a list. The elements must follow.
     pub(super) fn begin_list(&mut self, number: i16, kind: Type, count: usize) {
         self.field(number, Type::List);
         match u8::try_from(count) {
@@ -114,12 +114,12 @@ impl Struct {
         }
     }
 
-    /// The bytes so far, without the end of the struct.
+    /// Returns the bytes so far, without the end of the struct.
     pub(super) fn open(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// A struct that goes on behind a field of this number, whose bytes were written elsewhere.
+    /// Creates a struct that continues after field `number`, whose bytes were written elsewhere.
     pub(super) fn behind(number: i16) -> Self {
         Struct {
             bytes: Vec::new(),
@@ -127,14 +127,14 @@ impl Struct {
         }
     }
 
-    /// All bytes.
+    /// Returns all bytes, with the end of the struct.
     pub(super) fn end(mut self) -> Vec<u8> {
         self.bytes.push(0);
         self.bytes
     }
 }
 
-/// Appends a number, seven bits a byte, the lowest first.
+/// Appends a number with seven bits in each byte, lowest bits first.
 pub(super) fn varint(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -156,7 +156,7 @@ fn binary(value: &[u8], out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// By hand, from the protocol's description.
+    /// Calculated by hand from the description of the protocol.
     #[test]
     fn fields_are_written_as_the_protocol_says() {
         let inner = Struct::default().boolean(1, true).boolean(2, false);
@@ -168,7 +168,7 @@ mod tests {
         let expected = [
             0x15, 0x01, // field 1, i32: zigzag of -1
             0x16, 0xD8, 0x04, // field 2, i64: 600 in seven bits a byte
-            0x08, 0x28, 0x02, b'a', b'b', // field 20, 18 further: its number stands behind
+            0x08, 0x28, 0x02, b'a', b'b', // field 20: its number follows the type
             0x1C, 0x11, 0x12, 0x00, // field 21: a struct
             0x00,
         ];
