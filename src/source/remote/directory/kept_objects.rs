@@ -45,7 +45,7 @@ impl KeptObjects {
         object.is_unchanged().then_some(object)
     }
 
-    /// Caches the object called `name`. `is_read` tells whether it is being read.
+    /// Caches the object called `name`. `is_read` says whether it is being read.
     pub(super) fn keep(&self, name: &[u8], object: &Arc<RemoteObject>, is_read: bool) {
         let mut kept = lock(&self.0);
         let new = KeptObject {
