@@ -1,5 +1,5 @@
-//! Names and paths: what a link of a group is in the mount, where it leads, and how a path is
-//! walked.
+//! Names and paths: links of a group as entries of the mount, the targets of links, and path
+//! resolution.
 
 pub(super) mod follow;
 pub(super) mod namespace;

@@ -1,4 +1,4 @@
-//! The table of nodes: the node that answers for each type of inode.
+//! The table of nodes: the node for each type of inode.
 //!
 //! | file | content |
 //! |---|---|
@@ -32,7 +32,7 @@ use crate::fs::views::store::{StoreDirectory, StoreFile};
 use crate::fs::views::view_nodes::{ViewDirectory, ViewFile, ViewLink};
 use crate::fs::views::{self, Views};
 
-/// The node that answers for `inode`.
+/// Returns the node for `inode`.
 pub(super) fn of(inode: &Inode) -> &'static dyn FsNode {
     match inode.node_type {
         NodeType::Group => &Group,

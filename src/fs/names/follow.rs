@@ -1,4 +1,4 @@
-//! Where a link leads, over further links of every kind and across files.
+//! Resolution of links over further links of every type and across files.
 
 use std::sync::Arc;
 
@@ -13,22 +13,23 @@ use crate::limits;
 use crate::model::paths::names_of;
 use crate::model::{LinkTarget, Node, NodeId};
 
-/// An object that a link leads to.
+/// The target object of a link.
 pub(in crate::fs) struct Place {
-    /// The file that it is in.
+    /// The file that contains the object.
     pub(in crate::fs) file: Arc<FileState>,
     pub(in crate::fs) node: Arc<Node>,
-    /// The group and the name, as in the file, that it was met under; `None` for the root.
+    /// The group and the name, as in the file, where the object was found; `None` for the root.
     pub(in crate::fs) link: Option<(NodeId, Vec<u8>)>,
-    /// Whether a link into another file is on the way.
+    /// Whether the resolution followed a link into another file.
     pub(in crate::fs) is_across_files: bool,
 }
 
-/// The object that the link `name` of `group` leads to; `None` where there is no such link, or it
-/// leads nowhere, or into a file that is not mounted.
+/// Returns the object that the link `name` of `group` leads to. Returns `None` if the link or its
+/// target does not exist, or if its file is not mounted.
 ///
 /// # Errors
-/// `ELOOP` for links without end; fails if a link on the way, or the object, cannot be read.
+/// `ELOOP` for an endless chain of links. Fails if a link on the path, or the object, cannot be
+/// read.
 pub(in crate::fs) fn follow(
     mount: &Mount,
     file: &Arc<FileState>,
@@ -38,7 +39,7 @@ pub(in crate::fs) fn follow(
     Way::from(mount, file, group, vec![name.to_vec()]).go()
 }
 
-/// The same of a link of `group` that leads to `target`.
+/// Resolves a link of `group` with the target `target`.
 ///
 /// # Errors
 /// Fails as [`follow`] does.
@@ -55,13 +56,12 @@ pub(in crate::fs) fn follow_to(
     }
 }
 
-/// Whether the error tells of links without end.
+/// Returns whether the error is an endless chain of links.
 pub(in crate::fs) fn is_circle(error: &Error) -> bool {
     errno::of(error) == Errno::ELOOP as i32
 }
 
-/// The way along links: the group that it has come to, and the names that are left, the last one
-/// first.
+/// The state of a resolution: the current group, and the remaining names in reverse order.
 struct Way<'a> {
     mount: &'a Mount,
     file: Arc<FileState>,
@@ -83,7 +83,7 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// Goes to the end.
+    /// Resolves all remaining names.
     fn go(mut self) -> Result<Option<Place>> {
         let mut hops = 0..limits::SYMLINK_HOPS;
         for left in (0..=limits::TREE_LEVELS).rev() {
@@ -108,7 +108,8 @@ impl<'a> Way<'a> {
         Err(refusal(Errno::ELOOP, "link"))
     }
 
-    /// Turns off to where a link leads that is no hard link; `None` where that is nowhere.
+    /// Moves to the target of a link other than a hard link. Returns `None` if the target does not
+    /// exist.
     fn turn(&mut self, target: &LinkTarget) -> Result<Option<()>> {
         let names = match target {
             LinkTarget::Soft(path) | LinkTarget::External { path, .. } => names_of(path),
@@ -144,7 +145,8 @@ impl<'a> Way<'a> {
     }
 }
 
-/// The file that `file` calls `name`, for the same request; `None` where it is not mounted.
+/// Opens the file that `file` calls `name`, with the budget of the same request. Returns `None` if
+/// the file is not mounted.
 fn other_file(mount: &Mount, file: &FileState, name: &[u8]) -> Result<Option<Arc<FileState>>> {
     let source = mount.shown()?;
     if source.generation != file.generation {
@@ -155,7 +157,7 @@ fn other_file(mount: &Mount, file: &FileState, name: &[u8]) -> Result<Option<Arc
             Ok(Some(source.for_request_of(file)))
         }
         Ok(Some(OtherName::File(other))) => Ok(Some(other.for_request_of(file))),
-        // Its name has just become another one.
+        // The name has just changed.
         Ok(Some(OtherName::Spelling(_))) => Err(stale()),
         Err(Error::NotFound) => Ok(None),
         Err(error) => Err(error),

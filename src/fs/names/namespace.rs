@@ -1,11 +1,16 @@
-//! A file's tree: what a link of a group is in the mount, and where a group is a directory.
+//! The tree of a file: links of a group as entries of the mount, and the location of each group's
+//! directory.
 //!
-//! A group may have many hard links and may hold itself, but the kernel knows a directory in one
-//! place only: one that turns up under a second parent is moved, one that is its own ancestor is
-//! `ELOOP`. So a group's directory stands at one of its names, and every other name is a symbolic
-//! link to it. With a link count of 1 that name is the one it is met under; otherwise the
-//! object-to-path index says; and where neither knows, the first name that is looked up keeps it
-//! for the life of the mount.
+//! A group may have many hard links and may contain itself. But the kernel allows a directory in
+//! only one place: a directory found under a second parent is moved, and one that is its own
+//! ancestor is `ELOOP`. So a group is a directory at one of its names, and a symbolic link to that
+//! directory at all others.
+//!
+//! The directory's name is chosen by these rules:
+//!
+//! - With a link count of 1, the name where the group is found.
+//! - Else the name in the object-to-path index.
+//! - If the index has none, the first name looked up, for the life of the mount.
 
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
@@ -28,14 +33,14 @@ pub(in crate::fs) struct Namespace<'a> {
     pub(in crate::fs) others: &'a OtherFiles,
 }
 
-/// A name in a directory, and what stands there.
+/// An entry of a directory.
 pub(in crate::fs) struct LinkEntry {
-    /// The number it has unless another link has the same hash.
+    /// The inode number, unless another link has the same hash.
     pub(in crate::fs) ino: u64,
     pub(in crate::fs) inode: Inode,
-    /// The object, where it is one that was asked for.
+    /// The object, if the target is an object that was read.
     pub(in crate::fs) object: Option<Result<Arc<Node>>>,
-    /// Where the link leads.
+    /// The target of the link.
     pub(in crate::fs) target: LinkTarget,
 }
 
@@ -44,7 +49,7 @@ pub(in crate::fs) struct Directory<'a> {
     pub(in crate::fs) space: Namespace<'a>,
     pub(in crate::fs) group: NodeId,
     path: OnceCell<Option<Vec<Box<[u8]>>>>,
-    /// The alias whose text was asked for last: a group may hold many of one node.
+    /// The last alias and its text, cached because a group may contain many aliases of one node.
     last: RefCell<Option<(NodeId, Result<Vec<u8>>)>>,
 }
 
@@ -53,7 +58,7 @@ impl<'a> Namespace<'a> {
         self.file.container.root()
     }
 
-    /// The number of an object.
+    /// Returns the inode number of an object.
     pub(in crate::fs) fn ino(&self, node: NodeId) -> u64 {
         if self.file.is_mount_root(node) {
             inode::ROOT
@@ -62,7 +67,7 @@ impl<'a> Namespace<'a> {
         }
     }
 
-    /// The object of a number; the reverse of `ino`.
+    /// Returns the object of an inode number; the reverse of `ino`.
     fn node(&self, ino: u64) -> Option<NodeId> {
         match ino {
             inode::ROOT => Some(self.root()),
@@ -79,14 +84,14 @@ impl<'a> Namespace<'a> {
         }
     }
 
-    /// The names, as shown, that lead from the root to a group's directory. `None` where it has no
-    /// place yet, or is too deep for the text of a symbolic link.
+    /// Returns the shown names from the root to a group's directory. Returns `None` if the group
+    /// has no directory yet, or if the path is too deep for a symbolic link.
     pub(in crate::fs) fn path(&self, group: NodeId) -> Option<Vec<Box<[u8]>>> {
         let steps = self.steps(group, limits::SYMLINK_BYTES / 2)?;
         Some(steps.into_iter().map(|(_, name)| name).collect())
     }
 
-    /// The groups, and the names shown in them, that lead from the root to a group's directory.
+    /// Returns the groups, with the name shown in each, from the root to a group's directory.
     fn steps(&self, group: NodeId, most: usize) -> Option<Vec<(NodeId, Box<[u8]>)>> {
         let mut steps = Vec::new();
         let mut at = group;
@@ -102,7 +107,7 @@ impl<'a> Namespace<'a> {
         Some(steps)
     }
 
-    /// The group and the shown name where a group's directory stands.
+    /// Returns the parent group and the shown name of a group's directory.
     fn home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
         if let Some((parent, name)) = self.inodes.home(self.ino(group), self.file.generation) {
             return Some((self.node(parent)?, name));
@@ -110,15 +115,16 @@ impl<'a> Namespace<'a> {
         self.indexed_home(group)
     }
 
-    /// The group and the name, as shown, that are an object's own in the index.
+    /// Returns the parent group and the shown name of an object in the index.
     pub(in crate::fs) fn indexed_home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
         self.known_home(group).ok().flatten()
     }
 
-    /// The same.
+    /// Finds the name like [`indexed_home`](Self::indexed_home).
     ///
     /// # Errors
-    /// Fails if what could not be read may have a name of the object that comes first.
+    /// Fails if an unreadable part of the file may contain a name of the object that takes
+    /// precedence.
     fn known_home(&self, group: NodeId) -> Result<Option<(NodeId, Box<[u8]>)>> {
         let index = self.file.index();
         let place = index.known_place(group)?;
@@ -128,9 +134,9 @@ impl<'a> Namespace<'a> {
         }))
     }
 
-    /// The path of an object, names as in the file: the canonical one of an object with several
-    /// names, else the one that it was met under. `None` where none is known, or it is over the
-    /// limit.
+    /// Returns the path of an object, with names as in the file. For an object with several names,
+    /// the path is the canonical one; else the one where the object was found. Returns `None` if no
+    /// path is known or the path is too long.
     pub(in crate::fs) fn file_path(&self, inode: &Inode, link_count: u32) -> Option<Vec<u8>> {
         if inode.node_type == NodeType::Object && link_count > 1 {
             match self.file.index().known_path(inode.node) {
@@ -141,17 +147,17 @@ impl<'a> Namespace<'a> {
         if inode.node == self.root() && inode.node_type == NodeType::Group {
             return Some(b"/".to_vec());
         }
-        // The name of a part is its array's, a `/`, and the selector.
+        // The name of a selection is the array's name, a `/`, and the selector.
         let array = inode.name.split(|&byte| byte == b'/').next();
         self.path_of_name(self.node(inode.parent)?, array.unwrap_or_default())
     }
 
-    /// The path of any object by its identity alone, for texts that name it.
+    /// Returns the path of any object by its identity, for texts that mention the object.
     pub(in crate::fs) fn path_of(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
         self.file.index().known_path(node)
     }
 
-    /// The path, names as in the file, of what `group` shows as `shown`.
+    /// Returns the path, with names as in the file, of the entry shown as `shown` in `group`.
     fn path_of_name(&self, group: NodeId, shown: &[u8]) -> Option<Vec<u8>> {
         let mut steps = self.steps(group, limits::PATH_DEPTH)?;
         steps.push((group, shown.into()));
@@ -171,19 +177,19 @@ impl<'a> Namespace<'a> {
 }
 
 impl Directory<'_> {
-    /// The names, as shown, that lead to this directory.
+    /// Returns the shown names from the root to this directory.
     pub(in crate::fs) fn path(&self) -> Option<&[Box<[u8]>]> {
         self.path
             .get_or_init(|| self.space.path(self.group))
             .as_deref()
     }
 
-    /// Whether this is the root of its file.
+    /// Returns whether this directory is the root of its file.
     pub(in crate::fs) fn is_root(&self) -> bool {
         self.group == self.space.root()
     }
 
-    /// The entry under the shown name.
+    /// Returns the entry with this shown name.
     pub(in crate::fs) fn find(&self, shown: &[u8]) -> Result<LinkEntry> {
         name::refuse_long(shown)?;
         let file = self.space.file;
@@ -192,12 +198,12 @@ impl Directory<'_> {
         Ok(self.show(link.ok_or(Error::NotFound)?))
     }
 
-    /// The name of a link as it is shown here.
+    /// Returns the shown name of a link in this directory.
     pub(in crate::fs) fn shown(&self, link: &Link) -> Vec<u8> {
         name::escape(&link.name, self.is_root())
     }
 
-    /// The entry of the mount for a link of this group.
+    /// Converts a link of this group to an entry.
     pub(in crate::fs) fn show(&self, link: Link) -> LinkEntry {
         let shown = self.shown(&link);
         let tree = self.space.file.tree;
@@ -241,13 +247,13 @@ impl Directory<'_> {
         }
     }
 
-    /// Whether an object that cannot be read is known for a group.
+    /// Returns whether an unreadable object is known to be a group.
     fn is_to_group(&self, link: &Link, node: NodeId) -> bool {
         link.is_to_group || self.space.file.container.looks_like_group(node)
     }
 
-    /// The number of a link. One into another file has a different one with and without that file:
-    /// the kernel keeps the text of the one it knows.
+    /// Returns the inode number of a link. For a link into another file, the number depends on
+    /// whether that file is shown, because the kernel caches the link's text by number.
     fn link_number(&self, target: &LinkTarget, shown: &[u8]) -> u64 {
         let (generation, tree) = (self.space.file.generation, self.space.file.tree);
         if let Some(file) = target.other_file()
@@ -275,10 +281,11 @@ impl Directory<'_> {
         }
     }
 
-    /// Whether the group `node`, met here as `shown`, is a directory here or a symbolic link.
+    /// Returns whether the group `node`, found in this directory as `shown`, is a directory or a
+    /// symbolic link.
     ///
     /// # Errors
-    /// Fails if its own place is not known, for something could not be read.
+    /// Fails if the group's own location is unknown because a part of the file cannot be read.
     fn place(&self, node: NodeId, link_count: u32, shown: &[u8]) -> Result<NodeType> {
         let space = self.space;
         let here = self.inode(NodeType::Group, node, shown);
@@ -309,7 +316,8 @@ impl Directory<'_> {
         }
     }
 
-    /// The way from here to what `names`, as shown, lead to from the root of another file.
+    /// Returns the relative path from this directory to `names`, shown names from the root of
+    /// another file.
     fn outward(&self, place: &ShownAt, names: impl Iterator<Item = Vec<u8>>) -> Option<Vec<u8>> {
         let others = self.space.others;
         let mut from = others.way_to_file(self.space.file);
@@ -319,10 +327,10 @@ impl Directory<'_> {
         Some(symlink::relative(&from, &to))
     }
 
-    /// The path, as in the file, that a link into another file leads to there.
+    /// Returns the path, as in the file, that a link into another file contains.
     ///
     /// # Errors
-    /// Fails if what says so cannot be read.
+    /// Fails if the path cannot be read.
     pub(in crate::fs) fn path_there(&self, target: &LinkTarget) -> Result<Vec<u8>> {
         if let LinkTarget::External { path, .. } = target {
             return Ok(path.clone());
@@ -332,7 +340,7 @@ impl Directory<'_> {
         Ok(steps.flatten().copied().collect())
     }
 
-    /// The text of the symbolic link that stands for `target` here.
+    /// Returns the text of the symbolic link to `target` in this directory.
     pub(in crate::fs) fn text(&self, target: &LinkTarget) -> Result<Vec<u8>> {
         let LinkTarget::Alias(node) = target else {
             return self.made_text(target);

@@ -1,7 +1,8 @@
-//! Texts of symbolic links: relative, so that they resolve inside the mount wherever that is.
+//! Texts of symbolic links. All are relative, so that they resolve inside the mount regardless of
+//! the mount point.
 //!
-//! In a soft link's path (HDF5 3.0, IV.A.2.g) `..` is an ordinary name, `.` and empty names are
-//! passed over.
+//! In the path of a soft link (HDF5 3.0, IV.A.2.g), `..` is an ordinary name; `.` and empty names
+//! are skipped.
 
 use nix::errno::Errno;
 
@@ -10,16 +11,17 @@ use crate::fs::errno::refusal;
 use crate::fs::name;
 use crate::limits;
 
-/// The text itself.
+/// Checks the length of the text and returns it.
 ///
 /// # Errors
-/// `ENAMETOOLONG` where it is too long for the kernel, or not known because it would be.
+/// `ENAMETOOLONG` if the text is too long for the kernel, or unknown (`None`) because it would be.
 pub(in crate::fs) fn bounded(text: Option<Vec<u8>>) -> Result<Vec<u8>> {
     text.filter(|text| text.len() <= limits::SYMLINK_BYTES)
         .ok_or_else(|| refusal(Errno::ENAMETOOLONG, "text of a symbolic link"))
 }
 
-/// The way from the directory at `from` to the one at `to`, both as names from the root.
+/// Returns the relative path from the directory `from` to the directory `to`, both given as names
+/// from the root.
 pub(in crate::fs) fn relative(from: &[Box<[u8]>], to: &[Box<[u8]>]) -> Vec<u8> {
     let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
     let up = from.iter().skip(shared).map(|_| b"..".to_vec());
@@ -27,20 +29,22 @@ pub(in crate::fs) fn relative(from: &[Box<[u8]>], to: &[Box<[u8]>]) -> Vec<u8> {
     joined(up.chain(down))
 }
 
-/// The way from a directory `depth` names below its file's root to the soft link's path from there.
+/// Returns the relative path of an absolute soft link, from a directory `depth` names below its
+/// file's root.
 pub(in crate::fs) fn absolute(depth: usize, path: &[u8]) -> Vec<u8> {
     let up = std::iter::repeat_n(b"..".to_vec(), depth);
     joined(up.chain(components(path, true)))
 }
 
-/// The soft link's path from its own directory; `at_root` where that is its file's root.
+/// Returns the relative path of a relative soft link. `at_root` says whether the link's directory
+/// is its file's root.
 pub(in crate::fs) fn beneath(path: &[u8], at_root: bool) -> Vec<u8> {
     joined(components(path, at_root))
 }
 
-/// A text for `path` in another file that is not shown, `FILE:PATH`, which leads nowhere: a
-/// component ends in the colon, unless the file's name and the path stay in the mount anyhow, and
-/// what follows never climbs back.
+/// Returns a text `FILE:PATH` for `path` in another file that is not shown. The text must resolve
+/// to nothing. If the file's name leads out of the mount, a slash follows the colon, because names
+/// with a colon are common there. The names after the colon never climb.
 pub(in crate::fs) fn outside(file: &[u8], path: &[u8]) -> Vec<u8> {
     let climbs =
         file.starts_with(b"/") || file.split(|&byte| byte == b'/').any(|name| name == b"..");
@@ -57,7 +61,8 @@ pub(in crate::fs) fn outside(file: &[u8], path: &[u8]) -> Vec<u8> {
     [file, b":", slash, &path].concat()
 }
 
-/// The names in a soft link's path, as shown; `from_root` where it begins at its file's root.
+/// Returns the shown names in a soft link's path. `from_root` says whether the path starts at its
+/// file's root.
 pub(in crate::fs) fn components(path: &[u8], from_root: bool) -> impl Iterator<Item = Vec<u8>> {
     let names = path.split(|&byte| byte == b'/');
     let names = names.filter(|name| !matches!(*name, b"" | b"."));
@@ -66,13 +71,13 @@ pub(in crate::fs) fn components(path: &[u8], from_root: bool) -> impl Iterator<I
         .map(move |(place, name)| name::escape(name, from_root && place == 0))
 }
 
-/// Names as shown, the first one at the root of its file.
+/// Returns the shown names. The first name is at the root of its file.
 pub(in crate::fs) fn escaped(names: &[Vec<u8>]) -> impl Iterator<Item = Vec<u8>> {
     let names = names.iter().enumerate();
     names.map(move |(place, name)| name::escape(name, place == 0))
 }
 
-/// Names as one path, `.` where there are none.
+/// Joins names to one path, which is `.` if there are no names.
 pub(in crate::fs) fn joined(names: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let text = names.collect::<Vec<_>>().join(&b'/');
     if text.is_empty() { b".".to_vec() } else { text }
@@ -99,7 +104,7 @@ mod tests {
     fn links_to_other_files_lead_nowhere() {
         assert_eq!(outside(b"a/b.h5", b"/x/y"), b"a/b.h5:/x/y");
         assert_eq!(outside(b"b.h5", b"x"), b"b.h5:x");
-        // A group may be called `b.h5:`, and outside there is much whose name holds a colon.
+        // A group may be called `b.h5:`, and names with a colon are common outside the mount.
         assert_eq!(outside(b"b.h5", b"/../etc"), b"b.h5:/%2E%2E/etc");
         assert_eq!(outside(b"../disk-0000", b"00:1f"), b"../disk-0000:/00:1f");
         assert_eq!(outside(b"/dev/0", b"0/./x"), b"/dev/0:/0/%2E/x");

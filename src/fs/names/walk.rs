@@ -1,4 +1,4 @@
-//! Paths walked inside the tree, for commands that have no kernel to do it.
+//! Path resolution inside the tree, for commands without a kernel mount.
 
 use nix::errno::Errno;
 
@@ -11,8 +11,8 @@ use crate::fs::state::inode::ROOT;
 use crate::limits;
 
 impl Filesystem {
-    /// The entry that `path` (names as shown, from the root) leads to across symbolic links;
-    /// counted.
+    /// Returns the entry at `path`, given as shown names from the root. Symbolic links are
+    /// followed. The entry is counted.
     ///
     /// # Errors
     /// `NotFound`; `ELOOP` after 40 symbolic links; `ENOTDIR` beneath a file.
@@ -20,7 +20,8 @@ impl Filesystem {
         self.passing(path, true)
     }
 
-    /// The same, but where the last name is a symbolic link, that itself.
+    /// Resolves `path` like [`resolve`](Self::resolve), without following a symbolic link at the
+    /// end.
     ///
     /// # Errors
     /// Fails as [`resolve`](Self::resolve) does.
@@ -38,22 +39,23 @@ impl Filesystem {
 }
 
 impl dyn Requests + '_ {
-    /// The entry that `path` (names as shown, from the root) leads to, with `follow_last` across a
-    /// symbolic link at its end, too; counted, as are the directories on the way, without which
-    /// the entry of a directory of files has no path.
+    /// Returns the entry at `path`, given as shown names from the root. With `follow_last`, a
+    /// symbolic link at the end is followed too. The entry and the directories on the path are
+    /// counted: without these, an entry in a directory of files would have no path.
     ///
     /// # Errors
-    /// `Usage` with the reason where a link or a selector leads nowhere; `NotFound` where there is no
-    /// more to say; fails after 40 symbolic links, and beneath a file.
+    /// - `Usage` with the reason if a link or a selector leads nowhere.
+    /// - `NotFound` if there is no further explanation.
+    /// - Fails after 40 symbolic links, and beneath a file.
     pub(crate) fn find(&self, path: &[u8], follow_last: bool) -> Result<Entry> {
         let found = self.find_for(path, follow_last, &CancelToken::default());
         found.map(|found| found.entry)
     }
 
-    /// Like [`find`](Self::find), for a caller that gives back what was counted.
+    /// Finds an entry like [`find`](Self::find), for a caller that releases the counted inodes.
     ///
     /// # Errors
-    /// Fails as that does.
+    /// Fails as [`find`](Self::find) does.
     pub(in crate::fs) fn find_for(
         &self,
         path: &[u8],
@@ -65,7 +67,7 @@ impl dyn Requests + '_ {
         match way.go(path, follow_last) {
             Ok(entry) => {
                 let passed = way.directories.iter().chain([&entry]);
-                // The root's is not counted.
+                // The root is not counted.
                 let counted = passed.map(|passed| passed.ino).filter(|ino| *ino != ROOT);
                 let counted = counted.collect();
                 let mut names = way.names;
@@ -85,44 +87,44 @@ impl dyn Requests + '_ {
     }
 }
 
-/// An entry, and the way to it across symbolic links.
+/// An entry, with its path across symbolic links.
 pub(in crate::fs) struct Found {
     pub(in crate::fs) entry: Entry,
-    /// The names that lead to it from the root on, without a link.
+    /// The names from the root to the entry, without symbolic links.
     pub(in crate::fs) names: Vec<Vec<u8>>,
-    /// The number of what each of them leads to, to be given back once.
+    /// The inode number of each name, each to be released once.
     pub(in crate::fs) counted: Vec<Ino>,
 }
 
-/// The directories that lead to a place. As the kernel does, this keeps them.
+/// The state of a path resolution. Like the kernel, it holds the directories on the path.
 struct Way<'a> {
     tree: &'a dyn Requests,
     cancel: &'a CancelToken,
     directories: Vec<Entry>,
-    /// The names that led to all of them but the root.
+    /// The names of all directories except the root.
     names: Vec<Vec<u8>>,
-    /// The name at the end that leads to no directory.
+    /// The last name, if it is not a directory.
     last: Option<Vec<u8>>,
-    /// The links whose texts are being followed, the last one innermost.
+    /// The links whose texts are being followed, the innermost last.
     links: Vec<Followed>,
     /// The name that was not found.
     absent: Option<Vec<u8>>,
-    /// Whether it is to be said why it leads nowhere.
+    /// Whether errors are explained.
     is_explained: bool,
-    /// The path of the link that leads nowhere, and why.
+    /// The path of the link that leads nowhere, and the reason.
     astray: Option<(Vec<u8>, String)>,
 }
 
-/// A symbolic link on a way.
+/// A symbolic link on the path.
 struct Followed {
     path: Vec<u8>,
     text: Vec<u8>,
-    /// Names of the path that were left behind it.
+    /// Number of names of the path after the link.
     left: usize,
 }
 
 impl Followed {
-    /// Why it leads nowhere, as far as its text tells.
+    /// Returns why the link leads nowhere, according to its text.
     fn fault(&self) -> String {
         let text = String::from_utf8_lossy(&self.text);
         match self.text.first() {
@@ -147,14 +149,14 @@ impl<'a> Way<'a> {
         })
     }
 
-    /// Gives back the directories.
+    /// Releases the directories.
     fn give_back(self) {
         for passed in self.directories {
             self.tree.forget(passed.ino, 1);
         }
     }
 
-    /// Goes `path` from the last directory, which is the one that the result is in afterwards.
+    /// Resolves `path` from the last directory. Afterwards, the last directory contains the result.
     fn go(&mut self, path: &[u8], follow_last: bool) -> Result<Entry> {
         let mut names = pending(path);
         let mut hops = 0;
@@ -203,8 +205,8 @@ impl<'a> Way<'a> {
         self.directories.pop().ok_or(Error::NotFound)
     }
 
-    /// The text of a link. One into a file that is not shown is not read where that is explained: the
-    /// log would say the same.
+    /// Returns the text of a link. With explanations, a link into a hidden file is not read,
+    /// because the log would repeat the explanation.
     fn text_of(&mut self, link: &Entry, name: &[u8]) -> Result<Vec<u8>> {
         if self.is_explained
             && let Some(reason) = self.tree.why_nowhere(link.ino, false)
@@ -215,12 +217,12 @@ impl<'a> Way<'a> {
         self.tree.readlink_for(link.ino, self.cancel)
     }
 
-    /// The directory that the way has come to.
+    /// Returns the current directory.
     fn here(&self) -> Ino {
         self.directories.last().map_or(ROOT, |at| at.ino)
     }
 
-    /// Goes to the directory above, as far as there is one.
+    /// Moves to the parent directory, if there is one.
     fn leave(&mut self) {
         if self.names.pop().is_some()
             && let Some(left) = self.directories.pop()
@@ -229,7 +231,7 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// The path of a name in the directory that the way has come to.
+    /// Returns the path of a name in the current directory.
     fn path_of(&self, name: &[u8]) -> Vec<u8> {
         let mut path = Vec::new();
         for name in self.names.iter().map(Vec::as_slice).chain([name]) {
@@ -244,8 +246,8 @@ impl<'a> Way<'a> {
         Error::caused(Cause::System(errno as i32), path)
     }
 
-    /// The error, with the reason why `path` leads nowhere where that is known. A link that is not
-    /// the path itself is named.
+    /// Adds to the error the reason why `path` leads nowhere, if known. If a link on the path is
+    /// the cause, the link is named.
     fn explained(&self, error: Error, path: &[u8]) -> Error {
         match &error {
             Error::NotFound => match self.why() {
@@ -263,7 +265,7 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// The path of what is to blame that the way ends, and why.
+    /// Returns the path of the entry that ends the resolution, and the reason.
     fn why(&self) -> Option<(Vec<u8>, String)> {
         if self.astray.is_some() {
             return self.astray.clone();
@@ -281,7 +283,7 @@ impl<'a> Way<'a> {
                 .and_then(|it| self.tree.why_nowhere(it.ino, true));
             return Some((link.path.clone(), reason.unwrap_or_else(|| link.fault())));
         }
-        // What stands before a selector may be a link that leads nowhere.
+        // The name before a selector may be a link that leads nowhere.
         let bracket = name.iter().position(|&byte| byte == b'[')?;
         let before = path.get(..path.len() - name.len() + bracket)?;
         let mut way = Way::from_root(self.tree, self.cancel).ok()?;
@@ -291,7 +293,7 @@ impl<'a> Way<'a> {
     }
 }
 
-/// Whether two paths are the same but for slashes at their ends.
+/// Returns whether two paths differ only in slashes at their ends.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let names = |path: &[u8]| {
         let names = path
@@ -302,7 +304,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     names(one) == names(other)
 }
 
-/// The names of a path, the first one last.
+/// Splits a path into names, in reverse order.
 fn pending(path: &[u8]) -> Vec<Vec<u8>> {
     let mut names: Vec<_> = path
         .split(|&byte| byte == b'/')

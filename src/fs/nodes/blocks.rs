@@ -1,4 +1,4 @@
-//! `.h5fs/blocks`: the blocks of an ASDF file, decoded, by their numbers.
+//! `.h5fs/blocks`: the decoded blocks of an ASDF file, named by number.
 
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::forest::file_state::FileState;
@@ -16,7 +16,7 @@ use crate::wire::{to_u64, to_usize};
 /// The directory of blocks.
 pub(in crate::fs) struct Blocks;
 
-/// A block, decoded, as a regular file.
+/// A decoded block, as a regular file.
 pub(in crate::fs) struct Block;
 
 impl FsNode for Blocks {
@@ -61,7 +61,7 @@ impl FsNode for Blocks {
         })
     }
 
-    /// Whether all blocks were found.
+    /// Checks whether all blocks were found.
     fn examine(&self, target: &Target<'_>, _: &mut Find<'_>) -> Result<()> {
         let error = extras(target.file)?.blocks_error().cloned();
         error.map_or(Ok(()), Err)
@@ -77,7 +77,7 @@ impl FsNode for Block {
         let (extras, number) = (extras(target.file)?, number_of(target));
         let array = if_lasting(extras.block_content(number))?;
         let facts = if_lasting(extras.block(number))?;
-        // Opening it will tell why it cannot be read.
+        // Opening the block will report why the block cannot be read.
         let size = array.and_then(|array| array.bytes().ok()).unwrap_or(0);
         let stored = facts.map_or(0, |facts| facts.used_size);
         Ok(target.bare(Kind::File).sized(size, Some(stored)))
@@ -111,7 +111,7 @@ fn of_block(file: &FileState, number: usize) -> u64 {
     inode::of_node(file.generation, inode::BLOCK_FILES, node(number))
 }
 
-/// The identity of a block, which is no node of the file.
+/// Returns a node number for a block, which is not a node of the file.
 fn node(number: usize) -> NodeId {
     NodeId::at(u32::try_from(number).unwrap_or(u32::MAX))
 }
@@ -123,7 +123,7 @@ fn number_of(target: &Target<'_>) -> usize {
     })
 }
 
-/// The built-in attributes of a block.
+/// Returns the built-in attributes of a block.
 fn as_text(facts: &BlockFacts) -> Facts {
     let number = |number: u64| number.to_string().into_bytes();
     let mut all = vec![

@@ -1,4 +1,4 @@
-//! A directory whose entries have numbers, by which a listing goes on where it has stopped.
+//! Directories with numbered entries, so that a listing can resume at a number.
 
 use std::time::Instant;
 
@@ -8,17 +8,17 @@ use crate::fs::stat::Kind;
 use crate::fs::state::listing::{DOTS, Listable, Listed, Visit};
 use crate::limits;
 
-/// Entries with numbers in a row from the one that was asked for on, if any are there, and the
-/// number at which the search goes on; `None` at the end of the directory.
+/// Entries with consecutive numbers from the requested one, possibly none, and the number where the
+/// search continues. `None` at the end of the directory.
 pub(in crate::fs) type Found<E> = Option<(Vec<E>, u64)>;
 
 /// An entry that was found.
 pub(in crate::fs) trait Show {
-    /// Hands it, in `directory`, to `visit`; whether there was no room.
+    /// Passes the entry of `directory` to `visit`. Returns whether there was no room.
     fn show(&self, directory: &Target<'_>, next: u64, visit: &mut Visit<'_>) -> bool;
 }
 
-/// An entry of whose attributes only a lookup tells: there may be a thousand million of them.
+/// An entry whose attributes are known only to a lookup: there may be a billion of them.
 pub(in crate::fs) struct Plain {
     pub(in crate::fs) name: Vec<u8>,
     pub(in crate::fs) ino: u64,
@@ -37,15 +37,16 @@ impl Show for Plain {
     }
 }
 
-/// Hands the entries of `directory` from `first` on to `visit`, as `find` finds those at a number or
-/// behind it.
+/// Passes the entries of `directory` from `first` to `visit`. `find` returns the entries at or
+/// after a number.
 ///
-/// Where many numbers in a row have no entry, the answer is one more `.`, which every program
-/// passes over: the listing goes on behind it, while an empty answer would be the end of the
+/// If a long range of numbers has no entry, the reply contains another `.`, which every program
+/// ignores, and the listing can resume after it. An empty reply would mean the end of the
 /// directory.
 ///
 /// # Errors
-/// Fails if `find` does before it has found any. After that, the next call comes back here.
+/// Fails if `find` fails before any entry is found. After later errors, the next call resumes at
+/// the failed number.
 pub(in crate::fs) fn list<E: Show>(
     directory: &Target<'_>,
     first: u64,
@@ -82,11 +83,11 @@ pub(in crate::fs) fn list<E: Show>(
     Ok(())
 }
 
-/// Hands the entries of `directory` from `first` on to `visit`, of which there are `count`, with
-/// the numbers from 0 on.
+/// Passes the entries of `directory` from `first` to `visit`. There are `count` entries, numbered
+/// from 0.
 ///
 /// # Errors
-/// Fails if `entry` does for the first one.
+/// Fails if `entry` fails for the first one.
 pub(in crate::fs) fn list_all<E: Show>(
     directory: &Target<'_>,
     first: u64,

@@ -1,4 +1,4 @@
-//! `.h5fs/members.csv`: the files that a joined file is made of.
+//! `.h5fs/members.csv`: the list of files that make up a joined file.
 
 use crate::error::{Error, Result};
 use crate::fs::nodes::node::{FsNode, Target};

@@ -1,7 +1,7 @@
-//! The nodes of the mount: one trait for all of them, with a method for each request.
+//! The nodes of the mount: one trait, with a method for each request.
 //!
-//! A node has no state of its own. All that it needs to know comes with the request: the inode, and
-//! the file that the inode stands in. `nodes.rs` says which node answers for which type of inode.
+//! A node has no state. The request supplies the inode and the file that contains the inode.
+//! `nodes.rs` maps each type of inode to its node.
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ use crate::model::Node;
 use crate::view::View;
 use crate::wire::to_u64;
 
-/// The inode that a request is about.
+/// The inode of a request.
 #[derive(Clone, Copy)]
 pub(in crate::fs) struct Target<'a> {
     pub(in crate::fs) mount: &'a Mount,
-    /// The file that the inode stands in, as it is shown now.
+    /// The current state of the file that contains the inode.
     pub(in crate::fs) file: &'a Arc<FileState>,
     pub(in crate::fs) ino: u64,
     pub(in crate::fs) inode: &'a Inode,
 }
 
 impl<'a> Target<'a> {
-    /// Counts a lookup of `inode` under the number `ino`, and describes it.
+    /// Counts a lookup of `inode` under the number `ino`, and describes the inode.
     ///
     /// # Errors
-    /// Fails with the errors of `describe`. The lookup is not counted then: the kernel is not told
-    /// of the inode, so that it cannot forget it.
+    /// Fails with the errors of `describe`. The lookup is then not counted: the kernel does not
+    /// learn of the inode and cannot forget it.
     pub(in crate::fs) fn enter(
         mount: &Mount,
         file: &Arc<FileState>,
@@ -55,7 +55,7 @@ impl<'a> Target<'a> {
         described.inspect_err(|_| mount.inodes.forget(ino, 1))
     }
 
-    /// Counts a lookup of an entry of this directory, which `node` describes.
+    /// Counts a lookup of an entry of this directory, described by `node`.
     ///
     /// # Errors
     /// Fails as [`enter`](Self::enter) does.
@@ -68,28 +68,29 @@ impl<'a> Target<'a> {
         Target::enter(self.mount, self.file, ino, inode, |entry| node.stat(entry))
     }
 
-    /// The tree of the target's file.
+    /// Returns the tree of the target's file.
     pub(in crate::fs) fn space(&self) -> Namespace<'a> {
         self.mount.space(self.file)
     }
 
-    /// The group that the target is, or is in.
+    /// Returns the group that is the target or contains it.
     pub(in crate::fs) fn directory(&self) -> Directory<'a> {
         self.space().directory(self.inode.node)
     }
 
-    /// Its entry as a file of `kind` without content.
+    /// Returns the entry as a file of `kind` without content.
     pub(in crate::fs) fn bare(&self, kind: Kind) -> Entry {
         self.mount.fixed(self.file, self.ino, kind)
     }
 
-    /// Its entry as a regular file of `size` bytes, all of which are stored.
+    /// Returns the entry as a regular file of `size` bytes, all of them stored.
     pub(in crate::fs) fn sized(&self, size: u64) -> Entry {
         self.bare(Kind::File).sized(size, Some(size))
     }
 
-    /// Its entry as a file whose content, opened, has this length. One that cannot be opened has no
-    /// bytes; opening it tells why. One that is too long to be counted has no size.
+    /// Returns the entry as a file whose content has this length. Content that cannot be opened
+    /// counts as empty, because opening it reports the error. Content that is too long to count has
+    /// no size.
     ///
     /// # Errors
     /// Fails if the content cannot be opened now.
@@ -102,10 +103,10 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Its entry where it stands for an open document whose length is to stay.
+    /// Returns the entry if the inode is bound to an open document with a fixed length.
     ///
     /// # Errors
-    /// Fails if that cannot be found out now.
+    /// Fails if this cannot be determined now.
     pub(in crate::fs) fn pinned(&self) -> Result<Option<Entry>> {
         let document = self.mount.pins.fixed(self.ino, self.file, self.inode)?;
         let Some(document) = document else {
@@ -116,12 +117,12 @@ impl<'a> Target<'a> {
         Ok(Some(node.map_or(entry, |node| entry.modified_as(&node))))
     }
 
-    /// Its entry as a symbolic link with a text of so many bytes.
+    /// Returns the entry as a symbolic link with a text of `length` bytes.
     pub(in crate::fs) fn link(&self, length: usize) -> Entry {
         self.bare(Kind::Symlink).sized(to_u64(length), None)
     }
 
-    /// Remembers what is wrong with it, and logs that once.
+    /// Records the target's error, and logs it once.
     pub(in crate::fs) fn note(&self, error: &Error) {
         self.mount.note(self.file, self.ino, self.inode, error);
     }
@@ -130,19 +131,19 @@ impl<'a> Target<'a> {
 /// Built-in attributes: names without `user.`, and values.
 pub(in crate::fs) type Facts = Vec<(&'static str, Vec<u8>)>;
 
-/// An object as extended attributes tell of it.
+/// An object as extended attributes describe it.
 pub(in crate::fs) struct Described {
-    /// `None` where the object itself cannot be read.
+    /// The node, or `None` if the object itself cannot be read.
     pub(in crate::fs) node: Option<Arc<Node>>,
-    /// Why its content cannot be served.
+    /// The reason why the content cannot be served.
     pub(in crate::fs) fault: Option<Error>,
-    /// Facts beside its description.
+    /// Additional facts.
     pub(in crate::fs) facts: Result<Facts>,
 }
 
 impl Described {
-    /// Describes a file of a view by the error with which it fails, where that is known without a
-    /// read. An error of an earlier read is told, too, since it was noted.
+    /// Describes a view file by the error of opening it, if that is known without a read. The
+    /// errors of earlier reads were recorded and are reported as well.
     pub(in crate::fs) fn by_opening(node: &dyn FsNode, target: &Target<'_>) -> Self {
         let fault = match node.open(target) {
             Ok(view) => view.failure().cloned(),
@@ -156,35 +157,35 @@ impl Described {
     }
 }
 
-/// Something that is wrong with a part of an object.
+/// A defect of a part of an object.
 #[derive(Debug)]
 pub enum Finding<'f> {
     /// The attribute of this name, as in the file, cannot be read.
     Attribute(&'f [u8], Error),
-    /// This part cannot be read.
+    /// The named part cannot be read.
     Part(String, Error),
-    /// Another file, or an object in it, is missing, as the text says.
+    /// Another file, or an object in it, is missing. Contains the text of the message.
     Missing(String),
 }
 
-/// Told of what is wrong with parts of an object.
+/// A callback that receives the defects of an object.
 pub(in crate::fs) type Find<'d> = dyn FnMut(Finding<'_>) + 'd;
 
-/// A node of the mount. A request that a node does not answer is refused as the system refuses it
-/// for a file of its kind.
+/// A node of the mount. Requests that a node does not implement fail as they do for a file of its
+/// kind on any filesystem.
 pub(in crate::fs) trait FsNode: Sync {
-    /// The kind of file.
+    /// Returns the kind of file.
     fn kind(&self) -> Kind;
 
-    /// The attributes, worked out at any cost.
+    /// Returns the attributes, even if they are expensive.
     ///
     /// # Errors
-    /// Fails if that cannot be found out now.
+    /// Fails if the attributes cannot be determined now.
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
         Ok(target.bare(self.kind()))
     }
 
-    /// The entry `name` of this directory; counted.
+    /// Returns the entry `name` of this directory, counted.
     ///
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; fails if the directory cannot be read.
@@ -192,7 +193,7 @@ pub(in crate::fs) trait FsNode: Sync {
         Err(refusal(Errno::ENOTDIR, "lookup"))
     }
 
-    /// Why this directory has no entry `name`, where there is more to say of it.
+    /// Returns a detailed reason why this directory has no entry `name`, if there is one.
     ///
     /// # Errors
     /// Fails if the directory cannot be read.
@@ -200,12 +201,12 @@ pub(in crate::fs) trait FsNode: Sync {
         Ok(None)
     }
 
-    /// Whether a name that this directory lacks is not there as long as the source is unchanged.
+    /// Returns whether a missing name stays missing until the source changes.
     fn lacks_for_good(&self, _target: &Target<'_>) -> bool {
         false
     }
 
-    /// Hands the entries of this directory from `first` on to `visit`, until it has no room.
+    /// Passes the entries of this directory from `first` to `visit`, until `visit` has no room.
     ///
     /// # Errors
     /// Fails if the directory cannot be read at `first`.
@@ -219,15 +220,15 @@ pub(in crate::fs) trait FsNode: Sync {
         Err(refusal(Errno::ENOTDIR, "readdir"))
     }
 
-    /// Whether this directory lists the same as long as the source is unchanged.
+    /// Returns whether the listing of this directory stays the same until the source changes.
     fn is_lasting(&self) -> bool {
         true
     }
 
-    /// The content of this regular file.
+    /// Opens the content of this regular file.
     ///
     /// # Errors
-    /// Fails if it is known before reading that it cannot be served.
+    /// Fails if it is known before reading that the content cannot be served.
     fn open(&self, _target: &Target<'_>) -> Result<Box<dyn View>> {
         Err(match self.kind() {
             Kind::Symlink => refusal(Errno::ELOOP, "open"),
@@ -235,7 +236,7 @@ pub(in crate::fs) trait FsNode: Sync {
         })
     }
 
-    /// The text of this symbolic link.
+    /// Returns the text of this symbolic link.
     ///
     /// # Errors
     /// `ENAMETOOLONG` over 4095 bytes.
@@ -243,8 +244,8 @@ pub(in crate::fs) trait FsNode: Sync {
         Err(refusal(Errno::EINVAL, "readlink"))
     }
 
-    /// Why this symbolic link leads nowhere, if it does and that is known: which other file is not
-    /// shown or, where the `object` is asked for, too, that this is not there.
+    /// Returns why this symbolic link leads nowhere, if the reason is known. The reason is a file
+    /// that is not shown or, if `object` is true, a missing object in that file.
     ///
     /// # Errors
     /// Fails if the link cannot be read.
@@ -252,12 +253,13 @@ pub(in crate::fs) trait FsNode: Sync {
         Ok(None)
     }
 
-    /// The object that extended attributes tell of; `None` where there are none.
+    /// Returns the object that extended attributes describe, or `None` if the node has no
+    /// attributes.
     fn xattr(&self, _target: &Target<'_>) -> Option<Described> {
         None
     }
 
-    /// Reads all of the object but its content, and hands on what is wrong with which part of it.
+    /// Reads the whole object except its content. Reports each defective part.
     ///
     /// # Errors
     /// Fails if the object itself, or its list of attributes, is damaged.

@@ -1,4 +1,4 @@
-//! An object of the file as a regular file: its size, what of it is stored, its content.
+//! Objects of the file as regular files: their size, stored bytes and content.
 
 use std::sync::Arc;
 
@@ -16,20 +16,21 @@ use crate::view::texts::attributes::committed_text;
 use crate::view::texts::text::Text;
 use crate::wire::to_u64;
 
-/// The attribute that tells how a block, or that with an ndarray's elements, is compressed.
+/// The attribute with the compression of a block, or of the block that contains an ndarray's
+/// elements.
 pub(in crate::fs) const COMPRESSION: &str = "h5fs.compression";
 
-/// How much of a file's content is stored, in bytes.
+/// The number of stored bytes of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) enum Stored {
-    /// That much; `None` where every byte is known to be zero.
+    /// The number of bytes; `None` if every byte is known to be zero.
     Known(Option<u64>),
-    /// Not known: a large index would have to be walked, or something cannot be read.
+    /// Unknown, because a large index would have to be walked or a part cannot be read.
     Unknown,
 }
 
-/// Bytes of the object's content; 0 where it has none that can be served, or where finding it is
-/// costly.
+/// Returns the size of the object's content in bytes. Returns 0 if the content cannot be served or
+/// its size is expensive to determine.
 fn size(node: &Node) -> u64 {
     match &node.kind {
         NodeKind::Group => 0,
@@ -40,10 +41,11 @@ fn size(node: &Node) -> u64 {
     }
 }
 
-/// Bytes of the object's content, and what of it is stored: at any cost, or only where it is cheap.
+/// Returns the size of the object's content in bytes, and the stored bytes. Expensive values are
+/// determined only with `at_any_cost`.
 ///
 /// # Errors
-/// Fails if their number cannot be found out now.
+/// Fails if the size cannot be determined now.
 pub(in crate::fs) fn measure(
     file: &FileState,
     node: &Node,
@@ -53,7 +55,7 @@ pub(in crate::fs) fn measure(
         NodeKind::Array(array) if VariableLength::is_made_of(array) => {
             if at_any_cost {
                 let content = file.variable_length(node.id, array);
-                // Opening it will tell why it cannot be read.
+                // Opening the object will report why the object cannot be read.
                 match if_lasting(content.and_then(|content| content.length(&file.effort.cancel())))?
                 {
                     Some(size) => (size, Stored::Known(Some(size))),
@@ -74,7 +76,7 @@ fn stored(file: &FileState, node: &Node, array: &Arc<Array>, at_any_cost: bool) 
         Ok(Storage::Empty) => Stored::Known(None),
         Ok(Storage::Fill) if array.fill.is_zero() => Stored::Known(None),
         Ok(Storage::Fill) => Stored::Known(Some(0)),
-        // While a file grows, what a walk finds would be true for a moment.
+        // In a growing file, the result of a walk would be outdated at once.
         Ok(Storage::Chunked(_))
             if at_any_cost && !file.is_growing() || array.has_listed_chunks() =>
         {
@@ -97,20 +99,21 @@ fn stored_chunks(file: &FileState, node: &Node, array: &Arc<Array>) -> Stored {
     match allocation {
         Ok(allocation) if allocation.is_hole() => Stored::Known(None),
         Ok(allocation) => Stored::Known(Some(allocation.stored_bytes)),
-        // Not known to be zeros; opening it will tell why it cannot be read.
+        // The bytes are not known to be zeros. Opening the object will report why it cannot be
+        // read.
         Err(_) => Stored::Unknown,
     }
 }
 
-/// The object's content, opened.
+/// Opens the object's content.
 ///
 /// # Errors
-/// Fails if it is known before reading that it cannot be served.
+/// Fails if it is known before reading that the content cannot be served.
 pub(in crate::fs) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>> {
     if let NodeKind::Array(array) = &node.kind
         && let Err(error) = &array.storage
     {
-        // It may have no known size either, and must not pass for empty.
+        // The array may have no known size either, and must not appear empty.
         return Err(error.clone());
     }
     match &node.kind {
@@ -126,7 +129,7 @@ pub(in crate::fs) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>
     }
 }
 
-/// Why the object's content cannot be served, as far as is known before reading.
+/// Returns why the object's content cannot be served, if that is known before reading.
 pub(in crate::fs) fn fault(file: &FileState, node: &Node) -> Option<Error> {
     match &node.kind {
         NodeKind::Array(_) => open(file, node).err(),
@@ -134,8 +137,8 @@ pub(in crate::fs) fn fault(file: &FileState, node: &Node) -> Option<Error> {
     }
 }
 
-/// With the option `verify`, compares the block that an object's elements are in with the block's
-/// checksum.
+/// With the option `verify`, compares the block that contains the object's elements with the
+/// block's checksum.
 pub(in crate::fs) fn verify(mount: &Mount, file: &FileState, object: NodeId) -> Result<()> {
     let Some(extras) = file.container.extras().filter(|_| mount.options.verify) else {
         return Ok(());
@@ -143,7 +146,7 @@ pub(in crate::fs) fn verify(mount: &Mount, file: &FileState, object: NodeId) -> 
     extras.verify_array(object, &|array, visit| read_all(file, array, visit))
 }
 
-/// Hands all bytes of an array to `visit`, from front to back.
+/// Passes all bytes of an array to `visit`, in order.
 pub(in crate::fs) fn read_all(
     file: &FileState,
     array: &Arc<Array>,

@@ -1,4 +1,4 @@
-//! `.h5fs/external`: the directories of other files, and other spellings of their names.
+//! `.h5fs/external`: the directories of other files, and alternative spellings of their names.
 
 use crate::error::Result;
 use crate::fs::errno::stale;
@@ -16,7 +16,7 @@ use crate::model::LinkTarget;
 /// The directory of other files.
 pub(in crate::fs) struct OtherFilesDirectory;
 
-/// Another spelling of another file's name, as a symbolic link.
+/// An alternative spelling of another file's name, as a symbolic link.
 pub(in crate::fs) struct Spelling;
 
 impl FsNode for OtherFilesDirectory {
@@ -47,7 +47,7 @@ impl FsNode for OtherFilesDirectory {
                 };
                 let directory = mount.space(&file).directory(root);
                 let entry = source_tree::enter(mount, &directory, &found, true)?;
-                // Once the file has changed, another directory stands here.
+                // After the file changes, a different directory has this name.
                 Ok(entry.kept_if(false))
             }
             OtherName::Spelling(place) => {
@@ -80,7 +80,7 @@ impl FsNode for OtherFilesDirectory {
         })
     }
 
-    /// A file is there once a link has named it.
+    /// A file appears after a link has named it.
     fn is_lasting(&self) -> bool {
         false
     }
@@ -103,12 +103,13 @@ impl FsNode for Spelling {
     }
 }
 
-/// The text of a link from one spelling of another file's name to its own.
+/// Returns the text of a link from an alternative spelling to the file's own name.
 fn text(place: &ShownAt) -> Vec<u8> {
     match place {
         ShownAt::Root => b"../..".to_vec(),
         ShownAt::Other(shown) => shown.clone(),
-        // The other files of a member that stand here lie outside of the directory.
+        // The other files of a member that are listed in this directory are outside the directory
+        // of files.
         ShownAt::Beside(names) => {
             let up = std::iter::repeat_n(b"..".to_vec(), 2);
             symlink::joined(up.chain(names.iter().map(|name| name.to_vec())))

@@ -1,4 +1,4 @@
-//! A part of an array as a file: a dataset's name with a selector behind it, `temp[0:10]`.
+//! A part of an array as a file: a dataset's name followed by a selector, as in `temp[0:10]`.
 
 use std::sync::Arc;
 
@@ -42,33 +42,33 @@ impl FsNode for Selection {
     }
 }
 
-/// A part of an array, and the node of the array.
+/// The view of a part of an array, and the node of the array.
 pub(in crate::fs) type Found = (Box<dyn View>, Arc<Node>);
 
-/// The attributes of the target, which is a part that was `found` again.
+/// Returns the attributes of the target, a part that was `found` again.
 ///
 /// # Errors
-/// Fails if it cannot be found out now.
+/// Fails if the attributes cannot be determined now.
 pub(in crate::fs) fn stat(target: &Target<'_>, found: Result<Found>) -> Result<Entry> {
     target.of_length(found.map(|(view, _)| view.length()))
 }
 
-/// The part; with the option `verify`, only of a block that agrees with its checksum.
+/// Opens the part. With the option `verify`, first compares the block with its checksum.
 ///
 /// # Errors
-/// Fails if the block does not agree, or cannot be read.
+/// Fails if the checksum does not match, or the block cannot be read.
 pub(in crate::fs) fn open(target: &Target<'_>, (view, node): Found) -> Result<Box<dyn View>> {
     object::verify(target.mount, target.file, node.id)?;
     Ok(view)
 }
 
-/// Counts a lookup of `shown`, a dataset's name with a selector behind it, in the directory of a
-/// group. A link to a dataset takes selectors as its target does: the part is that of the target,
-/// in the group and the file where that stands.
+/// Counts a lookup of `shown`, a dataset's name followed by a selector, in the directory of a
+/// group. A link to a dataset accepts selectors like its target. The part then belongs to the
+/// target, in the target's group and file.
 ///
 /// # Errors
-/// `NotFound` where it is no such name, or the dataset has no such part; `ELOOP` for links in a
-/// circle.
+/// `NotFound` if the name is no such name or the dataset has no such part; `ELOOP` for a cycle of
+/// links.
 pub(in crate::fs) fn enter(directory: &Target<'_>, shown: &[u8]) -> Result<Entry> {
     name::refuse_long(shown)?;
     let (mount, tree) = (directory.mount, directory.inode.tree);
@@ -83,7 +83,7 @@ pub(in crate::fs) fn enter(directory: &Target<'_>, shown: &[u8]) -> Result<Entry
         match opened(mount, &place, selector, form) {
             Err(Error::NotFound) => {}
             Err(error) if !is_fault(&error) => return Err(error),
-            // A part that cannot be read is a file, of which an attribute says why.
+            // A part that cannot be read is a file whose attribute describes the error.
             view => {
                 let suffix = &shown[name.len()..];
                 let length = view.map(|view| view.length());
@@ -94,10 +94,10 @@ pub(in crate::fs) fn enter(directory: &Target<'_>, shown: &[u8]) -> Result<Entry
     Err(Error::NotFound)
 }
 
-/// Why no part is called `shown`, if that is the name of something with a bracket behind it.
+/// Returns why no part is called `shown`, if that name is an object's name followed by a bracket.
 ///
 /// # Errors
-/// Fails if what stands before the bracket cannot be read.
+/// Fails if the object before the bracket cannot be read.
 pub(in crate::fs) fn why_absent(directory: &Target<'_>, shown: &[u8]) -> Result<Option<String>> {
     let (name, _) = named(directory, shown)?;
     let places = name.iter().enumerate().rev();
@@ -110,7 +110,7 @@ pub(in crate::fs) fn why_absent(directory: &Target<'_>, shown: &[u8]) -> Result<
     Ok(None)
 }
 
-/// What is wrong with `selector`, as shown, behind the name of an object.
+/// Returns what is wrong with the shown `selector` after the name of an object.
 fn fault(node: &Node, selector: &[u8]) -> Option<String> {
     let Some(array) = node.array() else {
         return Some("a selector picks from an array, and this object is none".to_owned());
@@ -119,8 +119,8 @@ fn fault(node: &Node, selector: &[u8]) -> Option<String> {
     selector::fault::of(&selector, &array.datatype, &array.shape)
 }
 
-/// Counts a lookup of the part of the array at `place` that `selector` names, of this length, in the
-/// same tree of its file as `tree` is.
+/// Counts a lookup of the part with this selector and length, of the array at `place`. The part
+/// belongs to the tree of that file that corresponds to `tree`.
 fn enter_part(
     mount: &Mount,
     tree: Tree,
@@ -137,7 +137,7 @@ fn enter_part(
     } else {
         file.tree
     };
-    // The name of the root's own files is no name in the file.
+    // The name of the root's own files does not exist in the data file.
     let shown = if *group == place.node.id {
         name.clone()
     } else {
@@ -162,13 +162,14 @@ fn enter_part(
     };
     let ino = inode::of_link(file.generation, numbers, *group, &inode.name);
     Target::enter(mount, file, ino, &inode, |target| {
-        // Other files come and go.
+        // Other files may appear and disappear.
         let is_kept = !place.is_across_files;
         Ok(target.of_length(length)?.kept_if(is_kept))
     })
 }
 
-/// The name that `shown` is in the file's own tree, and the form of the file in a tree of views.
+/// Converts the shown name to the name in the file's own tree, and the form of the file in a tree
+/// of views.
 fn named(directory: &Target<'_>, shown: &[u8]) -> Result<(Vec<u8>, Option<&'static Form>)> {
     let inode = directory.inode;
     let group = ViewGroup::new(directory.mount, directory.file, inode.tree, inode.node);
@@ -185,7 +186,7 @@ fn named(directory: &Target<'_>, shown: &[u8]) -> Result<(Vec<u8>, Option<&'stat
     }
 }
 
-/// The object that a name in the directory of a group leads to.
+/// Returns the target object of a name in the directory of a group.
 fn place(directory: &Target<'_>, shown: &[u8]) -> Result<Option<Place>> {
     let (file, group) = (directory.file, directory.inode.node);
     let tree = trees::of_number(
@@ -209,7 +210,7 @@ fn place(directory: &Target<'_>, shown: &[u8]) -> Result<Option<Place>> {
     }
 }
 
-/// The file of a part that was looked up before, and the array.
+/// Opens a part that was looked up before. Returns its view and the array.
 fn find_again(target: &Target<'_>) -> Result<Found> {
     let (name, form) = named(target, &target.inode.name)?;
     let mut parts = name.splitn(2, |&byte| byte == b'/');
@@ -219,8 +220,8 @@ fn find_again(target: &Target<'_>) -> Result<Found> {
     Ok((view, place.node))
 }
 
-/// The file of the part that `selector`, as shown, names: of an array, or of a group in a tree that
-/// has those.
+/// Opens the part that the shown `selector` names: a part of an array or, in a tree with pages or
+/// rows, of a group.
 ///
 /// # Errors
 /// Fails as [`view`] does.
@@ -241,11 +242,11 @@ fn opened(
     }
 }
 
-/// The file of the part that `selector`, as shown, names of an array: in a tree of views that of a
-/// form, else the part's bytes.
+/// Opens the part of an array that the shown `selector` names: in the form of a tree of views, or
+/// else as bytes.
 ///
 /// # Errors
-/// `NotFound` where there is none.
+/// `NotFound` if there is no such part.
 pub(in crate::fs) fn view(
     file: &Arc<FileState>,
     node: &Node,
@@ -260,7 +261,7 @@ pub(in crate::fs) fn view(
     let meant = form.map_or(Ok(None), |form| form.meant(file, node))?;
     let shown = padded.as_deref().or(meant.as_deref());
     let node = shown.unwrap_or(node);
-    // The names of fields are escaped as names are.
+    // The names of fields are escaped like other names.
     let selector = name::unescape(selector, false).ok_or(Error::NotFound)?;
     let part = select(file, node, &selector)?;
     let array = match part.is_of_variable_length() {
@@ -279,15 +280,16 @@ pub(in crate::fs) fn view(
     view(&subject, part.elements(array)?)?.ok_or(Error::NotFound)
 }
 
-/// The part that `selector` names of an array.
+/// Returns the part of an array that `selector` names.
 ///
 /// # Errors
-/// `NotFound` where there is none.
+/// `NotFound` if there is no such part.
 fn select(file: &FileState, node: &Node, selector: &[u8]) -> Result<Part> {
     let selector = Selector::parse(selector).ok_or(Error::NotFound)?;
     let array = node.array().ok_or(Error::NotFound)?;
     refuse_unread(array)?;
-    // Before anything is read: what is not there must not look damaged.
+    // The selection is checked before any read, because a part that does not exist must not appear
+    // damaged.
     selector.select(&array.datatype, &array.shape)?;
     Part::new(file.reader(node.id, array)?, &selector)
 }

@@ -1,5 +1,5 @@
-//! The nodes of a file's own tree: groups as directories, all other objects as regular files, other
-//! links as symbolic links.
+//! The nodes of a file's own tree: groups as directories, other objects as regular files, and links
+//! other than hard links as symbolic links.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -26,17 +26,17 @@ use crate::wire::to_u64;
 /// A group, as a directory.
 pub(in crate::fs) struct Group;
 
-/// Any other object, or one that cannot be read, as a regular file.
+/// An object other than a group, or an unreadable object, as a regular file.
 pub(in crate::fs) struct Object;
 
-/// A link that is no hard link, or leads to a group that is a directory elsewhere, as a symbolic
-/// link.
+/// A symbolic link: a link other than a hard link, or a hard link to a group whose directory is
+/// elsewhere.
 pub(in crate::fs) struct Link;
 
-/// A link that does not say where it leads, as a regular file.
+/// A link whose target is damaged, as a regular file.
 pub(in crate::fs) struct DamagedLink;
 
-/// An object that cannot be read now. It is listed, and never looked up.
+/// An object that cannot be read now. It is listed but cannot be looked up.
 pub(in crate::fs) struct Unreadable;
 
 impl FsNode for Group {
@@ -204,11 +204,11 @@ fn kind_of(node_type: NodeType) -> Kind {
     }
 }
 
-/// Counts a lookup of `found`, which stands in `directory`, and describes it; costly parts are left
-/// out unless they are wanted `at_any_cost`.
+/// Counts a lookup of `found` in `directory`, and describes the entry. Expensive attributes are
+/// omitted unless `at_any_cost` is set.
 ///
 /// # Errors
-/// Fails if what stands there cannot be read now: the next time it may be told what it is.
+/// Fails if the entry cannot be read now, because a later attempt may succeed.
 pub(in crate::fs) fn enter(
     mount: &Mount,
     directory: &Directory<'_>,
@@ -222,7 +222,8 @@ pub(in crate::fs) fn enter(
     })
 }
 
-/// The directory of views of the file whose root `root` is: counted, except that of the source.
+/// Returns the directory of views of the file with the root `root`. The lookup is counted, except
+/// for the source.
 fn enter_views(root: &Target<'_>) -> Result<Entry> {
     let (mount, file) = (root.mount, root.file);
     if file.tree == inode::SOURCE {
@@ -266,7 +267,7 @@ fn describe(
     }
 }
 
-/// The entry of an object.
+/// Returns the entry of an object.
 fn describe_object(
     target: &Target<'_>,
     node: &Result<Arc<Node>>,
@@ -290,15 +291,16 @@ fn describe_object(
         Stored::Unknown => Some(size),
     };
     entry.attributes.links = node.link_count.max(1);
-    // The block of a partial object may say how long it is.
+    // The block of a partial object may determine its length.
     let is_right = stored != Stored::Unknown && !node.is_partial();
     Ok(entry.sized(size, known).kept_if(is_right))
 }
 
-/// The entry of a link that leads `to` there.
+/// Returns the entry of a link with the target `to`.
 fn describe_link(target: &Target<'_>, directory: &Directory<'_>, to: &LinkTarget) -> Entry {
     let mut entry = target.bare(kind_of(target.inode.node_type));
-    // Other files come and go, and what cannot be read now may be read next time.
+    // Other files may appear and disappear, and an object that cannot be read now may be readable
+    // later.
     let mut is_right = to.other_file().is_none();
     if target.inode.node_type == NodeType::Link {
         let text = directory.text(to);
@@ -328,7 +330,7 @@ fn stat_link(target: &Target<'_>) -> Result<Entry> {
     describe(target, &directory, &found, true)
 }
 
-/// The damage of a damaged link.
+/// Returns the error of a damaged link.
 fn damage(target: &Target<'_>) -> Error {
     let found = target.directory().find(&target.inode.name);
     match found.map(|found| found.target) {
@@ -352,10 +354,10 @@ fn described(target: &Target<'_>) -> Described {
     }
 }
 
-/// The fact about an object beside its description: how the block with its elements is compressed.
+/// Returns the additional facts about an object: the compression of the block with its elements.
 ///
 /// # Errors
-/// Fails if that cannot be found out now.
+/// Fails if the compression cannot be determined now.
 fn facts(file: &FileState, node: &Node) -> Result<Facts> {
     let extras = file.container.extras();
     let extras = extras.filter(|_| matches!(node.kind, NodeKind::Array(_)));
@@ -365,13 +367,13 @@ fn facts(file: &FileState, node: &Node) -> Result<Facts> {
     Ok(facts.into_iter().collect())
 }
 
-/// Reads every attribute of an object, also those that are shown nowhere, and looks for the
-/// sources of its elements.
+/// Reads every attribute of an object, including hidden ones, and searches for the sources of its
+/// elements.
 fn examine_object(target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {
     let container = &*target.file.container;
     let node = container.node(target.inode.node)?;
     container.attributes(node.id, &mut |attribute| {
-        // A reference is sound whatever it leads to: the object's path need not be looked for.
+        // A reference is valid whatever its target, so the path of the target is not searched.
         let value = attribute
             .content
             .and_then(|content| attributes::value_lines(container, &|_| Ok(None), &content));

@@ -1,4 +1,5 @@
-//! `.h5fs/status`, `.h5fs/metrics` and `.h5fs/errors`: what the mount is and does, and cannot do.
+//! `.h5fs/status`, `.h5fs/metrics` and `.h5fs/errors`: the current state and the errors of the
+//! mount.
 
 use std::path::Path;
 
@@ -15,17 +16,17 @@ use crate::source::remote::message::Counters;
 use crate::view::View;
 use crate::wire::{Count, to_u64};
 
-/// A text that tells how the mount is now, as a regular file.
+/// A text about the current state of the mount, as a regular file.
 pub(in crate::fs) struct Told(fn(&Target<'_>) -> Vec<u8>);
 
-/// The status, one fact a line.
+/// The status, one fact per line.
 pub(in crate::fs) const STATUS: Told = Told(status);
 
-/// The figures of the status for Prometheus.
+/// The metrics of the status, for Prometheus.
 pub(in crate::fs) const METRICS: Told =
     Told(|target| metrics::text(&[figures(target)]).into_bytes());
 
-/// What could not be read.
+/// The objects that could not be read.
 pub(in crate::fs) const ERRORS: Told = Told(|target| target.mount.errors.text());
 
 impl FsNode for Told {
@@ -57,7 +58,7 @@ fn figures(target: &Target<'_>) -> Figures {
     add_engine(&mut figures, &file.engine.statistics());
     add_traffic(&mut figures, &mount.traffic);
     add_errors(&mut figures, &mount.errors);
-    // What cannot be asked is left out.
+    // Metrics that are unavailable are omitted.
     let counters = mount.store().and_then(|store| store.counters().ok());
     if let Some(counters) = counters {
         add_network(&mut figures, counters);
@@ -65,7 +66,7 @@ fn figures(target: &Target<'_>) -> Figures {
     figures
 }
 
-/// The figures of the mount of `source`, to begin with.
+/// Returns the initial metrics of the mount of `source`.
 pub(in crate::fs) fn of_mount(source: &Path, is_up: bool, options: &Options) -> Figures {
     let mut figures = Figures {
         source: source.display().to_string(),
@@ -82,7 +83,7 @@ pub(in crate::fs) fn of_mount(source: &Path, is_up: bool, options: &Options) -> 
     figures
 }
 
-/// What the cache of decoded chunks does.
+/// Adds the metrics of the cache of decoded chunks.
 pub(in crate::fs) fn add_engine(figures: &mut Figures, engine: &Statistics) {
     figures.add("cache_bytes", engine.cache_bytes);
     figures.add("cache_capacity_bytes", engine.cache_capacity);
@@ -92,7 +93,7 @@ pub(in crate::fs) fn add_engine(figures: &mut Figures, engine: &Statistics) {
     figures.add("chunks_decoded_total", engine.chunks_decoded);
 }
 
-/// What was asked for and given.
+/// Adds the metrics of requests and bytes.
 pub(in crate::fs) fn add_traffic(figures: &mut Figures, traffic: &Traffic) {
     figures.add("bytes_served_total", traffic.bytes());
     for (call, count) in traffic.requests() {
@@ -100,14 +101,14 @@ pub(in crate::fs) fn add_traffic(figures: &mut Figures, traffic: &Traffic) {
     }
 }
 
-/// What could not be read.
+/// Adds the metrics of errors.
 pub(in crate::fs) fn add_errors(figures: &mut Figures, errors: &Errors) {
     for (kind, count) in errors.counts() {
         figures.add_kind("errors_total", kind.name(), count);
     }
 }
 
-/// What the network took.
+/// Adds the metrics of the network.
 pub(in crate::fs) fn add_network(figures: &mut Figures, counters: Counters) {
     figures.add("network_requests_total", counters.requests);
     figures.add("network_bytes_total", counters.bytes);
@@ -116,9 +117,9 @@ pub(in crate::fs) fn add_network(figures: &mut Figures, counters: Counters) {
     figures.add("disk_cache_bytes", counters.disk_bytes);
 }
 
-/// The text as it is now.
+/// Returns the current text of the status.
 fn status(target: &Target<'_>) -> Vec<u8> {
-    // Hostile names must not forge lines.
+    // Special characters are escaped, so that a hostile name cannot forge lines.
     let origin = target.mount.origin();
     let source = origin.path.as_os_str().as_encoded_bytes().escape_ascii();
     let version = env!("CARGO_PKG_VERSION");
@@ -131,7 +132,7 @@ fn status(target: &Target<'_>) -> Vec<u8> {
     lines(&facts)
 }
 
-/// A line for each fact.
+/// Writes one line per fact.
 pub(in crate::fs) fn lines(facts: &[(&str, String)]) -> Vec<u8> {
     let lines = facts
         .iter()

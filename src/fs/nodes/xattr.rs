@@ -1,6 +1,6 @@
-//! Extended attributes: the built-in `user.h5fs.*`, then the object's own in file order.
+//! Extended attributes: the built-in `user.h5fs.*`, followed by the object's own in file order.
 //!
-//! The kernel fails the whole list where it is over 64 KiB, so what does not fit is left out.
+//! The kernel rejects a list over 64 KiB, so names that do not fit are omitted.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -16,33 +16,32 @@ use crate::model::attribute::AttributeContent;
 use crate::model::{Attribute, Node};
 use crate::view::texts::attributes;
 
-/// The prefix of all names here.
+/// The prefix of all names.
 const PREFIX: &[u8] = b"user.";
-/// The prefix of the built-in names after that; attributes of the file with such names are not
-/// shown.
+/// The prefix of built-in names, after `user.`. Attributes of the file with such names are hidden.
 const BUILTIN: &[u8] = b"h5fs.";
-/// The name under which an object tells what is wrong with it.
+/// The name of the attribute with an object's error.
 const ERROR: &str = "h5fs.error";
 
-/// The name of its path.
+/// The name of the attribute with an object's path.
 const PATH: &[u8] = b"h5fs.path";
 
 /// An object as extended attributes show it.
 pub(in crate::fs) struct Object<'a> {
     space: Namespace<'a>,
-    /// `None` where the object itself cannot be read.
+    /// The node, or `None` if the object itself cannot be read.
     node: Option<&'a Node>,
-    /// Its path, names as in the file.
+    /// The path, with names as in the file.
     path: Vec<u8>,
-    /// Facts beside that.
+    /// Additional facts.
     facts: &'a [(&'static str, Vec<u8>)],
-    /// Its fault, if it has one.
+    /// The object's error, if it has one.
     error: Option<String>,
-    /// Why something of it is not known now.
+    /// The reason why a part of the description is unknown now.
     unread: Option<Error>,
 }
 
-/// The object that `described` tells of.
+/// Returns the object for `described`.
 pub(in crate::fs) fn object<'a>(target: &Target<'a>, described: &'a Described) -> Object<'a> {
     let space = target.space();
     let node = described.node.as_deref();
@@ -69,23 +68,23 @@ pub(in crate::fs) fn object<'a>(target: &Target<'a>, described: &'a Described) -
     }
 }
 
-/// The attribute's name without `user.`.
+/// Returns the attribute's name without `user.`.
 ///
 /// # Errors
-/// `EOPNOTSUPP` for a name of another kind: `ENODATA` would make the kernel ask for it again and
-/// again.
+/// `EOPNOTSUPP` for a name without that prefix: with `ENODATA`, the kernel would request it
+/// repeatedly.
 pub(in crate::fs) fn user_name(name: &[u8]) -> Result<&[u8]> {
     name.strip_prefix(PREFIX)
         .ok_or_else(|| refusal(Errno::EOPNOTSUPP, "extended attribute"))
 }
 
-/// There is no such attribute.
+/// Returns the error for an attribute that does not exist.
 pub(in crate::fs) fn absent() -> Error {
     refusal(Errno::ENODATA, "extended attribute")
 }
 
 impl Object<'_> {
-    /// The names, each with `user.`.
+    /// Returns the names, each with `user.`.
     ///
     /// # Errors
     /// Fails if the object's list of attributes is damaged.
@@ -112,10 +111,10 @@ impl Object<'_> {
         Ok(list.names)
     }
 
-    /// The value of an attribute; `name` is without `user.`.
+    /// Returns the value of the attribute `name`, given without `user.`.
     ///
     /// # Errors
-    /// `ENODATA` for a name that is not there, `E2BIG` for a value that is too long.
+    /// `ENODATA` if the attribute does not exist, `E2BIG` if its value is too long.
     pub(in crate::fs) fn get(&self, name: &[u8]) -> Result<Vec<u8>> {
         if name.starts_with(BUILTIN) {
             let mut all = self.builtin().into_iter();
@@ -149,8 +148,9 @@ impl Object<'_> {
         all
     }
 
-    /// Bytes of the value as text; `None` where it is too long. One that cannot be read is listed,
-    /// and so are those after `unread` more bytes of text: only asking for them tells why.
+    /// Returns the bytes of the value as text, or `None` if the value is too long. Unreadable
+    /// values are listed with length 0, and so are all values once `unread` bytes of text were
+    /// made. Reading such a value reports the error.
     fn length(&self, attribute: &Attribute, unread: &mut usize) -> Option<usize> {
         let Ok(content) = &attribute.content else {
             return Some(0);
@@ -170,7 +170,7 @@ impl Object<'_> {
         }
     }
 
-    /// The value as text; `Limit` where it is too long for the kernel.
+    /// Returns the value as text, or `Limit` if the text is too long for the kernel.
     fn text(&self, content: &AttributeContent) -> Result<Vec<u8>> {
         let paths = |node| self.space.path_of(node);
         let container = &*self.space.file.container;
@@ -182,7 +182,7 @@ struct List {
     names: Vec<Vec<u8>>,
     seen: HashSet<Vec<u8>>,
     bytes: usize,
-    /// Bytes of the values' text that may still be made, to see whether they are too long.
+    /// Bytes of text that may still be made to find values that are too long.
     unread: usize,
 }
 
@@ -202,14 +202,14 @@ impl List {
         self.seen.contains(name)
     }
 
-    /// Adds a name whose value is `length` bytes long, unless one of both is too long; breaks off
-    /// where the list would be.
+    /// Adds a name whose value is `length` bytes long, unless the name or the value is too long.
+    /// Breaks if the list would be too long.
     fn add(&mut self, name: &[u8], length: usize) -> ControlFlow<()> {
         let full = [PREFIX, name].concat();
         if full.len() > limits::NAME_BYTES || length > limits::XATTR_BYTES {
             return ControlFlow::Continue(());
         }
-        // Each name in the list ends in a NUL.
+        // Each name in the list ends with a NUL.
         let bytes = self.bytes + full.len() + 1;
         if bytes > limits::XATTR_BYTES {
             return ControlFlow::Break(());
@@ -221,7 +221,7 @@ impl List {
     }
 }
 
-/// Whether an attribute of the file is shown under its name.
+/// Returns whether an attribute of the file is shown under its name.
 fn is_shown(name: &[u8]) -> bool {
     !name.is_empty() && !name.contains(&0) && !name.starts_with(BUILTIN)
 }
