@@ -1,6 +1,5 @@
-//! What is kept of a mounted file: numbers and names of inodes, what is open, how far a listing has
-//! come, the lengths of texts, texts of the moment, what was found to be damaged or missing,
-//! what was asked for, and the memory that this process takes.
+//! State of a mounted file: inodes, open handles, listings, counted texts, texts about the mount,
+//! errors, missing files, request counters, and the memory usage of this process.
 
 pub(super) mod counts;
 pub(super) mod errors;

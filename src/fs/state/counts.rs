@@ -1,4 +1,4 @@
-//! The counts of a file's texts: how long each is, and where its units begin.
+//! The counts of a file's texts: the length of each text, and the offsets of some units.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,23 +14,23 @@ use crate::model::NodeId;
 use crate::view::texts::counted::{Count, Units};
 use crate::view::texts::streamed::ResumableText;
 
-/// A text that is counted.
+/// A text that can be counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::fs) struct CountedText {
-    /// The number of its form.
+    /// Number of the text's form.
     pub(in crate::fs) form: Tree,
     pub(in crate::fs) node: NodeId,
-    /// The text that selects a part of the array; empty for the whole object.
+    /// The selector of a part of the array, or empty for the whole object.
     pub(in crate::fs) selected: Box<[u8]>,
 }
 
-/// A count, or why there is none; inside `None`, the text is too long to be counted.
+/// A count, or the error of counting. The inner `None` means that the text is too long to count.
 pub(in crate::fs) type Counted = Result<Option<Arc<Count>>>;
 
-/// The count of a text, once it is made. A call that comes meanwhile waits.
+/// The count of a text after it is determined. Concurrent calls wait for the lock.
 type CountOnce = Arc<Mutex<Option<Counted>>>;
 
-/// The counts that were made last.
+/// A cache of recent counts.
 pub(in crate::fs) struct Counts(pub(in crate::fs) Mutex<WeightedLru<CountedText, CountOnce>>);
 
 impl Default for Counts {
@@ -40,9 +40,8 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// The count of `text`, made by `count` unless it is still kept. What is wrong with the text is
-    /// kept, too, unless it may be right the next time. `cancel` ends the wait for another call that
-    /// counts.
+    /// Returns the count of `text`, from the cache or from `count`. Errors are cached too, unless a
+    /// later attempt may succeed. `cancel` ends the wait for another call that counts.
     ///
     /// # Errors
     /// Fails with the errors of `count`.
@@ -82,8 +81,8 @@ impl Counts {
 /// Counts the text of `units`.
 ///
 /// # Errors
-/// Fails if a unit cannot be written; [`Error::unwanted`](crate::error::Error::unwanted) where the
-/// request that `effort` is granted to is to end.
+/// Fails if a unit cannot be written, and with [`Error::unwanted`](crate::error::Error::unwanted)
+/// if the request with this `effort` must end.
 pub(in crate::fs) fn count_units(units: &dyn Units, engine: &Engine, effort: &Effort) -> Counted {
     if units.even().is_none() && units.values() > limits::QUICK_VALUES {
         effort.cancel().begin_heavy()?;
@@ -92,7 +91,7 @@ pub(in crate::fs) fn count_units(units: &dyn Units, engine: &Engine, effort: &Ef
     Ok(count.map(Arc::new))
 }
 
-/// Counts a text that is written from front to back.
+/// Counts a text that can only be written sequentially.
 ///
 /// # Errors
 /// Fails as [`count_units`] does.

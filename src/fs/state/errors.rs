@@ -1,4 +1,4 @@
-//! What could not be read, a line each: the time, the object, the reason.
+//! A log of objects that could not be read. Each line has the time, the object and the reason.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -11,35 +11,35 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::wire::Count;
 
-/// The last errors of a mounted file; clones are the same.
+/// The most recent errors of a mounted file. Clones share the log.
 #[derive(Debug, Clone, Default)]
 pub(in crate::fs) struct Errors {
     last: Arc<Mutex<Last>>,
-    /// Those of all files of a directory, and the file's path there.
+    /// The log of all files of a directory, and the path of this file.
     all: Option<(Arc<Errors>, String)>,
 }
 
 #[derive(Debug, Default)]
 struct Last {
     lines: VecDeque<String>,
-    /// Of each kind, in the order of [`ErrorKind`].
+    /// Number of errors of each kind, in the order of [`ErrorKind`].
     counts: [u64; ErrorKind::ALL.len()],
 }
 
-/// Why something could not be read.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) enum ErrorKind {
-    /// The file breaks its format.
+    /// The file violates its format.
     Corrupt,
-    /// The file uses what is not built.
+    /// The file uses a feature that is not implemented.
     Unsupported,
-    /// The file asks for more than is granted.
+    /// The file exceeds a limit.
     Limit,
-    /// Another file that is needed is not there.
+    /// A required file is missing.
     Missing,
-    /// The system, a device or a server failed, or the user may not.
+    /// The system, a device or a server failed, or access was denied.
     Io,
-    /// It is refused, such as a file that a writer has marked.
+    /// The request was refused, for example because a writer has marked the file.
     Refused,
 }
 
@@ -53,7 +53,7 @@ impl ErrorKind {
         ErrorKind::Refused,
     ];
 
-    /// The kind of an error.
+    /// Returns the kind of an error.
     pub(in crate::fs) fn of(error: &Error) -> Self {
         match error {
             Error::Corrupt { .. } => ErrorKind::Corrupt,
@@ -65,7 +65,7 @@ impl ErrorKind {
         }
     }
 
-    /// The name in small letters.
+    /// Returns the name in small letters.
     pub(in crate::fs) fn name(self) -> &'static str {
         match self {
             ErrorKind::Corrupt => "corrupt",
@@ -79,7 +79,7 @@ impl ErrorKind {
 }
 
 impl Errors {
-    /// Those of the file at `path`, which are added to these as well.
+    /// Returns the log of the file at `path`. Its errors are also added to this log.
     pub(in crate::fs) fn of_file(self: &Arc<Self>, path: &Path) -> Self {
         let path = one_line(&path.display().to_string());
         Errors {
@@ -88,7 +88,7 @@ impl Errors {
         }
     }
 
-    /// What `object` of the file is called among the objects of all files.
+    /// Returns the name of the file's `object` among the objects of all files.
     pub(in crate::fs) fn name(&self, object: &str) -> String {
         match &self.all {
             Some((_, path)) => format!("{path}:{object}"),
@@ -96,7 +96,7 @@ impl Errors {
         }
     }
 
-    /// Adds one, of an object whose name cannot forge lines.
+    /// Adds an error. The name of the object must not contain line breaks.
     pub(in crate::fs) fn add(&self, kind: ErrorKind, object: &str, reason: &str) {
         if let Some((all, _)) = &self.all {
             all.add(kind, &self.name(object), reason);
@@ -117,13 +117,13 @@ impl Errors {
         last.lines.push_back(line);
     }
 
-    /// The errors of each kind so far, those too that are no more among the last.
+    /// Returns the number of errors of each kind, including those that are no longer in the log.
     pub(in crate::fs) fn counts(&self) -> impl Iterator<Item = (ErrorKind, u64)> {
         let counts = lock(&self.last).counts;
         ErrorKind::ALL.into_iter().zip(counts)
     }
 
-    /// The lines.
+    /// Returns the lines of the log.
     pub(in crate::fs) fn text(&self) -> Vec<u8> {
         let last = lock(&self.last);
         let bytes = last.lines.iter().flat_map(|line| line.bytes());
@@ -131,14 +131,14 @@ impl Errors {
     }
 }
 
-/// The time as RFC 3339 writes it.
+/// Formats the time as in RFC 3339.
 pub(crate) fn timestamp_of(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH);
     timestamp(since.map_or(0, |since| since.as_secs()))
 }
 
-/// Seconds since 1970 as RFC 3339 writes them. Years are counted from March, so that the leap day
-/// is a year's last.
+/// Formats seconds since 1970 as in RFC 3339. Years are counted from March, so that the leap day is
+/// the last day of a year.
 fn timestamp(seconds: u64) -> String {
     const FROM_MARCH_OF_YEAR_0_TO_1970: u64 = 719_468;
     const DAYS_OF_400_YEARS: u64 = 146_097;

@@ -1,4 +1,4 @@
-//! The faults of objects, for as many objects as are remembered.
+//! The errors of objects, for a bounded number of objects.
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -9,13 +9,13 @@ use crate::error::Error;
 use crate::limits;
 use crate::memory::lock::lock;
 
-/// The last fault of each object, by the object's inode number.
+/// The last error of each object, by inode number.
 pub(in crate::fs) struct Faults(Mutex<LruCache<u64, Fault>>);
 
-/// A fault of an object.
+/// An error of an object.
 struct Fault {
     text: String,
-    /// It may be over the next time.
+    /// Whether a later attempt may succeed.
     is_passing: bool,
 }
 
@@ -27,7 +27,7 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Remembers a fault; whether it is another one than was remembered.
+    /// Records an error. Returns whether it differs from the recorded one.
     pub(in crate::fs) fn note(&self, ino: u64, error: &Error) -> bool {
         let text = error.to_string();
         let mut faults = lock(&self.0);
@@ -37,7 +37,7 @@ impl Faults {
         !is_known
     }
 
-    /// Forgets the fault of an object if it was passing.
+    /// Removes the error of an object if it was temporary.
     pub(in crate::fs) fn forgive(&self, ino: u64) {
         let mut faults = lock(&self.0);
         if faults.peek(&ino).is_some_and(|fault| fault.is_passing) {
@@ -45,7 +45,7 @@ impl Faults {
         }
     }
 
-    /// The text of an object's fault.
+    /// Returns the text of an object's error.
     pub(in crate::fs) fn text(&self, ino: u64) -> Option<String> {
         lock(&self.0).get(&ino).map(|fault| fault.text.clone())
     }

@@ -15,43 +15,43 @@ use crate::fs::state::pins::{Document, Pin};
 use crate::limits;
 use crate::memory::lock::lock;
 
-/// An open file or directory.
+/// The handle of an open file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(pub u64);
 
-/// How the kernel may cache what is open, worked out when it is opened.
+/// How the kernel may cache an open file, decided when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caching {
-    /// Not at all: the content has no length that is known before, or it grows.
+    /// No caching: the length of the content is unknown in advance, or the content grows.
     Never,
-    /// Not at all: the content is the same as long as the source is unchanged, but it is only made
-    /// from front to back.
+    /// No caching: the content stays the same until the source changes, but it can only be made
+    /// sequentially.
     InOrder,
-    /// Until it is closed.
+    /// Caching until the file is closed.
     WhileOpen,
-    /// As long as the source is unchanged.
+    /// Caching until the source changes.
     Lasting,
 }
 
-/// An open file or directory, and what the kernel is to be told with it.
+/// An open file or directory, and the facts that the kernel needs about it.
 ///
-/// All of it is known when the handle is made. A later question could fail, as the source may have
-/// changed by then.
+/// All facts are determined when the handle is created. A later call could fail because the source
+/// has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
-    /// To be given back with [`Requests::release`](crate::fs::Requests::release).
+    /// The handle, to be released with [`Requests::release`](crate::fs::Requests::release).
     pub handle: Handle,
-    /// How the kernel may cache it.
+    /// How the kernel may cache the content.
     pub caching: Caching,
-    /// Whether the work for a reader of it that goes away is given up.
+    /// Whether work for a reader that has ended is cancelled.
     pub is_given_up: bool,
 }
 
 /// The file or directory of a handle.
 pub(in crate::fs) struct Open {
-    /// The inode it was opened on.
+    /// Inode number of the opened file or directory.
     pub(in crate::fs) ino: u64,
-    /// The file that it is in, in the state that it was opened in.
+    /// The file that contains the inode, in the state when it was opened.
     pub(in crate::fs) file: Arc<FileState>,
     pub(in crate::fs) content: Content,
     held: HeldMemory,
@@ -59,13 +59,17 @@ pub(in crate::fs) struct Open {
 }
 
 impl Open {
+    /// Creates the entry of a file handle.
+    ///
     /// # Errors
-    /// `Io` (`ENOMEM`) where all that is open takes too much memory.
+    /// `Io` (`ENOMEM`) if all open files together need too much memory.
     pub(in crate::fs) fn file(ino: u64, (document, pin): (Document, Option<Pin>)) -> Result<Self> {
         let file = Arc::clone(&document.file);
         Self::new(ino, file, Content::File(document), pin)
     }
 
+    /// Creates the entry of a directory handle.
+    ///
     /// # Errors
     /// Fails as [`file`](Self::file) does.
     pub(in crate::fs) fn directory(ino: u64, file: Arc<FileState>) -> Result<Self> {
@@ -85,16 +89,16 @@ impl Open {
         })
     }
 
-    /// Counts the memory that the last call has left here. Where there is no room for it, it is let
-    /// go of: the next read or listing begins anew.
+    /// Accounts for the memory that the last call has left in the handle. If the memory exceeds the
+    /// limit, it is freed, and the next read or listing starts from the beginning.
     ///
     /// # Errors
-    /// `Io` (`ENOMEM`) where it was let go of.
+    /// `Io` (`ENOMEM`) if the memory was freed.
     pub(in crate::fs) fn settle(&self) -> Result<()> {
         let counted = self.count();
         if counted.is_err() {
             self.content.forget();
-            // It takes no more than at the beginning now.
+            // The handle now needs only its initial memory.
             let _ = self.count();
         }
         counted
@@ -112,7 +116,7 @@ pub(in crate::fs) enum Content {
 }
 
 impl Content {
-    /// Bytes of memory that this handle takes for itself.
+    /// Returns the bytes of memory that belong to this handle alone.
     fn own_bytes(&self) -> u64 {
         match self {
             Content::File(document) => document.view.own_bytes(),
@@ -120,7 +124,7 @@ impl Content {
         }
     }
 
-    /// Lets go of what can be found again.
+    /// Frees memory whose content can be determined again.
     fn forget(&self) {
         match self {
             Content::File(document) => document.view.forget(),
@@ -129,12 +133,12 @@ impl Content {
     }
 }
 
-/// What a handle can stand for.
+/// A file or directory that a handle can refer to.
 pub(in crate::fs) trait Openable {
-    /// Whether the work for a reader of it that goes away is given up.
+    /// Returns whether work for a reader that has ended is cancelled.
     fn is_given_up(&self) -> bool;
 
-    /// Whether the state that it is of is over.
+    /// Returns whether the state of the source in which this was opened has ended.
     fn is_over(&self) -> bool;
 }
 
@@ -151,9 +155,10 @@ impl Openable for Open {
     }
 }
 
-/// All open files and directories of a file, or of a directory of files.
+/// All open handles of a file, or of a directory of files.
 pub(in crate::fs) struct Handles<O> {
-    /// `None` where what was open is of a state of the source that is over.
+    /// Open files by handle; `None` if the state of the source in which the file was opened has
+    /// ended.
     open: Mutex<HashMap<u64, Option<Arc<O>>>>,
     last: AtomicU64,
 }
@@ -168,15 +173,15 @@ impl<O> Default for Handles<O> {
 }
 
 impl<O: Openable> Handles<O> {
-    /// A handle that nothing stands for yet.
+    /// Returns a new handle.
     pub(in crate::fs) fn unused(&self) -> Handle {
         Handle(self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1))
     }
 
-    /// Has `handle` stand for `open`, unless it stands for something already.
+    /// Binds `handle` to `open`, unless the handle is already bound.
     ///
     /// # Errors
-    /// `Io` (`EMFILE`) where too many are open; `ESTALE` where the state that it is of is over.
+    /// `Io` (`EMFILE`) if too many handles are open; `ESTALE` if the state of `open` has ended.
     pub(in crate::fs) fn insert(
         &self,
         handle: Handle,
@@ -198,20 +203,20 @@ impl<O: Openable> Handles<O> {
         })
     }
 
-    /// Whether the handle stands for something, or did until its state was over.
+    /// Returns whether the handle is bound, or was until its state ended.
     pub(in crate::fs) fn has(&self, handle: Handle) -> bool {
         lock(&self.open).contains_key(&handle.0)
     }
 
-    /// How many there are.
+    /// Returns the number of handles.
     pub(in crate::fs) fn len(&self) -> usize {
         lock(&self.open).len()
     }
 
-    /// Makes an open handle stand for something else.
+    /// Binds an open handle to another file or directory.
     ///
     /// # Errors
-    /// `ESTALE` where the state that it is of is over.
+    /// `ESTALE` if the state of `open` has ended.
     pub(in crate::fs) fn replace(&self, handle: Handle, open: O) -> Result<Arc<O>> {
         let open = Arc::new(open);
         let mut others = lock(&self.open);
@@ -225,15 +230,17 @@ impl<O: Openable> Handles<O> {
         Ok(open)
     }
 
+    /// Returns the open file or directory of a handle.
+    ///
     /// # Errors
-    /// `ESTALE` where what was open is of a state that is over.
+    /// `ESTALE` if its state has ended.
     pub(in crate::fs) fn get(&self, handle: Handle) -> Result<Arc<O>> {
         let open = lock(&self.open).get(&handle.0).cloned();
         let open = open.ok_or_else(|| refusal(Errno::EBADF, "no such handle"))?;
         open.ok_or_else(stale)
     }
 
-    /// Lets go of all that is open: the state that it is of is over. The handles stay.
+    /// Drops all open files and directories, because their state has ended. The handles stay valid.
     pub(in crate::fs) fn retire(&self) {
         let mut open = lock(&self.open);
         let gone: Vec<_> = open.values_mut().filter_map(Option::take).collect();
@@ -241,7 +248,8 @@ impl<O: Openable> Handles<O> {
         drop(gone);
     }
 
-    /// Takes out a handle. What it holds may take time to drop, for which others need not wait.
+    /// Removes a handle and returns its file. The caller drops the file, which may take time,
+    /// without the lock.
     pub(in crate::fs) fn remove(&self, handle: Handle) -> Option<Arc<O>> {
         let mut open = lock(&self.open);
         let removed = open.remove(&handle.0);

@@ -1,46 +1,48 @@
-//! Inode numbers, and what they stand for.
+//! Inode numbers and the objects that they identify.
 //!
-//! | number | what |
+//! | number | meaning |
 //! |---|---|
 //! | 1 | the root |
 //! | below 2^62 | an object of the source: its [`NodeId`] |
-//! | bit 63 set | a link of the source that is no hard link: a hash of its group and name |
-//! | bit 62 set | what stands beside the source's tree: 16 bits say in which tree, 46 what in it |
+//! | bit 63 set | a link of the source other than a hard link: a hash of its group and name |
+//! | bit 62 set | an entry outside the source's tree: 16 bits identify the tree, 46 bits the entry |
 //!
-//! The first three are the same in every mount of an unchanged file. In the trees beside it an
-//! object has its `NodeId` below 2^45, all else a hash with bit 45 set.
+//! The numbers of the first three rows are the same in every mount of an unchanged file. In the
+//! other trees, an object's number is its `NodeId` below 2^45; any other entry has a hash with bit
+//! 45 set.
 //!
-//! Once the source has changed, all numbers but the root's are turned into others, see
-//! [`of_generation`]: a number that the kernel knows must not come to stand for something else
-//! while a process has the old file open.
+//! When the source changes, all numbers except the root's are mapped to others, see
+//! [`of_generation`]. A number that the kernel knows must not get another meaning while a process
+//! has the old file open.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
 use crate::model::NodeId;
 
-/// The root's number.
+/// Number of the root.
 pub(in crate::fs) const ROOT: u64 = 1;
-/// The number of the directory of views, as those below in the first state of the source.
+/// Number of the directory of views. Like the numbers below, it applies to the first state of the
+/// source.
 pub(in crate::fs) const VIEWS: u64 = BESIDE;
-/// The number of the status file in it.
+/// Number of the status file in the directory of views.
 pub(in crate::fs) const STATUS: u64 = BESIDE | 1;
-/// The number of the directory of other files in it.
+/// Number of the directory of other files in the directory of views.
 pub(in crate::fs) const EXTERNAL: u64 = BESIDE | 2;
 
-/// The number of the text of an ASDF tree in it.
+/// Number of the text of an ASDF tree in the directory of views.
 pub(in crate::fs) const TREE_TEXT: u64 = BESIDE | 3;
-/// The number of the directory of ASDF blocks in it.
+/// Number of the directory of ASDF blocks in the directory of views.
 pub(in crate::fs) const BLOCKS: u64 = BESIDE | 4;
-/// The number of the list of errors in it.
+/// Number of the list of errors in the directory of views.
 pub(in crate::fs) const ERRORS: u64 = BESIDE | 5;
-/// The number of the figures for Prometheus in it.
+/// Number of the Prometheus metrics in the directory of views.
 pub(in crate::fs) const METRICS: u64 = BESIDE | 6;
 
-/// The number of the list of the files that a joined file is made of.
+/// Number of the list of a joined file's members in the directory of views.
 pub(in crate::fs) const MEMBERS: u64 = BESIDE | 7;
 
-/// The bit of a link that is no hard link.
+/// The bit that marks a link other than a hard link.
 pub(in crate::fs) const LINK: u64 = 1 << 63;
 const BESIDE: u64 = NodeId::END;
 const TREE_SHIFT: u32 = 46;
@@ -50,74 +52,74 @@ const HASHED: u64 = 1 << 45;
 pub(in crate::fs) type Tree = u16;
 /// The source's own tree.
 pub(in crate::fs) const SOURCE: Tree = 0;
-/// Other spellings of other files' names.
+/// The tree of alternative spellings of other files' names.
 pub(in crate::fs) const SPELLINGS: Tree = 1;
-/// ASDF blocks. Between the spellings and these are the trees of views, each with two numbers: for
-/// directories, and for files.
+/// The tree of ASDF blocks. The numbers between `SPELLINGS` and this one belong to the trees of
+/// views, with two numbers each: one for directories and one for files.
 pub(in crate::fs) const BLOCK_FILES: Tree = 254;
-/// Parts of arrays in the source's own tree.
+/// The tree of selections in the source's own tree.
 pub(in crate::fs) const SELECTIONS: Tree = 255;
-/// The first of the trees of other files.
+/// The first tree of another file.
 pub(in crate::fs) const FIRST_FILE: Tree = 256;
 
-/// The type of thing that an inode stands for.
+/// The type of an inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) enum NodeType {
     /// A group, as a directory.
     Group,
-    /// Any other object, or one that cannot be read, as a regular file.
+    /// An object other than a group, or an unreadable object, as a regular file.
     Object,
-    /// A symbolic link; `node` is the group it is in.
+    /// A symbolic link; `node` is the group that contains the link.
     Link,
-    /// A link that does not say where it leads, as a regular file; `node` is the group it is in.
+    /// A link with a damaged target, as a regular file; `node` is the group that contains the link.
     DamagedLink,
-    /// An object that cannot be read now, as a directory, so that a walk down the tree meets the
-    /// error; it is listed, and never looked up. `node` is the group it is in.
+    /// An object that cannot be read now, as a directory, so that a recursive walk encounters the
+    /// error. It is listed but cannot be looked up. `node` is the group that contains it.
     Unreadable,
     /// The directory of views, `.h5fs`, of the source or of another file.
     Views,
-    /// A single entry of that directory; its name says which row of the directory it is.
+    /// A single entry of the directory of views, identified by its name.
     Single,
-    /// An ASDF block, decoded.
+    /// A decoded ASDF block.
     Block,
-    /// Another spelling of another file's name, as a symbolic link.
+    /// An alternative spelling of another file's name, as a symbolic link.
     Spelling,
     /// A directory in a tree of views.
     ViewDirectory,
-    /// A symbolic link in a tree of views; `node` is the group whose directory it is in.
+    /// A symbolic link in a tree of views; `node` is the group whose directory contains the link.
     ViewLink,
     /// A view of an object.
     View,
-    /// A directory of a Zarr store within that of the object `node`; the name is the path from
-    /// there.
+    /// A directory of a Zarr store. The name is its path relative to the store directory of the
+    /// object `node`.
     StoreDirectory,
-    /// A document or a chunk of a Zarr store; the name is the path from the directory of the object
-    /// `node` on.
+    /// A document or a chunk of a Zarr store. The name is its path relative to the store directory
+    /// of the object `node`.
     StoreFile,
     /// An attribute of an object.
     Attribute,
     /// An element of the array of references `node`, as a symbolic link.
     Reference,
-    /// A picture of the stack `node`.
+    /// A picture of the image stack `node`.
     Frame,
-    /// A part of an array, in any tree; `node` is the group that the array is in. The name is the
-    /// array's, a `/`, and the selector.
+    /// A part of an array, in any tree. `node` is the group that contains the array. The name is
+    /// the array's name, a `/`, and the selector.
     Selection,
 }
 
-/// An inode that the kernel knows, or a group that has been met.
+/// An inode that the kernel knows, or a group whose directory is known.
 #[derive(Debug, Clone)]
 pub(in crate::fs) struct Inode {
     pub(in crate::fs) node_type: NodeType,
-    /// The state of the source that it belongs to.
+    /// Generation: the state of the source to which the inode belongs.
     pub(in crate::fs) generation: u32,
-    /// The tree that it stands in.
+    /// The tree that contains the inode.
     pub(in crate::fs) tree: Tree,
-    /// The object, or the group that holds the link.
+    /// The object, or the group that contains the link.
     pub(in crate::fs) node: NodeId,
-    /// The directory that it was first met in.
+    /// Inode number of the directory where the inode was first found.
     pub(in crate::fs) parent: u64,
-    /// The name that it was first met under, as shown.
+    /// Shown name under which the inode was first found.
     pub(in crate::fs) name: Box<[u8]>,
 }
 
@@ -126,46 +128,47 @@ impl Inode {
         self.node == other.node && self.name == other.name
     }
 
-    /// Whether this is where a group is a directory.
+    /// Returns whether the inode is the directory of a group.
     pub(in crate::fs) fn is_home(&self, generation: u32) -> bool {
         self.node_type == NodeType::Group && self.generation == generation
     }
 
-    /// Whether it is kept though the kernel has forgotten it, where the state `generation` of the
-    /// source is shown.
+    /// Returns whether the inode stays after the kernel has forgotten it, while the state
+    /// `generation` of the source is shown.
     pub(in crate::fs) fn stays(&self, generation: u32) -> bool {
         let is_views = self.node_type == NodeType::Views && self.tree == SOURCE;
         let is_fixed = self.node_type == NodeType::Group || is_views;
-        // So does all that stands in the directory of views.
+        // All entries of the directory of views stay as well.
         let views = of_generation(generation, VIEWS);
         self.generation == generation && (is_fixed || self.parent == views)
     }
 }
 
-/// Whether an object's identity can be an inode number in `tree`.
+/// Returns whether an object's identity can be an inode number in `tree`.
 pub(in crate::fs) fn is_object(tree: Tree, node: NodeId) -> bool {
     tree == SOURCE || node.number() < HASHED
 }
 
-/// The number in the state `generation` for the inode that has `number` in the first state of the
-/// source, and the reverse.
+/// Converts between the inode number in the first state of the source and the number in the state
+/// `generation`. The function is its own inverse.
 ///
-/// It differs from the numbers of states before, but for objects so far on in their files that the
-/// bits of a generation reach theirs; these are turned around, so that after few changes that is
-/// beyond terabytes.
+/// The result differs from the numbers of earlier states, except for objects at very large offsets,
+/// where the bits of the generation overlap the address. The bits of the generation are reversed,
+/// so that after few changes this affects only offsets beyond terabytes.
 pub(in crate::fs) fn of_generation(generation: u32, number: u64) -> u64 {
     let shift = match number & (LINK | BESIDE) {
         BESIDE => HASHED.trailing_zeros() - u32::BITS,
         _ => BESIDE.trailing_zeros() - u32::BITS,
     };
     match number ^ (u64::from(generation.reverse_bits()) << shift) {
-        // No object has its number; the one that would get it is left the one that it has.
+        // No object has the root's number. The object that would be mapped to it keeps its own
+        // number.
         ROOT => number,
         turned => turned,
     }
 }
 
-/// The number of an object in `tree`, which is not the root of the source.
+/// Returns the inode number of an object in `tree`. The object must not be the root of the source.
 pub(in crate::fs) fn of_node(generation: u32, tree: Tree, node: NodeId) -> u64 {
     let first = match tree {
         SOURCE => node.number(),
@@ -174,7 +177,8 @@ pub(in crate::fs) fn of_node(generation: u32, tree: Tree, node: NodeId) -> u64 {
     of_generation(generation, first)
 }
 
-/// The object of a number, if it is one of an object; the reverse of [`of_node`].
+/// Returns the object of an inode number, if the number belongs to an object; the inverse of
+/// [`of_node`].
 pub(in crate::fs) fn node_of(generation: u32, ino: u64) -> Option<NodeId> {
     let first = of_generation(generation, ino);
     NodeId::new(match first & BESIDE {
@@ -183,8 +187,8 @@ pub(in crate::fs) fn node_of(generation: u32, ino: u64) -> Option<NodeId> {
     })
 }
 
-/// The number of what is shown as `name` in `group` of `tree` and is no object: FNV-1a, so that
-/// every mount finds the same.
+/// Returns the inode number of an entry other than an object, shown as `name` in `group` of `tree`.
+/// The hash is FNV-1a, so that the number is the same in every mount.
 pub(in crate::fs) fn of_link(generation: u32, tree: Tree, group: NodeId, name: &[u8]) -> u64 {
     let group = group.number().to_le_bytes();
     let bytes = group.iter().chain(name);
@@ -198,15 +202,17 @@ pub(in crate::fs) fn of_link(generation: u32, tree: Tree, group: NodeId, name: &
     of_generation(generation, first)
 }
 
-/// The number of the element `number` of the array `node` in `tree`. Those of one array differ from
-/// each other, and arrays begin far from each other, as the factor is odd and of random bits.
+/// Returns the inode number of the element `number` of the array `node` in `tree`. Numbers of one
+/// array are distinct. The multiplier is odd with random bits, so that the ranges of different
+/// arrays are far apart.
 pub(in crate::fs) fn of_element(generation: u32, tree: Tree, node: NodeId, number: u64) -> u64 {
     let first = node.number().wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let element = first.wrapping_add(number) & (HASHED - 1);
     of_generation(generation, within(tree) | HASHED | element)
 }
 
-/// Another number for what has the number `ino`, in the state of its file that was opened then.
+/// Returns a different inode number for the inode `ino` in the state of its file that was opened at
+/// `opened`.
 pub(in crate::fs) fn of_state(ino: u64, opened: Instant) -> u64 {
     let mut hasher = DefaultHasher::new();
     (ino, opened).hash(&mut hasher);
@@ -221,12 +227,12 @@ fn within(tree: Tree) -> u64 {
     BESIDE | (u64::from(tree) << TREE_SHIFT)
 }
 
-/// Whether a number is a hash, which others may have too.
+/// Returns whether a number is a hash, which several entries may share.
 pub(in crate::fs) fn is_hash(ino: u64) -> bool {
     ino & LINK != 0 || ino & BESIDE != 0 && ino & HASHED != 0
 }
 
-/// The number to try after that of another with the same hash.
+/// Returns the next number to try after a hash collision.
 pub(in crate::fs) fn next_hash(ino: u64) -> u64 {
     if ino & LINK != 0 {
         return ino.wrapping_add(1) | LINK;
@@ -274,7 +280,7 @@ mod tests {
                 assert!(numbers.insert(of_generation(generation, VIEWS)) || tree != SOURCE);
             }
         }
-        // An object that a file claims where its number would be the root's.
+        // A hostile file can claim an object whose number would be mapped to the root's.
         let claimed = NodeId::of(ROOT ^ (1 << 61));
         assert_eq!(of_node(1, SOURCE, claimed), claimed.number());
         assert_eq!(node_of(1, claimed.number()), Some(claimed));

@@ -1,4 +1,4 @@
-//! The inodes that the kernel knows, with a count of its lookups.
+//! The inodes that the kernel knows, with a count of lookups.
 
 pub(in crate::fs) mod table;
 
@@ -13,16 +13,16 @@ use crate::model::NodeId;
 
 const SHARDS: usize = 16;
 
-/// All inodes that the kernel knows, and every group that has been met in what is shown now, so
-/// that no group is a directory in two places.
+/// All inodes that the kernel knows, and the directory of every group found in the current state,
+/// so that no group is a directory in two places.
 #[derive(Debug)]
 pub(in crate::fs) struct Inodes {
     shards: Box<[Mutex<Table<Numbered>>]>,
-    /// The state of the source that is shown.
+    /// The generation of the source that is shown.
     generation: AtomicU32,
 }
 
-/// An [`Inode`] without its name, and what belongs to it.
+/// An [`Inode`] without its name, with additional state.
 #[derive(Debug, Clone, Copy)]
 struct Numbered {
     node: NodeId,
@@ -30,7 +30,7 @@ struct Numbered {
     generation: u32,
     tree: Tree,
     node_type: NodeType,
-    /// Of a directory: its last listing was not whole.
+    /// Whether the last listing of the directory was incomplete.
     unsure: bool,
 }
 
@@ -58,18 +58,18 @@ impl Numbered {
     }
 }
 
-/// The inode with the number `ino` in `shard`.
+/// Returns the inode with the number `ino` in `shard`.
 fn find(shard: &Table<Numbered>, ino: u64) -> Option<Inode> {
     shard.get(ino).map(|(found, name)| found.named(name))
 }
 
 impl Inodes {
-    /// None yet, of the one file that is mounted.
+    /// Creates an empty table for a single mounted file.
     pub(in crate::fs) fn new() -> Self {
         Self::in_shards(SHARDS)
     }
 
-    /// None yet, of one of many files, in as little room as can be.
+    /// Creates an empty table for one of many files, with minimal memory.
     pub(in crate::fs) fn of_a_member() -> Self {
         Self::in_shards(1)
     }
@@ -82,18 +82,18 @@ impl Inodes {
     }
 
     fn shard(&self, ino: u64) -> &Mutex<Table<Numbered>> {
-        // Fibonacci hashing: the numbers are addresses, alike in their low bits.
+        // Fibonacci hashing, because the numbers are addresses with similar low bits.
         let mixed = ino.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
         &self.shards[usize::try_from(mixed).unwrap_or(0) % self.shards.len()]
     }
 
-    /// The inode with the number `ino`.
+    /// Returns the inode with the number `ino`.
     pub(in crate::fs) fn get(&self, ino: u64) -> Option<Inode> {
         find(&lock(self.shard(ino)), ino)
     }
 
-    /// Counts one lookup of `entry` under `ino`; the first one since it was forgotten writes it
-    /// down. Gives the number it is known by: that of a link moves on where another has its hash.
+    /// Counts a lookup of `entry` under `ino`, and stores the entry at the first lookup. Returns
+    /// the actual number: after a hash collision, a link gets the next free one.
     pub(in crate::fs) fn enter(&self, ino: u64, entry: &Inode) -> u64 {
         let mut ino = ino;
         loop {
@@ -114,7 +114,8 @@ impl Inodes {
         }
     }
 
-    /// The place where the group with number `ino` is a directory: `place` if it had none yet.
+    /// Returns the location where the group with number `ino` is a directory. The first call sets
+    /// the location to `place`.
     pub(in crate::fs) fn settle(&self, ino: u64, place: Inode) -> (u64, Box<[u8]>) {
         let mut shard = lock(self.shard(ino));
         let known = find(&shard, ino);
@@ -126,22 +127,22 @@ impl Inodes {
         (home.parent, home.name)
     }
 
-    /// The place where the group with number `ino` is a directory, if it has been met.
+    /// Returns the location where the group with number `ino` is a directory, if it is known.
     pub(in crate::fs) fn home(&self, ino: u64, generation: u32) -> Option<(u64, Box<[u8]>)> {
         let known = self.get(ino)?;
         let met = known.is_home(generation);
         met.then_some((known.parent, known.name))
     }
 
-    /// Remembers whether the last listing of the directory `ino` lacks what could not be read then;
-    /// what was remembered before.
+    /// Records whether the last listing of the directory `ino` is incomplete because of unreadable
+    /// entries. Returns the previous value.
     pub(in crate::fs) fn set_unsure(&self, ino: u64, is_unsure: bool) -> bool {
         let mut shard = lock(self.shard(ino));
         let known = shard.entry(ino);
         known.is_some_and(|known| std::mem::replace(&mut known.unsure, is_unsure))
     }
 
-    /// Makes `entry` stand under `ino` from now on, counted or not.
+    /// Stores `entry` under `ino` with a lookup count of 0.
     pub(in crate::fs) fn pin(&self, ino: u64, entry: &Inode) {
         let mut shard = lock(self.shard(ino));
         shard.put(ino, Numbered::of(entry), &entry.name);
@@ -150,8 +151,8 @@ impl Inodes {
         }
     }
 
-    /// Takes back `lookups` lookups. A group of what is shown now keeps its place; all else that
-    /// has none left is dropped.
+    /// Subtracts `lookups` lookups. An inode without lookups is removed, unless it is a group of
+    /// the current state.
     pub(in crate::fs) fn forget(&self, ino: u64, lookups: u64) {
         let mut shard = lock(self.shard(ino));
         let Some(left) = shard.lookups(ino) else {
@@ -165,8 +166,8 @@ impl Inodes {
         }
     }
 
-    /// Shows the state `generation` of the source: of the others there stays what the kernel knows,
-    /// until it forgets that.
+    /// Switches to the state `generation` of the source. Inodes of other states stay until the
+    /// kernel forgets them.
     pub(in crate::fs) fn show(&self, generation: u32) {
         self.generation.store(generation, Ordering::Relaxed);
         for shard in &self.shards {
@@ -174,8 +175,8 @@ impl Inodes {
         }
     }
 
-    /// Ends a tree of another file: there stays what the kernel knows, until it forgets that, as if
-    /// it were of an earlier state of the source.
+    /// Ends the tree of another file. Its inodes stay until the kernel forgets them, as if they
+    /// belonged to an earlier state of the source.
     pub(in crate::fs) fn end(&self, tree: Tree) {
         let before = self.generation.load(Ordering::Relaxed).wrapping_sub(1);
         for shard in &self.shards {
@@ -186,7 +187,7 @@ impl Inodes {
         }
     }
 
-    /// The trees that something stands in.
+    /// Returns the trees that contain inodes.
     pub(in crate::fs) fn trees(&self) -> HashSet<Tree> {
         let mut trees = HashSet::new();
         for shard in &self.shards {
@@ -195,7 +196,8 @@ impl Inodes {
         trees
     }
 
-    /// The numbers of all that belongs to another state of the source than `generation`.
+    /// Returns the numbers of all inodes that belong to a state of the source other than
+    /// `generation`.
     pub(in crate::fs) fn outdated(&self, generation: Option<u32>) -> Vec<u64> {
         let mut outdated = Vec::new();
         for shard in &self.shards {
@@ -207,7 +209,7 @@ impl Inodes {
         outdated
     }
 
-    /// The number of inodes that are known.
+    /// Returns the number of known inodes.
     pub(in crate::fs) fn len(&self) -> usize {
         self.shards.iter().map(|shard| lock(shard).len()).sum()
     }
@@ -250,7 +252,8 @@ mod tests {
         assert_eq!(inodes.settle(800, elsewhere), (1, b"group"[..].into()));
     }
 
-    /// A thousand groups that the kernel has forgotten, and one that it knows, of each state.
+    /// For each state, adds a thousand groups that the kernel has forgotten, and one that the
+    /// kernel knows.
     #[test]
     fn groups_go_with_their_state_of_the_source() {
         let inodes = Inodes::new();

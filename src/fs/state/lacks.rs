@@ -1,5 +1,4 @@
-//! Other files, and objects in them, that an object or a link names and that are missing, or may
-//! not be opened.
+//! Missing or forbidden files, and objects in them, that an object or a link references.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -15,7 +14,7 @@ use crate::memory::cancel::CancelToken;
 use crate::model::array::{Mappings, Storage, VirtualSource};
 use crate::model::{Array, LinkTarget};
 
-/// Hands on what is wrong with the sources of a virtual array, each once, and with theirs.
+/// Reports problems with the sources of a virtual array, recursively and each once.
 pub(in crate::fs) fn examine_sources(array: &Arc<Array>, find: &mut Find<'_>) {
     Sources {
         find,
@@ -28,7 +27,7 @@ pub(in crate::fs) fn examine_sources(array: &Arc<Array>, find: &mut Find<'_>) {
 struct Sources<'f, 'd> {
     find: &'f mut Find<'d>,
     hasher: RandomState,
-    /// Hashes of the names of those that were looked at.
+    /// Hashes of the names of the sources examined so far.
     known: HashSet<u64>,
 }
 
@@ -67,7 +66,7 @@ impl Sources<'_, '_> {
     }
 }
 
-/// Hands on why a link into another file leads nowhere.
+/// Reports why a link into another file leads nowhere.
 ///
 /// # Errors
 /// Fails if the link itself cannot be read.
@@ -87,11 +86,11 @@ pub(in crate::fs) fn examine_link(target: &Target<'_>, find: &mut Find<'_>) -> R
     Ok(())
 }
 
-/// Why a link leads nowhere, in words: which other file is not shown or, where the `object` is asked
-/// for, too, that this is not there.
+/// Returns why a link leads nowhere, as text. The reason is a file that is not shown or, if
+/// `object` is true, a missing object in that file.
 ///
 /// # Errors
-/// Fails if the link itself, or what it leads to, cannot be read.
+/// Fails if the link itself, or its target, cannot be read.
 pub(in crate::fs) fn why_nowhere(target: &Target<'_>, object: bool) -> Result<Option<String>> {
     let link = target.directory().find(&target.inode.name)?.target;
     let finding = match unshown(target, &link)? {
@@ -105,7 +104,7 @@ pub(in crate::fs) fn why_nowhere(target: &Target<'_>, object: bool) -> Result<Op
     }))
 }
 
-/// Why the other file that a link leads into is not shown.
+/// Returns why the other file of a link is not shown.
 fn unshown(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'static>>> {
     let Some(file) = link.other_file() else {
         return Ok(None);
@@ -118,7 +117,7 @@ fn unshown(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'sta
     })
 }
 
-/// That there is no object where a link leads.
+/// Returns a finding if the target object of a link does not exist.
 fn absent(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'static>>> {
     let text = match link {
         LinkTarget::Hard(_) => return Ok(None),
@@ -133,7 +132,7 @@ fn absent(target: &Target<'_>, link: &LinkTarget) -> Result<Option<Finding<'stat
     Ok(Some(Finding::Missing(text)))
 }
 
-/// Takes down, once, why a link into another file leads nowhere.
+/// Records once why a link into another file leads nowhere.
 pub(in crate::fs) fn note_link(target: &Target<'_>, link: &LinkTarget) -> Result<()> {
     let Some(file) = link.other_file() else {
         return Ok(());
@@ -152,7 +151,7 @@ pub(in crate::fs) fn note_link(target: &Target<'_>, link: &LinkTarget) -> Result
     Ok(())
 }
 
-/// What a link is called in a message.
+/// Returns the name of a link for messages.
 fn name(target: &Target<'_>, link: &LinkTarget) -> Result<String> {
     let path = match link {
         LinkTarget::Soft(path) => path.clone(),

@@ -1,4 +1,4 @@
-//! The state of a listing, and the entries that it hands out.
+//! The state of a listing, and its entries.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::memory;
 use crate::model::link_order;
 use crate::model::{Container, Link, LinkStream, NodeId};
 
-/// `.` and `..`, the first two entries of every directory.
+/// The first two entries of every directory, `.` and `..`.
 pub(in crate::fs) const DOTS: u64 = 2;
 
 /// An entry of a listing.
@@ -18,12 +18,12 @@ pub(in crate::fs) struct Listed<'a> {
     pub(in crate::fs) name: &'a [u8],
     pub(in crate::fs) ino: u64,
     pub(in crate::fs) kind: Kind,
-    /// Its attributes, for a listing that tells them with each name.
+    /// Determines the attributes, for a listing with attributes.
     pub(in crate::fs) stat: &'a dyn Fn() -> Listable,
 }
 
 impl<'a> Listed<'a> {
-    /// `.` or `..`, of which `stat` tells.
+    /// Creates the entry `.` or `..`, with the attributes from `stat`.
     pub(in crate::fs) fn dot(name: &'a [u8], ino: u64, stat: &'a dyn Fn() -> Listable) -> Self {
         let kind = Kind::Directory;
         Listed {
@@ -37,28 +37,28 @@ impl<'a> Listed<'a> {
 
 /// The attributes of an entry in a listing.
 pub(in crate::fs) enum Listable {
-    /// This; the entry is counted as looked up.
+    /// Attributes of an entry that is counted as looked up.
     Counted(Entry),
-    /// This; the entry is not counted.
+    /// Attributes of an entry that is not counted.
     Uncounted(Entry),
-    /// Nothing: only a lookup tells, and until then the entry passes for this kind of file.
+    /// Unknown until a lookup. Until then, the entry appears as this kind of file.
     Unknown(Kind),
 }
 
-/// Takes an entry of a listing, and the position behind it. Once there is no room, it answers
-/// `true` and has not taken the entry.
+/// A callback for an entry of a listing and the position after it. It returns `true`, without
+/// taking the entry, if there is no room.
 pub(in crate::fs) type Visit<'v> = dyn FnMut(&Listed<'_>, u64) -> bool + 'v;
 
-/// The state that an open directory keeps of its listing.
+/// The state of an open directory's listing.
 #[derive(Default)]
 pub(in crate::fs) struct Listing {
     cursor: Option<Cursor>,
     attributes: Option<Arc<AttributeNames>>,
-    /// The place in the index of the chunks that a Zarr store lists.
+    /// The position in the index of chunks, for the listing of a Zarr store.
     pub(in crate::fs) walk: Option<Box<Walk>>,
-    /// Whether something could not be read this time.
+    /// Whether an entry could not be read.
     pub(in crate::fs) is_unsure: bool,
-    /// Whether there are too many links to be shown in the order that is asked for.
+    /// Whether there are too many links for the requested order.
     pub(in crate::fs) is_unordered: bool,
 }
 
@@ -77,8 +77,8 @@ impl Listing {
         self.walk = None;
     }
 
-    /// The first link of `group` at or after `position`, and the position behind it: in index
-    /// order, or in that in which people are shown them.
+    /// Returns the first link of `group` at or after `position`, and the position after it. With
+    /// `is_ordered`, links are in display order, else in index order.
     pub(in crate::fs) fn link(
         &mut self,
         container: &dyn Container,
@@ -103,8 +103,8 @@ impl Listing {
         Ok(found.map(|(link, behind)| (link.clone(), behind)))
     }
 
-    /// The directory's attributes, found once; where not all could be read, once for each listing
-    /// from the first on.
+    /// Returns the directory's attributes, which are read once. If some could not be read, each
+    /// listing from the first entry reads them again.
     pub(in crate::fs) fn attributes(
         &mut self,
         is_first: bool,
@@ -116,7 +116,7 @@ impl Listing {
             return Arc::clone(known);
         }
         let found = Arc::new(find());
-        // The request that begins anew finds them all.
+        // After a cancellation, the repeated request reads all names.
         if !found.damaged.as_ref().is_some_and(Error::is_unwanted) {
             self.attributes = Some(Arc::clone(&found));
         }
@@ -124,12 +124,12 @@ impl Listing {
     }
 }
 
-/// The place in a group's links where a listing has come to.
+/// The position of a listing in a group's links.
 struct Cursor {
     links: Box<dyn LinkStream>,
-    /// A link that was fetched and not yet taken, with the position where it was asked for.
+    /// A fetched link that was not consumed, with the position where it was requested.
     next: Option<(u64, Link)>,
-    /// Where and why the listing ended early.
+    /// Position and error where the listing ended early.
     failed: Option<(u64, Error)>,
 }
 
@@ -148,8 +148,8 @@ impl Cursor {
         self.links.weight().saturating_add(next.sum())
     }
 
-    /// The first link at or after `position`, and the position behind it, which is further on where
-    /// links that cannot be read were passed over; `None` past the last.
+    /// Returns the first link at or after `position`, and the position after it. Unreadable links
+    /// in between are skipped. Returns `None` after the last link.
     fn at(&mut self, position: u64) -> Result<Option<(&Link, u64)>> {
         if let Some((at, error)) = &self.failed
             && *at == position
@@ -180,15 +180,15 @@ impl Cursor {
 /// The names of a directory's attributes, as far as they are known.
 #[derive(Debug, Default)]
 pub(in crate::fs) struct AttributeNames {
-    /// The names of their files.
+    /// The names of the attribute files.
     pub(in crate::fs) names: Vec<Vec<u8>>,
     bytes: u64,
-    /// Why there may be more.
+    /// The error because of which there may be more names.
     pub(in crate::fs) damaged: Option<Error>,
 }
 
 impl AttributeNames {
-    /// Bytes of memory that they take.
+    /// Returns the bytes of memory of the names.
     pub(in crate::fs) fn own_bytes(&self) -> u64 {
         self.bytes
     }
@@ -201,7 +201,7 @@ impl AttributeNames {
         AttributeNames { bytes, ..self }
     }
 
-    /// Whether more of them may be found the next time.
+    /// Returns whether a later attempt may find more names.
     pub(in crate::fs) fn is_passing(&self) -> bool {
         self.damaged.as_ref().is_some_and(Error::is_passing)
     }

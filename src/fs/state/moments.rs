@@ -1,8 +1,8 @@
-//! The texts that tell how the mount is now: `status`, `errors` and `metrics`.
+//! Texts about the current state of the mount: `status`, `errors` and `metrics`.
 //!
-//! `stat` writes such a text, since its length is the size of the file, and an open shows the text
-//! that `stat` has written just before. While that text is open, and not old, `stat` gives its
-//! length again. So whoever asks for the size first, or after the open, reads as many bytes.
+//! `stat` creates the text, because the text's length is the size of the file. A subsequent open
+//! shows the same text. While that text is open and recent, `stat` returns its length again. A
+//! reader that calls `stat` before or after the open thus gets the matching size.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -11,20 +11,21 @@ use std::time::{Duration, Instant};
 use crate::memory::lock::lock;
 use crate::view::texts::text::Text;
 
-/// Age up to which a text that was written for a reader is the one that this reader is shown.
+/// Maximum age of a text that is shown to its reader again.
 const YOUNG: Duration = Duration::from_secs(1);
 
-/// The texts that were written last, by the numbers of their inodes: three at most.
+/// The most recent texts by inode number, at most three.
 #[derive(Default)]
 pub(in crate::fs) struct Moments(Mutex<HashMap<u64, (Instant, Text)>>);
 
 impl Moments {
-    /// The text of the inode `ino` for a `stat`: one that is open and young, else what `write` gives.
+    /// Returns the text of the inode `ino` for a `stat`: an open recent text, or a new one from
+    /// `write`.
     pub(in crate::fs) fn seen(&self, ino: u64, write: impl FnOnce() -> Vec<u8>) -> Text {
         self.text(ino, Text::is_shared, write)
     }
 
-    /// The text of the inode `ino` for an open: a young one, else what `write` gives.
+    /// Returns the text of the inode `ino` for an open: a recent text, or a new one from `write`.
     pub(in crate::fs) fn opened(&self, ino: u64, write: impl FnOnce() -> Vec<u8>) -> Text {
         self.text(ino, |_| true, write)
     }

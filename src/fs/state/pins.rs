@@ -1,9 +1,9 @@
-//! The documents of growing files that are open, by the numbers of their inodes.
+//! Open documents of growing files, by inode number.
 //!
-//! A document is of the state that its file was in when it was opened. As long as it is open, its
-//! inode stands for this document alone: whoever opens that inode shares it, and `stat` tells its
-//! length. A lookup that would find a later state hands out another number. So neither a size, nor
-//! the pages of memory that the kernel keeps for each inode, are of two states.
+//! A document belongs to the state of its file when it was opened. While the document is open, its
+//! inode refers to this document alone: other opens share the document, and `stat` returns its
+//! length. A lookup in a later state returns a different inode number. So sizes and cached pages,
+//! which the kernel keeps by inode, never mix two states.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -16,21 +16,21 @@ use crate::model::Shape;
 use crate::source::identity::Identity;
 use crate::view::View;
 
-/// The content of an open file, in one state of what it is read from.
+/// The content of an open file, in one state of its source.
 #[derive(Clone)]
 pub(in crate::fs) struct Document {
     pub(in crate::fs) file: Arc<FileState>,
     pub(in crate::fs) view: Arc<dyn View>,
-    /// Of an array's own bytes: the dimensions behind the first, while which stay the same what is
-    /// appended stands behind what was there.
+    /// For the raw bytes of an array, all dimensions except the first. While they are unchanged,
+    /// appended bytes follow the existing ones.
     rows: Option<Box<[u64]>>,
 }
 
 impl Document {
-    /// The content `view` of `inode`, opened in the state `file`.
+    /// Creates the document of `inode` with the content `view`, opened in the state `file`.
     ///
     /// # Errors
-    /// Fails if the array whose bytes it is cannot be looked at now.
+    /// Fails if the array cannot be read now.
     pub(in crate::fs) fn new(
         file: Arc<FileState>,
         inode: &Inode,
@@ -45,7 +45,8 @@ impl Document {
         Ok(Document { file, view, rows })
     }
 
-    /// Whether a reader of it is to be handed what `file`, a later state, has appended.
+    /// Returns whether readers of this document also get the bytes appended in the later state
+    /// `file`.
     ///
     /// # Errors
     /// Fails as [`new`](Self::new) does.
@@ -53,27 +54,27 @@ impl Document {
         Ok(self.rows.is_some() && self.rows == rows(file, inode)?)
     }
 
-    /// The state of a growing file in which it stays.
+    /// Returns the state of a growing file to which the document is tied.
     pub(in crate::fs) fn stays_in(&self) -> Option<Identity> {
         let stays = self.file.is_growing() && self.rows.is_none();
         stays.then(|| self.file.identity()).flatten()
     }
 
-    /// Whether it is of a later state than `other`, which it goes on from, or of the same one.
+    /// Returns whether this document continues `other`, in a later or the same state.
     fn goes_on_from(&self, other: &Document) -> bool {
         let is_later = self.file.opened() >= other.file.opened();
         is_later && self.rows.is_some() && self.rows == other.rows
     }
 
-    /// Whether it has an end that stays where it is.
+    /// Returns whether the document's length is fixed while the document is open.
     fn is_pinned(&self, inode: &Inode) -> bool {
-        // The directory of views has files that tell of the mount.
+        // The directory of views contains files about the mount itself.
         let is_of_file = inode.node_type != NodeType::Single;
         self.file.is_growing() && is_of_file
     }
 }
 
-/// The dimensions behind the first of the array whose bytes `inode` is.
+/// Returns all dimensions except the first, if `inode` is the raw bytes of an array.
 fn rows(file: &FileState, inode: &Inode) -> Result<Option<Box<[u64]>>> {
     if inode.node_type != NodeType::Object {
         return Ok(None);
@@ -90,7 +91,7 @@ type ByNumber = HashMap<u64, (Document, usize)>;
 #[derive(Clone, Default)]
 pub(in crate::fs) struct Pins(Arc<Mutex<ByNumber>>);
 
-/// Has an inode stand for its document until this is dropped.
+/// A guard that binds an inode to its document until the guard is dropped.
 pub(in crate::fs) struct Pin {
     pins: Pins,
     ino: u64,
@@ -111,8 +112,8 @@ impl Drop for Pin {
 }
 
 impl Pins {
-    /// Has the inode `ino` stand for `document`, or for the one that it stands for already, where
-    /// that does not go on in this one; gives the one that it stands for.
+    /// Binds the inode `ino` to `document`. If the inode is bound already, the existing document is
+    /// kept, unless `document` continues it. Returns the bound document.
     pub(in crate::fs) fn pin(
         &self,
         ino: u64,
@@ -132,7 +133,7 @@ impl Pins {
         };
         let pinned = pinned.clone();
         drop(pins);
-        // It may take time, for which others need not wait.
+        // Dropping the document may take time, so the lock is released first.
         drop(gone);
         (pinned, Some(self.guard(ino)))
     }
@@ -142,10 +143,10 @@ impl Pins {
         Pin { pins, ino }
     }
 
-    /// The document that the inode `ino` stands for, whatever `file` has appended since.
+    /// Returns the document bound to the inode `ino`, unless the document continues in `file`.
     ///
     /// # Errors
-    /// Fails if it cannot be found out now whether that goes on in `file`.
+    /// Fails if this cannot be determined now.
     pub(in crate::fs) fn fixed(
         &self,
         ino: u64,
@@ -159,7 +160,7 @@ impl Pins {
         }
     }
 
-    /// The number of what has the number `ino` where no earlier state of it is open.
+    /// Returns `ino`, or a different inode number if an earlier state of the inode is open.
     ///
     /// # Errors
     /// Fails as [`fixed`](Self::fixed) does.

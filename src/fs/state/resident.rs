@@ -1,30 +1,30 @@
-//! How much memory this process takes.
+//! The memory usage of this process.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// The kernel's word on the memory of this process, opened while it could be; proc(5),
-/// /proc/PID/status.
+/// The kernel's report of this process's memory; proc(5), /proc/PID/status. The file is opened
+/// while the process may still open files.
 #[derive(Debug, Clone)]
 pub struct Resident(Arc<File>);
 
 impl Resident {
-    /// Opens it; `None` where there is no `/proc`.
+    /// Opens the report. Returns `None` without `/proc`.
     #[must_use]
     pub fn open() -> Option<Self> {
         let file = File::open("/proc/self/status").ok()?;
         Some(Resident(Arc::new(file)))
     }
 
-    /// Bytes of memory that are resident now.
+    /// Returns the bytes of resident memory.
     pub(in crate::fs) fn bytes(&self) -> Option<u64> {
         let mut text = [0; 4096];
         let length = self.0.read_at(&mut text, 0).ok()?;
         Self::bytes_in(str::from_utf8(text.get(..length)?).ok()?)
     }
 
-    /// The same in the text of such a file.
+    /// Parses the bytes of resident memory in the text of such a report.
     #[must_use]
     pub fn bytes_in(status: &str) -> Option<u64> {
         let mut lines = status.lines();

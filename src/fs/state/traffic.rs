@@ -1,33 +1,33 @@
-//! What the kernel has asked for, and what it was given.
+//! Counters of the kernel's requests and of the bytes read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A kind of request that is counted, named as in the protocol of FUSE.
+/// A type of request that is counted, named as in the FUSE protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// A name in a directory.
+    /// Looks up a name in a directory.
     Lookup,
-    /// Attributes.
+    /// Reads attributes.
     Getattr,
-    /// The text of a symbolic link.
+    /// Reads the text of a symbolic link.
     Readlink,
-    /// Opening a file.
+    /// Opens a file.
     Open,
-    /// Bytes of a file.
+    /// Reads bytes of a file.
     Read,
-    /// Looking for data or a hole.
+    /// Searches for data or a hole.
     Lseek,
-    /// Opening a directory.
+    /// Opens a directory.
     Opendir,
-    /// Names in a directory.
+    /// Lists names in a directory.
     Readdir,
-    /// The same with attributes.
+    /// Lists names with attributes.
     Readdirplus,
-    /// An extended attribute.
+    /// Reads an extended attribute.
     Getxattr,
-    /// The names of extended attributes.
+    /// Lists the names of extended attributes.
     Listxattr,
-    /// The right to use a file.
+    /// Checks access to a file.
     Access,
 }
 
@@ -47,7 +47,7 @@ impl Call {
         Call::Access,
     ];
 
-    /// The name in small letters.
+    /// Returns the name in small letters.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -67,10 +67,10 @@ impl Call {
     }
 }
 
-/// How much was asked for and given.
+/// Counters of requests and bytes.
 #[derive(Debug, Default)]
 pub struct Traffic {
-    /// Requests of each kind, in the order of [`Call`].
+    /// Number of requests of each type, in the order of [`Call`].
     requests: [AtomicU64; Call::ALL.len()],
     bytes: AtomicU64,
 }
@@ -81,12 +81,12 @@ impl Traffic {
         self.requests[call as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts the bytes that a read was answered with.
+    /// Adds the bytes returned by a read.
     pub fn read(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The kinds of requests that there were, and how many of each.
+    /// Returns the types of requests that occurred, with the number of each.
     pub(in crate::fs) fn requests(&self) -> impl Iterator<Item = (Call, u64)> {
         let counts = self
             .requests
@@ -98,7 +98,7 @@ impl Traffic {
             .filter(|(_, count)| *count > 0)
     }
 
-    /// The bytes of all reads.
+    /// Returns the total bytes of all reads.
     pub(in crate::fs) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }

@@ -12,7 +12,7 @@ use crate::memory::lock::lock;
 
 const SET: u64 = 200;
 
-/// A dataset of many attributes.
+/// Creates a dataset with many attributes.
 fn tree() -> Filesystem {
     let mut fake = Fake::new();
     fake.bytes(SET, 1, b"bytes");
@@ -105,9 +105,8 @@ fn a_listing_without_room_to_remember_goes_on() {
     assert!(forgetful.content.own_bytes() > 200_000);
 }
 
-/// What the kernel is told with a handle is known when the handle is made. A question to the handle
-/// afterwards would be answered `ESTALE`, the kernel would never learn of the handle, and so would
-/// never release it.
+/// The facts for the kernel are determined when the handle is created. If a later call failed with
+/// `ESTALE`, the kernel would never learn of the handle and never release it.
 #[test]
 fn a_source_that_changes_right_after_an_open_leaves_no_handle_behind() {
     let directory = tempfile::tempdir().unwrap();
@@ -121,12 +120,12 @@ fn a_source_that_changes_right_after_an_open_leaves_no_handle_behind() {
     let set = tree.resolve(b"/set").unwrap().ino;
     let opened = [tree.opendir(group).unwrap(), tree.open_file(set).unwrap()];
     let [listing, file] = opened.map(|opened| opened.handle);
-    // The same content, so that the fake knows it, in another file.
+    // The content is the same, so that the fake recognizes it, but the file is another one.
     std::fs::write(directory.path().join("next"), "main").unwrap();
     std::fs::rename(directory.path().join("next"), directory.path().join("main")).unwrap();
     eventually("the change is seen", || tree.generation() == Some(1));
     assert_eq!(errno_of(tree.getattr(group)), Errno::ESTALE);
-    // All that has a handle was told how it may be cached, and can be released.
+    // Every opened handle has its caching mode and can be released.
     for opened in opened {
         assert_ne!(opened.caching, Caching::Never);
     }
@@ -141,7 +140,7 @@ fn a_source_that_changes_right_after_an_open_leaves_no_handle_behind() {
     assert!(lock(&tree.mount.handles.open).is_empty());
 }
 
-/// An open that is under way while the source changes keeps nothing of the old state.
+/// An open during a change of the source must not keep the old state in memory.
 #[test]
 fn no_handle_is_made_of_a_state_that_is_over() {
     let tree = tree();
@@ -157,7 +156,7 @@ fn no_handle_is_made_of_a_state_that_is_over() {
     assert_eq!(errno_of(handles.get(handle)), Errno::ESTALE);
 }
 
-/// Its bytes may be of the next state, before that is shown.
+/// The bytes may belong to the next state before that state is shown.
 #[test]
 fn a_read_that_ends_after_its_state_is_not_answered() {
     let tree = tree();

@@ -1,32 +1,32 @@
-//! Named entries by inode number, in as little room as a million of them should take: of inodes 50
-//! bytes for each, and its name.
+//! A compact table of named entries by inode number. Each inode needs 50 bytes and its name,
+//! because there may be millions of them.
 //!
-//! `find` and `ls -l` look up every name of a directory, and the kernel forgets none of them before
-//! it needs the memory. So the entries stand close together, and their names behind one another.
+//! `find` and `ls -l` look up every name of a directory, and the kernel forgets names only when it
+//! needs memory. So entries are stored contiguously, and so are names.
 
 use crate::memory::name_arena::{NameArena, NameAt};
 use crate::memory::positions::Positions;
 
-/// Bytes of removed names that are not worth the work of moving the others together.
+/// Bytes of removed names below which compaction is not worthwhile.
 const WASTE: usize = 64 << 10;
 
-/// Entries, each under a number of its own, with a name and a count.
+/// Entries by number, each with a name and a lookup count.
 #[derive(Debug)]
 pub(in crate::fs) struct Table<E> {
     positions: Positions,
     slots: Vec<Slot<E>>,
     names: NameArena,
-    /// Bytes of names that no entry has any more.
+    /// Bytes of removed names.
     unused: usize,
 }
 
-/// An entry and what belongs to it.
+/// An entry with its number, count and name.
 #[derive(Debug)]
 pub(super) struct Slot<E> {
     ino: u64,
     entry: E,
     lookups: u32,
-    /// Where the name stands among the names.
+    /// Position of the name in the arena.
     name: NameAt,
 }
 
@@ -47,27 +47,28 @@ impl<E: Copy> Table<E> {
         found.map(index)
     }
 
-    /// The entry under `ino`, and its name.
+    /// Returns the entry under `ino`, and its name.
     pub(in crate::fs) fn get(&self, ino: u64) -> Option<(E, &[u8])> {
         let slot = &self.slots[self.position(ino)?];
         Some((slot.entry, self.names.get(slot.name)))
     }
 
-    /// The entry under `ino`, to be changed.
+    /// Returns a mutable reference to the entry under `ino`.
     pub(in crate::fs) fn entry(&mut self, ino: u64) -> Option<&mut E> {
         let at = self.position(ino)?;
         Some(&mut self.slots[at].entry)
     }
 
-    /// The count of what stands under `ino`.
+    /// Returns a mutable reference to the lookup count under `ino`.
     pub(in crate::fs) fn lookups(&mut self, ino: u64) -> Option<&mut u32> {
         let at = self.position(ino)?;
         Some(&mut self.slots[at].lookups)
     }
 
-    /// Has `entry` stand under `ino`. The count of what stood there stays; else it is 0.
+    /// Stores `entry` under `ino`. The count of an existing entry is kept; a new entry has count 0.
     pub(in crate::fs) fn put(&mut self, ino: u64, entry: E, name: &[u8]) {
-        // No directory shows a name that is too long, and no memory holds too many.
+        // The arena refuses only names longer than a directory can show, and more names than memory
+        // can hold.
         let Some(name) = self.names.put(name) else {
             return;
         };
@@ -86,7 +87,7 @@ impl<E: Copy> Table<E> {
                 self.waste(old.name);
             }
             None => {
-                // Four billion entries in one of the tables have no room in memory.
+                // Four billion entries of one table would not fit into memory.
                 let Ok(at) = u32::try_from(self.slots.len()) else {
                     return;
                 };
@@ -96,7 +97,7 @@ impl<E: Copy> Table<E> {
         }
     }
 
-    /// Takes out what stands under `ino`.
+    /// Removes the entry under `ino`.
     pub(in crate::fs) fn remove(&mut self, ino: u64) {
         let find = |table: &Self, ino| table.positions.get(ino, |at| number(&table.slots, at));
         let Some(at) = find(self, ino) else { return };
@@ -105,7 +106,7 @@ impl<E: Copy> Table<E> {
             .last()
             .and_then(|slot| Some((slot.ino, find(self, slot.ino)?)));
         self.positions.remove(ino, at);
-        // The last one moves into the gap.
+        // The last entry moves into the gap.
         if let Some((moved, from)) = last
             && from != at
         {
@@ -115,7 +116,7 @@ impl<E: Copy> Table<E> {
         self.waste(removed.name);
     }
 
-    /// Counts the name as unused; where most of them are, moves the others together.
+    /// Counts the name as removed, and compacts the names if most are removed.
     fn waste(&mut self, name: NameAt) {
         self.unused += self.names.bytes_of(name);
         if self.unused < WASTE + self.names.weight() / 2 {
@@ -124,7 +125,7 @@ impl<E: Copy> Table<E> {
         let old = std::mem::take(&mut self.names);
         self.unused = 0;
         for slot in &mut self.slots {
-            // There is room for a part of the names where there was for all.
+            // This cannot fail, because all of the old names fit before.
             if let Some(name) = self.names.put(old.get(slot.name)) {
                 slot.name = name;
             }
@@ -137,17 +138,17 @@ impl<E: Copy> Table<E> {
         self.positions.shrink(|at| number(&self.slots, at));
     }
 
-    /// All entries, each with its number.
+    /// Returns all entries with their numbers.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u64, &E)> {
         self.slots.iter().map(|slot| (slot.ino, &slot.entry))
     }
 
-    /// All entries, to be changed.
+    /// Returns mutable references to all entries.
     pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut E> {
         self.slots.iter_mut().map(|slot| &mut slot.entry)
     }
 
-    /// Takes out what is counted 0 and `is_gone` accepts.
+    /// Removes all entries with count 0 for which `is_gone` returns true.
     pub(super) fn drop_unknown(&mut self, is_gone: impl Fn(&E) -> bool) {
         let slots = self.slots.iter();
         let gone = slots.filter(|slot| slot.lookups == 0 && is_gone(&slot.entry));
@@ -160,7 +161,7 @@ impl<E: Copy> Table<E> {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     pub(in crate::fs) fn len(&self) -> usize {
         self.slots.len()
     }
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(table.len(), 1);
     }
 
-    /// Every third stays; room is given back for the others.
+    /// Every third entry stays. The memory of the others is freed.
     #[test]
     fn what_is_removed_leaves_room() {
         let mut table = Table::default();
