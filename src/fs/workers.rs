@@ -1,23 +1,26 @@
-//! The order in which threads answer requests: no object keeps requests to others waiting for long.
+//! The scheduler of requests: requests to one object never delay requests to others for long.
 //!
-//! The threads that take requests answer them themselves as long as one of them is left to take the
-//! next. Other requests wait here, as data, for worker threads that are started when needed: those
-//! of each object in the order of their coming, and of the objects one after another.
+//! The threads that receive requests also handle them, while at least one of them remains free to
+//! receive the next. Other requests are queued, and worker threads are started when needed.
+//! Requests to one object are handled in order of arrival, and objects take turns.
 //!
-//! A request is tried in a place for *quick* ones. Where it comes to work that may take long (a
-//! text is counted, a large chunk decoded), it ends at once, and waits for a place for *heavy* ones:
-//! as many as there are `threads`, whatever the number of such requests. So these keep no other
-//! waiting.
+//! A request is first tried in a *quick* slot. When it reaches work that may take long (counting a
+//! text, decoding a large chunk), the attempt ends. The request then waits for a *heavy* slot.
+//! There are `threads` heavy slots, however many such requests wait, so heavy requests do not delay
+//! others.
 //!
-//! No more requests than there are `threads` are begun in quick places, for contents and for all
-//! else, before those under way are done, or are *slow*: under way for [`limits::SLOW_REQUEST`]. So
-//! requests that take longer than was expected keep others waiting for milliseconds. While that many
-//! are under way, slow or not, an object has only one of them. In a directory of files,
-//! [`limits::FILE_PLACES`] more are for files about which no other request is under way. Where all
-//! these places are taken by slow requests, one after another is told to go on in a heavy place.
+//! A request is *slow* if it has run for [`limits::SLOW_REQUEST`]. These rules limit the quick
+//! slots:
 //!
-//! A request whose asker has gone is answered at once, and where it is under way, as soon as it
-//! looks.
+//! - At most `threads` requests for contents, and as many other requests, run without being slow.
+//!   So an unexpectedly slow request delays others only by milliseconds.
+//! - When `threads` requests run, slow or not, each object has only one of them.
+//! - In a directory of files, [`limits::FILE_PLACES`] more slots serve files without a running
+//!   request.
+//! - If slow requests occupy all slots, they are moved to heavy slots one after another.
+//!
+//! When a caller has ended, its waiting requests are answered at once, and its running requests at
+//! their next check for cancellation.
 
 mod places;
 mod queue;
@@ -40,30 +43,30 @@ pub(in crate::fs) use queue::{Asker, Attempt, Object, Of};
 /// The requests of a mount, and its worker threads, which end with it.
 pub(in crate::fs) struct Workers(Arc<Shared>);
 
-/// Who waits for the answers of these workers, as long as they are there.
+/// A weak handle to the callers that wait for replies.
 #[derive(Clone)]
 pub(in crate::fs) struct Askers(Weak<Shared>);
 
 struct Shared {
     state: Mutex<State>,
     ready: Condvar,
-    /// Whether the threads that take requests answer some of them.
+    /// Whether the threads that receive requests also handle some of them.
     answers_in_place: bool,
 }
 
 #[derive(Default)]
 struct State {
     places: Places,
-    /// How many requests are answered by the threads that take them.
+    /// Number of requests handled by the receiving threads.
     in_place: usize,
-    /// Requests that were not begun yet.
+    /// Requests that were not started yet.
     quick: Queue,
-    /// Those that were put off.
+    /// Requests that were postponed.
     heavy: Queue,
-    /// Those whose asker has gone.
+    /// Requests whose caller has ended.
     left: VecDeque<Waiting>,
     workers: usize,
-    /// Workers that wait for requests, or have just been started to.
+    /// Number of workers that wait for requests, or were just started.
     idle: usize,
     is_closed: bool,
 }
@@ -71,17 +74,19 @@ struct State {
 /// The next step of a worker.
 enum Next {
     Job(Waiting),
-    /// Waits for one that becomes slow, or for a request.
+    /// Waits for a request, or until a running one becomes slow.
     Wait(Duration),
 }
 
 impl Workers {
-    /// For so many requests at a time. The caller takes requests in one thread more than that.
+    /// Creates a scheduler for `threads` concurrent requests. The caller must receive requests in
+    /// one thread more than that.
     pub(in crate::fs) fn new(threads: usize) -> Self {
         Self::with(threads, true)
     }
 
-    /// For a caller that takes all requests in one thread, which answers none.
+    /// Creates a scheduler for a caller that receives all requests in one thread, which handles
+    /// none.
     pub(in crate::fs) fn apart(threads: usize) -> Self {
         Self::with(threads, false)
     }
@@ -98,9 +103,9 @@ impl Workers {
         }))
     }
 
-    /// Has `answer` answer a request, here or in a worker thread and perhaps once more, with what
-    /// `held` is for it; `tell` is given that and the outcome. Neither is called where one of them
-    /// has panicked, and what is held is dropped.
+    /// Schedules a request. `answer` handles it, in this or a worker thread, and may be called
+    /// again after a postponement. Then `tell` gets `held` and the result. After a panic, neither
+    /// is called again, and `held` is dropped.
     pub(in crate::fs) fn request<R: Send + 'static, T>(
         &self,
         of: (&'static str, Of),
@@ -119,7 +124,7 @@ impl Workers {
                 let Some((mut held, tell)) = left.take() else {
                     return;
                 };
-                // Whoever asked has gone before it was begun.
+                // The caller ended before the request was started.
                 let answered = if cancel.is_unwanted() {
                     Err(Error::unwanted())
                 } else {
@@ -137,8 +142,8 @@ impl Workers {
         self.answer(of, (asker, ticket), job);
     }
 
-    /// Has `job` answer a request, here or in a worker thread, as often as it takes. The work ends
-    /// early as the ticket says.
+    /// Schedules `job`, in this or a worker thread, until it has answered the request. The ticket
+    /// can end the work early.
     pub(in crate::fs) fn answer(
         &self,
         of: Of,
@@ -171,19 +176,19 @@ impl Workers {
         Shared::look(shared, state);
     }
 
-    /// How many requests wait for a place: to be begun, or to be gone on with.
+    /// Returns the number of requests that wait for a slot, new or postponed.
     pub(in crate::fs) fn waiting(&self) -> usize {
         let state = self.0.state();
         state.quick.count().saturating_add(state.heavy.count())
     }
 
-    /// Who waits for an answer.
+    /// Returns a handle to the callers that wait for replies.
     pub(in crate::fs) fn askers(&self) -> Askers {
         Askers(Arc::downgrade(&self.0))
     }
 }
 
-/// Has a handler do its work; a defect in it is told of.
+/// Runs a handler, and logs a panic.
 pub(in crate::fs) fn guarded(call: &str, handler: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(handler)).is_err() {
         log::error!("{call}: a defect of this program; the call answers with an I/O error");
@@ -198,7 +203,8 @@ impl Drop for Workers {
 }
 
 impl Askers {
-    /// The threads that have waited for an answer for so long; `None` once nobody answers.
+    /// Returns the threads that have waited for a reply for at least `time`. Returns `None` after
+    /// the scheduler has ended.
     pub(in crate::fs) fn waiting_for(&self, time: Duration) -> Option<Vec<u32>> {
         let shared = self.0.upgrade()?;
         let state = shared.state();
@@ -210,7 +216,7 @@ impl Askers {
         Some(threads.into_iter().collect())
     }
 
-    /// Gives up the requests of those that have gone.
+    /// Cancels the requests of callers that have ended.
     pub(in crate::fs) fn leave(&self, has_gone: impl Fn(Asker) -> bool) {
         let Some(shared) = self.0.upgrade() else {
             return;
@@ -233,9 +239,9 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Tries to answer a request that was begun, by a thread that takes requests or not.
+    /// Runs one attempt of a started request. `in_place` says whether this is a receiving thread.
     fn attempt(shared: &Arc<Self>, in_place: bool, mut waiting: Waiting) {
-        // A reply that is dropped unsent is an error; the handler has logged why.
+        // Dropping an unsent reply sends an error. The handler has logged the reason.
         let attempt = catch_unwind(AssertUnwindSafe(|| (waiting.job)()));
         let ticket = &waiting.request.ticket;
         let mut state = shared.state();
@@ -244,14 +250,14 @@ impl Shared {
         if let Ok(Attempt::PutOff) = attempt {
             state.heavy.push(waiting);
         } else {
-            // What still has the token of the request is not to be put off by it.
+            // Other holders of the request's token must not be postponed by it any longer.
             ticket.begin_heavy();
         }
         Shared::look(shared, state);
     }
 
-    /// Has an idle worker look whether a request can be begun; there is always one, as long as
-    /// requests wait.
+    /// Wakes an idle worker, or starts one, to check whether a request can be started. While
+    /// requests wait, there is always a worker.
     fn look(shared: &Arc<Shared>, mut state: MutexGuard<'_, State>) {
         if state.is_idle() {
             return;
@@ -260,7 +266,7 @@ impl Shared {
             drop(state);
             return shared.ready.notify_one();
         }
-        // One more than may be under way watches for those that become slow.
+        // One worker more than the maximum of running requests watches for slow requests.
         if state.workers > state.places.most() {
             return;
         }
@@ -305,7 +311,7 @@ impl Shared {
 }
 
 impl State {
-    /// Whether no request waits.
+    /// Returns whether no request waits.
     fn is_idle(&self) -> bool {
         self.quick.is_empty() && self.heavy.is_empty() && self.left.is_empty()
     }
@@ -324,8 +330,8 @@ impl State {
         Next::Wait(self.places.make_room(now))
     }
 
-    /// The first request for a heavy place, if there is one: of a file that has none, if any is;
-    /// else of an object that has none.
+    /// Returns the next request for a heavy slot. Files without a heavy slot come first, then
+    /// objects without one.
     fn next_heavy(&mut self) -> Option<Waiting> {
         let (queue, places) = (&mut self.heavy, &self.places);
         if !places.has_heavy_place() {

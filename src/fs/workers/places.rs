@@ -1,4 +1,4 @@
-//! The requests that are under way, and which may be begun beside them.
+//! The running requests, and the rules for starting further ones.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,17 +7,18 @@ use crate::fs::workers::queue::{File, Object, Of, Request};
 use crate::limits;
 use crate::memory::cancel::Ticket;
 
-/// The places of requests.
+/// The slots of requests.
 #[derive(Default)]
 pub(super) struct Places {
-    /// How many there are of each kind: quick ones for contents and for all else, and heavy ones.
+    /// Number of slots of each kind: quick ones for contents, quick ones for other requests, and
+    /// heavy ones.
     pub(super) threads: usize,
-    /// In the order of their beginning.
+    /// Running requests, in the order of their start.
     under_way: Vec<Request>,
 }
 
 impl Places {
-    /// For so many threads, one at least.
+    /// Creates the slots for `threads` threads, at least one.
     pub(super) fn new(threads: usize) -> Self {
         Places {
             threads: threads.max(1),
@@ -25,27 +26,28 @@ impl Places {
         }
     }
 
-    /// The requests that are under way, which began at their `since`.
+    /// Returns the running requests; their `since` is the start time.
     pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {
         self.under_way.iter()
     }
 
-    /// Requests that may be under way in quick places at a time, whatever they are about.
+    /// Returns the maximum of running requests in quick slots that are open to all files.
     fn slow_or_not(&self) -> usize {
         self.threads.saturating_add(limits::SLOW_REQUESTS)
     }
 
-    /// Those, and the places that are left to other files.
+    /// Returns the maximum of running requests in quick slots, including those reserved for other
+    /// files.
     fn most_quick(&self) -> usize {
         self.slow_or_not().saturating_add(limits::FILE_PLACES)
     }
 
-    /// Requests that may be under way at a time.
+    /// Returns the maximum of running requests.
     pub(super) fn most(&self) -> usize {
         self.most_quick().saturating_add(self.threads)
     }
 
-    /// Begins a request.
+    /// Adds a running request.
     pub(super) fn begin(&mut self, request: &Request) {
         self.under_way.push(Request {
             since: Instant::now(),
@@ -53,19 +55,19 @@ impl Places {
         });
     }
 
-    /// Ends the request with this ticket.
+    /// Removes the request with this ticket.
     pub(super) fn end(&mut self, ticket: &Arc<Ticket>) {
         let is_other = |request: &Request| !Arc::ptr_eq(&request.ticket, ticket);
         self.under_way.retain(is_other);
     }
 
-    /// The requests in heavy places, or in quick ones.
+    /// Returns the requests in heavy slots, or those in quick slots.
     fn placed(&self, is_heavy: bool) -> impl DoubleEndedIterator<Item = &Request> {
         let all = self.under_way.iter();
         all.filter(move |request| request.ticket.is_heavy() == is_heavy)
     }
 
-    /// Whether a request of the object may be begun in a quick place now.
+    /// Returns whether a request to the object may start in a quick slot now.
     pub(super) fn may_begin(&self, (object, file): Of, now: Instant) -> bool {
         self.is_object_free(object) && self.is_file_free(file) && self.has_place(object, now)
     }
@@ -81,30 +83,30 @@ impl Places {
         count < self.slow_or_not() || file.is_some() && count < self.most_quick() && is_other()
     }
 
-    /// Whether few enough requests of this kind are under way and not slow yet.
+    /// Returns whether few enough requests of this kind are running without being slow.
     fn has_place(&self, object: Object, now: Instant) -> bool {
         let fast = self.placed(false).filter(|other| !is_slow(other, now));
         let alike = fast.filter(|other| other.of.0.is_content() == object.is_content());
         alike.count() < self.threads
     }
 
-    /// Whether a heavy place is free.
+    /// Returns whether a heavy slot is free.
     pub(super) fn has_heavy_place(&self) -> bool {
         self.placed(true).count() < self.threads
     }
 
-    /// Whether no request of the same file has a heavy place.
+    /// Returns whether no request to the same file has a heavy slot.
     pub(super) fn is_first_of_file(&self, (_, file): Of) -> bool {
         file.is_some() && self.placed(true).all(|other| other.of.1 != file)
     }
 
-    /// Whether no request of the same object has a heavy place.
+    /// Returns whether no request to the same object has a heavy slot.
     pub(super) fn is_first_of_object(&self, (object, _): Of) -> bool {
         self.placed(true).all(|other| other.of.0 != object)
     }
 
-    /// Where all quick places are taken, tells the slow request that was begun last to go on in a
-    /// heavy one. Gives the time until another request may become slow, or leave its place.
+    /// If all quick slots are taken, postpones the most recently started slow request. Returns the
+    /// time until another request may become slow or leave its slot.
     pub(super) fn make_room(&self, now: Instant) -> Duration {
         if self.placed(false).count() < self.slow_or_not() {
             let fast = self.placed(false).filter(|other| !is_slow(other, now));

@@ -1,4 +1,4 @@
-//! The requests that wait: those of one object in the order of their coming, and objects in turn.
+//! The waiting requests. Requests to one object are in order of arrival, and objects take turns.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use crate::memory::cancel::Ticket;
 
-/// The object of a request: requests of one object wait for each other.
+/// The object of a request. Requests to the same object wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::fs) enum Object {
-    /// The bytes of a file, which have to be decoded.
+    /// The bytes of a file, which must be decoded.
     Content(u64),
-    /// Any other question about an inode, or a name. It has places of its own beside contents.
+    /// Any other request about an inode or a name. Such requests have slots of their own.
     Description(u64),
-    /// The values of attributes, of all objects: they may take megabytes, so that few are to be in
+    /// Attribute values of all objects. They may need megabytes, so that only a few may be in
     /// memory at a time.
     Values,
 }
@@ -24,19 +24,19 @@ impl Object {
     }
 }
 
-/// The file of a directory of files that an object is of, by any number; `None` in the tree of one
-/// file.
+/// The number of the file that contains an object, in a directory of files; `None` in the tree of
+/// one file.
 pub(in crate::fs) type File = Option<u64>;
 
-/// What a request is about.
+/// The object and the file of a request.
 pub(in crate::fs) type Of = (Object, File);
 
-/// Who waits for an answer.
+/// The caller that waits for a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) struct Asker {
-    /// The number of the request.
+    /// Number of the request.
     pub(in crate::fs) unique: u64,
-    /// The thread that asks; 0 where it is not known.
+    /// Thread ID of the caller, or 0 if unknown.
     pub(in crate::fs) thread: u32,
 }
 
@@ -46,27 +46,27 @@ pub(super) struct Request {
     pub(super) of: Of,
     pub(super) asker: Asker,
     pub(super) ticket: Arc<Ticket>,
-    /// When it came or, where it is under way, when it was begun.
+    /// Time of arrival or, for a running request, of its start.
     pub(super) since: Instant,
 }
 
-/// How an attempt to answer a request went.
+/// The result of an attempt to handle a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fs) enum Attempt {
-    /// It has its answer.
+    /// The request was answered.
     Answered,
-    /// It is to be tried once more, in a heavy place.
+    /// The request must be tried again in a heavy slot.
     PutOff,
 }
 
-/// A request that waits.
+/// A waiting request.
 pub(super) struct Waiting {
     pub(super) request: Request,
-    /// Tries to answer it.
+    /// Tries to handle the request.
     pub(super) job: Box<dyn FnMut() -> Attempt + Send>,
 }
 
-/// Requests that wait.
+/// The queue of waiting requests.
 #[derive(Default)]
 pub(super) struct Queue {
     turns: VecDeque<Of>,
@@ -74,23 +74,23 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Whether none waits.
+    /// Returns whether the queue is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.turns.is_empty()
     }
 
-    /// How many wait.
+    /// Returns the number of waiting requests.
     pub(super) fn count(&self) -> usize {
         self.waiting.values().map(VecDeque::len).sum()
     }
 
-    /// All of them, in no order.
+    /// Returns all waiting requests, in arbitrary order.
     pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {
         let waiting = self.waiting.values().flatten();
         waiting.map(|waiting| &waiting.request)
     }
 
-    /// Adds a request, as the last one of its object.
+    /// Appends a request to the queue of its object.
     pub(super) fn push(&mut self, waiting: Waiting) {
         let of = waiting.request.of;
         let requests = self.waiting.entry(of).or_default();
@@ -100,7 +100,7 @@ impl Queue {
         }
     }
 
-    /// Takes the first request of the first object in turn that is such a one.
+    /// Removes and returns the first request of the next object for which `is_one` returns true.
     pub(super) fn take(&mut self, is_one: impl Fn(Of) -> bool) -> Option<Waiting> {
         let place = self.turns.iter().position(|&of| is_one(of))?;
         let of = self.turns.remove(place)?;
@@ -114,7 +114,7 @@ impl Queue {
         first
     }
 
-    /// Takes the requests of those that have gone.
+    /// Removes and returns the requests of callers that have ended.
     pub(super) fn take_left(&mut self, has_gone: &impl Fn(Asker) -> bool) -> Vec<Waiting> {
         let mut left = Vec::new();
         for requests in self.waiting.values_mut() {

@@ -1,4 +1,4 @@
-//! Unit tests of the order in which requests are answered.
+//! Unit tests of the scheduler of requests.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,12 +8,12 @@ use super::queue::File;
 use super::*;
 use crate::memory::cancel::CancelToken;
 
-/// Requests in quick places beside one for each thread.
+/// Number of quick slots in addition to one for each thread.
 const SLOW: usize = limits::SLOW_REQUESTS;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Has a job answer that looks at nothing.
+/// Schedules a job that ignores cancellation.
 fn answer(workers: &Workers, object: Object, file: File, mut job: impl FnMut() + Send + 'static) {
     ask(workers, (object, file), 0, move |_| {
         job();
@@ -21,7 +21,7 @@ fn answer(workers: &Workers, object: Object, file: File, mut job: impl FnMut() +
     });
 }
 
-/// Has a job answer a thread, which is told what it has of its ticket.
+/// Schedules a job with its token, for the calling thread `thread`.
 fn ask(
     workers: &Workers,
     of: Of,
@@ -34,7 +34,7 @@ fn ask(
     workers.answer(of, (asker, ticket), move || job(&token));
 }
 
-/// A request that goes on until its sender is dropped.
+/// Schedules a request that runs until its sender is dropped.
 fn endless(workers: &Workers, object: u64) -> (Sender<()>, Receiver<()>) {
     endless_of(workers, object, None)
 }
@@ -48,7 +48,7 @@ fn endless_of(workers: &Workers, object: u64, file: File) -> (Sender<()>, Receiv
     (end, is_begun)
 }
 
-/// Fills the places of the threads that take requests.
+/// Fills the slots of the receiving threads.
 fn taken(workers: &Arc<Workers>) -> Vec<Sender<()>> {
     let fill = |object| {
         let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());
@@ -62,7 +62,7 @@ fn taken(workers: &Arc<Workers>) -> Vec<Sender<()>> {
         is_begun.recv_timeout(LIMIT).unwrap();
         end
     };
-    // Not within the statement that has the lock, which the requests need.
+    // A separate statement, because the requests need the lock.
     let threads = workers.0.state().places.threads as u64;
     (0..threads).map(fill).collect()
 }
@@ -90,7 +90,7 @@ fn others_are_answered_while_eight_are_slow() {
     drop(slow);
 }
 
-/// Eight files with ten slow objects each leave places to the others.
+/// Eight files with ten slow objects each leave slots to other files.
 #[test]
 fn a_file_has_its_share_however_many_of_its_objects_are_slow() {
     let workers = Arc::new(Workers::new(2));
@@ -120,7 +120,7 @@ fn a_file_has_its_share_however_many_of_its_objects_are_slow() {
         answered.recv_timeout(LIMIT).unwrap();
     }
     all += begun().count();
-    // One of each file, at the most, is in a place that is left to other files.
+    // At most one request of each file is in a slot reserved for other files.
     assert!((SLOW + 2..=SLOW + 2 + 8).contains(&all));
     drop((slow, of_files));
 }
@@ -146,7 +146,8 @@ fn slow_requests_and_their_threads_have_a_bound() {
     drop((slow, more));
 }
 
-/// Requests that come to heavy work, each of an object of its own, and how many are at it.
+/// Starts requests that reach heavy work, each for its own object. Also returns how many are
+/// working.
 fn heavy(workers: &Workers, many: u64) -> (Vec<Sender<()>>, Arc<AtomicUsize>) {
     let at_work = Arc::<AtomicUsize>::default();
     let ask_one = |object| {
@@ -170,7 +171,7 @@ fn heavy(workers: &Workers, many: u64) -> (Vec<Sender<()>>, Arc<AtomicUsize>) {
     ((0..many).map(ask_one).collect(), at_work)
 }
 
-/// Waits until it is so.
+/// Waits until `is_so` returns true.
 fn until(is_so: impl Fn() -> bool) {
     let end = Instant::now() + LIMIT;
     while !is_so() {
@@ -179,8 +180,8 @@ fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Whatever the number of heavy requests, so many of them are at work as there are threads, and
-/// the others wait as data.
+/// However many heavy requests wait, only as many as there are threads run; the others stay in the
+/// queue.
 #[test]
 fn heavy_requests_keep_no_other_waiting_however_many_they_are() {
     for many in [8, 24, 100, 1000] {
@@ -204,7 +205,7 @@ fn heavy_requests_keep_no_other_waiting_however_many_they_are() {
     }
 }
 
-/// Those that take long and did not say so before go on in heavy places when others wait.
+/// Unexpectedly slow requests move to heavy slots when others wait.
 #[test]
 fn slow_requests_make_room_for_others() {
     let workers = Arc::new(Workers::new(1));
@@ -262,7 +263,7 @@ fn requests_that_wait_are_counted_until_their_askers_go() {
     workers.askers().leave(|asker| asker.unique == 4);
     until(|| told.load(Ordering::Relaxed) == 1 && workers.waiting() == 6);
     workers.askers().leave(|asker| asker.unique != 0);
-    // What was held for them is given back.
+    // The values held for the requests are dropped.
     until(|| Arc::strong_count(&told) == 1 && workers.waiting() == 2);
     assert_eq!(told.load(Ordering::Relaxed), 5);
 }
