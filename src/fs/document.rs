@@ -1,4 +1,4 @@
-//! The Ndarray Data Language document of an object, for commands that need no mount.
+//! The Ndarray Data Language document of an object, for commands without a mount.
 
 use std::sync::Arc;
 
@@ -10,12 +10,15 @@ use crate::view::texts::ndl::{Description, Options, Source};
 use crate::view::texts::streamed::ResumableText;
 
 impl Filesystem {
-    /// Hands `put` the document of the object at `path`, piece by piece; the root's is that of the
-    /// whole file. `damaged` is told what of which object cannot be read.
+    /// Passes the document of the object at `path` to `put`, in pieces. The root's document
+    /// describes the whole file. `damaged` receives each object that cannot be read, with the
+    /// error.
     ///
     /// # Errors
-    /// `NotFound` or `Usage` where there is nothing that such a document describes; those of `put`;
-    /// fails if the file cannot be read.
+    /// - `NotFound` if the object does not exist.
+    /// - `Usage` if such a document does not exist for the object.
+    /// - The errors of `put`.
+    /// - Fails if the file cannot be read.
     pub fn document(
         &self,
         path: &[u8],

@@ -1,10 +1,10 @@
-//! Errors as the numbers that the kernel is told: the one place that maps them.
+//! The mapping of errors to the error numbers for the kernel.
 
 use nix::errno::Errno;
 
 use crate::error::{Cause, Error};
 
-/// The answer to a call that failed, except a read.
+/// Returns the error number for a failed call other than a read.
 pub fn of(error: &Error) -> i32 {
     match error {
         Error::Io { cause, .. } => match cause {
@@ -21,7 +21,8 @@ pub fn of(error: &Error) -> i32 {
     }
 }
 
-/// The answer to a read that failed: `EOPNOTSUPP` is for open alone, and a read answers `EIO`.
+/// Returns the error number for a failed read. A read returns `EIO` where an open returns
+/// `EOPNOTSUPP`.
 pub(super) fn of_read(error: &Error) -> i32 {
     match error {
         Error::Unsupported { .. } => Errno::EIO as i32,
@@ -29,12 +30,13 @@ pub(super) fn of_read(error: &Error) -> i32 {
     }
 }
 
-/// An answer that is no fault of the file: the call does not fit the object.
+/// Creates an error that is not a fault of the file: the call does not fit the object.
 pub(super) fn refusal(errno: Errno, what: &'static str) -> Error {
     Error::caused(Cause::System(errno as i32), what)
 }
 
-/// Whether the error tells of a fault of the file, which its `user.h5fs.error` names.
+/// Returns whether the error is a fault of the file, which its attribute `user.h5fs.error`
+/// describes.
 pub(super) fn is_fault(error: &Error) -> bool {
     match error {
         Error::Corrupt { .. }
@@ -46,22 +48,22 @@ pub(super) fn is_fault(error: &Error) -> bool {
     }
 }
 
-/// The source is not what it was.
+/// Creates the error for a source that has changed.
 pub(super) fn stale() -> Error {
     Error::caused(Cause::Stale, "the source has changed")
 }
 
-/// Whether something was asked of a state of the source that is over.
+/// Returns whether the request used an outdated state of the source.
 pub(in crate::fs) fn is_stale(error: &Error) -> bool {
     of(error) == Errno::ESTALE as i32
 }
 
-/// A text is too long for its size to be found out.
+/// Creates the error for a text whose size cannot be determined because it is too long.
 pub(super) fn too_long() -> Error {
     refusal(Errno::EOVERFLOW, "a text that is too long to be counted")
 }
 
-/// Whether the system has denied it to the user that reads.
+/// Returns whether the system denied access to the user who reads.
 pub(in crate::fs) fn is_denied(error: &Error) -> bool {
     of(error) == Errno::EACCES as i32
 }

@@ -24,30 +24,30 @@ use crate::model::{
 };
 use crate::source::read_block;
 
-/// The root's identity in every fake.
+/// Node number of the root in every fake.
 pub(super) const ROOT: u64 = 96;
 
-/// A graph that is built by the test.
+/// A graph built by a test.
 #[derive(Clone, Default)]
 pub(super) struct Fake {
     objects: Arc<BTreeMap<u64, Object>>,
-    /// What is true of `failing` and `costly` objects: it may begin and end.
+    /// Whether `failing` and `costly` objects currently fail.
     pub(super) is_failing: Arc<AtomicBool>,
-    /// How often an attribute was read.
+    /// Number of attribute reads.
     pub(super) attribute_reads: Arc<AtomicUsize>,
-    /// Objects on a disk that does not answer.
+    /// Objects on a disk that does not respond.
     failing: Vec<u64>,
-    /// Objects that take more than a request may look at.
+    /// Objects that exceed the budget of a request.
     costly: Vec<u64>,
-    /// Objects that only a request in a place for heavy work reads.
+    /// Objects that can only be read in a slot for heavy work.
     pub(super) heavy: Vec<u64>,
-    /// Objects that are waited for as long as `is_failing` is true.
+    /// Objects that block reads while `is_failing` is true.
     slow: Vec<u64>,
-    /// Whether looking at objects may take long.
+    /// Whether reading objects may take long.
     pub(super) is_far: bool,
-    /// Objects that a glance never finds.
+    /// Objects that a non-blocking request never finds.
     absent: Vec<u64>,
-    /// How often an object was looked at.
+    /// Number of object reads.
     pub(super) looks: Arc<AtomicUsize>,
     effort: Effort,
 }
@@ -57,14 +57,14 @@ struct Object {
     node: Result<Arc<Node>>,
     links: Vec<Link>,
     attributes: Vec<Attribute>,
-    /// The links' index is damaged before this one.
+    /// Index of the first link after which the index is damaged.
     torn: Option<usize>,
-    /// This one cannot be read.
+    /// Index of a link that cannot be read.
     lost: Option<usize>,
 }
 
 impl Fake {
-    /// A graph with an empty root.
+    /// Creates a graph with an empty root.
     pub(super) fn new() -> Self {
         let mut fake = Fake::default();
         fake.group(ROOT, 1);
@@ -75,7 +75,7 @@ impl Fake {
         self.object(id, link_count, NodeKind::Group);
     }
 
-    /// A dataset of bytes.
+    /// Adds a dataset of bytes.
     pub(super) fn bytes(&mut self, id: u64, link_count: u32, bytes: &[u8]) {
         let storage = Ok(Storage::Inline(bytes.into()));
         let length = bytes.len() as u64;
@@ -102,7 +102,7 @@ impl Fake {
         self.object(id, link_count, NodeKind::Array(Arc::new(array)));
     }
 
-    /// A dataset of references to objects, 0 for null.
+    /// Adds a dataset of references to objects, 0 for null.
     pub(super) fn references(&mut self, id: u64, link_count: u32, targets: &[u64]) {
         let datatype = Datatype {
             size: 8,
@@ -116,29 +116,29 @@ impl Fake {
         self.array(id, link_count, datatype, targets.len() as u64, storage);
     }
 
-    /// An object whose header is damaged.
+    /// Adds an object with a damaged header.
     pub(super) fn broken(&mut self, id: u64) {
         self.group(id, 1);
         let object = Arc::make_mut(&mut self.objects).get_mut(&id).unwrap();
         object.node = Err(Error::corrupt("object header: bad signature", id));
     }
 
-    /// This object cannot be read while the disk fails.
+    /// Makes the object unreadable while the disk fails.
     pub(super) fn on_bad_disk(&mut self, id: u64) {
         self.failing.push(id);
     }
 
-    /// This object takes more than a request may look at while the disk fails.
+    /// Makes the object exceed the budget of a request while the disk fails.
     pub(super) fn costly(&mut self, id: u64) {
         self.costly.push(id);
     }
 
-    /// This object is waited for while the disk fails.
+    /// Makes reads of the object block while the disk fails.
     pub(super) fn slow(&mut self, id: u64) {
         self.slow.push(id);
     }
 
-    /// A glance never finds this object.
+    /// Makes a non-blocking request never find the object.
     pub(super) fn absent(&mut self, id: u64) {
         self.absent.push(id);
     }
@@ -226,7 +226,7 @@ impl Fake {
         attributes.push(Attribute { name, content });
     }
 
-    /// The graph as a filesystem, owned by 1000:100, mode 0640.
+    /// Converts the graph to a filesystem with owner 1000:100 and mode 0640.
     pub(super) fn mounted(self) -> Filesystem {
         self.mounted_with(&Options::default())
     }
@@ -243,8 +243,8 @@ impl Fake {
         Filesystem::new(Arc::new(self), origin, options)
     }
 
-    /// The first of `files` as a filesystem, which finds the others at their paths in `directory`.
-    /// A file's content is the path that it was made for.
+    /// Converts the first of `files` to a filesystem that finds the others at their paths in
+    /// `directory`. The content of each file is its path.
     pub(super) fn mounted_among(directory: &Path, files: Vec<(&str, Fake)>) -> Filesystem {
         let directory = directory.canonicalize().unwrap();
         let source = directory.join(files[0].0);

@@ -1,6 +1,6 @@
-//! The mounted tree, without a mount: each request of the kernel as a method.
+//! The mounted tree without a mount: each request of the kernel is a method.
 //!
-//! Every number that a lookup hands out is counted and is to be given back with
+//! Every inode number returned by a lookup is counted. The caller must release it with
 //! [`forget`](Requests::forget).
 
 use std::path::Path;
@@ -39,24 +39,24 @@ use crate::source::identity::Identity;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
 
-/// One file's tree.
+/// The tree of one file.
 pub struct Filesystem {
     pub(super) mount: Mount,
 }
 
 impl Filesystem {
-    /// The tree of the file at `source`.
+    /// Opens the file at `source`.
     ///
     /// # Errors
-    /// Fails if the file cannot be opened, or is of no known format, or its root is damaged.
+    /// Fails if the file cannot be opened, its format is unknown, or its root is damaged.
     pub fn open(source: &Path, options: &Options) -> Result<Self> {
         Self::of(Unread::open(source)?, options)
     }
 
-    /// The tree of the file that is open.
+    /// Creates the tree of an open file.
     ///
     /// # Errors
-    /// Fails if it is of no known format, or its root is damaged.
+    /// Fails if the format is unknown or the root is damaged.
     pub fn of(source: Unread, options: &Options) -> Result<Self> {
         let watch = source.watch;
         refuse_fine_list(&*watch.file(), options)?;
@@ -74,7 +74,8 @@ impl Filesystem {
         Ok(Self::build(opened, options, others, Some(watch)))
     }
 
-    /// The tree of an open file that is not watched for changes and leads to no other.
+    /// Creates the tree of an open file that is not watched for changes and cannot reference other
+    /// files.
     pub fn new(container: Arc<dyn Container>, origin: Origin, options: &Options) -> Self {
         let others = OtherFiles::new(&origin.path, opener(options));
         let opened = OpenedFile {
@@ -99,8 +100,8 @@ impl Filesystem {
         }
     }
 
-    /// The tree of one of the files of a directory, in the generation of it that is given with what
-    /// all of them share.
+    /// Creates the tree of one file of a directory. `shared` contains the resources of all files,
+    /// and the file's generation.
     pub(super) fn member(
         opened: OpenedFile,
         options: &Options,
@@ -114,47 +115,47 @@ impl Filesystem {
         }
     }
 
-    /// Waits until it was looked a short while ago whether the source has changed, and opens it anew
-    /// if it has.
+    /// Waits until the check of the source for changes is recent. Reopens the source if it has
+    /// changed.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if `cancel` ends the request before.
+    /// [`Error::unwanted`] if `cancel` ends the request first.
     pub(super) fn refresh(&self, cancel: &CancelToken) -> Result<()> {
         self.mount.refresh(cancel)
     }
 
-    /// The state that the source was last seen in.
+    /// Returns the state in which the source was last seen.
     pub(super) fn seen(&self) -> Option<Seen> {
         self.mount.seen()
     }
 
-    /// Bytes of memory, about, that it takes as long as it is open.
+    /// Returns the approximate bytes of memory that the open file occupies.
     pub(super) fn weight(&self) -> u64 {
         self.mount.weight()
     }
 
-    /// The path, owner, mode and times that it takes over from its source.
+    /// Returns the path, owner, mode and times copied from the source.
     pub fn origin(&self) -> Arc<Origin> {
         self.mount.origin()
     }
 
-    /// The root's number.
+    /// Returns the inode number of the root.
     pub fn root(&self) -> Ino {
         inode::ROOT
     }
 
-    /// Why only a part of the file can be shown.
+    /// Returns the reason why only a part of the file can be shown.
     pub(crate) fn fault_of_root(&self) -> Option<Error> {
         self.mount.fault_of_root()
     }
 
-    /// Which state of the source is shown, counted from 0; `None` once it has changed and cannot be
-    /// opened again.
+    /// Returns the number of the source's current state, counted from 0. Returns `None` if the
+    /// source has changed and cannot be reopened.
     pub fn generation(&self) -> Option<u32> {
         self.mount.generation()
     }
 
-    /// Has the node that answers for `ino` answer a request.
+    /// Calls `answer` with the node of `ino`.
     pub(super) fn ask<T>(
         &self,
         ino: Ino,
@@ -166,7 +167,7 @@ impl Filesystem {
         let (file, _granted) = file.for_request(cancel);
         let answered = answer(nodes::of(&inode), &self.target(&file, ino, &inode));
         self.mount.report_lacks(&file);
-        // What was answered meanwhile may tell of objects that could not be read for that reason.
+        // After a cancellation, the result may omit objects that could not be read for that reason.
         let answered = answered.and_then(|answer| file.effort.cancel().go_on().map(|()| answer));
         answered.map_err(|error| file.told(error))
     }
@@ -180,13 +181,13 @@ impl Filesystem {
         }
     }
 
-    /// Reads every attribute of an object, also those that are shown nowhere, looks for the other
-    /// files that it needs, and hands on what is wrong with which part.
+    /// Reads every attribute of an object, including hidden ones, and searches for the files that
+    /// the object needs. Reports each defective part to `find`.
     ///
     /// # Errors
     /// Fails if the object itself or its list of attributes is damaged.
     pub fn examine(&self, ino: Ino, find: &mut dyn FnMut(Finding<'_>)) -> Result<()> {
-        // No request of the kernel waits for it, so that it may look at as much as it needs.
+        // The budget is unlimited, because the kernel does not wait for this call.
         let (file, inode) = self.mount.find_inode(ino)?;
         let target = self.target(&file, ino, &inode);
         nodes::of(&inode).examine(&target, find)
@@ -202,7 +203,7 @@ impl Filesystem {
         Document::new(Arc::clone(file), inode, view)
     }
 
-    /// The content of a regular file.
+    /// Opens the content of a regular file.
     fn content(
         &self,
         file: &Arc<FileState>,
@@ -217,7 +218,7 @@ impl Filesystem {
             .map_err(|error| file.told(error))
     }
 
-    /// Opens a regular file under a handle of the caller's.
+    /// Opens a regular file under a handle chosen by the caller.
     ///
     /// # Errors
     /// Fails as [`open_file_for`](Requests::open_file_for) does.
@@ -242,7 +243,7 @@ impl Filesystem {
         self.mount.handles.insert(handle, open, caching)
     }
 
-    /// Opens a directory under a handle of the caller's.
+    /// Opens a directory under a handle chosen by the caller.
     ///
     /// # Errors
     /// Fails as [`opendir_for`](Requests::opendir_for) does.
@@ -250,7 +251,7 @@ impl Filesystem {
         cancel.go_on()?;
         let mount = &self.mount;
         let (file, inode) = mount.find_inode(ino)?;
-        // What is in it cannot be told without a source.
+        // Without a source, the directory cannot be listed.
         mount.shown()?;
         let node = nodes::of(&inode);
         if node.kind() != Kind::Directory {
@@ -260,7 +261,7 @@ impl Filesystem {
             file.crawler.look_into(&file.container, inode.node);
         }
         let was_unsure = mount.inodes.set_unsure(ino, false);
-        // The root has one number in all states of the source.
+        // The root has the same number in all states of the source.
         let is_of_now = ino != inode::ROOT || mount.is_relisted(file.generation);
         let is_lasting = is_of_now && node.is_lasting() && !was_unsure && file.is_settled();
         let caching = if is_lasting {
@@ -268,7 +269,7 @@ impl Filesystem {
         } else {
             Caching::WhileOpen
         };
-        // Each listing of it has the effort of a request.
+        // Each call that lists the directory gets the budget of one request.
         let (file, _) = file.for_request(&CancelToken::default());
         let open = Open::directory(ino, file);
         let opened = open.and_then(|open| mount.handles.insert(handle, open, caching));
@@ -278,10 +279,11 @@ impl Filesystem {
         opened
     }
 
-    /// Opens a file or directory under a handle of the directory of files that this is a member of.
+    /// Opens a file or directory under a handle of the directory of files that contains this
+    /// member.
     ///
     /// # Errors
-    /// Fails as the open of a file or directory does.
+    /// Fails as opening a file or directory does.
     pub(super) fn open_as(
         &self,
         handle: Handle,
@@ -295,12 +297,12 @@ impl Filesystem {
         }
     }
 
-    /// Whether a handle is open here.
+    /// Returns whether a handle is open in this tree.
     pub(super) fn has_open(&self, handle: Handle) -> bool {
         self.mount.handles.has(handle)
     }
 
-    /// Hands an entry on, counted where it goes with attributes.
+    /// Passes an entry to `take`. An entry with attributes is counted.
     fn take_listed(
         &self,
         listed: &Listed<'_>,
@@ -332,8 +334,8 @@ impl Filesystem {
         }
     }
 
-    /// Hands out no entry that was found after the request was told to end: that an object cannot
-    /// be read then says nothing about it.
+    /// Lists entries, but omits all entries found after the request was cancelled: an object that
+    /// could not be read then is not necessarily damaged.
     fn list_while_wanted(&self, open: &Open, cookie: u64, visit: &mut Visit<'_>) -> Result<()> {
         let request = open.file.effort.cancel();
         let mut has_some = false;
@@ -343,7 +345,7 @@ impl Filesystem {
             is_full
         });
         match listed {
-            // Nothing at all would be the end of the directory.
+            // An empty reply would mean the end of the directory.
             Ok(()) if !has_some => request.go_on(),
             listed => listed,
         }
@@ -366,9 +368,10 @@ impl Filesystem {
         nodes::of(&inode).list(&target, &mut lock(listing), first, visit)
     }
 
-    /// The open file or directory of a handle, if its file is still shown in the same state.
+    /// Returns the open file or directory of a handle, if the file is still shown in the same
+    /// state.
     fn opened(&self, handle: Handle, cancel: &CancelToken) -> Result<Arc<Open>> {
-        // First, as an open file keeps its state in memory.
+        // The source is checked first, because an open file keeps its state in memory.
         let shown = self.mount.shown_for(cancel);
         let open = self.mount.handles.get(handle)?;
         if shown.is_err() && self.tells_of_mount(&open) {
@@ -397,13 +400,13 @@ impl Filesystem {
         }
     }
 
-    /// Whether what is open is a text that tells of the mount.
+    /// Returns whether the open file is a text about the mount itself.
     fn tells_of_mount(&self, open: &Open) -> bool {
         let inode = self.mount.inode(&open.file, open.ino);
         inode.is_ok_and(|inode| gone::tells_of_mount(&inode))
     }
 
-    /// Makes a handle read an array's bytes as they have grown since.
+    /// Updates a handle to read the bytes of an array that has grown.
     fn follow(
         &self,
         handle: Handle,
@@ -423,11 +426,11 @@ impl Filesystem {
         }
     }
 
-    /// The answer to a reader, after `read` was read from an open file.
+    /// Converts the result of a read to the reply.
     fn served(&self, open: &Open, read: Result<Bytes>) -> Result<Bytes> {
         open.settle()?;
-        // Bytes of two states of the source must not mix, nor a torn structure pass for a damaged
-        // one.
+        // Bytes of two states of the source must not mix, and a half-written structure must not be
+        // reported as damaged.
         let mount = &self.mount;
         mount.report_lacks(&open.file);
         let is_over = open.file.is_over() || mount.is_changed_now() && !self.tells_of_mount(open);
@@ -444,8 +447,8 @@ impl Filesystem {
         read.map_err(|error| open.file.told(error))
     }
 
-    /// The state of a growing file in which the document of a handle stays; `None` where it stays in
-    /// none, or its file does not grow.
+    /// Returns the state of a growing file to which the handle's document is tied. Returns `None`
+    /// if the document follows the growth, or the file does not grow.
     pub(super) fn stays_in(&self, handle: Handle) -> Option<Identity> {
         let open = self.mount.handles.get(handle).ok()?;
         match &open.content {
@@ -455,7 +458,8 @@ impl Filesystem {
     }
 }
 
-/// How long the kernel may keep what it was told of an unchanged source: it is told of changes.
+/// How long the kernel may cache metadata of an unchanged source. The mount notifies the kernel of
+/// changes.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Requests for Filesystem {
@@ -468,7 +472,8 @@ impl Requests for Filesystem {
     }
 
     fn capacity(&self) -> (u64, u64) {
-        // All of it is there to be read; a disk without free bytes would alarm those who watch.
+        // All of the size counts as free, because monitoring tools would report a disk without free
+        // bytes.
         let size = self.origin().size;
         (size, size)
     }
@@ -569,7 +574,7 @@ impl Requests for Filesystem {
         let listed = self.list_while_wanted(&open, cookie, &mut |listed, next| {
             self.take_listed(listed, next, detail, take)
         });
-        // The next call finds again what is let go of here.
+        // The next call can find the dropped state again.
         let _ = open.settle();
         listed.map_err(|error| open.file.told(error))
     }
@@ -641,7 +646,8 @@ impl Requests for Filesystem {
         if let Content::Directory(listing) = &open.content
             && lock(listing).is_unsure
         {
-            // If it was opened once more meanwhile, the kernel may have kept what was listed here.
+            // If the directory was opened again in the meantime, the kernel may have cached this
+            // listing.
             self.mount.inodes.set_unsure(open.ino, true);
         }
     }

@@ -1,15 +1,15 @@
-//! The data files of a mount: the source, the members of a directory of files, and those that
-//! external links lead to; which are open, and what they are when they have changed.
+//! The data files of a mount: the source, the members of a directory of files, and the targets of
+//! external links. This module tracks which files are open and how they change.
 //!
 //! | file | content |
 //! |---|---|
 //! | `served` | what is mounted: one file, or a directory of files |
 //! | `archive` | a directory of files; each data file in it is a `Filesystem` |
-//! | `mount` | one file in its present state, and its next one |
-//! | `file_state` | a file in one of its states, and what was worked out from it |
-//! | `other_files` | the files that links lead to |
-//! | `unread`, `opening`, `watch` | how a file is opened, and whether it has changed |
-//! | `indexes`, `crawl` | the paths of objects; a far file is looked into ahead of its readers |
+//! | `mount` | one file in its current state, and the transition to the next |
+//! | `file_state` | a file in one of its states, and results derived from it |
+//! | `other_files` | the targets of external links |
+//! | `unread`, `opening`, `watch` | opening a file, and detecting changes |
+//! | `indexes`, `crawl` | the paths of objects; read-ahead of metadata in remote files |
 
 pub(super) mod archive;
 pub(super) mod crawl;

@@ -1,4 +1,4 @@
-//! The mount in the kernel. Only the files of this folder know fuser.
+//! The mount in the kernel. Only the files of this folder know the crate fuser.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
@@ -29,63 +29,65 @@ mod reply;
 #[cfg(test)]
 mod tests;
 
-/// How often an idle mount looks whether its source has changed where nothing tells of that.
+/// Interval at which an idle mount checks its source for changes, if the system cannot report
+/// changes.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// How long the thread that watches the source sleeps after a change: a writer may go on and on.
+/// Pause of the watching thread after a change, because a writer may write continuously.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How often it is looked whether those who wait for answers still do, and how long they have to
-/// have waited.
+/// Interval at which waiting callers are checked for cancellation, and the minimum wait before the
+/// first check.
 const ASKERS: Duration = Duration::from_secs(1);
 
-/// Finds those of the threads that have gone, or end as soon as they are answered.
+/// A function that returns those of the threads that have ended, or will end once they receive a
+/// reply.
 pub type FindGone = Box<dyn Fn(&[u32]) -> Vec<u32> + Send>;
 
-/// How to mount.
+/// Options of the mount.
 #[derive(Debug, Clone, Default)]
 pub struct MountOptions {
-    /// Whether other users may enter; the kernel then checks permission bits.
+    /// Whether other users have access. The kernel then checks permission bits.
     pub allow_other: bool,
-    /// The source's name in the table of mounts.
+    /// Name of the source in the table of mounts.
     pub fsname: OsString,
-    /// Options that go to the kernel as they are (`context=…`).
+    /// Options passed to the kernel unchanged (`context=…`).
     pub kernel: Vec<String>,
-    /// Whether inodes are kept that the kernel has forgotten, for an NFS server.
+    /// Whether to keep inodes that the kernel has forgotten, for an NFS server.
     pub no_forget: bool,
-    /// Requests that are answered at a time, at least one, unless they take long.
+    /// Number of requests handled concurrently, at least one. Slow requests are not counted.
     pub threads: usize,
-    /// Whether a process that waits for an answer can be interrupted: for a source that may take
-    /// long. Each request and answer is copied once more, the bytes of reads apart.
+    /// Whether a process that waits for a reply can be interrupted, for a slow source. This costs
+    /// one more copy of each request and reply, except the bytes of reads.
     pub interruptible: bool,
 }
 
-/// A mount that is not served yet: requests wait. Dropping it unmounts.
+/// A mount that is not served yet: requests wait. Dropping the value unmounts.
 pub struct Unserved {
     session: Session<Adapter>,
     relayed: Option<Relayed>,
     filesystem: Arc<Late>,
     askers: Askers,
-    /// Threads of the session.
+    /// Number of threads of the session.
     threads: usize,
 }
 
-/// The session of an interruptible mount has a socket in place of `/dev/fuse`.
+/// The relay of an interruptible mount, whose session uses a socket in place of `/dev/fuse`.
 struct Relayed {
-    /// The session that has `/dev/fuse`: it is mounted, and takes no requests.
+    /// The session that owns `/dev/fuse`: it is mounted, but receives no requests.
     outer: Session<Adapter>,
     relay: Arc<Relay>,
 }
 
-/// A mounted filesystem; dropping it unmounts.
+/// A mounted filesystem. Dropping the value unmounts.
 pub struct Mounted {
     session: BackgroundSession,
-    /// The session that is mounted, if it is another one.
+    /// The mounted session, if the mount is relayed.
     outer: Option<Session<Adapter>>,
 }
 
-/// Mounts at `mountpoint` what is to be served later. No thread is started yet: the process may
-/// give up its rights in between, and read the source without them.
+/// Mounts at `mountpoint` without serving yet. No thread is started, so the process may drop its
+/// privileges before it reads the source.
 ///
 /// # Errors
 /// `Io` if the system refuses to mount, `Usage` if the helper does.
@@ -134,8 +136,8 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
     })
 }
 
-/// Without an errno the error is the text of the helper that mounts for users, or that of fuser
-/// with all that it gave to the kernel.
+/// Converts an error of mounting. Without an errno, the error is the text of the mount helper, or
+/// fuser's text with all mount options.
 fn failed(error: &std::io::Error) -> Error {
     if error.raw_os_error().is_some() {
         return Error::io(error, "mounting");
@@ -150,7 +152,8 @@ fn failed(error: &std::io::Error) -> Error {
 }
 
 impl Unserved {
-    /// The number of this filesystem; `None` where the kernel does not tell it (before 6.17).
+    /// Returns the device number of this filesystem, or `None` if the kernel does not report it
+    /// (before 6.17).
     pub fn device(&self) -> Option<Device> {
         let relayed = self.relayed.as_ref();
         let mounted = relayed.map_or(&self.session, |relayed| &relayed.outer);
@@ -158,11 +161,11 @@ impl Unserved {
         format!("0:{number}").parse().ok()
     }
 
-    /// Serves `what`; the mount answers when this returns. The work for those who have gone is
-    /// given up as soon as `find_gone` tells.
+    /// Serves `what`. The mount responds to requests when this function returns. Work for threads
+    /// that `find_gone` returns is cancelled.
     ///
     /// # Errors
-    /// `Io` where no thread can be started.
+    /// `Io` if a thread cannot be started.
     pub fn serve(self, what: Served, find_gone: Option<FindGone>) -> Result<Mounted> {
         let served = self.filesystem.0.set(what);
         debug_assert!(served.is_ok());
@@ -177,7 +180,7 @@ impl Unserved {
             thread::spawn(move || watch_askers(&self.askers, &find_gone));
         }
         let notifier = session.notifier();
-        // What is told of an archive is not kept for long, so that nothing has to be taken back.
+        // An archive's replies are cached only briefly, so they need no invalidation.
         if let Some(Served::File(filesystem)) = self.filesystem.0.get() {
             let changes = filesystem.mount.changes().cloned();
             let outdate = attributes_outdated(notifier.clone());
@@ -188,7 +191,7 @@ impl Unserved {
     }
 }
 
-/// Gives up the work for those who have gone.
+/// Cancels the work for threads that have ended.
 fn watch_askers(askers: &Askers, find_gone: &FindGone) {
     while let Some(waiting) = askers.waiting_for(ASKERS) {
         let gone = match &*waiting {
@@ -202,19 +205,19 @@ fn watch_askers(askers: &Askers, find_gone: &FindGone) {
     }
 }
 
-/// Makes the kernel ask anew for names and attributes. It keeps its pages: for those that are being
-/// read it would wait.
+/// Creates a function that makes the kernel request names and attributes again. Cached pages are
+/// kept, because invalidating a page that is being read would block.
 fn attributes_outdated(notifier: Notifier) -> Outdate {
     Box::new(move |outdated| {
         for ino in outdated {
-            // The kernel may have dropped it by itself, which does as well.
+            // An error means that the kernel has already dropped the inode, which is equally good.
             let _ = notifier.inval_inode(INodeNo(*ino), -1, 0);
         }
     })
 }
 
-/// Takes from the kernel all that it was told of a source that has changed since, pages too. A
-/// thread of its own does this: a handler would wait for itself if the kernel held a page that is
+/// Invalidates everything that the kernel caches, including pages, when the source changes. A
+/// separate thread does this: a request handler would deadlock if the kernel held a page that is
 /// being read.
 fn watch(filesystem: &Weak<Late>, changes: Option<&Changes>, notifier: &Notifier) {
     let mut seen = Some(0);
@@ -246,15 +249,15 @@ fn watch(filesystem: &Weak<Late>, changes: Option<&Changes>, notifier: &Notifier
 }
 
 impl Mounted {
-    /// Blocks until the mount is unmounted.
+    /// Blocks until the filesystem is unmounted.
     ///
     /// # Errors
-    /// `Io` where the connection to the kernel broke.
+    /// `Io` if the connection to the kernel breaks.
     pub fn wait(self) -> Result<()> {
         let Mounted { session, outer } = self;
         let (sender, ended) = channel();
-        // When fuser's session is dropped, it unmounts the mount point once more, and another
-        // filesystem may be mounted there by then. So the session is never dropped.
+        // Dropping fuser's session unmounts the mount point again, where another filesystem may be
+        // mounted now. So the session is never dropped.
         thread::spawn(move || {
             let (session, _outer) = (session, outer);
             let _ = sender.send(session.guard.join());
@@ -276,8 +279,8 @@ fn config(options: &MountOptions) -> Config {
         MountOption::NoSuid,
         MountOption::NoDev,
         MountOption::FSName(source_name(&options.fsname)),
-        // Not `MountOption::Subtype`: fuser keeps that from the kernel where it mounts without a
-        // helper.
+        // `MountOption::Subtype` does not work here: fuser does not pass it to the kernel if it
+        // mounts without a helper.
         MountOption::CUSTOM("subtype=h5fs".to_owned()),
     ];
     if options.allow_other {
@@ -286,12 +289,12 @@ fn config(options: &MountOptions) -> Config {
     }
     let kernel = options.kernel.iter().cloned().map(MountOption::CUSTOM);
     config.mount_options.extend(kernel);
-    // One is left to take requests when the others answer.
+    // One more thread receives requests while the others handle them.
     config.n_threads = Some(options.threads.max(1) + 1);
     config
 }
 
-/// The name that the table of mounts shows. The helper that mounts for users splits its options at
+/// Returns the name for the table of mounts. The mount helper for users splits its options at
 /// commas.
 fn source_name(name: &OsStr) -> String {
     let name = name.to_string_lossy();

@@ -1,19 +1,19 @@
-//! The trees over HTTP/1.1, without a mount: the same requests as those of the kernel, asked by
-//! clients of a socket. Only `server` knows hyper and tokio, and nothing here knows a format.
+//! The trees over HTTP/1.1, without a mount. HTTP clients make the same requests as the kernel.
+//! Only `server` knows hyper and tokio, and no file here knows a data format.
 //!
-//! A request goes from `server` to `site`, past `access`, and from there to a tree as lookups and an
-//! open; the content goes back a piece after another.
+//! A request goes from `server` through `access` to `site`, and from there to a tree as lookups and
+//! an open. The content is returned in pieces.
 //!
 //! | file | content |
 //! |---|---|
-//! | `server` | connections, and the threads that work for them |
-//! | `access` | who is let in: token, host, origin |
+//! | `server` | connections, and the threads that handle their requests |
+//! | `access` | access control: token, host, origin |
 //! | `target` | the path of a request as names |
-//! | `site` | the answer to a request |
-//! | `conditions`, `ranges`, `multipart`, `media`, `gzip` | the parts of an answer; RFC 9110 |
-//! | `preferences`, `chance` | what a client would rather have; words that nobody can guess |
-//! | `trees` | one source, or several; places in them |
-//! | `content`, `listing`, `search` | the bytes of files, directories as texts, what is found in them |
+//! | `site` | the response to a request |
+//! | `conditions`, `ranges`, `multipart`, `media`, `gzip` | the parts of a response; RFC 9110 |
+//! | `preferences`, `chance` | preferences of clients; random words that cannot be guessed |
+//! | `trees` | one source or several, and paths in them |
+//! | `content`, `listing`, `search` | the bytes of files, directories as texts, search results |
 //! | `fault` | refusals |
 
 mod access;

@@ -1,23 +1,23 @@
-//! The figures of mounts in the text format of Prometheus ("Exposition formats", text-based format,
-//! version 0.0.4), and what is read of such a text.
+//! The metrics of mounts in the text format of Prometheus ("Exposition formats", text-based format,
+//! version 0.0.4), and a parser for such a text.
 
 use std::fmt::Write;
 
 use crate::wire::Count;
 
-/// A figure of a mount, or of each kind of something: to Prometheus, a metric family.
+/// A Prometheus metric family: one metric of a mount, or one for each kind.
 #[derive(Debug)]
 pub struct Family {
-    /// Without the program's name in front. It ends in `_total` if the figure only grows.
+    /// Name without the program's prefix. The name of a counter ends in `_total`.
     pub name: &'static str,
-    /// The name of the label that tells kinds apart, if there are any.
+    /// Name of the label that distinguishes kinds, if there are any.
     pub label: Option<&'static str>,
-    /// The same as a fact of the status, where the kinds are added up.
+    /// Name of the same metric in the status, where all kinds are added up.
     pub(in crate::fs) fact: Option<&'static str>,
     pub(in crate::fs) help: &'static str,
 }
 
-/// A figure without kinds, which the status has as well.
+/// Creates a family without kinds, which the status contains as well.
 const fn figure(name: &'static str, fact: &'static str, help: &'static str) -> Family {
     Family {
         name,
@@ -27,7 +27,7 @@ const fn figure(name: &'static str, fact: &'static str, help: &'static str) -> F
     }
 }
 
-/// All of them, in the order in which the status tells of them.
+/// All families, in the order of the status.
 pub static FAMILIES: &[Family] = &[
     Family {
         name: "up",
@@ -162,35 +162,35 @@ impl Family {
     }
 }
 
-/// The value of a figure, of one kind if it has kinds.
+/// The value of a metric, for one kind if the family has kinds.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// The figure.
+    /// The family.
     pub family: &'static Family,
-    /// The kind; empty if the figure has none.
+    /// The kind, or empty if the family has no kinds.
     pub kind: String,
     /// The value.
     pub value: u64,
 }
 
-/// The figures of one mount.
+/// The metrics of one mount.
 #[derive(Debug, Clone)]
 pub struct Figures {
-    /// What is mounted; the label `source`.
+    /// Name of the source; the label `source`.
     pub source: String,
-    /// Where it is mounted; the label `mount`.
+    /// Mount point; the label `mount`.
     pub mount: Option<String>,
-    /// The figures.
+    /// The values.
     pub samples: Vec<Sample>,
 }
 
 impl Figures {
-    /// Adds the figure called `name`, which has no kinds.
+    /// Adds a value of the family `name`, which has no kinds.
     pub fn add(&mut self, name: &str, value: u64) {
         self.add_kind(name, "", value);
     }
 
-    /// Adds the figure called `name`, for one kind.
+    /// Adds a value of the family `name` for one kind.
     pub(in crate::fs) fn add_kind(&mut self, name: &str, kind: &str, value: u64) {
         let family = Family::named(name);
         debug_assert!(family.is_some(), "{name}");
@@ -201,7 +201,7 @@ impl Figures {
         }));
     }
 
-    /// The facts of the status, in which kinds are added up.
+    /// Returns the lines of the status, with all kinds added up.
     pub(in crate::fs) fn facts(&self) -> impl Iterator<Item = (&'static str, String)> {
         FAMILIES.iter().filter_map(|family| {
             let of_family = |sample: &&Sample| sample.family.name == family.name;
@@ -213,7 +213,8 @@ impl Figures {
     }
 }
 
-/// The text of these mounts: each figure with its help and its type, then the value of each mount.
+/// Returns the text for these mounts: each family with its help and type, followed by the value for
+/// each mount.
 #[must_use]
 pub fn text(mounts: &[Figures]) -> String {
     let mut text = String::new();
@@ -250,14 +251,15 @@ fn labels(figures: &Figures, sample: &Sample) -> String {
     labels.join(",")
 }
 
-/// A label's value, in which three characters are escaped.
+/// Returns a label's value with three characters escaped.
 fn escaped(value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"");
     value.replace('\n', "\\n")
 }
 
-/// The figures in the text of a mount, as far as it is one: another user's program may have made
-/// it. Only kinds in small letters are taken, and labels beside them are dropped.
+/// Parses the metrics in the text of a mount. Invalid lines are ignored, because another user's
+/// program may have written the text. Only kinds in small letters are accepted; other labels are
+/// dropped.
 #[must_use]
 pub fn samples(text: &str) -> Vec<Sample> {
     text.lines().filter_map(sample).collect()
@@ -275,7 +277,7 @@ fn sample(line: &str) -> Option<Sample> {
     })
 }
 
-/// The value of the label called `label`, which stands last.
+/// Returns the value of the label called `label`, which must be the last label.
 fn kind<'l>(labels: &'l str, label: &str) -> Option<&'l str> {
     let value = labels.strip_suffix("\"}")?;
     let (labels, value) = value.split_at(value.rfind('"')?.one_more());

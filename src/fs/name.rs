@@ -1,7 +1,7 @@
 //! Names of the file as names of the mount.
 //!
-//! Bytes are kept, valid UTF-8 or not; what POSIX cannot hold is escaped, and a shown name leads
-//! back to one name only:
+//! Bytes are preserved, whether valid UTF-8 or not. Names that POSIX does not allow are escaped.
+//! Each shown name belongs to exactly one name in the file:
 //!
 //! | in the file | shown |
 //! |---|---|
@@ -13,7 +13,8 @@
 //! | `%` before two hex digits, or as the whole name | `%25` |
 //! | over 255 bytes when shown | the first 246, `~`, 8 hex digits of the name's hash |
 //!
-//! A name of 255 bytes that ends as the cut ones do is cut too, so that it cannot be taken for one.
+//! A name of 255 bytes with the suffix of a shortened name is shortened too, so that the two cannot
+//! be confused.
 
 use nix::errno::Errno;
 
@@ -25,11 +26,13 @@ use crate::wire::checksum::lookup3;
 /// The directory of views at the mount's root.
 pub(super) const VIEWS: &[u8] = b".h5fs";
 
-/// Bytes of the end of a cut name: `~` and 8 hex digits.
+/// Bytes of the suffix of a shortened name: `~` and 8 hex digits.
 const CUT_SUFFIX: usize = 9;
 
+/// Checks that a directory can contain a name of this length.
+///
 /// # Errors
-/// `ENAMETOOLONG` where no directory shows a name of so many bytes.
+/// `ENAMETOOLONG` if the name is too long.
 pub(super) fn refuse_long(shown: &[u8]) -> Result<()> {
     if shown.len() <= limits::NAME_BYTES {
         Ok(())
@@ -38,7 +41,8 @@ pub(super) fn refuse_long(shown: &[u8]) -> Result<()> {
     }
 }
 
-/// The name as it is shown in a directory; `at_root` where that is its file's root.
+/// Returns the name as shown in a directory. `at_root` says whether the directory is the root of
+/// its file.
 pub fn escape(name: &[u8], at_root: bool) -> Vec<u8> {
     let shown = escape_whole(name, at_root);
     if shown.len() > limits::NAME_BYTES || is_cut(&shown) {
@@ -48,7 +52,8 @@ pub fn escape(name: &[u8], at_root: bool) -> Vec<u8> {
     }
 }
 
-/// The name of the file that is shown as `shown`; `None` where no name is shown so, or a cut one.
+/// Returns the name in the file for the shown name. Returns `None` if no name is shown like this,
+/// or if the name is shortened.
 pub fn unescape(shown: &[u8], at_root: bool) -> Option<Vec<u8>> {
     if is_cut(shown) {
         return None;
@@ -57,7 +62,7 @@ pub fn unescape(shown: &[u8], at_root: bool) -> Option<Vec<u8>> {
     (escape(&name, at_root) == shown).then_some(name)
 }
 
-/// A shown name that has grown: cut where it is too long by now.
+/// Shortens a shown name that has become too long, for example by a suffix.
 pub(super) fn clip(shown: Vec<u8>) -> Vec<u8> {
     if shown.len() <= limits::NAME_BYTES {
         return shown;
@@ -65,7 +70,7 @@ pub(super) fn clip(shown: Vec<u8>) -> Vec<u8> {
     cut(&shown, &shown)
 }
 
-/// Whether `shown` stands for a name that is too long to be shown whole.
+/// Returns whether `shown` is the shortened form of a long name.
 pub fn is_cut(shown: &[u8]) -> bool {
     let Some((_, suffix)) = shown.split_at_checked(limits::NAME_BYTES - CUT_SUFFIX) else {
         return false;
@@ -100,8 +105,8 @@ fn escape_whole(name: &[u8], at_root: bool) -> Vec<u8> {
     shown
 }
 
-/// What is left of `shown` is a copy: the rest would stand in memory as a gap too small for the
-/// next long name.
+/// The result is a copy of the start of `shown`. Truncating in place would leave gaps in memory
+/// that are too small for the next long name.
 fn cut(shown: &[u8], name: &[u8]) -> Vec<u8> {
     let left = shown.iter().take(limits::NAME_BYTES - CUT_SUFFIX).copied();
     let suffix = format!("~{:08x}", lookup3(name));
@@ -129,7 +134,7 @@ fn decode(shown: &[u8]) -> Vec<u8> {
     name
 }
 
-/// The byte that the first two bytes spell in hexadecimal.
+/// Decodes the first two bytes as a hexadecimal number.
 fn hex_byte(bytes: &[u8]) -> Option<u8> {
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
     let [high, low, ..] = bytes else { return None };
@@ -169,7 +174,7 @@ mod tests {
         assert!(escape(&[b'n'; 50_000], false).capacity() < 300);
         assert!(is_cut(&shown) && unescape(&shown, false).is_none());
         assert_ne!(shown, escape(&[b'n'; 257], false));
-        // A real name that looks cut is cut as well.
+        // A real name that looks shortened is shortened as well.
         assert_ne!(escape(&shown, false), shown);
         assert_eq!(escape(&[b'n'; 255], false), [b'n'; 255]);
     }

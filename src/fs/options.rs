@@ -1,4 +1,4 @@
-//! How a mounted file is shown.
+//! Options that control how files are shown.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -10,48 +10,48 @@ use crate::limits;
 use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::policy::Policy as External;
 
-/// How a file is shown.
+/// Options that control how a file is shown.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Owner of all files, else the source's.
+    /// Owner of all files; by default the source's.
     pub uid: Option<u32>,
-    /// Group of all files, else the source's.
+    /// Group of all files; by default the source's.
     pub gid: Option<u32>,
-    /// Data files of a directory that are kept open at a time.
+    /// Number of data files of a directory that are kept open.
     pub open_files: usize,
-    /// Permission bits that are taken away.
+    /// Permission bits to remove.
     pub umask: Option<u32>,
-    /// Whether reads go past the kernel's page cache.
+    /// Whether reads bypass the kernel's page cache.
     pub direct_io: bool,
-    /// Bytes of decoded chunks that are kept.
+    /// Bytes of decoded chunks in the cache.
     pub cache_size: CacheSize,
-    /// Threads that decode.
+    /// Number of decoding threads.
     pub threads: usize,
-    /// Whether `.h5fs` is there.
+    /// Whether `.h5fs` exists.
     pub views: bool,
-    /// Which other files the mounted one may lead to.
+    /// Which other files the mounted file may reference.
     pub external: External,
-    /// The mount itself: a look-up there would wait for an answer that this process has to give.
+    /// The mount itself, where the process must not look up files: it would wait for its own reply.
     pub guard: Option<MountGuard>,
-    /// Whether all users are let in, not only the user that mounts.
+    /// Whether all users have access, not only the user who mounts.
     pub allow_other: bool,
-    /// Whether whole-block checksums are checked before the first byte is served.
+    /// Whether the checksum of a whole block is checked before its first byte is served.
     pub verify: bool,
-    /// Whether a file that is marked as being written is shown, too.
+    /// Whether a file that is marked as being written is shown.
     pub force: bool,
-    /// Whether elements of a virtual array whose source is missing are an error.
+    /// Whether elements of a virtual array with a missing source are an error.
     pub strict: bool,
-    /// Whether files that cannot be read now are left out of what is joined.
+    /// Whether unreadable files are omitted from a joined file.
     pub partial: bool,
-    /// Where what is read of the files of a directory is kept, for the next time that they are shown
-    /// as one; open for reading, and for writing at its end.
+    /// Cache of scan results of a directory's files, for the next time that they are joined. The
+    /// file is open for reading and appending.
     pub scans: Option<Arc<File>>,
-    /// Whether the members of a group are listed in the order in which people are shown them, not in
-    /// that of the file's index.
+    /// Whether the members of a group are listed in display order, and not in the order of the
+    /// file's index.
     pub ordered: bool,
-    /// Whether pages have their script, which a server gives.
+    /// Whether pages include their script, which a server provides.
     pub scripts: bool,
-    /// How much memory the process takes, if the mount is to tell.
+    /// Memory usage of the process, if the mount reports it.
     pub resident: Option<Resident>,
 }
 

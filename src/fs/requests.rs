@@ -13,115 +13,116 @@ use crate::source::identity::Identity;
 /// An inode number.
 pub type Ino = u64;
 
-/// The kind of range that a seek looks for.
+/// The kind of range that a seek searches for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whence {
-    /// The next byte that is stored, or not known to be zero.
+    /// A byte that is stored, or not known to be zero.
     Data,
-    /// The next byte of a range that reads as zeros and is stored nowhere.
+    /// A byte in a range that reads as zeros and is not stored.
     Hole,
 }
 
-/// The content of an open file, as one that keeps a copy has to know it.
+/// The version of an open file's content, for clients that cache a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Version {
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// The state of the file that it is from; `None` where none is known, or it may change while it
-    /// is shown.
+    /// The state of the file; `None` if it is unknown or may change during the read.
     pub identity: Option<Identity>,
-    /// How often the source was opened anew before.
+    /// Number of times that the source was reopened before.
     pub generation: u32,
 }
 
-/// Takes an entry of a listing; answers `true` and has not taken it once there is no room.
+/// A callback for an entry of a listing. It returns `true`, without taking the entry, if there is
+/// no room.
 pub type Take<'t> = dyn FnMut(DirEntry<'_>) -> bool + 't;
 
-/// Like [`Take`], with the attributes of the entry where these are known.
+/// A callback like [`Take`], with the attributes of the entry if they are known.
 pub type TakeWithAttributes<'t> = dyn FnMut(DirEntry<'_>, Option<&Entry>) -> bool + 't;
 
-/// What a listing tells of each entry.
+/// The detail of each entry in a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// Its name, number and kind.
+    /// Name, number and kind.
     Names,
-    /// Its attributes too, where no lookup is needed to find them.
+    /// Also the attributes, if they are known without a lookup.
     Attributes,
 }
 
-/// A tree that a mount shows: that of one file, or of a directory of files.
+/// A tree that a mount shows, of one file or of a directory of files.
 ///
-/// Every number that a lookup hands out is counted and is to be given back with `forget`. A request
-/// that may take long has a token, and ends with [`Error::unwanted`](crate::error::Error::unwanted)
-/// once that is cancelled; the method without one is for a caller that waits however long it takes.
+/// Every inode number returned by a lookup is counted, and the caller must release it with
+/// `forget`. A request that may take long has a token, and ends with
+/// [`Error::unwanted`](crate::error::Error::unwanted) when the token is cancelled. The method
+/// without a token waits without a limit.
 pub trait Requests: Send + Sync {
-    /// How it is shown.
+    /// Returns the options of the tree.
     fn options(&self) -> &Options;
 
-    /// Where the requests are counted that the kernel makes.
+    /// Returns the counters of the kernel's requests.
     fn traffic(&self) -> &Traffic;
 
-    /// Bytes of the filesystem, and how many of them are free.
+    /// Returns the bytes of the filesystem, and how many of them are free.
     fn capacity(&self) -> (u64, u64);
 
-    /// How long the kernel may keep what it is told of something that has not changed.
+    /// Returns how long the kernel may cache metadata of unchanged files.
     fn lifetime(&self) -> Duration;
 
-    /// The file or directory of a directory of files that the inode is in, by any number; `None` in
-    /// the tree of one file.
+    /// Returns a number for the file that contains the inode, in a directory of files. Returns
+    /// `None` in the tree of one file.
     fn file_of(&self, _ino: Ino) -> Option<u64> {
         None
     }
 
-    /// The entry `name` of the directory `parent`; counted.
+    /// Returns the entry `name` of the directory `parent`, counted.
     ///
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; fails if the group's index is damaged.
     fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<Entry>;
 
-    /// Why the directory `parent` has no entry `name`, where there is more to say of it: a selector
-    /// that picks nothing, a data file that cannot be opened.
+    /// Returns a detailed reason why the directory `parent` has no entry `name`. Examples are a
+    /// selector that selects nothing, and a data file that cannot be opened.
     fn why_absent(&self, _parent: Ino, _name: &[u8]) -> Option<String> {
         None
     }
 
-    /// Why a symbolic link leads nowhere, if it does and that is known: which other file is not shown
-    /// or, where the `object` is asked for, too, that this is not there.
+    /// Returns why a symbolic link leads nowhere, if the reason is known. The reason is a file that
+    /// is not shown or, if `object` is true, a missing object in that file.
     fn why_nowhere(&self, _link: Ino, _object: bool) -> Option<String> {
         None
     }
 
-    /// Whether a name that this directory lacks is not there as long as the source is unchanged.
+    /// Returns whether a missing name stays missing until the source changes.
     fn lacks_for_good(&self, _parent: Ino) -> bool {
         false
     }
 
-    /// Gives back `count` lookups.
+    /// Releases `count` lookups.
     fn forget(&self, ino: Ino, count: u64);
 
-    /// The attributes of an inode, worked out at any cost.
+    /// Returns the attributes of an inode, even if they are expensive.
     ///
     /// # Errors
-    /// `ESTALE` where the number stands for nothing (any more).
+    /// `ESTALE` if the number does not belong to an inode, or no longer.
     fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Entry>;
 
-    /// The text of a symbolic link.
+    /// Returns the text of a symbolic link.
     ///
     /// # Errors
-    /// `ENAMETOOLONG` over 4095 bytes, `EINVAL` for anything else than a symbolic link.
+    /// `ENAMETOOLONG` over 4095 bytes, `EINVAL` for any other type of file.
     fn readlink_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>>;
 
-    /// The names of the extended attributes, each with `user.`.
+    /// Returns the names of the extended attributes, each with `user.`.
     ///
     /// # Errors
     /// Fails if the object's list of attributes is damaged.
     fn listxattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>>;
 
-    /// The value of an extended attribute; `name` with `user.`.
+    /// Returns the value of the extended attribute `name`, given with `user.`.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` for a name without `user.`, `ENODATA` for one that is not there, `E2BIG` for a
-    /// value that is too long.
+    /// `EOPNOTSUPP` for a name without `user.`, `ENODATA` if the attribute does not exist, `E2BIG`
+    /// if its value is too long.
     fn getxattr_for(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>>;
 
     /// Opens a regular file.
@@ -136,16 +137,15 @@ pub trait Requests: Send + Sync {
     /// `ENOTDIR` for anything else; fails if the directory cannot be read.
     fn opendir_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Opened>;
 
-    /// Whether the names of the directory stand in an order of their own: that of a file's index.
+    /// Returns whether the names of the directory have an order of their own, as in a file's index.
     fn is_ordered(&self, directory: Ino) -> bool;
 
-    /// Hands the entries of an open directory from `cookie` on (0: from the first) to `take` until
-    /// it says that it is full. Each entry that is taken with attributes is counted, except `.` and
-    /// `..`.
+    /// Passes the entries of an open directory from `cookie` (0 is the first) to `take`, until
+    /// `take` has no room. Each entry taken with attributes is counted, except `.` and `..`.
     ///
     /// # Errors
-    /// Fails if the index is damaged at `cookie`; where it is damaged further on, the next call
-    /// says so.
+    /// Fails if the index is damaged at `cookie`. Damage at a later entry is reported by the next
+    /// call.
     fn list_for(
         &self,
         handle: Handle,
@@ -155,13 +155,14 @@ pub trait Requests: Send + Sync {
         cancel: &CancelToken,
     ) -> Result<()>;
 
-    /// At most `length` bytes of an open file from `offset` on, fewer at its end only; or none once
-    /// nobody waits for them.
+    /// Reads at most `length` bytes of an open file from `offset`. Fewer bytes are returned only at
+    /// the end of the file, or if the request is cancelled.
     ///
     /// # Errors
-    /// Fails if a part that the range touches cannot be read; `ESTALE` once the source has changed;
-    /// `ENOMEM` where what would be kept for the next read, with all else that is open, takes too
-    /// much.
+    /// - Fails if a part that the range touches cannot be read.
+    /// - `ESTALE` if the source has changed.
+    /// - `ENOMEM` if the state for the next read does not fit into memory with all other open
+    ///   files.
     fn read_for(
         &self,
         handle: Handle,
@@ -170,28 +171,29 @@ pub trait Requests: Send + Sync {
         cancel: &CancelToken,
     ) -> Result<Bytes>;
 
-    /// Whether the names of an open directory are too many to be listed in the order that is asked
-    /// for, and stand in that of the file's index.
+    /// Returns whether an open directory has too many names for the requested order, and lists them
+    /// in the order of the file's index.
     fn is_unordered(&self, _handle: Handle) -> bool {
         false
     }
 
-    /// What an open file holds.
+    /// Returns the version of an open file's content.
     ///
     /// # Errors
     /// Fails as [`read_for`](Self::read_for) does.
     fn version_of(&self, handle: Handle, cancel: &CancelToken) -> Result<Version>;
 
-    /// The bytes of a read, if they are to be had without decoding or waiting.
+    /// Returns the bytes of a read, if they are available without decoding or waiting.
     ///
     /// # Errors
     /// Fails as [`read_for`](Self::read_for) does.
     fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>>;
 
-    /// The first offset from `offset` on of data, or of a hole; the end counts as a hole.
+    /// Returns the first offset of data, or of a hole, at or after `offset`. The end of the file
+    /// counts as a hole.
     ///
     /// # Errors
-    /// `ENXIO` where there is none.
+    /// `ENXIO` if there is no such offset.
     fn lseek_for(
         &self,
         handle: Handle,
@@ -200,78 +202,78 @@ pub trait Requests: Send + Sync {
         cancel: &CancelToken,
     ) -> Result<u64>;
 
-    /// Closes what is open.
+    /// Closes an open file or directory.
     fn release(&self, handle: Handle);
 
-    /// Like [`lookup_for`](Self::lookup_for).
+    /// Calls [`lookup_for`](Self::lookup_for) without cancellation.
     ///
     /// # Errors
-    /// Fails as that does.
+    /// Fails as `lookup_for` does.
     fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
         self.lookup_for(parent, name, &CancelToken::default())
     }
 
-    /// Like [`getattr_for`](Self::getattr_for).
+    /// Calls [`getattr_for`](Self::getattr_for) without cancellation.
     ///
     /// # Errors
-    /// Fails as that does.
+    /// Fails as `getattr_for` does.
     fn getattr(&self, ino: Ino) -> Result<Entry> {
         self.getattr_for(ino, &CancelToken::default())
     }
 
-    /// Like [`readlink_for`](Self::readlink_for).
+    /// Calls [`readlink_for`](Self::readlink_for) without cancellation.
     ///
     /// # Errors
-    /// Fails as that does.
+    /// Fails as `readlink_for` does.
     fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
         self.readlink_for(ino, &CancelToken::default())
     }
 
-    /// Like [`listxattr_for`](Self::listxattr_for).
+    /// Calls [`listxattr_for`](Self::listxattr_for) without cancellation.
     ///
     /// # Errors
-    /// Fails as that does.
+    /// Fails as `listxattr_for` does.
     fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
         self.listxattr_for(ino, &CancelToken::default())
     }
 
-    /// Like [`getxattr_for`](Self::getxattr_for).
+    /// Calls [`getxattr_for`](Self::getxattr_for) without cancellation.
     ///
     /// # Errors
-    /// Fails as that does.
+    /// Fails as `getxattr_for` does.
     fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
         self.getxattr_for(ino, name, &CancelToken::default())
     }
 
-    /// Like [`open_file_for`](Self::open_file_for).
+    /// Calls [`open_file_for`](Self::open_file_for) without cancellation.
     ///
     /// # Errors
-    /// Fails as that does.
+    /// Fails as `open_file_for` does.
     fn open_file(&self, ino: Ino) -> Result<Opened> {
         self.open_file_for(ino, &CancelToken::default())
     }
 
-    /// Like [`opendir_for`](Self::opendir_for).
+    /// Calls [`opendir_for`](Self::opendir_for) without cancellation.
     ///
     /// # Errors
-    /// Fails as that does.
+    /// Fails as `opendir_for` does.
     fn opendir(&self, ino: Ino) -> Result<Opened> {
         self.opendir_for(ino, &CancelToken::default())
     }
 
-    /// Like [`list_for`](Self::list_for), of names alone.
+    /// Lists only names with [`list_for`](Self::list_for), without cancellation.
     ///
     /// # Errors
-    /// Fails as that does.
+    /// Fails as `list_for` does.
     fn readdir(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()> {
         let take = &mut |entry: DirEntry<'_>, _: Option<&Entry>| take(entry);
         self.list_for(handle, cookie, Detail::Names, take, &CancelToken::default())
     }
 
-    /// Like [`list_for`](Self::list_for), with attributes.
+    /// Lists names and attributes with [`list_for`](Self::list_for), without cancellation.
     ///
     /// # Errors
-    /// Fails as that does.
+    /// Fails as `list_for` does.
     fn readdir_plus(
         &self,
         handle: Handle,
@@ -282,18 +284,18 @@ pub trait Requests: Send + Sync {
         self.list_for(handle, cookie, Detail::Attributes, take, &cancel)
     }
 
-    /// Like [`read_for`](Self::read_for).
+    /// Calls [`read_for`](Self::read_for) without cancellation.
     ///
     /// # Errors
-    /// Fails as that does.
+    /// Fails as `read_for` does.
     fn read(&self, handle: Handle, offset: u64, length: usize) -> Result<Bytes> {
         self.read_for(handle, offset, length, &CancelToken::default())
     }
 
-    /// Like [`lseek_for`](Self::lseek_for).
+    /// Calls [`lseek_for`](Self::lseek_for) without cancellation.
     ///
     /// # Errors
-    /// Fails as that does.
+    /// Fails as `lseek_for` does.
     fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64> {
         self.lseek_for(handle, offset, whence, &CancelToken::default())
     }

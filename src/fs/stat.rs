@@ -1,4 +1,4 @@
-//! The answers to `stat`, lookups and listings.
+//! Attributes and entries: the replies to `stat`, lookups and listings.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use crate::model::Node;
 use crate::source::attributes::Attributes;
 use crate::source::local::audience::Readers;
 
-/// `st_blksize`: what `cat` and `cp` ask for at a time, the most that the kernel asks for at once.
+/// `st_blksize`: the size of reads by `cat` and `cp`, and the largest read of the kernel.
 pub(super) const BLOCK_SIZE: u32 = 1 << 20;
 
-/// `st_blksize` of a directory: what `readdir(3)` asks for at a time. If it were larger, a program
-/// that seeks would be told thousands of names for each that it wants.
+/// `st_blksize` of a directory: the buffer size of `readdir(3)`. With a larger buffer, a program
+/// that seeks would receive thousands of names for each one that it wants.
 pub(super) const DIRECTORY_BLOCK_SIZE: u32 = 32 << 10;
 
 /// The kinds of files in the mount.
@@ -25,48 +25,48 @@ pub enum Kind {
     Symlink,
 }
 
-/// The attributes of one inode, as `stat` tells them.
+/// The attributes of one inode, as `stat` returns them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// The inode number.
     pub ino: u64,
     /// The kind of file.
     pub kind: Kind,
-    /// Bytes of the content.
+    /// Size of the content in bytes.
     pub size: u64,
     /// Stored bytes in units of 512.
     pub blocks: u64,
     /// Permission bits.
     pub permissions: u16,
-    /// Names of the file.
+    /// Number of hard links.
     pub links: u32,
-    /// Owner.
+    /// User ID of the owner.
     pub uid: u32,
-    /// Group.
+    /// Group ID.
     pub gid: u32,
-    /// Modification time, seconds since 1970 UTC and nanoseconds.
+    /// Modification time: seconds since 1970 UTC, and nanoseconds.
     pub modified: (i64, u32),
 }
 
-/// The parts of the source's attributes that the mount takes over.
+/// The source's attributes that the mount copies.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    /// Where it is; empty where it is no file.
+    /// Path, or empty if the source is not a file.
     pub path: PathBuf,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Owner.
+    /// User ID of the owner.
     pub uid: u32,
-    /// Group.
+    /// Group ID.
     pub gid: u32,
     /// Permission bits.
     pub mode: u32,
-    /// Modification time, seconds since 1970 UTC and nanoseconds.
+    /// Modification time: seconds since 1970 UTC, and nanoseconds.
     pub modified: (i64, u32),
 }
 
 impl Origin {
-    /// The source at `path` as the system describes it.
+    /// Creates the origin for the source at `path`, with the system's attributes.
     pub fn new(path: PathBuf, attributes: impl Into<Attributes>) -> Self {
         let attributes = attributes.into();
         Origin {
@@ -79,19 +79,20 @@ impl Origin {
         }
     }
 
-    /// The same, readable by its `readers` alone.
+    /// Restricts the mode to the `readers`.
     #[must_use]
     pub(super) fn for_readers(self, readers: Readers) -> Self {
         let mode = readers.audience().map_or(self.mode, |own| own.mode());
         Origin { mode, ..self }
     }
 
-    /// A file of `kind` without content, with the source's owner, mode and times.
+    /// Returns the attributes of a file of `kind` without content, with the source's owner, mode
+    /// and times.
     pub(super) fn stat(&self, ino: u64, kind: Kind, options: &Options) -> Stat {
         let readable = self.mode & 0o444 & !options.umask.unwrap_or(0);
         let mode = match kind {
             Kind::File => readable,
-            // A user that may read a directory may enter it, unless the umask says otherwise.
+            // A user who may read a directory may enter it, unless the umask forbids that.
             Kind::Directory => readable | ((self.mode & 0o444) >> 2) & !options.umask.unwrap_or(0),
             Kind::Symlink => 0o777,
         };
@@ -109,24 +110,25 @@ impl Origin {
     }
 }
 
-/// The answer to a lookup.
+/// The reply to a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// Its number.
+    /// Inode number.
     pub ino: u64,
-    /// Tells objects of one number apart: it is another one once the source has changed.
+    /// Generation, which distinguishes objects with the same number. The generation changes when
+    /// the source changes.
     pub generation: u32,
-    /// Its attributes.
+    /// Attributes.
     pub attributes: Stat,
-    /// Whether this stays true as long as the source is unchanged.
+    /// Whether the entry stays valid until the source changes.
     pub cacheable: bool,
-    /// Whether it has the size of its content. Of a text that is too long to be counted it has not:
-    /// the name is there, and `stat` fails.
+    /// Whether the entry has a size. A text that is too long to count has none: the name exists,
+    /// but `stat` fails.
     pub is_sized: bool,
 }
 
 impl Entry {
-    /// The same with content: `stored` bytes, or `None` where every byte is known to be zero.
+    /// Sets the size, and `stored` bytes; `None` if every byte is known to be zero.
     pub(super) fn sized(mut self, size: u64, stored: Option<u64>) -> Self {
         self.attributes.size = size;
         self.attributes.blocks = match stored {
@@ -136,7 +138,7 @@ impl Entry {
         self
     }
 
-    /// The same with the object's own time of modification, if it has one.
+    /// Sets the object's own modification time, if it has one.
     pub(super) fn modified_as(mut self, node: &Node) -> Self {
         if let Some(seconds) = node.modified {
             self.attributes.modified = (seconds, 0);
@@ -144,7 +146,7 @@ impl Entry {
         self
     }
 
-    /// The same of a content whose size is not to be had.
+    /// Marks the size as unknown.
     pub(super) fn without_size(self) -> Self {
         Entry {
             is_sized: false,
@@ -153,7 +155,8 @@ impl Entry {
         }
     }
 
-    /// The same, cacheable only if that is right: what could not be read may be read next time.
+    /// Clears `cacheable` unless `is_right`, because an object that could not be read may be
+    /// readable later.
     pub(super) fn kept_if(self, is_right: bool) -> Self {
         Entry {
             cacheable: self.cacheable && is_right,
@@ -162,15 +165,15 @@ impl Entry {
     }
 }
 
-/// A name in a directory.
+/// An entry of a directory listing.
 #[derive(Debug)]
 pub struct DirEntry<'a> {
-    /// The name as shown.
+    /// Name as shown.
     pub name: &'a [u8],
-    /// Its number.
+    /// Inode number.
     pub ino: u64,
-    /// The kind of file; `None` where only a look tells, which a listing does not take.
+    /// Kind of file, or `None` if only a lookup would reveal it.
     pub kind: Option<Kind>,
-    /// Where the listing goes on after it.
+    /// Position where the listing continues after this entry.
     pub next: u64,
 }

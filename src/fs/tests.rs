@@ -1,4 +1,4 @@
-//! The tree of a small graph, without a mount.
+//! Tests of the tree of a small graph, without a mount.
 
 mod objects;
 
@@ -23,7 +23,7 @@ pub(super) fn errno_of<T>(result: Result<T>) -> Errno {
 pub(super) fn list(fs: &Filesystem, directory: Ino) -> Vec<(String, Ino, Kind)> {
     let handle = fs.opendir(directory).unwrap().handle;
     let (mut entries, mut next, mut before) = (Vec::new(), 0, None);
-    // A long listing is handed out in parts; on a busy machine each is long.
+    // A long listing is returned in parts.
     while before != Some(next) {
         before = Some(next);
         let read = fs.readdir(handle, next, &mut |entry| {
@@ -115,7 +115,7 @@ fn options_change_owner_and_mode() {
 
 #[test]
 fn a_group_is_a_directory_in_one_place() {
-    // A ring: /b/a, /b/a/b, and the root once more; the shortest path is a group's own.
+    // A ring: /b/a, /b/a/b, and the root again. The shortest path is a group's directory.
     let mut fake = Fake::new();
     fake.group(800, 2);
     fake.group(1600, 2);
@@ -197,7 +197,7 @@ fn symbolic_links_resolve_inside() {
     assert_eq!(errno_of(fs.resolve(b"g/dangling")), Errno::ENOENT);
     let long = fs.resolve_link(b"g/long").unwrap();
     assert_eq!(errno_of(fs.readlink(long.ino)), Errno::ENAMETOOLONG);
-    // The number is the same in every mount; the kernel never asks for attributes of a link.
+    // The number is the same in every mount. The kernel never requests the attributes of a link.
     assert_eq!(fs.listxattr(long.ino).unwrap(), Vec::<Vec<u8>>::new());
     assert!(long.ino >= 1 << 63);
 }
@@ -246,7 +246,7 @@ fn damage_stays_where_it_is() {
     assert!(header.starts_with("object header: bad signature"));
     let filter = fs.resolve(b"filter").unwrap();
     assert_eq!((filter.attributes.size, filter.attributes.blocks), (5, 1));
-    // Strings that were never written are null: empty lines.
+    // Strings that were never written are null and shown as empty lines.
     assert_eq!(content(&fs, "strings").unwrap(), b"\n\n\n\n\n");
     assert_eq!(errno_of(content(&fs, "filter")), Errno::EOPNOTSUPP);
     assert!(xattr(&fs, "filter", "user.h5fs.error").is_ok());
@@ -266,7 +266,7 @@ fn damage_stays_where_it_is() {
     assert!(xattr(&fs, "torn", "user.h5fs.error").is_ok());
 }
 
-/// A group and a dataset that a disk does not give once, in a listing that the kernel would keep.
+/// Lists a group and a dataset that fail once, in a listing that the kernel would cache.
 #[test]
 fn what_cannot_be_read_now_is_listed_anew() {
     let mut fake = Fake::new();
@@ -317,7 +317,7 @@ fn what_cannot_be_read_now_is_listed_anew() {
         assert_eq!(listed("/"), (true, twice(&whole)));
         assert_eq!(listed(".h5fs/npy"), (true, twice(&whole_npy)));
         is_failing.store(true, Ordering::SeqCst);
-        // Whoever would go down there is told.
+        // A recursive walk encounters the error.
         let unsure = [
             ("g", Kind::Directory),
             ("x", Kind::Directory),
@@ -332,7 +332,7 @@ fn what_cannot_be_read_now_is_listed_anew() {
         }
         assert_eq!(content(&fs, "y").unwrap(), b"y");
         is_failing.store(false, Ordering::SeqCst);
-        // The kernel lets go of what it kept, and keeps what is listed the next time.
+        // The kernel discards its cached listing, and caches the next one.
         assert_eq!(listed("/"), (false, twice(&whole)));
         assert_eq!(listed(".h5fs/npy"), (false, twice(&whole_npy)));
         assert_eq!(fs.resolve(b"g").unwrap().attributes.kind, Kind::Directory);
@@ -340,8 +340,8 @@ fn what_cannot_be_read_now_is_listed_anew() {
     }
 }
 
-/// What cannot be read because the request is to go on elsewhere is not told of: the next attempt
-/// reads it.
+/// Objects that cannot be read because the request is postponed are not listed as damaged; the next
+/// attempt reads them.
 #[test]
 fn a_request_that_is_put_off_tells_of_no_object_that_it_could_not_read() {
     let mut fake = Fake::new();
@@ -546,7 +546,7 @@ fn holes_are_only_what_reads_as_zeros() {
     assert_eq!(content(&fs, "empty").unwrap(), b"");
 }
 
-/// However often the source changes, one state of it is in memory, whatever is open.
+/// However often the source changes, only one of its states is in memory, whatever is open.
 #[test]
 fn states_that_are_over_leave_nothing_in_memory() {
     let directory = tempfile::tempdir().unwrap();
@@ -565,7 +565,7 @@ fn states_that_are_over_leave_nothing_in_memory() {
     for change in 1..=20 {
         states.push(tree.mount.shown().unwrap().rest());
         let listing = tree.opendir(tree.root()).unwrap().handle;
-        // A part of it only, so that it is under way.
+        // Reads only a part, so that the listing stays in progress.
         tree.readdir(listing, 0, &mut |entry| entry.next > 1)
             .unwrap();
         let text = tree.open_file(tree.lookup(tree.root(), b"a").unwrap().ino);

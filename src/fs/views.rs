@@ -1,8 +1,8 @@
-//! The directory of views, `.h5fs`, and the table of its entries. That of another file has the trees
-//! alone.
+//! The directory of views, `.h5fs`, and the table of its entries. The directory of another file
+//! contains only the trees.
 //!
-//! Most of them are the trees of views, which have a table of their own. Every other entry is a
-//! [`Single`]: a node of its own file, and a row of [`ABOVE`] or [`BELOW`] here.
+//! Most entries are trees of views, which have a table of their own. Every other entry is a
+//! [`Single`]: a node in its own source file, and a row of [`ABOVE`] or [`BELOW`] here.
 
 pub(super) mod attribute_file;
 pub(super) mod frame;
@@ -43,16 +43,16 @@ use crate::wire::to_usize;
 /// The directory of views.
 pub(super) struct Views;
 
-/// An entry of the directory of views that is no tree.
+/// An entry of the directory of views other than a tree.
 struct Single {
     name: &'static [u8],
-    /// Its number in the first state of the source.
+    /// Inode number in the first state of the source.
     number: u64,
     node: &'static dyn FsNode,
     is_there: fn(&Mount, &FileState) -> bool,
 }
 
-/// The entries that are listed above the trees.
+/// Entries listed before the trees.
 static ABOVE: &[Single] = &[
     Single {
         name: other_files::NAME,
@@ -80,7 +80,7 @@ static ABOVE: &[Single] = &[
     },
 ];
 
-/// The entries that are listed below the trees.
+/// Entries listed after the trees.
 static BELOW: &[Single] = &[
     Single {
         name: b"tree.yaml",
@@ -105,7 +105,7 @@ static BELOW: &[Single] = &[
     },
 ];
 
-/// The names of the entries that are no trees.
+/// Returns the names of the entries other than trees.
 #[cfg(test)]
 fn names_beside_trees() -> impl Iterator<Item = &'static [u8]> {
     ABOVE.iter().chain(BELOW).map(|single| single.name)
@@ -116,7 +116,7 @@ struct Row {
     name: &'static [u8],
     ino: u64,
     node: &'static dyn FsNode,
-    /// The number of the view that it is.
+    /// Number of the view, if the entry is one.
     form: Option<Tree>,
 }
 
@@ -168,14 +168,14 @@ impl Show for Row {
     }
 }
 
-/// The node of the single entry `name` of the directory of views.
+/// Returns the node of the single entry `name` of the directory of views.
 pub(super) fn single(name: &[u8]) -> Option<&'static dyn FsNode> {
     let mut all = ABOVE.iter().chain(BELOW);
     let found = all.find(|single| single.name == name);
     found.map(|single| single.node)
 }
 
-/// The entries of the directory of views of a file, in the order in which they are listed.
+/// Returns the entries of a file's directory of views, in listing order.
 fn rows(views: &Target<'_>) -> Result<Vec<Row>> {
     let (mount, file) = (views.mount, views.file);
     let single = |single: &Single| Row {
@@ -199,8 +199,7 @@ fn rows(views: &Target<'_>) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The roots of the trees, and the files of the root: the name, the number as a tree, and the type
-/// of node.
+/// Returns the roots of the trees, and the files of the root: name, tree number and node type.
 fn in_trees(
     root: NodeId,
     has_extras: bool,
@@ -215,7 +214,7 @@ fn in_trees(
     all.filter(move |(_, number, _)| inode::is_object(*number, root))
 }
 
-/// Those that `file` has, where views are shown.
+/// Returns the trees that `file` has, if views are shown.
 fn shown_trees(
     mount: &Mount,
     file: &FileState,
@@ -246,7 +245,7 @@ fn enter(views: &Target<'_>, name: &[u8]) -> Result<Entry> {
     Target::enter(mount, file, ino, &inode, |target| node.stat(target))
 }
 
-/// The node of the root of a tree, or of the document.
+/// Returns the node of the root of a tree, or of the document.
 fn node_of(node_type: NodeType) -> &'static dyn FsNode {
     match node_type {
         NodeType::View => &ViewFile,
@@ -254,7 +253,7 @@ fn node_of(node_type: NodeType) -> &'static dyn FsNode {
     }
 }
 
-/// The entry, which is not counted as it always stays.
+/// Returns the entry, which is not counted because it always stays.
 fn stat(views: &Target<'_>, row: &Row) -> Result<Entry> {
     let mount = views.mount;
     let (file, inode) = mount.find_inode(row.ino)?;
@@ -268,8 +267,8 @@ fn stat(views: &Target<'_>, row: &Row) -> Result<Entry> {
     row.node.stat(&target)
 }
 
-/// The inodes that stand in the mount of any file: the root, the directory of views,
-/// and what is in it.
+/// Returns the inodes that exist in the mount of any file: the root, the directory of views, and
+/// its entries.
 pub(super) fn fixed_inodes(generation: u32, root: NodeId) -> Vec<(u64, Inode)> {
     let views = inode::of_generation(generation, inode::VIEWS);
     let entry = |node_type, tree, parent, name: &[u8]| Inode {

@@ -1,4 +1,4 @@
-//! The tree of an object: of ASDF files that a fetcher in a thread serves from memory.
+//! Tests of remote objects: ASDF files that a fetcher thread serves from memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use crate::fs::{Filesystem, Options, Requests, Unread};
 use crate::source::remote::fake::{Fetcher, LONG, Pair, good, pair, watched};
 use crate::source::remote::message::{Failure, Request};
 
-/// A file with one ndarray `data`, the first bytes of which are `first`, and then zeros.
+/// Returns a file with one ndarray `data` that starts with the bytes `first`, followed by zeros.
 fn file(first: &[u8], length: usize) -> Vec<u8> {
     let mut data = first.to_vec();
     data.resize(length, 0);
@@ -27,7 +27,7 @@ fn file(first: &[u8], length: usize) -> Vec<u8> {
     [tree.as_bytes(), b"\xd3BLK\0\x30", &header, &data].concat()
 }
 
-/// A file whose ndarray `data` is the first block of the file `other`.
+/// Returns a file whose ndarray `data` is the first block of the file `other`.
 fn leading_to(other: &str) -> Vec<u8> {
     let tree = format!(
         "#ASDF 1.0.0\n#ASDF_STANDARD 1.5.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n--- \
@@ -73,7 +73,7 @@ fn an_object_is_a_tree_like_any_other() {
     assert_eq!(pair.fetched().len(), 1, "it is small");
 }
 
-/// Handles of the state before answer `ESTALE`, or what they have; opens after it see the new one.
+/// Handles of the old state return `ESTALE` or bytes of that state; later opens see the new state.
 #[test]
 fn an_object_that_is_replaced_is_not_mixed_with_the_next() {
     let pair = watched();
@@ -116,7 +116,7 @@ fn an_object_that_goes_is_stale() {
             _ => fetcher.serve(request),
         }),
     );
-    // Of a smaller one all would have come.
+    // A smaller object would have been fetched completely.
     pair.put_bytes("", &file(b"old", 12 << 20), "\"1\"");
     let fs = mounted(&pair).unwrap();
     let handle = fs
@@ -147,7 +147,7 @@ fn what_cannot_be_opened_has_its_errno() {
     }
 }
 
-/// Only names beneath the prefix are asked for.
+/// Checks that only names beneath the prefix are requested.
 #[test]
 fn objects_beside_it_are_read_and_no_others() {
     let cases = [
