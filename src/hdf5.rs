@@ -1,16 +1,21 @@
-//! HDF5 files: one file per structure of the specification, under the specification's name.
+//! HDF5 files. Each module implements one structure of the specification, under the specification's
+//! name.
 //!
-//! Sections are those of "HDF5 File Format Specification Version 3.0". The way in:
-//! [`superblock`] → [`object_header`] → [`message`] → [`group`], [`dataset`], [`attributes`];
-//! what these stand on is in [`heap`], [`btree_v1`], [`btree_v2`] and [`index`].
+//! Section numbers refer to the "HDF5 File Format Specification Version 3.0". Reading starts with
+//! [`superblock`] → [`object_header`] → [`message`] → [`group`], [`dataset`], [`attributes`]. These
+//! use [`heap`], [`btree_v1`], [`btree_v2`] and [`index`].
 //!
 //! # Arithmetic
 //!
-//! Operations on numbers of the file are checked, and what does not fit is an error. Those of
-//! [`Count`] stand where the clamped number is right, too: lengths of structures, because
-//! [`metadata`] refuses every length over its limit under the structure's name; counts that are
-//! compared with a limit; positions in bytes or lists that are in memory, where nothing is found
-//! past the end; differences of numbers whose order was checked; and weights, which are estimates.
+//! Operations on numbers from the file are checked, and an overflow is an error. The saturating
+//! operations of [`Count`] are used only where the clamped result is also correct:
+//!
+//! - lengths of structures, because [`metadata`] refuses every length over its limit under the
+//!   structure's name
+//! - counts that are compared with a limit
+//! - positions in bytes or lists in memory, because a position after the end finds no entry
+//! - differences of numbers whose order was checked
+//! - weights, which are estimates
 
 #![cfg_attr(
     not(test),
@@ -70,24 +75,24 @@ use crate::source::neighbours::Neighbours;
 use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::{Count, Cursor};
 
-/// One open HDF5 file.
+/// An open HDF5 file.
 #[derive(Debug)]
 pub(crate) struct File {
     context: Context,
     root: NodeId,
-    /// What the root tells of a file that is shorter than it says.
+    /// The error that the root group shows if the file is shorter than its superblock claims.
     cut_off: Option<Error>,
     objects: Arc<FileLru<NodeId, Arc<Object>>>,
 }
 
 impl File {
-    /// Opens the HDF5 file in `source`. Files that it names are sought among the `neighbours`; the
-    /// `caches` are shared with other files. `force` opens a file that a writer has not closed,
-    /// too. A file that a writer appends to may grow meanwhile, but structures that were parsed
-    /// stay as they were: to see later ones, open the file again.
+    /// Opens the HDF5 file in `source`. Other files that it references are looked up in
+    /// `neighbours`, and the `caches` are shared with other files. `force` also opens a file that a
+    /// writer has not closed. A file that a writer appends to may grow while it is open, but parsed
+    /// structures do not change. To see later structures, open the file again.
     ///
     /// # Errors
-    /// Fails if the superblock, its extension or the root group is damaged or not built.
+    /// Fails if the superblock, its extension or the root group is damaged or unsupported.
     pub(crate) fn open(
         source: SharedSource,
         neighbours: Arc<Neighbours>,
@@ -105,8 +110,8 @@ impl File {
         )
     }
 
-    /// Like [`open`](Self::open), for a request with this `effort`, for the sake of what is
-    /// `opening`.
+    /// Opens a file like [`open`](Self::open), for a request with this `effort`. `opening`
+    /// describes the virtual datasets for which the file is opened.
     fn open_for(
         source: SharedSource,
         neighbours: Arc<Neighbours>,
@@ -117,7 +122,8 @@ impl File {
     ) -> Result<Arc<Self>> {
         let at = superblock::find_signature(&*source)
             .ok_or_else(|| Error::corrupt("superblock: no HDF5 signature", None))?;
-        // A writer may be at it this very moment.
+        // Reads again after a failure, because a writer may be changing the superblock at this
+        // moment.
         let superblock =
             Superblock::read(&*source, at).or_else(|_| Superblock::read(&*source, at))?;
         let writer = superblock.writer();
@@ -174,7 +180,8 @@ impl File {
         }
     }
 
-    /// The file for a request with this `effort`, for the sake of what is `opening`.
+    /// Returns the file for a request with this `effort`. `opening` describes the virtual datasets
+    /// for which the file is read.
     fn within(&self, effort: &Effort, opening: &Opening) -> Arc<Self> {
         Arc::new(File {
             context: self.context.within(effort, opening.clone()),
@@ -195,14 +202,14 @@ impl File {
             metadata, opening, ..
         } = &self.context;
         opening.done(weight)?;
-        // An object that lacks a part because the request's effort is spent is not kept.
+        // An object that is incomplete because the request's effort was spent is not cached.
         if !object.node.is_partial() && !metadata.effort().is_spent() {
             self.objects.put(id, Arc::clone(&object), weight);
         }
         Ok(object)
     }
 
-    /// Hands `then` the links of the group at `id`.
+    /// Calls `then` with the links of the group at `id`.
     fn with_group<T>(
         &self,
         id: NodeId,
@@ -228,7 +235,7 @@ impl File {
     }
 }
 
-/// Opens the files that a file names as that one was opened.
+/// An opener for files that another file references, with that file's caches and options.
 #[derive(Debug)]
 struct FileOpener {
     caches: Caches,
@@ -274,7 +281,8 @@ impl Container for File {
         self.context.metadata.expect(headers);
     }
 
-    /// Where structures stand together in pages, most of what is beneath stands in the group's.
+    /// If the file stores metadata in pages, most structures below the group are in the group's
+    /// page.
     fn expect_beneath(&self, group: NodeId) {
         let source = self.context.metadata.source();
         let at = Address::from(group).offset();
@@ -387,7 +395,7 @@ impl Container for File {
     }
 }
 
-/// The structures of a file that is being written may contradict each other.
+/// Returns the error for a file that is open for writing. Its structures may contradict each other.
 fn open_for_writing() -> Error {
     Error::Usage(
         "the file is marked as open for writing; if no program writes it, \
@@ -396,8 +404,8 @@ fn open_for_writing() -> Error {
     )
 }
 
-/// The whole file of which `first` is a part: with the other members of its family, or with the
-/// metadata of its cache image in place.
+/// Returns the complete file that starts with `first`: the whole file family, or the file with its
+/// metadata cache image applied.
 fn assemble(
     first: SharedSource,
     superblock: &Superblock,
@@ -431,7 +439,7 @@ fn assemble(
     }
 }
 
-/// Tells the source of the pages in which the superblock extension says that metadata stands.
+/// Informs the source about the metadata pages that the superblock extension declares.
 fn tell_pages(metadata: &Metadata, extension: &ObjectHeader) {
     if let Some(message) = extension.find(kind::FILE_SPACE_INFO) {
         let mut cursor = Cursor::new(message.data, message.at, "file space info message");
@@ -441,7 +449,7 @@ fn tell_pages(metadata: &Metadata, extension: &ObjectHeader) {
     }
 }
 
-/// What is wrong with a file that is shorter than it says, unless a writer is at it.
+/// Returns an error if the file is shorter than its superblock claims, unless a writer is active.
 fn cut_off(superblock: &Superblock, source: &dyn Source) -> Option<Error> {
     let (length, end) = (source.length(), superblock.end_of_file);
     let is_short = length < end && superblock.writer() == Writer::None;
@@ -451,7 +459,8 @@ fn cut_off(superblock: &Superblock, source: &dyn Source) -> Option<Error> {
     is_short.then(|| Error::corrupt(what(), None))
 }
 
-/// A file that is shorter than it says may be the first member of a family; if not, it is cut off.
+/// Returns the file family whose first member is a file that is shorter than its superblock claims.
+/// If there is no such family, the file is truncated.
 fn unmarked(
     first: SharedSource,
     superblock: &Superblock,
@@ -465,7 +474,7 @@ fn unmarked(
     Ok(family.unwrap_or(first))
 }
 
-/// The heaps with shared messages, which the superblock extension names.
+/// Returns the heaps of shared messages that the superblock extension lists.
 fn read_shared_messages(
     metadata: &Arc<Metadata>,
     superblock: &Superblock,

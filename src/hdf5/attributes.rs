@@ -1,5 +1,6 @@
-//! An object's attributes: messages in its header (compact), or on a fractal heap (dense), found
-//! through a version 2 B-tree (HDF5 3.0, IV.A.2.v and III.A.2, record type 8).
+//! The attributes of an object. They are messages in the object's header (compact) or on a fractal
+//! heap (dense). Dense attributes are found in a version 2 B-tree (HDF5 3.0, IV.A.2.v and III.A.2,
+//! record type 8).
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -19,16 +20,16 @@ use crate::model::Attribute;
 use crate::wire::checksum::lookup3;
 use crate::wire::{Count, Cursor, to_usize};
 
-/// Record type of the index over the names' hashes.
+/// Record type of the index by hash of the name.
 const NAME_INDEX: u8 = 8;
 
 /// Bytes of an attribute's creation order in the attribute info message.
 const CREATION_ORDER: usize = 2;
 
-/// Bytes of a heap ID in its records.
+/// Bytes of a heap ID in the index records.
 const HEAP_ID: usize = 8;
 
-/// The offset of the hash in a record: behind the heap ID, the message's flags and the creation
+/// The offset of the hash in a record, after the heap ID, the message's flags and the creation
 /// order.
 const HASH: usize = HEAP_ID + 1 + 4;
 
@@ -48,10 +49,10 @@ struct Dense {
 }
 
 impl<'a> Attributes<'a> {
-    /// The attributes of the object that `header` describes.
+    /// Opens the attributes of the object with this `header`.
     ///
     /// # Errors
-    /// Fails if the message or heap that says where they are is damaged.
+    /// Fails if the message or heap that locates the attributes is damaged.
     pub(crate) fn open(
         metadata: &'a Arc<Metadata>,
         shared: &'a SharedMessages,
@@ -77,12 +78,13 @@ impl<'a> Attributes<'a> {
         })
     }
 
-    /// Hands each attribute from number `next` on to `visit` until it breaks off, and moves `next`
-    /// behind the last: in the order of the messages, or, if dense, in creation order where that is
-    /// known, else of the names' hashes. An attribute that cannot be read is passed over.
+    /// Calls `visit` with each attribute from number `next` on until `visit` breaks, and sets
+    /// `next` to the number after the last one. Compact attributes are in message order. Dense
+    /// attributes are in creation order if it is known, otherwise in the order of the names'
+    /// hashes. An attribute that cannot be read is skipped.
     ///
     /// # Errors
-    /// That of the first attribute that was passed over.
+    /// Returns the error of the first skipped attribute.
     pub(crate) fn visit(
         &self,
         next: &mut u64,
@@ -110,10 +112,10 @@ impl<'a> Attributes<'a> {
         failure
     }
 
-    /// The attribute called `name`.
+    /// Returns the attribute called `name`.
     ///
     /// # Errors
-    /// Fails if it is not among those whose names can be read, and there are others.
+    /// Fails if no readable attribute has this name and some attributes cannot be read.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Attribute>> {
         if let Some(dense) = &self.dense {
             return self.find_dense(dense, name);
@@ -144,8 +146,8 @@ impl<'a> Attributes<'a> {
             })
     }
 
-    /// The name index is complete; an order index that lacks an attribute has been met, and the
-    /// libraries do not use it either.
+    /// Visits dense attributes through the name index, which is complete. Some files have an order
+    /// index that lacks an attribute, and the libraries do not use that index either.
     fn visit_dense(
         &self,
         dense: &Dense,
@@ -160,7 +162,7 @@ impl<'a> Attributes<'a> {
         let mut cursor = index.cursor(0);
         let mut last = 0;
         while let Some(record) = cursor.next_record()? {
-            // A search would miss the names that it lists.
+            // If the hashes are out of order, a search would not find all listed names.
             let hash = hash(dense, &record)?;
             if hash < last {
                 let what = "attribute name index: its hashes are out of order";
@@ -216,7 +218,7 @@ impl<'a> Attributes<'a> {
         Ok(index.ordered_by_hash(HASH))
     }
 
-    /// Records begin with the heap ID and the message's flags.
+    /// Reads the attribute of a record, which begins with the heap ID and the message's flags.
     fn read_record(
         &self,
         dense: &Dense,
@@ -237,14 +239,14 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// The hash that a record files an attribute under.
+/// Returns the hash in an index record.
 fn hash(dense: &Dense, record: &[u8]) -> Result<u32> {
     let mut cursor = Cursor::new(record, dense.name_index, "attribute name record");
     cursor.skip(HASH)?;
     cursor.u32()
 }
 
-/// The attribute of a record, unless no search by its name finds it.
+/// Checks that a search for the attribute's name finds this record. Returns the attribute.
 fn check_hash(dense: &Dense, record: &[u8], attribute: Attribute) -> Result<Attribute> {
     if lookup3(&attribute.name) == hash(dense, record)? {
         Ok(attribute)

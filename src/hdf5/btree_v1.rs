@@ -1,8 +1,8 @@
-//! Version 1 B-trees, by which old groups sort their names, and old chunked datasets their chunks.
+//! Version 1 B-trees, which index the names of old groups and the chunks of old datasets.
 //!
-//! HDF5 3.0, III.A.1. Nodes are written for 2K children, but K is never needed here: each node says
-//! how many entries it uses, and only those have a meaning. Sibling addresses may be stale, so
-//! every way leads through the parents.
+//! HDF5 3.0, III.A.1. Writers allocate nodes for 2K children, but K is not needed here. Each node
+//! stores how many entries it uses, and only those are valid. Sibling addresses may be outdated, so
+//! every walk goes through the parents.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::memory::effort::Effort;
 use crate::wire::{Count, Cursor, to_u64};
 
 const NODE: &str = "B-tree node (version 1)";
-/// Bytes that a node or a symbol table node is taken to have before it is read; most have fewer.
+/// Assumed length of a node or a symbol table node before it is read. Most nodes are shorter.
 pub(crate) const NODE_LOOK: u64 = 1024;
 
 const GROUP: u8 = 0;
 const CHUNK: u8 = 1;
 
-/// One version 1 B-tree: where its root is, and the form of its keys.
+/// A version 1 B-tree: the location of its root, and the form of its keys.
 #[derive(Debug, Clone)]
 pub(crate) struct BtreeV1 {
     meta: Arc<Metadata>,
@@ -30,7 +30,7 @@ pub(crate) struct BtreeV1 {
     key_size: usize,
 }
 
-/// One node, level 0 being a leaf: N children between N + 1 keys.
+/// A node with N children between N + 1 keys. Level 0 is a leaf.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     block: Arc<[u8]>,
@@ -40,13 +40,13 @@ pub(crate) struct Node {
     prefix: usize,
     key_size: usize,
     entry_size: usize,
-    /// Bytes of this node and of those above it on the way here.
+    /// Bytes of this node and of its ancestors.
     branch: u64,
 }
 
 impl BtreeV1 {
-    /// The tree of a group (node type 0), its root at absolute offset `root`.
-    /// A key is the offset of a name in the group's local heap.
+    /// Returns the tree of a group (node type 0), whose root is at absolute offset `root`. A key is
+    /// the offset of a name in the group's local heap.
     pub(crate) fn group(meta: Arc<Metadata>, root: Address) -> Self {
         let key_size = meta.structure_size(0, 1, 0);
         BtreeV1 {
@@ -57,9 +57,9 @@ impl BtreeV1 {
         }
     }
 
-    /// The tree of a chunked dataset (node type 1) of `rank` dimensions, its root at absolute
-    /// offset `root`. A key is the chunk's size, its filter mask, and its offset in elements, with
-    /// one more for the element's bytes.
+    /// Returns the tree of a chunked dataset (node type 1) of `rank` dimensions, whose root is at
+    /// absolute offset `root`. A key consists of the chunk's size, its filter mask, and its offset
+    /// in elements. The offset has an additional dimension for the element's bytes.
     pub(crate) fn chunks(meta: Arc<Metadata>, root: Address, rank: usize) -> Self {
         let key_size = rank.with_more(2).times(8);
         BtreeV1 {
@@ -70,33 +70,34 @@ impl BtreeV1 {
         }
     }
 
-    /// The root node. Its level is a byte, and falls with each step down: with small nodes a tree
-    /// of some hundred chunks can have as many levels.
+    /// Reads the root node. A node's level is one byte and decreases with each step down. With
+    /// small nodes, a tree of some hundred chunks can have as many levels.
     ///
     /// # Errors
-    /// Fails as for every node: `Corrupt` where it is not one of this tree's type.
+    /// Fails as for every node: `Corrupt` if the node has another type than this tree.
     pub(crate) fn root(&self) -> Result<Node> {
         self.node(self.root, 0)
     }
 
-    /// The address of child `i` of `node`: a node, or below a leaf what the tree is about.
+    /// Returns the address of child `i` of `node`. A leaf's child is the indexed structure.
     pub(crate) fn child(&self, node: &Node, i: usize) -> Result<Option<Address>> {
         let mut cursor = node.entry(i, node.used)?;
         cursor.skip(node.key_size)?;
         self.meta.address(&mut cursor)
     }
 
-    /// Like [`child`](Self::child), which must be defined.
+    /// Returns the address of a child like [`child`](Self::child). The address must be defined.
     pub(crate) fn defined_child(&self, node: &Node, i: usize) -> Result<Address> {
         let child = self.child(node, i)?;
         child.ok_or_else(|| Error::corrupt(format!("{NODE}: a child is undefined"), node.at))
     }
 
-    /// The node that child `i` of `node` is. Its level is lower, so no way down is a circle.
+    /// Reads the node of child `i` of `node`. Its level must be lower, so that no descent is
+    /// cyclic.
     ///
     /// # Errors
-    /// Fails as for every node; `Limit` where all nodes on the way down have more than
-    /// `limits::TREE_BRANCH` bytes.
+    /// Fails as for every node. `Limit` if all nodes on the path together have more than
+    /// [`limits::TREE_BRANCH`] bytes.
     pub(crate) fn descend(&self, node: &Node, i: usize) -> Result<Node> {
         let child = self.node(self.defined_child(node, i)?, node.branch)?;
         if child.level < node.level {
@@ -109,14 +110,15 @@ impl BtreeV1 {
         }
     }
 
-    /// Like [`descend`](Self::descend), where the children behind are needed next.
+    /// Reads a child like [`descend`](Self::descend), and requests the following children, which
+    /// are needed next.
     pub(crate) fn descend_first(&self, node: &Node, i: usize) -> Result<Node> {
         self.expect_children(node, i)?;
         self.descend(node, i)
     }
 
-    /// Asks for child `i` of `node` and those behind it, unless that one is here. All nodes of a tree
-    /// have room for as much, and one above the leaves is full.
+    /// Requests child `i` of `node` and the following ones, unless child `i` is already available.
+    /// All nodes of a tree have the same capacity, and a node above the leaves is full.
     fn expect_children(&self, node: &Node, i: usize) -> Result<()> {
         if !self.meta.is_far() {
             return Ok(());
@@ -129,12 +131,12 @@ impl BtreeV1 {
         Ok(())
     }
 
-    /// The children of `node` from `first` on, as far as they are defined.
+    /// Returns the defined children of `node` from `first` on.
     fn children(&self, node: &Node, first: usize) -> impl Iterator<Item = Address> {
         (first..node.used).filter_map(|i| self.child(node, i).ok()?)
     }
 
-    /// The same tree, whose nodes are read for `effort`.
+    /// Returns the same tree, with reads charged to `effort`.
     pub(crate) fn within(&self, effort: &Effort) -> Self {
         BtreeV1 {
             meta: self.meta.within(effort),
@@ -142,7 +144,7 @@ impl BtreeV1 {
         }
     }
 
-    /// The entries of all leaves, in the order of the keys.
+    /// Returns the entries of all leaves, in key order.
     pub(crate) fn entries(&self) -> Result<LeafEntries> {
         let root = self.root()?;
         Ok(LeafEntries {
@@ -152,7 +154,7 @@ impl BtreeV1 {
         })
     }
 
-    /// Key `i` of a group's `node`: the offset of a name in the group's local heap.
+    /// Returns key `i` of a group's `node`: the offset of a name in the group's local heap.
     fn name(&self, node: &Node, i: usize) -> Result<u64> {
         self.meta.length(&mut node.key(i)?)
     }
@@ -188,17 +190,17 @@ impl BtreeV1 {
 }
 
 impl Node {
-    /// Levels below this one; 0 for a leaf.
+    /// Returns the number of levels below this one, 0 for a leaf.
     pub(crate) fn level(&self) -> u8 {
         self.level
     }
 
-    /// Number of children.
+    /// Returns the number of children.
     pub(crate) fn used(&self) -> usize {
         self.used
     }
 
-    /// A cursor at key `i`, from 0 to [`used`](Self::used) inclusive.
+    /// Returns a cursor at key `i`, from 0 to [`used`](Self::used) inclusive.
     pub(crate) fn key(&self, i: usize) -> Result<Cursor<'_>> {
         self.entry(i, self.used.one_more())
     }
@@ -213,8 +215,8 @@ impl Node {
         Ok(cursor)
     }
 
-    /// The first of the keys `from..=used` that `is_past` accepts, where those accepted follow all
-    /// others.
+    /// Returns the first of the keys `from..=used` that `is_past` accepts. All accepted keys must
+    /// follow the others.
     pub(crate) fn first_key(
         &self,
         from: usize,
@@ -241,33 +243,33 @@ pub(crate) struct LeafEntry<'t> {
 }
 
 impl LeafEntry<'_> {
-    /// A cursor at the key before the child.
+    /// Returns a cursor at the key before the child.
     pub(crate) fn key(&self) -> Result<Cursor<'_>> {
         self.node.key(self.i)
     }
 
-    /// The address of what the tree is about.
+    /// Returns the address of the indexed structure.
     pub(crate) fn child(&self) -> Result<Option<Address>> {
         self.tree.child(self.node, self.i)
     }
 }
 
-/// A place among the entries of a tree's leaves.
+/// A position among the entries of a tree's leaves.
 #[derive(Debug)]
 pub(crate) struct EntryPosition {
-    /// From the root down: the number of a node's children that were taken.
+    /// The number of consumed children of each node on the path, from the root down.
     taken: Box<[u16]>,
     budget: u64,
 }
 
 impl EntryPosition {
-    /// The place as numbers, to be kept beside those of other trees.
+    /// Returns the position as numbers, for storage with positions of other trees.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         let taken = self.taken.iter().copied().map(u64::from);
         std::iter::once(self.budget).chain(taken).collect()
     }
 
-    /// The place that [`numbers`](Self::numbers) gave.
+    /// Returns the position for the result of [`numbers`](Self::numbers).
     pub(crate) fn from_numbers(numbers: &[u64]) -> Self {
         let (budget, taken) = numbers.split_first().unwrap_or((&0, &[]));
         let taken = taken.iter();
@@ -280,22 +282,22 @@ impl EntryPosition {
     }
 }
 
-/// Goes through the entries of a tree's leaves; keeps one node of each level.
+/// An iterator over the entries of a tree's leaves, which keeps one node of each level.
 #[derive(Debug)]
 pub(crate) struct LeafEntries {
     tree: BtreeV1,
-    /// From the root down: a node, and the number of its children already taken.
+    /// The nodes from the root down, each with the number of its consumed children.
     path: Vec<(Node, usize)>,
-    /// Bytes of nodes that may still be met. Nodes do not overlap, so together they are not longer
-    /// than the file; a tree that leads to one node many times is.
+    /// Bytes of nodes that may still be read. Nodes do not overlap, so together they are not longer
+    /// than the file. A tree that reaches one node many times exceeds the budget.
     budget: u64,
 }
 
 impl LeafEntries {
-    /// The next entry.
+    /// Returns the next entry.
     ///
     /// # Errors
-    /// Fails if a node on the way is damaged; the tree is then at its end.
+    /// Fails if a node on the path is damaged. The iterator is then at its end.
     pub(crate) fn next_entry(&mut self) -> Result<Option<LeafEntry<'_>>> {
         match self.advance() {
             Ok(true) => Ok(self.path.last().map(|(node, taken)| LeafEntry {
@@ -311,12 +313,12 @@ impl LeafEntries {
         }
     }
 
-    /// Bytes of the nodes that this keeps.
+    /// Returns the bytes of the kept nodes.
     pub(crate) fn weight(&self) -> u64 {
         self.path.last().map_or(0, |(node, _)| node.branch)
     }
 
-    /// The position before the next entry.
+    /// Returns the position before the next entry.
     pub(crate) fn place(&self) -> EntryPosition {
         let taken = self.path.iter().map(|(_, taken)| *taken);
         EntryPosition {
@@ -327,10 +329,10 @@ impl LeafEntries {
         }
     }
 
-    /// Goes on at a `place` of this tree: a descent.
+    /// Continues at a `place` of this tree, which takes one descent.
     ///
     /// # Errors
-    /// Fails if a node on the way is damaged; the tree is then at its end.
+    /// Fails if a node on the path is damaged. The iterator is then at its end.
     pub(crate) fn go_to(&mut self, place: &EntryPosition) -> Result<()> {
         self.path.clear();
         let mut path: Vec<(Node, usize)> = Vec::new();
@@ -346,8 +348,8 @@ impl LeafEntries {
         Ok(())
     }
 
-    /// The children that come next: those of this leaf, and of the leaves behind it whose bytes are
-    /// here.
+    /// Returns the next children: the rest of this leaf, and the following leaves whose bytes are
+    /// available.
     fn entries_behind(&self) -> impl Iterator<Item = Address> {
         let tree = &self.tree;
         let mut path = self.path.iter().rev();
@@ -363,7 +365,8 @@ impl LeafEntries {
         own.chain(leaves.flat_map(|leaf| tree.children(&leaf, 0).collect::<Vec<_>>()))
     }
 
-    /// Takes the next entry of a leaf, which is then the last of the path; `false` at the end.
+    /// Moves to the next entry of a leaf, which is then the last node of the path. Returns `false`
+    /// at the end.
     fn advance(&mut self) -> Result<bool> {
         let mut descents: usize = 0;
         while let Some((node, taken)) = self.path.last_mut() {
@@ -392,29 +395,29 @@ impl LeafEntries {
     }
 }
 
-/// Two keys of a group's tree, as offsets in the group's local heap: names between them are greater
-/// than the first (`None`: than nothing), and not greater than the second.
+/// Two keys of a group's tree, as offsets in the group's local heap. The names between them are
+/// greater than the first key (`None`: no lower bound) and not greater than the second.
 pub(crate) type Keys = (Option<u64>, u64);
 
-/// The symbol table nodes of a group, in the order of the names, one at a time.
+/// An iterator over the symbol table nodes of a group, in the order of the names.
 #[derive(Debug)]
 pub(crate) struct Leaves(LeafEntries);
 
 impl Leaves {
-    /// Bytes of the nodes that this keeps.
+    /// Returns the bytes of the kept nodes.
     pub(crate) fn weight(&self) -> u64 {
         self.0.weight()
     }
 
-    /// `root` is the absolute offset of the group's B-tree.
+    /// Creates the iterator. `root` is the absolute offset of the group's B-tree.
     pub(crate) fn new(meta: Arc<Metadata>, root: Address) -> Result<Self> {
         BtreeV1::group(meta, root).entries().map(Leaves)
     }
 
-    /// The absolute offset of the next symbol table node, `None` after the last.
+    /// Returns the absolute offset of the next symbol table node, or `None` after the last.
     ///
     /// # Errors
-    /// Fails if a node on the way is damaged; the tree is then at its end.
+    /// Fails if a node on the path is damaged. The iterator is then at its end.
     pub(crate) fn next_leaf(&mut self) -> Result<Option<Address>> {
         let entry = self.0.next_entry()?;
         let leaf = entry.map(|entry| entry.tree.defined_child(entry.node, entry.i));
@@ -426,8 +429,8 @@ impl Leaves {
         Ok(Some(leaf))
     }
 
-    /// The keys on either side of the way to the node that came last, from the root down. Nothing
-    /// is sought by the first key of a node.
+    /// Returns the keys on both sides of the path to the last returned node, from the root down.
+    /// The first key of a node is ignored, because a search does not use it.
     pub(crate) fn keys(&self) -> Result<Vec<Keys>> {
         let tree = &self.0.tree;
         let keys = self.0.path.iter().map(|(node, taken)| {
@@ -438,36 +441,36 @@ impl Leaves {
         keys.collect()
     }
 
-    /// Before the next symbol table node.
+    /// Returns the position before the next symbol table node.
     pub(crate) fn place(&self) -> EntryPosition {
         self.0.place()
     }
 
-    /// Goes back to a `place` of this group, or ahead to it.
+    /// Moves to a `place` of this group, backwards or forwards.
     ///
     /// # Errors
-    /// Fails if a node on the way is damaged; the tree is then at its end.
+    /// Fails if a node on the path is damaged. The iterator is then at its end.
     pub(crate) fn go_to(&mut self, place: &EntryPosition) -> Result<()> {
         self.0.go_to(place)
     }
 }
 
-/// The way down a group's tree to where a name is, if it is there.
+/// The path in a group's tree to the position of a name.
 #[derive(Debug)]
 pub(crate) struct GroupBranch {
     tree: BtreeV1,
-    /// From the root down.
+    /// The nodes from the root down.
     nodes: Vec<Node>,
-    /// The absolute offset of the one symbol table node that can hold the name.
+    /// The absolute offset of the only symbol table node that can contain the name.
     pub(crate) leaf: Option<Address>,
 }
 
 impl GroupBranch {
-    /// `root` is the absolute offset of the tree; `compare` is given the offset of a name in the
-    /// group's local heap, and says how the sought name stands to it.
+    /// Descends the tree at absolute offset `root`. `compare` compares the searched name with the
+    /// name at an offset in the group's local heap.
     ///
     /// # Errors
-    /// Fails if a node on the way is damaged, or as `compare` says.
+    /// Fails if a node on the path is damaged, or if `compare` fails.
     pub(crate) fn to(
         meta: Arc<Metadata>,
         root: Address,
@@ -478,7 +481,7 @@ impl GroupBranch {
         let mut leaf = None;
         let mut next = Some(tree.root()?);
         while let Some(node) = next.take() {
-            // Child i holds the names after key i, up to and including key i + 1.
+            // Child i contains the names after key i, up to and including key i + 1.
             let key = node.first_key(1, |mut key| {
                 let name = tree.meta.length(&mut key)?;
                 Ok(compare(name)? != Ordering::Greater)
@@ -493,11 +496,10 @@ impl GroupBranch {
         Ok(GroupBranch { tree, nodes, leaf })
     }
 
-    /// Checks what a search relies on: that each key is no less than the one before. `text` reads a
-    /// name.
+    /// Checks that keys are in order, which a search requires. `text` reads a name.
     ///
     /// # Errors
-    /// `Corrupt` where keys of a node on the way are not in order, so that the name may be
+    /// `Corrupt` if the keys of a node on the path are not in order. The name may then be
     /// elsewhere.
     pub(crate) fn check_order(&self, text: impl Fn(u64) -> Result<Vec<u8>>) -> Result<()> {
         for node in &self.nodes {
@@ -521,7 +523,7 @@ mod tests {
     use crate::hdf5::testing;
     use crate::hdf5::testing::at;
 
-    /// A group's node: keys and children by turns, beginning and ending with a key.
+    /// Returns a group's node with alternating keys and children, beginning and ending with a key.
     fn node(level: u8, keys_and_children: &[u64]) -> Vec<u8> {
         let used = u16::try_from(keys_and_children.len() / 2).unwrap();
         let mut block = vec![b'T', b'R', b'E', b'E', GROUP, level];
@@ -531,7 +533,7 @@ mod tests {
         block
     }
 
-    /// The nodes stand at 0, 100, 200 ….
+    /// Returns a file with nodes at 0, 100, 200 ….
     fn file(nodes: &[Vec<u8>]) -> Arc<Metadata> {
         testing::file((0..).step_by(100).zip(nodes.iter().cloned()))
     }
@@ -574,7 +576,8 @@ mod tests {
         }
     }
 
-    /// A key is the greatest name on its left. Here a name's place in the heap stands for the name.
+    /// Checks that a name has one leaf. A key is the greatest name on its left. In this test, a
+    /// name's offset in the heap stands for the name.
     #[test]
     fn a_name_has_one_leaf() {
         let find = |name: u64| {
@@ -588,8 +591,7 @@ mod tests {
         assert_eq!(find(41), None);
     }
 
-    /// Written with K = 1 and chunks added in falling order, the library makes a tree that is a
-    /// list.
+    /// With K = 1 and chunks added in descending order, the library writes a tree that is a list.
     #[test]
     fn trees_may_be_as_deep_as_a_level_can_say() {
         let inner = (1..=255_u8).rev().map(|level| {
@@ -600,7 +602,7 @@ mod tests {
         assert_eq!(leaves(file(&nodes)), Ok(vec![1111]));
     }
 
-    /// Nodes that overlap, and each of which is as long as a count of its entries can say.
+    /// Overlapping nodes, each with the maximum number of entries.
     #[test]
     fn the_nodes_of_a_branch_are_not_too_large_together() {
         let wide = |level: u8, child: u64| {
@@ -633,7 +635,7 @@ mod tests {
         assert!(leaves(same_level).is_err());
     }
 
-    /// Ten ways to one node would be a billion in nine levels.
+    /// Ten paths to one node would be a billion paths in nine levels.
     #[test]
     fn no_node_is_met_over_and_over() {
         let children = [0, 200].repeat(10);

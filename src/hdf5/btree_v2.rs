@@ -1,8 +1,8 @@
-//! Version 2 B-trees: records of one size, sorted, in nodes of one size. Links, attributes, chunks
-//! and heap objects are found by them; the caller that opens a tree interprets its records.
+//! Version 2 B-trees: sorted records of one size in nodes of one size. They index links,
+//! attributes, chunks and heap objects. The caller that opens a tree interprets its records.
 //!
-//! HDF5 3.0, III.A.2. A node says neither its level nor its number of records: both follow on the
-//! way down.
+//! HDF5 3.0, III.A.2. A node stores neither its level nor its number of records. Both follow from
+//! the descent.
 
 mod levels;
 
@@ -20,7 +20,7 @@ const HEADER: &str = "B-tree header (version 2)";
 const INTERNAL: &str = "B-tree internal node (version 2)";
 const LEAF: &str = "B-tree leaf node (version 2)";
 
-/// One version 2 B-tree: its header. Clones share the file's metadata.
+/// A version 2 B-tree, given by its header. Clones share the file's metadata.
 #[derive(Debug, Clone)]
 pub(crate) struct BtreeV2 {
     meta: Arc<Metadata>,
@@ -35,14 +35,15 @@ pub(crate) struct BtreeV2 {
 /// The key by which the records of a tree are ordered.
 #[derive(Debug, Clone, Copy)]
 enum Order {
-    /// By all words of eight bytes from this byte of a record on; no two records have the same.
+    /// All eight-byte words from this byte of a record on. No two records have the same words.
     Words(usize),
-    /// By the four bytes of a hash from this byte of a record on; records may have the same one.
+    /// The four bytes of a hash from this byte of a record on. Several records may have the same
+    /// hash.
     Hash(usize),
 }
 
 impl Order {
-    /// The numbers that order a record.
+    /// Returns the numbers by which a record is ordered.
     fn key(self, record: &[u8]) -> impl Iterator<Item = u64> {
         let (words, hash) = match self {
             Order::Words(at) => (record.get(at..).unwrap_or_default(), None),
@@ -54,7 +55,7 @@ impl Order {
         words.chain(hash)
     }
 
-    /// Whether `next` may stand behind `record`.
+    /// Returns whether `next` may follow `record`.
     fn allows(self, record: &[u8], next: &[u8]) -> bool {
         match self {
             Order::Words(_) => self.key(record).lt(self.key(next)),
@@ -63,7 +64,7 @@ impl Order {
     }
 }
 
-/// One fetched node.
+/// A node in memory.
 #[derive(Debug)]
 struct Node {
     block: Arc<[u8]>,
@@ -73,10 +74,11 @@ struct Node {
 }
 
 impl BtreeV2 {
-    /// The tree whose header is at absolute offset `at`, which must hold records of `record_type`.
+    /// Opens the tree whose header is at absolute offset `at`, and whose records must be of
+    /// `record_type`.
     ///
     /// # Errors
-    /// `Corrupt` for another type and for sizes that cannot be, `Limit` for the depth.
+    /// `Corrupt` for another type or invalid sizes, `Limit` for a tree that is too deep.
     pub(crate) fn open(meta: Arc<Metadata>, at: Address, record_type: u8) -> Result<Self> {
         let length = to_u64(meta.structure_size(1, 1, 22));
         let verify = |block: &[u8]| verify_checksum(block, at, HEADER);
@@ -99,7 +101,8 @@ impl BtreeV2 {
         else {
             return Err(cursor.corrupt("nodes cannot hold a record"));
         };
-        // Each record has its own bytes in the file. This bounds every walk.
+        // Each record has its own bytes in the file, so their number is bounded. This bounds every
+        // walk.
         let bytes = records.checked_mul(to_u64(record_size));
         if bytes.is_none_or(|bytes| bytes > meta.source().length()) {
             return Err(cursor.corrupt("more records than the file can hold"));
@@ -132,12 +135,12 @@ impl BtreeV2 {
         self.record_size
     }
 
-    /// Levels below the root.
+    /// Returns the number of levels below the root.
     pub(crate) fn depth(&self) -> usize {
         self.levels.depth()
     }
 
-    /// The same tree, whose nodes are paid for by `effort`.
+    /// Returns the same tree, with reads charged to `effort`.
     pub(crate) fn within(&self, effort: &Effort) -> Self {
         BtreeV2 {
             meta: self.meta.within(effort),
@@ -145,26 +148,26 @@ impl BtreeV2 {
         }
     }
 
-    /// The same tree, whose records differ in the words of eight bytes from byte `at` of each on,
-    /// and are ordered by them. Nodes whose records are not are damaged.
+    /// Returns the same tree, with records ordered by the eight-byte words from byte `at` on. All
+    /// records have different words. Nodes with unordered records are damaged.
     pub(crate) fn ordered_by_words(self, at: usize) -> Self {
         let order = Some(Order::Words(at));
         BtreeV2 { order, ..self }
     }
 
-    /// The same tree, whose records are ordered by the hash in the four bytes from byte `at` of
-    /// each on. Nodes whose records are not are damaged.
+    /// Returns the same tree, with records ordered by the hash in the four bytes from byte `at` on.
+    /// Nodes with unordered records are damaged.
     pub(crate) fn ordered_by_hash(self, at: usize) -> Self {
         let order = Some(Order::Hash(at));
         BtreeV2 { order, ..self }
     }
 
-    /// The first record, in the tree's order, that `compare` calls equal. `compare` says how the
-    /// sought key stands to the record it is given.
+    /// Returns the first record, in the tree's order, for which `compare` returns equal. `compare`
+    /// compares the searched key with a record.
     ///
     /// # Errors
-    /// Fails if a node on the way is damaged, or as `compare` says; `Corrupt` where a node is not
-    /// between the records above it, so that others may be elsewhere.
+    /// Fails if a node on the path is damaged, or if `compare` fails. `Corrupt` if a node's records
+    /// are not between the parent's records, because other records may then be elsewhere.
     pub(crate) fn find(
         &self,
         compare: &mut dyn FnMut(&[u8]) -> Result<Ordering>,
@@ -182,7 +185,7 @@ impl BtreeV2 {
             if equal {
                 found = Some(self.record(&node, i)?.to_vec());
             }
-            // Equal records may also stand before this one, below child i.
+            // Equal records may also precede this one, in child i.
             let is_only = equal && matches!(self.order, Some(Order::Words(_)));
             let Some(below) = level.checked_sub(1).filter(|_| !is_only) else {
                 return Ok(found);
@@ -194,7 +197,7 @@ impl BtreeV2 {
                 upper = Some(self.record(&node, i)?.to_vec());
             }
             if matches!(self.order, Some(Order::Words(_))) {
-                // Chunks beside this one are needed next, but no links of other hashes.
+                // Chunks next to this one are needed soon, but links with other hashes are not.
                 self.expect_children(&node, i)?;
             }
             child = self.child(&node, i)?;
@@ -202,7 +205,7 @@ impl BtreeV2 {
         }
     }
 
-    /// The record with the words `sought`, of a tree that is ordered by them.
+    /// Returns the record with the words `sought`, of a tree that is ordered by words.
     ///
     /// # Errors
     /// Fails as [`find`](Self::find) does.
@@ -244,7 +247,8 @@ impl BtreeV2 {
         }
     }
 
-    /// The records from `position` on, in the tree's order. Nothing is read yet.
+    /// Returns a cursor over the records from `position` on, in the tree's order. Reads nothing
+    /// yet.
     pub(crate) fn cursor(&self, position: u64) -> RecordCursor {
         RecordCursor {
             tree: self.clone(),
@@ -253,7 +257,8 @@ impl BtreeV2 {
         }
     }
 
-    /// The first record of `node` that is not before the sought key, and whether it is equal to it.
+    /// Returns the first record of `node` that is not before the searched key, and whether it is
+    /// equal to the key.
     fn first_not_before(
         &self,
         node: &Node,
@@ -273,10 +278,9 @@ impl BtreeV2 {
         Ok((low, equal))
     }
 
-    /// Records of a node, and the bytes that it has with them.
+    /// Returns the number of records of a node, and the node's length in bytes.
     fn size(&self, child: Child, level: usize) -> (usize, u64) {
-        // A u16 count came from the header, a count of at most eight bytes was checked against the
-        // node's size.
+        // A u16 count is from the header. A wider count was checked against the node's size.
         let used = usize::try_from(child.used).unwrap_or(usize::MAX);
         let children = match level {
             0 => 0,
@@ -288,7 +292,7 @@ impl BtreeV2 {
         (used, to_u64(length))
     }
 
-    /// Asks for child `i` of `node` and those behind it, unless that one is here.
+    /// Requests child `i` of `node` and the following ones, unless child `i` is already available.
     fn expect_children(&self, node: &Node, i: usize) -> Result<()> {
         if !self.meta.is_far() {
             return Ok(());
@@ -328,8 +332,8 @@ impl BtreeV2 {
         })
     }
 
-    /// The node, checked to have as many records in it and below it as its parent says. With
-    /// another number, a walk that counts records would pass over some.
+    /// Reads a node and checks that it has the total number of records that its parent states. With
+    /// another number, a walk that counts records would skip some.
     fn counted_node(&self, child: Child, level: usize) -> Result<Node> {
         let node = self.node(child, level)?;
         if level > 0 {
@@ -352,7 +356,7 @@ impl BtreeV2 {
         cursor.take(self.record_size)
     }
 
-    /// Child `i` of an internal node; there is one more of them than records.
+    /// Returns child `i` of an internal node, which has one more child than records.
     fn child(&self, node: &Node, i: usize) -> Result<Child> {
         let mut cursor = Cursor::new(&node.block, node.at, INTERNAL);
         let records = node.used.times(self.record_size);
@@ -381,16 +385,16 @@ impl Node {
     }
 }
 
-/// The records of a tree from some position on; keeps the nodes from the root to the next record.
+/// A cursor over the records of a tree, which keeps the nodes from the root to the next record.
 #[derive(Debug)]
 pub(crate) struct RecordCursor {
     tree: BtreeV2,
-    /// From the root down; empty before the first record since a seek.
+    /// The nodes from the root down. Empty before the first record after a seek.
     path: Vec<Frame>,
     position: u64,
 }
 
-/// A node on the way. Step 2i of an internal node is child i, step 2i + 1 is record i.
+/// A node on the path. Step 2i of an internal node is child i, and step 2i + 1 is record i.
 #[derive(Debug)]
 struct Frame {
     node: Node,
@@ -418,27 +422,27 @@ impl Frame {
 }
 
 impl RecordCursor {
-    /// The number of records before the next one.
+    /// Returns the number of records before the next one.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Bytes of the nodes that it keeps.
+    /// Returns the bytes of the kept nodes.
     pub(crate) fn weight(&self) -> u64 {
         let nodes = self.path.iter().map(|frame| to_u64(frame.node.block.len()));
         Count::together(nodes)
     }
 
-    /// Makes the record at `position` the next one. Nothing is read yet.
+    /// Makes the record at `position` the next one. Reads nothing yet.
     pub(crate) fn seek(&mut self, position: u64) {
         self.position = position;
         self.path.clear();
     }
 
-    /// The next record, `None` after the last.
+    /// Returns the next record, or `None` after the last.
     ///
     /// # Errors
-    /// Fails if a node on the way is damaged; the cursor is then at its end.
+    /// Fails if a node on the path is damaged. The cursor is then at its end.
     pub(crate) fn next_record(&mut self) -> Result<Option<Vec<u8>>> {
         let record = self.advance();
         match record {
@@ -479,7 +483,8 @@ impl RecordCursor {
         Err(miscounted(root.at))
     }
 
-    /// Makes the path lead to the record at the position, by the totals beside the children.
+    /// Builds the path to the record at the position, with the totals that are stored for each
+    /// child.
     fn descend(&mut self, root: Child) -> Result<()> {
         let mut child = root;
         let mut level = self.tree.depth();
@@ -504,8 +509,8 @@ impl RecordCursor {
         }
     }
 
-    /// The way to the record with `before` others before it: below child i, with the number of
-    /// records before it there, or else record i itself.
+    /// Chooses the step to the record that has `before` records before it. Returns child i with the
+    /// number of records before it there, or record i itself.
     fn choose(&self, node: &Node, before: u64) -> Result<(usize, Option<(Child, u64)>)> {
         let mut before = before;
         for i in 0..=node.used {
@@ -544,7 +549,8 @@ mod tests {
         sealed(block)
     }
 
-    /// Records of a key byte, two zeros, and a byte that tells equal keys apart.
+    /// Returns a node with records of a key byte, two zeros, and a byte that distinguishes equal
+    /// keys.
     fn node(signature: &[u8], records: &[[u8; 2]], children: &[(u64, u8)]) -> Vec<u8> {
         let mut block = [signature, b"\0\x05"].concat();
         block.extend(records.iter().flat_map(|&[key, mark]| [key, 0, 0, mark]));
@@ -555,13 +561,13 @@ mod tests {
         sealed(block)
     }
 
-    /// The blocks stand at 0, 64, 128 ….
+    /// Opens a tree whose blocks are at 0, 64, 128 ….
     fn open(blocks: &[Vec<u8>]) -> Result<BtreeV2> {
         let places = (0..).step_by(64).zip(blocks.iter().cloned());
         BtreeV2::open(file(places), at(0), TYPE)
     }
 
-    /// Two internal records over three leaves: keys 1 2 2 2 2 3 5 7.
+    /// Returns a tree with two internal records over three leaves: keys 1 2 2 2 2 3 5 7.
     fn small_tree() -> [Vec<u8>; 5] {
         [
             header(1, 64, 2, 8),
@@ -621,8 +627,8 @@ mod tests {
 
     #[test]
     fn counts_must_fit_nodes_and_file() {
-        // A leaf of 64 bytes holds (64 - 10) / 4 = 13 records, the root (64 - 10 - 9) / (4 + 9) =
-        // 3.
+        // A leaf of 64 bytes contains (64 - 10) / 4 = 13 records. The root contains (64 - 10 - 9) /
+        // (4 + 9) = 3.
         let [_, _, leaf, ..] = small_tree();
         assert!(open(&[header(0, 64, 14, 14), leaf.clone()]).is_err());
         assert!(open(&[header(0, 64, 2, 3), leaf.clone()]).is_err());
@@ -670,7 +676,7 @@ mod tests {
         assert!(find(&[1, 3, 3], 1).is_err());
     }
 
-    /// A node that is its own child is met one level lower as a leaf, and is none.
+    /// Checks that a node that is its own child is read as a leaf one level lower, and refused.
     #[test]
     fn a_circle_ends() {
         let own_child = node(b"BTIN", &[[9, 0]], &[(64, 1), (64, 1)]);

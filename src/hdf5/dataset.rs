@@ -24,7 +24,7 @@ use crate::model::{Array, Datatype, Shape};
 use crate::source::local::raw_file::RawFile;
 use crate::wire::{Count, Extent, to_u64};
 
-/// Reads the messages of one dataset.
+/// A reader of the messages of one dataset.
 pub(crate) struct DatasetReader<'a> {
     /// The file.
     pub(crate) context: &'a Context,
@@ -33,8 +33,8 @@ pub(crate) struct DatasetReader<'a> {
 }
 
 impl DatasetReader<'_> {
-    /// The array that the header describes. An error of the storage alone is kept in the array, so
-    /// that type and extent stay known.
+    /// Reads the array that the header describes. If only the storage has an error, the array keeps
+    /// the error, so that type and extent are still available.
     ///
     /// # Errors
     /// Fails if the datatype, the dataspace or the layout message is missing or damaged.
@@ -72,8 +72,8 @@ impl DatasetReader<'_> {
         })
     }
 
-    /// The dataspace, and what a virtual dataset is made of: its extent may follow from its
-    /// sources'.
+    /// Returns the dataspace and the mappings of a virtual dataset, whose extent may depend on its
+    /// sources.
     fn extent(&self, layout: &DataLayout) -> Result<(Shape, Result<Mappings>)> {
         let shape = self.shape()?;
         let &DataLayout::Virtual {
@@ -90,7 +90,7 @@ impl DatasetReader<'_> {
         })
     }
 
-    /// The datatype of a dataset, or of a committed datatype.
+    /// Returns the datatype of a dataset or of a committed datatype.
     pub(crate) fn datatype(&self) -> Result<Datatype> {
         let body = self
             .context
@@ -120,7 +120,7 @@ impl DatasetReader<'_> {
         )
     }
 
-    /// The new message is right where both are there.
+    /// Reads the fill value. If both messages exist, the new one is used.
     fn fill(&self, datatype: &Datatype) -> Result<Fill> {
         let new = self.header.find(kind::FILL_VALUE);
         let Some(message) = new.or_else(|| self.header.find(kind::FILL_VALUE_OLD)) else {
@@ -191,8 +191,8 @@ impl StorageParts<'_> {
         }
     }
 
-    /// Checks that the layout says as many bytes as the elements have: where it does not, the
-    /// extent may be wrong.
+    /// Checks that the layout stores as many bytes as the elements have. Otherwise, the extent may
+    /// be wrong.
     fn check_size(&self, layout: &DataLayout, bytes: u64) -> Result<()> {
         let stored = match layout {
             DataLayout::Compact(elements) => to_u64(elements.len()),
@@ -229,7 +229,7 @@ impl StorageParts<'_> {
         Ok(Storage::Extents(vec![StoredExtent { source, extent }]))
     }
 
-    /// Raw files whose parts follow each other until all elements are there.
+    /// Returns the extents of raw files, one after another, until all elements are covered.
     fn external(&self, bytes: u64) -> Result<Storage> {
         let message = self
             .reader

@@ -1,5 +1,8 @@
-//! Groups in their three forms: symbol table (old), link messages in the header (compact), links on
-//! a fractal heap (dense) (HDF5 3.0, IV.B and III.A–III.C).
+//! Groups in their three forms (HDF5 3.0, IV.B and III.A–III.C):
+//!
+//! - symbol tables (old)
+//! - link messages in the header (compact)
+//! - links on a fractal heap (dense)
 
 pub(crate) mod bounds;
 pub(crate) mod dense;
@@ -19,7 +22,7 @@ use crate::memory::distinct::keep_first_of_each;
 use crate::model::{Link, LinkStream, LinksInMemory};
 use crate::wire::Cursor;
 
-/// Messages that groups alone have.
+/// Messages that only groups have.
 pub(crate) const KINDS: [u16; 4] = [
     kind::SYMBOL_TABLE,
     kind::LINK_INFO,
@@ -33,19 +36,20 @@ const CREATION_ORDER: usize = 8;
 /// The links of a group, in one of three forms.
 #[derive(Debug)]
 pub(crate) enum Group {
-    /// Old style.
+    /// An old-style group.
     SymbolTable(SymbolTable),
-    /// New style, few links: in the header. The error of the first one that cannot be read, if any.
+    /// A new-style group with few links, which are in the header. The error is that of the first
+    /// link that cannot be read.
     Compact(Arc<Vec<Link>>, Option<Error>),
-    /// New style, many links.
+    /// A new-style group with many links.
     Dense(OnHeap),
 }
 
 impl Group {
-    /// The group that `header` describes, `None` where it describes something else.
+    /// Reads the group with this `header`. Returns `None` if the object is not a group.
     ///
     /// # Errors
-    /// Fails if the message that says where the links are is damaged.
+    /// Fails if the message that locates the links is damaged.
     pub(crate) fn read(metadata: &Metadata, header: &ObjectHeader) -> Result<Option<Self>> {
         if let Some(message) = header.find(kind::SYMBOL_TABLE) {
             let mut cursor = Cursor::new(message.data, message.at, "symbol table message");
@@ -80,7 +84,7 @@ impl Group {
         Group::Compact(Arc::new(links), failure)
     }
 
-    /// The link called `name`.
+    /// Returns the link called `name`.
     pub(crate) fn link(&self, metadata: &Arc<Metadata>, name: &[u8]) -> Result<Option<Link>> {
         match self {
             Group::SymbolTable(table) => SymbolTableLinks::new(metadata, table).find(name),
@@ -89,8 +93,8 @@ impl Group {
         }
     }
 
-    /// All links in index order. A link that cannot be read is passed over; the first error comes
-    /// last.
+    /// Returns all links in index order. A link that cannot be read is skipped, and the first error
+    /// is returned at the end.
     pub(crate) fn links(&self, metadata: &Arc<Metadata>) -> Result<Box<dyn LinkStream>> {
         Ok(match self {
             Group::SymbolTable(table) => {

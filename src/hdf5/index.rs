@@ -1,9 +1,9 @@
-//! Chunk indices: from a chunk's place in the grid to its bytes in the file.
+//! Chunk indices, which map a chunk's place in the grid to its bytes in the file.
 //!
-//! HDF5 3.0, VII (Appendix C). There are six kinds, chosen by the writer by how the dataset can
-//! grow. Each is opened by its header at most; what lies below is fetched on need, one node, block
-//! or page at a time. An index whose address is undefined holds no chunk: nothing was ever written,
-//! see [`Unwritten`].
+//! HDF5 3.0, VII (Appendix C). There are six kinds, and the writer chooses one by how the dataset
+//! can grow. Opening an index reads at most its header. Nodes, blocks and pages are read one at a
+//! time when they are needed. An index whose address is undefined contains no chunks, because no
+//! chunk was ever written, see [`Unwritten`].
 
 mod array;
 pub(crate) mod btree_v1;
@@ -32,12 +32,16 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// `dims` are the current dimensions, `max` the most they can grow to (`None`: unlimited),
-    /// `chunk_shape` the elements of a chunk along each, `chunk_bytes` the bytes of a chunk before
-    /// all filters. `at` is where the file says so, for errors.
+    /// Creates the grid:
+    ///
+    /// - `dims` are the current dimensions.
+    /// - `max` are the maximum dimensions (`None`: unlimited).
+    /// - `chunk_shape` is the number of elements of a chunk in each dimension.
+    /// - `chunk_bytes` is the size of a chunk before all filters.
+    /// - `at` is the location in the file, for errors.
     ///
     /// # Errors
-    /// `Corrupt` where ranks differ or a chunk is empty, `Limit` over `limits::RANK`.
+    /// `Corrupt` if ranks differ or a chunk is empty, `Limit` over `limits::RANK`.
     pub(crate) fn new(
         dims: Vec<u64>,
         max: Vec<Option<u64>>,
@@ -65,25 +69,25 @@ impl Geometry {
         })
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     pub(crate) fn rank(&self) -> usize {
         self.dims.len()
     }
 
-    /// Chunks along each dimension of the current extent.
+    /// Returns the number of chunks in each dimension of the current extent.
     fn grid(&self) -> impl DoubleEndedIterator<Item = u64> {
         let dims = self.dims.iter().zip(&self.chunk_shape);
         dims.map(|(&dim, &chunk)| chunks_along(dim, chunk))
     }
 
-    /// Whether some element of the chunk at `place` is inside the current extent.
+    /// Returns whether some element of the chunk at `place` is inside the current extent.
     fn holds(&self, place: &[u64]) -> bool {
         place.len() == self.rank() && place.iter().zip(self.grid()).all(|(&at, count)| at < count)
     }
 }
 
-/// The index of a dataset to which nothing was ever written: it does not exist yet, whatever its
-/// kind.
+/// The index of a dataset without any written chunk. The file does not contain the index yet,
+/// whatever its kind.
 #[derive(Debug)]
 pub(crate) struct Unwritten;
 
@@ -97,12 +101,12 @@ impl ChunkIndex for Unwritten {
     }
 }
 
-/// The chunks outside of the dataset that a walk has passed over.
+/// A counter of chunks outside of the dataset that a walk has skipped.
 #[derive(Debug, Default)]
 struct Strays(u64);
 
 impl Strays {
-    /// Passes over one more.
+    /// Counts one more skipped chunk.
     fn pass(&mut self) -> Result<()> {
         let most = to_u64(limits::STRAY_CHUNKS);
         self.0 = self.0.one_more();
@@ -114,7 +118,7 @@ impl Strays {
     }
 }
 
-/// Moves `place` to the next of `grid`, row by row; `false` after the last.
+/// Moves `place` to the next place of `grid`, row by row. Returns `false` after the last.
 fn step(place: &mut [u64], grid: impl DoubleEndedIterator<Item = u64>) -> bool {
     for (along, count) in place.iter_mut().rev().zip(grid.rev()) {
         *along = along.one_more();
@@ -126,7 +130,7 @@ fn step(place: &mut [u64], grid: impl DoubleEndedIterator<Item = u64>) -> bool {
     false
 }
 
-/// Chunks of `chunk` elements that cover `dim` elements.
+/// Returns the number of chunks of `chunk` elements that cover `dim` elements.
 fn chunks_along(dim: u64, chunk: u64) -> u64 {
     match chunk {
         0 => 0, // never: a geometry has no empty chunks
@@ -134,10 +138,10 @@ fn chunks_along(dim: u64, chunk: u64) -> u64 {
     }
 }
 
-/// A chunk as an index describes it in the entry at `at`.
+/// Returns the chunk that the index entry at `at` describes.
 ///
 /// # Errors
-/// `Corrupt` for a chunk of no bytes, or one that ends past all files.
+/// `Corrupt` for a chunk without bytes, or one whose end overflows.
 fn stored_chunk(
     address: Address,
     length: u64,
@@ -154,7 +158,7 @@ fn stored_chunk(
     })
 }
 
-/// Whether bit `bit` of `bitmap` is set. The first bit is the highest of the first byte.
+/// Returns whether bit `bit` of `bitmap` is set. The first bit is the highest of the first byte.
 fn bit_is_set(bitmap: &[u8], bit: u64) -> bool {
     let byte = usize::try_from(bit / 8).ok().and_then(|i| bitmap.get(i));
     let mask = [0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01_u8];

@@ -1,5 +1,5 @@
-//! Header messages: the statements of an object header about its object (HDF5 3.0, IV.A.2). One
-//! file per message that has more than a field or two.
+//! Header messages, which describe an object in its object header (HDF5 3.0, IV.A.2). Messages with
+//! more than two fields have a file each.
 
 pub(crate) mod attribute;
 pub(crate) mod data_layout;
@@ -17,7 +17,7 @@ pub(crate) mod symbol_table;
 
 /// The type numbers of header messages.
 pub(crate) mod kind {
-    /// NIL: room for a message.
+    /// NIL: unused space.
     pub(crate) const NIL: u16 = 0x00;
     /// Dataspace.
     pub(crate) const DATASPACE: u16 = 0x01;
@@ -63,7 +63,7 @@ pub(crate) mod kind {
     pub(crate) const FILE_SPACE_INFO: u16 = 0x17;
     /// Metadata cache image (HDF5 1.10; not in the specification).
     pub(crate) const CACHE_IMAGE: u16 = 0x18;
-    /// Types that lead on to others, of which no message may stand elsewhere itself.
+    /// Message types that are never shared, because they refer to other structures.
     pub(crate) const NEVER_SHARED: [u16; 7] = [
         LINK_INFO,
         LINK,
@@ -73,6 +73,6 @@ pub(crate) mod kind {
         SYMBOL_TABLE,
         ATTRIBUTE_INFO,
     ];
-    /// The highest number that has a meaning.
+    /// The highest known number.
     pub(crate) const LAST_KNOWN: u16 = 0x18;
 }

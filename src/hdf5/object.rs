@@ -1,4 +1,4 @@
-//! Objects: the meaning of the messages of an object header (HDF5 3.0, IV.B–IV.D).
+//! Objects, which are described by the messages of an object header (HDF5 3.0, IV.B–IV.D).
 
 use std::sync::Arc;
 
@@ -12,16 +12,17 @@ use crate::hdf5::object_header::ObjectHeader;
 use crate::model::{Link, Node, NodeKind};
 use crate::wire::{Count, Cursor, to_u64};
 
-/// A parsed object: the node, and where its links are if it is a group.
+/// A parsed object: the node, and the location of its links if it is a group.
 #[derive(Debug)]
 pub(crate) struct Object {
     /// The object as the model describes it.
     pub(crate) node: Arc<Node>,
-    /// Its links.
+    /// The links of a group.
     pub(crate) group: Option<Group>,
 }
 
-/// Messages that datasets alone have: where one of them is, a dataset is, whatever it lacks.
+/// Messages that only datasets have. An object with one of them is a dataset, even if other
+/// messages are missing.
 const OF_DATASETS: [u16; 6] = [
     kind::DATASPACE,
     kind::DATA_LAYOUT,
@@ -32,11 +33,11 @@ const OF_DATASETS: [u16; 6] = [
 ];
 
 impl Object {
-    /// Reads the object whose header is at absolute offset `at`. A known `error` of it does not keep
-    /// it from being shown.
+    /// Reads the object whose header is at absolute offset `at`. With a known `error`, the object
+    /// is still shown.
     ///
     /// # Errors
-    /// Fails if the header or one of the messages that make the object is damaged or not built.
+    /// Fails if the header or a required message is damaged or unsupported.
     pub(crate) fn read(context: &Context, at: Address, error: Option<Error>) -> Result<Self> {
         let header = ObjectHeader::read(&context.metadata, at)?;
         let group = Group::read(&context.metadata, &header)?;
@@ -77,7 +78,7 @@ impl Object {
         })
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate bytes of memory that the object takes.
     pub(crate) fn weight(&self) -> u64 {
         let content = match (&self.group, &self.node.kind) {
             (Some(Group::Compact(links, _)), _) => links.iter().map(Link::weight).sum(),
@@ -91,7 +92,7 @@ impl Object {
     }
 }
 
-/// A time that cannot be read is none.
+/// Returns the modification time. A time that cannot be read is ignored.
 fn modified(header: &ObjectHeader) -> Option<i64> {
     if let Some(seconds) = header.modification_time {
         return Some(i64::from(seconds));

@@ -1,5 +1,5 @@
-//! Object headers, versions 1 and 2, with their continuation blocks: the list of messages that make
-//! an object (HDF5 3.0, IV.A.1).
+//! Object headers, versions 1 and 2, with their continuation blocks. A header is a list of messages
+//! that describe an object (HDF5 3.0, IV.A.1).
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
@@ -12,26 +12,27 @@ use crate::limits;
 use crate::source::growing::settled;
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Bytes that are fetched at first: most headers end within them.
+/// Bytes of the first read. Most headers end within them.
 pub(crate) const FIRST_LOOK: u64 = 512;
 
-/// Bytes of a version 1 prefix, its padding included.
+/// Bytes of a version 1 prefix with its padding.
 const PREFIX_1: usize = 16;
 
 /// Bytes of the checksum at the end of each version 2 block.
 const CHECKSUM: usize = 4;
 
-/// The flag of a message whose data is a pointer to its body elsewhere.
+/// The flag of a message whose data is a pointer to its body.
 const SHARED: u8 = 0b10;
 
-/// An object header, read whole.
+/// An object header with all its blocks.
 #[derive(Debug)]
 pub(crate) struct ObjectHeader {
     /// Absolute offset of the header.
     pub(crate) at: Address,
-    /// Hard links to the object, as the version 1 prefix or the reference count message says.
+    /// Number of hard links to the object, from the version 1 prefix or the reference count
+    /// message.
     pub(crate) reference_count: u32,
-    /// Modification time of the version 2 prefix, seconds since 1970 UTC.
+    /// Modification time of the version 2 prefix, in seconds since 1970 UTC.
     pub(crate) modification_time: Option<u32>,
     blocks: Vec<Block>,
     /// Bytes of all blocks.
@@ -39,7 +40,7 @@ pub(crate) struct ObjectHeader {
     messages: Vec<Place>,
 }
 
-/// One message as it stands in the header.
+/// A message as stored in the header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RawMessage<'a> {
     /// The message's type number, see [`kind`].
@@ -53,7 +54,7 @@ pub(crate) struct RawMessage<'a> {
 }
 
 impl RawMessage<'_> {
-    /// The data is a pointer to the message's body elsewhere.
+    /// Returns whether the data is a pointer to the message's body.
     pub(crate) fn is_shared(&self) -> bool {
         self.flags & SHARED != 0
     }
@@ -73,7 +74,7 @@ struct Place {
     data: Range<usize>,
 }
 
-/// How messages are laid out.
+/// The layout of messages.
 #[derive(Debug, Clone, Copy)]
 enum Version {
     One,
@@ -84,8 +85,9 @@ impl ObjectHeader {
     /// Reads the header at absolute offset `at` and all its continuation blocks.
     ///
     /// # Errors
-    /// `Corrupt` for a broken block, checksum or chain; `Limit` for a header that is too long;
-    /// `Unsupported` for an unknown version, or a message that an unknowing reader must not ignore.
+    /// - `Corrupt` for a damaged block, checksum or chain.
+    /// - `Limit` for a header that is too long.
+    /// - `Unsupported` for an unknown version, or an unknown message that must not be ignored.
     pub(crate) fn read(metadata: &Metadata, at: Address) -> Result<Self> {
         settled(&**metadata.source(), || Self::read_once(metadata, at))
     }
@@ -111,7 +113,7 @@ impl ObjectHeader {
         Ok(header)
     }
 
-    /// The messages in the order of their blocks.
+    /// Returns the messages in the order of their blocks.
     pub(crate) fn messages(&self) -> impl Iterator<Item = RawMessage<'_>> {
         self.messages.iter().filter_map(|place| {
             let block = self.blocks.get(place.block)?;
@@ -126,7 +128,7 @@ impl ObjectHeader {
         })
     }
 
-    /// The first message of a kind.
+    /// Returns the first message of a kind.
     pub(crate) fn find(&self, kind: u16) -> Option<RawMessage<'_>> {
         self.messages().find(|message| message.kind == kind)
     }
@@ -139,7 +141,7 @@ impl ObjectHeader {
     ) -> Result<Version> {
         let mut cursor = Cursor::new(&first, self.at, "object header");
         cursor.version(1..=1)?;
-        cursor.skip(1 + 2)?; // reserved; the number of messages, which blocks bound anyhow
+        cursor.skip(1 + 2)?; // reserved, number of messages (bounded by the blocks anyway)
         self.reference_count = cursor.u32()?;
         let size = u64::from(cursor.u32()?);
         let bytes = metadata.rest(self.at, first, to_u64(PREFIX_1).with_more(size))?;
@@ -208,7 +210,8 @@ impl ObjectHeader {
         Ok(())
     }
 
-    /// Notes the messages in the part `messages` of a block, and where the header goes on.
+    /// Records the messages in the range `messages` of a block, and the continuations of the
+    /// header.
     fn add_block(
         &mut self,
         metadata: &Metadata,
@@ -256,7 +259,7 @@ impl ObjectHeader {
             }
             self.messages.push(place);
         }
-        // Writers make a gap part of a NIL message; the HDF5 library refuses both in one block.
+        // Writers convert a gap into a NIL message, and the HDF5 library refuses both in one block.
         if has_nil && cursor.remaining() > 0 && matches!(version, Version::Two { .. }) {
             return Err(cursor.corrupt("a gap beside a NIL message"));
         }
@@ -295,7 +298,7 @@ impl Prefix2 {
             cursor.skip(4 + 4)?; // change and birth time
         }
         if flags & 0x10 != 0 {
-            cursor.skip(2 + 2)?; // when attributes move to dense storage and back
+            cursor.skip(2 + 2)?; // thresholds for dense attribute storage
         }
         Ok(Prefix2 {
             version: Version::Two {
@@ -307,8 +310,8 @@ impl Prefix2 {
     }
 }
 
-/// The kinds of the messages at the beginning of a header that is damaged or cut off, as far as
-/// they can be told from each other. No checksum is looked at.
+/// Returns the kinds of the messages at the beginning of a damaged or truncated header, as far as
+/// they can be parsed. Does not verify checksums.
 pub(crate) fn first_kinds(metadata: &Metadata, at: Address) -> Vec<u16> {
     let first = metadata.peek(at, FIRST_LOOK).unwrap_or_default();
     let mut cursor = Cursor::new(&first, at, "object header");
@@ -329,7 +332,7 @@ pub(crate) fn first_kinds(metadata: &Metadata, at: Address) -> Vec<u16> {
     kinds
 }
 
-/// Bytes before a message's data; fewer left over in a block are a gap.
+/// Returns the bytes before a message's data. Fewer remaining bytes in a block are a gap.
 fn prefix_length(version: Version) -> usize {
     match version {
         Version::One => 8,
@@ -373,14 +376,14 @@ fn read_message(cursor: &mut Cursor<'_>, version: Version, block: usize) -> Resu
 }
 
 impl Metadata {
-    /// Up to `most` bytes at `at`, fewer at the end of the file, or of one of the files that it is
-    /// made of.
+    /// Reads up to `most` bytes at `at`. Fewer bytes are returned at the end of the file, or at the
+    /// end of one of its member files.
     fn peek(&self, at: Address, most: u64) -> Result<Vec<u8>> {
         let length = self.source().available(at.offset()).min(most);
         self.bytes(at.offset(), length.max(1), "object header")
     }
 
-    /// The `length` bytes at `at`, of which `first` holds the beginning.
+    /// Returns the `length` bytes at `at`. `first` contains the beginning of them.
     fn rest(&self, at: Address, mut first: Vec<u8>, length: u64) -> Result<Vec<u8>> {
         if length > to_u64(first.len()) {
             return self.read(at, length, "object header");
@@ -389,7 +392,8 @@ impl Metadata {
         Ok(first)
     }
 
-    /// The `length` bytes at `at`, which are not kept; the parsed object is.
+    /// Reads the `length` bytes at `at` without caching them, because the parsed object is cached
+    /// instead.
     fn read(&self, at: Address, length: u64, what: &'static str) -> Result<Vec<u8>> {
         if length > limits::HEADER_BYTES {
             return Err(Error::limit(what, limits::HEADER_BYTES));

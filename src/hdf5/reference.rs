@@ -21,17 +21,18 @@ struct Sequence {
     bytes: u64,
 }
 
-/// Follows the pointers in elements.
+/// A resolver of the pointers in elements.
 #[derive(Debug)]
 pub(crate) struct Pointers<'a> {
-    /// Widths and base of addresses.
+    /// The file's metadata, with widths and base of addresses.
     pub(crate) metadata: &'a Metadata,
     /// The heap with variable-length data and regions.
     pub(crate) heap: &'a GlobalHeap,
 }
 
 impl Pointers<'_> {
-    /// Bytes of the base elements of one variable-length element; `None` for a null one.
+    /// Returns the bytes of the base elements of one variable-length element, or `None` for a null
+    /// element.
     ///
     /// # Errors
     /// `Limit` for an element that is too long.
@@ -45,11 +46,11 @@ impl Pointers<'_> {
             .map(|sequence| sequence.bytes))
     }
 
-    /// The part `part` of the base elements of one variable-length element, cut short where they
-    /// end.
+    /// Returns the range `part` of the base elements of one variable-length element, truncated
+    /// where they end.
     ///
     /// # Errors
-    /// `Limit` for an element that is too long; `Corrupt` for one that points nowhere.
+    /// `Limit` for an element that is too long, `Corrupt` for one with an invalid pointer.
     pub(crate) fn variable_length(
         &self,
         element: &[u8],
@@ -71,12 +72,12 @@ impl Pointers<'_> {
         self.heap.part(collection, index, bytes, part).map(Some)
     }
 
-    /// The collection that a variable-length element points into; 0 for a null one.
+    /// Returns the collection that a variable-length element points to, 0 for a null element.
     pub(crate) fn variable_length_place(&self, element: &[u8]) -> u64 {
         self.collection(element).map_or(0, Address::offset)
     }
 
-    /// Asks for the collections that variable-length elements point into.
+    /// Requests the collections that variable-length elements point to.
     pub(crate) fn expect<'e>(&self, elements: impl Iterator<Item = &'e [u8]>) {
         let collections = elements.filter_map(|element| self.collection(element));
         self.heap.expect(collections);
@@ -88,7 +89,7 @@ impl Pointers<'_> {
         id.ok()?.0
     }
 
-    /// Bytes before the first NUL of what one element of bytes points to.
+    /// Returns the number of bytes before the first NUL in the content of one element of bytes.
     ///
     /// # Errors
     /// Fails as [`variable_length`](Self::variable_length) does.
@@ -102,8 +103,8 @@ impl Pointers<'_> {
         }
     }
 
-    /// An element is a count, a heap collection and an index. A null element is known by its
-    /// address alone; the rest may be anything.
+    /// Reads an element: a count, a heap collection and an index. A null element is identified only
+    /// by its address, and its other fields may have any value.
     fn sequence(&self, element: &[u8], base_size: u64) -> Result<Option<Sequence>> {
         let mut cursor = Cursor::new(element, None, "variable-length element");
         let count = u64::from(cursor.u32()?);
@@ -121,7 +122,7 @@ impl Pointers<'_> {
         }))
     }
 
-    /// The target of one reference element.
+    /// Returns the target of one reference element.
     pub(crate) fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
         let mut cursor = Cursor::new(element, None, "reference element");
         match kind {
@@ -134,13 +135,14 @@ impl Pointers<'_> {
         }
     }
 
-    /// An address, of which 0 and the undefined address are null.
+    /// Reads an address. Address 0 and the undefined address are null.
     fn pointer(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         let address = self.metadata.address(cursor)?;
         Ok(address.filter(|address| address.offset() != self.metadata.base()))
     }
 
-    /// The reference to the object at an address, which `to` makes of its identity.
+    /// Returns the reference to the object at an address. `to` creates the reference from the
+    /// object's identity.
     fn target(&self, object: Option<Address>, to: impl FnOnce(NodeId) -> Reference) -> Reference {
         let Some(address) = object else {
             return Reference::Null;
@@ -152,12 +154,13 @@ impl Pointers<'_> {
         }
     }
 
-    /// A heap collection, `None` for a null pointer, and the index of an object in it.
+    /// Reads a heap collection, `None` for a null pointer, and the index of an object in the
+    /// collection.
     fn heap_id(&self, cursor: &mut Cursor<'_>) -> Result<(Option<Address>, u32)> {
         Ok((self.pointer(cursor)?, cursor.u32()?))
     }
 
-    /// The array of a region reference, without the selection, which may take long to read.
+    /// Returns the array of a region reference without the selection, which may take long to read.
     fn region_target(&self, cursor: &mut Cursor<'_>) -> Result<Reference> {
         let (Some(collection), index) = self.heap_id(cursor)? else {
             return Ok(Reference::Null);
@@ -168,8 +171,8 @@ impl Pointers<'_> {
         Ok(self.target(array, Reference::Region))
     }
 
-    /// The elements that a region reference selects. Selections of points are not read, though the
-    /// dataset that they select from is known.
+    /// Returns the elements that a region reference selects. Returns `None` for selections of
+    /// points, although the dataset is known.
     pub(crate) fn region(&self, element: &[u8]) -> Result<Option<Region>> {
         let mut cursor = Cursor::new(element, None, "reference element");
         let (Some(collection), index) = self.heap_id(&mut cursor)? else {
@@ -183,10 +186,11 @@ impl Pointers<'_> {
         Ok(selection::read(&mut cursor).ok())
     }
 
-    /// `H5T_STD_REF`: every element names its own kind. Short ones hold their token, longer ones
-    /// are on the global heap.
+    /// Reads an `H5T_STD_REF` element, which contains its own kind. Short elements contain their
+    /// token, and longer ones are on the global heap.
     fn standard(&self, cursor: &mut Cursor<'_>) -> Result<Reference> {
-        /// A token and a text with their lengths; what a region has behind them is not read.
+        /// The maximum bytes of a token and a text with their lengths. The bytes of a region after
+        /// them are not read.
         const LONGEST_BLOB: u64 = 1 + 0xff + 2 + 0xffff;
         const OBJECT: u8 = 2;
         const IS_EXTERNAL: u8 = 1;
@@ -236,7 +240,7 @@ impl Pointers<'_> {
         }
     }
 
-    /// An object's token: its size, then its address, the rest being zeros.
+    /// Reads an object's token: its size, then its address, padded with zeros.
     fn token(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         let size = usize::from(cursor.u8()?);
         let at = cursor.at();
@@ -245,7 +249,7 @@ impl Pointers<'_> {
     }
 }
 
-/// A text behind its length of two bytes.
+/// Reads a text that follows its length of two bytes.
 fn short_text(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let length = u64::from(cursor.u16()?);
     Ok(cursor.take(to_usize(length)?)?.to_vec())

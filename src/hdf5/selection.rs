@@ -1,5 +1,5 @@
-//! Dataspace selections as they are stored: which elements of a dataset a virtual dataset takes, or
-//! a region reference points to (HDF5 3.0, VIII.B "Dataspace selection").
+//! Stored dataspace selections: the elements of a dataset that a virtual dataset uses, or that a
+//! region reference points to (HDF5 3.0, VIII.B "Dataspace selection").
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -9,7 +9,7 @@ use crate::wire::{Cursor, to_u64};
 /// Reads one stored selection.
 ///
 /// # Errors
-/// `Corrupt` for a pattern that cannot be; `Unsupported` for points, which the libraries do not map
+/// `Corrupt` for an impossible pattern. `Unsupported` for points, which the libraries do not map
 /// either, and for unknown versions.
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Region> {
     const NONE: u32 = 0;
@@ -66,11 +66,11 @@ fn hyperslab(version: u32, cursor: &mut Cursor<'_>) -> Result<Region> {
     }
 }
 
-/// Start, stride, count and block of one dimension.
+/// Reads the start, stride, count and block of one dimension.
 fn axis(width: usize, cursor: &mut Cursor<'_>) -> Result<Axis> {
     let start = cursor.uint(width)?;
     let stride = cursor.uint(width)?;
-    // Without a number they are unlimited.
+    // All bits one means unlimited.
     let count = cursor.optional_uint(width)?;
     let block = cursor.optional_uint(width)?;
     if stride == 0 || count == Some(0) || block == Some(0) {
@@ -95,7 +95,7 @@ fn axis(width: usize, cursor: &mut Cursor<'_>) -> Result<Axis> {
     })
 }
 
-/// The first and the last corner of each block.
+/// Reads the first and the last corner of each block.
 fn blocks(rank: usize, width: usize, cursor: &mut Cursor<'_>) -> Result<Region> {
     let count = cursor.uint(width)?;
     if count > to_u64(limits::REGION_RUNS) {
@@ -111,7 +111,7 @@ fn blocks(rank: usize, width: usize, cursor: &mut Cursor<'_>) -> Result<Region> 
     Ok(Region::Blocks(blocks))
 }
 
-/// The items, in a list that has no room for more: there may be very many short ones.
+/// Returns the items in a list without spare capacity, because there may be very many short lists.
 fn exact<T>(items: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
     let mut items = items.collect::<Result<Vec<_>>>()?;
     items.shrink_to_fit();

@@ -1,5 +1,5 @@
-//! Shared messages: a message's body that stands elsewhere, in a committed datatype's header or on
-//! the file's shared message heaps (HDF5 3.0, III.G and IV.A.2.p).
+//! Shared messages, whose body is stored in a committed datatype's header or on the file's shared
+//! message heaps (HDF5 3.0, III.G and IV.A.2.p).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use crate::hdf5::heap::fractal::FractalHeap;
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
 use crate::wire::{Count, Cursor, to_u64};
 
-/// Finds the bodies of shared messages.
+/// The resolver of shared messages.
 #[derive(Debug)]
 pub(crate) struct SharedMessages {
     metadata: Arc<Metadata>,
     indexes: Arc<[Index]>,
 }
 
-/// One index of the shared message table: which types of message its heap holds.
+/// One index of the shared message table, with the message types on its heap.
 #[derive(Debug)]
 struct Index {
     message_types: u16,
     heap: Option<Address>,
 }
 
-/// The body of a message, wherever it stood.
+/// The body of a message, resolved if the message is shared.
 #[derive(Debug)]
 pub(crate) struct Body<'a> {
     bytes: Cow<'a, [u8]>,
@@ -33,14 +33,15 @@ pub(crate) struct Body<'a> {
 }
 
 impl Body<'_> {
-    /// A cursor at the body's start; `structure` is the message's name.
+    /// Returns a cursor at the body's start. `structure` is the message's name.
     pub(crate) fn cursor(&self, structure: &'static str) -> Cursor<'_> {
         Cursor::new(&self.bytes, self.at, structure)
     }
 }
 
 impl SharedMessages {
-    /// For a file without a shared message table: committed datatypes alone can be shared.
+    /// Creates the resolver for a file without a shared message table, in which only committed
+    /// datatypes can be shared.
     pub(crate) fn without_table(metadata: Arc<Metadata>) -> Self {
         SharedMessages {
             metadata,
@@ -48,7 +49,8 @@ impl SharedMessages {
         }
     }
 
-    /// For a file whose superblock extension has the shared message table message `message`.
+    /// Creates the resolver for a file whose superblock extension has the shared message table
+    /// message `message`.
     pub(crate) fn with_table(metadata: Arc<Metadata>, message: &RawMessage<'_>) -> Result<Self> {
         let mut cursor = Cursor::new(message.data, message.at, "shared message table message");
         cursor.skip(1)?; // version
@@ -58,7 +60,7 @@ impl SharedMessages {
         Ok(SharedMessages { metadata, indexes })
     }
 
-    /// The same messages as `metadata` reads them.
+    /// Returns the same resolver, reading through `metadata`.
     pub(crate) fn within(&self, metadata: &Arc<Metadata>) -> Self {
         SharedMessages {
             metadata: Arc::clone(metadata),
@@ -66,16 +68,16 @@ impl SharedMessages {
         }
     }
 
-    /// The body of `message`, resolved where it is shared.
+    /// Returns the body of `message`, resolved if the message is shared.
     pub(crate) fn resolve<'a>(&self, message: &RawMessage<'a>) -> Result<Body<'a>> {
         self.body(message.kind, message.is_shared(), message.data, message.at)
     }
 
-    /// The body of a message of type `kind` whose data `data` stands at absolute offset `at`; where
-    /// `is_shared`, the data is a record that leads to the body.
+    /// Returns the body of a message of type `kind` with data `data` at absolute offset `at`. If
+    /// `is_shared` is set, the data is a pointer to the body.
     ///
     /// # Errors
-    /// `Corrupt` where the record leads to no message of that type.
+    /// `Corrupt` if the pointer does not lead to a message of that type.
     pub(crate) fn body<'a>(
         &self,
         kind: u16,
@@ -92,7 +94,7 @@ impl SharedMessages {
         let mut cursor = Cursor::new(data, at, "shared message");
         let bytes = match (cursor.u8()?, cursor.u8()?) {
             (1, _) => {
-                cursor.skip(self.metadata.structure_size(0, 1, 6))?; // a name offset of old
+                cursor.skip(self.metadata.structure_size(0, 1, 6))?; // an unused name offset
                 self.committed(kind, &mut cursor)?
             }
             (2, _) | (3, 2) => self.committed(kind, &mut cursor)?,
@@ -108,7 +110,7 @@ impl SharedMessages {
         })
     }
 
-    /// The message of type `kind` with ID `id` on the heap that holds its type.
+    /// Returns the message of type `kind` with ID `id` from the heap for its type.
     pub(crate) fn on_heap(&self, kind: u16, id: &[u8], at: u64) -> Result<Vec<u8>> {
         let holds = |index: &&Index| {
             index
@@ -128,8 +130,8 @@ impl SharedMessages {
         FractalHeap::open(&self.metadata, heap)?.object(id)
     }
 
-    /// The message of type `kind` in the object header that the cursor points to; it cannot itself
-    /// be shared, so that no chain can arise.
+    /// Returns the message of type `kind` in the object header that the cursor points to. That
+    /// message must not be shared, so that no chain is possible.
     fn committed(&self, kind: u16, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
         let at = self.metadata.defined_address(cursor)?;
         let header = ObjectHeader::read(&self.metadata, at)?;
@@ -163,7 +165,8 @@ fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<Index>>
         .collect()
 }
 
-/// The heap is all that a reader needs: IDs lead to it directly, the list or B-tree is for writers.
+/// Reads one index. A reader needs only the heap, because IDs are resolved directly. The list or
+/// B-tree is only for writers.
 fn read_index(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Index> {
     cursor.skip(1 + 1)?; // version, kind of index
     let message_types = cursor.u16()?;

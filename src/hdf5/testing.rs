@@ -12,12 +12,12 @@ use crate::model::storage::{ChunkIndex, IndexCursor, StoredChunk};
 use crate::source::memory::MemorySource;
 use crate::wire::checksum::lookup3;
 
-/// The address of a structure so many bytes into a file.
+/// Returns the address of a structure at an offset in a file.
 pub(crate) fn at(offset: u64) -> Address {
     Address::new(0, offset).unwrap()
 }
 
-/// Addresses and lengths of so many bytes each.
+/// Returns the form with addresses and lengths of `bytes` bytes each.
 pub(crate) fn form(bytes: u8) -> NumberForm {
     let width = Width::new(bytes).unwrap();
     NumberForm {
@@ -28,7 +28,7 @@ pub(crate) fn form(bytes: u8) -> NumberForm {
     }
 }
 
-/// A file of `blocks`, each at its offset; addresses and lengths have eight bytes.
+/// Returns a file of `blocks`, each at its offset. Addresses and lengths have eight bytes.
 pub(crate) fn file(blocks: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Arc<Metadata> {
     let mut file = Vec::new();
     for (at, block) in blocks {
@@ -40,19 +40,19 @@ pub(crate) fn file(blocks: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Arc<Me
     Arc::new(Metadata::new(source, form(8), cache))
 }
 
-/// `block` and its checksum.
+/// Returns `block` with its checksum.
 pub(crate) fn sealed(mut block: Vec<u8>) -> Vec<u8> {
     block.extend(lookup3(&block).to_le_bytes());
     block
 }
 
-/// The words, little-endian.
+/// Returns the words in little-endian order.
 pub(crate) fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Every chunk that a walk meets: its place and its offset. One that is left after each chunk meets
-/// the same.
+/// Returns the place and offset of every chunk that a walk visits. Checks that a walk that is
+/// interrupted after each chunk visits the same chunks.
 pub(crate) fn walked(index: &dyn ChunkIndex) -> Result<Vec<(Vec<u64>, u64)>> {
     let mut met = Vec::new();
     let mut visit = |place: &[u64], chunk: StoredChunk| {

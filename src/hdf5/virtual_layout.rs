@@ -1,6 +1,7 @@
-//! Virtual datasets: the list of parts of other datasets that make one, and the extent that follows
-//! from it (HDF5 3.0, IV.A.2.i "Virtual storage layout", III.E "Global heap block for virtual
-//! datasets"; version 1 of the block is HDF5 2.0's).
+//! Virtual datasets: the list of parts of other datasets, and the extent that follows from it.
+//!
+//! HDF5 3.0, IV.A.2.i "Virtual storage layout", and III.E "Global heap block for virtual datasets".
+//! Version 1 of the block is from HDF5 2.0.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::model::region::{Axis, Region};
 use crate::model::regions::{RegionAt, Regions};
 use crate::wire::{Count, Cursor, to_u64};
 
-/// One entry of the list; its regions, or where those of all entries are kept.
+/// An entry of the list, with its regions or with their positions in a compact list.
 #[derive(Debug)]
 struct Entry<R> {
     file: Arc<[u8]>,
@@ -28,13 +29,13 @@ struct Entry<R> {
     target: R,
 }
 
-/// Reads the list in object `index` of the global heap's collection at absolute offset `at`; gives
-/// the extent of the virtual dataset, whose stored one is `shape`, and its mappings, the last of
-/// which win.
+/// Reads the list in object `index` of the global heap's collection at absolute offset `at`.
+/// Returns the extent of the virtual dataset, whose stored extent is `shape`, and its mappings. If
+/// mappings overlap, the last one is used.
 ///
 /// # Errors
-/// Fails if the list is not there, or if a source cannot be opened on whose extent this one's
-/// depends; `Corrupt` for a list that is damaged, `Limit` for one that is too long.
+/// Fails if the list is missing, or if a source that determines the extent cannot be opened.
+/// `Corrupt` for a damaged list, `Limit` for one that is too long.
 pub(crate) fn read(
     context: &Context,
     shape: &Shape,
@@ -114,7 +115,7 @@ fn read_entries(
     }
 }
 
-/// In version 1 a name may be given by the number of an earlier entry that has it.
+/// Reads one entry. In version 1, a name may be the number of an earlier entry with the same name.
 fn read_entry(
     metadata: &Metadata,
     version: u8,
@@ -155,7 +156,7 @@ fn read_entry(
     })
 }
 
-/// A name, which entries that follow each other often have in common.
+/// Returns a name, shared with the previous entry if both are equal.
 fn kept_name(name: &[u8], last: Option<&Arc<[u8]>>, opening: &mut Opening) -> Result<Arc<[u8]>> {
     if let Some(last) = last.filter(|last| ***last == *name) {
         return Ok(Arc::clone(last));
@@ -178,18 +179,18 @@ fn too_many() -> Error {
     )
 }
 
-/// A virtual dataset while its mappings are gone through.
+/// The state while the mappings of a virtual dataset are processed.
 struct Layout<'a> {
     context: &'a Context,
     opening: Opening,
     at: Address,
     dims: Vec<u64>,
     mappings: Mappings,
-    /// Parts of one source often follow each other.
+    /// The previous source, because consecutive parts often have the same source.
     last_source: Option<Arc<SourceDataset>>,
-    /// The source that was opened last, and its extent, if it is there.
+    /// The source that was opened last, and its extent if the source exists.
     last_found: Option<(Arc<SourceDataset>, Option<Vec<u64>>)>,
-    /// Parts that grow with sources that are missing.
+    /// Parts that grow with missing sources.
     missing: Vec<Growing>,
 }
 
@@ -201,8 +202,8 @@ struct Growing {
 }
 
 impl Layout<'_> {
-    /// The stored extent along a dimension that grows with its sources is only the last that was
-    /// known.
+    /// Resets the dimensions that grow with sources, because their stored extent is only the last
+    /// known value.
     fn forget_unlimited(&mut self, entries: &[Entry<RegionAt>]) {
         let mut ends = vec![0; self.dims.len()];
         let mut are_unlimited = vec![false; self.dims.len()];
@@ -255,7 +256,7 @@ impl Layout<'_> {
         }
     }
 
-    /// A part that grows with its source, up to the steps that the source has now.
+    /// Adds a part that grows with its source, up to the source's current number of steps.
     fn add_growing(
         &mut self,
         entry: &Entry<Region>,
@@ -304,8 +305,8 @@ impl Layout<'_> {
         self.push_new(source, &source_region, &target)
     }
 
-    /// The parts of missing sources, as far as the others make the extent: elements are there that
-    /// nothing has.
+    /// Adds the parts of missing sources, as far as the extent from other sources covers them.
+    /// Their elements exist but have no data.
     fn add_missing(&mut self) -> Result<()> {
         for part in std::mem::take(&mut self.missing) {
             let regions = self.mappings.regions();
@@ -332,8 +333,8 @@ impl Layout<'_> {
         Ok(())
     }
 
-    /// A part for each block, from sources whose names hold the block's number: until one is
-    /// missing.
+    /// Adds a part for each block, from sources whose names contain the block's number, until a
+    /// source is missing.
     fn add_numbered(
         &mut self,
         entry: &Entry<Region>,
@@ -382,15 +383,15 @@ impl Layout<'_> {
         }
     }
 
-    /// The source whose names hold no number of a block.
+    /// Returns the source whose names do not contain a block's number.
     fn literal_source(&mut self, entry: &Entry<Region>) -> Result<Arc<SourceDataset>> {
         let file = self.formatted(&entry.file, b"%b")?;
         let dataset = self.formatted(&entry.dataset, b"%b")?;
         self.source(file, dataset)
     }
 
-    /// A name with `%b` as `block`, and `%%` as `%`; the name itself where there is nothing to
-    /// format.
+    /// Replaces `%b` in a name by `block`, and `%%` by `%`. Returns the name itself if it contains
+    /// nothing to replace.
     fn formatted(&mut self, name: &Arc<[u8]>, block: &[u8]) -> Result<Arc<[u8]>> {
         if name.contains(&b'%') {
             kept_name(&format_name(name, block), None, &mut self.opening)
@@ -412,7 +413,7 @@ impl Layout<'_> {
         Ok(source)
     }
 
-    /// The extent of a source, if it is there.
+    /// Returns the extent of a source, or `None` if the source is missing.
     fn extent(&mut self, source: &Arc<SourceDataset>) -> Result<Option<Vec<u64>>> {
         match &self.last_found {
             Some((last, extent)) if Arc::ptr_eq(last, source) => Ok(extent.clone()),
@@ -426,7 +427,8 @@ impl Layout<'_> {
         }
     }
 
-    /// Checks that source and target have as many elements, whether the source is there or not.
+    /// Checks that source and target have the same number of elements, whether or not the source
+    /// exists.
     fn check_sizes(&self, source: &Region, target: &Region) -> Result<()> {
         match (elements(source), elements(target)) {
             (Some(source), Some(target)) if source != target => {
@@ -437,7 +439,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Adds a part whose regions are none of an entry's.
+    /// Adds a part whose regions differ from those of the entry.
     fn push_new(
         &mut self,
         source: Arc<SourceDataset>,
@@ -465,7 +467,7 @@ impl Layout<'_> {
     }
 }
 
-/// Elements of a selection, where they follow from it alone.
+/// Returns the number of elements of a selection, if it depends only on the selection.
 fn elements(region: &Region) -> Option<u64> {
     match region {
         Region::Nothing => Some(0),
@@ -476,7 +478,7 @@ fn elements(region: &Region) -> Option<u64> {
     }
 }
 
-/// The dimension along which a selection has no end.
+/// Returns the unlimited dimension of a selection.
 fn unlimited_axis(region: &Region) -> Option<(usize, Axis)> {
     let Region::Regular(axes) = region else {
         return None;
@@ -488,7 +490,7 @@ fn unlimited_axis(region: &Region) -> Option<(usize, Axis)> {
     found.map(|(dimension, axis)| (dimension, *axis))
 }
 
-/// The end of a selection without unlimited dimension along `dimension`.
+/// Returns the end of a selection in `dimension`, if no dimension is unlimited.
 fn fixed_end(region: &Region, dimension: usize) -> u64 {
     match region {
         Region::Regular(axes) if unlimited_axis(region).is_none() => {

@@ -1,7 +1,8 @@
-//! How much the nodes of a version 2 B-tree hold, and the widths of the counts that follow from it.
+//! The capacities of the nodes of a version 2 B-tree, and the widths of the counts that follow from
+//! them.
 //!
 //! HDF5 3.0, III.A.2, "Number of Records in Child Node". The specification's formula for the total
-//! of a subtree is wrong near powers of 256; here is counted what files hold.
+//! of a subtree is wrong near powers of 256. This module computes the widths that real files use.
 
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::{Address, Width};
@@ -12,7 +13,7 @@ use crate::wire::{Count, Cursor, to_u64};
 pub(super) const NODE_PREFIX: usize = 6;
 pub(super) const CHECKSUM: usize = 4;
 
-/// The address of a node and the number of its records, which the node itself does not say.
+/// The address of a node and its numbers of records, which the node itself does not store.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Child {
     pub(super) at: Address,
@@ -22,8 +23,8 @@ pub(super) struct Child {
     pub(super) total: u64,
 }
 
-/// How many records the nodes of each level hold at most, from the leaves (level 0) up, and the
-/// widths of the counts that follow from it.
+/// The maximum number of records in the nodes of each level, from the leaves (level 0) up. The
+/// widths of counts follow from these numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Levels {
     size_of_offsets: Width,
@@ -32,14 +33,14 @@ pub(super) struct Levels {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Level {
-    /// Records in one node.
+    /// Maximum number of records in one node.
     most: u64,
-    /// Records in one node and all below it.
+    /// Maximum number of records in one node and all nodes below it.
     most_total: u64,
 }
 
 impl Levels {
-    /// `None` where a node of some level cannot hold a single record.
+    /// Computes the levels. Returns `None` if a node of some level cannot contain a single record.
     pub(super) fn new(
         node_size: u64,
         record_size: usize,
@@ -85,14 +86,14 @@ impl Levels {
         self.levels.len().left_after(1)
     }
 
-    /// Bytes of "Number of Records for Child Node": one width for all levels, that of a leaf's
-    /// count.
+    /// Returns the bytes of "Number of Records for Child Node". All levels use the width of a
+    /// leaf's count.
     pub(super) fn used_width(&self) -> usize {
         self.levels.first().map_or(1, |leaf| bytes_for(leaf.most))
     }
 
-    /// Bytes of "Total Number of Records for Child Node" in a node of `level`; just above the
-    /// leaves it is absent.
+    /// Returns the bytes of "Total Number of Records for Child Node" in a node of `level`. The
+    /// field is absent directly above the leaves.
     pub(super) fn total_width(&self, level: usize) -> usize {
         match level {
             0 | 1 => 0,
@@ -103,13 +104,14 @@ impl Levels {
         }
     }
 
-    /// Bytes that lead to one child of a node of `level`, which is not a leaf.
+    /// Returns the bytes of the pointer to one child in a node of `level`, which is not a leaf.
     pub(super) fn pointer_size(&self, level: usize) -> usize {
         let address = self.size_of_offsets.bytes();
         Count::together([address, self.used_width(), self.total_width(level)])
     }
 
-    /// `Corrupt` where the counts of a node of `level` cannot be; `cursor` stands behind them.
+    /// Fails with `Corrupt` if the counts of a node of `level` are impossible. `cursor` is after
+    /// the counts.
     pub(super) fn check(&self, child: Child, level: usize, cursor: &Cursor<'_>) -> Result<()> {
         let Some(limit) = self.levels.get(level) else {
             return Err(cursor.corrupt("has no such level"));
@@ -126,7 +128,7 @@ impl Levels {
     }
 }
 
-/// Bytes that a count of up to `most` takes.
+/// Returns the bytes of a count up to `most`.
 fn bytes_for(most: u64) -> usize {
     let bits = u64::BITS.left_after(most.leading_zeros());
     usize::try_from(bits.div_ceil(8)).unwrap_or(8).max(1)
@@ -145,8 +147,9 @@ mod tests {
         };
         assert_eq!(levels(10 + 255 * 4, 4).used_width(), 1);
         assert_eq!(levels(10 + 256 * 4, 4).used_width(), 2);
-        // 1654 bytes: leaves of 16, above them (1644 - 9) / 109 = 15, so 15 + 16 * 16 = 271 in all:
-        // two bytes. The specification's 16 * 15 = 240 would take one.
+        // With 1654 bytes, a leaf contains 16 records and a node above contains (1644 - 9) / 109 =
+        // 15. The total is 15 + 16 * 16 = 271, which takes two bytes. The specification's 16 * 15 =
+        // 240 would take one.
         let levels = levels(1654, 100);
         assert_eq!(levels.total_width(1), 0);
         assert_eq!(levels.total_width(2), 2);

@@ -1,5 +1,6 @@
-//! The metadata cache image: metadata that a writer left in one block instead of writing each
-//! structure home (HDF5 1.10; not in the specification, its layout is that of the HDF5 library).
+//! The metadata cache image: metadata structures that a writer left in one block instead of writing
+//! each of them to its address. The image exists since HDF5 1.10. The specification does not
+//! describe it, so the layout is that of the HDF5 library.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,11 +17,11 @@ use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 const WHAT: &str = "metadata cache image";
 
-/// The number of structures in the images of all files of a mount.
+/// A counter of the structures in the cache images of all files of a mount.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Structures(Arc<AtomicUsize>);
 
-/// A file whose image is counted as long as it is open.
+/// A file whose image counts as long as the file is open.
 #[derive(Debug)]
 struct Counted {
     overlay: Overlay,
@@ -28,12 +29,12 @@ struct Counted {
     all: Structures,
 }
 
-/// The file with the structures of the image that `message` points to in their places; `all` counts
-/// them.
+/// Returns the file with the image's structures at their addresses. `message` points to the image,
+/// and `all` counts the structures.
 ///
 /// # Errors
-/// `Corrupt` for a wrong checksum, a structure that is cut off, and one that has no place in the
-/// file; `Limit` for too many.
+/// `Corrupt` for a wrong checksum, a truncated structure, and a structure outside of the file.
+/// `Limit` for too many structures.
 pub(crate) fn overlay(
     metadata: &Metadata,
     message: &RawMessage<'_>,
@@ -57,7 +58,7 @@ fn read_image(metadata: &Metadata, at: Address, length: u64) -> Result<Vec<Patch
     cursor.signature(b"MDCI")?;
     cursor.version(0..=0)?;
     cursor.skip(1)?;
-    metadata.length(&mut cursor)?; // the image's length once more
+    metadata.length(&mut cursor)?; // the image's length again
     let entries = to_usize(u64::from(cursor.u32()?))?;
     if entries > limits::CACHE_IMAGE_ENTRIES {
         return Err(too_many());
@@ -70,7 +71,7 @@ fn read_image(metadata: &Metadata, at: Address, length: u64) -> Result<Vec<Patch
 fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Patch> {
     cursor.skip(1 + 1 + 1 + 1 + 2 + 2)?; // type, flags, ring, age, children, dirty children
     let parents = usize::from(cursor.u16()?);
-    cursor.skip(4)?; // rank among the least recently used
+    cursor.skip(4)?; // rank in the least recently used list
     let at = metadata.defined_address(cursor)?.offset();
     let length = metadata.length(cursor)?;
     cursor.skip(metadata.structure_size(parents, 0, 0))?;

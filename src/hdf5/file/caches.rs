@@ -1,4 +1,4 @@
-//! The caches that all HDF5 files of one mount share: each kind of value has one limit for all
+//! The caches that all HDF5 files of one mount share. Each kind of value has one limit for all
 //! files together.
 
 use std::sync::Arc;
@@ -13,12 +13,11 @@ use crate::memory::gate::Turns;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::NodeId;
 
-/// Bytes of parsed objects (group, dataset, committed datatype) that all HDF5 files of a mount
-/// keep together.
+/// Bytes of parsed objects (group, dataset, committed datatype) in the cache of a mount.
 const OBJECT_CACHE: u64 = 4 << 20;
 
-/// Bytes of the directories of global heap collections that all files of a mount keep together;
-/// it is at least the largest directory.
+/// Bytes of the directories of global heap collections in the cache of a mount. At least the size
+/// of the largest directory.
 const GLOBAL_HEAP_CACHE: u64 = 2 << 20;
 
 /// The caches of a mount.
@@ -28,9 +27,9 @@ pub(crate) struct Caches {
     objects: Arc<SharedLru<NodeId, Arc<Object>>>,
     heaps: Arc<SharedLru<u64, Arc<Directory>>>,
     other_files: Arc<SharedLru<Vec<u8>, Arc<dyn SourceFile>>>,
-    /// Counts what is in cache images, which stay as long as their files are open.
+    /// The counter of structures in cache images, which count as long as their files are open.
     pub(crate) image_structures: Structures,
-    /// Lets one thread at a time describe what takes much memory.
+    /// The turns in which threads describe objects that take much memory, one thread at a time.
     pub(crate) turns: Arc<Turns>,
 }
 
@@ -48,22 +47,23 @@ impl Default for Caches {
 }
 
 impl Caches {
-    /// A file's metadata.
+    /// Returns the cache of a file's metadata blocks.
     pub(crate) fn blocks(&self) -> BlockCache {
         FileLru::of(&self.blocks)
     }
 
-    /// A file's objects by their identities.
+    /// Returns the cache of a file's objects by their identities.
     pub(crate) fn objects(&self) -> FileLru<NodeId, Arc<Object>> {
         FileLru::of(&self.objects)
     }
 
-    /// The directories of a file's global heap collections, by the collections' absolute offsets.
+    /// Returns the cache of directories of a file's global heap collections, by the collections'
+    /// absolute offsets.
     pub(crate) fn heaps(&self) -> FileLru<u64, Arc<Directory>> {
         FileLru::of(&self.heaps)
     }
 
-    /// The open files that a file names.
+    /// Returns the cache of open files that a file references.
     pub(crate) fn other_files(&self) -> FileLru<Vec<u8>, Arc<dyn SourceFile>> {
         FileLru::of(&self.other_files)
     }

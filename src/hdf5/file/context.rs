@@ -1,4 +1,4 @@
-//! The parts of a file that every object needs to be read, beside its header.
+//! The parts of a file that every object needs in addition to its header.
 
 use std::sync::Arc;
 
@@ -10,27 +10,28 @@ use crate::hdf5::reference::Pointers;
 use crate::hdf5::shared::SharedMessages;
 use crate::memory::effort::Effort;
 
-/// One file, as its objects see it.
+/// The context in which the objects of one file are read.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) metadata: Arc<Metadata>,
-    /// The heaps with shared messages.
+    /// The heaps of shared messages.
     pub(crate) shared: SharedMessages,
-    /// The heap with variable-length data.
+    /// The heap of variable-length data.
     pub(crate) heap: GlobalHeap,
-    /// The files that its datasets name.
+    /// The files that this file's datasets reference.
     pub(crate) other_files: Arc<OtherFiles>,
-    /// The virtual datasets for whose sake it is read.
+    /// The virtual datasets for which the file is read.
     pub(crate) opening: Opening,
 }
 
 impl Context {
-    /// The same file for a request with this `effort`, for the sake of what is `opening`.
+    /// Returns the same file for a request with this `effort`. `opening` describes the virtual
+    /// datasets for which the file is read.
     pub(crate) fn within(&self, effort: &Effort, opening: Opening) -> Self {
         self.of(self.metadata.within(effort), opening)
     }
 
-    /// The same file as it is from now on, for no request.
+    /// Returns a fresh view of the same file that belongs to no request.
     pub(crate) fn refreshed(&self) -> Self {
         self.of(self.metadata.refreshed(), self.opening.clone())
     }
@@ -45,7 +46,7 @@ impl Context {
         }
     }
 
-    /// Follows the pointers in elements.
+    /// Returns the resolver of pointers in elements.
     pub(crate) fn pointers(&self) -> Pointers<'_> {
         Pointers {
             metadata: &self.metadata,

@@ -1,5 +1,6 @@
-//! Driver information: how the address space is spread over several files (HDF5 3.0, II.B and
-//! IV.A.2.u). The names of the files that come with the drivers are facts of the HDF5 library.
+//! Driver information: the distribution of the address space over several files (HDF5 3.0, II.B and
+//! IV.A.2.u). The specification does not define the drivers' file names, so they follow the HDF5
+//! library.
 
 use std::sync::Arc;
 
@@ -14,14 +15,14 @@ use crate::source::concatenation::Concatenation;
 use crate::source::neighbours::Neighbours;
 use crate::wire::{Count, Cursor, Extent};
 
-/// The usages that the multi driver tells apart: superblock, B-tree, raw data, global heap, local
+/// The usages that the multi driver distinguishes: superblock, B-tree, raw data, global heap, local
 /// heap, object header.
 const USAGES: usize = 6;
 
-/// A file that was put together.
+/// A file that was assembled from several files.
 pub(crate) struct Assembled {
     pub(crate) source: SharedSource,
-    /// See [`NumberForm::far_headers`].
+    /// The original address of moved object headers, see [`NumberForm::far_headers`].
     pub(crate) far_headers: Option<u64>,
 }
 
@@ -34,8 +35,8 @@ impl From<SharedSource> for Assembled {
     }
 }
 
-/// Reads the version 0 driver information block at absolute offset `at` and opens the files it
-/// speaks of.
+/// Reads the version 0 driver information block at absolute offset `at` and opens the files that it
+/// lists.
 pub(crate) fn open_block(
     metadata: &Metadata,
     at: Address,
@@ -53,7 +54,7 @@ pub(crate) fn open_block(
     open_members(metadata.source(), &driver, &mut cursor, neighbours)
 }
 
-/// Reads the driver info message of the superblock extension and opens the files it speaks of.
+/// Reads the driver info message of the superblock extension and opens the files that it lists.
 pub(crate) fn open_message(
     metadata: &Metadata,
     message: &RawMessage<'_>,
@@ -79,8 +80,8 @@ fn open_members(
     }
 }
 
-/// Family: member i holds the bytes from i times the member size on. Their names are not stored; in
-/// the first one's a run of digits stands for 0.
+/// Opens a family. Member i contains the bytes from i times the member size on. The names are not
+/// stored. In the first member's name, a run of zero digits is the number 0.
 fn open_family(
     first: &SharedSource,
     information: &mut Cursor<'_>,
@@ -96,12 +97,13 @@ fn open_family(
     Ok(Arc::new(Concatenation::new(members)?))
 }
 
-/// A part of the address space and where it begins.
+/// A part of the address space: its start, and its file.
 type Member = (u64, SharedSource);
 
-/// The family that a file without driver information is the first member of: old libraries wrote
-/// none. `None` where the files of that name do not make a file that ends at `end_of_file`: files
-/// of a series are often numbered from 0, and one of them may have been cut off.
+/// Opens the family whose first member has no driver information, because old libraries did not
+/// write it. Returns `None` if the files with such names do not form a file that ends at
+/// `end_of_file`. This check is needed because unrelated files are often numbered from 0, and one
+/// of them may be truncated.
 pub(crate) fn open_unmarked_family(
     first: &SharedSource,
     end_of_file: u64,
@@ -115,8 +117,8 @@ pub(crate) fn open_unmarked_family(
     }
 }
 
-/// Whether all members but the last are full, the file ends within the last one, and none but the
-/// first is a file by itself.
+/// Returns whether the members form one file. All members except the last must be full, and the
+/// file must end within the last one. Only the first member may be an HDF5 file by itself.
 fn make_one_file(members: &[Member], end_of_file: u64) -> bool {
     let [(_, first), others @ ..] = members else {
         return false;
@@ -136,8 +138,8 @@ fn make_one_file(members: &[Member], end_of_file: u64) -> bool {
             .all(|(_, member)| find_signature(&**member).is_none())
 }
 
-/// All members, `None` where the first one's name has no number. Of several names the one counts
-/// by which another member is found.
+/// Returns all members, or `None` if the first member's name contains no number. Of several
+/// possible names, the name for which another member exists is used.
 fn family_members(
     first: &SharedSource,
     member_size: u64,
@@ -174,10 +176,10 @@ fn members_called(
     Err(Error::limit("members of a family", limits::FAMILY_MEMBERS))
 }
 
-/// The part of a name before the number of a member, the number of digits, and the part after.
+/// The part of a name before a member's number, the number of digits, and the part after.
 type FamilyName<'a> = (&'a [u8], usize, &'a [u8]);
 
-/// The parts of `name` around its last number, which must be zeros alone.
+/// Returns the parts of `name` around its last number that consists only of zeros.
 fn family_name(name: &[u8]) -> Option<FamilyName<'_>> {
     let is_zeros = |run: &[u8]| run.iter().all(|&byte| byte == b'0');
     let mut end = name.len();
@@ -197,7 +199,8 @@ fn family_name(name: &[u8]) -> Option<FamilyName<'_>> {
     None
 }
 
-/// Multi and split: a file for each usage or group of usages, at an address of its own.
+/// Opens a multi or split file, which has one file for each usage or group of usages, each at its
+/// own address.
 fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<Assembled> {
     let map: [u8; USAGES] = information.array()?;
     information.skip(2)?;
@@ -245,8 +248,8 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<A
     Err(information.corrupt(&problem))
 }
 
-/// Lets the member of object headers begin at [`HEADERS`] where it begins behind that and no other
-/// member is there; gives where it began.
+/// Moves the member with the object headers to [`HEADERS`], if it starts after that range and no
+/// other member overlaps the range. Returns the original start.
 fn bring_near(members: &mut [Member], headers: usize) -> Option<u64> {
     let is_elsewhere = |(start, source): &Member| {
         *start >= HEADERS.end || Extent::cut(*start, source.length()).end() <= HEADERS.start
@@ -258,13 +261,13 @@ fn bring_near(members: &mut [Member], headers: usize) -> Option<u64> {
     (*start >= HEADERS.end).then(|| std::mem::replace(start, HEADERS.start))
 }
 
-/// The members by usage; a usage whose map value is 0 has a member of its own.
+/// Returns the members by usage. A usage whose map value is 0 has a member of its own.
 fn members_by_usage(map: [u8; USAGES]) -> impl Iterator<Item = u8> {
     let own = |(usage, member)| if member == 0 { usage } else { member };
     (1..).zip(map).map(own)
 }
 
-/// The members in the order of their first use.
+/// Returns the members in the order of their first use.
 fn distinct_members(map: [u8; USAGES]) -> Vec<u8> {
     let mut distinct = Vec::new();
     for member in members_by_usage(map) {
@@ -275,12 +278,12 @@ fn distinct_members(map: [u8; USAGES]) -> Vec<u8> {
     distinct
 }
 
-/// The member of object headers, the last usage.
+/// Returns the member of object headers, which are the last usage.
 fn header_member(map: [u8; USAGES]) -> u8 {
     members_by_usage(map).last().unwrap_or(0)
 }
 
-/// The text that stands for `%s`, given that the opened file is one of the members.
+/// Returns the text that replaces `%s`, assuming that the opened file is one of the members.
 fn multi_stem<'a>(name: &'a [u8], templates: &[&[u8]]) -> Option<&'a [u8]> {
     templates.iter().find_map(|template| {
         let (before, after) = split_template(template)?;
@@ -295,7 +298,7 @@ fn replace_stem(template: &[u8], stem: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The parts before and after `%s`.
+/// Returns the parts before and after `%s`.
 fn split_template(template: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = template.windows(2).position(|pair| pair == b"%s")?;
     Some((template.get(..at)?, template.get(at.with_more(2)..)?))

@@ -1,10 +1,10 @@
-//! Whether a writer has a file locked, as the HDF5 library locks files and `HDF5_USE_FILE_LOCKING`
-//! has it.
+//! The check for a writer's lock, with the rules of the HDF5 library and of
+//! `HDF5_USE_FILE_LOCKING`.
 //!
-//! Not a part of the format. A writer holds an exclusive lock while it has the file open, one that
-//! lets others read meanwhile (SWMR) only at its start; a reader holds a shared one. Here it is
-//! asked for and given back at once: a writer need not wait for a reader that takes care of changes
-//! itself.
+//! Locks are not part of the format. A writer holds an exclusive lock while the file is open. An
+//! SWMR writer, which allows readers, holds the lock only while it starts. A reader holds a shared
+//! lock. This module only tests the lock and releases it immediately. A writer need not wait for
+//! this reader, because this reader handles changes itself.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,20 +12,20 @@ use std::io;
 use crate::error::{Error, Result};
 use crate::source::open::{OpenSource, WriteLock};
 
-/// The environment variable that says what locks are worth.
+/// The environment variable that controls locking.
 const VARIABLE: &str = "HDF5_USE_FILE_LOCKING";
 
-/// The values of [`VARIABLE`].
+/// A value of [`VARIABLE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Never,
     Always,
-    /// Locks are used where the file's system has them: the library's default.
+    /// Locks are used if the file system supports them, which is the library's default.
     WherePossible,
 }
 
 impl Use {
-    /// By the library's words; what it does not know counts for nothing.
+    /// Parses the library's words. Any other word has no effect.
     fn of(value: Option<&OsStr>) -> Self {
         match value.and_then(OsStr::to_str) {
             Some("FALSE" | "0") => Use::Never,
@@ -50,10 +50,10 @@ impl Use {
     }
 }
 
-/// Refuses a file that somebody has locked for writing.
+/// Refuses a file that another program has locked for writing.
 ///
 /// # Errors
-/// `Usage` where it is locked; `Io` where the system has no locks and they are asked for.
+/// `Usage` if the file is locked. `Io` if the file system has no locks although they are required.
 pub(crate) fn check(file: &dyn OpenSource) -> Result<()> {
     match Use::of(std::env::var_os(VARIABLE).as_deref()) {
         Use::Never => Ok(()),

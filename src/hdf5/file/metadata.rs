@@ -1,8 +1,8 @@
-//! Access to all metadata of one file: fetches each structure as one bounded block, has it
-//! verified once, and keeps it within a byte limit.
+//! Access to all metadata of one file. Each structure is read as one bounded block, verified once,
+//! and cached within a byte limit.
 //!
-//! Addresses in the file are relative to the superblock's base address (HDF5 3.0, II.A); here they
-//! become absolute file offsets as soon as they are read, so that nothing above has to know the
+//! Addresses in the file are relative to the superblock's base address (HDF5 3.0, II.A). They are
+//! converted to absolute file offsets when they are read, so that other modules do not need the
 //! base.
 
 use std::sync::Arc;
@@ -18,29 +18,31 @@ use crate::source::{SharedSource, Urgency, read_block, read_shared_block, read_w
 use crate::wire::checksum::lookup3;
 use crate::wire::{Count, Cursor, Extent, to_u64};
 
-/// A block's address and length in its file, or those of what it was made of.
+/// A block's address and length in its file. For a decoded block, the address and length of its
+/// stored form.
 pub(crate) type BlockRange = (Address, u64);
 
-/// A verified block, and the time at which its reading began.
+/// A verified block, and the time at which the read began.
 pub(crate) type TimedBlock = (Arc<[u8]>, Instant);
 
-/// The blocks of one file.
+/// The cache of blocks of one file.
 pub(crate) type BlockCache = FileLru<BlockRange, TimedBlock>;
 
-/// One file's metadata: where it is, and how wide its numbers are.
+/// The metadata of one file: its source, and the widths of its numbers.
 #[derive(Debug)]
 pub(crate) struct Metadata {
     source: SharedSource,
     form: NumberForm,
     cache: Arc<BlockCache>,
-    /// Blocks that were read before this are not taken from the cache.
+    /// Cached blocks that were read before this time are not used.
     since: Option<Instant>,
-    /// The bytes that are read are charged to it.
+    /// The effort to which reads are charged.
     effort: Effort,
 }
 
 impl Metadata {
-    /// Addresses and lengths are in the superblock's `form`. Blocks are kept in `cache`.
+    /// Creates the metadata of a file whose addresses and lengths are in the superblock's `form`.
+    /// Blocks are cached in `cache`.
     pub(crate) fn new(source: SharedSource, form: NumberForm, cache: BlockCache) -> Self {
         Metadata {
             source,
@@ -56,15 +58,15 @@ impl Metadata {
         self.cache.clear();
     }
 
-    /// The metadata as the file holds it from now on, for a structure that outlives the request. A
-    /// writer stores a structure before the one that leads to it: below a structure that was just
-    /// read, no older block may be used.
+    /// Returns the metadata with a view of the file from now on, for a structure that outlives the
+    /// request. A writer writes a structure before its parent. Therefore, after a structure was
+    /// read, no older cached block may be used below it.
     pub(crate) fn refreshed(&self) -> Arc<Self> {
         let since = self.source.is_growing().then(Instant::now);
         self.copy(since, Effort::default())
     }
 
-    /// The same metadata for a request, whose effort pays for what is read.
+    /// Returns the same metadata for a request, with reads charged to its effort.
     pub(crate) fn within(&self, effort: &Effort) -> Arc<Self> {
         self.copy(self.since, effort.clone())
     }
@@ -79,66 +81,66 @@ impl Metadata {
         })
     }
 
-    /// The effort that pays for what is read.
+    /// Returns the effort to which reads are charged.
     pub(crate) fn effort(&self) -> &Effort {
         &self.effort
     }
 
-    /// The file.
+    /// Returns the file.
     pub(crate) fn source(&self) -> &SharedSource {
         &self.source
     }
 
-    /// Absolute offset of address 0.
+    /// Returns the absolute offset of address 0.
     pub(crate) fn base(&self) -> u64 {
         self.form.base
     }
 
-    /// Absolute offset of the first byte that can belong to an element: no superblock is shorter
-    /// than one of version 2, which has 16 bytes and four addresses (HDF5 3.0, II.A).
+    /// Returns the absolute offset of the first byte that can belong to an element. The shortest
+    /// superblock is that of version 2, with 16 bytes and four addresses (HDF5 3.0, II.A).
     pub(crate) fn begin_of_data(&self) -> u64 {
         let superblock = to_u64(self.structure_size(4, 0, 16));
         Extent::cut(self.base(), superblock).end()
     }
 
-    /// Bytes of an address.
+    /// Returns the bytes of an address.
     pub(crate) fn size_of_offsets(&self) -> Width {
         self.form.size_of_offsets
     }
 
-    /// Bytes of a structure of so many addresses, so many lengths and so many other bytes.
+    /// Returns the bytes of a structure with these numbers of addresses, lengths and other bytes.
     pub(crate) fn structure_size(&self, addresses: usize, lengths: usize, others: usize) -> usize {
         self.form.structure_size(addresses, lengths, others)
     }
 
-    /// The next address as an absolute file offset; `None` for the undefined address (all bits
-    /// one).
+    /// Reads the next address as an absolute file offset. Returns `None` for the undefined address
+    /// (all bits one).
     pub(crate) fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         self.form.address(cursor)
     }
 
-    /// The next address, which must be defined.
+    /// Reads the next address, which must be defined.
     pub(crate) fn defined_address(&self, cursor: &mut Cursor<'_>) -> Result<Address> {
         self.address(cursor)?
             .ok_or_else(|| cursor.corrupt("an address is undefined"))
     }
 
-    /// The next length in bytes.
+    /// Reads the next length in bytes.
     pub(crate) fn length(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
         cursor.uint(self.form.size_of_lengths.bytes())
     }
 
-    /// The next length; `None` where all bits are one.
+    /// Reads the next length. Returns `None` if all bits are one.
     pub(crate) fn optional_length(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
         cursor.optional_uint(self.form.size_of_lengths.bytes())
     }
 
-    /// The `length` bytes at absolute offset `at`, from the cache or from the file, where `verify`
-    /// has to accept them before they are kept.
+    /// Returns the `length` bytes at absolute offset `at`, from the cache or from the file.
+    /// `verify` must accept bytes from the file before they are cached.
     ///
     /// # Errors
-    /// `Limit` over `limits::METADATA_BLOCK`, `Effort` over what a request may look at, `Corrupt`
-    /// past the end of the file, or as `verify` says.
+    /// `Limit` over [`limits::METADATA_BLOCK`], `Effort` over the request's budget, `Corrupt` after
+    /// the end of the file, or the error of `verify`.
     pub(crate) fn block(
         &self,
         at: Address,
@@ -154,8 +156,8 @@ impl Metadata {
         })
     }
 
-    /// The result of `make` for the `length` bytes at absolute offset `at`, now or before: the
-    /// block itself, or the block with its filters undone.
+    /// Returns the result of `make` for the `length` bytes at absolute offset `at`, from the cache
+    /// or from a call. The result is the block itself or the decoded block.
     ///
     /// # Errors
     /// Fails as `make` does.
@@ -180,7 +182,7 @@ impl Metadata {
         Ok(block)
     }
 
-    /// Like [`block`](Self::block), for a structure without a checksum.
+    /// Returns a block like [`block`](Self::block), for a structure without a checksum.
     pub(crate) fn plain_block(
         &self,
         at: Address,
@@ -199,24 +201,26 @@ impl Metadata {
         read_shared_block(&*self.source, place, what, &self.is_wanted())
     }
 
-    /// The `length` bytes at absolute offset `at`, which are not kept.
+    /// Reads the `length` bytes at absolute offset `at` without caching them.
     ///
     /// # Errors
-    /// Fails as [`read_block`] does; `Effort` where a glance would have to wait for them.
+    /// Fails as [`read_block`] does. `Effort` if the request is a glance and would have to wait for
+    /// the bytes.
     pub(crate) fn bytes(&self, at: u64, length: u64, what: &str) -> Result<Vec<u8>> {
         self.come_by(at, length)?;
         read_wanted_block(&*self.source, (at, length), what, &self.is_wanted())
     }
 
-    /// Whether a request still waits for what is read.
+    /// Returns a function that checks whether a request still waits for the bytes.
     fn is_wanted(&self) -> impl Fn() -> bool + Sync + '_ {
         || !self.effort.cancel().is_unwanted()
     }
 
-    /// Asks for bytes that a glance is about to read, and would have to wait for.
+    /// Checks that a glance can read the bytes without waiting. Otherwise, requests the bytes from
+    /// the source.
     ///
     /// # Errors
-    /// `Effort` where that is so.
+    /// `Effort` if the glance would have to wait.
     pub(crate) fn come_by(&self, at: u64, length: u64) -> Result<()> {
         let block = Extent::checked(at, length);
         let is_inside = block.is_some_and(|block| block.is_within(self.source.length()));
@@ -226,29 +230,30 @@ impl Metadata {
         self.source.prefetch(&[(at, length)], Urgency::Expected);
         let source = Arc::clone(&self.source);
         Err(self.effort.put_off(Box::new(move || {
-            // Who needs it will meet the error again.
+            // The next reader of these bytes reports the error.
             let _ = read_block(&*source, at, length, "metadata");
         })))
     }
 
-    /// Whether reading it may take long.
+    /// Returns whether reading may take long.
     pub(crate) fn is_far(&self) -> bool {
         self.source.is_far()
     }
 
-    /// Whether the structure at `at`, of about `length` bytes, can be read without waiting.
+    /// Returns whether the structure at `at`, of about `length` bytes, can be read without waiting.
     pub(crate) fn is_here(&self, at: Address, length: u64) -> bool {
         let there = self.source.length().left_after(at.offset());
         self.source.has(at.offset(), length.min(there))
     }
 
-    /// Asks for structures that are about to be read, each its place and its length, about.
+    /// Requests structures that will be read soon, each given by its address and approximate
+    /// length.
     pub(crate) fn expect(&self, structures: impl IntoIterator<Item = (Address, u64)>) {
         let structures = structures.into_iter();
         self.expect_at(structures.map(|(at, length)| (at.offset(), length)));
     }
 
-    /// Like [`expect`](Self::expect), by absolute offsets.
+    /// Requests structures like [`expect`](Self::expect), by absolute offsets.
     pub(crate) fn expect_at(&self, structures: impl Iterator<Item = (u64, u64)>) {
         if !self.is_far() {
             return;
@@ -271,8 +276,8 @@ impl Metadata {
         }
     }
 
-    /// Where the structure at `at`, of about `length` bytes, would have to be waited for, asks for
-    /// `siblings` as well: the structures at the same depth that are read next.
+    /// Requests the structure at `at`, of about `length` bytes, if reading it would have to wait.
+    /// Then also requests `siblings`, the structures at the same depth that are read next.
     pub(crate) fn expect_with<I: IntoIterator<Item = (Address, u64)>>(
         &self,
         at: Address,
@@ -293,7 +298,7 @@ impl Metadata {
     }
 }
 
-/// Requires the last four bytes of `block` to be the lookup3 checksum of all before them.
+/// Checks that the last four bytes of `block` are the lookup3 checksum of the bytes before them.
 ///
 /// # Errors
 /// `Corrupt`, naming `what` at absolute offset `at`.
@@ -314,7 +319,7 @@ mod tests {
     use crate::hdf5::testing::{at, form};
     use crate::source::{IsWanted, Source};
 
-    /// A file of one byte, which is another one at each read.
+    /// A file of one byte, which changes with each read.
     #[derive(Debug)]
     struct Rewritten(Mutex<u8>, bool);
 

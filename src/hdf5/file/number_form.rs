@@ -1,5 +1,5 @@
-//! The form of a file's addresses and lengths: their widths, and where address 0 is
-//! (HDF5 3.0, II.A "Disk Format: Level 0A").
+//! The form of a file's addresses and lengths: their widths, and the offset of address 0 (HDF5 3.0,
+//! II.A "Disk Format: Level 0A").
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::wire::{Count, Cursor};
 pub(crate) struct Width(u8);
 
 impl Width {
-    /// `None` for another number of bytes.
+    /// Returns the width, or `None` for another number of bytes.
     pub(crate) fn new(bytes: u8) -> Option<Self> {
         matches!(bytes, 2 | 4 | 8 | 16 | 32).then_some(Width(bytes))
     }
@@ -22,28 +22,29 @@ impl Width {
     }
 }
 
-/// The absolute offset of a structure that the file leads to.
+/// The absolute offset of a structure in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Address(u64);
 
 impl Address {
-    /// `relative` bytes behind the absolute offset `base`; `None` past all files.
+    /// Returns the address `relative` bytes after the absolute offset `base`. Returns `None` on
+    /// overflow.
     pub(crate) fn new(base: u64, relative: u64) -> Option<Self> {
         base.checked_add(relative).map(Address)
     }
 
-    /// The address so many bytes further on; `None` past all files.
+    /// Returns the address `bytes` bytes after this one. Returns `None` on overflow.
     pub(crate) fn after(self, bytes: u64) -> Option<Self> {
         Address::new(self.0, bytes)
     }
 
-    /// Bytes from the start of the file.
+    /// Returns the offset from the start of the file in bytes.
     pub(crate) fn offset(self) -> u64 {
         self.0
     }
 }
 
-/// An object is known by the address of its header.
+/// An object's identity is the address of its header.
 impl From<NodeId> for Address {
     fn from(object: NodeId) -> Self {
         Address(object.number())
@@ -59,36 +60,36 @@ impl TryFrom<Address> for NodeId {
     }
 }
 
-/// The place of an error.
+/// The address is the location of an error.
 impl From<Address> for Option<u64> {
     fn from(address: Address) -> Self {
         Some(address.0)
     }
 }
 
-/// How a file writes its addresses and lengths.
+/// The form in which a file stores its addresses and lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NumberForm {
-    /// Absolute offset of address 0: the length of the user block.
+    /// The absolute offset of address 0, which is the length of the user block.
     pub(crate) base: u64,
     /// Bytes of an address.
     pub(crate) size_of_offsets: Width,
     /// Bytes of a length.
     pub(crate) size_of_lengths: Width,
-    /// The first address of the object headers in a multi file that has them beyond the numbers of
-    /// nodes. They stand at [`HEADERS`] here.
+    /// The first address of the object headers in a multi file whose headers exceed the numbers of
+    /// nodes. These headers are moved to [`HEADERS`].
     pub(crate) far_headers: Option<u64>,
 }
 
-/// Where object headers stand that a file has too far on. Each of the views' trees can number the
-/// nodes below 2^45.
+/// The range to which object headers with excessive addresses are moved. The trees of all views can
+/// number nodes below 2^45.
 pub(crate) const HEADERS: Range<u64> = 1 << 44..1 << 45;
 
 impl NumberForm {
     /// Reads the two widths of a file whose address 0 is at the absolute offset `base`.
     ///
     /// # Errors
-    /// `Corrupt` for a width that the specification does not name.
+    /// `Corrupt` for a width that is not in the specification.
     pub(crate) fn read(cursor: &mut Cursor<'_>, base: u64) -> Result<Self> {
         let (offsets, lengths) = (cursor.u8()?, cursor.u8()?);
         let width = |bytes| {
@@ -102,11 +103,11 @@ impl NumberForm {
         })
     }
 
-    /// The next address as an absolute file offset; `None` for the undefined address (all bits
-    /// one).
+    /// Reads the next address as an absolute file offset. Returns `None` for the undefined address
+    /// (all bits one).
     ///
     /// # Errors
-    /// `Corrupt` where it is past all files.
+    /// `Corrupt` if the offset overflows.
     pub(crate) fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         let Some(relative) = cursor.optional_uint(self.size_of_offsets.bytes())? else {
             return Ok(None);
@@ -116,7 +117,7 @@ impl NumberForm {
             .ok_or_else(|| cursor.corrupt("an address is past all files"))
     }
 
-    /// Where the structure at `address` stands here.
+    /// Returns the address to which the structure at `address` was moved.
     pub(crate) fn placed(&self, address: Address) -> Address {
         let first = self.far_headers;
         let within = first.and_then(|first| address.0.checked_sub(first));
@@ -125,9 +126,9 @@ impl NumberForm {
         place.map_or(address, Address)
     }
 
-    /// Bytes of a structure of so many addresses, so many lengths and so many other bytes.
+    /// Returns the bytes of a structure with these numbers of addresses, lengths and other bytes.
     pub(crate) fn structure_size(&self, addresses: usize, lengths: usize, others: usize) -> usize {
-        // A size that does not fit is as good as any other over `limits::METADATA_BLOCK`.
+        // A saturated size is refused like any other size over `limits::METADATA_BLOCK`.
         let addresses = addresses.times(self.size_of_offsets.bytes());
         let lengths = lengths.times(self.size_of_lengths.bytes());
         Count::together([addresses, lengths, others])

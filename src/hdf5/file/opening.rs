@@ -1,6 +1,6 @@
-//! The cost of describing a virtual dataset, or of opening one of its sources. The extent of one
-//! may depend on those of others, in a circle if the file is made so, and any number of times. What
-//! takes much memory is described by one thread of a mount at a time.
+//! The budget for describing a virtual dataset or opening one of its sources. The extent of a
+//! virtual dataset may depend on other virtual datasets, any number of times and even cyclically.
+//! One thread of a mount at a time may describe an object that takes much memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,29 +11,31 @@ use crate::memory::gate::{Turn, Turns};
 use crate::memory::lock::lock;
 use crate::wire::{Count, to_u64};
 
-/// The budget of a description or a source. One that is opened for another has the rest of
-/// that one's bytes and levels; their work is counted together.
+/// The budget of a description or a source. A nested one has the remaining bytes and levels of its
+/// parent, and their work is counted together.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
     levels: usize,
     bytes: u64,
-    /// Lets one thread of a mount at a time take much memory. The thread that has the turn waits
-    /// for nothing that others keep while they wait for it.
+    /// The turns in which threads of a mount may take much memory, one at a time. The thread that
+    /// has the turn never waits for resources of threads that wait for the turn.
     turns: Arc<Turns>,
     under_way: Option<Arc<UnderWay>>,
 }
 
-/// The common state of the outermost description or source and of all within it.
+/// The common state of the outermost description or source and all nested ones.
 #[derive(Debug)]
 struct UnderWay {
     /// Bytes of large objects that may still be parsed.
     work: AtomicU64,
-    /// Held from when one of them takes much memory until the outermost is made.
+    /// The turn. It is held from the time when one of them takes much memory until the outermost
+    /// one is complete.
     turn: Mutex<Option<Turn>>,
 }
 
 impl Opening {
-    /// Nothing is described or opened yet. All files of a mount have the same `turns`.
+    /// Returns the initial budget, before any description or opening. All files of a mount share
+    /// the same `turns`.
     pub(crate) fn none(turns: &Arc<Turns>) -> Self {
         Opening {
             levels: limits::VIRTUAL_DEPTH,
@@ -43,7 +45,7 @@ impl Opening {
         }
     }
 
-    /// A description, for what is under way.
+    /// Returns the budget of a nested description.
     pub(crate) fn description(&self) -> Self {
         let outermost = || {
             Arc::new(UnderWay {
@@ -57,11 +59,10 @@ impl Opening {
         }
     }
 
-    /// A source, for what is under way.
+    /// Returns the budget of a nested source.
     ///
     /// # Errors
-    /// `Limit` where it is opened for the sake of too many others, or these have taken too much
-    /// already.
+    /// `Limit` if the nesting is too deep, or if the outer ones have already taken too much.
     pub(crate) fn source(&self) -> Result<Self> {
         let opening = self.description();
         opening.done(0)?;
@@ -74,10 +75,10 @@ impl Opening {
         Ok(Opening { levels, ..opening })
     }
 
-    /// Takes so many bytes of memory.
+    /// Charges `bytes` bytes of memory.
     ///
     /// # Errors
-    /// `Limit` where all descriptions under way take too many.
+    /// `Limit` if all current descriptions together take too much memory.
     pub(crate) fn hold(&mut self, bytes: u64) -> Result<()> {
         let Some(bytes) = self.bytes.checked_sub(bytes) else {
             self.give_up();
@@ -89,7 +90,8 @@ impl Opening {
         Ok(())
     }
 
-    /// Waits until no other thread takes much memory, where so many bytes are much.
+    /// Waits until no other thread takes much memory, if `bytes` is more than
+    /// [`limits::VIRTUAL_TURN`].
     pub(crate) fn await_turn(&self, bytes: u64) {
         if let Some(under_way) = &self.under_way
             && bytes > limits::VIRTUAL_TURN
@@ -99,12 +101,12 @@ impl Opening {
         }
     }
 
-    /// An object of so many bytes was parsed. Small ones do not count: there may be as many as
-    /// there are sources.
+    /// Charges the work of parsing an object of `bytes` bytes. Small objects are free, because
+    /// there may be as many as there are sources.
     ///
     /// # Errors
-    /// `Limit` where too much was parsed for the sake of one virtual dataset; the object that was
-    /// parsed last need not be at fault.
+    /// `Limit` if too much was parsed for one virtual dataset. The object that was parsed last may
+    /// not be the cause.
     pub(crate) fn done(&self, bytes: u64) -> Result<()> {
         let Some(under_way) = &self.under_way else {
             return Ok(());
@@ -123,7 +125,8 @@ impl Opening {
         Ok(())
     }
 
-    /// Nothing that is under way is to go on, or to be kept as if it could not be opened by itself.
+    /// Exhausts the work budget. All current descriptions then fail, so that none is cached with an
+    /// error that it would not have on its own.
     fn give_up(&self) {
         if let Some(under_way) = &self.under_way {
             under_way.work.store(0, Ordering::Relaxed);

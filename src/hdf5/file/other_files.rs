@@ -1,4 +1,4 @@
-//! Datasets in other files, or in this one, that a virtual dataset is made of.
+//! The source datasets of a virtual dataset, in other files or in the same file.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -21,16 +21,17 @@ use crate::wire::{Count, to_u64};
 
 /// A file that virtual datasets take elements from.
 pub(crate) trait SourceFile: Container {
-    /// The file for a request with this `effort`, for the sake of what is `opening`.
+    /// Returns the file for a request with this `effort`. `opening` describes the virtual datasets
+    /// for which the file is read.
     fn opened_for(&self, effort: &Effort, opening: &Opening) -> Arc<dyn Container>;
 }
 
-/// Opens a file that another one names.
+/// An opener for files that another file references.
 pub(crate) trait Opener: fmt::Debug + Send + Sync {
-    /// The file in `source`, which finds the files that it names among its `neighbours`.
+    /// Opens the file in `source`, which looks up files that it references in its `neighbours`.
     ///
     /// # Errors
-    /// Fails if the file is damaged or not built.
+    /// Fails if the file is damaged or unsupported.
     fn open(
         &self,
         source: SharedSource,
@@ -40,20 +41,20 @@ pub(crate) trait Opener: fmt::Debug + Send + Sync {
     ) -> Result<Arc<dyn SourceFile>>;
 }
 
-/// The files that the datasets of one file name. The files that were used last are kept open.
+/// The files that the datasets of one file reference. Recently used files are kept open.
 #[derive(Debug)]
 pub(crate) struct OtherFiles {
     own: Weak<dyn SourceFile>,
     neighbours: Arc<Neighbours>,
     opener: Box<dyn Opener>,
     open: FileLru<Vec<u8>, Arc<dyn SourceFile>>,
-    /// Nothing is under way when an array is read.
+    /// The initial budget, because no description is in progress when an array is read.
     opening: Opening,
 }
 
 impl OtherFiles {
-    /// The files that the file `own` names, sought among its `neighbours`; those in `open` are
-    /// open already.
+    /// Creates the set of files that the file `own` references. They are looked up in `neighbours`,
+    /// and `open` caches open files.
     pub(crate) fn new(
         own: Weak<dyn SourceFile>,
         neighbours: Arc<Neighbours>,
@@ -74,7 +75,8 @@ impl OtherFiles {
         &self.neighbours
     }
 
-    /// The file called `name`, `.` being the one that names it; `None` where there is none.
+    /// Returns the file called `name`, where `.` is the referencing file. Returns `None` if there
+    /// is no such file.
     fn file(
         &self,
         name: &[u8],
@@ -101,16 +103,16 @@ impl OtherFiles {
     }
 }
 
-/// `./a//b` as `a/b`.
+/// Normalizes a path: `./a//b` becomes `a/b`.
 fn without_detours(name: &[u8]) -> Vec<u8> {
     let path: PathBuf = Path::new(OsStr::from_bytes(name)).components().collect();
     path.into_os_string().into_vec()
 }
 
-/// One dataset that a virtual dataset takes elements from.
+/// A dataset that a virtual dataset takes elements from.
 #[derive(Debug)]
 pub(crate) struct SourceDataset {
-    /// The files that the virtual dataset's file names.
+    /// The files that the virtual dataset's file references.
     pub(crate) files: Arc<OtherFiles>,
     /// The file's name, bytes as in the file.
     pub(crate) file: Arc<[u8]>,
@@ -119,11 +121,12 @@ pub(crate) struct SourceDataset {
 }
 
 impl SourceDataset {
-    /// The array, for a request with this `effort`, for the sake of what is `opening`.
+    /// Opens the array for a request with this `effort`. `opening` describes the virtual datasets
+    /// for which the array is opened.
     ///
     /// # Errors
-    /// Fails as [`open`](VirtualSource::open) does; `Limit` where what is opening has taken too
-    /// much.
+    /// Fails as [`open`](VirtualSource::open) does. `Limit` if the budget of `opening` is
+    /// exhausted.
     pub(crate) fn open_for(
         &self,
         effort: &Effort,

@@ -1,5 +1,5 @@
-//! The superblock: where the file begins, how wide its numbers are, and where its root is
-//! (HDF5 3.0, II.A "Disk Format: Level 0A").
+//! The superblock: the beginning of the file, the widths of its numbers, and its root (HDF5 3.0,
+//! II.A "Disk Format: Level 0A").
 
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::{Address, NumberForm};
@@ -9,43 +9,44 @@ use crate::wire::{Count, Cursor};
 
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
-/// Bytes that hold every version's superblock, whatever its sizes of offsets and lengths.
+/// Bytes that are enough for a superblock of every version, whatever its sizes of offsets and
+/// lengths.
 const LONGEST: u64 = 512;
 
-/// The fields of a superblock that a reader needs; addresses are absolute file offsets.
+/// The fields of a superblock that a reader needs. Addresses are absolute file offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Superblock {
     /// Version of the superblock, 0 to 3.
     pub(crate) version: u8,
-    /// How addresses and lengths are written. Where the stored base address is not where the
-    /// signature was found, something was put before or taken from before the file; the
-    /// signature's place is then the base, and the stored end moves along.
+    /// The form of addresses and lengths. The stored base address may differ from the offset of the
+    /// signature, if bytes were added or removed before the file. The signature's offset is then
+    /// used as the base, and the stored end is moved accordingly.
     pub(crate) form: NumberForm,
-    /// File consistency flags; they mean something from version 3 on.
+    /// File consistency flags, which are meaningful from version 3 on.
     pub(crate) consistency_flags: u8,
     /// The object header of the superblock extension.
     pub(crate) extension: Option<Address>,
     /// The driver information block of versions 0 and 1.
     pub(crate) driver_information: Option<Address>,
-    /// The end of the file, as the file says; 0 where it does not.
+    /// The end of the file as stored in the file, 0 if the file does not store it.
     pub(crate) end_of_file: u64,
     /// The object header of the root group.
     pub(crate) root: Address,
 }
 
-/// The program that writes the file, or wrote it and never closed it, by the consistency flags.
+/// The program that is writing the file, or that never closed it, according to the consistency
+/// flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writer {
-    /// There is none.
+    /// No writer.
     None,
-    /// One that appends and keeps what is on disk readable meanwhile: single writer, multiple
-    /// readers.
+    /// A single writer that appends and keeps the file readable for multiple readers (SWMR).
     Appending,
-    /// One that keeps nothing readable.
+    /// A writer that does not keep the file readable.
     Any,
 }
 
-/// The offset of the signature: 0, 512, and then each double of the one before.
+/// Finds the signature at offset 0, 512, or each double of the previous offset.
 pub(crate) fn find_signature(source: &dyn Source) -> Option<u64> {
     let offsets = std::iter::once(0).chain(std::iter::successors(Some(512_u64), |offset| {
         offset.checked_mul(2)
@@ -57,11 +58,11 @@ pub(crate) fn find_signature(source: &dyn Source) -> Option<u64> {
 }
 
 impl Superblock {
-    /// Reads the superblock whose signature stands at `at`.
+    /// Reads the superblock whose signature is at `at`.
     ///
     /// # Errors
-    /// `Corrupt` where it is cut off, its checksum is wrong or its sizes are none of 2, 4, 8, 16
-    /// and 32; `Unsupported` for an unknown version.
+    /// `Corrupt` if the superblock is truncated, its checksum is wrong, or its sizes are not 2, 4,
+    /// 8, 16 or 32. `Unsupported` for an unknown version.
     pub(crate) fn read(source: &dyn Source, at: u64) -> Result<Self> {
         let length = source.length().left_after(at).min(LONGEST);
         let block = read_block(source, at, length, "superblock")?;
@@ -74,7 +75,7 @@ impl Superblock {
         }
     }
 
-    /// The writer by the file's flags, which mean nothing before version 3.
+    /// Returns the writer according to the flags, which have a meaning only from version 3 on.
     pub(crate) fn writer(&self) -> Writer {
         const WRITE_ACCESS: u8 = 0b001;
         const SWMR_WRITE: u8 = 0b100;
@@ -92,7 +93,7 @@ impl Superblock {
         cursor.skip(4)?; // versions of free space, root entry and shared headers, reserved
         let form = NumberForm::read(&mut cursor, base)?;
         cursor.skip(1 + 2 + 2)?; // reserved, leaf and internal node K of groups
-        cursor.skip(4)?; // consistency flags, without a meaning here
+        cursor.skip(4)?; // consistency flags, unused in these versions
         if version == 1 {
             cursor.skip(2 + 2)?; // K of indexed storage, reserved
         }
@@ -141,10 +142,10 @@ fn root(form: NumberForm, cursor: &mut Cursor<'_>) -> Result<Address> {
     root.ok_or_else(|| cursor.corrupt("the root group has no address"))
 }
 
-/// The end of the file as an absolute offset, which moves along with the base.
+/// Returns the end of the file as an absolute offset, adjusted to the actual base.
 fn end_of_file(form: NumberForm, cursor: &mut Cursor<'_>, stored_base: u64) -> Result<u64> {
     let stored = cursor.optional_uint(form.size_of_offsets.bytes())?;
-    // One before the base is no end; it is only asked whether the file reaches it.
+    // An end before the base is clamped. The end is only compared with the file's length.
     let end = |stored: u64| {
         let relative = stored.left_after(stored_base);
         relative.with_more(form.base)

@@ -1,24 +1,24 @@
-//! The bounds of the names in a leaf of an old-style group: a search for a name within them comes
-//! to that leaf.
+//! The bounds of the names in a leaf of an old-style group. A search for a name within the bounds
+//! reaches that leaf.
 
 use crate::error::Result;
 use crate::hdf5::btree_v1::Keys;
 
-/// The bounds of the leaf that a listing has come to.
+/// The bounds of the leaf that a listing has reached.
 #[derive(Debug, Default)]
 pub(crate) struct Bounds {
-    /// From the root down: the keys on either side of the child that was taken, and the closest up
-    /// to there.
+    /// The levels from the root down. Each has the keys on both sides of the chosen child, and the
+    /// closest keys of all levels so far.
     levels: Vec<(Keys, Keys)>,
     after: Option<Vec<u8>>,
     last: Vec<u8>,
 }
 
 impl Bounds {
-    /// Comes to the leaf that is between these keys, from the root down. `text` reads a name.
+    /// Moves to the leaf between these keys, given from the root down. `text` reads a name.
     ///
     /// # Errors
-    /// The errors of `text`.
+    /// Fails if `text` fails.
     pub(crate) fn come_to(
         &mut self,
         levels: &[Keys],
@@ -42,14 +42,14 @@ impl Bounds {
         Ok(())
     }
 
-    /// Whether a search for `name` comes to this leaf.
+    /// Returns whether a search for `name` reaches this leaf.
     pub(crate) fn hold(&self, name: &[u8]) -> bool {
         let is_after = self.after.as_deref().is_none_or(|after| after < name);
         is_after && name <= self.last.as_slice()
     }
 }
 
-/// The keys that are closer to each other.
+/// Returns the closer lower key and the closer upper key of two pairs.
 fn closer(above: Keys, own: Keys, text: impl Fn(u64) -> Result<Vec<u8>>) -> Result<Keys> {
     let after = match (above.0, own.0) {
         (Some(above), Some(own)) if above != own && text(above)? > text(own)? => Some(above),
@@ -67,7 +67,7 @@ fn closer(above: Keys, own: Keys, text: impl Fn(u64) -> Result<Vec<u8>>) -> Resu
 mod tests {
     use super::*;
 
-    /// A letter for each offset.
+    /// Returns one letter for each offset.
     fn text(offset: u64) -> Result<Vec<u8>> {
         Ok(vec![u8::try_from(offset).unwrap()])
     }

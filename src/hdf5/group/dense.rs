@@ -1,5 +1,5 @@
-//! New-style groups with many links: link messages on a fractal heap, found through a version 2
-//! B-tree over the hashes of the names (HDF5 3.0, III.A.2, record type 5).
+//! New-style groups with many links. The link messages are on a fractal heap. They are found in a
+//! version 2 B-tree by the hash of the name (HDF5 3.0, III.A.2, record type 5).
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::model::{Link, LinkStream};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Count, Cursor, to_u64};
 
-/// Record type of the index over the names' hashes.
+/// Record type of the index by hash of the name.
 const NAME_INDEX: u8 = 5;
 
 /// The links of a group on a fractal heap.
@@ -28,7 +28,7 @@ pub(crate) struct DenseLinks {
 }
 
 impl DenseLinks {
-    /// The link messages that are in `place`.
+    /// Returns the links whose messages are in `place`.
     pub(crate) fn new(metadata: &Arc<Metadata>, place: &OnHeap) -> Self {
         DenseLinks {
             metadata: Arc::clone(metadata),
@@ -37,7 +37,7 @@ impl DenseLinks {
         }
     }
 
-    /// The index over the hashes of the names, which each record begins with.
+    /// Opens the index by hash of the name. Each record begins with the hash.
     fn index(&self) -> Result<BtreeV2> {
         let headers = [self.name_index, self.heap].map(|at| (at, HEADER_LOOK));
         self.metadata.expect(headers);
@@ -45,7 +45,7 @@ impl DenseLinks {
         Ok(index.ordered_by_hash(0))
     }
 
-    /// The link called `name`: a descent by the name's hash, then by the name.
+    /// Finds the link called `name` by descent, first by the name's hash and then by the name.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Link>> {
         let index = self.index()?;
         let heap = FractalHeap::open(&self.metadata, self.heap)?;
@@ -69,7 +69,7 @@ impl DenseLinks {
         Ok(found)
     }
 
-    /// The link whose heap ID comes next.
+    /// Reads the link with the next heap ID of a record.
     fn read(
         &self,
         heap: &FractalHeap,
@@ -84,20 +84,20 @@ impl DenseLinks {
     }
 }
 
-/// The links of a group in the order of their names' hashes.
+/// A stream of the links of a group in the order of their names' hashes.
 pub(crate) struct DenseStream {
     links: DenseLinks,
     heap: FractalHeap,
     records: RecordCursor,
     allowance: Allowance,
-    /// Why links were passed over, from the first one on. Each call at the end gives it again.
+    /// The error of the first skipped link. Each call at the end returns this error.
     failure: Option<Error>,
-    /// The name that was handed out last. An equal one behind it would lead to the same link.
+    /// The name that was returned last. An equal name after it would lead to the same link.
     last_name: Option<Vec<u8>>,
 }
 
 impl DenseStream {
-    /// All links from the first.
+    /// Creates a stream of all links from the first.
     pub(crate) fn new(links: &DenseLinks) -> Result<Self> {
         let index = links.index()?;
         let heap = FractalHeap::open(&links.metadata, links.heap)?;
@@ -111,7 +111,7 @@ impl DenseStream {
         })
     }
 
-    /// Of the link before `position`, if it can be read.
+    /// Returns the name of the link before `position`, if that link can be read.
     fn name_before(&mut self, position: u64) -> Option<Vec<u8>> {
         self.records.seek(position.checked_sub(1)?);
         let record = self.records.next_record().ok()??;
@@ -119,7 +119,7 @@ impl DenseStream {
         Some(link.name)
     }
 
-    /// The hash and the link of a `record` of the index.
+    /// Reads the hash and the link of a `record` of the index.
     fn read(&mut self, record: &[u8]) -> Result<(u32, Link)> {
         let mut cursor = Cursor::new(record, self.links.name_index, "link name record");
         let hash = cursor.u32()?;
@@ -129,7 +129,7 @@ impl DenseStream {
         Ok((hash, link))
     }
 
-    /// Why a link is passed over that no search by its name finds.
+    /// Returns the error of a skipped link that no search by its name finds.
     fn misfiled(&self, name: &[u8]) -> Error {
         let what = format!("link {}: is filed under another name's hash", quoted(name));
         Error::corrupt(what, self.links.name_index)

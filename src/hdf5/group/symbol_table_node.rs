@@ -1,4 +1,4 @@
-//! Old-style groups: a version 1 B-tree whose leaves lead to symbol table nodes, the names being on
+//! Old-style groups: a version 1 B-tree whose leaves point to symbol table nodes, with the names on
 //! a local heap (HDF5 3.0, III.B and III.C).
 
 use std::cell::Cell;
@@ -19,11 +19,11 @@ use crate::memory::marks::Marks;
 use crate::model::{Link, LinkStream, LinkTarget};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Positions that an open directory of an old-style group remembers in a long listing, about 80
-/// bytes each.
+/// Positions that an open directory of an old-style group remembers in a long listing, with about
+/// 80 bytes each.
 const LISTING_MARKS: usize = 2048;
 
-/// Links between two such positions, at least.
+/// The minimum number of links between two such positions.
 const LISTING_MARKS_APART: u64 = 128;
 
 const WHAT: &str = "symbol table node";
@@ -50,7 +50,7 @@ enum Target {
 }
 
 impl SymbolTableLinks {
-    /// The links that `table` leads to.
+    /// Returns the links of `table`.
     pub(crate) fn new(metadata: &Arc<Metadata>, table: &SymbolTable) -> Self {
         SymbolTableLinks {
             metadata: Arc::clone(metadata),
@@ -58,10 +58,11 @@ impl SymbolTableLinks {
         }
     }
 
-    /// The link called `name`: a descent, and a search of one node.
+    /// Finds the link called `name`, with a descent and a search in one node.
     ///
     /// # Errors
-    /// `Corrupt` where it is not there and the tree is not in order, so that it may be elsewhere.
+    /// `Corrupt` if the link is not found and the tree is not in order, because the link may then
+    /// be elsewhere.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Link>> {
         let heap = self.heap()?;
         let branch = self.branch(&heap, name)?;
@@ -69,7 +70,7 @@ impl SymbolTableLinks {
         entry.map(|entry| entry.link(&heap)).transpose()
     }
 
-    /// The way to the node that a search for `name` comes to.
+    /// Returns the path to the node that a search for `name` reaches.
     fn branch(&self, heap: &LocalHeap, name: &[u8]) -> Result<GroupBranch> {
         let metadata = Arc::clone(&self.metadata);
         GroupBranch::to(metadata, self.table.btree, |offset| {
@@ -77,7 +78,7 @@ impl SymbolTableLinks {
         })
     }
 
-    /// The first entry called `name` of the node at the end of the `branch` to it.
+    /// Returns the first entry called `name` in the node at the end of `branch`.
     fn entry(&self, branch: &GroupBranch, heap: &LocalHeap, name: &[u8]) -> Result<Option<Entry>> {
         if let Some(leaf) = branch.leaf {
             let mut budget = self.metadata.source().length();
@@ -127,7 +128,7 @@ impl Entry {
     }
 }
 
-/// The entries of the node at absolute offset `at`, whose bytes are taken from `budget`.
+/// Returns the entries of the node at absolute offset `at`, whose bytes are taken from `budget`.
 fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<Entry>> {
     const PREFIX: usize = 8;
     const SCRATCH: usize = 16;
@@ -137,8 +138,8 @@ fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<E
     cursor.version(1..=1)?;
     cursor.skip(1)?;
     let symbols = usize::from(cursor.u16()?);
-    // The name offset is as wide as a length in all implementations, whatever the specification
-    // says.
+    // All implementations store the name offset with the width of a length, although the
+    // specification differs.
     let entry = metadata.structure_size(1, 1, 4 + 4 + SCRATCH);
     let length = to_u64(entry.times(symbols).with_more(PREFIX));
     *budget = budget
@@ -175,33 +176,34 @@ fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Entry> {
     })
 }
 
-/// The links of an old-style group in the order of their names.
+/// A stream of the links of an old-style group in the order of their names.
 pub(crate) struct SymbolTableStream {
     links: SymbolTableLinks,
     heap: LocalHeap,
     leaves: Leaves,
     entries: VecDeque<Entry>,
     position: u64,
-    /// Bytes of nodes that may still be met: nodes do not overlap, so together they are not longer
+    /// Bytes of nodes that may still be read. Nodes do not overlap, so together they are not longer
     /// than the file.
     budget: u64,
-    /// The first error for which a link was passed over. It is returned at the end, each time.
+    /// The error of the first skipped link. Each call at the end returns this error.
     failure: Option<Error>,
-    /// The number of nodes that were passed over since the last seek.
+    /// The number of nodes that were skipped since the last seek.
     passed: usize,
-    /// The greatest name that was handed out. One that is not greater may have been, too.
+    /// The greatest name that was returned. A name that is not greater may have been returned
+    /// before.
     last_name: Option<Vec<u8>>,
-    /// The node that the entries are of, and the names in it that were passed.
+    /// The node of the current entries, and the names in it that were passed.
     leaf: Option<Address>,
     met: Met,
     marks: Marks<Mark>,
     bounds: Bounds,
-    /// Whether the bounds are those of the leaf that the entries are of.
+    /// Whether the bounds belong to the leaf of the current entries.
     is_bounded: bool,
 }
 
-/// Names of one symbol table node: by the hash of each, where the first with that hash stands in the
-/// heap. A node has 65,535 of them at most.
+/// The passed names of one symbol table node: for each hash, the heap offset of the first name with
+/// that hash. A node has at most 65,535 names.
 #[derive(Default)]
 struct Met {
     hasher: RandomState,
@@ -209,7 +211,7 @@ struct Met {
 }
 
 impl Met {
-    /// Adds the name at `offset`; gives where one with the same hash stands that was there.
+    /// Adds the name at `offset`. Returns the offset of an earlier name with the same hash.
     fn add(&mut self, name: &[u8], offset: u64) -> Option<u64> {
         match self.offsets.entry(self.hasher.hash_one(name)) {
             Occupied(before) => Some(*before.get()),
@@ -221,14 +223,14 @@ impl Met {
     }
 }
 
-/// A place before a symbol table node.
+/// A position before a symbol table node.
 struct Mark {
     place: EntryPosition,
     budget: u64,
 }
 
 impl SymbolTableStream {
-    /// All links from the first.
+    /// Creates a stream of all links from the first.
     pub(crate) fn new(links: SymbolTableLinks) -> Result<Self> {
         let heap = links.heap()?;
         let leaves = Leaves::new(Arc::clone(&links.metadata), links.table.btree)?;
@@ -251,7 +253,7 @@ impl SymbolTableStream {
         })
     }
 
-    /// Fetches entries where none are left; false at the end.
+    /// Reads entries if none are left. Returns false at the end.
     fn fill(&mut self) -> Result<bool> {
         while self.entries.is_empty() {
             self.marks.pass(self.position, || Mark {
@@ -278,7 +280,7 @@ impl SymbolTableStream {
         Ok(true)
     }
 
-    /// Counts so many more nodes as passed over.
+    /// Counts `nodes` more nodes as skipped.
     fn pass(&mut self, nodes: usize) -> Result<()> {
         self.passed = self.passed.with_more(nodes);
         if self.passed <= limits::PASSED_NODES {
@@ -288,10 +290,11 @@ impl SymbolTableStream {
         Err(Error::limit("nodes of a group that are passed over", most))
     }
 
-    /// The link of an `entry` of this leaf, `None` where a search for its name comes to one before.
+    /// Returns the link of an `entry` of this leaf, or `None` if a search for its name finds an
+    /// earlier entry.
     ///
     /// # Errors
-    /// `Corrupt` where a search for the name would come to another leaf.
+    /// `Corrupt` if a search for the name would reach another leaf.
     fn read(&mut self, entry: &Entry) -> Result<Option<Link>> {
         let link = entry.link(&self.heap)?;
         if self.last_name.as_ref() == Some(&link.name) {
@@ -318,10 +321,11 @@ impl SymbolTableStream {
         Ok(is_sought.then_some(link))
     }
 
-    /// Whether a search for `name` comes to this entry. Where names are out of order, it may come to
-    /// another node.
+    /// Returns whether a search for `name` finds this entry. If names are out of order, the search
+    /// may reach another node.
     fn is_sought(&mut self, entry: &Entry, name: &[u8]) -> Result<bool> {
-        /// The largest node counts for so many in a seek.
+        /// The cost of searching another node, in skipped nodes. A node of maximum size costs the
+        /// same in a seek.
         const OTHER_NODE: usize = 1024;
         self.pass(1)?;
         let branch = self.links.branch(&self.heap, name)?;
@@ -333,8 +337,8 @@ impl SymbolTableStream {
         Ok(found.is_some_and(|found| found.at == entry.at))
     }
 
-    /// Takes down that these entries are passed; gives the greatest of their names. Long names count
-    /// like nodes that are passed over.
+    /// Records that these entries are passed. Returns the greatest of their names. Long names count
+    /// like skipped nodes.
     fn meet(&mut self, entries: Vec<Entry>) -> Result<Option<Vec<u8>>> {
         const LONG: usize = 512;
         let mut greatest = None;
@@ -349,7 +353,7 @@ impl SymbolTableStream {
         Ok(greatest)
     }
 
-    /// Long keys count like nodes that are passed over.
+    /// Reads the bounds of the leaf. Long keys count like skipped nodes.
     fn read_bounds(&mut self) -> Result<()> {
         const LONG: usize = 4096;
         let passed = Cell::new(0_usize);
@@ -362,7 +366,7 @@ impl SymbolTableStream {
         self.pass(passed.get())
     }
 
-    /// Goes to the last mark at or before `position`, if that is nearer than going on.
+    /// Moves to the last mark at or before `position`, if that is nearer than the current position.
     fn approach(&mut self, position: u64) -> Result<()> {
         if let Some((at, mark)) = self.marks.before(position)
             && (position < self.position || self.position < at)
@@ -381,12 +385,12 @@ impl LinkStream for SymbolTableStream {
         self.position
     }
 
-    /// The tree is one over names.
+    /// The tree is sorted by name.
     fn is_in_order(&self) -> bool {
         true
     }
 
-    /// The tree does not count its links, so the way leads from the nearest mark.
+    /// The tree does not count its links, so a seek starts at the nearest mark.
     fn seek(&mut self, position: u64) -> Result<()> {
         self.passed = 0;
         self.failure.take_if(|_| position == 0);
@@ -427,7 +431,7 @@ impl LinkStream for SymbolTableStream {
     fn weight(&self) -> u64 {
         let entries = self.entries.capacity().times(size_of::<Entry>());
         let name = self.last_name.as_ref().map_or(0, Vec::len);
-        // The name before and the bounds on either side are about as long.
+        // The last name and the two bounds have about the same length.
         let names = name.times(3);
         let met = self.met.offsets.capacity();
         let met = met.times(size_of::<(u64, u64)>());
@@ -443,7 +447,7 @@ mod tests {
     use crate::hdf5::testing::{at, file, words};
     use crate::limits::tests::processor_time;
 
-    /// The links of a group with one node, whose names stand in this order.
+    /// Returns the links of a group with one node, whose names are in this order.
     fn links(names: &[impl AsRef<[u8]>]) -> SymbolTableStream {
         const NODE: usize = 4096;
         let mut heap = vec![0];
@@ -451,7 +455,7 @@ mod tests {
         let mut last = (&[][..], 0);
         for (number, name) in names.iter().enumerate() {
             let name = name.as_ref();
-            // The greatest name stands there once.
+            // The greatest name is stored only once.
             let offset = if name == last.0 {
                 last.1
             } else {
@@ -488,7 +492,7 @@ mod tests {
         SymbolTableStream::new(SymbolTableLinks::new(&metadata, &table)).unwrap()
     }
 
-    /// The names, and the numbers of the entries.
+    /// Returns the names, and the numbers of the entries.
     fn listed(stream: &mut SymbolTableStream) -> Result<Vec<(Vec<u8>, u64)>> {
         let mut all = Vec::new();
         while let Some(link) = stream.next()? {
@@ -513,7 +517,7 @@ mod tests {
         assert!(stream.links.find(b"b").unwrap().is_some());
     }
 
-    /// If the node were read again for each name, it would take minutes.
+    /// Checks that the node is not read again for each name, which would take minutes.
     #[test]
     fn a_large_node_in_descending_order_is_listed() {
         const COUNT: usize = 30_000;

@@ -16,12 +16,12 @@ use crate::source::check_range;
 use crate::wire::checksum::lookup3_without;
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Bytes that a header is taken to have before it is read.
+/// Assumed length of a header before it is read.
 pub(crate) const HEADER_LOOK: u64 = 256;
 
 const DIRECT_BLOCK: &str = "fractal heap direct block";
 
-/// A fractal heap's header, and the way to its objects.
+/// The header of a fractal heap, which provides access to the heap's objects.
 #[derive(Debug)]
 pub(crate) struct FractalHeap {
     metadata: Arc<Metadata>,
@@ -34,7 +34,7 @@ pub(crate) struct FractalHeap {
     huge_objects: Option<Address>,
     table: DoublingTable,
     root: Root,
-    /// Whether most of its objects will be asked for.
+    /// Whether most of the heap's objects will be read.
     is_wanted_whole: bool,
 }
 
@@ -42,25 +42,25 @@ pub(crate) struct FractalHeap {
 #[derive(Debug)]
 struct Root {
     address: Option<Address>,
-    /// Rows of the root indirect block; 0 where the root is a direct block.
+    /// Rows of the root indirect block, 0 if the root is a direct block.
     rows: u32,
     /// Stored size and filter mask of a filtered direct root block.
     filtered: (u64, u32),
 }
 
-/// Bytes of objects that one listing may still fetch. Objects do not overlap, so together they are
-/// not longer than the file, unless filters made them small; an index whose records all lead to one
-/// object has no other bound.
+/// Bytes of objects that one listing may still read. Objects do not overlap, so together they are
+/// not longer than the file, unless filters compressed them. Without this limit, an index could
+/// list one object any number of times.
 #[derive(Debug)]
 pub(crate) struct Allowance(u64);
 
 impl Allowance {
-    /// The allowance of one listing in the file of `metadata`.
+    /// Returns the allowance of one listing in the file of `metadata`.
     pub(crate) fn new(metadata: &Metadata) -> Self {
         Allowance(metadata.source().length().max(limits::HEAP_LISTING))
     }
 
-    /// `Corrupt`, for the heap at absolute offset `at`, once all is fetched.
+    /// Fails with `Corrupt`, for the heap at absolute offset `at`, once the allowance is exhausted.
     pub(crate) fn check(&self, at: Address) -> Result<()> {
         match self.0 {
             0 => Err(Error::corrupt("fractal heap: its objects overlap", at)),
@@ -73,8 +73,8 @@ impl Allowance {
     }
 }
 
-/// How the heap's address space is divided: rows of blocks, each row's twice as big as the one
-/// before, except that the first two rows' are equal.
+/// The division of the heap's address space into rows of blocks. The blocks of each row are twice
+/// as large as those of the previous row, except that the first two rows have equal blocks.
 #[derive(Debug)]
 struct DoublingTable {
     width: u64,
@@ -83,7 +83,7 @@ struct DoublingTable {
     max_heap_bits: u32,
 }
 
-/// A child block that holds a given offset of its parent's space.
+/// The child block that contains a given offset of its parent's space.
 struct Child {
     row: u32,
     entry: u64,
@@ -92,14 +92,14 @@ struct Child {
     size: u64,
 }
 
-/// A block as its parent, or the header, describes it.
+/// A block as described by its parent or by the header.
 struct BlockEntry {
     address: Address,
-    /// Offset of its first byte in the heap's space.
+    /// Offset of the block's first byte in the heap's space.
     start: u64,
-    /// Bytes of that space.
+    /// Bytes of the heap's space that the block covers.
     size: u64,
-    /// Stored size and filter mask, where the heap has filters and the block is direct.
+    /// Stored size and filter mask of a direct block, if the heap has filters.
     filtered: (u64, u32),
 }
 
@@ -182,7 +182,7 @@ impl FractalHeap {
         })
     }
 
-    /// The same heap, of which most objects will be asked for.
+    /// Returns the same heap, marked as having most of its objects read.
     pub(crate) fn wanted_whole(self) -> Self {
         FractalHeap {
             is_wanted_whole: true,
@@ -190,17 +190,17 @@ impl FractalHeap {
         }
     }
 
-    /// Like [`object`](Self::object), one of several.
+    /// Returns an object like [`object`](Self::object), and charges it to the `allowance`.
     pub(crate) fn one_of(&self, allowance: &mut Allowance, id: &[u8]) -> Result<Vec<u8>> {
         let object = self.object(id)?;
         allowance.take(object.len());
         Ok(object)
     }
 
-    /// The object with the ID `id`, which may be longer than the heap's IDs are.
+    /// Returns the object with the ID `id`. Bytes of `id` after the heap's ID length are ignored.
     ///
     /// # Errors
-    /// `Corrupt` where the ID leads nowhere.
+    /// `Corrupt` if the ID is invalid.
     pub(crate) fn object(&self, id: &[u8]) -> Result<Vec<u8>> {
         let id = id.get(..self.id_length).unwrap_or(id);
         let mut cursor = Cursor::new(id, self.at, "fractal heap ID");
@@ -225,7 +225,8 @@ impl FractalHeap {
             .ok_or_else(|| id.corrupt("reaches past its block"))
     }
 
-    /// The direct block that holds heap offset `offset`, and the heap offset of its first byte.
+    /// Returns the direct block that contains heap offset `offset`, and the heap offset of its
+    /// first byte.
     fn direct_block(&self, offset: u64) -> Result<(Arc<[u8]>, u64)> {
         let nowhere = || Error::corrupt("fractal heap: an object is where no block is", self.at);
         let mut block = BlockEntry {
@@ -262,8 +263,8 @@ impl FractalHeap {
         ))
     }
 
-    /// Asks for the blocks behind `child`, which is `found`, in the indirect block `parent`, unless
-    /// that one is here.
+    /// Requests the blocks after `child` in the indirect block `parent`, unless the block `found`
+    /// of the child is already available.
     fn expect_siblings(&self, parent: &BlockEntry, rows: u32, child: &Child, found: &BlockEntry) {
         let all = u64::from(rows).times(self.table.width);
         let later = child.entry.one_more()..all;
@@ -277,7 +278,7 @@ impl FractalHeap {
         self.metadata.expect_with(found.address, length, expect);
     }
 
-    /// Bytes that a block has in the file.
+    /// Returns the bytes of a block in the file.
     fn stored_size(&self, child: &Child, block: &BlockEntry) -> u64 {
         match child.row < self.table.max_direct_rows() {
             true if self.pipeline.0.is_empty() => block.size,
@@ -289,7 +290,7 @@ impl FractalHeap {
         }
     }
 
-    /// Bytes of a child's entry in an indirect block where it is a direct block.
+    /// Returns the bytes of a direct block's entry in an indirect block.
     fn direct_entry(&self) -> u64 {
         if self.pipeline.0.is_empty() {
             to_u64(self.metadata.size_of_offsets().bytes())
@@ -298,7 +299,7 @@ impl FractalHeap {
         }
     }
 
-    /// Entries of direct blocks in an indirect block with `rows` rows, and the others.
+    /// Returns the numbers of direct and indirect entries in an indirect block with `rows` rows.
     fn entries(&self, rows: u32) -> (u64, u64) {
         let direct = u64::from(rows.min(self.table.max_direct_rows()));
         let indirect = u64::from(rows).left_after(direct);
@@ -306,7 +307,7 @@ impl FractalHeap {
         (direct.times(width), indirect.times(width))
     }
 
-    /// Bytes of an indirect block with `rows` rows.
+    /// Returns the bytes of an indirect block with `rows` rows.
     fn indirect_size(&self, rows: u32) -> u64 {
         let (direct, indirect) = self.entries(rows);
         let offsets = to_u64(self.metadata.size_of_offsets().bytes());
@@ -314,7 +315,7 @@ impl FractalHeap {
         Count::together([self.block_prefix(), entries, indirect.times(offsets), 4])
     }
 
-    /// The child's entry in the indirect block `parent` with `rows` rows.
+    /// Returns the child's entry in the indirect block `parent` with `rows` rows.
     fn child_entry(
         &self,
         parent: &BlockEntry,
@@ -359,14 +360,15 @@ impl FractalHeap {
         }))
     }
 
-    /// Bytes before the content of every block: signature, version, heap address, block offset.
+    /// Returns the bytes before the content of every block: signature, version, heap address, block
+    /// offset.
     fn block_prefix(&self) -> u64 {
         let others = self.offset_width.with_more(4 + 1);
         to_u64(self.metadata.structure_size(1, 0, others))
     }
 
-    /// The version, heap address and offset behind a block's signature; so no block can stand in
-    /// for another, which begins at another offset than `start`.
+    /// Checks the version, heap address and offset after a block's signature. Another block at the
+    /// same address is detected, because its offset differs from `start`.
     fn check_place(&self, cursor: &mut Cursor<'_>, start: u64) -> Result<()> {
         cursor.version(0..=0)?;
         if self.metadata.address(cursor)? != Some(self.at) {
@@ -379,7 +381,7 @@ impl FractalHeap {
         }
     }
 
-    /// A direct block, its filters undone.
+    /// Returns a direct block, decoded.
     fn read_direct(&self, block: &BlockEntry) -> Result<Arc<[u8]>> {
         let bytes = self.fetch_direct(block)?;
         let mut cursor = Cursor::new(&bytes, block.address, DIRECT_BLOCK);
@@ -409,8 +411,8 @@ impl FractalHeap {
         })
     }
 
-    /// The checksum stands in the block's own header and is taken over the whole block, as if it
-    /// were zero itself.
+    /// Checks a direct block. The checksum is in the block's header and covers the whole block,
+    /// with the checksum's own bytes as zero.
     fn verify_direct(&self, bytes: &[u8], at: Address) -> Result<()> {
         if !self.checksummed {
             return Ok(());
@@ -426,7 +428,7 @@ impl FractalHeap {
         }
     }
 
-    /// An object with a place of its own in the file.
+    /// Reads a huge object, which has its own place in the file.
     fn huge(&self, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
         let metadata = &self.metadata;
         let is_filtered = !self.pipeline.0.is_empty();
@@ -458,8 +460,8 @@ impl FractalHeap {
         )
     }
 
-    /// The huge object whose address and length come next. Of one that is too long and not
-    /// filtered, the beginning, which holds an attribute's name.
+    /// Reads the huge object whose address and length are next. Only the beginning of an unfiltered
+    /// object that is too long is read. The beginning contains an attribute's name.
     fn huge_object(&self, is_filtered: bool, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
         const WHAT: &str = "huge object";
         let address = self.metadata.defined_address(cursor)?.offset();
@@ -494,7 +496,7 @@ impl FractalHeap {
         .map(Buffer::into_vec)
     }
 
-    /// An object within its ID; longer IDs have room for longer lengths.
+    /// Returns an object stored in its ID. Longer IDs can store longer lengths.
     fn tiny(&self, low_bits: u8, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
         const SHORT_FORM: usize = 17;
         let length = if self.id_length.left_after(1) <= SHORT_FORM {
@@ -525,7 +527,7 @@ impl DoublingTable {
         }
     }
 
-    /// Rows whose blocks are direct.
+    /// Returns the number of rows with direct blocks.
     fn max_direct_rows(&self) -> u32 {
         let doublings = self.max_direct_block_size.ilog2();
         doublings
@@ -537,7 +539,8 @@ impl DoublingTable {
         self.width.times(self.starting_block_size)
     }
 
-    /// Rows of an indirect block that spans `size` bytes; `None` where that is less than a row.
+    /// Returns the rows of an indirect block that spans `size` bytes, or `None` if that is less
+    /// than a row.
     fn rows_of_indirect(&self, size: u64) -> Option<u32> {
         let doublings = size
             .checked_ilog2()?
@@ -545,13 +548,13 @@ impl DoublingTable {
         doublings.checked_add(1)
     }
 
-    /// The child that entry number `entry` of its parent leads to.
+    /// Returns the child of entry number `entry` of its parent.
     fn child_of_entry(&self, entry: u64) -> Option<Child> {
         let row = entry.checked_div(self.width)?;
         let column = entry.checked_rem(self.width)?;
         let doublings = u32::try_from(row.left_after(1)).ok()?;
         let size = self.starting_block_size.checked_shl(doublings)?;
-        // The rows before take together as much as this one, except for the first two.
+        // All previous rows together are as large as this row, except for the first two rows.
         let before = match row {
             0 => 0,
             _ => self.width.checked_mul(size)?,
@@ -564,7 +567,7 @@ impl DoublingTable {
         })
     }
 
-    /// The child that holds `offset` of its parent's space.
+    /// Returns the child that contains `offset` of its parent's space.
     fn child(&self, offset: u64) -> Option<Child> {
         let first_row = self.first_row();
         let (row, row_start, size) = if offset < first_row {
@@ -596,7 +599,7 @@ impl DoublingTable {
     }
 }
 
-/// Bytes of the length in an ID of a managed object.
+/// Returns the bytes of the length in the ID of a managed object.
 fn length_width(max_direct_block_size: u64, max_managed_size: u64) -> usize {
     let log2 = |size: u64| size.checked_ilog2().unwrap_or(0);
     let by_block = log2(max_direct_block_size).div_ceil(8);
@@ -608,7 +611,7 @@ fn length_width(max_direct_block_size: u64, max_managed_size: u64) -> usize {
 mod tests {
     use super::*;
 
-    /// Starting size 512, width 4: rows of 512, 512, 1024, 2048 … bytes a block.
+    /// Starting size 512, width 4: rows with blocks of 512, 512, 1024, 2048 … bytes.
     const TABLE: DoublingTable = DoublingTable {
         width: 4,
         starting_block_size: 512,

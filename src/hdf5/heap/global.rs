@@ -1,5 +1,5 @@
-//! Global heaps: collections of objects of any size, which variable-length elements, region
-//! references and virtual datasets point into (HDF5 3.0, III.E).
+//! Global heaps: collections of objects of any size. Variable-length elements, region references
+//! and virtual datasets point to these objects (HDF5 3.0, III.E).
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,19 +14,20 @@ use crate::memory::shared_lru::FileLru;
 use crate::source::check_range;
 use crate::wire::{Count, Cursor, Extent, joined, to_u64};
 
-/// Bytes of a collection's header and of an object's, padded to a multiple of 8.
+/// Bytes of a collection's header and of an object's header, padded to a multiple of 8.
 const HEADER: u64 = 16;
 
-/// Bytes that are fetched at a time when a collection's directory is made.
+/// Bytes that are read at a time when a collection's directory is built.
 const WINDOW: u64 = 16 << 10;
 
-/// The objects of one collection.
+/// The directory of one collection's objects.
 #[derive(Debug)]
 pub(crate) struct Directory {
     at: u64,
-    /// The collection from its start, as far as it was read for its directory: all of a small one.
+    /// The beginning of the collection that was read for the directory, which is all of a small
+    /// collection.
     bytes: Vec<u8>,
-    /// Index and data; sorted by index.
+    /// Index and data of each object, sorted by index.
     objects: Vec<(u16, Extent)>,
 }
 
@@ -39,8 +40,8 @@ pub(crate) struct GlobalHeap {
 }
 
 impl GlobalHeap {
-    /// The global heap of the file that `metadata` reads; what is in its collections is kept in
-    /// `directories`.
+    /// Returns the global heap of the file that `metadata` reads. The directories of its
+    /// collections are cached in `directories`.
     pub(crate) fn new(metadata: Arc<Metadata>, directories: FileLru<u64, Arc<Directory>>) -> Self {
         GlobalHeap {
             metadata,
@@ -49,7 +50,7 @@ impl GlobalHeap {
         }
     }
 
-    /// The same heap as `metadata` reads it.
+    /// Returns the same heap, read through `metadata`.
     pub(crate) fn within(&self, metadata: &Arc<Metadata>) -> Self {
         GlobalHeap {
             metadata: Arc::clone(metadata),
@@ -58,12 +59,12 @@ impl GlobalHeap {
         }
     }
 
-    /// Forgets the ends of strings.
+    /// Drops the remembered ends of strings.
     pub(crate) fn forget(&self) {
         self.texts.clear();
     }
 
-    /// Asks for these collections, as far as they are not known.
+    /// Requests these collections, unless their directories are cached.
     pub(crate) fn expect(&self, collections: impl Iterator<Item = Address>) {
         let mut different = BTreeSet::new();
         for collection in collections {
@@ -72,17 +73,17 @@ impl GlobalHeap {
             }
         }
         different.retain(|&collection| self.directories.get(collection).is_none());
-        // Most collections are shorter than what is read of them at first.
+        // Most collections are shorter than the first read.
         let ranges = joined(different.into_iter().map(|at| (at, WINDOW)));
         self.metadata.expect_at(ranges.into_iter());
     }
 
-    /// The part `part`, in bytes, of object `index` in the collection at absolute offset
-    /// `collection`, which has to hold `length` bytes.
+    /// Returns the range `part`, in bytes, of object `index` in the collection at absolute offset
+    /// `collection`. The object must have `length` bytes.
     ///
     /// # Errors
-    /// `Corrupt` where there is no such object, two of them, or it has another length; `Limit` over
-    /// the limit.
+    /// `Corrupt` if there are zero or two such objects, or the length differs. `Limit` over the
+    /// limit.
     pub(crate) fn part(
         &self,
         collection: Address,
@@ -101,7 +102,7 @@ impl GlobalHeap {
         self.bytes(&directory, wanted)
     }
 
-    /// The first `length` bytes of object `index` in the collection at absolute offset
+    /// Returns the first `length` bytes of object `index` in the collection at absolute offset
     /// `collection`.
     ///
     /// # Errors
@@ -122,8 +123,8 @@ impl GlobalHeap {
         }
     }
 
-    /// Bytes before the first NUL in the first `length` bytes of object `index` in the collection
-    /// at absolute offset `collection`.
+    /// Returns the number of bytes before the first NUL of object `index` in the collection at
+    /// absolute offset `collection`. The object must have `length` bytes.
     ///
     /// # Errors
     /// Fails as [`part`](Self::part) does.
@@ -134,7 +135,8 @@ impl GlobalHeap {
         Ok(end.left_after(object.start()))
     }
 
-    /// The collection of an object that has to hold `length` bytes, and where these are.
+    /// Returns the directory of a collection and the extent of an object, which must have `length`
+    /// bytes.
     fn object(
         &self,
         collection: Address,
@@ -151,7 +153,7 @@ impl GlobalHeap {
         }
     }
 
-    /// The bytes of `part` of an object in `directory`.
+    /// Returns the bytes of `part` of an object in `directory`.
     fn bytes(&self, directory: &Directory, part: Extent) -> Result<Vec<u8>> {
         match directory.kept(part) {
             Some(bytes) => Ok(bytes.to_vec()),
@@ -162,7 +164,7 @@ impl GlobalHeap {
         }
     }
 
-    /// The whole of object `index` in the collection at absolute offset `collection`, which has
+    /// Returns the whole object `index` in the collection at absolute offset `collection`, at most
     /// `most` bytes.
     ///
     /// # Errors
@@ -180,7 +182,8 @@ impl GlobalHeap {
         self.part(collection, index, size, 0..size)
     }
 
-    /// How many bytes object `index` in the collection at absolute offset `collection` has.
+    /// Returns the length of object `index` in the collection at absolute offset `collection` in
+    /// bytes.
     ///
     /// # Errors
     /// Fails as [`part`](Self::part) does.
@@ -201,13 +204,13 @@ impl GlobalHeap {
 }
 
 impl Directory {
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate bytes of memory that the directory takes.
     fn weight(&self) -> u64 {
         let objects = self.objects.capacity().times(size_of::<(u16, Extent)>());
         to_u64(objects.with_more(self.bytes.capacity()))
     }
 
-    /// The data of object `index`.
+    /// Returns the data of object `index`.
     fn find(&self, index: u32) -> Result<Extent> {
         let first = self
             .objects
@@ -227,7 +230,7 @@ impl Directory {
         }
     }
 
-    /// The bytes of `part` of the file, where they are in memory.
+    /// Returns the bytes of `part` of the file, if they are in memory.
     fn kept(&self, part: Extent) -> Option<&[u8]> {
         let start = usize::try_from(part.start().checked_sub(self.at)?).ok()?;
         let end = start.checked_add(usize::try_from(part.length()).ok()?)?;
@@ -254,7 +257,7 @@ impl Directory {
             let header = window.header(rest.start())?;
             let mut cursor = Cursor::new(&header, rest.start(), "global heap object");
             let index = cursor.u16()?;
-            cursor.skip(2 + 4)?; // the reference count, which is 0 for living objects too; reserved
+            cursor.skip(2 + 4)?; // reference count (0 for some valid objects), reserved
             let size = metadata.length(&mut cursor)?;
             const FREE_SPACE: u16 = 0;
             if index == FREE_SPACE {
@@ -280,7 +283,7 @@ impl Directory {
     }
 }
 
-/// The part of the file that was read last, so that the headers of small objects cost few reads.
+/// The most recently read part of the file, which saves reads for the headers of small objects.
 struct Window<'a> {
     metadata: &'a Metadata,
     start: u64,
@@ -288,7 +291,7 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// The header at absolute offset `at`.
+    /// Returns the header at absolute offset `at`.
     fn header(&mut self, at: u64) -> Result<[u8; 16]> {
         if let Some(header) = self.kept(at) {
             return Ok(header);
@@ -302,7 +305,7 @@ impl Window<'_> {
         header.ok_or_else(|| Error::corrupt("global heap collection: ends too early", at))
     }
 
-    /// The header, where it is in memory.
+    /// Returns the header, if it is in memory.
     fn kept(&self, at: u64) -> Option<[u8; 16]> {
         let within = usize::try_from(at.checked_sub(self.start)?).ok()?;
         self.bytes.get(within..)?.first_chunk().copied()

@@ -8,10 +8,10 @@ use crate::hdf5::file::number_form::Address;
 use crate::limits;
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Bytes that are fetched at a time, so that a name out of a heap of many megabytes costs one page.
+/// Bytes that are read at a time, so that a name in a heap of many megabytes costs one page.
 const PAGE: u64 = 4096;
 
-/// Bytes of the longest name that is looked for.
+/// Bytes of the longest name that is read.
 const LONGEST_TEXT: usize = limits::LINK_TEXT;
 
 /// A local heap: texts by their offset.
@@ -26,7 +26,7 @@ impl LocalHeap {
     /// Reads the heap's header at absolute offset `at`.
     ///
     /// # Errors
-    /// `Corrupt` where the data lies over the header, or past all files.
+    /// `Corrupt` if the data overlaps the header, or if its end overflows.
     pub(crate) fn open(metadata: &Arc<Metadata>, at: Address) -> Result<Self> {
         const WHAT: &str = "local heap";
         let length = to_u64(metadata.structure_size(1, 2, 4 + 4));
@@ -36,7 +36,7 @@ impl LocalHeap {
         cursor.version(0..=0)?;
         cursor.skip(3)?;
         let size = metadata.length(&mut cursor)?;
-        metadata.length(&mut cursor)?; // the free list, which is the writers'
+        metadata.length(&mut cursor)?; // the free list, which only writers use
         let data = metadata.defined_address(&mut cursor)?;
         let end = data.after(size);
         let end = end.ok_or_else(|| cursor.corrupt("its data reaches past all files"))?;
@@ -51,10 +51,10 @@ impl LocalHeap {
         })
     }
 
-    /// The text that begins `offset` bytes into the heap's data, up to its NUL.
+    /// Returns the text at `offset` in the heap's data, up to its NUL.
     ///
     /// # Errors
-    /// `Corrupt` where it begins or runs past the data's end.
+    /// `Corrupt` if the text begins or continues after the data's end.
     pub(crate) fn text(&self, offset: u64) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         let mut offset = offset;
@@ -74,7 +74,8 @@ impl LocalHeap {
         }
     }
 
-    /// Whether `wanted` is the text at `offset`. No more is read than it takes to tell.
+    /// Returns whether `wanted` is the text at `offset`. Reads only as much as the comparison
+    /// needs.
     ///
     /// # Errors
     /// Fails as [`LocalHeap::text`] does.
@@ -95,7 +96,7 @@ impl LocalHeap {
         }
     }
 
-    /// The page that holds the byte at `offset`.
+    /// Returns the page that contains the byte at `offset`.
     fn page(&self, offset: u64) -> Result<Arc<[u8]>> {
         let start = offset.left_after(offset.checked_rem(PAGE).unwrap_or(0));
         let at = self.data.after(start);
@@ -131,7 +132,7 @@ mod tests {
         }
         assert_eq!(heap.is_text(5101, b"name"), Ok(true));
         assert_eq!(heap.is_text(5100, b""), Ok(true));
-        // One whose first page is filled, and one that runs out of the heap.
+        // One text fills its first page, and another one exceeds the heap.
         assert_eq!(heap.is_text(1104, &long[..3996]), Ok(true));
         heap.text(5106).unwrap_err();
         heap.is_text(5106, &[b"end", &[b'x'; 4096][..]].concat())

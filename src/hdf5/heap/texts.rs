@@ -1,7 +1,8 @@
 //! The ends of long strings on the global heap.
 //!
-//! Any number of elements may point to one string, each with another length, and in a damaged file
-//! strings overlap. So runs of the file's bytes are remembered, not strings: each is searched once.
+//! Any number of elements may point to one string, each with another length, and strings overlap in
+//! a damaged file. Therefore runs of the file's bytes are remembered instead of strings, and each
+//! run is searched once.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,22 +13,23 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::wire::{Count, Extent, to_u64};
 
-/// Bytes of a string from which on they are remembered, and that are looked at first.
+/// The length from which on strings are remembered, and the length of the first read.
 const LONG: u64 = 1024;
 
-/// Bytes that are looked at at a time then.
+/// Bytes of each further read.
 const PIECE: u64 = 64 << 10;
 
-/// Runs of a file's bytes without a NUL: absolute offsets of the first byte and of the one behind
-/// the last.
+/// Runs of a file's bytes without a NUL, as absolute offsets of the first byte and of the byte
+/// after the last.
 #[derive(Debug, Default)]
 pub(crate) struct Texts(Mutex<BTreeMap<u64, u64>>);
 
 impl Texts {
-    /// The offset of the first NUL in `bytes`, or where they end; `fetch` reads some of them.
+    /// Returns the offset of the first NUL in `bytes`, or the end of `bytes`. `fetch` reads a
+    /// range.
     ///
     /// # Errors
-    /// The errors of `fetch`.
+    /// Fails if `fetch` fails.
     pub(crate) fn end(
         &self,
         bytes: Range<u64>,
@@ -56,7 +58,7 @@ impl Texts {
         Ok(at)
     }
 
-    /// Forgets all.
+    /// Drops all runs.
     pub(crate) fn clear(&self) {
         lock(&self.0).clear();
     }
@@ -87,8 +89,8 @@ mod tests {
 
     use super::*;
 
-    /// Strings within each other, the inner ones first, the outer ones first, and one that ends
-    /// later.
+    /// Checks strings within each other, with the inner ones first, with the outer ones first, and
+    /// with a later end.
     #[test]
     fn bytes_are_looked_through_once() {
         const LENGTH: u64 = 1 << 20;

@@ -1,5 +1,5 @@
-//! The common part of fixed and extensible arrays: chunks by number, in verified blocks of entries,
-//! which are cut into pages where they are many.
+//! The common part of fixed and extensible arrays. Chunks are found by number in verified blocks of
+//! entries. Blocks with many entries are divided into pages.
 //!
 //! HDF5 3.0, VII.C and VII.D.
 
@@ -21,17 +21,18 @@ const CHECKSUM: u64 = 4;
 
 /// An index that is an array of chunks by number.
 pub(super) trait ChunkArray: Sized + fmt::Debug + Send + Sync {
-    /// The same array, whose blocks are paid for by `effort`.
+    /// Returns the same array, with reads charged to `effort`.
     fn within(&self, effort: &Effort) -> Self;
 
-    /// The chunks and the form of their entries.
+    /// Returns the chunks and the form of their entries.
     fn chunks(&self) -> &NumberedChunks;
 
-    /// Chunk `number`, `None` where it was never stored; the array's first block is at `root`.
+    /// Returns chunk `number`, or `None` if it was never stored. The array's first block is at
+    /// `root`.
     fn chunk(&self, root: Address, number: u64) -> Result<Option<StoredChunk>>;
 
-    /// Hands the chunks of number `from` or higher to `visit`; where that breaks off, the number of
-    /// the next chunk.
+    /// Calls `visit` with the chunks of number `from` or higher. If `visit` breaks, returns the
+    /// number of the next chunk.
     fn visit(
         &self,
         root: Address,
@@ -74,14 +75,14 @@ pub(super) struct NumberedChunks {
     pub(super) geometry: Geometry,
     pub(super) numbering: Numbering,
     pub(super) form: EntryForm,
-    /// Absolute offset of the array's header, which all its blocks name.
+    /// Absolute offset of the array's header, which is stored in all its blocks.
     pub(super) header: Address,
-    /// Absolute offset of the array's first block, where one was ever written.
+    /// Absolute offset of the array's first block, if one was ever written.
     pub(super) root: Option<Address>,
 }
 
 impl NumberedChunks {
-    /// The same chunks, whose blocks are paid for by `effort`.
+    /// Returns the same chunks, with reads charged to `effort`.
     pub(super) fn within(&self, effort: &Effort) -> Self {
         NumberedChunks {
             meta: self.meta.within(effort),
@@ -89,7 +90,7 @@ impl NumberedChunks {
         }
     }
 
-    /// The number of the chunk at `place`; `None` outside the current extent.
+    /// Returns the number of the chunk at `place`, or `None` outside of the current extent.
     fn number(&self, place: &[u64]) -> Option<u64> {
         if self.geometry.holds(place) {
             self.numbering.number(place)
@@ -98,17 +99,17 @@ impl NumberedChunks {
         }
     }
 
-    /// Bytes of `count` entries.
+    /// Returns the bytes of `count` entries.
     pub(super) fn bytes(&self, count: u64) -> u64 {
         count.times(to_u64(self.form.size))
     }
 
-    /// Bytes from the signature of a block to the address of its header.
+    /// Returns the bytes from the signature of a block to the end of its header's address.
     pub(super) fn prefix(&self) -> usize {
         self.meta.structure_size(1, 0, 6)
     }
 
-    /// The block at `at`, see [`Block::read`].
+    /// Reads the block at `at`, see [`Block::read`].
     pub(super) fn block(
         &self,
         at: Address,
@@ -119,7 +120,7 @@ impl NumberedChunks {
         Block::read(&self.meta, at, before, after, what)
     }
 
-    /// A cursor behind the prefix of `block`, which must be one of this array.
+    /// Returns a cursor after the prefix of `block`, which must belong to this array.
     pub(super) fn owned<'b>(&self, block: &'b Block, signature: &[u8]) -> Result<Cursor<'b>> {
         let mut cursor = block.signed(signature, self.form.filtered())?;
         if self.meta.address(&mut cursor)? == Some(self.header) {
@@ -129,7 +130,7 @@ impl NumberedChunks {
         }
     }
 
-    /// Bytes of the entries of a data block that stand in itself.
+    /// Returns the bytes of the entries that are in the data block itself, and not in pages.
     pub(super) fn content_bytes(&self, paging: Paging) -> u64 {
         match paging.pages() {
             0 => self.bytes(paging.entries),
@@ -137,7 +138,7 @@ impl NumberedChunks {
         }
     }
 
-    /// Entry `i` of a data block.
+    /// Returns entry `i` of a data block.
     pub(super) fn entry_of(&self, data: &DataBlock<'_>, i: u64) -> Result<Option<StoredChunk>> {
         if data.paging.pages() == 0 {
             return self.entry(data.block, i);
@@ -149,8 +150,8 @@ impl NumberedChunks {
         }
     }
 
-    /// Hands the chunks of a data block of number `from` or higher to `visit`; where that breaks
-    /// off, the number of the next chunk.
+    /// Calls `visit` with the chunks of a data block with number `from` or higher. If `visit`
+    /// breaks, returns the number of the next chunk.
     pub(super) fn visit_all(
         &self,
         data: &DataBlock<'_>,
@@ -176,7 +177,8 @@ impl NumberedChunks {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Page `page` of a data block, `None` where it was never written. Each has its own checksum.
+    /// Reads page `page` of a data block. Returns `None` if the page was never written. Each page
+    /// has its own checksum.
     fn page(&self, data: &DataBlock<'_>, page: u64) -> Result<Option<Block>> {
         let DataBlock { block, paging, .. } = *data;
         if !bit_is_set(data.bitmap, data.first_bit.with_more(page)) {
@@ -199,7 +201,7 @@ impl NumberedChunks {
         Ok(Some(page))
     }
 
-    /// Bytes from one page of a data block to the next.
+    /// Returns the bytes from one page of a data block to the next.
     fn page_stride(&self, paging: Paging) -> u64 {
         self.bytes(paging.page_entries).with_more(CHECKSUM)
     }
@@ -215,9 +217,9 @@ impl NumberedChunks {
         self.form.read(&self.meta, &mut cursor)
     }
 
-    /// Hands those of the first `count` entries of `block` that are chunks of number `from` or
-    /// higher to `visit`; the first entry is chunk number `first`. Where `visit` breaks off, the
-    /// number of the next chunk.
+    /// Calls `visit` with the chunks in the first `count` entries of `block` whose number is `from`
+    /// or higher. The first entry is chunk number `first`. If `visit` breaks, returns the number of
+    /// the next chunk.
     pub(super) fn visit(
         &self,
         block: &Block,
@@ -243,7 +245,7 @@ impl NumberedChunks {
     }
 }
 
-/// Verified bytes of the file.
+/// A verified block of the file.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
     bytes: Arc<[u8]>,
@@ -254,7 +256,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// The block at `at`: `before` bytes and `after` bytes, and a checksum over both.
+    /// Reads the block at `at`, which has `before` bytes, `after` bytes, and a checksum of both.
     pub(super) fn read(
         meta: &Metadata,
         at: Address,
@@ -272,8 +274,8 @@ impl Block {
         })
     }
 
-    /// A cursor behind signature, version and client: the client says whether chunks are filtered,
-    /// as the dataset does.
+    /// Returns a cursor after signature, version and client. The client states whether chunks are
+    /// filtered, and must agree with the dataset.
     pub(super) fn signed(&self, signature: &[u8], filtered: bool) -> Result<Cursor<'_>> {
         let mut cursor = Cursor::new(&self.bytes, self.at, self.what);
         cursor.signature(signature)?;
@@ -285,49 +287,49 @@ impl Block {
         }
     }
 
-    /// A cursor at the first entry, or at the bitmap.
+    /// Returns a cursor at the first entry, or at the bitmap.
     pub(super) fn content(&self) -> Result<Cursor<'_>> {
         let mut cursor = Cursor::new(&self.bytes, self.at, self.what);
         cursor.skip(self.before)?;
         Ok(cursor)
     }
 
-    /// Absolute offset of the next byte behind the block.
+    /// Returns the absolute offset of the byte after the block.
     fn end(&self) -> Option<Address> {
         self.at.after(to_u64(self.bytes.len()))
     }
 
-    /// The block is corrupt for the reason `why`.
+    /// Returns the error that the block is corrupt because of `why`.
     pub(super) fn corrupt(&self, why: &str) -> Error {
         Error::corrupt(format!("{}: {why}", self.what), self.at)
     }
 }
 
-/// A data block: with all its entries, or before its pages.
+/// A data block, with all its entries or with pages after it.
 pub(super) struct DataBlock<'b> {
     pub(super) block: &'b Block,
     pub(super) paging: Paging,
-    /// The number of its first chunk.
+    /// The number of the block's first chunk.
     pub(super) start: u64,
-    /// Which pages were ever written, if there are pages.
+    /// The bitmap of written pages, if there are pages.
     pub(super) bitmap: &'b [u8],
-    /// The bit of its first page.
+    /// The bit of the block's first page.
     pub(super) first_bit: u64,
 }
 
-/// How the entries of a data block are spread over pages.
+/// The distribution of a data block's entries over pages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Paging {
-    /// Entries of the data block.
+    /// Number of entries of the data block.
     pub(super) entries: u64,
-    /// Entries of a page.
+    /// Number of entries of a page.
     page_entries: u64,
     /// The page's name in the specification.
     what: &'static str,
 }
 
 impl Paging {
-    /// Pages of 2 to the power of `page_bits` entries.
+    /// Creates a distribution over pages of 2 to the power of `page_bits` entries.
     pub(super) fn new(entries: u64, page_bits: u8, what: &'static str) -> Self {
         let page_entries = 1_u64.checked_shl(u32::from(page_bits));
         Paging {
@@ -337,7 +339,7 @@ impl Paging {
         }
     }
 
-    /// Number of pages; 0 where all entries are in the data block itself.
+    /// Returns the number of pages, 0 if all entries are in the data block itself.
     pub(super) fn pages(&self) -> u64 {
         if self.entries > self.page_entries {
             chunks_along(self.entries, self.page_entries)
@@ -346,13 +348,14 @@ impl Paging {
         }
     }
 
-    /// The page that entry `i` is in, and its number there.
+    /// Returns the page of entry `i`, and the entry's number in that page.
     pub(super) fn locate(&self, i: u64) -> (u64, u64) {
         let page = i.checked_div(self.page_entries).unwrap_or(0);
         (page, i.checked_rem(self.page_entries).unwrap_or(0))
     }
 
-    /// The first entry of page `page`, and the number of its entries; the last page may be short.
+    /// Returns the first entry of page `page`, and the number of its entries. The last page may be
+    /// shorter.
     pub(super) fn span(&self, page: u64) -> (u64, u64) {
         let first = page.times(self.page_entries);
         let rest = self.entries.left_after(first);

@@ -1,7 +1,7 @@
 //! Chunks in a version 1 B-tree, the only chunk index before HDF5 1.10.
 //!
-//! HDF5 3.0, III.A.1, node type 1. The key before a chunk says its offset in elements, its stored
-//! size and its filter mask; the last key of a node is a bound only.
+//! HDF5 3.0, III.A.1, node type 1. The key before a chunk contains the chunk's offset in elements,
+//! its stored size and its filter mask. The last key of a node is only a bound.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::wire::{Count, Cursor};
 /// Bytes of a key before the chunk's offset.
 const SIZE_AND_MASK: usize = 8;
 
-/// A dataset whose chunks are in a version 1 B-tree.
+/// The index of a dataset whose chunks are in a version 1 B-tree.
 #[derive(Debug)]
 pub(crate) struct BtreeV1Index {
     tree: BtreeV1,
@@ -27,8 +27,9 @@ pub(crate) struct BtreeV1Index {
 }
 
 impl BtreeV1Index {
-    /// `root` is the absolute offset of the root node; `filtered`, whether the dataset has filters:
-    /// an unfiltered chunk has no other size than its elements. Nothing is read yet.
+    /// Creates the index without reading. `root` is the absolute offset of the root node, and
+    /// `filtered` states whether the dataset has filters. An unfiltered chunk must have the size of
+    /// its elements.
     pub(crate) fn new(
         meta: Arc<Metadata>,
         root: Address,
@@ -43,7 +44,8 @@ impl BtreeV1Index {
         }
     }
 
-    /// The chunk at `address` that the key at `cursor` describes; writes its place to `place`.
+    /// Returns the chunk at `address` that the key at `cursor` describes, and writes its place to
+    /// `place`.
     fn chunk(
         &self,
         mut cursor: Cursor<'_>,
@@ -62,12 +64,13 @@ impl BtreeV1Index {
             false if length == self.geometry.chunk_bytes => {
                 stored_chunk(offset, length, 0, at).map(Some)
             }
-            // A lost filter message would look like this.
+            // A missing filter message would have this effect.
             false => Err(cursor.corrupt("an unfiltered chunk of another size")),
         }
     }
 
-    /// Writes to `place` where in the grid the chunk is whose offset in elements `cursor` is at.
+    /// Reads the chunk's offset in elements at `cursor`, and writes its place in the grid to
+    /// `place`.
     fn place(&self, cursor: &mut Cursor<'_>, place: &mut [u64]) -> Result<()> {
         for (along, &chunk) in place.iter_mut().zip(&self.geometry.chunk_shape) {
             let offset = cursor.u64()?;
@@ -82,11 +85,11 @@ impl BtreeV1Index {
         }
     }
 
-    /// Checks that the keys around number `i` of `node` are in order: a chunk was sought and not
-    /// found between them, and one damaged key leads past chunks that are there.
+    /// Checks that the keys around number `i` of `node` are in order. The check follows a search
+    /// that found no chunk, because one damaged key can hide existing chunks.
     fn check_order(&self, node: &Node, i: usize) -> Result<()> {
         let mut before: Option<Vec<u64>> = None;
-        // The last key is a bound only.
+        // The last key is only a bound.
         for i in i.left_after(1)..i.with_more(3).min(node.used()) {
             let mut cursor = node.key(i)?;
             cursor.skip(SIZE_AND_MASK)?;
@@ -107,7 +110,7 @@ impl BtreeV1Index {
         let mut node = tree.root()?;
         let mut path = Vec::new();
         loop {
-            // Child i holds the chunks from key i on, before key i + 1.
+            // Child i contains the chunks from key i on, before key i + 1.
             let after = node.first_key(0, |key| Ok(self.compare(key, place)?.is_gt()))?;
             let after = after.unwrap_or(node.used()).min(node.used());
             let Some(i) = after.checked_sub(1) else {
@@ -135,11 +138,11 @@ impl BtreeV1Index {
         Ok(None)
     }
 
-    /// How the chunk of the key at `cursor` stands to the chunk at `place`.
+    /// Compares the chunk of the key at `cursor` with the chunk at `place`.
     fn compare(&self, mut cursor: Cursor<'_>, place: &[u64]) -> Result<Ordering> {
         cursor.skip(SIZE_AND_MASK)?;
         for (&along, &chunk) in place.iter().zip(&self.geometry.chunk_shape) {
-            // A place inside the extent does not overflow; if it did, it would be after all keys.
+            // A place inside the extent does not overflow. A saturated place would follow all keys.
             let order = cursor.u64()?.cmp(&along.times(chunk));
             if order.is_ne() {
                 return Ok(order);
@@ -173,7 +176,7 @@ impl ChunkIndex for BtreeV1Index {
         }
         while let Some(entry) = entries.next_entry()? {
             let chunk = self.chunk(entry.key()?, entry.child()?, &mut place)?;
-            // Old libraries leave chunks in the index that are outside since the dataset shrank.
+            // After a dataset has shrunk, old libraries leave chunks outside of it in the index.
             let chunk = chunk.filter(|_| self.geometry.holds(&place));
             match chunk {
                 Some(chunk) if visit(&place, chunk).is_break() => break,
@@ -191,7 +194,8 @@ mod tests {
     use super::*;
     use crate::hdf5::testing::{at, file, walked, words};
 
-    /// A leaf: size, mask, element offset and address of each chunk, and a last key.
+    /// Returns a leaf with the size, mask, element offset and address of each chunk, and a last
+    /// key.
     fn leaf(chunks: &[(u32, u32, u64, u64)]) -> Vec<u8> {
         let used = u16::try_from(chunks.len()).unwrap();
         let mut block = b"TREE\x01\0".to_vec();
@@ -206,7 +210,7 @@ mod tests {
         block
     }
 
-    /// Ten elements of two bytes in chunks of four.
+    /// Opens a dataset of ten elements of two bytes in chunks of four.
     fn open(chunks: &[(u32, u32, u64, u64)], filtered: bool) -> BtreeV1Index {
         let geometry = Geometry::new(vec![10], vec![None], vec![4], 8, 0).unwrap();
         BtreeV1Index::new(file([(0, leaf(chunks))]), at(0), geometry, filtered)

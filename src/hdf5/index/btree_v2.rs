@@ -1,8 +1,8 @@
-//! Chunks in a version 2 B-tree: datasets with more than one unlimited dimension.
+//! Chunks in a version 2 B-tree, for datasets with more than one unlimited dimension.
 //!
-//! HDF5 3.0, VII.E; records of type 10 (unfiltered) and 11 (filtered) in III.A.2. A record is an
-//! entry and the chunk's place in the grid, eight bytes a dimension; they are sorted by place, row
-//! by row.
+//! HDF5 3.0, VII.E, and records of type 10 (unfiltered) and 11 (filtered) in III.A.2. A record is
+//! an entry and the chunk's place in the grid, with eight bytes per dimension. Records are sorted
+//! by place, row by row.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const RECORD: &str = "chunk record of a B-tree (version 2)";
 const UNFILTERED: u8 = 10;
 const FILTERED: u8 = 11;
 
-/// A dataset whose chunks are in a version 2 B-tree.
+/// The index of a dataset whose chunks are in a version 2 B-tree.
 #[derive(Debug)]
 pub(crate) struct BtreeV2Index {
     meta: Arc<Metadata>,
@@ -32,10 +32,11 @@ pub(crate) struct BtreeV2Index {
 }
 
 impl BtreeV2Index {
-    /// `at` is the absolute offset of the header; `filtered`, whether the dataset has filters.
+    /// Opens the index. `at` is the absolute offset of the header, and `filtered` states whether
+    /// the dataset has filters.
     ///
     /// # Errors
-    /// `Corrupt` where the header is damaged or does not fit the dataset.
+    /// `Corrupt` if the header is damaged or does not fit the dataset.
     pub(crate) fn open(
         meta: Arc<Metadata>,
         at: Address,
@@ -100,8 +101,8 @@ impl ChunkIndex for BtreeV2Index {
 }
 
 impl BtreeV2Index {
-    /// The tree as it is now: where a writer inserts chunks, its nodes no longer have what the header
-    /// said that was read at first.
+    /// Returns the current tree. If a writer inserts chunks, the nodes change and no longer agree
+    /// with the header that was read first.
     fn now(&self) -> Result<BtreeV2> {
         if !self.meta.source().is_growing() {
             return Ok(self.tree.clone());
@@ -121,7 +122,7 @@ impl BtreeV2Index {
         self.form.read(&self.meta, &mut self.cursor(&record))
     }
 
-    /// A cursor at the start of a record, whose errors name the tree.
+    /// Returns a cursor at the start of a record, whose errors name the tree.
     fn cursor<'r>(&self, record: &'r [u8]) -> Cursor<'r> {
         Cursor::new(record, self.at, RECORD)
     }
@@ -132,7 +133,8 @@ mod tests {
     use super::*;
     use crate::hdf5::testing::{at, file, sealed, walked, words};
 
-    /// Records of an address, a size of `width` bytes, a mask and two coordinates.
+    /// Opens an index with records of an address, a size of `width` bytes, a mask and two
+    /// coordinates.
     fn open(width: usize, places: &[[u64; 2]]) -> Result<BtreeV2Index> {
         let used = u8::try_from(places.len()).unwrap();
         let record_size = u8::try_from(8 + width + 4 + 16).unwrap();
@@ -145,7 +147,7 @@ mod tests {
         for (place, address) in places.iter().zip(1000..) {
             leaf.extend(words(&[address]));
             leaf.resize(leaf.len() + width - 1, 0);
-            leaf.extend([1, 4, 0, 0, 0]); // the size in its highest byte; the mask
+            leaf.extend([1, 4, 0, 0, 0]); // the size in its highest byte, then the mask
             leaf.extend(words(place));
         }
         let geometry = Geometry::new(vec![6, 6], vec![None; 2], vec![2, 2], 8, 0)?;

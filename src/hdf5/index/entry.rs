@@ -1,8 +1,8 @@
-//! Entries that say where one chunk is, as fixed and extensible arrays and version 2 B-trees hold
-//! them.
+//! Entries that locate one chunk, in fixed arrays, extensible arrays and version 2 B-trees.
 //!
-//! HDF5 3.0, VII.C and VII.D, "Data Block Element". An address; in filtered datasets then the
-//! stored size and the filter mask. The width of the size follows from the size of the whole entry.
+//! HDF5 3.0, VII.C and VII.D, "Data Block Element". An entry is an address. In filtered datasets,
+//! the stored size and the filter mask follow. The width of the size follows from the size of the
+//! whole entry.
 
 use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
@@ -18,12 +18,13 @@ pub(super) struct EntryForm {
     pub(super) size: usize,
     /// Bytes of the stored size, if there is one.
     length_width: Option<usize>,
-    /// Stored size of a chunk where the entry does not say it.
+    /// Stored size of a chunk if the entry does not contain it.
     chunk_bytes: u64,
 }
 
 impl EntryForm {
-    /// Entries of `size` bytes; `cursor` stands behind the number in the file, for errors.
+    /// Creates the form of entries of `size` bytes. `cursor` is after the number in the file, for
+    /// errors.
     pub(super) fn new(
         meta: &Metadata,
         filtered: bool,
@@ -46,12 +47,12 @@ impl EntryForm {
         })
     }
 
-    /// Whether entries have a size and a mask.
+    /// Returns whether entries have a size and a mask.
     pub(super) fn filtered(&self) -> bool {
         self.length_width.is_some()
     }
 
-    /// The entry at `cursor`; `None` where no chunk is stored.
+    /// Reads the entry at `cursor`. Returns `None` if the chunk is not stored.
     pub(super) fn read(
         &self,
         meta: &Metadata,

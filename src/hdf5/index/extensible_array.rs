@@ -1,10 +1,11 @@
-//! The extensible array index: entries in blocks whose sizes double, for datasets that grow along
-//! one dimension.
+//! The extensible array index, for datasets that grow in one dimension. Its entries are in blocks
+//! whose sizes double.
 //!
-//! HDF5 3.0, VII.D. After the entries in the index block itself come super blocks: super block u
-//! has 2^(u/2) data blocks of min * 2^((u+1)/2) entries each (halves cut off). The data blocks of
-//! the first super blocks are addressed by the index block, those of each later one by a secondary
-//! block, which also holds the bitmap of their pages where they are paged.
+//! HDF5 3.0, VII.D. The first entries are in the index block itself, and the others are in super
+//! blocks. Super block u has 2^(u/2) data blocks of min * 2^((u+1)/2) entries each, with divisions
+//! rounded down. The index block contains the addresses of the data blocks of the first super
+//! blocks. Each later super block has a secondary block with these addresses. If the data blocks
+//! are paged, the secondary block also contains the bitmap of their pages.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Bytes that a block is taken to have beside its content.
+/// Assumed bytes of a block in addition to its content.
 const LOOK: u64 = 64;
 
 const HEADER: &str = "extensible array header";
@@ -29,14 +30,14 @@ const SECONDARY_BLOCK: &str = "extensible array secondary block";
 const DATA_BLOCK: &str = "extensible array data block";
 const PAGE: &str = "extensible array data block page";
 
-/// A dataset whose chunks are in an extensible array.
+/// The index of a dataset whose chunks are in an extensible array.
 #[derive(Debug, Clone)]
 pub(crate) struct ExtensibleArray {
     chunks: NumberedChunks,
     sizes: Sizes,
 }
 
-/// The header's numbers, from which all sizes follow.
+/// The header's numbers, from which all sizes are computed.
 #[derive(Debug, Clone, Copy)]
 struct Sizes {
     max_bits: u8,
@@ -46,26 +47,26 @@ struct Sizes {
     page_bits: u8,
 }
 
-/// One super block, counted from 0: its data blocks together.
+/// A super block, which is a set of data blocks, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SuperBlock {
     /// Number of data blocks.
     blocks: u64,
     /// Entries of each data block.
     entries: u64,
-    /// Entries before it, without those in the index block.
+    /// Number of entries before the super block, without those in the index block.
     start: u64,
 }
 
 impl SuperBlock {
-    /// Entries before data block `i`, without those in the index block.
+    /// Returns the number of entries before data block `i`, without those in the index block.
     fn block_start(&self, i: u64) -> u64 {
         self.start.with_more(i.times(self.entries))
     }
 }
 
 impl Sizes {
-    /// Reads the five bytes of the header; both minima must be powers of two.
+    /// Reads the five bytes of the header. Both minima must be powers of two.
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let sizes = Sizes {
             max_bits: cursor.u8()?,
@@ -87,13 +88,13 @@ impl Sizes {
         max_bits.one_more().left_after(min_bits)
     }
 
-    /// Number of super blocks whose data blocks the index block addresses.
+    /// Returns the number of super blocks whose data blocks are addressed by the index block.
     fn direct(&self) -> u32 {
         let bits = self.min_pointers.checked_ilog2().unwrap_or(0);
         bits.times(2)
     }
 
-    /// Super block `u`, `None` where its numbers do not fit 64 bits.
+    /// Returns super block `u`, or `None` if its numbers exceed 64 bits.
     fn super_block(&self, u: u32) -> Option<SuperBlock> {
         let blocks = 1_u64.checked_shl(u / 2)?;
         let doubled = 1_u64.checked_shl(u.checked_add(1)? / 2)?;
@@ -108,15 +109,15 @@ impl Sizes {
         })
     }
 
-    /// Data blocks of all super blocks before `u`, for a super block that the index block
-    /// addresses.
+    /// Returns the number of data blocks of all super blocks before `u`. The index block must
+    /// address super block `u`.
     fn blocks_before(&self, u: u32) -> u64 {
         let before = (0..u).filter_map(|u| self.super_block(u));
         Count::together(before.map(|block| block.blocks))
     }
 
-    /// The super block of entry `i`, counted without those in the index block; `None` past the
-    /// last.
+    /// Returns the super block of entry `i`, counted without those in the index block. Returns
+    /// `None` after the last.
     fn locate(&self, i: u64) -> Option<(u32, SuperBlock)> {
         let doubled = i.checked_div(self.min_entries)?.checked_add(1)?;
         let u = doubled.checked_ilog2()?;
@@ -124,37 +125,38 @@ impl Sizes {
         Some((u, self.super_block(u)?))
     }
 
-    /// Bytes of a block's offset.
+    /// Returns the bytes of a block's offset.
     fn offset_width(&self) -> usize {
         usize::from(self.max_bits.div_ceil(8))
     }
 
-    /// How the entries of a data block of `super_block` are spread over pages.
+    /// Returns the distribution over pages of the entries of a data block of `super_block`.
     fn paging(&self, super_block: SuperBlock) -> Paging {
         Paging::new(super_block.entries, self.page_bits, PAGE)
     }
 }
 
-/// A super block in the file, and the block with the addresses of its data blocks.
+/// A super block, and the block that contains the addresses of its data blocks.
 #[derive(Debug)]
 struct Addresses {
     super_block: SuperBlock,
     paging: Paging,
     /// The index block or the secondary block.
     block: Block,
-    /// Bytes before the address of its first data block, from the block's content on.
+    /// Bytes from the start of the block's content to the address of the first data block.
     before: u64,
-    /// Data blocks that the block addresses before those of this super block.
+    /// Number of data blocks whose addresses precede those of this super block.
     first_block: u64,
     /// Whether the content begins with the bitmap of its pages.
     bitmap: bool,
 }
 
 impl ExtensibleArray {
-    /// `at` is the absolute offset of the header; `filtered`, whether the dataset has filters.
+    /// Opens the index. `at` is the absolute offset of the header, and `filtered` states whether
+    /// the dataset has filters.
     ///
     /// # Errors
-    /// `Corrupt` where the header is damaged or does not fit the dataset.
+    /// `Corrupt` if the header is damaged or does not fit the dataset.
     pub(crate) fn open(
         meta: Arc<Metadata>,
         at: Address,
@@ -163,7 +165,7 @@ impl ExtensibleArray {
     ) -> Result<Self> {
         let statistics = meta.structure_size(0, 6, 0);
         let widths = meta.structure_size(1, 6, 0);
-        // Before them signature, version, client, entry size and the sizes: twelve bytes.
+        // They follow signature, version, client, entry size and the sizes, which are twelve bytes.
         let block = Block::read(&meta, at, 12, to_u64(widths), HEADER)?;
         let mut cursor = block.signed(b"EAHD", filtered)?;
         let entry_size = usize::from(cursor.u8()?);
@@ -285,7 +287,8 @@ impl ExtensibleArray {
         Ok(block)
     }
 
-    /// The addresses of the data blocks of super block `u`; `None` where it has none.
+    /// Returns the addresses of the data blocks of super block `u`. Returns `None` if the super
+    /// block was not written.
     fn addresses(&self, index: &Block, u: u32) -> Result<Option<Addresses>> {
         let entries = self.chunks.bytes(self.sizes.index_entries);
         if u >= self.sizes.direct() {
@@ -307,7 +310,8 @@ impl ExtensibleArray {
         }))
     }
 
-    /// The address of the secondary block of super block `u`, behind those of the data blocks.
+    /// Returns the address of the secondary block of super block `u`, which follows the addresses
+    /// of the data blocks.
     fn secondary_address(&self, index: &Block, u: u32) -> Result<Option<Address>> {
         let direct = self.sizes.direct();
         let slots = self.sizes.blocks_before(direct);
@@ -316,8 +320,8 @@ impl ExtensibleArray {
         self.address_at(index, entries.with_more(self.address_bytes(slots)))
     }
 
-    /// Asks for the secondary block of super block `u`, which is at `at`, and those behind it, unless
-    /// that one is here.
+    /// Requests the secondary block of super block `u`, at `at`, and the following ones, unless
+    /// that block is already available.
     fn expect_secondary(&self, index: &Block, u: u32, at: Address) {
         let length = |u| {
             let super_block = self.sizes.super_block(u)?;
@@ -330,20 +334,20 @@ impl ExtensibleArray {
         meta.expect_with(at, first, || later.filter_map(place));
     }
 
-    /// Bytes of the bitmap and the addresses of a secondary block.
+    /// Returns the bytes of the bitmap and the addresses of a secondary block.
     fn secondary_content(&self, super_block: SuperBlock) -> u64 {
         self.bitmap_bytes(super_block)
             .with_more(self.address_bytes(super_block.blocks))
     }
 
-    /// Bytes of the bitmap of the pages of a super block.
+    /// Returns the bytes of the bitmap of the pages of a super block.
     fn bitmap_bytes(&self, super_block: SuperBlock) -> u64 {
         let pages = self.sizes.paging(super_block).pages();
         pages.div_ceil(8).times(super_block.blocks)
     }
 
-    /// The secondary block of super block `u`: the bitmap of its pages if there are any, and its
-    /// addresses.
+    /// Reads the secondary block of super block `u`: the bitmap of its pages, if there are any, and
+    /// its addresses.
     fn secondary_block(&self, index: &Block, u: u32, at: Address) -> Result<Addresses> {
         let super_block = self.super_block(index, u)?;
         let paging = self.sizes.paging(super_block);
@@ -369,7 +373,7 @@ impl ExtensibleArray {
         super_block.ok_or_else(|| index.corrupt("a super block is past all numbers"))
     }
 
-    /// Data block `i` of a super block: with all its entries, or before its pages.
+    /// Reads data block `i` of a super block, with all its entries or with pages after it.
     fn read_data_block(&self, addresses: &Addresses, i: u64) -> Result<Option<Block>> {
         let address = |i| {
             let before = addresses.before.with_more(self.address_bytes(i));
@@ -388,8 +392,8 @@ impl ExtensibleArray {
         let block = self.chunks.block(at, prefix, content, DATA_BLOCK)?;
         let offset = self.offset(&block, b"EADB")?;
         let start = addresses.super_block.block_start(i);
-        // The library counts a data block that the index block addresses from the first of all of
-        // them.
+        // For a data block that the index block addresses, the library counts blocks from the first
+        // of all of them.
         let counted = addresses
             .super_block
             .block_start(addresses.first_block.with_more(i));
@@ -400,8 +404,8 @@ impl ExtensibleArray {
         }
     }
 
-    /// The pages of data block `i`: the bits of all data blocks follow each other, though whole
-    /// bytes are set aside for each block.
+    /// Returns data block `i` with its part of the bitmap. The bits of all data blocks are
+    /// contiguous, although whole bytes are reserved for each block.
     fn data_block<'b>(
         &self,
         addresses: &'b Addresses,
@@ -423,21 +427,21 @@ impl ExtensibleArray {
         })
     }
 
-    /// The address in `block`, `before` bytes from its content on.
+    /// Returns the address in `block` that is `before` bytes after the start of the content.
     fn address_at(&self, block: &Block, before: u64) -> Result<Option<Address>> {
         let mut cursor = block.content()?;
         cursor.skip(to_usize(before)?)?;
         self.chunks.meta.address(&mut cursor)
     }
 
-    /// The number of entries before `block`, as it says itself; so no block can stand in for
-    /// another.
+    /// Returns the number of entries before `block` that the block stores. Another block at the
+    /// same address is detected by this number.
     fn offset(&self, block: &Block, signature: &[u8]) -> Result<u64> {
         let mut cursor = self.chunks.owned(block, signature)?;
         cursor.uint(self.sizes.offset_width())
     }
 
-    /// Bytes from the signature of a secondary or data block to its offset.
+    /// Returns the bytes from the signature of a secondary or data block to its content.
     fn offset_prefix(&self) -> usize {
         let width = self.sizes.offset_width();
         self.chunks.prefix().with_more(width)
@@ -456,8 +460,9 @@ mod tests {
 
     const UNDEFINED: u64 = u64::MAX;
 
-    /// The library's defaults. By the specification's table the index block has six data block
-    /// addresses, of 16, 32, 32, 32, 64 and 64 entries, and 25 secondary block addresses.
+    /// Checks the library's defaults. According to the specification's table, the index block has
+    /// six data block addresses. The data blocks have 16, 32, 32, 32, 64 and 64 entries. The index
+    /// block also has 25 secondary block addresses.
     #[test]
     fn super_blocks_double() {
         let sizes = Sizes {
@@ -483,10 +488,14 @@ mod tests {
         assert_eq!(sizes.locate(total), None);
     }
 
-    /// One entry in the index block; super blocks of 1 x 2, 1 x 4, 2 x 4, 2 x 8 entries, the first
-    /// two addressed by the index block, data blocks of eight cut into two pages. Stored are chunks
-    /// 0 and 2, and of the fourth super block, in its second data block, chunk 23 at the start of
-    /// the first page.
+    /// Returns a small file:
+    ///
+    /// - One entry is in the index block.
+    /// - The super blocks have 1 x 2, 1 x 4, 2 x 4 and 2 x 8 entries.
+    /// - The index block addresses the first two super blocks.
+    /// - Data blocks of eight entries are divided into two pages.
+    /// - The stored chunks are 0, 2 and 23.
+    /// - Chunk 23 is at the start of the first page of the fourth super block's second data block.
     fn blocks() -> [(usize, Vec<u8>); 6] {
         let header = [
             &b"EAHD\0\0\x08\x05\x01\x02\x02\x02"[..],
@@ -504,8 +513,8 @@ mod tests {
             &words(&[UNDEFINED, 6000]),
         ]
         .concat();
-        // The third page of the super block is written. Each data block has a byte of the bitmap
-        // set aside, but the bits follow each other.
+        // The third page of the super block is written. One byte of the bitmap is reserved for each
+        // data block, but the bits are contiguous.
         let bitmap = [0b0010_0000, 0];
         let secondary = [
             b"EASB\0\0",

@@ -1,7 +1,7 @@
-//! The fixed array index: one entry for every chunk that the dataset can ever have.
+//! The fixed array index, which has one entry for every chunk that the dataset can ever have.
 //!
-//! HDF5 3.0, VII.C. A data block of many entries is cut into pages of equal stride, of which a
-//! bitmap says which were ever written; what stands in the others is chance.
+//! HDF5 3.0, VII.C. A data block with many entries is divided into pages of equal size. A bitmap
+//! contains the pages that were ever written. The content of the other pages is undefined.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const HEADER: &str = "fixed array header";
 const DATA_BLOCK: &str = "fixed array data block";
 const PAGE: &str = "fixed array data block page";
 
-/// A dataset whose chunks are in a fixed array.
+/// The index of a dataset whose chunks are in a fixed array.
 #[derive(Debug, Clone)]
 pub(crate) struct FixedArray {
     chunks: NumberedChunks,
@@ -29,10 +29,11 @@ pub(crate) struct FixedArray {
 }
 
 impl FixedArray {
-    /// `at` is the absolute offset of the header; `filtered`, whether the dataset has filters.
+    /// Opens the index. `at` is the absolute offset of the header, and `filtered` states whether
+    /// the dataset has filters.
     ///
     /// # Errors
-    /// `Corrupt` where the header is damaged or does not fit the dataset.
+    /// `Corrupt` if the header is damaged or does not fit the dataset.
     pub(crate) fn open(
         meta: Arc<Metadata>,
         at: Address,
@@ -40,7 +41,7 @@ impl FixedArray {
         filtered: bool,
     ) -> Result<Self> {
         let widths = meta.structure_size(1, 1, 0);
-        // Before them signature, version, client, entry size and page bits: eight bytes.
+        // They follow signature, version, client, entry size and page bits, which are eight bytes.
         let block = Block::read(&meta, at, 8, to_u64(widths), HEADER)?;
         let mut cursor = block.signed(b"FAHD", filtered)?;
         let entry_size = usize::from(cursor.u8()?);
@@ -97,7 +98,7 @@ impl ChunkArray for FixedArray {
 }
 
 impl FixedArray {
-    /// The data block: with all entries, or with the bitmap of its pages.
+    /// Reads the data block, with all entries or with the bitmap of its pages.
     fn read_data_block(&self, at: Address) -> Result<Block> {
         let prefix = self.chunks.prefix();
         let bitmap = self.paging.pages().div_ceil(8);
@@ -126,11 +127,13 @@ mod tests {
 
     const UNDEFINED: u64 = u64::MAX;
 
-    /// Five chunks of eight bytes in pages of two entries, of which only the second was written.
+    /// Returns a file with five chunks of eight bytes in pages of two entries, of which only the
+    /// second page was written.
     fn blocks() -> [(usize, Vec<u8>); 3] {
         let header = [b"FAHD\0\0\x08\x01", &words(&[5, 100])[..]].concat();
         let data_block = [b"FADB\0\0", &words(&[0])[..], &[0b0100_0000]].concat();
-        // The pages begin behind the checksum at 100 + 15 + 4; each has two entries and a checksum.
+        // The pages begin after the checksum at 100 + 15 + 4. Each page has two entries and a
+        // checksum.
         let page = sealed(words(&[UNDEFINED, 7000]));
         [
             (0, sealed(header)),
@@ -157,7 +160,7 @@ mod tests {
         };
         assert_eq!(array.find(&[3]), Ok(Some(chunk)));
         assert_eq!(array.find(&[2]), Ok(None));
-        // The bytes of its page are not even in the file.
+        // The file does not even contain the bytes of this page.
         assert_eq!(array.find(&[4]), Ok(None));
         assert_eq!(walked(&array), Ok(vec![(vec![3], 7000)]));
     }

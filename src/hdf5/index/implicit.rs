@@ -1,7 +1,6 @@
-//! The implicit index: all chunks stand one after another, so there is nothing to look up.
+//! The implicit index: all chunks are contiguous, so no lookup is needed.
 //!
-//! HDF5 3.0, VII.B. Used without filters, where all space was allocated when the dataset was
-//! created.
+//! HDF5 3.0, VII.B. Used without filters, if all space was allocated when the dataset was created.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::source::check_range;
 
-/// Chunks in the order of their numbers, from one address on.
+/// The chunks in the order of their numbers, from one address on.
 #[derive(Debug)]
 pub(crate) struct Implicit {
     meta: Arc<Metadata>,
@@ -24,10 +23,10 @@ pub(crate) struct Implicit {
 }
 
 impl Implicit {
-    /// `at` is the absolute offset of chunk 0.
+    /// Creates the index. `at` is the absolute offset of chunk 0.
     ///
     /// # Errors
-    /// `Corrupt` for a dataset without a largest size.
+    /// `Corrupt` for a dataset with an unlimited dimension.
     pub(crate) fn new(meta: Arc<Metadata>, at: Address, geometry: Geometry) -> Result<Self> {
         let numbering = Numbering::limited(&geometry, at)?;
         Ok(Implicit {
@@ -55,9 +54,11 @@ impl ChunkIndex for Implicit {
         stored_chunk(offset, length, 0, self.at).map(Some)
     }
 
+    /// Visits the chunks from `from` on, row by row.
+    ///
     /// # Errors
-    /// `Corrupt` at the first chunk past the end of the file: a dataset may claim any number of
-    /// them.
+    /// `Corrupt` at the first chunk after the end of the file, because a dataset may claim any
+    /// number of chunks.
     fn walk_from(
         &self,
         from: &mut IndexCursor,
@@ -102,7 +103,7 @@ mod tests {
         Implicit::new(meta, at(100), geometry).unwrap()
     }
 
-    /// Rows of five chunks, of which two are in the extent.
+    /// Checks rows of five chunks, of which two are in the extent.
     #[test]
     fn chunks_of_the_extent_are_met() {
         let mut met = Vec::new();

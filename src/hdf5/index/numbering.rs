@@ -1,8 +1,8 @@
-//! The numbers by which array-like indices know the chunks.
+//! The numbers of chunks in indices that are arrays.
 //!
-//! HDF5 3.0, VII.B. Chunks are numbered in row-major order over the MAXIMUM dimensions (the
-//! specification says the current ones), so that growing renumbers none. An unlimited dimension is
-//! moved to the front, the others keep their order.
+//! HDF5 3.0, VII.B. Chunks are numbered in row-major order over the MAXIMUM dimensions, so that
+//! growth does not change any number. The specification says the current dimensions instead. An
+//! unlimited dimension is moved to the front, and the others keep their order.
 
 use crate::error::{Error, Result};
 use crate::hdf5::index::{Geometry, chunks_along};
@@ -10,14 +10,16 @@ use crate::hdf5::index::{Geometry, chunks_along};
 /// Chunk numbers of one grid.
 #[derive(Debug, Clone)]
 pub(super) struct Numbering {
-    /// Slowest first: a dimension, and how far apart the numbers of neighbours along it are.
+    /// The dimensions, slowest first. Each has the difference between the numbers of neighbouring
+    /// chunks.
     strides: Vec<(usize, u64)>,
-    /// Chunks in all, if there is an end.
+    /// The number of all chunks, if it is limited.
     total: Option<u64>,
 }
 
 impl Numbering {
-    /// For a grid without an unlimited dimension; `at` is the index, for errors.
+    /// Creates the numbering for a grid without an unlimited dimension. `at` is the location of the
+    /// index, for errors.
     pub(super) fn limited(geometry: &Geometry, at: impl Into<Option<u64>> + Copy) -> Result<Self> {
         let numbering = Numbering::new(geometry, at)?;
         match numbering.total {
@@ -29,7 +31,8 @@ impl Numbering {
         }
     }
 
-    /// For a grid with exactly one unlimited dimension; `at` is the index, for errors.
+    /// Creates the numbering for a grid with exactly one unlimited dimension. `at` is the location
+    /// of the index, for errors.
     pub(super) fn unlimited(
         geometry: &Geometry,
         at: impl Into<Option<u64>> + Copy,
@@ -66,12 +69,12 @@ impl Numbering {
         Ok(Numbering { strides, total })
     }
 
-    /// Number of chunks, 0 where there is no end.
+    /// Returns the number of all chunks, 0 if it is unlimited.
     pub(super) fn total(&self) -> u64 {
         self.total.unwrap_or(0)
     }
 
-    /// The number of the chunk at `place`, `None` where it is past all numbers.
+    /// Returns the number of the chunk at `place`, or `None` if the number overflows.
     pub(super) fn number(&self, place: &[u64]) -> Option<u64> {
         self.strides
             .iter()
@@ -85,7 +88,7 @@ impl Numbering {
     pub(super) fn place(&self, number: u64, place: &mut [u64]) {
         let mut rest = number;
         for &(dimension, stride) in &self.strides {
-            // A stride of zero: a slower dimension of an empty grid, which has no chunks.
+            // A stride of zero occurs in a slower dimension of an empty grid, which has no chunks.
             let along = rest.checked_div(stride).unwrap_or(0);
             rest = rest.checked_rem(stride).unwrap_or(0);
             if let Some(place) = place.get_mut(dimension) {
@@ -103,7 +106,7 @@ mod tests {
         Geometry::new(dims.to_vec(), max.to_vec(), chunk_shape.to_vec(), 8, 0).unwrap()
     }
 
-    /// Two rows of five chunks each, of which two are in the current extent.
+    /// Checks two rows of five chunks each, of which two are in the current extent.
     #[test]
     fn maximum_dimensions_count() {
         let geometry = geometry(&[4, 4], &[Some(4), Some(10)], &[2, 2]);
@@ -119,7 +122,7 @@ mod tests {
     fn the_unlimited_dimension_is_slowest() {
         let geometry = geometry(&[4, 6, 3], &[Some(4), None, Some(3)], &[2, 2, 1]);
         let numbering = Numbering::unlimited(&geometry, 0).unwrap();
-        // 2 chunks along the first dimension, 3 along the last: (row 1, column 2, layer 1).
+        // 2 chunks in the first dimension, 3 in the last: (row 1, column 2, layer 1).
         assert_eq!(numbering.number(&[1, 2, 1]), Some(2 * 6 + 3 + 1));
         let mut place = [0; 3];
         numbering.place(16, &mut place);

@@ -1,6 +1,6 @@
-//! The single chunk index: the layout message itself says where the one chunk is.
+//! The single chunk index: the layout message itself contains the location of the only chunk.
 //!
-//! HDF5 3.0, VII.A. The chunk is as large as the dataset can be.
+//! HDF5 3.0, VII.A. The chunk is as large as the dataset's maximum.
 
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::Address;
@@ -8,7 +8,7 @@ use crate::hdf5::index::{Geometry, stored_chunk};
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 
-/// A dataset of one chunk.
+/// The index of a dataset of one chunk.
 #[derive(Debug)]
 pub(crate) struct Single {
     geometry: Geometry,
@@ -16,11 +16,12 @@ pub(crate) struct Single {
 }
 
 impl Single {
-    /// `address` is the chunk's absolute offset; `filtered`, its stored size and filter mask, if it
-    /// has filters; `at` is the layout message, for errors.
+    /// Creates the index. `address` is the chunk's absolute offset, and `filtered` is the stored
+    /// size and filter mask of a chunk with filters. `at` is the location of the layout message,
+    /// for errors.
     ///
     /// # Errors
-    /// `Corrupt` where one chunk does not cover the dataset.
+    /// `Corrupt` if one chunk does not cover the dataset.
     pub(crate) fn new(
         address: Option<Address>,
         filtered: Option<(u64, u32)>,
@@ -59,7 +60,7 @@ impl ChunkIndex for Single {
             return Ok(());
         }
         if let Some(chunk) = self.find(&first)? {
-            let _ = visit(&first, chunk); // it is the last one anyway
+            let _ = visit(&first, chunk); // the only chunk, so a break changes nothing
         }
         place.0 = vec![BEHIND];
         Ok(())

@@ -1,4 +1,5 @@
-//! The attribute message: name, type, extent and elements in one (HDF5 3.0, IV.A.2.m).
+//! The attribute message, which contains the attribute's name, type, extent and elements (HDF5 3.0,
+//! IV.A.2.m).
 
 use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::Metadata;
@@ -8,10 +9,10 @@ use crate::limits;
 use crate::model::attribute::{Attribute, AttributeContent};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Reads an attribute message's body. Damage behind the name is the content's error.
+/// Reads an attribute message's body. Damage after the name becomes the content's error.
 ///
 /// # Errors
-/// `Corrupt` where not even the name can be read; `Unsupported` for an unknown version.
+/// `Corrupt` if the name cannot be read, `Unsupported` for an unknown version.
 pub(crate) fn read(
     metadata: &Metadata,
     shared: &SharedMessages,
@@ -22,10 +23,10 @@ pub(crate) fn read(
     let flags = if version == 1 { 0 } else { flags };
     let [name_size, datatype_size, dataspace_size] = [cursor.u16()?, cursor.u16()?, cursor.u16()?];
     if version == 3 {
-        cursor.skip(1)?; // character set, whose claims names do not keep
+        cursor.skip(1)?; // character set, which is often wrong for real names
     }
     let name = part(version, name_size, cursor)?;
-    // The last byte ends the name, whatever it is, as for the HDF5 library.
+    // Like the HDF5 library, this ends the name before the last byte, whatever that byte is.
     let name = name.split_last().map_or(name, |(_, name)| name);
     if name.contains(&0) {
         return Err(cursor.corrupt("the name is not as long as it says"));
@@ -44,7 +45,7 @@ pub(crate) fn read(
     })
 }
 
-/// The next `size` bytes; version 1 pads to a multiple of 8.
+/// Takes the next `size` bytes, and in version 1 the padding to a multiple of 8.
 fn part<'a>(version: u8, size: u16, cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
     let size = usize::from(size);
     let taken = cursor.take(size)?;
@@ -58,7 +59,7 @@ fn part<'a>(version: u8, size: u16, cursor: &mut Cursor<'a>) -> Result<&'a [u8]>
     Ok(taken)
 }
 
-/// The message's prefix, as far as it describes the parts behind the name.
+/// The fields of the message's prefix that describe the parts after the name.
 struct Parts<'a> {
     metadata: &'a Metadata,
     shared: &'a SharedMessages,

@@ -1,5 +1,5 @@
-//! The data layout message, versions 1 to 5: where a dataset's elements are
-//! (HDF5 3.0, IV.A.2.i; version 5 is HDF5 2.0's).
+//! The data layout message, versions 1 to 5, which locates a dataset's elements (HDF5 3.0,
+//! IV.A.2.i; version 5 is from HDF5 2.0).
 
 use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
@@ -7,25 +7,25 @@ use crate::hdf5::file::number_form::Address;
 use crate::limits;
 use crate::wire::{Count, Cursor, to_usize};
 
-/// The location of a dataset's elements; addresses are absolute file offsets.
+/// The location of a dataset's elements. Addresses are absolute file offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DataLayout {
-    /// The elements themselves.
+    /// The bytes of the elements.
     Compact(Vec<u8>),
-    /// One piece; no address where no space was ever allocated.
+    /// One contiguous piece. The address is missing if no space was ever allocated.
     Contiguous {
-        /// Where it is.
+        /// The address of the piece.
         address: Option<Address>,
-        /// Its size in bytes, where the message says so.
+        /// The size in bytes, if the message contains it.
         size: Option<u64>,
     },
     /// A grid of chunks.
     Chunked(Chunks),
-    /// Parts of other datasets, listed by an object on the global heap.
+    /// Parts of other datasets, listed in an object on the global heap.
     Virtual {
-        /// The heap collection, `None` where nothing is mapped.
+        /// The heap collection, `None` if there are no mappings.
         collection: Option<Address>,
-        /// The object's index in it.
+        /// The object's index in the collection.
         index: u32,
     },
 }
@@ -33,26 +33,26 @@ pub(crate) enum DataLayout {
 /// The layout of chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chunks {
-    /// Elements along each dimension.
+    /// Elements of a chunk in each dimension.
     pub(crate) shape: Vec<u64>,
     /// Bytes of an element, which the message lists as a last dimension.
     pub(crate) element_size: u64,
-    /// How chunks are found.
+    /// The kind of the chunk index.
     pub(crate) index: Index,
-    /// The address of the index; `None` where it does not exist yet.
+    /// The address of the index, `None` if the index does not exist yet.
     pub(crate) address: Option<Address>,
-    /// Chunks that stick out of the extent are stored without the filters.
+    /// Whether chunks that extend beyond the array are stored without filters.
     pub(crate) partial_unfiltered: bool,
 }
 
-/// How chunks are found.
+/// The kind of a chunk index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Index {
     /// Version 1 B-tree.
     BtreeV1,
-    /// There is one chunk; its stored size and filter mask where it is filtered.
+    /// The only chunk, with its stored size and filter mask if it is filtered.
     Single(Option<(u64, u32)>),
-    /// All chunks follow each other.
+    /// All chunks are contiguous.
     Implicit,
     FixedArray,
     ExtensibleArray,
@@ -61,7 +61,7 @@ pub(crate) enum Index {
 }
 
 impl Index {
-    /// Whether the index begins with a header, which is read before a chunk is sought.
+    /// Returns whether the index begins with a header, which is read before chunks are searched.
     pub(crate) fn has_header(self) -> bool {
         matches!(
             self,
@@ -73,7 +73,7 @@ impl Index {
 /// Reads a data layout message's body.
 ///
 /// # Errors
-/// `Corrupt` for a chunk without elements or of too many dimensions; `Unsupported` for an unknown
+/// `Corrupt` for a chunk without elements or with too many dimensions. `Unsupported` for an unknown
 /// version, class, flag or index.
 pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
     match cursor.u8()? {
@@ -104,7 +104,7 @@ fn read_old(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> 
                 cursor.take(to_usize(u64::from(size))?)?.to_vec(),
             ))
         }
-        // The dimensions that follow are of 32 bits and may be cut short.
+        // The following dimensions have 32 bits and may be truncated, so they are ignored.
         CONTIGUOUS => Ok(DataLayout::Contiguous {
             address,
             size: None,
@@ -179,7 +179,7 @@ fn chunks(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
         }
         1 => Index::Single(None),
         2 => Index::Implicit,
-        // The parameters of the others stand again in the headers of their structures.
+        // The other indices repeat their parameters in the headers of their structures.
         3 => Index::FixedArray.after(1, cursor)?,
         4 => Index::ExtensibleArray.after(5, cursor)?,
         5 => Index::BtreeV2.after(4 + 1 + 1, cursor)?,
@@ -197,13 +197,14 @@ fn chunks(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
 }
 
 impl Index {
-    /// This index, after the `length` bytes of its creation parameters.
+    /// Skips the `length` bytes of the index's creation parameters and returns the index.
     fn after(self, length: usize, cursor: &mut Cursor<'_>) -> Result<Self> {
         cursor.skip(length).map(|()| self)
     }
 }
 
-/// The chunk's shape and, listed as one more dimension, the bytes of an element.
+/// Reads the chunk's shape and the bytes of an element, which are listed as an additional
+/// dimension.
 fn chunk_dims(
     dimensionality: u8,
     width: usize,
@@ -230,7 +231,7 @@ mod tests {
     use crate::error::Error;
     use crate::hdf5::testing::{at, file};
 
-    /// The layout of a message in a file with addresses and lengths of eight bytes.
+    /// Parses the layout of a message in a file with addresses and lengths of eight bytes.
     fn parse(parts: &[&[u8]]) -> Result<DataLayout> {
         let metadata = file([]);
         let message = parts.concat();
@@ -240,7 +241,7 @@ mod tests {
         )
     }
 
-    /// Version, dimensions, class, then five bytes that mean nothing (HDF5 3.0, IV.A.2.i).
+    /// Returns the version, dimensions and class, and five reserved bytes (HDF5 3.0, IV.A.2.i).
     fn old(version: u8, dimensions: u8, class: u8) -> [u8; 8] {
         [version, dimensions, class, 0, 0, 0, 0, 0]
     }

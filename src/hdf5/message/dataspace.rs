@@ -10,7 +10,7 @@ use crate::wire::Cursor;
 ///
 /// # Errors
 /// `Corrupt` for a rank over 32, a scalar or a null dataspace with dimensions, or a dimension over
-/// its maximum; `Unsupported` for an unknown version or type.
+/// its maximum. `Unsupported` for an unknown version or type.
 pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Shape> {
     let version = cursor.u8()?;
     let rank = usize::from(cursor.u8()?);
@@ -19,7 +19,7 @@ pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Shape
         return Err(cursor.corrupt(&format!("rank {rank}")));
     }
     match (version, cursor.u8()?) {
-        (1, _) => cursor.skip(4)?, // reserved, as the byte before
+        (1, _) => cursor.skip(4)?, // reserved, like the byte before
         (2, 0) if rank > 0 => return Err(cursor.corrupt("a scalar with dimensions")),
         (2, 2) if rank > 0 => return Err(cursor.corrupt("nothing, with dimensions")),
         (2, 0 | 1) => {}
@@ -34,7 +34,7 @@ pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Shape
         return Ok(Shape::fixed(dims));
     }
     let max = (0..rank)
-        .map(|_| metadata.optional_length(cursor)) // without one it is unlimited
+        .map(|_| metadata.optional_length(cursor)) // `None` means unlimited
         .collect::<Result<Vec<_>>>()?;
     let over = |(dim, max): (&u64, &Option<u64>)| max.is_some_and(|max| *dim > max);
     if dims.iter().zip(&max).any(over) {

@@ -1,5 +1,5 @@
 //! The datatype message, versions 1 to 5 (HDF5 3.0, IV.A.2.d; version 5 and the complex class are
-//! HDF5 2.0's). Every nested type carries its own version.
+//! from HDF5 2.0). Every nested type has its own version.
 
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::Width;
@@ -13,8 +13,8 @@ use crate::wire::{Count, Cursor, to_u64};
 /// Reads a datatype message's body, in a file whose addresses have `size_of_offsets` bytes.
 ///
 /// # Errors
-/// `Corrupt` where a part does not fit its whole; `Limit` for types nested too deep or with too
-/// many parts; `Unsupported` for an unknown version or class.
+/// `Corrupt` if a part does not fit into its parent. `Limit` for types that are nested too deeply
+/// or have too many parts. `Unsupported` for an unknown version or class.
 pub(crate) fn read(cursor: &mut Cursor<'_>, size_of_offsets: Width) -> Result<Datatype> {
     let mut parts = 0;
     Reader {
@@ -25,14 +25,14 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, size_of_offsets: Width) -> Result<Da
     .datatype(cursor)
 }
 
-/// How deep in the type the reading is, and how many parts it has met.
+/// A reader of a datatype, with its depth in the type and the number of parts so far.
 struct Reader<'a> {
     size_of_offsets: Width,
     parts: &'a mut usize,
     depth: usize,
 }
 
-/// The class bit field: 24 bits whose meaning is the class's own.
+/// The class bit field: 24 bits whose meaning depends on the class.
 #[derive(Clone, Copy)]
 struct ClassBits(u32);
 
@@ -134,7 +134,7 @@ impl Reader<'_> {
         let name = padded_text(version, cursor)?;
         let offset = match version {
             1 | 2 => cursor.u32()?,
-            // As many bytes as the compound's size needs, so that the number fits 32 bits.
+            // The offset has as many bytes as the compound's size needs, so it fits 32 bits.
             _ => u32::try_from(cursor.uint(bytes_for(size))?).unwrap_or(u32::MAX),
         };
         let dims = if version == 1 {
@@ -187,8 +187,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Up to HDF5 1.8 writers give references the size of those with addresses of 8 bytes, whatever
-    /// the file's.
+    /// Reads a reference. Up to HDF5 1.8, writers store references with addresses of 8 bytes,
+    /// whatever the file's width.
     fn reference(&self, bits: ClassBits, size: u32, cursor: &Cursor<'_>) -> Result<Class> {
         let (kind, behind_address) = match bits.field(0, 4) {
             0 => (ReferenceKind::Object, 0),
@@ -212,7 +212,8 @@ impl Reader<'_> {
         cursor: &mut Cursor<'_>,
     ) -> Result<Class> {
         let base = self.datatype(cursor)?;
-        // A length, an address and an index; the library takes no more, whatever the message says.
+        // The element is a length, an address and an index. The library reads exactly these fields,
+        // whatever size the message states.
         let in_elements = to_u64(self.size_of_offsets.bytes()).with_more(4 + 4);
         if in_elements != u64::from(size) {
             return Err(cursor.corrupt(&format!("variable-length elements of {size} bytes")));
@@ -274,7 +275,7 @@ fn array_of(base: Datatype, dims: Vec<u32>, cursor: &Cursor<'_>) -> Result<Datat
     })
 }
 
-/// The dimensions of a version 1 member: a count, then room for four.
+/// Reads the dimensions of a version 1 member: a count, then space for four dimensions.
 fn old_member_dims(cursor: &mut Cursor<'_>) -> Result<Vec<u32>> {
     let rank = usize::from(cursor.u8()?);
     cursor.skip(3 + 4 + 4)?; // reserved, permutation, reserved
@@ -283,7 +284,7 @@ fn old_member_dims(cursor: &mut Cursor<'_>) -> Result<Vec<u32>> {
     dims.ok_or_else(|| cursor.corrupt(&format!("a compound's member of rank {rank}")))
 }
 
-/// A NUL-terminated text; before version 3 padded, with its NUL, to a multiple of 8 bytes.
+/// Reads a NUL-terminated text. Before version 3, text and NUL are padded to a multiple of 8 bytes.
 fn padded_text(version: u8, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let text = cursor.text()?.to_vec();
     if version < 3 {
@@ -293,7 +294,7 @@ fn padded_text(version: u8, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Bytes that a number up to `most` needs.
+/// Returns the bytes that a number up to `most` needs.
 fn bytes_for(most: u32) -> usize {
     match most {
         0..=0xff => 1,
@@ -303,7 +304,7 @@ fn bytes_for(most: u32) -> usize {
     }
 }
 
-/// Bit offset and precision, which have to lie within an element of `size` bytes.
+/// Reads the bit offset and precision, which must lie within an element of `size` bytes.
 fn number_bits(size: u32, cursor: &mut Cursor<'_>) -> Result<Bits> {
     let offset = cursor.u16()?;
     let precision = cursor.u16()?;
@@ -398,7 +399,8 @@ fn charset(number: u32, cursor: &Cursor<'_>) -> Result<Charset> {
     }
 }
 
-/// The tag's stored length is a multiple of 8; a tag that fills it has no NUL.
+/// Reads an opaque type. The tag's stored length is a multiple of 8. A tag of that full length has
+/// no NUL.
 fn opaque(bits: ClassBits, cursor: &mut Cursor<'_>) -> Result<Class> {
     let length = usize::try_from(bits.field(0, 8)).unwrap_or(usize::MAX);
     let tag = cursor.take(length)?.split(|&byte| byte == 0).next();
@@ -418,10 +420,10 @@ mod tests {
         )
     }
 
-    /// A version 1 little-endian signed integer of four bytes, as the specification lays it out.
+    /// A version 1 little-endian signed integer of four bytes, as defined in the specification.
     const INT32: [u8; 12] = [0x10, 0x08, 0, 0, 4, 0, 0, 0, 0, 0, 32, 0];
 
-    /// A compound of `size` bytes whose members all are `member`, called "a", at offset 0.
+    /// Returns a compound of `size` bytes whose members are all `member`, called "a", at offset 0.
     fn compound(version: u8, size: u32, member: &[u8]) -> Vec<u8> {
         let mut bytes = vec![version << 4 | 6, 1, 0, 0];
         bytes.extend(size.to_le_bytes());
@@ -439,8 +441,8 @@ mod tests {
         );
     }
 
-    /// `H5T_VAX_F32`: byte order bits 0 and 6, implied normalization, sign at bit 31; bit offset
-    /// and precision, exponent and mantissa (place and length each), bias.
+    /// `H5T_VAX_F32`: byte order bits 0 and 6, implied normalization, sign at bit 31. Then bit
+    /// offset and precision, exponent and mantissa (position and length each), and bias.
     const VAX_F: [u8; 20] = [
         0x11, 0x61, 31, 0, 4, 0, 0, 0, 0, 0, 32, 0, 23, 8, 0, 23, 129, 0, 0, 0,
     ];
@@ -526,7 +528,7 @@ mod tests {
         bytes.extend(b"exactly8\0\0\0\0\0\0\0\0");
         bytes.extend([0; 4]); // offset
         bytes.extend([0; 12]); // rank 0, reserved, permutation, reserved
-        bytes.extend([0; 16]); // room for four dimensions
+        bytes.extend([0; 16]); // space for four dimensions
         bytes.extend(INT32);
         let Ok(Datatype {
             class: Class::Compound(members),

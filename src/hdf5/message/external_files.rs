@@ -1,5 +1,5 @@
-//! The external data files message: raw files that together hold a dataset's elements
-//! (HDF5 3.0, IV.A.2.h).
+//! The external data files message, which lists the raw files with a dataset's elements (HDF5 3.0,
+//! IV.A.2.h).
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::wire::{Count, Cursor, to_u64};
 pub(crate) struct Slot {
     /// The file's name, bytes as in the HDF5 file.
     pub(crate) name: Vec<u8>,
-    /// Where the part begins in it, in bytes.
+    /// The offset of the part in the file, in bytes.
     pub(crate) offset: u64,
-    /// How long it is; the last one's may be unlimited, which is all bits one.
+    /// The length of the part. The last part may be unlimited, which is stored as all bits one.
     pub(crate) size: u64,
 }
 
 /// Reads the message's body: the parts in the order of the elements.
 ///
 /// # Errors
-/// `Limit` where the names are longer than `limits::RAW_FILE_NAMES` together.
+/// `Limit` if all names together are longer than [`limits::RAW_FILE_NAMES`].
 pub(crate) fn read(metadata: &Arc<Metadata>, cursor: &mut Cursor<'_>) -> Result<Vec<Slot>> {
     cursor.version(1..=1)?;
     cursor.skip(3 + 2)?; // reserved, allocated slots

@@ -4,20 +4,20 @@ use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
 use crate::wire::Cursor;
 
-/// The strategy that sets whole pages aside for metadata.
+/// The strategy that reserves whole pages for metadata.
 const PAGE: u8 = 1;
 
-/// Reads the length of the pages in which the file's space is given out, in bytes; `None` where it
-/// is not given out in pages.
+/// Reads the length of the pages in which the file's space is allocated, in bytes. Returns `None`
+/// if the space is not allocated in pages.
 ///
 /// # Errors
-/// Fails if the message is cut off, or of a version before there were pages.
+/// Fails if the message is truncated or has version 0, which did not have pages.
 pub(crate) fn page_length(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
     const LEAST: u64 = 512;
     cursor.version(1..=1)?;
     let strategy = cursor.u8()?;
-    cursor.skip(1)?; // whether free space is kept
-    metadata.length(cursor)?; // least free space that is noted
+    cursor.skip(1)?; // whether free space is persistent
+    metadata.length(cursor)?; // smallest free space that is tracked
     let length = metadata.length(cursor)?;
     Ok((strategy == PAGE && length >= LEAST).then_some(length))
 }

@@ -1,5 +1,5 @@
-//! The fill value messages, old and new: the value of elements that were never written (HDF5 3.0,
-//! IV.A.2.e and IV.A.2.f).
+//! The fill value messages, old and new, with the value of elements that were never written (HDF5
+//! 3.0, IV.A.2.e and IV.A.2.f).
 
 use crate::error::Result;
 use crate::hdf5::message::kind;
@@ -8,10 +8,11 @@ use crate::wire::{Cursor, to_usize};
 
 /// Reads the body of a fill value message of type `kind` for elements of `element_size` bytes.
 ///
-/// An undefined fill value leaves the content open; it reads as zeros here, as with the libraries.
+/// With an undefined fill value, the content is unspecified. Such elements are read as zeros, as in
+/// other libraries.
 ///
 /// # Errors
-/// `Corrupt` where the value is not one element; `Unsupported` for an unknown version or flag.
+/// `Corrupt` if the value is not one element, `Unsupported` for an unknown version or flag.
 pub(crate) fn read(kind: u16, element_size: u32, cursor: &mut Cursor<'_>) -> Result<Fill> {
     if kind == kind::FILL_VALUE_OLD {
         return value(element_size, cursor);
@@ -47,7 +48,7 @@ pub(crate) fn read(kind: u16, element_size: u32, cursor: &mut Cursor<'_>) -> Res
     }
 }
 
-/// A size and a value; sizes 0 and -1 stand for the default.
+/// Reads a size and a value. The sizes 0 and -1 mean the default value.
 fn value(element_size: u32, cursor: &mut Cursor<'_>) -> Result<Fill> {
     match cursor.u32()? {
         0 | u32::MAX => Ok(Fill::Zero),

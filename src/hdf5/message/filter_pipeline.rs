@@ -1,5 +1,5 @@
-//! The filter pipeline message: the filters that each chunk went through before it was stored
-//! (HDF5 3.0, IV.A.2.l).
+//! The filter pipeline message, which lists the filters that were applied to each chunk (HDF5 3.0,
+//! IV.A.2.l).
 
 use crate::error::Result;
 use crate::limits;
@@ -9,8 +9,7 @@ use crate::wire::Cursor;
 /// Reads a filter pipeline message's body.
 ///
 /// # Errors
-/// `Corrupt` for more than 32 filters or a list that is cut off; `Unsupported` for an unknown
-/// version.
+/// `Corrupt` for more than 32 filters or a truncated list, `Unsupported` for an unknown version.
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Pipeline> {
     let version = cursor.u8()?;
     let filters = usize::from(cursor.u8()?);
@@ -36,7 +35,7 @@ fn filter(version: u8, cursor: &mut Cursor<'_>) -> Result<Filter> {
     } else {
         0
     };
-    cursor.skip(2)?; // flags: "optional" matters to writers alone
+    cursor.skip(2)?; // flags: "optional" is only for writers
     let count = cursor.u16()?;
     let padded = match version {
         1 => name_length.next_multiple_of(8),
@@ -45,7 +44,7 @@ fn filter(version: u8, cursor: &mut Cursor<'_>) -> Result<Filter> {
     let name = name_text(cursor.take(padded)?);
     let parameters = (0..count).map(|_| cursor.u32()).collect::<Result<_>>()?;
     if version == 1 && count % 2 == 1 {
-        // Some writers leave the padding of the last filter out.
+        // Some writers omit the padding of the last filter.
         cursor.skip(cursor.remaining().min(4))?;
     }
     Ok(Filter {

@@ -1,4 +1,4 @@
-//! The link message: a name in a group and where it leads (HDF5 3.0, IV.A.2.g).
+//! The link message, with a name in a group and its target (HDF5 3.0, IV.A.2.g).
 
 use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
@@ -8,7 +8,7 @@ use crate::wire::{Count, Cursor, to_usize};
 /// Reads a link message's body.
 ///
 /// # Errors
-/// `Corrupt` for an empty name or a value that is cut off; `Unsupported` for an unknown version.
+/// `Corrupt` for an empty name or a truncated value, `Unsupported` for an unknown version.
 pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Link> {
     cursor.version(1..=1)?;
     let flags = cursor.u8()?;
@@ -18,7 +18,7 @@ pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Link>
         _ => Some(cursor.u64()?),
     };
     if flags & 0x10 != 0 {
-        cursor.skip(1)?; // character set, whose claims names do not keep
+        cursor.skip(1)?; // character set, which is often wrong for real names
     }
     let length = cursor.uint(1 << (flags & 0b11))?;
     let name = cursor.take(to_usize(length)?)?.to_vec();

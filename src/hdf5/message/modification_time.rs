@@ -42,10 +42,10 @@ fn digits(cursor: &mut Cursor<'_>, count: usize) -> Result<i64> {
         .ok_or_else(|| cursor.corrupt("no decimal digits"))
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar, for years 0 to 9999.
+/// Returns the days from 1970-01-01 to a date of the Gregorian calendar, for years 0 to 9999.
 ///
-/// Counting years from March puts the leap day at a year's end, so that the days before a month are
-/// a linear function of it.
+/// Years are counted from March, so that the leap day is at a year's end. The number of days before
+/// a month is then a linear function of the month.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     const FROM_YEAR_0_TO_1970: i64 = 719_468;
     let (year, month) = match month {

@@ -1,9 +1,9 @@
-//! The object comment message: a text on an object (HDF5 3.0, IV.A.2.n).
+//! The object comment message, with a text about an object (HDF5 3.0, IV.A.2.n).
 
 use crate::error::Result;
 use crate::wire::Cursor;
 
-/// Reads the message's body: text up to its NUL, or all of it where there is none.
+/// Reads the message's body: text up to its NUL, or all of it if there is no NUL.
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let text = cursor.take(cursor.remaining())?;
     Ok(text

@@ -1,5 +1,5 @@
-//! The location of many links or attributes of an object, as the link info message (HDF5 3.0,
-//! IV.A.2.c) and the attribute info message (IV.A.2.v) say it alike.
+//! The location of an object's dense links or attributes. The link info message (HDF5 3.0,
+//! IV.A.2.c) and the attribute info message (IV.A.2.v) have the same form.
 
 use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
@@ -9,19 +9,19 @@ use crate::wire::Cursor;
 /// A fractal heap and its index. Addresses are absolute file offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OnHeap {
-    /// The fractal heap that holds the messages.
+    /// The fractal heap with the messages.
     pub(crate) heap: Address,
-    /// The version 2 B-tree over the hashes of the names.
+    /// The version 2 B-tree by hash of the name.
     pub(crate) name_index: Address,
 }
 
 impl OnHeap {
-    /// Reads the body of a message that counts creation orders in `order_size` bytes; `None` where
+    /// Reads the body of a message whose creation orders have `order_size` bytes. Returns `None` if
     /// links or attributes are in the object's header.
     ///
     /// # Errors
-    /// `Corrupt` for a heap without an index or the other way round; `Unsupported` for an unknown
-    /// version or flag.
+    /// `Corrupt` for a heap without an index or an index without a heap, `Unsupported` for an
+    /// unknown version or flag.
     pub(crate) fn read(
         metadata: &Metadata,
         order_size: usize,
@@ -38,8 +38,8 @@ impl OnHeap {
             cursor.skip(order_size)?; // the highest creation order so far
         }
         let heap = metadata.address(cursor)?;
-        // An index over the creation order may follow; attributes have theirs in the name index
-        // too.
+        // An index by creation order may follow. For attributes, the name index also contains the
+        // creation order.
         match (heap, metadata.address(cursor)?) {
             (Some(heap), Some(name_index)) => Ok(Some(OnHeap { heap, name_index })),
             (None, None) => Ok(None),

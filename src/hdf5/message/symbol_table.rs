@@ -1,16 +1,16 @@
-//! The symbol table message: where an old-style group keeps its links (HDF5 3.0, IV.A.2.r).
+//! The symbol table message, which locates an old-style group's links (HDF5 3.0, IV.A.2.r).
 
 use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::wire::Cursor;
 
-/// The location of an old-style group's links; addresses are absolute file offsets.
+/// The location of an old-style group's links. Addresses are absolute file offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SymbolTable {
-    /// The version 1 B-tree over the names.
+    /// The version 1 B-tree of the names.
     pub(crate) btree: Address,
-    /// The local heap that holds the names.
+    /// The local heap with the names.
     pub(crate) heap: Address,
 }
 
