@@ -1,22 +1,23 @@
-//! The process with the network and the credentials.
+//! The fetcher: the process with the network access and the credentials.
 //!
-//! It brings objects, or parts of them, from a server to the process that parses. It parses HTTP,
-//! TLS and the listings of S3's protocol, and no data. Requests come as packets on its standard
-//! input, a socket; its standard output is the stage, a file in memory that it alone writes. Files
-//! of its cache on disk are handed over, open for reading. It ends when the socket is closed.
+//! The fetcher downloads objects, or parts of them, for the parsing process. It parses HTTP, TLS
+//! and the listings of object stores, but no data. Requests arrive as packets on its standard
+//! input, a socket. Its standard output is the stage, a file in memory that only the fetcher
+//! writes. Files of the disk cache are passed on as read-only descriptors. The fetcher ends when
+//! the socket is closed.
 //!
 //! | file | content |
 //! |---|---|
-//! | `service` | requests that wait, their replies, and the file in memory |
-//! | `transfer` | a range, tried again and resumed; every answer is compared |
-//! | `exchange` | one request: signed, redirected, renewed |
-//! | `turns` | how many requests a second a host is sent |
-//! | `client`, `hosts` | HTTP, certificates of a file, and which hosts are spoken to |
-//! | `signer` | credentials of stores, and the files of their tools |
-//! | `login` | tokens, netrc and cookies for servers of HTTP |
+//! | `service` | pending requests, their replies, and the stage |
+//! | `transfer` | one range: retries, resumption, and comparison of every response |
+//! | `exchange` | one request: signature, redirects, renewed credentials |
+//! | `turns` | rate limits for each host |
+//! | `client`, `hosts` | HTTP, certificates of a file, and the permitted hosts |
+//! | `signer` | credentials of object stores, and the files of their tools |
+//! | `login` | tokens, netrc and cookies for HTTP servers |
 //! | `address`, `pelican` | URIs; the directors and caches of Pelican |
-//! | `names` | names beneath a prefix |
-//! | `disk_cache`, `cached` | pages on disk |
+//! | `names` | names with a prefix |
+//! | `disk_cache`, `cached` | pages in the disk cache |
 
 mod address;
 mod cached;
@@ -69,13 +70,13 @@ use signer::files::Files;
 use signer::profile::{self, Profile};
 use turns::Turns;
 
-/// The region of a bucket whose own is not known yet.
+/// Region of a bucket until the server reports its actual region.
 const REGION: &str = "us-east-1";
 
-/// Answers until the socket is closed.
+/// Answers requests until the socket is closed.
 ///
 /// # Errors
-/// `Usage` where the task has no URL.
+/// `Usage` if the task lacks a URL.
 pub(super) fn run(task: &Task) -> Result<ExitCode> {
     let Some(Asked {
         url,
@@ -96,7 +97,7 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
     let (socket, stage) = (socket.map_err(failed)?, stage.map_err(failed)?);
     let url = secrets::revealed(url);
     let sandbox = has_sandbox(task);
-    // The user that opens files which the cage keeps from this process.
+    // The user that opens files which the sandbox hides from this process.
     let opening = sandbox.then(|| run_as.unwrap_or_else(|| nix::unistd::geteuid().as_raw()));
     let made = exchange(&url, settings, external, opening).and_then(|exchange| {
         let cache = disk_cache(settings);
@@ -108,7 +109,7 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
         cage::enter_network(&reach, run_as, sandbox)?;
         Ok((exchange, cache))
     });
-    // What is wrong with the settings, the first request is told.
+    // The first request reports an error of the settings.
     match made {
         Ok((exchange, cache)) => {
             let cache = cache.and_then(|cache| cache.map(DiskCache::begin).transpose());
@@ -137,22 +138,22 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a task asks of the fetcher.
+/// The parts of a task that concern the fetcher.
 struct Asked<'a> {
     url: &'a Url,
     settings: &'a RemoteSettings,
     external: External,
-    /// The user that the mount was asked to become.
+    /// The user that the mount must run as.
     run_as: Option<u32>,
 }
 
-/// The cache on disk, if one was asked for.
+/// Opens the disk cache if the settings name one.
 fn disk_cache(settings: &RemoteSettings) -> io::Result<Option<DiskCache>> {
     let open = |directory: &PathBuf| DiskCache::open(directory, settings.disk_cache_size());
     settings.disk_cache.as_ref().map(open).transpose()
 }
 
-/// The files and the ports that the fetcher needs.
+/// Returns the files and ports that the fetcher needs.
 fn reach(
     exchange: &Exchange,
     settings: &RemoteSettings,
@@ -222,8 +223,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The source that a command without a mount reads with a fetcher of its own. Of the files of a
-/// prefix, `ndl` and `check` have each read by another process.
+/// Returns the source that a command without a mount reads through a fetcher of its own. `ndl` and
+/// `check` of a prefix return `None`, because they read each object in a separate process.
 pub(super) fn inspected(inspect: &Inspect) -> Option<(&Location, &RemoteSettings)> {
     let (source, how, is_of_files) = match inspect {
         Inspect::Ls { operands, .. } | Inspect::Cat { operands, .. } => {
@@ -244,8 +245,8 @@ pub(super) fn inspected(inspect: &Inspect) -> Option<(&Location, &RemoteSettings
     (!is_of_files || !is_prefix).then_some((source, &how.remote.settings))
 }
 
-/// Where log lines go; a command without a mount tells of its failures itself. Those for a file go
-/// to the supervisor, which has that open.
+/// Returns the destination of log lines, or `None` for a command that prints its failures itself.
+/// With a log file, the lines go to the supervisor, which has the file open.
 fn destination(task: &Task) -> Option<Destination> {
     match task {
         Task::Mount(mount) if mount.settings.log_file.is_some() => Some(Destination::Terminal),
@@ -254,8 +255,8 @@ fn destination(task: &Task) -> Option<Destination> {
     }
 }
 
-/// What speaks to the server of `url`. The user `opening` opens the files of credentials that are
-/// named; without it, this process does.
+/// Creates the exchange with the server of `url`. The user `opening` opens the named credentials
+/// files. Without it, this process opens them.
 fn exchange(
     url: &Url,
     settings: &RemoteSettings,
@@ -285,7 +286,7 @@ fn exchange(
     let point = url.access_point();
     let region = point.map(|point| point.region.to_owned()).or(found.region);
     let region = region.unwrap_or_else(|| match scheme {
-        // Google's servers look at no region.
+        // Google's servers ignore the region.
         Scheme::Google => "auto".to_owned(),
         _ => REGION.to_owned(),
     });
@@ -355,7 +356,7 @@ fn exchange(
     })
 }
 
-/// The server of a store that a text names.
+/// Parses the URL of a store's server.
 fn server(text: Option<String>) -> Result<Option<Url>> {
     let named = text.map(|text| match Location::parse(text.into())? {
         Location::Url(url) if url.is_server() => Ok(url),
@@ -366,8 +367,8 @@ fn server(text: Option<String>) -> Result<Option<Url>> {
     named.transpose()
 }
 
-/// The server that imitates Google's cloud, as Google's own libraries find it: maybe without its
-/// scheme.
+/// Returns the server that emulates Google Cloud Storage, from the environment variable of Google's
+/// own libraries. The value may lack a scheme.
 fn emulator(scheme: Scheme) -> Option<String> {
     let named = std::env::var("STORAGE_EMULATOR_HOST").ok();
     let named = named.filter(|text| scheme == Scheme::Google && !text.is_empty())?;
@@ -379,12 +380,13 @@ fn emulator(scheme: Scheme) -> Option<String> {
     })
 }
 
-/// Whether the server of a source is such a one, which lets everybody in.
+/// Returns whether the server of a source is such an emulator, which admits every client.
 fn is_emulated(scheme: Scheme, settings: &RemoteSettings) -> bool {
     settings.endpoint.is_none() && emulator(scheme).is_some()
 }
 
-/// How long one step of a request is waited for, so that there is time for another attempt.
+/// Returns the time limit for one step of a request, chosen so that another attempt fits in the
+/// deadline.
 fn step(deadline: Duration) -> Duration {
     const LONGEST: Duration = Duration::from_secs(15);
     (deadline / 4).min(LONGEST)

@@ -1,4 +1,4 @@
-//! From a source's URL, and the name of an object beneath it, to the URI of a request.
+//! Converts a source's URL, and the name of an object with its prefix, to the URI of a request.
 //!
 //! | source | URI |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | `http://`, `https://` | the URL itself |
 //! | `pelican://FEDERATION/PATH` | `DIRECTOR/PATH` |
 //!
-//! A name is relative to the prefix of the URL, that is to what stands before its last `/`. It
-//! never leaves that.
+//! A name is relative to the prefix of the URL, which is everything up to the last `/`. A name
+//! never leads out of the prefix.
 
 use std::sync::OnceLock;
 
@@ -34,52 +34,53 @@ use crate::source::location::signature::unsigned;
 use crate::source::location::{Scheme, Url};
 use crate::source::remote::message::Failure;
 
-/// The place of a source on its server.
+/// The location of a source on its server.
 #[derive(Debug)]
 pub(super) struct Address {
     url: Url,
-    /// The server of a store, where it is not its maker's own.
+    /// The server of the store, if it is not the store's default server.
     endpoint: Option<Url>,
-    /// Whether Amazon's servers are asked by IPv6 as well.
+    /// Whether Amazon's servers are contacted over IPv6 as well.
     is_dual: bool,
-    /// A part of each query that lets its bearer in: a secret.
+    /// A part of each query that authorizes the request (a shared access signature). It is a
+    /// secret.
     signature: Option<String>,
     /// The director of a Pelican federation, once it is known.
     director: OnceLock<Url>,
-    /// Whether objects beside the one that the URL names can be had.
+    /// Whether objects other than the URL's own object may be requested.
     has_neighbours: bool,
 }
 
-/// In which way a server of the web lists names.
+/// The protocol that a web server uses to list names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// Pages for people, with a link for each name.
+    /// HTML index pages with a link for each name.
     Index,
     /// A catalog of THREDDS.
     Catalog,
     /// RFC 4918.
     WebDav,
-    /// The tree of a dataset of Hugging Face.
+    /// The tree of a Hugging Face dataset.
     Tree,
 }
 
-/// Where a request goes.
+/// The destination of a request.
 #[derive(Clone)]
 pub(super) struct Target {
-    /// Its query may be a secret.
+    /// The query may be a secret.
     pub(super) uri: Uri,
     pub(super) method: Method,
-    /// Headers beside those of every request.
+    /// Headers in addition to the headers of every request.
     pub(super) headers: Vec<Header>,
-    /// Whether the request is signed for S3.
+    /// Whether the request is signed for an object store.
     pub(super) is_signed: bool,
-    /// Whether the user named the server: a director is named by its federation.
+    /// Whether the user named the server. A director is named by its federation instead.
     pub(super) is_named: bool,
-    /// The user and the password of the URL.
+    /// The `Authorization` header from the user and the password of the URL.
     pub(super) authorization: Option<HeaderValue>,
-    /// The object as people may see it.
+    /// The object's URL without secrets, for messages.
     pub(super) shown: String,
-    /// The object's place, by which it is cached: it is the same for every signature of a URL.
+    /// The object's location without signatures, as the key of its cached pages.
     pub(super) place: String,
 }
 
@@ -95,30 +96,31 @@ impl Address {
         }
     }
 
-    /// The same, with a part of each query that lets its bearer in.
+    /// Sets a part of each query that authorizes the request.
     pub(super) fn with_signature(self, signature: Option<String>) -> Self {
         Address { signature, ..self }
     }
 
-    /// The same, with servers of Amazon's that have addresses of IPv6, too, if `is_dual`.
+    /// Sets whether Amazon's dual-stack hosts, which also have IPv6 addresses, are used.
     pub(super) fn with_stacks(self, is_dual: bool) -> Self {
         Address { is_dual, ..self }
     }
 
-    /// Where the federation says what its director is, until that is known.
+    /// Returns the location of the federation's configuration, which names the director. Returns
+    /// `None` once the director is known.
     pub(super) fn configuration(&self) -> Option<Result<Target, Trouble>> {
         let is_wanted = self.url.scheme() == Scheme::Pelican && self.director.get().is_none();
         is_wanted.then(|| self.target(pelican::CONFIGURATION, None, ""))
     }
 
-    /// Whether the federation has named its director.
+    /// Returns whether the federation has named its director.
     pub(super) fn has_director(&self) -> bool {
         self.director.get().is_some()
     }
 
-    /// Asks this director from now on.
+    /// Sets the director for all later requests.
     pub(super) fn set_director(&self, director: Url) {
-        // Whoever was quicker has asked the same federation.
+        // Another thread may have set the director of the same federation.
         let _ = self.director.set(director);
     }
 
@@ -126,20 +128,20 @@ impl Address {
         &self.url
     }
 
-    /// Whether requests are signed for S3.
+    /// Returns whether requests are signed for S3.
     pub(super) fn is_s3(&self) -> bool {
         self.url.scheme() == Scheme::S3
     }
 
-    /// Whether a director leads to the objects.
+    /// Returns whether a director redirects to the objects.
     pub(super) fn is_pelican(&self) -> bool {
         self.url.scheme() == Scheme::Pelican
     }
 
-    /// The object `name`; empty for the URL's own.
+    /// Returns the target of the object `name`. An empty name means the URL's own object.
     ///
     /// # Errors
-    /// `NotFound` for a name that no object beneath the prefix has.
+    /// `NotFound` if no object with the prefix can have this name.
     pub(super) fn object(&self, name: &[u8], region: &str) -> Result<Target, Trouble> {
         let absent = || Trouble::new(Failure::NotFound, "there is no such object");
         if name.is_empty() {
@@ -159,14 +161,15 @@ impl Address {
         self.target(&format!("{}{name}", self.home()), None, region)
     }
 
-    /// The directory of the objects: that of the URL, or the one that a catalog stands for.
+    /// Returns the directory of the objects: the URL's directory, or the file directory of a
+    /// THREDDS catalog.
     fn home(&self) -> String {
         let directory = self.url.directory();
         let of_catalog = thredds::files(directory).filter(|_| self.url.is_of_web());
         of_catalog.unwrap_or_else(|| directory.to_owned())
     }
 
-    /// The object `name` of the web, of which nothing but the headers is asked for.
+    /// Returns the target of a HEAD request for the object `name` on a web server.
     ///
     /// # Errors
     /// Fails as [`object`](Self::object) does.
@@ -178,15 +181,16 @@ impl Address {
         })
     }
 
-    /// The page of the names in a directory of the web; `prefix` is relative to the URL's.
+    /// Returns the target of a listing of a directory on a web server. `prefix` is relative to the
+    /// URL's prefix.
     ///
     /// # Errors
-    /// `NotFound` for a name that nothing beneath the prefix has.
+    /// `NotFound` if no directory with the prefix can have this name.
     pub(super) fn directory(&self, prefix: &[u8], protocol: Protocol) -> Result<Target, Trouble> {
         self.directory_from(prefix, protocol, None)
     }
 
-    /// The same, from the page on that this query asks for.
+    /// Returns the target of a later page of the listing. `query` selects the page.
     ///
     /// # Errors
     /// Fails as [`directory`](Self::directory) does.
@@ -197,7 +201,7 @@ impl Address {
         query: Option<&str>,
     ) -> Result<Target, Trouble> {
         let name = prefix.strip_suffix(b"/").unwrap_or(prefix);
-        // The rules of names are those of objects.
+        // Names of directories follow the same rules as names of objects.
         self.object(name, "")?;
         let path = format!("{}{}", self.url.directory(), encoded(prefix, IN_NAME));
         let header = |name, value| (name, HeaderValue::from_static(value));
@@ -211,7 +215,7 @@ impl Address {
                 Method::GET,
                 header(header::ACCEPT, "application/xml"),
             ),
-            // RFC 4918, section 9.1: without a body, all properties are asked for.
+            // RFC 4918, section 9.1: a request without a body asks for all properties.
             Protocol::WebDav if prefix.is_empty() || prefix.ends_with(b"/") => {
                 (path, propfind(), header(depth, "1"))
             }
@@ -233,10 +237,11 @@ impl Address {
         })
     }
 
-    /// A page of the names that begin with `prefix`, relative to the URL's own.
+    /// Returns the target of one page of the names that start with `prefix`, which is relative to
+    /// the URL's prefix.
     ///
     /// # Errors
-    /// `Other` where names cannot be listed.
+    /// `Other` if the server cannot list names.
     pub(super) fn listing(
         &self,
         prefix: &[u8],
@@ -257,7 +262,7 @@ impl Address {
             query += &format!("&prefix={}&restype=container", encoded(&prefix, IN_QUERY));
             return self.target("", Some(&query), region);
         }
-        // In the order of their names, as a signature has them.
+        // Parameters are in alphabetical order, as the signature requires.
         let mut query = String::new();
         if !token.is_empty() {
             query = format!("continuation-token={}&", encoded(token, IN_QUERY));
@@ -284,7 +289,7 @@ impl Address {
             }
         };
         let place = match self.url.query() {
-            // Whichever director leads there.
+            // The key of the cache must not depend on the director.
             _ if self.url.scheme() == Scheme::Pelican => shown.clone(),
             Some(query) => format!("{text}?{}", unsigned(query)),
             None => text.clone(),
@@ -321,8 +326,8 @@ impl Address {
         })
     }
 
-    /// Whether requests go to the server that the user named, and not to another one that a
-    /// federation names as its director.
+    /// Returns whether requests go to the server that the user named, rather than to another server
+    /// that the federation names as its director.
     fn is_named(&self) -> bool {
         let director = self.director.get().map(ToString::to_string);
         let director = director.map(|director| director.parse());
@@ -334,7 +339,7 @@ impl Address {
         }
     }
 
-    /// The scheme and the host of a page, with a `/`.
+    /// Returns the scheme and the host of a web server, with a `/` at the end.
     fn server(&self) -> String {
         match self.director.get() {
             Some(director) => format!("{}/", director.to_string().trim_end_matches('/')),
@@ -342,7 +347,7 @@ impl Address {
         }
     }
 
-    /// The same, of the server that the user named.
+    /// Returns the scheme and the host that the user named, with a `/` at the end.
     fn named_server(&self) -> String {
         let scheme = match self.url.scheme() {
             Scheme::Pelican if is_this_machine(self.url.authority()) => "http",
@@ -352,7 +357,7 @@ impl Address {
         format!("{scheme}://{}/", self.url.authority())
     }
 
-    /// The URI of a bucket of Google's, or of a container.
+    /// Returns the URI of a Google bucket or an Azure container.
     fn container(&self) -> String {
         let authority = self.url.authority();
         let (account, container) = authority.split_once('/').unwrap_or(("", authority));
@@ -393,7 +398,7 @@ impl Address {
                     return format!("https://{name}-{account}.{host}/{key}");
                 }
                 let host = format!("s3.{stack}{region}.{}", domain(region));
-                // A certificate with a wildcard holds for one label.
+                // A wildcard certificate matches one label only.
                 if bucket.contains('.') {
                     format!("https://{host}/{bucket}/{key}")
                 } else {
@@ -404,34 +409,35 @@ impl Address {
     }
 }
 
-/// The parts of a query that any director may see: Pelican's flags, which are no secrets.
+/// Keeps only the parts of a query that are not secret, for another director: Pelican's flags.
 fn flags(query: &str) -> String {
     const FLAGS: [&str; 3] = ["directread", "prefercached", "skipstat"];
     let parts = query.split('&').filter(|part| FLAGS.contains(part));
     parts.collect::<Vec<_>>().join("&")
 }
 
-/// The version of Azure's storage services that answers are read by.
+/// Returns the header with the version of Azure's storage API that this program expects.
 fn version() -> Header {
     let value = HeaderValue::from_static("2021-12-02");
     (HeaderName::from_static("x-ms-version"), value)
 }
 
-/// What is taken for an index page: of names alone, if the server can write that.
+/// The `Accept` header of an index page. JSON is preferred, if the server supports it.
 const ACCEPTED: &str = "application/json, text/html;q=0.9, */*;q=0.1";
 
-/// The method of WebDAV that asks for names.
+/// Returns the WebDAV method that lists names.
 fn propfind() -> Method {
     Method::from_bytes(b"PROPFIND").unwrap_or(Method::GET)
 }
 
-/// Whether a host and maybe its port is this machine, where there may be a federation to try.
+/// Returns whether a host, with an optional port, is this machine. A federation for tests may run
+/// there.
 fn is_this_machine(authority: &str) -> bool {
     let uri = format!("http://{authority}/").parse();
     uri.is_ok_and(|uri| hosts::is_this_machine(&uri))
 }
 
-/// Amazon's domain for a region.
+/// Returns Amazon's domain for a region.
 fn domain(region: &str) -> &'static str {
     if region.starts_with("cn-") {
         "amazonaws.com.cn"
@@ -444,7 +450,7 @@ fn basic(user_info: &str) -> Option<HeaderValue> {
     authorization(decoded(user_info))
 }
 
-/// `Basic` of a name, a `:` and a password; RFC 7617.
+/// Returns the `Basic` credentials of a name, a `:` and a password; RFC 7617.
 pub(super) fn authorization(plain: impl AsRef<[u8]>) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(plain)));
     if let Ok(value) = &mut value {

@@ -1,4 +1,4 @@
-//! An object's bytes from the cache on disk, and from the server where they are not there.
+//! Reads an object's bytes from the disk cache, or from the server if they are not cached.
 
 use std::ops::Range;
 
@@ -9,29 +9,30 @@ use crate::source::remote::segment::{Key, PAGE, Segment};
 use crate::source::remote::state::ObjectState;
 use crate::wire::to_u64;
 
-/// Pages that are handed over with the file that they are in. Fewer are copied to the stage: they
-/// are of metadata, which is read many times in small pieces.
+/// Minimum number of cached pages for which the cache file itself is passed on. Fewer pages are
+/// copied to the stage, because they usually contain metadata, which is read repeatedly in small
+/// pieces.
 const MANY: u64 = 9;
 
-/// The pages of an object that the cache has or gets.
+/// The cached pages of one object.
 pub(super) struct Cached<'a> {
-    /// None where nothing is cached of the object.
+    /// `None` if the object is not cached.
     cache: Option<(&'a DiskCache, Key)>,
     length: u64,
-    /// The page that the server is sending.
+    /// The page that the server is currently sending.
     page: Vec<u8>,
 }
 
-/// Where the next bytes of a range are.
+/// The location of the next bytes of a range.
 pub(super) enum Next {
-    /// Many pages are in this segment, up to this place.
+    /// This segment contains many pages, up to this offset.
     Segment(Segment, u64),
-    /// The server has these bytes. Those before them came from the cache.
+    /// The server has these bytes. The bytes before them came from the cache.
     Server(Range<u64>),
 }
 
 impl<'a> Cached<'a> {
-    /// An object in this state.
+    /// Returns the pages of an object in this state.
     pub(super) fn of(cache: Option<&'a DiskCache>, place: &str, state: &ObjectState) -> Self {
         Cached {
             cache: cache.and_then(|cache| Some((cache, cache.key(place, state)?))),
@@ -40,8 +41,8 @@ impl<'a> Cached<'a> {
         }
     }
 
-    /// Where the bytes from the beginning of `range` on are. Those of few pages, or all where no
-    /// file can be handed over, are brought to the sink.
+    /// Finds the bytes at the start of `range`. Passes bytes from the cache to the sink, except if
+    /// there are many pages and `hands_over` permits passing on the cache file.
     pub(super) fn next(
         &self,
         range: &Range<u64>,
@@ -55,8 +56,7 @@ impl<'a> Cached<'a> {
         Ok(Next::Server(start..self.gap(&(start..range.end))))
     }
 
-    /// Brings the bytes from the beginning of `range` on that the cache has to the sink; where they
-    /// end.
+    /// Passes cached bytes at the start of `range` to the sink. Returns the offset after them.
     pub(super) fn read(&self, range: &Range<u64>, sink: &mut Sink<'_>) -> Result<u64, Trouble> {
         let mut at = range.start;
         while at < range.end
@@ -77,7 +77,8 @@ impl<'a> Cached<'a> {
         cache.read(key, number, &mut page).then_some(page)
     }
 
-    /// The segment that has many pages from the beginning of `range` on, and where they end.
+    /// Returns the segment that contains many pages from the start of `range`, and the offset after
+    /// them.
     fn many(&self, range: &Range<u64>) -> Option<(Segment, u64)> {
         let (cache, key) = self.cache.as_ref()?;
         let numbers = range.start / PAGE..range.end.div_ceil(PAGE);
@@ -89,21 +90,21 @@ impl<'a> Cached<'a> {
         (written >= MANY).then(|| (segment, end.min(range.end)))
     }
 
-    /// Forgets the page at an offset, which was found to be wrong.
+    /// Removes the page at an offset, whose content was wrong.
     pub(super) fn forget(&self, offset: u64) {
         if let Some((cache, key)) = &self.cache {
             cache.forget(key, offset / PAGE);
         }
     }
 
-    /// Where the bytes that are not in the cache end, from `range.start` on, which is not there.
+    /// Returns the end of the uncached bytes at the start of `range`. Its first page is not cached.
     fn gap(&self, range: &Range<u64>) -> u64 {
         let mut behind = range.start / PAGE + 1..range.end.div_ceil(PAGE);
         let next = behind.find(|number| self.kept(*number).is_some());
         next.map_or(range.end, |number| number * PAGE)
     }
 
-    /// Keeps the state of an object that was opened, what people call it, and its first bytes.
+    /// Stores the state of an opened object, its name for listings, and its first bytes.
     pub(super) fn begin(
         &mut self,
         (place, shown): (&str, &str),
@@ -117,7 +118,7 @@ impl<'a> Cached<'a> {
         }
     }
 
-    /// Keeps bytes that the server sends, one after another: whole pages of them.
+    /// Stores consecutive bytes from the server. Only complete pages are stored.
     pub(super) fn keep(&mut self, mut at: u64, mut bytes: &[u8]) {
         let Some((cache, key)) = &self.cache else {
             return;
@@ -126,7 +127,7 @@ impl<'a> Cached<'a> {
             let number = at / PAGE;
             let place = usize::try_from(at % PAGE).unwrap_or(0);
             if place != self.page.len() {
-                // A page of which the beginning was not sent is left out.
+                // A page whose start was not received is not stored.
                 self.page.clear();
             }
             let left = page_length(number, self.length).saturating_sub(place);
@@ -166,7 +167,7 @@ mod tests {
         };
         let mut cached = Cached::of(Some(&cache), "http://h/a", &state);
         let part = |range: Range<u64>| &bytes[range.start as usize..range.end as usize];
-        // The second half of page 0, all of page 1 in odd pieces, and the last one.
+        // The second half of page 0, all of page 1 in odd pieces, and the last page.
         cached.keep(PAGE / 2, part(PAGE / 2..PAGE));
         for at in (PAGE..2 * PAGE).step_by(1000) {
             cached.keep(at, part(at..(at + 1000).min(2 * PAGE)));

@@ -1,7 +1,7 @@
-//! HTTP; the only file that knows the client.
+//! The HTTP client. Only this file uses the crate ureq.
 //!
-//! Redirects are not followed here, no cookie is kept, and a header block is bounded.
-//! `resolver` looks up hosts, `proxies` decides which requests go through a proxy.
+//! The client follows no redirects, keeps no cookies, and bounds the size of headers. `resolver`
+//! looks up hosts, `proxies` decides which requests go through a proxy.
 
 mod proxies;
 mod resolver;
@@ -28,41 +28,43 @@ use crate::cli::options::RemoteSettings;
 use crate::error::{Result, words_of};
 use crate::limits;
 
-/// How long a service of the machine itself is waited for: most machines have none.
+/// Time limit for a local metadata service. Most machines have none.
 const LOCAL: Duration = Duration::from_secs(2);
 
-/// The client of one mount.
+/// The HTTP client of one mount.
 pub(super) struct Client {
-    /// For hosts that the user named.
+    /// Connects to hosts that the user named.
     named: Agent,
-    /// For hosts that a server named.
+    /// Connects to hosts that a server named.
     led: Agent,
-    /// For requests that a proxy sends in its own name.
+    /// Sends requests that a proxy forwards.
     forwarded: Option<Agent>,
     proxies: Proxies,
-    /// How long each step of an exchange is waited for.
+    /// Time limit for each step of an exchange.
     pub(super) step: Duration,
-    /// Whether any server has answered: until then, a host that is not there is a wrong name.
+    /// Whether any server has answered. Until then, an unreachable host counts as a wrong name and
+    /// is not retried.
     has_answered: AtomicBool,
 }
 
-/// A header of a request.
+/// A request header.
 pub(super) type Header = (HeaderName, HeaderValue);
 
-/// The answer of a server, of which the body is still to come.
+/// The response of a server, whose body has not been read.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Box<dyn Read + Send>,
-    /// Whether a redirect led to the server that sent it.
+    /// Whether a redirect led to the server that sent the response.
     pub(super) is_led: bool,
 }
 
 impl Client {
-    /// A client with these settings, which waits so long for each `step` of an exchange.
+    /// Creates a client with these settings, and with the time limit `step` for each step of an
+    /// exchange.
     ///
     /// # Errors
-    /// `Usage` for a file of certificates that holds none.
+    /// `Usage` if the file of certificates contains none.
     pub(super) fn new(settings: &RemoteSettings, step: Duration, home: Reach) -> Result<Self> {
         let connections = settings.connections();
         let trust = trust(settings)?;
@@ -70,7 +72,7 @@ impl Client {
         let system = system.build();
         let config = Config::builder()
             .http_status_as_error(false)
-            // That of WebDAV which asks for names.
+            // Permits `PROPFIND` of WebDAV.
             .allow_non_standard_methods(true)
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -78,7 +80,7 @@ impl Client {
             .accept_encoding("identity")
             .user_agent(concat!("h5fs/", env!("CARGO_PKG_VERSION")))
             .max_response_header_size(limits::RESPONSE_HEADERS)
-            // Behind a hint (103), the client takes all that it has of the answer for a header.
+            // After an informational response (103), ureq counts all buffered bytes as the header.
             .input_buffer_size(limits::RESPONSE_HEADERS)
             .max_idle_connections(connections)
             .max_idle_connections_per_host(connections)
@@ -118,12 +120,12 @@ impl Client {
         })
     }
 
-    /// Sends a request without a body, or a short one, to a host that the user named, or to one
-    /// that a server named. Its whole exchange, up to the last byte of the answer, ends with the
-    /// time that is `left`.
+    /// Sends a request to a host that the user named, or to a host that a server named. The request
+    /// has at most a short body. The whole exchange, including the response body, must end within
+    /// the time `left`.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// Fails with the reason why no response arrived.
     pub(super) fn send(
         &self,
         request: Request<Vec<u8>>,
@@ -169,12 +171,12 @@ impl Client {
         if is_led { &self.led } else { &self.named }
     }
 
-    /// Whether a proxy looks up the host of this URI.
+    /// Returns whether a proxy resolves the host of this URI.
     pub(super) fn is_proxied(&self, uri: &Uri) -> bool {
         !matches!(self.proxies.route(uri, false), Ok(Route::Direct))
     }
 
-    /// The ports of the proxies.
+    /// Returns the ports of the proxies.
     pub(super) fn proxy_ports(&self) -> impl Iterator<Item = u16> {
         self.proxies.all().map(Proxy::port)
     }
@@ -185,7 +187,7 @@ impl Client {
         match error {
             E::Io(error) if is_refusal(&error) => Trouble::other(words_of(&error)),
             E::Rustls(_) | E::Tls(_) | E::Pem(_) => Trouble::other(format!("TLS: {error}")),
-            // Of TLS, too: the verifier's word on a certificate.
+            // An error of the certificate verifier also has this kind.
             E::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
                 Trouble::other(format!("TLS: {error}"))
             }
@@ -201,18 +203,18 @@ impl Client {
             E::LargeResponseHeader(..) => Trouble::other("the answer's header is too long"),
             E::ConnectProxyFailed(_) => Trouble::other("the proxy refuses the connection"),
             E::Protocol(error) => Trouble::passing(format!("HTTP: {error}")),
-            // The others' texts may hold the URI.
+            // The texts of the other errors may contain the URI.
             _ => Trouble::other("HTTP: the request failed"),
         }
     }
 }
 
-/// Whether this process's own rules refused the connection.
+/// Returns whether this process's own rules refused the connection.
 fn is_refusal(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }
 
-/// Whether nobody is there to answer.
+/// Returns whether the host does not exist or does not accept connections.
 fn is_absence(error: &io::Error) -> bool {
     use io::ErrorKind as K;
     matches!(
@@ -234,23 +236,24 @@ impl From<Response<Body>> for Answer {
 }
 
 impl Answer {
-    /// The value of a header, where it is text and stands once.
+    /// Returns the value of a header, if it is text and occurs once.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.only(name)?.to_str().ok()
     }
 
-    /// The value of a header that stands once.
+    /// Returns the value of a header, if it occurs once.
     pub(super) fn only(&self, name: &str) -> Option<&HeaderValue> {
         let mut values = self.headers.get_all(name).iter();
         values.next().filter(|_| values.next().is_none())
     }
 
-    /// Whether the body is a page for people.
+    /// Returns whether the body is an HTML page.
     pub(super) fn is_html(&self) -> bool {
         is_html(&self.headers)
     }
 
-    /// Whether the first byte of the body that is no white space is this one.
+    /// Returns whether the first byte of the body that is not white space is `wanted`. The body can
+    /// still be read from its start.
     pub(super) fn begins_with(&mut self, wanted: u8) -> bool {
         let mut come = Vec::new();
         let mut byte = [0];
@@ -266,10 +269,10 @@ impl Answer {
         is_wanted
     }
 
-    /// The body, of at most `most` bytes, if it comes `within` this time.
+    /// Reads the body, of at most `most` bytes, if it arrives `within` this time.
     ///
     /// # Errors
-    /// `Other` for a longer one, and what reading says.
+    /// `Other` if the body is too long. Otherwise fails with the error of reading.
     pub(super) fn text(
         &mut self,
         most: usize,
@@ -285,10 +288,11 @@ impl Answer {
         })
     }
 
-    /// The body, of at most `most` bytes, as long as it `goes_on` after so many bytes more.
+    /// Reads the body, of at most `most` bytes. Calls `goes_on` with the number of bytes after each
+    /// read, and stops if it fails.
     ///
     /// # Errors
-    /// `Other` for a longer one, and what reading and `goes_on` say.
+    /// `Other` if the body is too long. Otherwise fails with the error of reading or of `goes_on`.
     pub(super) fn whole(
         &mut self,
         most: usize,
@@ -309,8 +313,8 @@ impl Answer {
         }
     }
 
-    /// Sees the end of a body of which all bytes have come, for the connection to serve again. That
-    /// of chunks is not waited for: whatever the server likes may follow them.
+    /// Reads the end of a body of known length, so that the connection can be reused. The end of a
+    /// chunked body is not awaited, because a server may send any trailer.
     pub(super) fn end(mut self) {
         let is_counted = !self.headers.contains_key(header::TRANSFER_ENCODING);
         if is_counted && self.headers.contains_key(header::CONTENT_LENGTH) {
@@ -319,7 +323,7 @@ impl Answer {
     }
 }
 
-/// Whether the body that belongs to these headers is a page for people.
+/// Returns whether these headers describe an HTML page.
 pub(super) fn is_html(headers: &HeaderMap) -> bool {
     let of_type = headers.get(header::CONTENT_TYPE);
     let of_type = of_type.and_then(|value| value.to_str().ok());
@@ -332,7 +336,7 @@ pub(super) fn is_html(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The certificates that count in place of the system's.
+/// Returns the certificates that replace the system's certificates.
 fn trust(settings: &RemoteSettings) -> Result<Option<Trust>> {
     let variable = std::env::var_os("AWS_CA_BUNDLE").filter(|path| !path.is_empty());
     let named = match (&settings.ca_file, &variable) {

@@ -1,12 +1,11 @@
-//! The cache on disk, which all mounts of a user share.
+//! The disk cache, which all mounts of a user share.
 //!
-//! An object in one state is a key: the server, the path, the entity tag, the length and the date,
-//! hashed. Its
-//! pages are in [segments](Segment). What people call the object stands in a file of its own. No file
-//! holds a secret, and each may be deleted at any time.
+//! The key of an object is a hash of its server, path, entity tag, length and date. The object's
+//! pages are in [segments](Segment). The object's name for listings is in a separate file. No file
+//! contains a secret, and each file may be deleted at any time.
 //!
-//! Segments that were used longest ago go first. Where the disk is full, nothing is cached any
-//! more.
+//! The least recently used segments are deleted first. If the disk is full, writing to the cache
+//! stops.
 
 pub(in crate::cli) mod contents;
 
@@ -29,41 +28,42 @@ use crate::source::remote::segment::{Key, PAGE, PAGES, Segment, checksum};
 use crate::source::remote::state::ObjectState;
 use crate::wire::{to_u64, to_usize};
 
-/// The form of the files; another one gets another directory.
+/// Format version. Each format has its own subdirectory.
 const FORM: &str = "h5fs-1";
 
-/// Bytes that are written until it is looked at how much there is, at most.
+/// Maximum number of bytes written between two measurements of the cache's size.
 const LOOK: u64 = 64 << 20;
 
-/// How exactly it is known when a segment was used.
+/// Precision of the time at which a segment was last used.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The ends of the names of files.
+/// Suffixes of file names.
 const STATE: &str = ".state";
 const NAME: &str = ".name";
 
-/// Bytes of a file with the state of an object, at most.
+/// Maximum size in bytes of a file with the state of an object.
 const STATE_BYTES: u64 = 4096;
 
-/// A directory of segments.
+/// A cache directory.
 #[derive(Debug)]
 pub(in crate::cli) struct DiskCache {
     directory: PathBuf,
-    /// Bytes that the files may take.
+    /// Maximum total size of the files, in bytes.
     most: u64,
-    /// Bytes that may be written before the next look.
+    /// Bytes that may be written before the next measurement.
     left: Mutex<u64>,
-    /// Why nothing is written any more.
+    /// The reason why writing has stopped after a failure.
     full: OnceLock<String>,
-    /// Nothing is read any more: a wrong page could not be forgotten.
+    /// Whether reading has stopped, because a wrong page could not be removed.
     is_wrong: AtomicBool,
 }
 
 impl DiskCache {
-    /// The cache in a directory, which is made if it does not exist; it has `most` bytes.
+    /// Opens the cache in a directory, and creates the directory if it does not exist. `most` is
+    /// the maximum size in bytes.
     ///
     /// # Errors
-    /// Fails with the system's error; `PermissionDenied` for a directory that others may use.
+    /// Fails with the system's error. `PermissionDenied` if other users can access the directory.
     pub(super) fn open(directory: &Path, most: u64) -> io::Result<Self> {
         let directory = std::path::absolute(directory)?.join(FORM);
         DirBuilder::new()
@@ -73,10 +73,10 @@ impl DiskCache {
         Self::at(directory, most)
     }
 
-    /// The cache that is in a directory, to be looked into or made smaller.
+    /// Opens an existing cache, to list or trim it.
     ///
     /// # Errors
-    /// Fails as [`open`](Self::open) does; `NotFound` if there is none.
+    /// Fails as [`open`](Self::open) does. `NotFound` if the cache does not exist.
     pub(in crate::cli) fn existing(directory: &Path) -> io::Result<Self> {
         Self::at(std::path::absolute(directory)?.join(FORM), 0)
     }
@@ -97,8 +97,7 @@ impl DiskCache {
         })
     }
 
-    /// Looks how much there is, and whether anything can be written, as the user that this process
-    /// is now.
+    /// Measures the size of the cache, and checks that the current user can write to it.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -108,12 +107,13 @@ impl DiskCache {
         Ok(self)
     }
 
-    /// Where its files are.
+    /// Returns the directory of the files.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The key of an object in this state; none where no tag tells states apart.
+    /// Returns the key of an object in this state. Returns `None` without a strong entity tag,
+    /// because then two states cannot be distinguished.
     pub(super) fn key(&self, place: &str, state: &ObjectState) -> Option<Key> {
         state.is_tagged_strongly().then(|| {
             let hash = Sha256::new()
@@ -126,12 +126,12 @@ impl DiskCache {
         })
     }
 
-    /// Why nothing is written any more, if so.
+    /// Returns the reason why writing has stopped, if it has.
     pub(super) fn full(&self) -> Option<&str> {
         self.full.get().map(String::as_str)
     }
 
-    /// The state in which the object at a place was seen last.
+    /// Returns the last known state of the object at a location.
     pub(super) fn state(&self, place: &str) -> Option<ObjectState> {
         let mut record = Vec::new();
         let file = opened(&self.state_path(place), OpenOptions::new().read(true)).ok()?;
@@ -147,7 +147,7 @@ impl DiskCache {
         })
     }
 
-    /// Remembers the state of the object at a place.
+    /// Stores the state of the object at a location.
     pub(super) fn remember(&self, place: &str, state: &ObjectState) {
         let mut facts = state.length.to_le_bytes().to_vec();
         facts.extend_from_slice(&state.modified.to_le_bytes());
@@ -161,7 +161,7 @@ impl DiskCache {
         });
     }
 
-    /// Writes down what people call the object with a key.
+    /// Stores the name of an object for listings.
     pub(super) fn set_name(&self, key: &Key, name: &str) {
         let mut ends = (0..=name.len().min(limits::CACHED_NAME)).rev();
         let end = ends.find(|end| name.is_char_boundary(*end));
@@ -174,7 +174,8 @@ impl DiskCache {
         });
     }
 
-    /// Reads a page of an object into `page`, which is as long as it; whether it is there.
+    /// Reads a page of an object into `page`, which has the page's length. Returns whether the page
+    /// was found.
     pub(super) fn read(&self, key: &Key, number: u64, page: &mut [u8]) -> bool {
         let read = self.opened(key, number).and_then(|segment| {
             let is_right = segment.read(number, page)?;
@@ -186,8 +187,8 @@ impl DiskCache {
         read.unwrap_or(false)
     }
 
-    /// The segment of the pages `numbers` of an object, and how many of them have been written,
-    /// one after another. Whoever reads them compares their checksums.
+    /// Returns the segment that contains the first of the pages `numbers`, and the number of
+    /// consecutive pages in it that were written. The reader must verify their checksums.
     pub(super) fn written(&self, key: &Key, numbers: &Range<u64>) -> Option<(Segment, u64)> {
         let end = (numbers.start / PAGES + 1) * PAGES;
         let own = numbers.start..numbers.end.min(end);
@@ -199,7 +200,7 @@ impl DiskCache {
         found.ok()
     }
 
-    /// Forgets a page that was found to be wrong.
+    /// Removes a page whose content was wrong.
     pub(super) fn forget(&self, key: &Key, number: u64) {
         let file = opened(&self.path(key, number), OpenOptions::new().write(true));
         let forgotten = file.and_then(|file| Segment::new(file, *key).forget(number));
@@ -221,7 +222,7 @@ impl DiskCache {
         Ok(Segment::new(file, *key))
     }
 
-    /// Keeps a page of an object: one of [`PAGE`] bytes, or the last one.
+    /// Stores a page of an object. The page has [`PAGE`] bytes, or less if it is the last one.
     pub(super) fn write(&self, key: &Key, number: u64, page: &[u8]) {
         let path = self.path(key, number);
         let is_written = self.attempt(|| Segment::new(create(&path)?, *key).write(number, page));
@@ -236,7 +237,7 @@ impl DiskCache {
         }
     }
 
-    /// The path of the segment that a page is in.
+    /// Returns the path of the segment that contains a page.
     fn path(&self, key: &Key, number: u64) -> PathBuf {
         let name = format!("{}-{:x}", hex(&key.0), number / PAGES);
         self.directory.join(name)
@@ -247,7 +248,7 @@ impl DiskCache {
         self.directory.join(name)
     }
 
-    /// Writes, unless an earlier attempt has failed; whether it was done.
+    /// Writes, unless an earlier write has failed. Returns whether it succeeded.
     fn attempt(&self, write: impl FnOnce() -> io::Result<()>) -> bool {
         if self.full.get().is_some() {
             return false;
@@ -264,7 +265,8 @@ impl DiskCache {
         written.is_ok()
     }
 
-    /// Deletes what was used longest ago where there is too much. One process at a time does so.
+    /// Measures the cache, and deletes the least recently used files if it is too large. Only one
+    /// process at a time does so.
     fn look(&self) {
         let left = self.most / 8 * 7;
         let there = self.with_lock(false, || self.delete_beyond(self.most, left));
@@ -273,7 +275,8 @@ impl DiskCache {
         *lock(&self.left) = self.most.saturating_sub(there).min(step);
     }
 
-    /// Acts while no other process deletes; if one does, fails, or waits.
+    /// Calls `act` while no other process deletes files. If another process holds the lock, waits
+    /// for it or fails.
     fn with_lock<T>(&self, waits: bool, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let file = create(&self.directory.join("lock"))?;
         let how = if waits {
@@ -287,7 +290,7 @@ impl DiskCache {
     }
 }
 
-/// How many bytes the page with this number has in an object.
+/// Returns the length in bytes of the page with this number.
 pub(super) fn page_length(number: u64, length: u64) -> usize {
     let left = length.saturating_sub(number.saturating_mul(PAGE));
     to_usize(left.min(PAGE)).unwrap_or(0)
@@ -299,7 +302,8 @@ fn create(path: &Path) -> io::Result<File> {
     opened(path, options.mode(0o600))
 }
 
-/// Opens a file of the cache. What else may stand there, as a pipe, is not waited for.
+/// Opens a file of the cache. Opening does not block if another kind of file, such as a pipe, is at
+/// the path.
 fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW;
     let file = options.custom_flags(flags.bits()).open(path)?;
@@ -310,7 +314,7 @@ fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Notes that a segment was used.
+/// Updates the time at which a segment was last used.
 fn touch(file: &File) -> io::Result<()> {
     let now = SystemTime::now();
     let used = file.metadata()?.modified()?;
@@ -331,7 +335,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes of a segment before its first page.
+    /// Number of bytes before the first page of a segment.
     const TABLE: u64 = 8192;
 
     fn state(etag: &str) -> ObjectState {
@@ -382,7 +386,7 @@ mod tests {
         }
     }
 
-    /// Every bit of the table's entry and of the state, and bits all over the page.
+    /// Flips every bit of the table entry and of the state, and bits throughout the page.
     #[test]
     fn a_flipped_bit_makes_a_page_absent_and_never_wrong() {
         let (_directory, cache) = cache(1 << 30);
@@ -467,7 +471,7 @@ mod tests {
         }
         let written = |numbers: Range<u64>| cache.written(&key, &numbers).unwrap().1;
         assert_eq!((written(5..9), written(6..7), written(7..9)), (2, 1, 0));
-        // The next one is in another file.
+        // The next page is in another file.
         assert_eq!(written(PAGES - 1..PAGES + 1), 1);
         assert!(cache.written(&key, &(3 * PAGES..3 * PAGES + 1)).is_none());
         let (segment, _) = cache.written(&key, &(5..7)).unwrap();
@@ -477,11 +481,11 @@ mod tests {
             .file()
             .write_at(b"x", 0)
             .expect_err("it is read only");
-        // One that is forgotten is there no more, for whoever has the segment.
+        // A removed page is also missing for a reader with an open segment.
         cache.forget(&key, 6);
         assert_eq!(written(5..9), 1);
         assert!(!segment.read(6, &mut seen).unwrap());
-        // A file that is gone is no obstacle.
+        // A missing file is not an error.
         fs::remove_file(cache.path(&key, 6)).unwrap();
         cache.forget(&key, 6);
         assert_eq!(written(PAGES..PAGES + 1), 1);
@@ -492,14 +496,14 @@ mod tests {
         let (_directory, cache) = cache(1 << 30);
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
         cache.write(&key, 1, &page(1));
-        // A directory cannot be opened for writing, whoever tries.
+        // No user can open a directory for writing.
         fs::create_dir(cache.path(&key, PAGES)).unwrap();
         cache.forget(&key, PAGES);
         assert!(!cache.read(&key, 1, &mut page(0)));
         assert!(cache.written(&key, &(1..2)).is_none());
     }
 
-    /// Neither opening nor reading waits for whoever might write there.
+    /// Neither opening nor reading waits for a writer of the pipe.
     #[test]
     fn a_pipe_in_the_cache_is_nothing() {
         let (_directory, cache) = cache(1 << 30);
@@ -519,7 +523,7 @@ mod tests {
             done.send(is_there || is_written || is_known || is_read)
         });
         let found = is_done.recv_timeout(Duration::from_secs(60));
-        // Whoever hangs goes on once there is a writer.
+        // Opens the other end, so that a blocked thread continues.
         for pipe in &pipes {
             let _ = OpenOptions::new().read(true).write(true).open(pipe);
         }

@@ -1,8 +1,12 @@
-//! One request and its answer: signed, led on by redirects, with credentials renewed once.
+//! One request and its response: signature, redirects, and one renewal of the credentials.
 //!
-//! The rules for redirects, which docs/remote.md tells: at most [`limits::REDIRECTS`] in a row;
-//! never from https to http; to another host only without the user's name, password and signature;
-//! never to an address of a metadata service, and from a public server to no private network.
+//! The rules for redirects (see docs/remote.md):
+//!
+//! - A chain contains at most [`limits::REDIRECTS`] redirects.
+//! - A redirect never leads from https to http.
+//! - A redirect to another host is sent without the user's name, password and signature.
+//! - A redirect never leads to the address of a metadata service.
+//! - A redirect never leads from a public server to a private network.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -26,10 +30,10 @@ use crate::memory::lock::lock;
 use crate::source::remote::message::{Counters, Failure};
 use crate::source::remote::state::ObjectState;
 
-/// The way to one server.
+/// The exchange of requests and responses with one server.
 pub(super) struct Exchange {
     pub(super) client: Arc<Client>,
-    /// None for requests that are not signed.
+    /// `None` if requests are not signed.
     pub(super) signer: Option<Signer>,
     pub(super) login: Login,
     pub(super) address: Address,
@@ -37,18 +41,18 @@ pub(super) struct Exchange {
     pub(super) home: Reach,
     pub(super) turns: Turns,
     pub(super) requester_pays: bool,
-    /// Whether entity tags are left out where there is a date.
+    /// Whether entity tags are ignored if there is a modification date.
     pub(super) has_weak_tags: bool,
     /// Ports that redirects may lead to.
     pub(super) ports: Vec<u16>,
-    /// Where redirects led, so that the way is not asked for again.
+    /// Destinations of earlier redirects, so that later requests go there directly.
     pub(super) ways: Mutex<HashMap<Uri, Uri>>,
-    /// Other places of the same, which the directors of Pelican name, the best last.
+    /// Alternative locations of an object, named by a Pelican director. The best one is last.
     pub(super) duplicates: Mutex<HashMap<Uri, Vec<Uri>>>,
     pub(super) counted: Counted,
 }
 
-/// The counters, to which all connections add.
+/// Counters of all connections.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
     pub(super) requests: AtomicU64,
@@ -69,28 +73,28 @@ impl Counted {
             requests: of(&self.requests),
             bytes: of(&self.bytes),
             retries: of(&self.retries),
-            // Counted in microseconds: most waits take less than a millisecond.
+            // The counter is in microseconds, because most waits are shorter than a millisecond.
             waited: of(&self.waited) / 1000,
             disk_bytes: of(&self.disk_bytes),
         }
     }
 }
 
-/// What may help where a server of HTTP refuses a request that shows no login.
+/// Hint for an HTTP server that refuses a request without a login.
 const HINT: &str =
     "; `netrc`, `bearer_token_file`, `header_file` and `cookies` say where a login is";
 
-/// The object or the page of names that is asked for, in a region.
+/// A function that returns the target of the requested object or listing in a region.
 pub(super) type Wanted<'a> = dyn Fn(&Address, &str) -> Result<Target, Trouble> + 'a;
 
 impl Exchange {
-    /// The ports of the server, of redirects and of the proxies.
+    /// Returns the ports of the server, of redirects and of the proxies.
     pub(super) fn all_ports(&self) -> Vec<u16> {
         let all = self.ports.iter().copied();
         all.chain(self.client.proxy_ports()).collect()
     }
 
-    /// The state of an object as it is compared with others.
+    /// Returns the part of an object's state that is compared with other states.
     pub(super) fn compared(&self, state: ObjectState) -> ObjectState {
         if self.has_weak_tags {
             state.without_tag()
@@ -99,7 +103,7 @@ impl Exchange {
         }
     }
 
-    /// The place of an object, by which it is cached, and the object as people may see it.
+    /// Returns the cache key of an object's location, and the object's URL for messages.
     ///
     /// # Errors
     /// Fails as [`Address::object`] does.
@@ -109,11 +113,13 @@ impl Exchange {
         Ok((target.place, target.shown))
     }
 
-    /// The answer to a GET with these `headers`: with one of the statuses 200, 206, 207, 304 and 416.
-    /// Where the place fails to which a redirect led before, its origin is asked for the way anew.
+    /// Returns the response to a GET request with these `headers`, if its status is 200, 206, 207,
+    /// 304 or 416. If the remembered destination of a redirect fails, the request is sent to the
+    /// original server again.
     ///
     /// # Errors
-    /// What any other status means, and why there is no answer in the time that is `allowed`.
+    /// Fails with the meaning of any other status, or with the reason why no response arrived in
+    /// the time that is `allowed`.
     pub(super) fn get(
         &self,
         wanted: &Wanted<'_>,
@@ -162,8 +168,8 @@ impl Exchange {
         }
     }
 
-    /// Whether an answer may be that of a server whose login has expired: it leads to where people
-    /// log in, or somewhere that it may not lead to.
+    /// Returns whether a response suggests that the login has expired: a redirect to a login page
+    /// or to a forbidden destination.
     fn may_be_expired(&self, answer: &Result<Answer, Trouble>) -> bool {
         self.login.is_some()
             && match answer {
@@ -172,7 +178,7 @@ impl Exchange {
             }
     }
 
-    /// The failure, with what may help where the server wants a login and none is given.
+    /// Adds a hint to the failure if the server wants a login and none is configured.
     pub(super) fn hinted(&self, mut trouble: Trouble, target: &Target) -> Trouble {
         let may_log_in = !target.is_signed && !self.login.is_some();
         if trouble.failure == Failure::Denied && may_log_in {
@@ -181,7 +187,7 @@ impl Exchange {
         trouble
     }
 
-    /// Fails for a page that a server sends in place of an object: people log in there.
+    /// Fails if the server sends an HTML page instead of the object, which is usually a login page.
     fn check_page(
         &self,
         target: &Target,
@@ -208,7 +214,7 @@ impl Exchange {
         Err(self.hinted(Trouble::of_login(text), target))
     }
 
-    /// Asks a Pelican federation what its director is, once.
+    /// Requests the director from a Pelican federation, once.
     fn find_director(&self, allowed: &Allowed<'_>) -> Result<(), Trouble> {
         let Some(target) = self.address.configuration() else {
             return Ok(());
@@ -227,14 +233,14 @@ impl Exchange {
         Ok(())
     }
 
-    /// Has the next of the other places be asked where one has `failed`; whether there is one.
+    /// Selects the next alternative location after `failed`. Returns whether there is one.
     fn has_duplicate(&self, target: &Uri, failed: &Uri) -> bool {
         if !self.address.is_pelican() {
             return false;
         }
         let way = lock(&self.ways).get(target).cloned();
         if way.is_some_and(|way| way != *failed) {
-            // Another connection was quicker.
+            // Another connection has already selected the next location.
             return true;
         }
         let next = lock(&self.duplicates).get_mut(target).and_then(Vec::pop);
@@ -249,7 +255,7 @@ impl Exchange {
         }
     }
 
-    /// Remembers the other places that a director names beside the one where it leads.
+    /// Remembers the alternative locations that a director names in addition to its redirect.
     fn remember_duplicates(&self, target: &Uri, answer: &Answer) {
         if self.address.is_pelican() {
             let mut places = pelican::duplicates(&answer.headers);
@@ -264,14 +270,14 @@ impl Exchange {
         }
     }
 
-    /// Forgets where a redirect led from what is wanted; whether one did.
+    /// Forgets the destination of a redirect from `wanted`. Returns whether one was remembered.
     pub(super) fn forget_way(&self, wanted: &Wanted<'_>) -> bool {
         let region = lock(&self.region).clone();
         let target = wanted(&self.address, &region);
         target.is_ok_and(|target| lock(&self.ways).remove(&target.uri).is_some())
     }
 
-    /// Whether the bucket is in another region, which is the one from now on.
+    /// Returns whether the bucket is in another region, and changes the region.
     fn moves(&self, answer: &Answer, region: &str) -> bool {
         let is_hint = matches!(answer.status.as_u16(), 301 | 307 | 400 | 403);
         let of_bucket = answer.header("x-amz-bucket-region");
@@ -287,7 +293,7 @@ impl Exchange {
         }
     }
 
-    /// Forgets the credentials that the server refuses, where there are any.
+    /// Discards the credentials that the server refused. Returns whether there were any.
     fn renew(&self, target: &Target) -> bool {
         let signer = self.signer.as_ref().filter(|_| target.is_signed);
         signer.inspect(|signer| signer.renew()).is_some() || self.login.renew()
@@ -305,7 +311,7 @@ impl Exchange {
             let is_own = hosts::has_same_origin(&uri, &target.uri);
             let may_see = is_own && target.is_named;
             let shown = self.headers(target, &uri, headers, may_see.then_some(region))?;
-            // The federation has named its director, as servers name where they lead.
+            // A director counts as a host that a server named, because its federation has named it.
             let is_led = !is_own || self.address.has_director();
             let mut answer = self.send(target, &uri, shown, is_led, allowed)?;
             self.login.keep(&uri, &answer.headers);
@@ -320,7 +326,7 @@ impl Exchange {
             }
             let next = joined(&uri, &next)?;
             self.may_lead(&uri, &next)?;
-            // What is read to its end leaves the connection for the next request.
+            // Reading the whole body lets the connection be reused.
             let _ = answer.text(limits::ERROR_BODY, limits::ERROR_TIME);
             uri = next;
         }
@@ -381,7 +387,8 @@ impl Exchange {
         answer
     }
 
-    /// A redirect is not followed: where there is a login, it may lead to where people log in.
+    /// Returns the error for a redirect that is not followed. With a login, the redirect may lead
+    /// to a login page.
     fn not_followed(&self, text: String) -> Trouble {
         if self.login.is_some() {
             Trouble::of_login(format!("{text}; the login may have expired"))
@@ -390,7 +397,7 @@ impl Exchange {
         }
     }
 
-    /// Whether a server at `from` may lead to `to`.
+    /// Checks whether a server at `from` may redirect to `to`.
     fn may_lead(&self, from: &Uri, to: &Uri) -> Result<(), Trouble> {
         let refused =
             |why: &str| Err(self.not_followed(format!("a redirect {why} is not followed")));
@@ -432,12 +439,13 @@ impl Exchange {
     }
 }
 
-/// Whether a status brings what is asked for, or says that there is nothing of it; 207 is of WebDAV.
+/// Returns whether a status provides the requested data or its absence. 207 is a status of WebDAV.
 fn is_had(answer: &Answer) -> bool {
     matches!(answer.status.as_u16(), 200 | 206 | 207 | 304 | 416)
 }
 
-/// Whether what is wanted is a page itself, or has led to the same with a `/`: a directory.
+/// Returns whether the request was for an HTML page, or was redirected to the same path with a `/`,
+/// which is a directory.
 fn is_page_or_directory(target: &Uri, uri: &Uri) -> bool {
     let path = target.path().to_ascii_lowercase();
     let is_page = ["/", ".html", ".htm", ".xhtml"]
@@ -446,21 +454,21 @@ fn is_page_or_directory(target: &Uri, uri: &Uri) -> bool {
     is_page || leads_to_directory(target, uri)
 }
 
-/// Whether a server has led from a name to the same with a `/`. Servers do not agree on what they
-/// encode.
+/// Returns whether a redirect leads to the same path with a `/`. Paths are compared after decoding,
+/// because servers encode different characters.
 pub(super) fn leads_to_directory(from: &Uri, to: &Uri) -> bool {
     let path = |uri: &Uri| decoded(uri.path());
     [path(from), b"/".to_vec()].concat() == path(to)
 }
 
-/// Where a redirect leads: what of it no URI may hold is encoded, byte by byte.
+/// Returns the destination of a redirect. Bytes that a URI may not contain are percent-encoded.
 fn redirect(answer: &Answer) -> Option<String> {
     let is_redirect = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
     let location = answer.only("location").filter(|_| is_redirect)?;
     Some(encoded(location.as_bytes().trim_ascii(), IN_REFERENCE))
 }
 
-/// A reference in its place; RFC 3986, section 5.2.
+/// Resolves a reference relative to `base`; RFC 3986, section 5.2.
 fn joined(base: &Uri, reference: &str) -> Result<Uri, Trouble> {
     let scheme = base.scheme_str().unwrap_or("http");
     let authority = base.authority().map_or("", http::uri::Authority::as_str);
@@ -469,7 +477,7 @@ fn joined(base: &Uri, reference: &str) -> Result<Uri, Trouble> {
         Some((path, query)) => (path, format!("?{query}")),
         None => (reference, String::new()),
     };
-    // A `:` is of a scheme only where no `/` stands before it.
+    // A `:` follows a scheme only if no `/` precedes it.
     let first = path.split('/').next().unwrap_or_default();
     let whole = if first.contains(':') {
         path.to_owned()
@@ -499,7 +507,7 @@ fn joined(base: &Uri, reference: &str) -> Result<Uri, Trouble> {
         .ok_or_else(|| Trouble::other("a redirect to no URL"))
 }
 
-/// A path without the parts `.` and `..`; RFC 3986, section 5.2.4.
+/// Removes the parts `.` and `..` from a path; RFC 3986, section 5.2.4.
 fn without_dots(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -509,14 +517,14 @@ fn without_dots(path: &str) -> String {
             _ => parts.push(part),
         }
     }
-    // What stands before such a part at the end is a directory.
+    // A trailing `.` or `..` leaves a directory, which ends with `/`.
     if matches!(path.rsplit('/').next(), Some("." | "..")) {
         parts.push("");
     }
     parts.join("/")
 }
 
-/// Whether the server does not take the credentials.
+/// Returns whether the server refuses the credentials.
 fn is_refusal(status: StatusCode, code: &str) -> bool {
     let is_expired = matches!(
         code,
@@ -525,7 +533,7 @@ fn is_refusal(status: StatusCode, code: &str) -> bool {
     matches!(status.as_u16(), 401 | 403) || is_expired
 }
 
-/// The code of an error of S3's protocol: `<Error><Code>…</Code>…`.
+/// Returns the error code in an error document of S3: `<Error><Code>…</Code>…`.
 fn code(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let code = text
@@ -539,7 +547,7 @@ fn code(body: &[u8]) -> String {
         .to_owned()
 }
 
-/// What a status says of the request.
+/// Converts the status of a response to a failure.
 fn meaning(answer: &Answer, code: &str, shown: &str) -> Trouble {
     let status = answer.status.as_u16();
     let text = match code {
@@ -558,7 +566,8 @@ fn meaning(answer: &Answer, code: &str, shown: &str) -> Trouble {
     }
 }
 
-/// Whether a server takes no more requests for now; RFC 9110, section 15.6.4, and RFC 6585, section 4.
+/// Returns whether the server temporarily accepts no more requests; RFC 9110, section 15.6.4, and
+/// RFC 6585, section 4.
 fn asks_for_fewer(answer: &Answer) -> bool {
     match answer.status.as_u16() {
         429 | 503 | 509 => true,
@@ -566,7 +575,7 @@ fn asks_for_fewer(answer: &Answer) -> bool {
     }
 }
 
-/// `Retry-After` in seconds, at most a minute; RFC 9110, section 10.2.3.
+/// Parses `Retry-After` in seconds, at most a minute; RFC 9110, section 10.2.3.
 fn wish(answer: &Answer) -> Option<Duration> {
     const LONGEST: Duration = Duration::from_secs(60);
     let seconds: u64 = answer.header("retry-after")?.trim().parse().ok()?;
@@ -624,7 +633,7 @@ mod tests {
     fn an_error_of_s3_has_a_code() {
         let body = b"<?xml version=\"1.0\"?><Error><Code>NoSuchKey</Code><Key>a</Key></Error>";
         assert_eq!(code(body), "NoSuchKey");
-        // MinIO, Ceph, Google's cloud and Azure's.
+        // Error documents of MinIO, Ceph, Google Cloud and Azure.
         for body in [
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>X</Code><Message>The specified \
              key does not exist.</Message><Key>a</Key><BucketName>b</BucketName></Error>",

@@ -1,23 +1,23 @@
-//! Which hosts a redirect may lead to.
+//! Decides which hosts a redirect may lead to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 
 use http::Uri;
 
-/// The addresses that may be spoken to.
+/// The set of permitted addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// All of them: the user named the host.
+    /// All addresses, because the user named the host.
     Anywhere,
-    /// Those of the public network, and private ones.
+    /// Public and private addresses.
     Private,
-    /// Those of the public network.
+    /// Public addresses only.
     Public,
 }
 
 impl Reach {
-    /// The addresses that redirects of the server at `uri` may lead to: a server of a private
-    /// network may lead into it, a public one may not.
+    /// Returns the addresses that the server at `uri` may redirect to. A server in a private
+    /// network may redirect into that network, a public server may not.
     pub(super) fn from(uri: &Uri) -> Self {
         if is_this_machine(uri) {
             return Reach::Private;
@@ -31,7 +31,7 @@ impl Reach {
         }
     }
 
-    /// Whether a host may be spoken to that a proxy looks up: its address is not known here.
+    /// Returns whether a host may be contacted through a proxy, which resolves its address.
     pub(super) fn allows_name(self, host: &str) -> bool {
         let is_refused = || is_metadata_name(host) || is_odd_address(host);
         match self {
@@ -50,7 +50,7 @@ impl Reach {
     }
 }
 
-/// The port of a URI, or that of its scheme.
+/// Returns the port of a URI, or the default port of its scheme.
 pub(super) fn port(uri: &Uri) -> u16 {
     let of_scheme = match uri.scheme_str() {
         Some("https") => 443,
@@ -59,47 +59,48 @@ pub(super) fn port(uri: &Uri) -> u16 {
     uri.port_u16().unwrap_or(of_scheme)
 }
 
-/// Whether two URIs are of one scheme, host and port.
+/// Returns whether two URIs have the same scheme, host and port.
 pub(super) fn has_same_origin(a: &Uri, b: &Uri) -> bool {
     let host = |uri: &Uri| uri.host().map(str::to_ascii_lowercase);
     a.scheme() == b.scheme() && host(a) == host(b) && port(a) == port(b)
 }
 
-/// The host of a URI as an address.
+/// Parses the host of a URI as an address.
 fn literal(uri: &Uri) -> Option<IpAddr> {
     let host = uri.host().unwrap_or_default();
     host.trim_matches(['[', ']']).parse().ok()
 }
 
-/// Whether a URI is of this machine: what goes there is seen by no network.
+/// Returns whether a URI is on this machine, so that its traffic does not cross a network.
 pub(super) fn is_this_machine(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default();
     is_localhost(host) || literal(uri).is_some_and(|address| address.to_canonical().is_loopback())
 }
 
-/// Whether what is sent to a URI is seen by nobody else: over TLS, or on this machine.
+/// Returns whether traffic to a URI is private: over TLS, or on this machine.
 pub(super) fn may_see_secrets(uri: &Uri) -> bool {
     uri.scheme_str() == Some("https") || is_this_machine(uri)
 }
 
-/// Whether a URI is of a service of the machine itself, by its address.
+/// Returns whether a URI is the address of a metadata service.
 pub(super) fn is_service(uri: &Uri) -> bool {
     literal(uri).is_some_and(is_link_local)
 }
 
-/// Whether a service may be asked for credentials: over TLS, or on this machine or its host.
+/// Returns whether a service may be asked for credentials: over TLS, or on this machine or its
+/// host.
 pub(super) fn may_give_credentials(uri: &Uri) -> bool {
     let is_named = is_metadata_name(uri.host().unwrap_or_default());
     may_see_secrets(uri) || is_service(uri) || is_named
 }
 
-/// Whether a URI means another machine where a proxy looks up its host.
+/// Returns whether a URI would mean a different machine if a proxy resolved its host.
 pub(super) fn is_local(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default();
     is_this_machine(uri) || is_service(uri) || is_metadata_name(host)
 }
 
-/// Names of the metadata services of clouds.
+/// Host names of the metadata services of clouds.
 const METADATA: [&str; 10] = [
     "instance-data",
     "instance-data.ec2.internal",
@@ -113,9 +114,8 @@ const METADATA: [&str; 10] = [
     "rancher-metadata",
 ];
 
-/// Last labels of names that no public server has: those that standards reserve (RFC 2606, 6761,
-/// 6762, 8375, 9476), that ICANN keeps for private networks, and that private networks are known
-/// to use.
+/// Top-level labels that no public server has. Standards reserve them (RFC 2606, 6761, 6762, 8375,
+/// 9476), ICANN reserves them for private networks, or private networks are known to use them.
 const PRIVATE: [&str; 22] = [
     "alt",
     "arpa",
@@ -141,7 +141,7 @@ const PRIVATE: [&str; 22] = [
     "test",
 ];
 
-/// Returns a name in lower case and without the dots at its end.
+/// Returns a name in lower case and without trailing dots.
 fn plain(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
@@ -150,16 +150,16 @@ fn is_metadata_name(host: &str) -> bool {
     METADATA.contains(&plain(host).as_str())
 }
 
-/// Whether a name is `localhost` or beneath it, which no server of names is asked for; RFC 6761,
-/// section 6.3.
+/// Returns whether a name is `localhost` or below it. Such names are not resolved by name servers;
+/// RFC 6761, section 6.3.
 pub(super) fn is_localhost(host: &str) -> bool {
     let host = plain(host);
     host == "localhost" || host.ends_with(".localhost")
 }
 
-/// Whether a host is no address to the checks here, but may be one to a resolver: `127.1`,
-/// `2852039166`, `0xa9fea9fe`, an address with a dot at its end, or an IPv6 address with a zone. No
-/// public name has a last label that starts with a digit.
+/// Returns whether a resolver may read a host as an address although it does not parse as one.
+/// Examples are `127.1`, `2852039166`, `0xa9fea9fe`, an address with a trailing dot, or an IPv6
+/// address with a zone. No public name has a last label that starts with a digit.
 fn is_odd_address(host: &str) -> bool {
     if host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
         return false;
@@ -169,12 +169,11 @@ fn is_odd_address(host: &str) -> bool {
     host.starts_with('[') || last.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Whether a host has no name of the public network: one without a dot, or one that ends like no
-/// public one.
+/// Returns whether a host name cannot be public: it lacks a dot, or its last label is private.
 fn is_private_name(host: &str) -> bool {
     let host = plain(host);
     if host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok() {
-        // The rules of addresses hold.
+        // Addresses are checked by other rules.
         return false;
     }
     let Some((_, last)) = host.rsplit_once('.') else {
@@ -183,10 +182,9 @@ fn is_private_name(host: &str) -> bool {
     PRIVATE.contains(&last)
 }
 
-/// Whether a machine speaks to itself or its host by this address: the metadata services of clouds
-/// are there.
+/// Returns whether an address is link-local or belongs to a metadata service.
 pub(super) fn is_link_local(address: IpAddr) -> bool {
-    /// The metadata services of Alibaba's and Amazon's clouds.
+    /// The metadata services of Alibaba Cloud and Amazon.
     const SERVICES: [IpAddr; 2] = [
         IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
         IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
@@ -199,7 +197,7 @@ pub(super) fn is_link_local(address: IpAddr) -> bool {
     is_local || SERVICES.contains(&address)
 }
 
-/// Whether an address is of this machine or of a private network.
+/// Returns whether an address belongs to this machine or a private network.
 fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => {
@@ -294,7 +292,7 @@ mod tests {
             assert!(!Reach::Private.allows_name(odd), "{odd}");
             assert!(Reach::Anywhere.allows_name(odd), "{odd}");
         }
-        // The rules of addresses hold for these.
+        // Addresses are checked by other rules.
         for address in ["52.218.0.1", "[2600:1fa0::1]"] {
             assert!(Reach::Public.allows_name(address), "{address}");
         }

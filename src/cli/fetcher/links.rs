@@ -1,4 +1,4 @@
-//! The `Link` header: other places, and how they are related to the one that was asked for; RFC 8288.
+//! The `Link` header: other locations and their relation to the requested one; RFC 8288.
 
 use http::HeaderMap;
 
@@ -7,15 +7,15 @@ use http::HeaderMap;
 pub(super) struct Link<'a> {
     pub(super) uri: &'a str,
     pub(super) rel: &'a str,
-    /// The smaller, the better: of the caches of Pelican.
+    /// Priority of a Pelican cache. Smaller is better.
     pub(super) priority: Option<u32>,
 }
 
-/// The links of an answer, in their order.
+/// Returns the links of a response in their order.
 pub(super) fn links(headers: &HeaderMap) -> impl Iterator<Item = Link<'_>> {
     let all = headers.get_all("link").iter();
     let texts = all.filter_map(|value| value.to_str().ok());
-    // A `,` may stand in a URL, but not before the `<` of the next one.
+    // A URL may contain a `,`, but not before the `<` of the next link.
     let links = texts.flat_map(|text| text.split(",<").flat_map(|part| part.split(", <")));
     links.filter_map(Link::parse)
 }

@@ -1,15 +1,17 @@
-//! What a user shows to servers of HTTP: a token, headers, names and passwords, cookies.
+//! The logins that requests to HTTP servers contain: tokens, headers, names and passwords, and
+//! cookies.
 //!
-//! | what | who sees it |
+//! | login | servers that receive it |
 //! |---|---|
 //! | the token of `bearer_token_file` or `H5FS_BEARER_TOKEN`, the lines of `header_file` | the URL's scheme, host and port |
 //! | the token of `EARTHDATA_TOKEN` | the same, where the host is NASA's |
 //! | the token of `HF_TOKEN` | the same, where the host is Hugging Face's |
-//! | a name and a password of netrc | the host that stands there with them; those of `default`, the URL's own |
-//! | a cookie | the hosts that its line, or the server that set it, names |
+//! | a name and a password of netrc | the host of the entry; for the entry `default`, the URL's own host |
+//! | a cookie | the hosts that its line names, or the hosts that the server which set it names |
 //!
-//! All of it goes over https alone, or to this machine. It is read before this process enters its
-//! cage, and again where a server refuses it: whoever renews a token writes the file anew.
+//! Logins are sent only over https or to this machine. They are read before this process enters its
+//! sandbox. They are read again if a server refuses them, because the user may have written a new
+//! token to its file.
 
 mod cookies;
 mod netrc;
@@ -29,10 +31,10 @@ use crate::memory::lock::lock;
 use cookies::Cookies;
 use netrc::Netrc;
 
-/// The general token, and those that NASA's Earthdata and Hugging Face give out.
+/// Variables with tokens: a general token, and tokens of NASA's Earthdata and of Hugging Face.
 const TOKENS: [&str; 3] = ["H5FS_BEARER_TOKEN", "EARTHDATA_TOKEN", "HF_TOKEN"];
 
-/// Headers that a request has from its range, its connection and its object.
+/// Headers that this program sets for the range, the connection and the object.
 const OWN: [HeaderName; 10] = [
     header::HOST,
     header::RANGE,
@@ -55,7 +57,7 @@ pub(super) struct Login {
     shown: Mutex<Shown>,
 }
 
-/// What is shown.
+/// The logins that requests contain.
 #[derive(Default)]
 struct Shown {
     headers: Vec<Header>,
@@ -64,11 +66,11 @@ struct Shown {
 }
 
 impl Login {
-    /// The logins that the options and the environment name for the source at `origin`.
+    /// Reads the logins that the options and the environment name for the source at `origin`.
     ///
     /// # Errors
-    /// `Usage` for a file that cannot be read or holds nothing, and for a token or headers that
-    /// would go over http.
+    /// `Usage` if a file cannot be read or is empty, or if a token or headers would be sent over
+    /// http.
     pub(super) fn new(settings: &RemoteSettings, origin: &Uri, files: Files) -> Result<Self> {
         let login = Login {
             settings: settings.clone(),
@@ -80,10 +82,10 @@ impl Login {
         Ok(login)
     }
 
-    /// No login, for the protocol of S3, which has signatures.
+    /// Returns an empty login, for object stores, which use signatures instead.
     ///
     /// # Errors
-    /// `Usage` where an option names one.
+    /// `Usage` if an option names a login.
     pub(super) fn none(settings: &RemoteSettings) -> Result<Self> {
         if Self::named(settings).is_empty() && settings.netrc.is_none() {
             return Ok(Login {
@@ -98,7 +100,7 @@ impl Login {
         ))
     }
 
-    /// The files that the options name.
+    /// Returns the files that the options name.
     pub(super) fn named(settings: &RemoteSettings) -> Vec<PathBuf> {
         let netrc = settings.netrc.as_ref().and_then(netrc_file);
         [
@@ -154,7 +156,7 @@ impl Login {
         parsed.map_err(|reason| Error::Usage(format!("{option}: {}: {reason}", path.display())))
     }
 
-    /// The token of the environment that the URL's host may see.
+    /// Returns the token of the environment for the URL's host.
     fn token_of_environment(&self) -> Result<Option<HeaderValue>> {
         let host = self.origin.host().unwrap_or_default();
         let may_see_token = |name: &str| is_for(name, host);
@@ -170,7 +172,7 @@ impl Login {
         parsed.transpose()
     }
 
-    /// Adds to the headers of a request what the server at `uri` may see.
+    /// Adds the logins for the server at `uri` to the headers of a request.
     pub(super) fn add(&self, uri: &Uri, is_own: bool, to: &mut HeaderMap) {
         if !may_see_secrets(uri) {
             return;
@@ -192,7 +194,7 @@ impl Login {
         }
     }
 
-    /// Keeps the cookies that the server at `uri` sets, in memory, where a login was asked for.
+    /// Keeps the cookies that the server at `uri` sets, in memory only, if a login is configured.
     pub(super) fn keep(&self, uri: &Uri, answer: &HeaderMap) {
         if self.is_some() && may_see_secrets(uri) {
             let mut shown = lock(&self.shown);
@@ -202,8 +204,8 @@ impl Login {
         }
     }
 
-    /// Reads the files anew, and forgets the cookies of servers; whether there is a login at all. A
-    /// file that cannot be read now leaves what it held.
+    /// Reads the files again and forgets the cookies that servers have set. If a file cannot be
+    /// read, the previous logins remain. Returns whether a login is configured.
     pub(super) fn renew(&self) -> bool {
         if let Ok(shown) = self.read() {
             *lock(&self.shown) = shown;
@@ -211,7 +213,7 @@ impl Login {
         self.is_some()
     }
 
-    /// Whether anything is shown to any server.
+    /// Returns whether a login for any server is configured.
     pub(super) fn is_some(&self) -> bool {
         let shown = lock(&self.shown);
         let settings = &self.settings;
@@ -219,7 +221,8 @@ impl Login {
     }
 }
 
-/// The file of netrc: the one that was named, or that of the environment, or the usual one.
+/// Returns the path of the netrc file: the named file, the file in the environment, or the usual
+/// file.
 fn netrc_file(asked: &Asked) -> Option<PathBuf> {
     match asked {
         Asked::File(path) => Some(path.clone()),
@@ -227,7 +230,7 @@ fn netrc_file(asked: &Asked) -> Option<PathBuf> {
     }
 }
 
-/// Whether the token in the variable of this name is for a host.
+/// Returns whether the token in the variable of this name is for a host.
 fn is_for(name: &str, host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     match name {
@@ -237,7 +240,7 @@ fn is_for(name: &str, host: &str) -> bool {
     }
 }
 
-/// The header of a token; RFC 6750, section 2.1.
+/// Returns the header of a bearer token; RFC 6750, section 2.1.
 fn bearer(text: &str) -> std::result::Result<HeaderValue, String> {
     let token = text.trim();
     let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
@@ -249,7 +252,7 @@ fn bearer(text: &str) -> std::result::Result<HeaderValue, String> {
     Ok(sensitive(value))
 }
 
-/// Lines `Name: value`; those that are empty or begin with `#` are left out.
+/// Parses lines `Name: value`. Skips empty lines and lines that start with `#`.
 fn headers(text: &str) -> std::result::Result<Vec<Header>, String> {
     let lines = text.lines().map(str::trim).enumerate();
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -271,7 +274,7 @@ fn header_of(line: &str) -> Option<Header> {
     Some((name, sensitive(HeaderValue::from_str(value.trim()).ok()?)))
 }
 
-/// What a line is not; the line itself may be a secret.
+/// Returns the error for an invalid line. The line itself may be a secret.
 fn unusable(number: usize) -> String {
     format!("line {}: no `Name: value`", number.saturating_add(1))
 }

@@ -1,16 +1,16 @@
-//! Names beneath a prefix, or in a directory of the web, as servers list them.
+//! Names with a prefix, or in a directory of a web server, as servers list them.
 //!
-//! | file | what is read |
+//! | file | content |
 //! |---|---|
-//! | `s3` | the answer of `ListObjectsV2`, of Google's servers, too |
-//! | `azure` | the answer of `List Blobs` |
+//! | `s3` | the response of `ListObjectsV2`, also of Google's servers |
+//! | `azure` | the response of `List Blobs` |
 //! | `index`, `json` | index pages of web servers, in HTML or JSON |
 //! | `thredds` | catalogs of THREDDS |
-//! | `tree` | trees of datasets of Hugging Face |
+//! | `tree` | trees of Hugging Face datasets |
 //! | `webdav` | properties of WebDAV |
-//! | `web` | which of these a server of the web speaks, and names that are looked up |
-//! | `page`, `keys`, `href` | a page of names; keys of stores; references of pages |
-//! | `xml` | documents of XML, bounded and whole |
+//! | `web` | the choice between these protocols for a web server, and lookups of single names |
+//! | `page`, `keys`, `href` | a page of names; keys of object stores; references in pages |
+//! | `xml` | bounded and complete XML documents |
 
 mod azure;
 mod href;
@@ -29,13 +29,12 @@ use crate::cli::fetcher::names::page::Page;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::source::location::Scheme;
 
-/// Reads the page of the keys that begin with `prefix`. Their names are what follows its last
-/// `/`; a key that ends there has none.
+/// Parses a page of the keys that start with `prefix`. A key's name is the part after the last `/`
+/// of `prefix`. A key without such a part is skipped.
 ///
 /// # Errors
-/// Fails if it has more than its bounds. What is no whole page, or one of other keys, may be
-/// right the next time: a proxy may have cut it off, or have sent a page of its own in its
-/// place.
+/// Fails if the page exceeds a limit. An incomplete page, or a page with other keys, is a temporary
+/// failure: a proxy may have truncated the page or replaced it.
 pub(super) fn parse(scheme: Scheme, body: &[u8], prefix: &[u8]) -> Result<Page, Trouble> {
     match scheme {
         Scheme::Azure => azure::page(body, prefix),

@@ -1,4 +1,4 @@
-//! How long a request is tried, and when it is tried again.
+//! Time limits and pauses of retried requests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -6,37 +6,37 @@ use std::time::{Duration, Instant};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
 
-/// Between two looks whether anybody still waits.
+/// Interval between two checks for cancellation.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The first pause.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The longest pause that is not the server's own wish.
+/// The longest pause, except for a pause that the server requests.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The patience with one request.
+/// The time limit and the retries of one request.
 #[derive(Clone)]
 pub(super) struct Patience<'a> {
     deadline: Duration,
     end: Instant,
     attempts: u32,
-    /// Bytes that came since the end was put off.
+    /// Bytes received since the time limit was last extended.
     brought: usize,
     is_cancelled: &'a AtomicBool,
-    /// Nobody waits for the request yet.
+    /// Whether the request is a prefetch, so that no reader waits for it yet.
     is_expected: bool,
 }
 
-/// The time that one exchange may take.
+/// The time limit of one exchange.
 pub(super) struct Allowed<'a> {
     end: Instant,
     is_cancelled: &'a AtomicBool,
-    /// Nobody waits for the request yet.
+    /// Whether the request is a prefetch, so that no reader waits for it yet.
     pub(super) is_expected: bool,
 }
 
-/// How fast the body of one answer comes.
+/// The data rate of one response body.
 pub(super) struct Pace {
     step: Duration,
     since: Instant,
@@ -44,7 +44,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// From now on, every `step` is to bring enough.
+    /// Starts measuring. Each `step` must bring enough bytes.
     pub(super) fn new(step: Duration) -> Self {
         Pace {
             step,
@@ -53,11 +53,11 @@ impl Pace {
         }
     }
 
-    /// Takes note of bytes that came.
+    /// Counts received bytes.
     ///
     /// # Errors
-    /// Fails if a step has brought too few, of which four are the time of a whole request. Another
-    /// connection may be faster.
+    /// Fails if fewer than `SLOWEST / 4` bytes arrived within one step, which is a quarter of the
+    /// request's time limit. The caller then retries on another connection.
     pub(super) fn received(&mut self, bytes: usize) -> Result<(), Trouble> {
         self.brought = self.brought.saturating_add(bytes);
         if self.since.elapsed() >= self.step {
@@ -70,12 +70,12 @@ impl Pace {
     }
 }
 
-/// Why a request is given up.
+/// The reason why a request is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// There is no time left.
+    /// The time limit has elapsed.
     TimedOut,
-    /// Nobody waits for it any more.
+    /// No reader waits for the request any longer.
     Cancelled,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// The same, for a request that may be only expected.
+    /// Sets whether the request is a prefetch.
     pub(super) fn of_guess(self, is_expected: bool) -> Self {
         Patience {
             is_expected,
@@ -99,7 +99,7 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// The time of an exchange that is to end `within` this time.
+    /// Returns the time limit of an exchange that must end `within` this time.
     pub(super) fn within(&self, time: Duration) -> Allowed<'a> {
         Allowed {
             end: self.end.min(Instant::now() + time),
@@ -108,18 +108,17 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// The time that is left.
+    /// Returns the remaining time.
     pub(super) fn left(&self) -> Duration {
         self.end.saturating_duration_since(Instant::now())
     }
 
-    /// Whether to go on.
+    /// Checks whether the request may continue.
     pub(super) fn goes_on(&self) -> Result<(), End> {
         self.within(self.deadline).goes_on()
     }
 
-    /// Puts the end off where a server brings enough: at least [`limits::SLOWEST`] bytes in the
-    /// time of a whole request.
+    /// Counts received bytes. Extends the time limit after every [`limits::SLOWEST`] bytes.
     pub(super) fn received(&mut self, bytes: usize) -> Result<(), End> {
         self.brought = self.brought.saturating_add(bytes);
         if self.brought >= limits::SLOWEST {
@@ -130,9 +129,9 @@ impl<'a> Patience<'a> {
         self.goes_on()
     }
 
-    /// Waits before the next attempt: twice as long as before the last one, or as long as the
-    /// server wishes. Different requests wait differently long, so that they do not come back
-    /// together.
+    /// Waits before the next attempt: as long as the server requests, or twice as long as before
+    /// the last attempt. The pauses are randomized, so that different requests are not retried at
+    /// the same time.
     pub(super) fn pause(&mut self, wish: Option<Duration>) -> Result<(), End> {
         let longest = PAUSE
             .saturating_mul(1 << self.attempts.min(10))
@@ -152,12 +151,12 @@ impl<'a> Patience<'a> {
 }
 
 impl Allowed<'_> {
-    /// The time that is left.
+    /// Returns the remaining time.
     pub(super) fn left(&self) -> Duration {
         self.end.saturating_duration_since(Instant::now())
     }
 
-    /// Whether to go on.
+    /// Checks whether the exchange may continue.
     pub(super) fn goes_on(&self) -> Result<(), End> {
         if self.is_cancelled.load(Ordering::Relaxed) {
             Err(End::Cancelled)
@@ -169,7 +168,7 @@ impl Allowed<'_> {
     }
 }
 
-/// A time between half of `longest` and all of it.
+/// Returns a random time between half of `longest` and `longest`.
 fn scattered(longest: Duration) -> Duration {
     let nanoseconds = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)

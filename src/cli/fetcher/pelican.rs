@@ -1,8 +1,8 @@
-//! The Pelican platform: a federation of caches, of which OSDF is one.
+//! The Pelican platform: a federation of caches. OSDF is one such federation.
 //!
-//! `https://FEDERATION/.well-known/pelican-configuration` names the director. The director leads a
-//! request for an object (307) to a cache near by, and names others in `Link:` headers (RFC 8288),
-//! the best first: `<URL>; rel="duplicate"; pri=1`.
+//! `https://FEDERATION/.well-known/pelican-configuration` names the director. The director
+//! redirects a request for an object (307) to a nearby cache. It names alternative caches in
+//! `Link:` headers (RFC 8288), the best first: `<URL>; rel="duplicate"; pri=1`.
 
 use http::{HeaderMap, Uri};
 
@@ -10,19 +10,19 @@ use crate::cli::fetcher::links::{Link, links};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::source::location::{Location, Url};
 
-/// Ports of caches, beside 80 and 443.
+/// Ports of caches, in addition to 80 and 443.
 pub(super) const PORTS: [u16; 2] = [8443, 8444];
 
-/// Where a federation says what its director is.
+/// Path of a federation's configuration.
 pub(super) const CONFIGURATION: &str = ".well-known/pelican-configuration";
 
-/// Caches of one answer; further ones are left out.
+/// Maximum number of alternative caches from one response.
 const CACHES: usize = 16;
 
-/// The director that a configuration names: `{"director_endpoint": "https://…", …}`.
+/// Parses the director in a configuration: `{"director_endpoint": "https://…", …}`.
 ///
 /// # Errors
-/// `Other` for a text that names no server.
+/// `Other` if the text does not name a server.
 pub(super) fn director(configuration: &[u8]) -> Result<Url, Trouble> {
     let parsed = serde_json::from_slice::<serde_json::Value>(configuration).ok();
     let endpoint = parsed
@@ -39,7 +39,8 @@ pub(super) fn director(configuration: &[u8]) -> Result<Url, Trouble> {
     }
 }
 
-/// The places that an answer names beside `Location`, the best first.
+/// Returns the alternative locations that a response names in addition to `Location`, the best
+/// first.
 pub(super) fn duplicates(headers: &HeaderMap) -> Vec<Uri> {
     let duplicate = |link: Link<'_>| {
         let uri = link.is("duplicate").then(|| link.uri.parse().ok())??;

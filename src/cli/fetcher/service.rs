@@ -1,4 +1,4 @@
-//! Requests and their replies.
+//! Handles requests of the parsing process and sends the replies.
 
 mod queue;
 pub(super) mod room;
@@ -39,10 +39,10 @@ use crate::source::remote::segment::{PAGE, Segment};
 use crate::source::remote::state::ObjectState;
 use crate::wire::{to_u64, to_usize};
 
-/// Bytes of a range after which the parsing process is told how far it has come.
+/// Number of bytes of a range after which the parsing process receives a progress report.
 const TOLD: u64 = 256 << 10;
 
-/// The service of one parsing process.
+/// The service for one parsing process.
 pub(super) struct Service {
     socket: OwnedFd,
     stage: Stage,
@@ -56,14 +56,14 @@ pub(super) struct Service {
     queue: Queue,
     objects: Mutex<HashMap<u32, Arc<Object>>>,
     last_object: AtomicU32,
-    /// Whether it was told that tags differ.
+    /// Whether a warning about changing entity tags has been logged.
     is_retagged: AtomicBool,
 }
 
-/// An object that is open.
+/// An open object.
 struct Object {
     name: Vec<u8>,
-    /// By which it is cached.
+    /// Cache key of the object's location.
     place: String,
     region: u64,
     state: ObjectState,
@@ -94,7 +94,7 @@ impl Service {
         }
     }
 
-    /// Answers until the socket is closed, or a packet comes that is no request.
+    /// Handles requests until the socket is closed or an invalid packet arrives.
     pub(super) fn run(self) {
         let service = Arc::new(self);
         while let Some(request) = receive(&service.socket) {
@@ -115,10 +115,10 @@ impl Service {
                 | Request::List { id, .. } => service.take(id, request),
             }
         }
-        // The connections' threads end with the process.
+        // The threads of the connections end with the process.
     }
 
-    /// Puts a request in the queue, with one more thread where all are at work.
+    /// Puts a request in the queue, and starts another thread if all threads are busy.
     fn take(self: &Arc<Self>, id: u64, request: Request) {
         match self.queue.put(id, request, self.connections) {
             Ok(false) => {}
@@ -195,8 +195,8 @@ impl Service {
         })
     }
 
-    /// The state of an object that is in the cache on disk as it is on the server, and how many of
-    /// its first bytes are staged.
+    /// Opens an object from the disk cache, if its cached state is still the state on the server.
+    /// Returns the state and the number of its first bytes that are staged.
     fn open_cached(
         &self,
         job: &Job,
@@ -243,8 +243,9 @@ impl Service {
         Ok((state, to_u64(first.len())))
     }
 
-    /// Has the first and the last page of an object stand for its tag, which the server does not
-    /// give. Of the first bytes, those that have `come` count: another object may be there by now.
+    /// Sets a hash of the first and last page as the entity tag of an object whose server sends
+    /// none. Uses bytes that have already `come`, because the object on the server may have changed
+    /// since.
     fn sample(
         &self,
         job: &Job,
@@ -275,7 +276,7 @@ impl Service {
         Ok(())
     }
 
-    /// Tells whoever mounts, and the log.
+    /// Sends a warning to the user who mounts, and logs it.
     pub(super) fn warn(&self, text: String) {
         log::warn!("{text}");
         self.reply(&Reply::Warned { id: 0, text });
@@ -290,7 +291,7 @@ impl Service {
         told.into_iter().for_each(|text| self.warn(text));
     }
 
-    /// Tells whoever mounts that the cache is full, once; it has told the log.
+    /// Warns the user who mounts once that the cache is full. The cache itself has logged this.
     fn tell_full(&self) {
         let cache = self.cache.as_ref();
         if let Some(text) = cache.and_then(|cache| self.uncached.of_cache(cache)) {
@@ -344,13 +345,14 @@ impl Service {
         Ok(Reply::Staged { id: job.id, length })
     }
 
-    /// Tells how many bytes of a range are staged by now.
+    /// Reports how many bytes of a range are staged.
     fn tell(&self, id: u64, length: u64) {
         self.reply(&Reply::Staged { id, length });
     }
 
-    /// Hands over the segment in which the bytes `staged..length` of a range are; those before are
-    /// staged. Whether it was sent: the system bounds the files on their way.
+    /// Sends the segment that contains the bytes `staged..length` of a range. The bytes before them
+    /// are staged. Returns whether the segment was sent, because the system limits the number of
+    /// descriptors in transit.
     fn hand_over(&self, id: u64, segment: &Segment, staged: u64, length: u64) -> bool {
         if staged > 0 {
             self.tell(id, staged);
@@ -364,7 +366,7 @@ impl Service {
         is_sent
     }
 
-    /// A page of an object is wrong in the cache on disk.
+    /// Removes a page of an object that is wrong in the disk cache.
     fn forget(&self, object: u32, offset: u64) {
         if let Ok(object) = self.object(object) {
             self.cached(&object.place, &object.state).forget(offset);
@@ -391,7 +393,7 @@ impl Service {
     fn list(&self, job: &Job, prefix: &[u8], after: &[u8]) -> Result<Reply, Stop> {
         let token = std::str::from_utf8(after);
         let token = token.map_err(|_| Trouble::other("a listing from nowhere"))?;
-        // Given back when the names are sent.
+        // Released when the names have been sent.
         let room = self.listings.room();
         let mut page = self.listed(job, prefix, token, &room)?;
         let listed = |is_last, entries, next| Reply::Listed {
@@ -406,7 +408,7 @@ impl Service {
         Ok(listed(true, page.names, page.next.into_bytes()))
     }
 
-    /// A page of the names that begin with `prefix`, from the server.
+    /// Requests a page of the names that start with `prefix` from the server.
     fn listed(&self, job: &Job, prefix: &[u8], token: &str, room: &Room<'_>) -> Result<Page, Stop> {
         if self.exchange.address.url().is_of_web() {
             let question = Question {
@@ -435,7 +437,7 @@ impl Service {
         }
     }
 
-    /// The page with the states of objects as they are compared with others.
+    /// Reduces the states of the objects in a page to the parts that are compared.
     fn compared(&self, mut page: Page) -> Page {
         for listed in &mut page.names {
             if let Named::Object(state) = &mut listed.named {
@@ -449,16 +451,16 @@ impl Service {
         Patience::new(self.deadline, &job.is_cancelled).of_guess(job.is_expected())
     }
 
-    /// The state that the object called `name` is in.
+    /// Requests the current state of the object `name`.
     fn look(&self, job: &Job, name: &[u8]) -> Result<ObjectState, Stop> {
-        // A closure for any lifetime, which the method's own name is not.
+        // A closure, because the method itself is not general enough over its lifetime.
         self.of_object(job, name, |transfer| {
             let state = transfer.look()?;
             Ok(state)
         })
     }
 
-    /// Does something with the object called `name`.
+    /// Calls `act` with a transfer of the object `name`.
     fn of_object<T>(
         &self,
         job: &Job,
@@ -492,8 +494,7 @@ impl Service {
     }
 }
 
-/// Answers each request with the reason for which nothing can be fetched, until the socket is
-/// closed.
+/// Answers every request with the reason why the fetcher cannot work, until the socket is closed.
 pub(super) fn refuse(socket: &OwnedFd, reason: &str) {
     let trouble = Trouble::other(reason);
     while let Some(request) = receive(socket) {
@@ -521,7 +522,8 @@ fn failed(id: u64, trouble: &Trouble) -> Reply {
     }
 }
 
-/// The next request; `None` once the socket is closed, and after a packet that is no request.
+/// Receives the next request. Returns `None` after the socket is closed or an invalid packet
+/// arrives.
 fn receive(socket: &OwnedFd) -> Option<Request> {
     let mut packet = vec![0; PACKET];
     loop {
@@ -534,7 +536,7 @@ fn receive(socket: &OwnedFd) -> Option<Request> {
     }
 }
 
-/// Sends a reply, and the file that belongs to it.
+/// Sends a reply with its file descriptors.
 fn send(socket: &OwnedFd, reply: &Reply, files: &[BorrowedFd<'_>]) -> io::Result<()> {
     rights::send(socket.as_fd(), &reply.encode(), files)
 }

@@ -1,4 +1,4 @@
-//! Credentials of stores, and what they add to requests.
+//! Credentials of object stores, and the headers that they add to requests.
 //!
 //! | file | credentials |
 //! |---|---|
@@ -25,7 +25,7 @@ use crate::cli::options::RemoteSettings;
 use crate::error::{Error, Result};
 use crate::source::location::Scheme;
 
-/// What signs the requests to a store.
+/// The signer of requests to a store.
 pub(super) enum Signer {
     Amazon(Box<amazon::Signer>),
     Google(google::Tokens),
@@ -33,10 +33,10 @@ pub(super) enum Signer {
 }
 
 impl Signer {
-    /// The signer for S3's protocol.
+    /// Returns the signer for the S3 protocol.
     ///
     /// # Errors
-    /// `Usage` where a file or a profile is named that is not there.
+    /// `Usage` if a named file or profile does not exist.
     pub(super) fn amazon(
         settings: &RemoteSettings,
         client: Arc<Client>,
@@ -51,10 +51,11 @@ impl Signer {
         Ok(Signer::Amazon(Box::new(signer)))
     }
 
-    /// The signer for Google's cloud: the keys of the environment sign as Amazon's do.
+    /// Returns the signer for Google Cloud Storage. Keys in the environment sign requests in the
+    /// same way as Amazon's keys.
     ///
     /// # Errors
-    /// `Usage` for a file that holds no credentials.
+    /// `Usage` if a file contains no credentials.
     pub(super) fn google(
         settings: &RemoteSettings,
         client: Arc<Client>,
@@ -70,10 +71,10 @@ impl Signer {
         google::Tokens::new(client, files, file).map(Signer::Google)
     }
 
-    /// The headers of a GET of `uri`, signed; for S3 in `region`.
+    /// Returns the signed headers of a GET request for `uri`. `region` applies to S3.
     ///
     /// # Errors
-    /// `Denied` where no credentials are found.
+    /// `Denied` if no credentials are found.
     pub(super) fn sign(
         &self,
         uri: &Uri,
@@ -87,7 +88,7 @@ impl Signer {
         }
     }
 
-    /// Finds the credentials anew: the server did not take those that there are.
+    /// Looks for credentials again, because the server has refused the current ones.
     pub(super) fn renew(&self) {
         match self {
             Signer::Amazon(signer) => signer.renew(),
@@ -96,7 +97,7 @@ impl Signer {
         }
     }
 
-    /// The port of a server that gives credentials out, beside 80 and 443.
+    /// Returns the port of the server that issues tokens, if it may differ from 80 and 443.
     pub(super) fn port(&self) -> Option<u16> {
         match self {
             Signer::Google(tokens) => Some(tokens.port()),
@@ -105,7 +106,7 @@ impl Signer {
     }
 }
 
-/// The files of credentials for a store of this kind that the options or the environment name.
+/// Returns the credentials files for this kind of store that the options or the environment name.
 pub(super) fn named(scheme: Scheme, settings: &RemoteSettings) -> Vec<PathBuf> {
     match scheme {
         Scheme::Google => google::file(settings).into_iter().collect(),

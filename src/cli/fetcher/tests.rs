@@ -1,4 +1,5 @@
-//! The fetcher and the parsing process's end of it, with an object server that is slow and faulty.
+//! Tests the fetcher and its client in the parsing process, with an object server that is slow and
+//! faulty.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,17 +34,18 @@ mod web;
 
 const MIB: usize = 1 << 20;
 
-/// Bytes of an object that comes in parts: a change is met while some of them are lacking.
+/// Size of an object that is fetched in several parts, so that it can change while parts are
+/// missing.
 const LARGE: usize = 12 * MIB;
 
-/// Bytes that repeat nowhere near.
+/// Returns bytes that do not repeat within a short distance.
 fn content(length: usize) -> Vec<u8> {
     (0..length as u32)
         .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect()
 }
 
-/// Settings with which a test does not take long.
+/// Returns settings for short tests.
 fn quick() -> RemoteSettings {
     RemoteSettings {
         timeout: Some(Duration::from_secs(20)),
@@ -52,7 +54,8 @@ fn quick() -> RemoteSettings {
     }
 }
 
-/// The same, where redirects may lead to these servers.
+/// Returns the same settings, with the ports of these servers as permitted destinations of
+/// redirects.
 fn leading_to(servers: &[&Server]) -> RemoteSettings {
     RemoteSettings {
         redirect_ports: servers.iter().map(|server| server.port()).collect(),
@@ -60,12 +63,12 @@ fn leading_to(servers: &[&Server]) -> RemoteSettings {
     }
 }
 
-/// A fetcher of `source`, and the connection to it.
+/// Starts a fetcher of `source`, and returns the connection to it.
 fn fetcher(source: &str, settings: &RemoteSettings) -> Arc<Connection> {
     fetcher_for(source, settings, Duration::from_secs(60))
 }
 
-/// The same; what an answer shows of an object is `valid` for so long.
+/// Does the same as [`fetcher`]. The state of an object is trusted for the time `valid`.
 fn fetcher_for(source: &str, settings: &RemoteSettings, valid: Duration) -> Arc<Connection> {
     let Ok(Location::Url(url)) = Location::parse(source.into()) else {
         panic!("{source} is no URL");
@@ -110,7 +113,7 @@ fn cause<T>(result: Result<T>) -> Option<Cause> {
 
 #[test]
 fn the_test_servers_own_sums_are_right() {
-    // FIPS 180-4's examples, and RFC 4231's first.
+    // The examples of FIPS 180-4, and the first one of RFC 4231.
     let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     assert_eq!(sigv4::hex(&sigv4::sha256(b"abc")), abc);
     for length in [0, 55, 56, 64, 1000] {
@@ -150,7 +153,7 @@ fn ranges_are_asked_for_and_nothing_else() {
     assert_eq!(counters.bytes, sent as u64);
 }
 
-/// Each fault passes, and the bytes are right.
+/// Temporary faults are retried, and the bytes are right.
 #[test]
 fn faults_that_pass_leave_no_trace() {
     type Change = fn(&mut objects::server::Faults);
@@ -176,7 +179,7 @@ fn faults_that_pass_leave_no_trace() {
     }
 }
 
-/// Each fault is an error within the time that is set, and never wrong bytes.
+/// Permanent faults are errors within the time limit, and never return wrong bytes.
 #[test]
 fn faults_that_stay_are_errors_in_time() {
     type Change = fn(&mut objects::server::Faults);
@@ -245,7 +248,7 @@ fn a_server_without_ranges_is_refused() {
     );
 }
 
-/// A server that is not there is a wrong name, which is said at once.
+/// An unreachable server counts as a wrong name, which is reported at once.
 #[test]
 fn a_server_that_is_not_there_is_said_at_once() {
     let port = Server::start().port();
@@ -273,7 +276,7 @@ fn keys() -> Keys {
     }
 }
 
-/// The settings of a source whose requests are signed with `keys`.
+/// Returns the settings of a source whose requests are signed with `keys`.
 fn signing(server: &Server, directory: &Path, keys: &Keys) -> RemoteSettings {
     let file = directory.join("credentials");
     let text = format!(
@@ -304,7 +307,7 @@ fn requests_to_s3_are_signed() {
     let connection = fetcher("s3://bucket/d/a b+c=ü.h5", &settings);
     let object = open(&connection, "").unwrap();
     assert_eq!(read(&object, 0, MIB).unwrap(), bytes);
-    // A neighbour, and a listing.
+    // Another object, and a listing.
     assert_eq!(
         read(&open(&connection, "b.h5").unwrap(), 0, MIB).unwrap(),
         bytes
@@ -313,7 +316,7 @@ fn requests_to_s3_are_signed() {
     let names: Vec<_> = names.iter().map(|name| &name.name[..]).collect();
     assert_eq!(names, ["a b+c=ü.h5".as_bytes(), b"b.h5"]);
     assert!(next.is_empty());
-    // Credentials that the server does not take any more are found anew, once.
+    // Refused credentials are looked for again once.
     server.faults(|to| to.refuse = 1);
     assert!(open(&connection, "b.h5").is_ok());
     server.faults(|to| to.refuse = 1000);
@@ -351,7 +354,7 @@ fn keys_that_have_expired_are_found_anew() {
     server.faults(|to| to.keys = Some(next.clone()));
     let refused = read(&object, MIB / 2, 10);
     assert_eq!(cause(refused), Some(Cause::System(libc::EACCES)));
-    // Whoever renews them writes the file anew.
+    // Writes new credentials to the file.
     signing(&server, directory.path(), &next);
     assert_eq!(read(&object, MIB / 2, 10).unwrap(), bytes[MIB / 2..][..10]);
 }
@@ -409,7 +412,7 @@ fn a_redirect_is_followed_by_the_rules() {
     let (own, led) = (server.seen(), other.seen());
     assert!(!own.is_empty() && own.iter().all(|one| one.header("authorization") == basic));
     assert!(led.iter().all(|one| one.header("authorization").is_none()) && !led.is_empty());
-    // The way is asked for once.
+    // The redirect is followed only once.
     assert_eq!(own.len(), 1);
     let circle = server.url("/a.h5");
     for refused in [
@@ -456,10 +459,10 @@ fn the_cache_on_disk_spares_the_network() {
     let seen = server.seen();
     assert_eq!(seen.len(), 1, "one revalidation: {seen:?}");
     assert_eq!((seen[0].status, seen[0].sent), (206, 1));
-    // Counted once they are handed over, so that a reader may be earlier.
+    // The bytes are counted after they are sent, so a reader may see the count too early.
     let counted = || connection.counters().unwrap().disk_bytes;
     eventually("all is counted", || counted() == bytes.len() as u64);
-    // Flipped bits are fetched again, whenever they flip.
+    // Pages with flipped bits are fetched again, even while the file is in use.
     for file in std::fs::read_dir(directory.path().join("cache/h5fs-1")).unwrap() {
         let path = file.unwrap().path();
         let mut content = std::fs::read(&path).unwrap();
@@ -469,7 +472,7 @@ fn the_cache_on_disk_spares_the_network() {
             .for_each(|byte| *byte ^= 16);
         let text = String::from_utf8_lossy(&content);
         assert!(!text.contains("secret"));
-        // What `h5fs cache list` shows is the URL without its query.
+        // The name for `h5fs cache list` is the URL without its query.
         let is_name = path.extension().is_some_and(|end| end == "name");
         assert_eq!(text.contains("127.0.0.1"), is_name, "{path:?}");
         std::fs::write(&path, &content).unwrap();
@@ -477,7 +480,7 @@ fn the_cache_on_disk_spares_the_network() {
     assert_eq!(read(&second, 0, bytes.len()).unwrap(), bytes);
     let third = open(&fetcher(&source, &settings), "").unwrap();
     assert_eq!(read(&third, 0, bytes.len()).unwrap(), bytes);
-    // Another state is another key.
+    // Another state has another key.
     let new = vec![9; 3 * MIB];
     server.put("/d/a.h5", new.clone());
     let fourth = open(&fetcher(&source, &settings), "").unwrap();
@@ -503,10 +506,11 @@ fn what_is_cached_in_part_comes_from_both() {
     assert_eq!(read(&second, 0, bytes.len()).unwrap(), bytes);
     let seen = server.seen();
     let sent: usize = seen.iter().map(|one| one.sent).sum();
-    // All but the first 256 KiB, what was read, and the 256 KiB around the small piece.
-    // Also the byte that tells of the state.
+    // The server sends everything but the first 256 KiB, the bytes that were read, and the 256 KiB
+    // around the small piece. It also sends one byte to show the state.
     assert_eq!(sent, 4 * MIB - MIB / 2 + 1, "{seen:?}");
-    // Deleted, it goes on: the files are open, and what is not in them comes from the server.
+    // Reading continues after the cache is deleted: open files remain readable, and missing bytes
+    // come from the server.
     std::fs::remove_dir_all(directory.path()).unwrap();
     assert_eq!(read(&second, 0, bytes.len()).unwrap(), bytes);
     let third = open(&fetcher(&source, &quick()), "").unwrap();
@@ -537,8 +541,8 @@ fn a_request_that_nobody_waits_for_ends() {
     );
 }
 
-/// What stands beside a file that is named is not read, nor is what stands in /etc. A named file of
-/// credentials is opened by another process.
+/// Neighbours of a named file and files in /etc are not readable. A named credentials file is
+/// opened by another process.
 #[test]
 fn nothing_is_read_but_what_is_named() {
     let directory = tempfile::tempdir().unwrap();
@@ -629,7 +633,7 @@ fn a_redirect_is_written_as_it_may_be() {
     }
 }
 
-/// A server that says in one answer how long the object is, and that there is no byte within.
+/// The server reports the object's length, and refuses a range within this length.
 #[test]
 fn a_range_that_is_there_and_refused_is_asked_for_after_a_pause() {
     let server = Server::start();
@@ -675,7 +679,7 @@ fn what_is_encoded_is_refused_at_once() {
     assert_eq!(server.seen().len(), 1);
 }
 
-/// A place to which a redirect led is not asked for ever: the server that led there knows another.
+/// If the destination of a redirect fails, the original server is asked for a new one.
 #[test]
 fn a_redirect_that_died_goes_back_to_its_origin() {
     let no_range = b"HTTP/1.1 200 -\r\ncontent-length: 2\r\n\r\nno".to_vec();
@@ -737,7 +741,7 @@ fn a_redirect_that_died_goes_back_to_its_origin() {
         );
         drop(old);
     }
-    // Nobody is there any more.
+    // The old destination has stopped.
     let (server, old, new) = (Server::start(), Server::start(), Server::start());
     for place in [&old, &new] {
         place.put_tagged("/a.h5", bytes.clone(), "\"1\"");

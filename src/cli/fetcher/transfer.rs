@@ -1,8 +1,9 @@
-//! A range of an object, from the server to a sink: tried again, and resumed where it broke off.
+//! Transfers a range of an object from the server to a sink. A failed transfer is retried, and
+//! resumed where it stopped.
 //!
-//! Most servers ignore `If-Match`, and some answer a range with 200. So every answer is compared:
-//! its entity tag and the length of the object with the state that was opened, its `Content-Range`
-//! with the range that was asked for, the length of its body with both.
+//! Most servers ignore `If-Match`, and some answer a range request with 200. So every response is
+//! compared: its entity tag and the object's length with the state that was opened, its
+//! `Content-Range` with the requested range, and the length of its body with both.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -21,17 +22,17 @@ use crate::source::remote::message::Failure;
 use crate::source::remote::state::ObjectState;
 use crate::wire::{to_u64, to_usize};
 
-/// Bytes that are read from a connection at a time.
+/// Number of bytes read from a connection at a time.
 const PIECE: usize = 64 << 10;
 
-/// Takes bytes of an object, and their place in it.
+/// A function that receives bytes of an object and their offset.
 pub(super) type Sink<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Trouble> + 'a;
 
-/// Why a transfer ended early.
+/// The reason why a transfer ended early.
 #[derive(Debug)]
 pub(super) enum Stop {
     Failed(Trouble),
-    /// Nobody waits for it any more.
+    /// No reader waits for the transfer any longer.
     Cancelled,
 }
 
@@ -53,16 +54,16 @@ impl From<End> for Stop {
     }
 }
 
-/// The way of one object's bytes.
+/// The transfer of one object or listing.
 pub(super) struct Transfer<'a> {
     pub(super) exchange: &'a Exchange,
     pub(super) wanted: &'a Wanted<'a>,
     pub(super) patience: Patience<'a>,
-    /// Whether the place to which a redirect led was given up.
+    /// Whether the destination of a redirect has been given up.
     has_gone_back: bool,
-    /// Whether the login was read again.
+    /// Whether the login has been read again.
     is_renewed: bool,
-    /// Why the attempt before was of no use.
+    /// The failure of the previous attempt.
     before: Option<Trouble>,
 }
 
@@ -82,7 +83,8 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Finds an object by its first bytes, at most `most` of them, which go to the sink.
+    /// Opens an object by requesting its first bytes, at most `most` of them. Passes the bytes to
+    /// the sink.
     pub(super) fn open(&mut self, most: u64, sink: &mut Sink<'_>) -> Result<ObjectState, Stop> {
         let mut state = None;
         let mut at = 0;
@@ -100,7 +102,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Brings a range of an object in this state to the sink.
+    /// Passes a range of an object in this state to the sink.
     pub(super) fn fetch(
         &mut self,
         range: Range<u64>,
@@ -118,7 +120,7 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// The state that an object is in.
+    /// Requests the state of an object.
     pub(super) fn look(&mut self) -> Result<ObjectState, Stop> {
         loop {
             match self.looked() {
@@ -128,12 +130,13 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// The same, asked for once.
+    /// Requests the state of an object, without retries.
     ///
     /// # Errors
-    /// What the answer means, and why there is none.
+    /// Fails with the meaning of the response, or with the reason why no response arrived.
     pub(super) fn looked(&self) -> Result<ObjectState, Trouble> {
-        // Not on a condition: an answer of 304 need not have the date, and has not the length.
+        // The request is not conditional: a response 304 may lack the date, and always lacks the
+        // length.
         let mut answer = self.get(&[range_header(&(0..1))?], self.exchange.client.step)?;
         let now = match answer.status.as_u16() {
             416 => nothing(&answer, 0),
@@ -143,12 +146,12 @@ impl<'a> Transfer<'a> {
         now.map(|state| self.exchange.compared(state))
     }
 
-    /// The bytes of a page of names, and the headers of the answer: none of it is kept if it breaks off, so that it may take half
-    /// of the time that there is, and leaves the rest to another attempt. It takes what `room` it
-    /// needs beside the pages that stand there.
+    /// Requests one page of names. Returns its bytes and the response headers. An incomplete page
+    /// is discarded, so this attempt may use only half of the remaining time, and leaves the rest
+    /// for a retry. The bytes count against `room`.
     ///
     /// # Errors
-    /// Why there is none: also if a step of that time brings too little.
+    /// Fails if no complete page arrives, or if it arrives too slowly.
     pub(super) fn page(&self, room: &Room<'_>) -> Result<(Vec<u8>, HeaderMap), Trouble> {
         let allowed = self.patience.within(self.patience.left() / 2);
         let mut answer = self.exchange.get(self.wanted, &[], &allowed)?;
@@ -156,7 +159,7 @@ impl<'a> Transfer<'a> {
         let body = answer.whole(limits::LISTING_BYTES, |length| {
             let held = room.hold(length, &allowed);
             if held.map_err(|_| Trouble::passing("no room for one more large listing"))? {
-                // While it waited, the server was not read from.
+                // The server was not read from while this thread waited for room.
                 pace = Pace::new(self.exchange.client.step);
             }
             pace.received(length)
@@ -165,14 +168,13 @@ impl<'a> Transfer<'a> {
         Ok((body, answer.headers))
     }
 
-    /// The answer to a request with these headers, which comes as a whole `within` this time,
-    /// whatever it is that drips.
+    /// Sends a request with these headers. The whole response must arrive `within` this time.
     fn get(&self, headers: &[Header], within: Duration) -> Result<Answer, Trouble> {
         let allowed = self.patience.within(within);
         self.exchange.get(self.wanted, headers, &allowed)
     }
 
-    /// Waits before another attempt, where one may help.
+    /// Waits before another attempt, if one may help.
     pub(super) fn again(&mut self, stop: Stop) -> Result<(), Stop> {
         let Stop::Failed(mut trouble) = stop else {
             return Err(stop);
@@ -183,7 +185,7 @@ impl<'a> Transfer<'a> {
             trouble.text.clone_from(&before.text);
         }
         self.before = Some(trouble.clone());
-        // What a redirect led to may be wrong in ways that no status tells.
+        // The destination of a redirect may be wrong in ways that no status shows.
         if self.exchange.forget_way(self.wanted) && !self.has_gone_back {
             self.has_gone_back = true;
             return Ok(());
@@ -207,7 +209,8 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// One request: as much of the range as its answer brings; `at` moves on with the bytes.
+    /// Sends one request for the range, and passes on the bytes of its response. `at` advances with
+    /// the bytes.
     fn piece(
         &mut self,
         range: &Range<u64>,
@@ -220,7 +223,7 @@ impl<'a> Transfer<'a> {
         if let Some(tag) = expected.as_ref().and_then(strong_tag) {
             headers.push((header::IF_MATCH, tag));
         }
-        // Of a range that is long, what has not come by then is asked for anew.
+        // The part of a long range that does not arrive in time is requested again.
         let mut answer = self.get(&headers, self.exchange.client.step * 2)?;
         if answer.status == 416 {
             let state = self.exchange.compared(nothing(&answer, range.start)?);
@@ -237,8 +240,8 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Why an answer is not of the object that was opened: a page to which a server leads whose login
-    /// has expired, or else what has `changed`.
+    /// Returns why a response does not belong to the opened object: a redirect to a login page, or
+    /// else the failure `changed`.
     fn page_or(&self, changed: Trouble, answer: &Answer) -> Trouble {
         if answer.is_led && answer.is_html() && self.exchange.login.is_some() {
             let text = "the server sends a page in place of the object: the login may have expired";
@@ -248,7 +251,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// The body of an answer, which goes up to the byte before `end`.
+    /// Reads the body of a response, which ends before the offset `end`.
     fn body(
         &mut self,
         answer: &mut Answer,
@@ -277,17 +280,17 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// A part of an object, as the header of an answer describes it.
+/// The part of an object that a response contains, according to its headers.
 struct Part {
-    /// Behind its last byte.
+    /// Offset after its last byte.
     end: u64,
     state: ObjectState,
 }
 
-/// What the answer to a request for `range` brings.
+/// Checks which part of the object the response to a request for `range` contains.
 fn part(answer: &Answer, range: &Range<u64>) -> Result<Part, Trouble> {
     let Some(content) = answer.header("content-range") else {
-        // Of an object without a byte, some servers send no part, but all of it.
+        // Some servers send an empty object as a whole instead of a range.
         if range.start == 0 && answer.status == 200 && answer.header("content-length") == Some("0")
         {
             let state = state(answer, 0)?;
@@ -302,7 +305,7 @@ fn part(answer: &Answer, range: &Range<u64>) -> Result<Part, Trouble> {
     let wrong = || Trouble::passing("an answer is for another range");
     let (first, last, length) = content_range(content).ok_or_else(wrong)?;
     let is_asked_for = first == range.start && last >= first && last < length;
-    // A server that sends more than it was asked for sends it from the right place on.
+    // A response may be longer than requested, if it starts at the right offset.
     let end = last.checked_add(1).ok_or_else(wrong)?;
     let bytes = answer
         .header("content-length")
@@ -316,7 +319,7 @@ fn part(answer: &Answer, range: &Range<u64>) -> Result<Part, Trouble> {
     })
 }
 
-/// Whether the body is anything else than the bytes of the range.
+/// Returns whether the body is compressed or otherwise encoded.
 pub(super) fn is_encoded(answer: &Answer) -> bool {
     let names = [
         (header::CONTENT_ENCODING, "identity"),
@@ -328,8 +331,8 @@ pub(super) fn is_encoded(answer: &Answer) -> bool {
     })
 }
 
-/// The state of an object of which nothing was there to be sent from `at` on. Where the answer says
-/// that there is something, another one may be right.
+/// Returns the state of an object that has no byte at `at`. If the response says that the object is
+/// longer, the failure is temporary.
 fn nothing(answer: &Answer, at: u64) -> Result<ObjectState, Trouble> {
     let length = answer.header("content-range");
     let length = length.and_then(|text| text.strip_prefix("bytes */")?.parse().ok());
@@ -356,7 +359,7 @@ pub(super) fn state(answer: &Answer, length: u64) -> Result<ObjectState, Trouble
     })
 }
 
-/// `bytes FIRST-LAST/LENGTH`; RFC 9110, section 14.4.
+/// Parses `bytes FIRST-LAST/LENGTH`; RFC 9110, section 14.4.
 fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     let (range, length) = text.strip_prefix("bytes ")?.trim().split_once('/')?;
     let (first, last) = range.split_once('-')?;
@@ -367,14 +370,14 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     ))
 }
 
-/// The date of a header as seconds since 1970.
+/// Parses the date of a header. Returns seconds since 1970.
 pub(super) fn seconds(date: &str) -> Option<i64> {
     let date = rfc2822::parse(date.trim()).ok()?;
     Some(date.timestamp().as_second())
 }
 
-/// Compares what an answer tells with the state in which the object was opened. One that was sampled
-/// has nothing but its length in an answer.
+/// Compares the state in a response with the state in which the object was opened. For a sampled
+/// state, only the length can be compared.
 fn compare(expected: &ObjectState, now: &ObjectState) -> Result<(), Trouble> {
     let is_same = if expected.is_sampled() {
         expected.length == now.length && !now.is_told_apart()
@@ -397,7 +400,7 @@ fn range_header(range: &Range<u64>) -> Result<Header, Trouble> {
     Ok((header::RANGE, value.map_err(no_value)?))
 }
 
-/// The tag for `If-Match`, which no weak one ever matches (RFC 9110, section 13.1.1).
+/// Returns the entity tag for `If-Match`. A weak tag never matches (RFC 9110, section 13.1.1).
 fn strong_tag(state: &ObjectState) -> Option<HeaderValue> {
     let is_strong = state.etag.starts_with(b"\"");
     HeaderValue::from_bytes(&state.etag)
@@ -462,7 +465,7 @@ mod tests {
         assert_eq!(found(&[]).unwrap_err().failure, Failure::NoRanges);
         for coding in [
             vec![right, ("content-encoding", "gzip")],
-            // The length is that of what is sent.
+            // The length is the length of the encoded body.
             vec![
                 right,
                 ("content-encoding", "gzip"),
@@ -497,7 +500,7 @@ mod tests {
         let wanted = ObjectState {
             length: 5,
             etag: b"\"0a1b\"".to_vec(),
-            // RFC 9110, section 5.6.7; `date -u -d @784111777`.
+            // RFC 9110, section 5.6.7. Output of `date -u -d @784111777`.
             modified: 784_111_777,
         };
         assert_eq!(found, wanted);

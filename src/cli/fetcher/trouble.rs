@@ -1,38 +1,38 @@
-//! Why a request to a server failed.
+//! The reasons why a request to a server fails.
 
 use std::time::Duration;
 
 use crate::source::remote::message::Failure;
 
-/// A failure, and whether it may pass.
+/// A failure, and the action that may fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trouble {
     pub(super) failure: Failure,
-    /// For people; it names no secret.
+    /// Message for the user, without secrets.
     pub(super) text: String,
     pub(super) remedy: Remedy,
 }
 
-/// What may help.
+/// The action that may fix a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remedy {
-    /// Nothing.
+    /// No action helps.
     None,
-    /// Another attempt, after this time if the server wishes for one.
+    /// Another attempt, after this time if the server requests it.
     Again(Option<Duration>),
-    /// Another login: the one that there is may have expired.
+    /// A new login, because the current one may have expired.
     Login,
 }
 
-/// Servers behind one name may tag the same bytes differently.
+/// Servers with one name may send different entity tags for the same bytes.
 const RETAGGED: &str = "the object has another entity tag; if its servers give differing tags, \
     `etag=weak` compares its length and its date alone";
 
-/// No answer, or not all of it.
+/// Message if no response or only a part of it arrived.
 const LATE: &str = "no answer came in time";
 
 impl Trouble {
-    /// A failure that another attempt does not help.
+    /// Returns a permanent failure.
     pub(super) fn new(failure: Failure, text: impl Into<String>) -> Self {
         Trouble {
             failure,
@@ -41,12 +41,12 @@ impl Trouble {
         }
     }
 
-    /// Another failure that another attempt does not help.
+    /// Returns a permanent failure of the kind `Other`.
     pub(super) fn other(text: impl Into<String>) -> Self {
         Self::new(Failure::Other, text)
     }
 
-    /// A failure that another login may help.
+    /// Returns a failure that a new login may fix.
     pub(super) fn of_login(text: impl Into<String>) -> Self {
         Trouble {
             remedy: Remedy::Login,
@@ -54,7 +54,7 @@ impl Trouble {
         }
     }
 
-    /// The same failure, after another login has not helped.
+    /// Makes the failure permanent if a new login has already been tried.
     pub(super) fn after_login(self) -> Self {
         match self.remedy {
             Remedy::Login => Trouble {
@@ -65,7 +65,7 @@ impl Trouble {
         }
     }
 
-    /// A failure that may pass; if it does not in time, it is that no answer came.
+    /// Returns a temporary failure. If retries do not help in time, it counts as a timeout.
     pub(super) fn passing(text: impl Into<String>) -> Self {
         Trouble {
             failure: Failure::TimedOut,
@@ -74,27 +74,28 @@ impl Trouble {
         }
     }
 
-    /// The time for an answer is over. It says nothing of why the answers before were of no use.
+    /// Returns the failure that the time limit has elapsed. It does not replace the text of an
+    /// earlier failure.
     pub(super) fn late() -> Self {
         Self::passing(LATE)
     }
 
-    /// Whether nothing but the time that is over is known of the failure.
+    /// Returns whether the time limit is the only known reason for the failure.
     pub(super) fn is_late(&self) -> bool {
         self.text == LATE
     }
 
-    /// The object is no longer in the state in which it was opened.
+    /// Returns the failure that the object has changed since it was opened.
     pub(super) fn changed() -> Self {
         Self::new(Failure::Changed, "the object has changed")
     }
 
-    /// The same, where nothing but another entity tag tells that.
+    /// Returns the failure that only the entity tag of the object has changed.
     pub(super) fn retagged() -> Self {
         Self::new(Failure::Changed, RETAGGED)
     }
 
-    /// Whether nothing but another entity tag tells of a change.
+    /// Returns whether only the entity tag of the object has changed.
     pub(super) fn is_retagged(&self) -> bool {
         self.text == RETAGGED
     }

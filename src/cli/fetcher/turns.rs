@@ -1,8 +1,8 @@
-//! Turns: how many requests a second a host is sent, by all connections together.
+//! Rate limits: the number of requests per second to one host, over all connections.
 //!
-//! No more than the user allows; and once a host has refused some, as many as it seems to take, see
-//! [`Rate`]. A request that a reader waits for goes before one that is only expected; among equals
-//! the first goes first.
+//! The rate never exceeds the limit that the user sets. Once a host has refused requests, the rate
+//! also adapts to the host; see [`Rate`]. Requests of waiting readers precede prefetches. Within
+//! both groups, the order is first in, first out.
 
 mod rate;
 
@@ -19,33 +19,33 @@ use crate::limits;
 use crate::memory::lock::lock;
 use rate::Rate;
 
-/// How often a request that waits looks whether it is still wanted.
+/// Interval at which a waiting request checks for its cancellation.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The turns of all hosts.
+/// The rate limits of all hosts.
 #[derive(Debug)]
 pub(super) struct Turns {
-    /// Requests a second to each host, if the user has set a bound.
+    /// Maximum number of requests per second to each host, if the user has set one.
     most: Option<usize>,
     hosts: Mutex<HashMap<(String, u16), Arc<Host>>>,
 }
 
-/// The turns of one host.
+/// The rate limit of one host.
 #[derive(Debug)]
 struct Host(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     rate: Rate,
-    /// The threads that wait, in the order of their turns.
+    /// The waiting threads in the order of their turns.
     waiting: BTreeMap<Place, Thread>,
     last: u64,
 }
 
-/// Whether a request is only expected, and its number.
+/// Whether a request is a prefetch, and its number. Smaller values come first.
 type Place = (bool, u64);
 
-/// A turn that was taken: the host is to say how it went.
+/// A request that was permitted. Its outcome must be reported to the host.
 #[derive(Debug)]
 pub(super) struct Turn {
     host: Arc<Host>,
@@ -60,10 +60,10 @@ impl Turns {
         }
     }
 
-    /// Waits for the turn of a request to the host of `uri`.
+    /// Waits until a request to the host of `uri` is permitted.
     ///
     /// # Errors
-    /// Fails if the time that is allowed ends before, or nobody waits for the request any more.
+    /// Fails if the time limit elapses first, or if the request is cancelled.
     pub(super) fn take(&self, uri: &Uri, allowed: &Allowed<'_>) -> Result<Turn, End> {
         let host = self.host(uri);
         let since = host.take(allowed)?;
@@ -73,7 +73,7 @@ impl Turns {
     fn host(&self, uri: &Uri) -> Arc<Host> {
         let name = uri.host().unwrap_or_default().to_ascii_lowercase();
         let mut all = lock(&self.hosts);
-        // Hosts that servers name are as many as they like. Those in use stay.
+        // Servers can name any number of hosts, so unused hosts are removed.
         if all.len() >= limits::HOSTS {
             all.retain(|_, host| Arc::strong_count(host) > 1);
         }
@@ -91,7 +91,7 @@ impl Host {
         }))
     }
 
-    /// Waits for a turn: when it has come.
+    /// Waits until a request is permitted. Returns the time of this permission.
     fn take(&self, allowed: &Allowed<'_>) -> Result<Instant, End> {
         let mut state = lock(&self.0);
         state.last += 1;
@@ -125,7 +125,7 @@ impl State {
             .is_some_and(|(first, _)| *first == place)
     }
 
-    /// Whoever is the first now looks when its turn is.
+    /// Wakes the thread that is first now.
     fn leave(&mut self, place: Place) {
         self.waiting.remove(&place);
         if let Some((_, next)) = self.waiting.first_key_value() {
@@ -135,12 +135,12 @@ impl State {
 }
 
 impl Turn {
-    /// The host has taken the request, whatever it has answered.
+    /// Reports that the host accepted the request, whatever its status.
     pub(super) fn is_taken(&self) {
         lock(&self.host.0).rate.taken(self.since);
     }
 
-    /// The host asks for fewer requests, and for none in this time if it `wishes` so.
+    /// Reports that the host asks for fewer requests, and for no request during the time `wish`.
     pub(super) fn is_refused(&self, wish: Option<Duration>) {
         let now = Instant::now();
         lock(&self.host.0).rate.refused(self.since, now, wish);
@@ -160,7 +160,7 @@ mod tests {
         "http://host/a".parse().unwrap()
     }
 
-    /// The reader's request comes later, and goes first.
+    /// The reader's request arrives later, but is permitted first.
     #[test]
     fn a_request_that_a_reader_waits_for_goes_first() {
         let turns = Turns::new(Some(1));
@@ -174,7 +174,7 @@ mod tests {
                     turns.take(&uri(), &patience.within(LONG)).unwrap();
                     lock(order).push(name);
                 });
-                // The next one is later.
+                // Ensures that the next request arrives later.
                 let host = turns.host(&uri());
                 let end = Instant::now() + LONG;
                 while lock(&host.0).last <= name && Instant::now() < end {
@@ -197,7 +197,7 @@ mod tests {
         cancelled.store(true, Ordering::Relaxed);
         let ended = turns.take(&uri(), &patience.within(LONG));
         assert_eq!(ended.unwrap_err(), End::Cancelled);
-        // Another host has turns of its own.
+        // Another host has its own rate limit.
         let other = "http://host:81/a".parse().unwrap();
         assert!(turns.take(&other, &patience.within(LONG)).is_ok());
         assert!(lock(&turns.host(&uri()).0).waiting.is_empty());

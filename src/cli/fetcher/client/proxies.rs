@@ -1,6 +1,6 @@
 //! The proxies that the environment names, and the requests that go through them.
 //!
-//! | request | way |
+//! | request | route |
 //! |---|---|
 //! | to this machine, or to a metadata service | no proxy: it would be the proxy's own machine |
 //! | over http, with a secret | no proxy: it could read the secret |
@@ -23,26 +23,26 @@ use crate::cli::fetcher::hosts::{self, Reach};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::source::location::signature::is_signed;
 
-/// The proxies that the environment names; the lowercase names are curl's.
+/// The proxies that the environment names. Lowercase names are the ones that curl reads.
 #[derive(Debug, Default)]
 pub(super) struct Proxies {
     http: Option<Proxy>,
     https: Option<Proxy>,
 }
 
-/// How a request reaches its server.
+/// The route of a request to its server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// By a connection to the server.
+    /// A direct connection to the server.
     Direct,
-    /// By a connection to the server that the proxy makes.
+    /// A connection to the server that the proxy opens.
     Tunnel(Proxy),
-    /// The proxy sends the request in its own name.
+    /// A request that the proxy sends on its own connection.
     Forwarded,
 }
 
 impl Proxies {
-    /// Reads the variables of the environment.
+    /// Reads the environment variables.
     pub(super) fn from_environment() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
     }
@@ -64,10 +64,10 @@ impl Proxies {
         [&self.http, &self.https].into_iter().flatten()
     }
 
-    /// Returns how a request to `uri` reaches its server.
+    /// Returns the route of a request to `uri`.
     ///
     /// # Errors
-    /// `Other` where the proxy speaks a protocol that is not supported.
+    /// `Other` if the protocol of the proxy is not supported.
     pub(super) fn route(&self, uri: &Uri, has_secret: bool) -> Result<Route, Trouble> {
         let is_encrypted = uri.scheme_str() == Some("https");
         let proxy = if is_encrypted {
@@ -91,7 +91,7 @@ impl Proxies {
         }
     }
 
-    /// Returns what sends requests over http through the proxy for them, on top of `inner`, which
+    /// Returns the connector for plain HTTP requests through the proxy. It uses `inner`, which
     /// connects to servers.
     pub(super) fn forwarding<C>(&self, inner: C) -> Option<(Forwarding<C>, ProxyNames)> {
         let proxy = self.http.as_ref()?;
@@ -116,7 +116,7 @@ impl Proxies {
     }
 }
 
-/// Parses the URL of a proxy, which is not used for the hosts of the list `except`.
+/// Parses the URL of a proxy. `except` lists the hosts for which the proxy is not used.
 fn proxy(text: &str, except: &str) -> Option<Proxy> {
     let named = Proxy::new(text).ok()?;
     let mut builder = Proxy::builder(named.protocol())
@@ -138,7 +138,7 @@ fn proxy(text: &str, except: &str) -> Option<Proxy> {
     builder.build().ok()
 }
 
-/// Returns the header line by which the user of a proxy logs in.
+/// Returns the header line that authenticates the user to the proxy.
 fn login(proxy: &Proxy) -> String {
     let (user, password) = (proxy.username(), proxy.password());
     if user.is_none() && password.is_none() {
@@ -153,7 +153,7 @@ fn login(proxy: &Proxy) -> String {
     format!("Proxy-Authorization: Basic {pair}\r\n")
 }
 
-/// Whether a request shows a secret: a login, a signature, or credentials of a cloud.
+/// Returns whether a request contains a secret: a login, a signature, or cloud credentials.
 pub(super) fn has_secret<T>(request: &Request<T>) -> bool {
     let has_signature = request.uri().query().is_some_and(is_signed);
     has_signature || has_secret_header(request.headers())
@@ -169,11 +169,11 @@ fn has_secret_header(headers: &HeaderMap) -> bool {
     all.any(|(name, value)| value.is_sensitive() || NAMES.contains(name))
 }
 
-/// Connects to a proxy in place of the server, and writes requests for the proxy.
+/// A connector that connects to a proxy instead of the server, and rewrites requests for the proxy.
 pub(super) struct Forwarding<C> {
     inner: C,
     proxy: Uri,
-    /// The line of the header with the login at the proxy, or nothing.
+    /// The header line that authenticates to the proxy, or an empty text.
     login: String,
 }
 
@@ -213,7 +213,7 @@ impl<C: Connector<()>> Connector<()> for Forwarding<C> {
     }
 }
 
-/// A connection to a proxy, which makes the requests absolute.
+/// A connection to a proxy, which rewrites requests to the absolute form.
 #[derive(Debug)]
 pub(super) struct AbsoluteForm<T> {
     connection: T,
@@ -223,8 +223,8 @@ pub(super) struct AbsoluteForm<T> {
 }
 
 impl<T: Transport> AbsoluteForm<T> {
-    /// Makes the request that the first `amount` bytes of the output begin with absolute. Returns
-    /// how many bytes the output has then.
+    /// Rewrites the request in the first `amount` bytes of the output to the absolute form. Returns
+    /// the new number of bytes.
     fn rewrite(&mut self, amount: usize) -> Result<usize, Error> {
         let output = self.connection.buffers().output();
         let Some(text) = output
@@ -241,8 +241,8 @@ impl<T: Transport> AbsoluteForm<T> {
     }
 }
 
-/// Returns the beginning of a request with the `start` of the URI before its path, and the `login`
-/// as its first header. Returns `None` for bytes that are no beginning.
+/// Returns the start of a request in the absolute form. `start` is the URI up to the path, and
+/// `login` becomes the first header. Returns `None` if the bytes are not the start of a request.
 fn absolute(head: &[u8], start: &str, login: &str) -> Option<Vec<u8>> {
     let end = head.windows(2).position(|pair| pair == b"\r\n")?;
     let (line, rest) = head.split_at_checked(end + 2)?;
@@ -276,7 +276,7 @@ impl<T: Transport> Transport for AbsoluteForm<T> {
     }
 }
 
-/// Gives the addresses of a proxy for any server.
+/// A resolver that returns the addresses of the proxy for every server.
 #[derive(Debug)]
 pub(super) struct ProxyNames {
     names: Names,
@@ -415,7 +415,7 @@ mod tests {
             assert_eq!(absolute(other, "http://h", ""), None);
         }
         let named = Proxy::new("http://joe:sesame@proxy:3128").unwrap();
-        // `printf joe:sesame | base64`
+        // Output of `printf joe:sesame | base64`.
         assert_eq!(
             login(&named),
             "Proxy-Authorization: Basic am9lOnNlc2FtZQ==\r\n"

@@ -1,4 +1,4 @@
-//! The addresses of hosts; they are looked up once a minute.
+//! Resolves host names, and caches their addresses for a minute.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,12 +15,12 @@ use crate::cli::fetcher::hosts::{self, Reach};
 use crate::limits;
 use crate::memory::lock::lock;
 
-/// The addresses of hosts, as far as they may be spoken to.
+/// A resolver that returns only permitted addresses.
 #[derive(Debug)]
 pub(super) struct Names {
     inner: DefaultResolver,
     reach: Reach,
-    /// The user named them as well.
+    /// Hosts of the proxies. The user named these hosts as well.
     proxies: Vec<String>,
     known: Mutex<HashMap<(String, u16), Known>>,
 }
@@ -62,7 +62,7 @@ impl Names {
         {
             return Ok(addresses.clone());
         }
-        // The cage may not let the resolver read a file that has replaced its own.
+        // The resolver may fail because the sandbox hides a replaced configuration file.
         let addresses = match (self.inner.resolve(uri, config, timeout), old) {
             (Ok(found), _) => found.to_vec(),
             (Err(error), Some((addresses, _))) => {
@@ -72,7 +72,7 @@ impl Names {
             (Err(error), None) => return Err(error),
         };
         let mut known = lock(&self.known);
-        // Hosts that servers name are as many as they like.
+        // Servers can name any number of hosts, so the number of entries is bounded.
         if known.len() >= limits::HOSTS {
             known.clear();
         }
@@ -121,7 +121,7 @@ impl Resolver for Names {
 mod tests {
     use super::*;
 
-    /// A file of the resolver may have been replaced, so that the cage hides it.
+    /// A replaced file of the resolver is hidden by the sandbox.
     #[test]
     fn a_host_that_is_not_found_any_more_has_its_last_addresses() {
         let names = Names::new(Reach::Anywhere, Vec::new());

@@ -1,9 +1,10 @@
-//! TLS with the certificates of one file: those of authorities, and those that servers have signed
-//! themselves; the only file that knows the implementation of TLS.
+//! TLS with the certificates of one file: certificates of authorities, and self-signed certificates
+//! of servers. Only this file uses rustls.
 //!
-//! A certificate that signs others is no server's to RFC 5280, and so to the verifier of
-//! certificates. But `openssl req -x509` makes such a one, and whoever names its file trusts it: a
-//! server with this very certificate is the one that its names say.
+//! RFC 5280 does not permit a server to use a certificate that can sign other certificates, and the
+//! verifier rejects such a certificate. But `openssl req -x509` creates one, and a user who names
+//! its file trusts it. So a server that presents a certificate of the file is accepted for the host
+//! names in this certificate.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -35,7 +36,7 @@ impl Trust {
     /// Trusts the certificates of the file at `path`, which the option `word` names.
     ///
     /// # Errors
-    /// `Usage` for a file that cannot be read, or holds no certificate.
+    /// `Usage` if the file cannot be read or contains no certificate.
     pub(super) fn of_file(word: &str, path: &Path) -> Result<Self> {
         let failed = |reason: &str| Error::Usage(format!("{word}: {}: {reason}", path.display()));
         let text = std::fs::read(path).map_err(|error| failed(&words_of(&error)))?;
@@ -57,14 +58,15 @@ impl Trust {
         Ok(Trust(Arc::new(config.with_no_client_auth())))
     }
 
-    /// What connects to servers.
+    /// Returns the connector to servers.
     pub(super) fn connector(&self) -> impl Connector {
         let proxied = ().chain(ConnectProxyConnector::default());
         proxied.chain(TcpConnector::default()).chain(self.clone())
     }
 }
 
-/// Who is trusted: what an authority of the file has signed, and what stands in the file itself.
+/// A verifier that accepts certificates signed by an authority of the file, and the certificates of
+/// the file themselves.
 #[derive(Debug)]
 struct Verifier {
     signed: Arc<WebPkiServerVerifier>,
@@ -145,7 +147,7 @@ impl<In: Transport> Connector<In> for Trust {
     }
 }
 
-/// A connection with TLS.
+/// A TLS connection.
 pub(super) struct Encrypted {
     buffers: LazyBuffers,
     stream: StreamOwned<ClientConnection, TransportAdapter>,

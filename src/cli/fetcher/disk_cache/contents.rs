@@ -1,4 +1,4 @@
-//! What a cache on disk holds, by the sources that it came from, and how it is made smaller.
+//! Lists the content of a disk cache by source, and deletes old files.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, OpenOptions};
@@ -10,14 +10,14 @@ use std::time::SystemTime;
 use crate::cli::fetcher::disk_cache::{DiskCache, NAME, STATE, opened};
 use crate::limits;
 
-/// What a cache holds of one source.
+/// The cached content of one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct Share {
-    /// The source as people may see it; none where nothing tells it.
+    /// The source's URL without secrets. `None` if it is not recorded.
     pub(in crate::cli) source: Option<String>,
-    /// Bytes that its segments take on the disk.
+    /// Bytes on disk of its segments.
     pub(in crate::cli) bytes: u64,
-    /// When one of them was last used.
+    /// Time at which one of its segments was last used.
     pub(in crate::cli) used: SystemTime,
 }
 
@@ -37,7 +37,7 @@ enum What {
     /// The name of the object with this key.
     Name(String),
     State,
-    /// The lock, or a file of somebody else.
+    /// The lock, or a file that does not belong to the cache.
     Other,
 }
 
@@ -61,10 +61,10 @@ impl What {
 }
 
 impl DiskCache {
-    /// What it holds, by source; the one that was used last comes first.
+    /// Returns the content by source, the most recently used source first.
     ///
     /// # Errors
-    /// Fails if its directory cannot be read.
+    /// Fails if the directory cannot be read.
     pub(in crate::cli) fn shares(&self) -> io::Result<Vec<Share>> {
         let files = self.files()?;
         let names: HashMap<&str, String> = files
@@ -93,11 +93,11 @@ impl DiskCache {
         Ok(shares)
     }
 
-    /// Deletes what was used longest ago until no more than `most` bytes are left: how many were
-    /// there, and how many are left.
+    /// Deletes the least recently used files until at most `most` bytes remain. Returns the bytes
+    /// before and after.
     ///
     /// # Errors
-    /// Fails if its directory cannot be read, or if a file in it cannot be deleted.
+    /// Fails if the directory cannot be read, or if a file cannot be deleted.
     pub(in crate::cli) fn trim(&self, most: u64) -> io::Result<(u64, u64)> {
         self.with_lock(true, || {
             let there = self.delete_beyond(most, most)?;
@@ -105,8 +105,8 @@ impl DiskCache {
         })
     }
 
-    /// Deletes down to `left` bytes if there are more than `most`: the bytes that were there, and
-    /// those that are there afterwards.
+    /// Deletes files until at most `left` bytes remain, if there are more than `most`. Returns the
+    /// bytes before and after.
     pub(super) fn delete_beyond(&self, most: u64, left: u64) -> io::Result<(u64, u64)> {
         let mut files = self.files()?;
         let before: u64 = files.iter().map(|file| file.bytes).sum();
@@ -140,7 +140,7 @@ impl DiskCache {
         let mut files = Vec::new();
         for entry in fs::read_dir(self.directory())? {
             let entry = entry?;
-            // Another process may have deleted it.
+            // Another process may have deleted the file.
             let Ok(metadata) = entry.metadata() else {
                 continue;
             };
@@ -155,7 +155,7 @@ impl DiskCache {
     }
 }
 
-/// The name of an object that a file holds.
+/// Reads the name of an object from its file.
 fn name_in(path: &Path) -> Option<String> {
     let mut name = String::new();
     let file = opened(path, OpenOptions::new().read(true)).ok()?;
@@ -164,7 +164,7 @@ fn name_in(path: &Path) -> Option<String> {
     Some(name).filter(|name| !name.is_empty())
 }
 
-/// Deletes a file, unless somebody else has.
+/// Deletes a file, unless another process has deleted it.
 fn delete(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -181,8 +181,8 @@ mod tests {
     use crate::source::remote::segment::PAGE;
     use crate::source::remote::state::ObjectState;
 
-    /// A cache of three objects of so many pages each, of which the first was used longest ago; the
-    /// last one has no name.
+    /// Creates a cache of three objects with different numbers of pages. The first object is the
+    /// least recently used, and the name of the last one is not recorded.
     fn cache() -> (tempfile::TempDir, DiskCache) {
         let directory = tempfile::tempdir().unwrap();
         let cache = DiskCache::open(directory.path(), 1 << 30).unwrap();
@@ -225,7 +225,7 @@ mod tests {
         let name = |number: u32| Some(format!("s3://b/{number}.h5"));
         let all = [(None, 1), (name(1), 2), (name(0), 4)];
         assert_eq!(sources(&cache), all);
-        // What is no file of a cache counts for nothing, and a name that hangs is none.
+        // Other files are ignored, and a name file that is a pipe is not read.
         fs::write(cache.directory().join("other"), [0; 100_000]).unwrap();
         let key = "0".repeat(64);
         let pipe = cache.directory().join(format!("{key}{NAME}"));

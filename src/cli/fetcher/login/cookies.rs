@@ -1,18 +1,18 @@
-//! Cookies: those of a file in the form of Netscape's, which curl and browsers write, and those
-//! that servers set, which are kept in memory alone (RFC 6265).
+//! Cookies from a file in Netscape format, which curl and browsers write, and cookies that servers
+//! set (RFC 6265). Cookies from servers are kept in memory only.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::{HeaderValue, Uri};
 use jiff::fmt::rfc2822::DateTimeParser;
 
-/// Cookies that servers set; the oldest goes.
+/// Maximum number of cookies from servers. The oldest one is dropped.
 const SET: usize = 256;
 
-/// Bytes of a cookie that a server sets; a longer one is not kept.
+/// Maximum length in bytes of a cookie from a server. A longer cookie is ignored.
 const COOKIE_BYTES: usize = 8192;
 
-/// The cookies, the oldest first.
+/// All cookies, the oldest first.
 #[derive(Default)]
 pub(super) struct Cookies {
     of_file: Vec<Cookie>,
@@ -21,22 +21,22 @@ pub(super) struct Cookies {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Cookie {
-    /// In lower case, without a dot before it.
+    /// The domain in lower case, without a leading dot.
     domain: String,
-    /// Whether hosts beneath the domain see it, too.
+    /// Whether hosts below the domain receive the cookie as well.
     is_of_subdomains: bool,
     path: String,
     name: String,
     value: String,
-    /// Seconds since 1970; none for a session's.
+    /// Expiry in seconds since 1970. `None` for a session cookie.
     expires: Option<i64>,
 }
 
 impl Cookies {
-    /// The cookies of a file: seven fields between tabs in each line.
+    /// Parses a cookie file, whose lines have seven fields separated by tabs.
     ///
     /// # Errors
-    /// Why the text is none.
+    /// Returns why the text is not a cookie file.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut cookies = Vec::new();
         for (number, line) in text.lines().enumerate() {
@@ -61,7 +61,8 @@ impl Cookies {
         })
     }
 
-    /// Keeps what the server at `uri` sets, or forgets what it takes back.
+    /// Stores the cookie that the server at `uri` sets, or removes a cookie that the server
+    /// deletes.
     pub(super) fn set(&mut self, uri: &Uri, header: &HeaderValue) {
         let text = header
             .to_str()
@@ -80,7 +81,7 @@ impl Cookies {
         }
     }
 
-    /// The header for a request.
+    /// Returns the `Cookie` header for a request.
     pub(super) fn of(&self, uri: &Uri) -> Option<HeaderValue> {
         let now = now();
         let seen: Vec<_> = (self.of_file.iter().chain(&self.set))
@@ -94,7 +95,7 @@ impl Cookies {
 }
 
 impl Cookie {
-    /// `domain, whether beneath it, path, whether over TLS, expires, name, value`.
+    /// Parses a line `domain, subdomains, path, secure, expires, name, value`.
     fn of_line(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.splitn(7, '\t').collect();
         let &[domain, is_of_subdomains, path, _, expires, name, value] = fields.as_slice() else {
@@ -111,7 +112,8 @@ impl Cookie {
         })
     }
 
-    /// RFC 6265, sections 5.2 and 5.3. `Secure` asks for what holds for every cookie here.
+    /// Parses a `Set-Cookie` header; RFC 6265, sections 5.2 and 5.3. The attribute `Secure` is
+    /// ignored, because every cookie is treated as secure.
     fn of_header(text: &str, uri: &Uri) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let (name, value) = parts.next()?.split_once('=')?;
@@ -140,7 +142,7 @@ impl Cookie {
             }
         }
         if let Some(age) = age {
-            // An age beyond all times never ends.
+            // The addition saturates, so that a very large age never expires.
             cookie.expires = Some(now().saturating_add(age.max(-1)));
         }
         let is_named = !cookie.name.is_empty() && cookie.domain.contains('.');
@@ -148,7 +150,7 @@ impl Cookie {
         (is_own || is_named && cookie.is_beneath(&host)).then_some(cookie)
     }
 
-    /// Whether a host is beneath the domain; an address has none above it.
+    /// Returns whether a host is below the domain. An address is not below any domain.
     fn is_beneath(&self, host: &str) -> bool {
         let is_address = host
             .trim_matches(['[', ']'])
@@ -158,7 +160,8 @@ impl Cookie {
         self.is_of_subdomains && !is_address && before.is_some_and(|before| before.ends_with('.'))
     }
 
-    /// Sections 5.1.3 and 5.1.4.
+    /// Returns whether a request to `uri` must contain the cookie; RFC 6265, sections 5.1.3 and
+    /// 5.1.4.
     fn is_for(&self, uri: &Uri) -> bool {
         let host = uri.host().unwrap_or_default().to_ascii_lowercase();
         let behind = uri.path().strip_prefix(&self.path);
@@ -167,7 +170,7 @@ impl Cookie {
         (host == self.domain || self.is_beneath(&host)) && behind.is_some_and(is_on_path)
     }
 
-    /// Whether it takes the other's place.
+    /// Returns whether this cookie replaces the other one.
     fn is_same(&self, other: &Self) -> bool {
         (&self.domain, &self.path, &self.name) == (&other.domain, &other.path, &other.name)
     }
@@ -177,7 +180,7 @@ impl Cookie {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -185,7 +188,8 @@ fn now() -> i64 {
     })
 }
 
-/// `Wed, 21 Oct 2026 07:28:00 GMT`, or with `-` in the date, in seconds since 1970.
+/// Parses a date such as `Wed, 21 Oct 2026 07:28:00 GMT`, also with `-` in the date. Returns
+/// seconds since 1970.
 fn date(text: &str) -> Option<i64> {
     let text = text.trim().replace('-', " ");
     let date = DateTimeParser::new()

@@ -1,27 +1,30 @@
-//! The names and passwords of `~/.netrc`, in the form of ftp(1) and curl(1).
+//! The names and passwords of `~/.netrc`, in the format of ftp(1) and curl(1).
 //!
-//! `machine HOST login NAME password WORD`, in words between blanks and ends of lines; `default`
-//! stands for every other host. A word in quotes may hold blanks, `\"`, `\\`, `\n`, `\r` and `\t`.
+//! An entry is `machine HOST login NAME password WORD`, as words separated by white space.
+//! `default` matches every other host. A quoted word may contain spaces, `\"`, `\\`, `\n`, `\r` and
+//! `\t`.
 
 use http::HeaderValue;
 
 use crate::cli::fetcher::address::authorization;
 
-/// The entries, in their order.
+/// The entries in the order of the file.
 #[derive(Default)]
 pub(super) struct Netrc(Vec<Entry>);
 
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Entry {
-    /// None for `default`.
+    /// `None` for `default`.
     host: Option<String>,
     login: String,
     password: String,
 }
 
 impl Netrc {
+    /// Parses the text of a netrc file.
+    ///
     /// # Errors
-    /// Why the text is none.
+    /// Returns why the text is invalid.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut words = Words(text);
@@ -41,7 +44,7 @@ impl Netrc {
                 ("password", Some(entry)) => entry.password = value()?,
                 ("account", Some(_)) => drop(value()?),
                 ("macdef", _) => words.skip_macro(),
-                // The word may be a secret.
+                // The word may be a secret, so the error does not contain it.
                 _ => {
                     return Err(
                         "no netrc: `machine`, `login` and `password` are its words".to_owned()
@@ -55,7 +58,8 @@ impl Netrc {
         Ok(Netrc(entries))
     }
 
-    /// What stands there for a host; that of `default` for the URL's own.
+    /// Returns the `Authorization` header for a host. The entry `default` applies only to the URL's
+    /// own host.
     pub(super) fn of(&self, host: &str, is_own: bool) -> Option<HeaderValue> {
         let is_of = |entry: &&Entry| match &entry.host {
             Some(named) => named.eq_ignore_ascii_case(host),
@@ -66,11 +70,11 @@ impl Netrc {
     }
 }
 
-/// What is left of the text.
+/// A tokenizer that holds the rest of the text.
 struct Words<'a>(&'a str);
 
 impl Words<'_> {
-    /// Leaves out a macro: the lines up to an empty one.
+    /// Skips a macro, which ends with an empty line.
     fn skip_macro(&mut self) {
         self.0 = self.0.split_once("\n\n").map_or("", |(_, rest)| rest);
     }
@@ -96,7 +100,7 @@ impl Iterator for Words<'_> {
 }
 
 impl Words<'_> {
-    /// The word in quotes that comes next; `None` where they are not closed.
+    /// Returns the next quoted word, or `None` if the quote is not closed.
     fn quoted(&mut self) -> Option<String> {
         let (mut word, mut characters) = (String::new(), self.0.chars());
         characters.next();
@@ -127,7 +131,7 @@ mod tests {
         Some(value.to_str().unwrap().to_owned())
     }
 
-    /// The words in Base64 are those of `printf 'joe:sesame' | base64`.
+    /// The encoded words are the output of `printf 'joe:sesame' | base64`.
     #[test]
     fn a_host_has_the_login_of_its_entry() {
         let text = "# NASA\nmachine urs.earthdata.nasa.gov login joe\n\tpassword sesame\n\

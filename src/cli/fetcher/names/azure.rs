@@ -1,4 +1,4 @@
-//! A page of names of Azure's storage: the answer of `List Blobs`.
+//! A page of names of Azure's storage: the response of `List Blobs`.
 
 use crate::cli::fetcher::names::keys::Keys;
 use crate::cli::fetcher::names::page::{Page, wrong};
@@ -9,24 +9,24 @@ use crate::limits;
 use crate::source::location::percent::decoded;
 use crate::source::remote::state::ObjectState;
 
-/// What has been read of a document.
+/// The content of a document, filled during parsing.
 #[derive(Default)]
 struct Document {
     keys: Keys,
-    /// What the server says that names begin with; empty where it does not.
+    /// The prefix that the response repeats, or an empty text.
     prefix: String,
-    /// Of the blob or the prefix that is read.
+    /// Name of the current blob or prefix.
     name: Vec<u8>,
-    /// Whether its name is encoded, as one is that no XML can hold.
+    /// Whether this name is percent-encoded, because XML cannot represent it.
     is_encoded: bool,
     state: ObjectState,
     has_length: bool,
-    /// Whether the place of the next page has been told: it is empty at the end.
+    /// Whether the document contains the marker of the next page, which is empty on the last page.
     has_next: bool,
     next: String,
 }
 
-/// Reads the page of the names that begin with `prefix`.
+/// Parses a page of the names that start with `prefix`.
 ///
 /// # Errors
 /// Fails as [`parse`](crate::cli::fetcher::names::parse) does.
@@ -34,7 +34,7 @@ pub(super) fn page(body: &[u8], prefix: &[u8]) -> Result<Page, Trouble> {
     let mut document = Document::default();
     xml::read(body, "EnumerationResults", &mut document)?;
     let said = document.prefix.as_bytes();
-    // Without the place of the next page, nothing tells that this is the last one.
+    // Without a marker element, a truncated page would look like the last page.
     if !document.has_next || !said.is_empty() && said != prefix {
         return Err(wrong());
     }
@@ -101,7 +101,7 @@ impl Document {
     }
 
     fn add(&mut self, state: Option<ObjectState>) -> Result<(), Trouble> {
-        // A name that is no text has none as a file either.
+        // A name that is not UTF-8 cannot be a file name either.
         match String::from_utf8(std::mem::take(&mut self.name)) {
             Ok(name) => self.keys.add(name, state),
             Err(_) => Ok(()),
@@ -144,7 +144,7 @@ mod tests {
             name: name.as_bytes().to_vec(),
             named,
         };
-        // `date -u -d "1998-01-12 09:25:56" +%s`
+        // Output of `date -u -d "1998-01-12 09:25:56" +%s`.
         let first = object(434_234, b"0x8CBFF45D8A29A19", 884_597_156);
         let names = vec![
             name("2026", Named::Prefix),

@@ -1,39 +1,40 @@
-//! References of a directory's page, as far as they stay in the directory; RFC 3986, section 5.
+//! Resolves references in the page of a directory; RFC 3986, section 5.
 //!
-//! A name is one part of a path. What leads anywhere else, has a query, or hides a `/` is no name.
+//! A name is a single path component. A reference that leads out of the directory, has a query, or
+//! contains an encoded `/` is not a name.
 
 use http::Uri;
 
 use crate::cli::fetcher::hosts;
 use crate::source::location::percent::decoded;
 
-/// The directory that a page is of.
+/// The directory that a page lists.
 #[derive(Debug)]
 pub(super) struct Base {
     uri: Uri,
-    /// The decoded parts of its path.
+    /// The decoded components of its path.
     parts: Vec<Vec<u8>>,
 }
 
-/// Where a reference leads.
+/// The target of a reference.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reference {
-    /// To a name in the directory.
+    /// A name in the directory.
     Child {
         name: Vec<u8>,
-        /// Whether it has a `/` at its end.
+        /// Whether the reference ends with `/`.
         is_directory: bool,
     },
-    /// To the directory.
+    /// The directory itself.
     Itself,
-    /// To the directory above.
+    /// The parent directory.
     Parent,
-    /// Anywhere else.
+    /// Any other target.
     Elsewhere,
 }
 
 impl Base {
-    /// The directory of a page at `uri`.
+    /// Returns the directory of a page at `uri`.
     pub(super) fn of(uri: &Uri) -> Self {
         let directory = uri.path().rsplit_once('/').map_or("", |(before, _)| before);
         let parts = directory.split('/').filter(|part| !part.is_empty());
@@ -43,13 +44,13 @@ impl Base {
         }
     }
 
-    /// The path of the directory, decoded, with a `/` before each part.
+    /// Returns the decoded path of the directory, with a `/` before each component.
     pub(super) fn path(&self) -> Vec<u8> {
         let parts = self.parts.iter().flat_map(|part| [&b"/"[..], part]);
         parts.collect::<Vec<_>>().concat()
     }
 
-    /// Where a reference leads from here.
+    /// Resolves a reference relative to the directory.
     pub(super) fn resolve(&self, reference: &str) -> Reference {
         let reference = reference.trim();
         if reference.contains(['?', '#']) || reference.is_empty() {
@@ -62,7 +63,8 @@ impl Base {
         }
     }
 
-    /// The path of a reference that has one from the root on; empty where it is of another server.
+    /// Returns the path of an absolute reference. The path is empty if the reference leads to
+    /// another server.
     fn path_of<'a>(&self, reference: &'a str) -> Option<&'a str> {
         let of_server = match reference.split_once("://") {
             Some((scheme, rest)) if is_word(scheme) => {
@@ -90,7 +92,7 @@ impl Base {
         })
     }
 
-    /// Where a path from the root on leads.
+    /// Resolves an absolute path.
     fn beneath(&self, path: &str) -> Reference {
         let Some(path) = path.strip_prefix('/') else {
             return Reference::Elsewhere;
@@ -116,7 +118,7 @@ impl Base {
     }
 }
 
-/// Where a reference without a `/` at its beginning leads.
+/// Resolves a reference that does not start with `/`.
 fn relative(reference: &str) -> Reference {
     let reference = reference.strip_prefix("./").unwrap_or(reference);
     match reference {
@@ -138,13 +140,13 @@ fn relative(reference: &str) -> Reference {
     }
 }
 
-/// Whether a decoded part of a path is a name.
+/// Returns whether a decoded path component is a valid name.
 fn is_name(part: &[u8]) -> bool {
     let is_text = std::str::from_utf8(part).is_ok_and(|text| !text.contains('\u{fffd}'));
     is_text && !matches!(part, b"" | b"." | b"..") && !part.contains(&b'/') && !part.contains(&0)
 }
 
-/// Whether a `:` is of a scheme: no `/` stands before it.
+/// Returns whether a `:` ends a scheme, because no `/` precedes it.
 fn is_of_scheme(reference: &str) -> bool {
     let first = reference.split('/').next().unwrap_or_default();
     first.contains(':')

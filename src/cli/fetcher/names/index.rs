@@ -1,23 +1,28 @@
-//! Index pages, which web servers make of directories: nginx, Apache, lighttpd, Caddy, Python's
+//! Index pages that web servers generate for directories: nginx, Apache, lighttpd, Caddy, Python's
 //! `http.server` and others.
 //!
-//! No standard says what they are. All have a link for each name, whose last part it is; those of
-//! directories end in `/`. A page counts as one if its title or its first heading says that it is an
-//! index, or names the directory, or if it links to the directory above. The sizes in them are for
-//! people, and not read.
+//! No standard defines these pages. Each page has a link for each name, and the name is the last
+//! part of the link. Links to directories end with `/`. A page counts as an index page in three
+//! cases:
+//!
+//! - its title or its first heading says that it is an index
+//! - its title or its first heading contains the path of the directory
+//! - it links to the parent directory
+//!
+//! Sizes in these pages are rounded, and are not parsed.
 
 use crate::cli::fetcher::names::href::{Base, Reference};
 use crate::cli::fetcher::names::json;
 use crate::cli::fetcher::names::page::{Names, Page, wrong};
 use crate::cli::fetcher::trouble::Trouble;
 
-/// How titles and headings of index pages begin.
+/// Starts of the titles and headings of index pages.
 const TITLES: [&str; 4] = ["index of", "directory listing", "directory:", "listing of"];
 
-/// Reads the index page of the directory `base`; `None` for a page that is none.
+/// Parses the index page of the directory `base`. Returns `None` if the page is not an index page.
 ///
 /// # Errors
-/// Fails for a page that is not whole: a proxy may have cut it off, so that the next one is right.
+/// Fails for an incomplete page, which a proxy may have truncated. The caller can retry.
 pub(super) fn page(body: &[u8], base: &Base) -> Result<Option<Page>, Trouble> {
     let text = String::from_utf8_lossy(body);
     let text = text.trim_start_matches('\u{feff}').trim_start();
@@ -52,7 +57,7 @@ pub(super) fn page(body: &[u8], base: &Base) -> Result<Option<Page>, Trouble> {
     }
 }
 
-/// Whether a body is a page where people log in: it has a field for a password.
+/// Returns whether a body is a login page: it has a password field.
 pub(super) fn is_login(body: &[u8]) -> bool {
     let text = String::from_utf8_lossy(body).to_ascii_lowercase();
     let text = text.trim_start_matches('\u{feff}').trim_start();
@@ -66,7 +71,7 @@ pub(super) fn is_login(body: &[u8]) -> bool {
         })
 }
 
-/// Whether the text of a title is that of an index page.
+/// Returns whether a title is the title of an index page.
 fn is_title(text: &str, base: &Base) -> bool {
     let text = text.trim().to_lowercase();
     let path = base.path();
@@ -74,22 +79,22 @@ fn is_title(text: &str, base: &Base) -> bool {
     TITLES.iter().any(|title| text.starts_with(title)) || !path.is_empty() && text.contains(&path)
 }
 
-/// A page of HTML, as far as its tags take to be found; it may be wrong in any way.
+/// A tokenizer of HTML tags. The page may be malformed in any way.
 struct Html<'a> {
     rest: &'a str,
-    /// Whether its end has come.
+    /// Whether the end tag of the page was found.
     is_whole: bool,
 }
 
 struct Tag {
-    /// In lower case, with a `/` before it for the end of an element.
+    /// The name in lower case. The name of an end tag starts with `/`.
     name: String,
-    /// Its `href`.
+    /// The value of `href`.
     reference: Option<String>,
 }
 
 impl<'a> Html<'a> {
-    /// The next tag, and what follows it ahead. The end of the page is no tag.
+    /// Returns the next tag, or `None` at the end of the page.
     fn next_tag(&mut self) -> Option<Tag> {
         loop {
             let (_, behind) = self.rest.split_once('<')?;
@@ -113,7 +118,7 @@ impl<'a> Html<'a> {
         }
     }
 
-    /// Goes behind the `>` of a tag; its `href`.
+    /// Skips to the end of a tag and returns the value of its `href`.
     fn attributes(&mut self) -> Option<String> {
         let mut reference = None;
         loop {
@@ -137,7 +142,7 @@ impl<'a> Html<'a> {
         }
     }
 
-    /// The value that `text` begins with; what follows it is ahead.
+    /// Returns the attribute value at the start of `text`, and moves after it.
     fn value(&mut self, text: &'a str) -> &'a str {
         let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
         let (value, behind) = match quote {
@@ -154,11 +159,11 @@ impl<'a> Html<'a> {
         value
     }
 
-    /// The text up to the end of the element, without the tags in it.
+    /// Returns the text up to the end tag `name`, without the tags in it.
     fn text_until(&mut self, name: &str) -> String {
         let end = format!("</{name}");
         let lower = |text: &str| text.to_ascii_lowercase();
-        // Texts are short; a page without the end has none.
+        // Returns the rest of the page if the end tag is missing.
         let at = self
             .rest
             .char_indices()
@@ -176,7 +181,7 @@ impl<'a> Html<'a> {
     }
 }
 
-/// A text without its character references: those that servers write.
+/// Decodes the character references that servers write.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -241,15 +246,15 @@ mod tests {
             .unwrap_or_else(|| panic!("no index page: {text}"))
     }
 
-    /// As the source of nginx's autoindex module writes it.
+    /// Page of nginx's autoindex module, written from its source.
     const NGINX: &str = "<html>\r\n<head><title>Index of /data/</title></head>\r\n<body>\r\n\
         <h1>Index of /data/</h1><hr><pre><a href=\"../\">../</a>\r\n\
         <a href=\"2026/\">2026/</a>                  26-Nov-2026 10:00                   -\r\n\
         <a href=\"run%201.h5\">run 1.h5</a>          26-Nov-2026 10:00                2048\r\n\
         </pre><hr></body>\r\n</html>\r\n";
 
-    /// As the documentation of Apache's mod_autoindex describes its fancy table, with the links by
-    /// which it is sorted.
+    /// Page of Apache's mod_autoindex with its fancy table and its sort links, written from its
+    /// documentation.
     const APACHE: &str = "<!DOCTYPE HTML PUBLIC \"-//W3C//DTD HTML 3.2 Final//EN\">\n<html>\n \
         <head>\n  <title>Index of /data</title>\n </head>\n <body>\n<h1>Index of /data</h1>\n\
         <table><tr><th><a href=\"?C=N;O=D\">Name</a></th><th><a href=\"?C=S;O=A\">Size</a></th>\

@@ -1,5 +1,5 @@
-//! Index pages in JSON: those of Caddy, of nginx's `autoindex_format json` and of `h5fs serve`, and the
-//! files of a record of InvenioRDM, as Zenodo has them.
+//! Index pages in JSON: of Caddy, of nginx's `autoindex_format json` and of `h5fs serve`. Also the
+//! file lists of InvenioRDM records, for example on Zenodo.
 //!
 //! | server | an entry |
 //! |---|---|
@@ -14,8 +14,8 @@ use crate::cli::fetcher::names::page::{Names, Page, wrong};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
 
-/// Where the files of a record of InvenioRDM are listed, whose `directory` has them; both without a
-/// `/` at the beginning.
+/// Returns the path of the file list of an InvenioRDM record, whose files are in `directory`.
+/// Neither path starts with `/`.
 pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
     let number = directory
         .strip_prefix("records/")?
@@ -27,10 +27,10 @@ pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
     is_number.then(|| format!("api/records/{number}/files"))
 }
 
-/// Reads a list of names; `None` for anything else.
+/// Parses a list of names. Returns `None` for any other text.
 ///
 /// # Errors
-/// Fails for a text that is not whole, and for one with too many names.
+/// Fails for an incomplete text, or for a list with too many names.
 pub(super) fn page(text: &str) -> Result<Option<Page>, Trouble> {
     let list = if text.starts_with('{') {
         let members = parts(text, ('{', '}'))?.into_iter();
@@ -61,10 +61,10 @@ pub(super) fn page(text: &str) -> Result<Option<Page>, Trouble> {
     Ok(Some(names.page()))
 }
 
-/// The entries of a list, one in memory at a time.
+/// Returns the entries of a list. Only one entry is decoded at a time.
 ///
 /// # Errors
-/// Fails for a text that is no whole list, and for one with too many entries.
+/// Fails for an incomplete list, or for a list with too many entries.
 pub(super) fn entries(
     list: &str,
 ) -> Result<impl Iterator<Item = Result<Value, Trouble>> + '_, Trouble> {
@@ -72,8 +72,8 @@ pub(super) fn entries(
     Ok(parts.map(|entry| serde_json::from_str(entry).map_err(|_| wrong())))
 }
 
-/// The texts between the commas of a list or an object: each is read by itself, so that no more than
-/// one is in memory in any other form.
+/// Splits a list or an object at its commas. The caller decodes each part separately, so that only
+/// one decoded part is in memory.
 fn parts(text: &str, (open, close): (char, char)) -> Result<Vec<&str>, Trouble> {
     let inner = text.trim().strip_prefix(open);
     let inner = inner
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::source::remote::message::Named;
 
-    /// As Caddy's documentation and source have it, and nginx's documentation.
+    /// Pages written from the documentation and source of Caddy and the documentation of nginx.
     const CADDY: &str = r#"[{"name":"run 1.h5","size":4,"url":"./run%201.h5","mod_time":"2026-11-26T10:00:00Z","mode":420,"is_dir":false,"is_symlink":false},
         {"name":"sub/","size":4096,"url":"./sub/","mod_time":"2026-11-26T10:00:00Z","mode":2147484141,"is_dir":true,"is_symlink":false}]"#;
     const NGINX: &str = r#"[

@@ -1,4 +1,4 @@
-//! Keys and common prefixes, as the listings of stores have them.
+//! Keys and common prefixes in the listings of object stores.
 
 use crate::cli::fetcher::names::page::{Page, listed, wrong};
 use crate::cli::fetcher::trouble::Trouble;
@@ -6,11 +6,11 @@ use crate::limits;
 use crate::source::remote::message::Named;
 use crate::source::remote::state::ObjectState;
 
-/// The keys of a page, as far as they are read.
+/// The keys of a page that have been parsed so far.
 #[derive(Default)]
 pub(super) struct Keys(Vec<Entry>);
 
-/// A key or a common prefix as it stands in the document, and the state of an object.
+/// A key with the state of its object, or a common prefix. The text is encoded as in the document.
 struct Entry {
     key: String,
     state: Option<ObjectState>,
@@ -20,7 +20,7 @@ impl Keys {
     /// Adds a key with its state, or a common prefix.
     ///
     /// # Errors
-    /// `Other` for too many, and for a tag that is too long.
+    /// `Other` if there are too many keys, or if an entity tag is too long.
     pub(super) fn add(&mut self, key: String, state: Option<ObjectState>) -> Result<(), Trouble> {
         let is_long = state
             .as_ref()
@@ -39,10 +39,10 @@ impl Keys {
         self.0.len()
     }
 
-    /// The page of those keys, which begin with `prefix`; `plain` undoes their encoding.
+    /// Converts the keys, which must start with `prefix`, to a page. `plain` decodes a key.
     ///
     /// # Errors
-    /// Fails if one begins with something else.
+    /// Fails if a key does not start with `prefix`.
     pub(super) fn page(
         self,
         prefix: &[u8],

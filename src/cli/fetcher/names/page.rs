@@ -1,4 +1,4 @@
-//! A page of names, whatever it was read from.
+//! A page of names from any kind of listing.
 
 use std::collections::BTreeMap;
 
@@ -6,42 +6,43 @@ use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
 use crate::source::remote::message::{ListedName, Named, PACKET};
 
-/// Names that fit in a packet with the place of the next page, however long they and their tags
-/// are.
+/// Number of names that fit in a packet together with the marker of the next page, for names and
+/// entity tags of maximum length.
 const NAMES: usize =
     (PACKET - 2 * limits::KEY_BYTES) / (limits::KEY_BYTES + limits::ETAG_BYTES + 32);
 
-/// The names directly beneath a prefix, as far as a page goes.
+/// One page of the names directly below a prefix.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::cli::fetcher) struct Page {
-    /// Sorted by their bytes.
+    /// Names, sorted by their bytes.
     pub(in crate::cli::fetcher) names: Vec<ListedName>,
-    /// Asks for the next page; empty at the end.
+    /// Marker that requests the next page. Empty on the last page.
     pub(in crate::cli::fetcher) next: String,
 }
 
 impl Page {
-    /// The page of these names.
+    /// Returns the page of these names.
     pub(super) fn sorted(mut names: Vec<ListedName>, next: String) -> Self {
         names.sort_by(|a, b| a.name.cmp(&b.name));
         Page { names, next }
     }
 
-    /// Takes the first names, as many as fit in a packet, where more follow them.
+    /// Removes and returns the names that fit in the next packet. Returns `None` if all remaining
+    /// names fit.
     pub(in crate::cli::fetcher) fn part(&mut self) -> Option<Vec<ListedName>> {
         (self.names.len() > NAMES).then(|| self.names.drain(..NAMES).collect())
     }
 }
 
-/// Names, and whether they are of directories.
+/// Names, each with a flag that says whether it is a directory.
 #[derive(Default)]
 pub(super) struct Names(BTreeMap<Vec<u8>, bool>);
 
 impl Names {
-    /// Adds a name; one that is listed twice may be a directory.
+    /// Adds a name. If a name is listed twice, it is a directory if either entry is one.
     ///
     /// # Errors
-    /// `Other` for too many.
+    /// `Other` if there are too many names.
     pub(super) fn add(&mut self, name: Vec<u8>, is_directory: bool) -> Result<(), Trouble> {
         *self.0.entry(name).or_default() |= is_directory;
         if self.0.len() > limits::LISTING_NAMES {
@@ -66,7 +67,7 @@ impl Names {
     }
 }
 
-/// A name as it is listed; `None` where no file has such a name.
+/// Returns a name as a list entry, or `None` if a file cannot have this name.
 pub(super) fn listed(name: &[u8], named: Named) -> Option<ListedName> {
     let has_room = (1..=limits::KEY_BYTES).contains(&name.len());
     let is_plain = has_room && !name.contains(&b'/') && !name.contains(&0);
@@ -76,7 +77,7 @@ pub(super) fn listed(name: &[u8], named: Named) -> Option<ListedName> {
     })
 }
 
-/// An answer that is no whole page of names.
+/// Returns the failure for an incomplete or invalid page of names.
 pub(super) fn wrong() -> Trouble {
     Trouble::passing("the server's listing cannot be read")
 }

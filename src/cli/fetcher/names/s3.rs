@@ -1,4 +1,4 @@
-//! A page of names of S3's protocol: the answer of `ListObjectsV2`.
+//! A page of names in the S3 protocol: the response of `ListObjectsV2`.
 
 use crate::cli::fetcher::names::keys::Keys;
 use crate::cli::fetcher::names::page::{Page, wrong};
@@ -8,15 +8,15 @@ use crate::limits;
 use crate::source::location::percent::decoded;
 use crate::source::remote::state::ObjectState;
 
-/// What has been read of a document.
+/// The content of a document, filled during parsing.
 #[derive(Default)]
 struct Document {
     keys: Keys,
-    /// What the server says that keys begin with; empty where it does not.
+    /// The prefix that the response repeats, or an empty text.
     prefix: String,
-    /// How many keys and prefixes the server says that there are.
+    /// Number of keys and prefixes that the server reports.
     count: usize,
-    /// Of the object that is read.
+    /// Key of the current object.
     key: String,
     state: ObjectState,
     has_length: bool,
@@ -25,7 +25,7 @@ struct Document {
     is_truncated: bool,
 }
 
-/// Reads the page of the keys that begin with `prefix`.
+/// Parses a page of the keys that start with `prefix`.
 ///
 /// # Errors
 /// Fails as [`parse`](crate::cli::fetcher::names::parse) does.
@@ -76,7 +76,8 @@ impl Elements for Document {
 
 impl Document {
     fn page(self, prefix: &[u8]) -> Result<Page, Trouble> {
-        // Some servers count the keys alone: more than they say is no sign of names that are gone.
+        // Some servers count only the keys. So more entries than reported are accepted, but fewer
+        // are not.
         if self.count > self.keys.len() {
             return Err(wrong());
         }
@@ -87,12 +88,12 @@ impl Document {
                 text.as_bytes().to_vec()
             }
         };
-        // Some servers encode keys alone.
+        // Some servers encode only the keys.
         let said = &self.prefix;
         if !said.is_empty() && said.as_bytes() != prefix && plain(said) != prefix {
             return Err(wrong());
         }
-        // Some servers send an empty place at the end.
+        // Some servers send an empty marker on the last page.
         if self.is_truncated == self.next.is_empty() {
             return Err(wrong());
         }
@@ -100,7 +101,7 @@ impl Document {
     }
 }
 
-/// A boolean of XML Schema; some servers write it with a capital.
+/// Parses a boolean of XML Schema. Some servers capitalize it.
 fn truth(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" => Some(true),
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
     use crate::source::remote::message::{ListedName, Named};
 
-    /// The documentation of Amazon S3 shows this answer of `ListObjectsV2`.
+    /// The documentation of Amazon S3 shows this response of `ListObjectsV2`.
     const PAGE: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
   <Name>example-bucket</Name><Prefix>photos%2F2006%2F</Prefix><KeyCount>3</KeyCount>
@@ -135,7 +136,7 @@ mod tests {
         let object = ObjectState {
             length: 434_234,
             etag: b"\"fba9dede5f27731c9771645a39863328\"".to_vec(),
-            // `date -u -d 2009-10-12T17:50:30Z +%s`
+            // Output of `date -u -d 2009-10-12T17:50:30Z +%s`.
             modified: 1_255_369_830,
         };
         let name = |name: &[u8], named| ListedName {
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!(page, Page { names, next });
     }
 
-    /// What other servers write, from their sources and documentation.
+    /// Pages of other servers, written from their sources and documentation.
     #[test]
     fn pages_of_other_servers_are_read() {
         let root = "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
@@ -224,7 +225,7 @@ mod tests {
             "<Contents><Key>k</Key></Contents>",
             "<Contents><Size>1</Size></Contents>",
             "<CommonPrefixes></CommonPrefixes>",
-            // A server that counts the keys alone, and no prefixes, is one that counts too few.
+            // A server that counts only the keys never reports more entries than it sends.
             "<KeyCount>2</KeyCount><Contents><Key>k</Key><Size>1</Size></Contents>",
         ];
         let lists = lists.map(list);
@@ -291,8 +292,8 @@ mod tests {
         assert_eq!(next("<NextContinuationToken/>").as_deref(), Ok(""));
     }
 
-    /// A cache that does not look at the query answers so, and a server that encodes keys and does
-    /// not say so.
+    /// A cache that ignores the query sends such a page. So does a server that encodes keys without
+    /// saying so.
     #[test]
     fn a_page_of_other_names_is_refused() {
         let key = |key: &str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
@@ -314,7 +315,7 @@ mod tests {
         for right in [
             prefix("d/ru"),
             prefix("d%2Fru") + encoded,
-            // Some servers encode keys alone.
+            // Some servers encode only the keys.
             prefix("d/ru") + encoded,
             prefix(""),
         ] {

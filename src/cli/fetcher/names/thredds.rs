@@ -1,9 +1,9 @@
 //! Catalogs of a THREDDS data server: InvCatalog 1.0.
 //!
-//! A directory of files has the catalog `…/thredds/catalog/DIRECTORY/catalog.xml`; its service
-//! `HTTPServer` has the files as `…/thredds/fileServer/DIRECTORY/FILE`. A dataset whose `urlPath` is
-//! of that form is a file, a `catalogRef` whose `href` is `DIRECTORY/catalog.xml` a directory.
-//! Catalogs lead anywhere they like; what is not beneath the directory is left out.
+//! A directory of files has the catalog `…/thredds/catalog/DIRECTORY/catalog.xml`. The service
+//! `HTTPServer` serves its files as `…/thredds/fileServer/DIRECTORY/FILE`. A dataset with a
+//! `urlPath` of this form is a file. A `catalogRef` whose `href` is `DIRECTORY/catalog.xml` is a
+//! directory. Catalogs may refer to any location; entries outside the directory are ignored.
 
 use crate::cli::fetcher::names::href::{Base, Reference};
 use crate::cli::fetcher::names::page::{Names, Page};
@@ -11,14 +11,14 @@ use crate::cli::fetcher::names::xml::{self, Attributes, Elements};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::source::location::percent::decoded;
 
-/// The document in each directory.
+/// Name of the catalog in each directory.
 pub(in crate::cli::fetcher) const CATALOG: &str = "catalog.xml";
 
-/// What stands before the path of a directory in the URL of its catalog, and of its files.
+/// Path segments before a directory in the URL of its catalog, and in the URLs of its files.
 const PLACES: [&str; 2] = ["thredds/catalog/", "thredds/fileServer/"];
 
-/// The directory of the files of which `directory` has the catalog, both encoded and without a `/`
-/// at the beginning; `None` where it is of no THREDDS.
+/// Returns the path of the files whose catalog is in `directory`. Both paths are percent-encoded
+/// and do not start with `/`. Returns `None` if the directory does not belong to THREDDS.
 pub(in crate::cli::fetcher) fn files(directory: &str) -> Option<String> {
     let [catalogs, files] = PLACES;
     let at = directory.find(catalogs)?;
@@ -28,7 +28,7 @@ pub(in crate::cli::fetcher) fn files(directory: &str) -> Option<String> {
     Some(format!("{before}{files}{beneath}"))
 }
 
-/// What has been read of a catalog.
+/// The content of a catalog, filled during parsing.
 struct Catalog<'a> {
     base: &'a Base,
     place: Place,
@@ -39,16 +39,17 @@ struct Catalog<'a> {
 
 /// The path of the files on the server.
 struct Place {
-    /// The base of the service.
+    /// Base path of the service.
     service: Vec<u8>,
-    /// What datasets begin with.
+    /// Start of the `urlPath` of each dataset.
     directory: Vec<u8>,
 }
 
-/// Reads the catalog at `base`.
+/// Parses the catalog at `base`.
 ///
 /// # Errors
-/// Fails for a document that is no whole catalog, and for one whose files no `HTTPServer` has.
+/// Fails for an incomplete or invalid catalog, and for a catalog without an `HTTPServer` for its
+/// files.
 pub(super) fn page(body: &[u8], base: &Base) -> Result<Page, Trouble> {
     let mut path = base.path();
     path.push(b'/');
@@ -113,7 +114,7 @@ impl Elements for Catalog<'_> {
 }
 
 impl Catalog<'_> {
-    /// Whether a service has the files where they are looked for.
+    /// Returns whether a service has the expected base path.
     fn is_service(&self, base: &str) -> bool {
         let path = match base.split_once("://") {
             Some((_, rest)) => rest.find('/').and_then(|at| rest.get(at..)),
@@ -122,7 +123,7 @@ impl Catalog<'_> {
         path.is_some_and(|path| decoded(path) == self.place.service)
     }
 
-    /// The directory that has the catalog at `href`.
+    /// Returns the directory whose catalog is at `href`.
     fn directory(&self, href: &str) -> Option<Vec<u8>> {
         let directory = href.strip_suffix(CATALOG)?;
         match self.base.resolve(directory) {
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
     use crate::source::remote::message::Named;
 
-    /// Written from the description of InvCatalog 1.0, and of `datasetScan`.
+    /// Written from the description of InvCatalog 1.0 and of `datasetScan`.
     const CATALOG_OF_SCAN: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <catalog xmlns="http://www.unidata.ucar.edu/namespaces/thredds/InvCatalog/v1.0"
     xmlns:xlink="http://www.w3.org/1999/xlink" version="1.2">

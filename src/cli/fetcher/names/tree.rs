@@ -1,9 +1,9 @@
-//! The tree of a dataset of Hugging Face: the Hub's API, "List repository tree".
+//! The file tree of a Hugging Face dataset: the Hub's API, "List repository tree".
 //!
 //! The files of `datasets/OWNER/NAME/resolve/REVISION/PATH` are listed at
-//! `api/datasets/OWNER/NAME/tree/REVISION/PATH`, a thousand at a time: a list of
-//! `{"type": "file", "path": "PATH/a.h5", "size": 4, …}` and `{"type": "directory", …}`. The header
-//! `Link` names the next page.
+//! `api/datasets/OWNER/NAME/tree/REVISION/PATH`, a thousand per page. A page is a list of `{"type":
+//! "file", "path": "PATH/a.h5", "size": 4, …}` and `{"type": "directory", …}`. The `Link` header
+//! names the next page.
 
 use http::{HeaderMap, Uri};
 
@@ -14,7 +14,8 @@ use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
 use crate::source::location::percent::decoded;
 
-/// Where a directory of files is listed; both encoded, and without a `/` at the beginning.
+/// Returns the path that lists a directory of files. Both paths are percent-encoded and do not
+/// start with `/`.
 pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
     let parts: Vec<&str> = directory.strip_suffix('/')?.splitn(6, '/').collect();
     let (["datasets", owner, name, "resolve", revision], path) = parts.split_at_checked(5)? else {
@@ -25,7 +26,7 @@ pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
     whole.then(|| path.iter().fold(tree, |tree, path| tree + "/" + path))
 }
 
-/// The path within its dataset of a directory of files, decoded, without a `/` at its end.
+/// Returns the decoded path of a directory within its dataset, without a `/` at its end.
 pub(super) fn within(directory: &str) -> Vec<u8> {
     let path = directory.strip_suffix('/').unwrap_or(directory);
     let mut parts = path.splitn(6, '/');
@@ -35,8 +36,7 @@ pub(super) fn within(directory: &str) -> Vec<u8> {
 /// Adds the names of a page of the directory `within` a dataset.
 ///
 /// # Errors
-/// Fails for what is no page, or no whole one, for names of another directory, and for too many
-/// names.
+/// Fails for an incomplete or invalid page, for names in another directory, and for too many names.
 pub(super) fn add(body: &[u8], within: &[u8], names: &mut Names) -> Result<(), Trouble> {
     let text = std::str::from_utf8(body).map_err(|_| wrong())?;
     for entry in json::entries(text)? {
@@ -56,10 +56,10 @@ pub(super) fn add(body: &[u8], within: &[u8], names: &mut Names) -> Result<(), T
     Ok(())
 }
 
-/// The query of the next page, where there is one.
+/// Returns the query of the next page, if there is one.
 ///
 /// # Errors
-/// Fails for a link that leads to none.
+/// Fails if the link to the next page is invalid.
 pub(super) fn next(headers: &HeaderMap) -> Result<Option<String>, Trouble> {
     let Some(link) = links(headers).find(|link| link.is("next")) else {
         return Ok(None);
@@ -132,7 +132,7 @@ mod tests {
         ] {
             assert!(add(text, b"a", &mut Names::default()).is_err());
         }
-        // Names of other directories are none of this one.
+        // Names in other directories are rejected.
         for path in [
             "b.h5",
             "b/c.h5",

@@ -1,8 +1,14 @@
-//! A directory of the web: its names are listed in one of several ways, and looked up one by one.
+//! A directory on a web server, whose names are listed by one of several protocols. Single names
+//! are looked up separately.
 //!
-//! How a server lists is found out at the first listing: a THREDDS and a dataset of Hugging Face are
-//! known by their URLs, an index page when it is seen, and any other server is asked for the properties of WebDAV. A name is
-//! looked up by a HEAD. A server that leads from it to the same with a `/` has a directory there.
+//! The first listing determines the protocol of a server:
+//!
+//! - THREDDS catalogs and Hugging Face datasets are recognised by their URLs.
+//! - An index page is recognised by its content.
+//! - Any other server is asked for WebDAV properties.
+//!
+//! A name is looked up by a HEAD request. If the server redirects to the same path with a `/`, the
+//! name is a directory.
 
 use std::sync::OnceLock;
 
@@ -22,25 +28,26 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::remote::message::{Failure, Named};
 
-/// How the server of a mount lists names, once that is known.
+/// The protocol of a mount's server, once it is known.
 #[derive(Debug, Default)]
 pub(in crate::cli::fetcher) struct Web(OnceLock<Protocol>);
 
-/// One question for names.
+/// One request for names.
 pub(in crate::cli::fetcher) struct Question<'a> {
     pub(in crate::cli::fetcher) web: &'a Web,
     pub(in crate::cli::fetcher) exchange: &'a Exchange,
-    /// Relative to the URL's directory: a directory with a `/` at its end, the empty one, or a name.
+    /// Path relative to the URL's directory: a directory that ends with `/`, the empty path, or a
+    /// single name.
     pub(in crate::cli::fetcher) prefix: &'a [u8],
-    /// Where the page stands.
+    /// The memory budget for the page.
     pub(in crate::cli::fetcher) room: &'a Room<'a>,
 }
 
 impl Question<'_> {
-    /// The names of the directory, or the one name if there is something.
+    /// Returns the names in the directory, or the single name if it exists.
     ///
     /// # Errors
-    /// Fails with the server's error: for a directory that it does not list, too.
+    /// Fails with the server's error, also if the server does not list the directory.
     pub(in crate::cli::fetcher) fn answer(&self, patience: Patience<'_>) -> Result<Page, Stop> {
         if self.prefix.is_empty() || self.prefix.ends_with(b"/") {
             return self.tried(patience, |transfer| self.list(transfer));
@@ -54,7 +61,7 @@ impl Question<'_> {
         })
     }
 
-    /// Does something until it succeeds, or nothing helps any more.
+    /// Calls `act` until it succeeds, or until retries cannot help.
     fn tried<T>(
         &self,
         patience: Patience<'_>,
@@ -105,7 +112,7 @@ impl Question<'_> {
         }
     }
 
-    /// A listing in one of the ways.
+    /// Requests a listing by one protocol.
     fn page(
         &self,
         transfer: &Transfer<'_>,
@@ -133,7 +140,7 @@ impl Question<'_> {
         }
     }
 
-    /// All pages of a dataset's directory: each names the next one.
+    /// Requests all pages of a dataset's directory. Each page names the next one.
     fn tree(&self, transfer: &Transfer<'_>, prefix: &[u8]) -> Result<Page, Trouble> {
         let mut names = Names::default();
         let within = self.exchange.address.url().directory().to_owned();
@@ -160,7 +167,7 @@ impl Question<'_> {
         Err(Trouble::other("the server's listing has no end"))
     }
 
-    /// Fails for a page where people log in, in place of names.
+    /// Fails if the server sends a login page instead of names.
     fn check_login(
         &self,
         target: &Target,
@@ -179,7 +186,8 @@ impl Question<'_> {
         Err(self.exchange.hinted(trouble, target))
     }
 
-    /// A page that is no index: of a server that has sent one before, the next one may be.
+    /// Returns the failure for a page that is not an index page. The failure is temporary if the
+    /// server has sent an index page before.
     fn no_index(&self, text: String) -> Trouble {
         match self.web.0.get() {
             Some(_) if self.exchange.login.is_some() => expired(text),
@@ -188,12 +196,12 @@ impl Question<'_> {
         }
     }
 
-    /// Where a redirect led from this URI.
+    /// Returns the destination of an earlier redirect from this URI.
     fn way(&self, uri: &Uri) -> Option<Uri> {
         lock(&self.exchange.ways).get(uri).cloned()
     }
 
-    /// What stands at the name.
+    /// Looks up the name.
     fn look(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
         let found = match self.protocol() {
             Some(Protocol::WebDav) => self.properties(transfer)?,
@@ -211,14 +219,14 @@ impl Question<'_> {
         }
     }
 
-    /// What WebDAV says of the name.
+    /// Looks up the name by WebDAV properties.
     fn properties(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
         let page = present(self.page(transfer, self.prefix, Protocol::WebDav))?;
         let first = page.and_then(|page| page.names.into_iter().next());
         Ok(first.map(|name| name.named))
     }
 
-    /// Whether there is a directory of this name.
+    /// Looks up the name as a directory.
     fn beneath(
         &self,
         transfer: &Transfer<'_>,
@@ -229,7 +237,8 @@ impl Question<'_> {
         Ok(page.map(|_| Named::Prefix))
     }
 
-    /// What the headers of the object say, or its first byte where a server sends no headers alone.
+    /// Looks up the name as an object: by a HEAD request, or by a request for its first byte if the
+    /// server rejects HEAD.
     fn object(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
         let wanted = |address: &Address, _: &str| address.head(self.prefix);
         let left = transfer.patience.left().min(self.exchange.client.step);
@@ -243,7 +252,7 @@ impl Question<'_> {
         if self.leads_to_directory()? {
             return Ok(Some(Named::Prefix));
         }
-        // What is sent for a part of the object tells more of a page.
+        // A request for a range distinguishes an object from a login page.
         let may_be_page = answer.is_html() && self.exchange.login.is_some();
         match length(&answer).filter(|_| !may_be_page) {
             Some(length) => state(&answer, length).map(|state| Some(Named::Object(state))),
@@ -254,14 +263,14 @@ impl Question<'_> {
     fn by_range(&self, transfer: &Transfer<'_>) -> Result<Option<Named>, Trouble> {
         let wanted = |address: &Address, _: &str| address.object(self.prefix, "");
         let found = with(transfer, &wanted).looked();
-        // Pages of directories are served without ranges.
+        // Directory pages are served without ranges.
         if self.leads_to_directory()? {
             return Ok(Some(Named::Prefix));
         }
         Ok(present(found)?.map(Named::Object))
     }
 
-    /// Whether the server has led from the name to the same with a `/`.
+    /// Returns whether the server has redirected from the name to the same path with a `/`.
     fn leads_to_directory(&self) -> Result<bool, Trouble> {
         let target = self.exchange.address.head(self.prefix)?;
         let way = self.way(&target.uri);
@@ -269,17 +278,17 @@ impl Question<'_> {
     }
 }
 
-/// The transfer of something else, with the same patience.
+/// Returns a transfer of another target, with the same time limits.
 fn with<'a>(transfer: &'a Transfer<'_>, wanted: &'a Wanted<'a>) -> Transfer<'a> {
     Transfer::new(transfer.exchange, wanted, transfer.patience.clone())
 }
 
-/// The failure of a listing that another login may help.
+/// Returns the failure of a listing that a new login may fix.
 fn expired(text: String) -> Trouble {
     Trouble::of_login(text + "; the login may have expired")
 }
 
-/// What is there; none where the server says so.
+/// Converts a `NotFound` failure to `None`.
 fn present<T>(found: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -288,7 +297,7 @@ fn present<T>(found: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
     }
 }
 
-/// The length of the object whose headers these are.
+/// Returns the length of the object with these headers.
 fn length(answer: &Answer) -> Option<u64> {
     let is_whole = answer.status == 200 && !is_encoded(answer);
     let length = answer.header("content-length").filter(|_| is_whole)?;

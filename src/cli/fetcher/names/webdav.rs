@@ -1,4 +1,4 @@
-//! Properties of WebDAV: the answer to `PROPFIND`, a `multistatus`; RFC 4918, sections 9.1 and 13.
+//! WebDAV properties: the response to `PROPFIND`, a `multistatus`; RFC 4918, sections 9.1 and 13.
 
 use crate::cli::fetcher::names::href::{Base, Reference};
 use crate::cli::fetcher::names::page::{Page, listed, wrong};
@@ -9,16 +9,16 @@ use crate::limits;
 use crate::source::remote::message::{ListedName, Named};
 use crate::source::remote::state::ObjectState;
 
-/// What has been read of the answer.
+/// The content of the response, filled during parsing.
 struct Answer<'a> {
     base: &'a Base,
     names: Vec<ListedName>,
-    /// How many responses have come.
+    /// Number of `response` elements.
     count: usize,
-    /// Of the response that is read.
+    /// Reference and properties of the current `response`.
     href: String,
     found: Properties,
-    /// Of the `propstat` that is read.
+    /// Properties of the current `propstat`.
     told: Properties,
     is_found: bool,
 }
@@ -33,7 +33,7 @@ struct Properties {
 }
 
 impl Properties {
-    /// Takes what is told beside what was known.
+    /// Merges other properties into these. Newer values replace older ones.
     fn add(&mut self, other: Properties) {
         self.is_collection |= other.is_collection;
         self.length = other.length.or(self.length);
@@ -43,7 +43,8 @@ impl Properties {
         self.modified = self.modified.max(other.modified);
     }
 
-    /// The state counts where it has a length and a tag, as the answer to a GET has them.
+    /// Returns the list entry. The state is used only with a length and an entity tag, because a
+    /// response to GET has both.
     fn named(self) -> Named {
         match self.length {
             _ if self.is_collection => Named::Prefix,
@@ -57,10 +58,10 @@ impl Properties {
     }
 }
 
-/// Reads the names in the collection `base`, or the one name in it that was asked for.
+/// Parses the names in the collection `base`, or the single requested name in it.
 ///
 /// # Errors
-/// Fails for a document that is no whole `multistatus`: a proxy may have cut it off.
+/// Fails for an incomplete or invalid `multistatus`, which a proxy may have truncated.
 pub(super) fn page(body: &[u8], base: &Base) -> Result<Page, Trouble> {
     let mut answer = Answer {
         base,
@@ -73,7 +74,7 @@ pub(super) fn page(body: &[u8], base: &Base) -> Result<Page, Trouble> {
     };
     xml::read(body, "multistatus", &mut answer)?;
     if answer.count == 0 {
-        // It tells at least of what was asked for.
+        // A valid response describes at least the requested resource.
         return Err(wrong());
     }
     Ok(Page::sorted(answer.names, String::new()))
@@ -175,7 +176,7 @@ mod tests {
         let object = ObjectState {
             length: 4525,
             etag: b"\"zzyzx\"".to_vec(),
-            // `date -u -d "1998-01-12 09:25:56" +%s`
+            // Output of `date -u -d "1998-01-12 09:25:56" +%s`.
             modified: 884_597_156,
         };
         let wanted = [

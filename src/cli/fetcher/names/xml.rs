@@ -1,4 +1,4 @@
-//! XML documents of servers: bounded, and whole or refused.
+//! XML documents from servers. Their size is bounded, and incomplete documents are rejected.
 
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
@@ -7,21 +7,21 @@ use crate::cli::fetcher::names::page::wrong;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::limits;
 
-/// Takes the elements of a document. A path has the local names of the elements, without the
-/// root's.
+/// A visitor of the elements of a document. A path contains the local names of the elements,
+/// without the root.
 pub(super) trait Elements {
-    /// An element begins.
+    /// Handles the start of an element.
     ///
     /// # Errors
-    /// Fails for a document that is refused.
+    /// Fails if the document must be rejected.
     fn begin(&mut self, _path: &[&str], _attributes: &Attributes) -> Result<(), Trouble> {
         Ok(())
     }
 
-    /// An element ends, with this text behind the last element in it.
+    /// Handles the end of an element. `text` is the text after its last child element.
     ///
     /// # Errors
-    /// Fails for a document that is refused.
+    /// Fails if the document must be rejected.
     fn end(&mut self, path: &[&str], text: &str) -> Result<(), Trouble>;
 }
 
@@ -35,23 +35,23 @@ impl Attributes {
     }
 }
 
-/// What has been read of a document.
+/// The state of parsing a document.
 struct Document<'a> {
-    /// The name that its root must have.
+    /// The required name of the root.
     root: &'a str,
     elements: &'a mut dyn Elements,
-    /// The names of the elements around the place that is read.
+    /// The names of the open elements.
     path: Vec<String>,
-    /// Whether its root was closed; nothing follows that.
+    /// Whether the root was closed. No element may follow.
     is_closed: bool,
     text: String,
 }
 
-/// Reads a document with this `root`.
+/// Parses a document with this `root`.
 ///
 /// # Errors
-/// Fails for a document that is not whole, or has another root; a proxy may have cut it off, so
-/// that the next one is right.
+/// Fails if the document is incomplete or has another root, because a proxy may have truncated it.
+/// The caller can retry.
 pub(super) fn read(body: &[u8], root: &str, elements: &mut dyn Elements) -> Result<(), Trouble> {
     let text = std::str::from_utf8(body).map_err(|_| wrong())?;
     let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
@@ -101,7 +101,7 @@ impl Document<'_> {
         self.elements.begin(&path, &attributes)
     }
 
-    /// Takes text; around the root there is none.
+    /// Appends text. Text outside the root is rejected.
     fn say(&mut self, text: &str) -> Result<(), Trouble> {
         if self.path.is_empty() && !text.trim().is_empty() {
             return Err(wrong());
@@ -132,7 +132,7 @@ fn attributes(element: &BytesStart<'_>) -> Result<Attributes, Trouble> {
     pairs.collect::<Result<_, _>>().map(Attributes)
 }
 
-/// The character of a reference: `&amp;`, `&#38;`.
+/// Decodes a character reference such as `&amp;` or `&#38;`.
 fn character(reference: &BytesRef<'_>) -> Option<char> {
     match &**reference {
         "amp" => Some('&'),

@@ -1,7 +1,7 @@
 //! The requests that wait for a connection.
 //!
-//! A request that a reader waits for goes before one that is only expected; among equals the first
-//! goes first.
+//! Requests of waiting readers precede prefetches. Within both groups, the order is first in, first
+//! out.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Whether nobody waits for it yet.
+    /// Returns whether the request is a prefetch, so that no reader waits for it yet.
     pub(super) fn is_expected(&self) -> bool {
         matches!(
             self.request,
@@ -41,18 +41,18 @@ pub(super) struct Queue {
 struct State {
     needed: VecDeque<Job>,
     expected: VecDeque<Job>,
-    /// Of those that wait and those that are worked on.
+    /// Cancellation flags of all queued and running requests, by request number.
     known: HashMap<u64, Arc<AtomicBool>>,
-    /// Threads that wait for a request.
+    /// Number of threads that wait for a request.
     idle: usize,
     threads: usize,
 }
 
 impl Queue {
-    /// Puts a request in its place; whether one more thread of `most` is needed for it.
+    /// Adds a request. Returns whether the caller must start another thread, of at most `most`.
     ///
     /// # Errors
-    /// Fails if the queue is full, or if a request with this number waits.
+    /// Fails if the queue is full, or if a request with this number exists.
     pub(super) fn put(&self, id: u64, request: Request, most: usize) -> Result<bool, Full> {
         let mut state = lock(&self.state);
         if state.known.len() >= crate::limits::FETCHES || state.known.contains_key(&id) {
@@ -80,7 +80,7 @@ impl Queue {
         Ok(is_short)
     }
 
-    /// The next request, when there is one.
+    /// Waits for the next request and removes it from the queue.
     pub(super) fn next(&self) -> Job {
         let mut state = lock(&self.state);
         state.idle += 1;
@@ -94,12 +94,12 @@ impl Queue {
         }
     }
 
-    /// A request is done.
+    /// Removes a finished request from the known requests.
     pub(super) fn done(&self, id: u64) {
         lock(&self.state).known.remove(&id);
     }
 
-    /// Nobody waits for this request any more.
+    /// Cancels a request, because no reader waits for it any longer.
     pub(super) fn cancel(&self, id: u64) {
         let mut state = lock(&self.state);
         if let Some(flag) = state.known.get(&id) {
@@ -114,7 +114,7 @@ impl Queue {
     }
 }
 
-/// No more requests are taken.
+/// The error of a full queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Full;
 

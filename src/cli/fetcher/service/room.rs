@@ -1,8 +1,9 @@
-//! Room for pages of names: the larger they are, the fewer of them are held at a time.
+//! A memory budget for pages of names: the larger the pages, the fewer of them are held at a time.
 //!
-//! A page takes a place among others of its size as it comes, and keeps it until its names are sent:
-//! what is read of the document takes several times its bytes. Whoever waits for a place holds no
-//! more than a page of the size below, and who has one of the largest waits for none.
+//! A page reserves a place in each size class that it reaches while it arrives, and keeps its
+//! places until its names are sent. The parsed names take several times the memory of the document.
+//! A page that waits for a place holds no more bytes than the smaller class permits. A page that
+//! has a place in the largest class never waits.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -11,7 +12,8 @@ use crate::cli::fetcher::patience::{Allowed, End};
 use crate::limits;
 use crate::memory::gate::{Gate, Place};
 
-/// Bytes beyond which a page needs a place of each class, and how many of these there are.
+/// The size classes: the number of bytes beyond which a page needs a place, and the number of
+/// places.
 const CLASSES: [(usize, usize); 2] = [
     (limits::SMALL_LISTING, limits::MEDIUM_LISTINGS),
     (limits::MEDIUM_LISTING, limits::LARGE_LISTINGS),
@@ -21,7 +23,7 @@ const CLASSES: [(usize, usize); 2] = [
 #[derive(Debug, Default)]
 pub(in crate::cli::fetcher) struct Places(Arc<Gate<()>>);
 
-/// The places of one page, or of those that are put together.
+/// The places of one page, or of several pages that are combined.
 #[derive(Debug)]
 pub(in crate::cli::fetcher) struct Room<'a> {
     all: &'a Places,
@@ -40,10 +42,11 @@ impl Places {
 }
 
 impl Room<'_> {
-    /// Takes the places that a page needs with so many `more` bytes; whether that took one.
+    /// Reserves the places that the page needs with `more` additional bytes. Returns whether it
+    /// reserved a place.
     ///
     /// # Errors
-    /// Fails if the time that is allowed ends before there is one, or nobody waits for the page.
+    /// Fails if the time limit elapses before a place is free, or if the request is cancelled.
     pub(in crate::cli::fetcher) fn hold(
         &self,
         more: usize,
@@ -66,7 +69,7 @@ impl Room<'_> {
         Ok(taken.len() > before)
     }
 
-    /// Gives the places back.
+    /// Releases the places.
     pub(in crate::cli::fetcher) fn leave(&self) {
         self.bytes.set(0);
         self.taken.borrow_mut().clear();
@@ -83,8 +86,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// More pages than there are places, each in its own thread: how many of them were there at a
-    /// time at most.
+    /// Holds more pages than there are places, each in its own thread. Returns the maximum number
+    /// of pages held at a time.
     fn most_at_once(bytes: usize) -> usize {
         const PAGES: usize = 64;
         let (places, is_cancelled) = (Places::default(), AtomicBool::new(false));

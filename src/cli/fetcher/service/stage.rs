@@ -1,4 +1,4 @@
-//! The stage: the file in memory through which bytes go to the process that parses.
+//! The stage: a file in memory that passes bytes to the parsing process.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use crate::cli::fetcher::trouble::Trouble;
 use crate::error::words_of;
 use crate::source::remote::message::Failure;
 
-/// The stage, which is written here alone.
+/// The stage. Only this process writes to it.
 #[derive(Debug)]
 pub(in crate::cli::fetcher) struct Stage(File);
 
@@ -22,7 +22,7 @@ impl Stage {
     /// Writes `bytes` at the offset `region + at`.
     ///
     /// # Errors
-    /// `NoRoom` where memory is out, or where no such offset exists.
+    /// `NoRoom` if memory is exhausted, or if the offset overflows.
     pub(in crate::cli::fetcher) fn write(
         &self,
         region: u64,
@@ -40,7 +40,7 @@ impl Stage {
         self.0.write_all_at(bytes, place).map_err(no_room)
     }
 
-    /// Gives the memory of `length` bytes at `place` back.
+    /// Releases the memory of `length` bytes at `place`.
     pub(in crate::cli::fetcher) fn drop_bytes(&self, place: u64, length: u64) {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         if let Err(errno) = fallocate(&self.0, hole, place, length) {

@@ -1,4 +1,4 @@
-//! What is not cached on disk although there is a cache: whoever asked for one is told.
+//! Warnings about objects that are not cached although a disk cache is configured.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::remote::state::ObjectState;
 
-/// What was told by now.
+/// The warnings that have been given.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     objects: Mutex<HashSet<String>>,
@@ -17,8 +17,8 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// What to tell of an object in this state, as people may see it; none of what was told, and
-    /// after as many objects as are told of.
+    /// Returns the warning about an object in this state, if it cannot be cached. Each object
+    /// causes at most one warning, and the total number is bounded.
     pub(super) fn of_object(
         &self,
         shown: &str,
@@ -31,7 +31,7 @@ impl Told {
         is_new.then(|| format!("{shown}: nothing of it is cached on disk: {reason}"))
     }
 
-    /// What to tell of the cache, once.
+    /// Returns the warning about a full cache, once.
     pub(super) fn of_cache(&self, cache: &DiskCache) -> Option<String> {
         let full = cache.full()?;
         let is_new = !self.is_full.swap(true, Ordering::Relaxed);
@@ -39,7 +39,7 @@ impl Told {
     }
 }
 
-/// Why nothing is cached of an object in this state, if so.
+/// Returns the reason why an object in this state is not cached, if there is one.
 fn reason(state: &ObjectState, has_weak_tags: bool) -> Option<&'static str> {
     if state.is_tagged_strongly() {
         return None;

@@ -1,8 +1,9 @@
-//! Credentials of Amazon, and the signatures that they make; the only file that knows the signer.
+//! Amazon's credentials and signatures. Only this file uses the crate reqsign.
 //!
-//! Credentials are found as the AWS tools find them: the environment, the profile's files, single
-//! sign-on, a web identity, a process, a container's service, and the machine's. They are renewed
-//! before they expire. A pair of keys for Google's cloud signs in the same way.
+//! Credentials are found in the same places as by the AWS tools: the environment, the files of the
+//! profile, single sign-on, a web identity, a process, the service of a container, and the service
+//! of the machine. They are renewed before they expire. Keys for Google Cloud Storage sign requests
+//! in the same way.
 
 use std::future::Future;
 use std::pin::pin;
@@ -26,13 +27,13 @@ use crate::cli::options::RemoteSettings;
 use crate::memory::lock::lock;
 use crate::source::remote::message::Failure;
 
-/// What may help where no credentials are found.
+/// Hint if no credentials are found.
 const PUBLIC: &str = "a public bucket is read with `anonymous`";
 
-/// A key and its secret, which are given as they are.
+/// A key and its secret.
 pub(super) type Keys = (String, String);
 
-/// Signs the requests of one mount.
+/// The signer of the requests of one mount.
 pub(in crate::cli::fetcher) struct Signer {
     settings: RemoteSettings,
     client: Arc<Client>,
@@ -47,7 +48,8 @@ struct Inner {
 }
 
 impl Signer {
-    /// A signer that has these `keys`, or else reads the `files` which are named, and others itself.
+    /// Creates a signer with these `keys`. Without keys, the signer searches for credentials. Named
+    /// files are opened through `files`.
     pub(super) fn new(
         settings: &RemoteSettings,
         client: Arc<Client>,
@@ -67,10 +69,10 @@ impl Signer {
         }
     }
 
-    /// The headers of a GET of `uri`, signed for `region`.
+    /// Returns the headers of a GET request for `uri`, signed for `region`.
     ///
     /// # Errors
-    /// `Denied` where no credentials are found.
+    /// `Denied` if no credentials are found.
     pub(super) fn sign(
         &self,
         uri: &Uri,
@@ -96,7 +98,7 @@ impl Signer {
             .insert(HeaderName::from_static("x-amz-content-sha256"), empty);
         let signed = wait(signer.sign(&mut head, None));
         signed.map_err(|error| {
-            // The signer's own text may tell of what it found in a file.
+            // The error text of reqsign may quote the content of a file.
             log::debug!("no credentials: {}", error.kind());
             let reason = profile::missing(&self.settings, |path| self.files.open(path));
             let reason = reason.or_else(refused_service);
@@ -114,7 +116,7 @@ impl Signer {
         Ok(head.headers)
     }
 
-    /// Finds the credentials anew: the server did not take those that there are.
+    /// Looks for credentials again, because the server has refused the current ones.
     pub(super) fn renew(&self) {
         let mut inner = lock(&self.inner);
         let from = (&self.files, self.keys.as_ref());
@@ -152,7 +154,7 @@ fn signer(
     reqsign_core::Signer::new(context, providers.build(), request_signer)
 }
 
-/// Returns why a service that the environment names is not asked for credentials.
+/// Returns the reason why a service that the environment names is not asked for credentials.
 fn refused_service() -> Option<String> {
     const NAMES: [&str; 2] = [
         "AWS_CONTAINER_CREDENTIALS_FULL_URI",
@@ -168,7 +170,7 @@ fn refused_service() -> Option<String> {
     ))
 }
 
-/// Waits for what the signer promises: it asks for nothing that does not block by itself.
+/// Waits for a future of the signer. The signer itself only makes blocking calls.
 fn wait<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
 

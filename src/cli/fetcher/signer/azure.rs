@@ -1,12 +1,12 @@
 //! Credentials of Azure's storage: a shared key, or a shared access signature.
 //!
-//! | credentials | where they are |
+//! | credentials | source |
 //! |---|---|
 //! | both | the connection string in `credentials=FILE` or `AZURE_STORAGE_CONNECTION_STRING` |
 //! | a shared access signature | `AZURE_STORAGE_SAS_TOKEN` |
 //! | the key of the account | `AZURE_STORAGE_KEY` |
 //!
-//! A signature is a part of the query of each request; the key signs each request ("Authorize with
+//! A signature is added to the query of each request. A key signs each request ("Authorize with
 //! Shared Key" in the reference of Azure's storage services).
 
 use base64::Engine;
@@ -25,21 +25,21 @@ use crate::source::location::percent::decoded;
 use crate::source::location::{Location, Url};
 use crate::source::remote::message::Failure;
 
-/// What the options and the environment say of an account.
+/// The credentials and the server of an account, from the options and the environment.
 #[derive(Default)]
 pub(in crate::cli::fetcher) struct Account {
-    /// A shared access signature: a query.
+    /// A shared access signature, as a query.
     pub(in crate::cli::fetcher) signature: Option<String>,
-    /// The server, if it is not Azure's own; the account is in its host or its path.
+    /// The server, if it is not Azure's own. Its host or path contains the account.
     pub(in crate::cli::fetcher) endpoint: Option<Url>,
     key: Option<hmac::Key>,
 }
 
 impl Account {
-    /// What is found for the account `name`.
+    /// Finds the credentials of the account `name`.
     ///
     /// # Errors
-    /// `Usage` for what is named and cannot be read, or is of another account.
+    /// `Usage` if a named file or variable cannot be parsed, or belongs to another account.
     pub(in crate::cli::fetcher) fn found(
         settings: &RemoteSettings,
         files: &Files,
@@ -72,7 +72,7 @@ impl Account {
         })
     }
 
-    /// `AccountName=…;AccountKey=…;SharedAccessSignature=…;BlobEndpoint=…`
+    /// Parses `AccountName=…;AccountKey=…;SharedAccessSignature=…;BlobEndpoint=…`.
     fn parse(text: &str, name: &str) -> std::result::Result<Self, String> {
         let mut account = Account::default();
         let mut has_any = false;
@@ -108,7 +108,8 @@ impl Account {
         }
     }
 
-    /// What signs the requests for the account `name`: no signature does that in a query.
+    /// Returns the signer for the account `name`. Requests with a shared access signature need no
+    /// further signature.
     pub(in crate::cli::fetcher) fn signer(&self, name: &str) -> Key {
         Key {
             account: name.to_owned(),
@@ -126,10 +127,10 @@ pub(in crate::cli::fetcher) struct Key {
 }
 
 impl Key {
-    /// The headers of a GET of `uri`, signed.
+    /// Returns the signed headers of a GET request for `uri`.
     ///
     /// # Errors
-    /// `Denied` where there are no credentials.
+    /// `Denied` if there are no credentials.
     pub(in crate::cli::fetcher) fn sign(
         &self,
         uri: &Uri,
@@ -157,7 +158,7 @@ impl Key {
     }
 }
 
-/// What the key signs of a GET.
+/// Returns the text of a GET request that the key signs.
 fn signed_text(account: &str, uri: &Uri, headers: &HeaderMap) -> String {
     const STANDARD: [HeaderName; 11] = [
         header::CONTENT_ENCODING,
@@ -208,7 +209,7 @@ fn key(text: &str) -> Option<hmac::Key> {
     (!bytes.is_empty()).then(|| hmac::Key::new(hmac::HMAC_SHA256, &bytes))
 }
 
-/// A signature without the `?` that portals write before it.
+/// Removes the leading `?` that Azure's portal adds to a signature.
 fn plain(signature: &str) -> &str {
     let signature = signature.trim();
     signature.strip_prefix('?').unwrap_or(signature)
@@ -218,7 +219,7 @@ fn plain(signature: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// The example of "Authorize with Shared Key", of a container's metadata.
+    /// The example of "Authorize with Shared Key" for the metadata of a container.
     #[test]
     fn what_is_signed_is_the_text_of_the_reference() {
         let uri = "https://myaccount.blob.core.windows.net/mycontainer\

@@ -1,4 +1,4 @@
-//! What all signers need: files of credentials, and services that give credentials out.
+//! Credentials files and credentials services, for all signers.
 
 use std::fs::File;
 use std::io;
@@ -17,13 +17,12 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::source::local::file::Opener;
 
-/// Says that there are no credentials, and what may help.
+/// Formats the message that no valid credentials are found, with a reason or a hint.
 pub(super) fn no_credentials(reason: &str) -> String {
     format!("no credentials are found that are valid ({reason})")
 }
 
-/// The files of credentials. Those that are named are opened by processes that open nothing else,
-/// outside of this one's cage.
+/// The credentials files. Each named file is opened by an opener process outside the sandbox.
 #[derive(Clone, Default)]
 pub(in crate::cli::fetcher) struct Files(Arc<[(PathBuf, Opener)]>);
 
@@ -34,7 +33,7 @@ impl std::fmt::Debug for Files {
 }
 
 impl Files {
-    /// The files that are `named`, as the user `reader` opens them.
+    /// Starts an opener for each of the `named` files, as the user `reader`.
     ///
     /// # Errors
     /// `Io` with the system's error.
@@ -48,7 +47,7 @@ impl Files {
         all.map(Files).map_err(failed)
     }
 
-    /// Opens a file of credentials.
+    /// Opens a credentials file.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -68,7 +67,7 @@ impl FileRead for Files {
     }
 }
 
-/// The services that give credentials out.
+/// The HTTP services that issue credentials.
 pub(super) struct Services(pub(super) Arc<Client>);
 
 impl std::fmt::Debug for Services {

@@ -1,12 +1,12 @@
-//! Tokens of Google's cloud: application-default credentials.
+//! Access tokens of Google Cloud: application-default credentials.
 //!
-//! | credentials | where they are |
+//! | credentials | source |
 //! |---|---|
 //! | the file of a service account, or of a user that `gcloud` has logged in | `credentials=FILE`, `GOOGLE_APPLICATION_CREDENTIALS`, `~/.config/gcloud/application_default_credentials.json` |
-//! | those of the machine | its metadata service, which `GCE_METADATA_HOST` may name |
+//! | credentials of the machine | its metadata service, which `GCE_METADATA_HOST` may name |
 //!
-//! A service account signs a request for a token (RFC 7523), a user has a refresh token (RFC 6749,
-//! section 6). A token is kept until shortly before it expires.
+//! A service account signs a request for a token (RFC 7523). A user has a refresh token (RFC 6749,
+//! section 6). A token is reused until shortly before it expires.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,22 +32,22 @@ use crate::memory::lock::lock;
 use crate::source::location::percent::{IN_QUERY, encoded};
 use crate::source::remote::message::Failure;
 
-/// What a token is asked for.
+/// The permission that a token is requested for.
 const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
 
-/// The metadata service of a machine in Google's cloud.
+/// Address of the metadata service on a machine in Google Cloud.
 const MACHINE: &str = "169.254.169.254";
 
-/// How long before its end a token is taken to be over.
+/// Time before its expiry at which a token is renewed.
 const EARLY: Duration = Duration::from_secs(60);
 
-/// Where tokens come from.
+/// The origin of tokens.
 enum Origin {
     /// A service account: its name and its key.
     Account(String, Box<RsaKeyPair>),
-    /// A user: what the form of the request holds.
+    /// A user: the body of the token request.
     User(String),
-    /// The machine.
+    /// The machine's metadata service.
     Machine,
 }
 
@@ -55,21 +55,21 @@ enum Origin {
 pub(in crate::cli::fetcher) struct Tokens {
     client: Arc<Client>,
     files: Files,
-    /// The file of the credentials, if there is one.
+    /// The credentials file, if there is one.
     file: Option<PathBuf>,
     found: Found,
     kept: Mutex<Option<Token>>,
-    /// Whether a token was given out before: until then, a machine without the service is another
-    /// cloud's, or none.
+    /// Whether a token has been received. Until then, an unreachable metadata service means that
+    /// the machine is not in Google Cloud.
     has_begun: AtomicBool,
 }
 
-/// What was found in a file, or without one.
+/// The credentials from a file or from the machine.
 struct Found {
     origin: Origin,
-    /// The server that gives tokens out.
+    /// The server that issues tokens.
     server: Uri,
-    /// The project that pays.
+    /// The project that is billed.
     project: Option<HeaderValue>,
 }
 
@@ -78,8 +78,8 @@ struct Token {
     until: Instant,
 }
 
-/// The file of the credentials that the options or the environment name, or the usual one, if it is
-/// there.
+/// Returns the credentials file that the options or the environment name. Otherwise returns the
+/// usual file, if it exists.
 pub(in crate::cli::fetcher) fn file(settings: &RemoteSettings) -> Option<PathBuf> {
     if let Some(file) = &settings.credentials {
         return Some(profile::expanded(file.clone()));
@@ -98,10 +98,10 @@ pub(in crate::cli::fetcher) fn file(settings: &RemoteSettings) -> Option<PathBuf
 }
 
 impl Tokens {
-    /// The tokens for which `file` has the credentials, or else the machine.
+    /// Creates the tokens from the credentials in `file`, or from the machine without a file.
     ///
     /// # Errors
-    /// `Usage` for a file that cannot be read or holds no credentials that are known.
+    /// `Usage` if the file cannot be read or contains no supported credentials.
     pub(in crate::cli::fetcher) fn new(
         client: Arc<Client>,
         files: Files,
@@ -121,7 +121,7 @@ impl Tokens {
         })
     }
 
-    /// The port of the server that gives tokens out.
+    /// Returns the port of the server that issues tokens.
     pub(in crate::cli::fetcher) fn port(&self) -> u16 {
         hosts::port(&self.found.server)
     }
@@ -129,13 +129,13 @@ impl Tokens {
     /// Adds a token to the headers of a request.
     ///
     /// # Errors
-    /// `Denied` where no token is given out.
+    /// `Denied` if no token is issued.
     pub(in crate::cli::fetcher) fn sign(
         &self,
         mut headers: HeaderMap,
     ) -> std::result::Result<HeaderMap, Trouble> {
         headers.insert(header::AUTHORIZATION, self.token()?);
-        // It stands for S3's word on who pays.
+        // This header of S3 is translated to Google's header for the billed project.
         let payer = headers.remove("x-amz-request-payer");
         if let (Some(_), Some(project)) = (payer, &self.found.project) {
             headers.insert(
@@ -146,13 +146,13 @@ impl Tokens {
         Ok(headers)
     }
 
-    /// Forgets the token that the server refuses.
+    /// Discards the token that the server has refused.
     pub(in crate::cli::fetcher) fn renew(&self) {
         *lock(&self.kept) = None;
     }
 
     fn token(&self) -> std::result::Result<HeaderValue, Trouble> {
-        // Whoever comes meanwhile waits for the one that asks.
+        // Other threads wait for the thread that requests a new token.
         let mut kept = lock(&self.kept);
         if let Some(token) = kept.as_ref().filter(|token| Instant::now() < token.until) {
             return Ok(token.header.clone());
@@ -165,7 +165,7 @@ impl Tokens {
 
     fn asked(&self) -> std::result::Result<Token, Trouble> {
         let found = match &self.file {
-            // Whoever renews a key writes the file anew.
+            // The user may have renewed the key in its file.
             Some(file) => Found::of_file(&self.files, file).ok(),
             None => None,
         };
@@ -213,7 +213,7 @@ impl Found {
         let host = host.unwrap_or_else(|| MACHINE.to_owned());
         let path = "computeMetadata/v1/instance/service-accounts/default/token";
         let server = format!("http://{host}/{path}").parse().ok();
-        // The answer is a secret.
+        // The response contains a secret.
         let server = server.filter(hosts::may_give_credentials).ok_or_else(|| {
             let text = "GCE_METADATA_HOST names neither this machine nor its metadata service";
             Error::Usage(text.to_owned())
@@ -254,7 +254,7 @@ impl Found {
         };
         let server = text("token_uri").unwrap_or("https://oauth2.googleapis.com/token");
         let server: Uri = server.parse().ok()?;
-        // A secret goes over https alone, or to this machine.
+        // A secret is sent only over https, or to this machine.
         let is_http = matches!(server.scheme_str(), Some("http" | "https"));
         let may_see = is_http && hosts::may_see_secrets(&server);
         let project = text("quota_project_id").or_else(|| text("project_id"));
@@ -265,7 +265,7 @@ impl Found {
         })
     }
 
-    /// The request for a token.
+    /// Returns the request for a token.
     fn request(&self) -> Option<Request<Vec<u8>>> {
         let form = match &self.origin {
             Origin::Machine => {
@@ -295,7 +295,7 @@ impl Found {
     }
 }
 
-/// The body of a form.
+/// Encodes the body of a form.
 fn form(pairs: &[(&str, &str)]) -> String {
     let pairs = pairs
         .iter()
@@ -303,7 +303,7 @@ fn form(pairs: &[(&str, &str)]) -> String {
     pairs.collect::<Vec<_>>().join("&")
 }
 
-/// What a service account signs: a JSON Web Token; RFC 7519.
+/// Returns the signed JSON Web Token of a service account; RFC 7519.
 fn assertion(name: &str, key: &RsaKeyPair, server: &str, now: u64) -> Option<String> {
     let claims = json!({
         "iss": name,
@@ -329,7 +329,7 @@ fn assertion(name: &str, key: &RsaKeyPair, server: &str, now: u64) -> Option<Str
     ))
 }
 
-/// The bytes of a key between its lines `BEGIN` and `END`; RFC 7468.
+/// Decodes a key between the lines `BEGIN` and `END`; RFC 7468.
 fn pem(text: &str) -> Option<Vec<u8>> {
     let (_, behind) = text.split_once("-----BEGIN PRIVATE KEY-----")?;
     let (inner, _) = behind.split_once("-----END PRIVATE KEY-----")?;
@@ -337,7 +337,7 @@ fn pem(text: &str) -> Option<Vec<u8>> {
     BASE64_STANDARD.decode(inner).ok()
 }
 
-/// The token of an answer: `{"access_token": "…", "expires_in": 3599, …}`.
+/// Parses the token in a response: `{"access_token": "…", "expires_in": 3599, …}`.
 fn token(body: &[u8]) -> Option<Token> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     let text = answer.get("access_token")?.as_str()?;
@@ -384,7 +384,7 @@ mod tests {
         String::from_utf8(request.into_body()).unwrap()
     }
 
-    /// That Python's own sum of the signature is the same, the mounted tests show.
+    /// An integration test compares the signature with Python's own computation.
     #[test]
     fn a_service_account_signs_what_it_asks_for() {
         let found = Found::parse(&account()).unwrap();

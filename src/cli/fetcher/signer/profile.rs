@@ -1,7 +1,7 @@
-//! The region and the server that the files of the AWS tools name.
+//! The region and the server in the configuration files of the AWS tools.
 //!
-//! `~/.aws/config` is an INI file: `[default]` and `[profile NAME]` are sections, `region = …` and
-//! `endpoint_url = …` lines of them. Credentials are not looked for here.
+//! `~/.aws/config` is an INI file with the sections `[default]` and `[profile NAME]`, which contain
+//! lines such as `region = …` and `endpoint_url = …`. This module does not read credentials.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,17 +11,17 @@ use crate::cli::options::RemoteSettings;
 use crate::error::words_of;
 use crate::limits;
 
-/// The facts of one profile.
+/// The settings of one profile.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::cli::fetcher) struct Profile {
     pub(in crate::cli::fetcher) region: Option<String>,
     pub(in crate::cli::fetcher) endpoint: Option<String>,
-    /// Whether servers with addresses of IPv6 are asked.
+    /// Whether dual-stack servers, which also have IPv6 addresses, are used.
     pub(in crate::cli::fetcher) is_dual: bool,
 }
 
-/// The region and the server for S3, from the options, the environment and the profile, in this
-/// order.
+/// Returns the region and the server for S3, from the options, the environment and the profile, in
+/// this order of priority.
 pub(in crate::cli::fetcher) fn found(settings: &RemoteSettings) -> Profile {
     let profile = of_file(settings);
     let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -39,7 +39,7 @@ pub(in crate::cli::fetcher) fn found(settings: &RemoteSettings) -> Profile {
     }
 }
 
-/// The profile's name.
+/// Returns the profile's name.
 pub(in crate::cli::fetcher) fn name(settings: &RemoteSettings) -> String {
     let variable = || {
         std::env::var("AWS_PROFILE")
@@ -50,8 +50,8 @@ pub(in crate::cli::fetcher) fn name(settings: &RemoteSettings) -> String {
     name.unwrap_or_else(|| "default".to_owned())
 }
 
-/// Why there can be no credentials: what is missing of the files, or the profile in them, that an
-/// option or the environment names. `open` opens such a file.
+/// Returns why no credentials can be found: a named file or profile is missing. `open` opens a
+/// file.
 pub(in crate::cli::fetcher) fn missing(
     settings: &RemoteSettings,
     open: impl Fn(&Path) -> io::Result<File>,
@@ -74,7 +74,7 @@ pub(in crate::cli::fetcher) fn missing(
         .flatten()
 }
 
-/// Why none of the files has the profile `name`.
+/// Returns why none of the files contains the profile `name`.
 fn missing_in(
     files: &[PathBuf],
     name: &str,
@@ -97,18 +97,18 @@ fn missing_in(
     Some(format!("no profile `{name}` in {}", looked_in.join(", ")))
 }
 
-/// Whether a file has the section of a profile.
+/// Returns whether a file contains the section of a profile.
 fn has(text: &str, wanted: &str) -> bool {
     text.lines().filter_map(section).any(|name| name == wanted)
 }
 
-/// The profile whose section begins with this line.
+/// Returns the profile whose section starts with this line.
 fn section(line: &str) -> Option<&str> {
     let section = line.trim().strip_prefix('[')?.strip_suffix(']')?.trim();
     Some(section.strip_prefix("profile").unwrap_or(section).trim())
 }
 
-/// The file that the environment names, or the usual one in the user's home.
+/// Returns the file that the environment names, or the usual file in the user's home directory.
 pub(in crate::cli::fetcher) fn file(variable: &str, usual: &str) -> Option<PathBuf> {
     match std::env::var_os(variable) {
         Some(path) => Some(expanded(path.into())),
@@ -124,8 +124,8 @@ fn of_file(settings: &RemoteSettings) -> Profile {
     parse(&text, &name(settings))
 }
 
-/// The files of credentials that the options or the environment name. Each is looked for whenever
-/// credentials are: whoever renews them may put another file in its place.
+/// Returns the credentials files that the options or the environment name. Each file is opened
+/// again for every use, because the user may have replaced it.
 pub(in crate::cli::fetcher) fn named(settings: &RemoteSettings) -> Vec<PathBuf> {
     const VARIABLES: &[&str] = &[
         "AWS_CONFIG_FILE",
@@ -139,7 +139,7 @@ pub(in crate::cli::fetcher) fn named(settings: &RemoteSettings) -> Vec<PathBuf> 
     }
 }
 
-/// The path as the AWS tools take it: `~/` stands for the user's home.
+/// Expands `~/` at the start of a path to the user's home directory, as the AWS tools do.
 pub(in crate::cli::fetcher) fn expanded(path: PathBuf) -> PathBuf {
     match (path.strip_prefix("~"), std::env::home_dir()) {
         (Ok(rest), Some(home)) if !rest.as_os_str().is_empty() => home.join(rest),
@@ -147,9 +147,9 @@ pub(in crate::cli::fetcher) fn expanded(path: PathBuf) -> PathBuf {
     }
 }
 
-/// The files that the fetcher opens itself once it is in its cage: names of hosts, certificates,
-/// and, where its requests are signed and no other file was named, all of `~/.aws`. The rule for a
-/// file ends when another one takes its name.
+/// Returns the files that the sandboxed fetcher opens itself: the files of the resolver,
+/// certificates, and possibly `~/.aws`. `~/.aws` is included if requests are signed and no other
+/// file was named. The permission for a file does not extend to a later file with the same name.
 pub(in crate::cli::fetcher) fn files(settings: &RemoteSettings, is_signed: bool) -> Vec<PathBuf> {
     const OF_THE_SYSTEM: &[&str] = &[
         RESOLVER,
@@ -157,7 +157,7 @@ pub(in crate::cli::fetcher) fn files(settings: &RemoteSettings, is_signed: bool)
         "/etc/host.conf",
         "/etc/gai.conf",
         "/etc/nsswitch.conf",
-        // Certificates, by the ways of several systems.
+        // Locations of certificates on several systems.
         "/etc/ssl/certs",
         "/etc/ssl/certs/ca-certificates.crt",
         "/etc/ssl/cert.pem",
@@ -182,14 +182,14 @@ pub(in crate::cli::fetcher) fn files(settings: &RemoteSettings, is_signed: bool)
         .collect()
 }
 
-/// The servers of names.
+/// The resolver's list of name servers.
 const RESOLVER: &str = "/etc/resolv.conf";
 
-/// Where programs keep the servers of names and nothing else. They replace their file at each
-/// change of the network.
+/// Directories that contain only lists of name servers. The programs that own them replace their
+/// file whenever the network changes.
 const RESOLVER_DIRECTORIES: &[&str] = &["/run/connman", "/run/resolvconf", "/run/systemd/resolve"];
 
-/// The directory of such a program that the file of the servers leads to.
+/// Returns the directory of such a program, if the resolver's list is a link into it.
 fn resolver_directory() -> Option<PathBuf> {
     let real = Path::new(RESOLVER).canonicalize().ok()?;
     let directory = real.parent()?;
@@ -206,7 +206,7 @@ fn variables(names: &[&str]) -> impl Iterator<Item = PathBuf> {
     values.filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// The text of a small file.
+/// Reads a small text file.
 pub(in crate::cli::fetcher) fn bounded(file: File) -> io::Result<String> {
     let mut text = Vec::new();
     let most = crate::wire::to_u64(limits::AWS_FILE);

@@ -1,4 +1,4 @@
-//! Servers with TLS, and the file of certificates that a client trusts.
+//! Servers with TLS, and a file of trusted certificates.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -18,7 +18,7 @@ struct Own {
     key: KeyPair,
 }
 
-/// As `openssl req -x509` makes it: the certificate of an authority, which it has signed itself.
+/// Creates a self-signed certificate of an authority, as `openssl req -x509` does.
 fn self_signed(name: &str) -> Own {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new([name.to_owned()]).unwrap();
@@ -32,7 +32,7 @@ fn self_signed(name: &str) -> Own {
     }
 }
 
-/// A certificate that another one has signed.
+/// Creates a certificate that another one has signed.
 fn signed_by(authority: &Own, name: &str) -> Own {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new([name.to_owned()]).unwrap();
@@ -46,7 +46,7 @@ fn signed_by(authority: &Own, name: &str) -> Own {
     }
 }
 
-/// Serves `bytes` over TLS, whatever is asked for, for as long as the test runs; its port.
+/// Serves `bytes` over TLS for any request, until the test ends. Returns the port.
 fn serve(own: &Own, bytes: &'static [u8]) -> u16 {
     let key = PrivateKeyDer::try_from(own.key.serialize_der()).unwrap();
     let config =
@@ -85,7 +85,7 @@ fn answer(stream: &mut BufReader<impl Read + Write>, bytes: &[u8]) -> Option<()>
     output.flush().ok()
 }
 
-/// What a client says that trusts `pem` alone.
+/// Returns the response to a client that trusts only `pem`.
 fn asked(url: &str, pem: &str) -> Result<Vec<u8>> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ca.pem");

@@ -1,8 +1,8 @@
-//! Credentials of other clouds than Amazon's.
+//! Credentials of clouds other than Amazon's.
 
 use super::*;
 
-/// What lets its bearer in is not shown to a network.
+/// Tokens and shared access signatures are not sent in clear text over a network.
 #[test]
 fn tokens_and_signatures_go_over_https_alone() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Servers that drip: what they send comes slowly, or has no end.
+//! Servers that send bytes slowly or without end.
 
 use super::*;
 
-/// A server that never ends what it has begun keeps no connection: all that is asked for meanwhile
-/// comes once it is well, over the same connection.
+/// A response without an end does not block a connection: later requests succeed over the same
+/// connection.
 #[test]
 fn whatever_drips_ends() {
     let bytes = content(MIB);
@@ -73,7 +73,7 @@ fn whatever_drips_ends() {
     });
 }
 
-/// One request gets this in place of its answer, and all is well.
+/// One request receives this response, and all later requests succeed.
 fn passes(name: &str, (bytes, other): (&[u8], &Server), head: Vec<u8>, then: Then) {
     let server = Server::start();
     server.put_tagged("/b/d/a.h5", bytes.to_vec(), "\"1\"");
@@ -93,14 +93,14 @@ fn passes(name: &str, (bytes, other): (&[u8], &Server), head: Vec<u8>, then: The
         });
     });
     let seen = read(&object, MIB / 2, 100).unwrap_or_else(|error| panic!("{name}: {error:?}"));
-    // What dripped of the range are its bytes.
+    // The slow bytes of the range are right.
     assert!(name == "bytes" || seen == bytes[MIB / 2..][..100], "{name}");
     assert_eq!(read(&object, 0, 10).unwrap(), bytes[..10], "{name}");
     let sent = server.endless();
     assert!(sent < 8 * MIB, "{name}: {sent} bytes of what nobody needs");
 }
 
-/// A handshake that drips is none.
+/// A slow TLS handshake is given up.
 #[test]
 fn a_handshake_that_drips_is_given_up() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -154,7 +154,7 @@ fn a_listing_that_drips_is_asked_for_again() {
     }
 }
 
-/// A page comes for longer than a step is waited for, and without a stop.
+/// A page that arrives for longer than one step, but without a pause, is accepted.
 #[test]
 fn a_listing_that_comes_slowly_is_waited_for() {
     const PIECE: usize = 20 << 10;

@@ -1,11 +1,12 @@
-//! A Pelican federation on this machine: a director, and caches of which some fail.
+//! A Pelican federation on this machine: a director and several caches, some of which fail.
 
 use super::objects::server::Seen;
 use super::*;
 
 type Headers = Vec<(&'static str, String)>;
 
-/// A federation that is its own director, and leads to these caches, the first one first.
+/// Starts a federation that is its own director. The director names these caches, the first one
+/// first.
 fn federation(caches: &[&Server]) -> Server {
     let server = Server::start();
     let places: Vec<_> = caches.iter().map(|cache| cache.url("/ns/a.h5")).collect();
@@ -47,7 +48,7 @@ fn an_object_comes_from_the_cache_that_the_director_names() {
     let asked: Vec<_> = federation.seen().into_iter().map(|one| one.path).collect();
     assert_eq!(asked, ["/.well-known/pelican-configuration", "/ns/a.h5"]);
     assert_eq!((near.seen().len(), far.seen().len()), (2, 0));
-    // The next cache is asked where one fails, also in the middle.
+    // If a cache fails, even in the middle of an object, the next cache is used.
     near.faults(|to| to.status = Some(502));
     assert_eq!(read(&object, 0, LARGE).unwrap(), bytes);
     assert!(!far.seen().is_empty() && federation.seen().is_empty());
@@ -105,7 +106,8 @@ fn what_is_no_federation_is_refused() {
     }
 }
 
-/// A federation names any director: what is for the federation's own host is not shown to that.
+/// A federation may name any host as its director. Secrets for the federation's own host are not
+/// sent to this director.
 #[test]
 fn a_director_is_shown_no_secret() {
     let (federation, director) = (Server::start(), Server::start());

@@ -1,13 +1,14 @@
-//! Tokens, headers, netrc and cookies, with two servers that ask for a login.
+//! Tokens, headers, netrc and cookies, with two servers that require a login.
 //!
-//! All listen on this machine. The URL's server is `127.0.0.1`; what logs users in is `localhost`,
-//! and what has the bytes `127.1`: other hosts to netrc and cookies.
+//! All servers listen on this machine. The URL's server is `127.0.0.1`, the login server is
+//! `localhost`, and the server with the bytes is `127.1`. netrc and cookies treat these names as
+//! different hosts.
 
 use super::objects::server::Seen;
 use super::*;
 use crate::cli::options::Netrc;
 
-/// A file with this content, in a directory that goes with it.
+/// Writes a file with this content in a temporary directory.
 fn file(content: &str) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a file");
@@ -25,7 +26,7 @@ fn refused(source: &str, settings: &RemoteSettings) -> String {
     }
 }
 
-/// Headers of which each may be a secret.
+/// Returns the headers that may contain a secret.
 fn secrets(seen: &Seen) -> Vec<(&str, &str)> {
     let names = ["authorization", "cookie", "x-api-key"];
     let of = |name| seen.header(name).map(|value| (name, value));
@@ -36,9 +37,10 @@ fn led_to(place: String) -> Option<(u16, Vec<(&'static str, String)>)> {
     Some((302, vec![("location", place)]))
 }
 
-/// As NASA's Earthdata does it: the data's host leads to the host of logins, which asks for a name
-/// and a password and leads back with a code; for the code there is a cookie; with the cookie, a
-/// signed URL of a third server, which has the bytes.
+/// Servers that imitate NASA's Earthdata. The data server redirects to the login server. The login
+/// server requires a name and a password, and redirects back with a code. The data server sets a
+/// cookie for the code. With the cookie, it redirects to a signed URL on a third server, which has
+/// the bytes.
 struct Earthdata {
     data: Server,
     logins: Server,
@@ -137,7 +139,7 @@ fn a_login_that_leads_around_ends_at_the_bytes() {
         bytes.len() >= 2 && bytes.iter().all(|one| secrets(one).is_empty()),
         "{bytes:?}"
     );
-    // A signed URL that is over is asked for anew, by the cookie alone.
+    // An expired signed URL is requested again, with the cookie alone.
     earthdata.bytes.faults(|to| to.status = Some(403));
     let fresh = Server::start();
     fresh.put("/bucket/a.h5", content.clone());
@@ -156,7 +158,7 @@ fn a_login_that_leads_around_ends_at_the_bytes() {
     assert_eq!(read(&object, MIB, 10).unwrap(), content[MIB..][..10]);
 }
 
-/// A file of cookies beside another file.
+/// Writes a cookie file next to another file.
 fn file_of_cookies(beside: &Path) -> PathBuf {
     let path = beside.with_file_name("cookies.txt");
     std::fs::write(&path, "127.0.0.1\tFALSE\t/\tTRUE\t0\tsession\t1\n").unwrap();
@@ -213,7 +215,7 @@ fn a_token_and_headers_are_shown_to_the_urls_server_alone() {
     );
 }
 
-/// Whoever renews a token writes the file anew.
+/// The user writes a new token to the file.
 #[test]
 fn a_token_that_is_refused_is_read_again() {
     let server = Server::start();
@@ -247,15 +249,14 @@ fn a_token_that_is_refused_is_read_again() {
     );
 }
 
-/// What a server whose login has expired answers in place of an object.
+/// The response of a server whose login has expired, in place of an object.
 type Expired = Box<dyn Fn(&Server) -> (u16, Vec<(&'static str, String)>)>;
 
 fn page() -> Vec<(&'static str, String)> {
     vec![("content-type", "Text/HTML; charset=utf-8".to_owned())]
 }
 
-/// A login expires in many ways: each of them is renewed, once for a request, from the files as they
-/// are then.
+/// A login can expire in many ways. In each case the files are read again, once per request.
 #[test]
 fn a_login_that_expires_without_a_401_is_read_again() {
     let bytes = content(LARGE);
@@ -325,7 +326,7 @@ fn a_login_that_expires_without_a_401_is_read_again() {
         };
         let connection = fetcher(&server.url("/a.h5"), &settings);
         let object = open(&connection, "").unwrap();
-        // It has expired, and is renewed after that.
+        // The login has expired, and is renewed afterwards.
         *wanted.lock().unwrap() = "Bearer second";
         let denied = || cause(open(&connection, ""));
         assert_eq!(denied(), Some(Cause::System(libc::EACCES)), "{name}");
@@ -335,7 +336,7 @@ fn a_login_that_expires_without_a_401_is_read_again() {
             bytes[LARGE - MIB..][..10],
             "{name}"
         );
-        // It is renewed while it expires.
+        // The login is renewed while it expires.
         *wanted.lock().unwrap() = "Bearer third";
         std::fs::write(&token, "third").unwrap();
         assert_eq!(
@@ -344,7 +345,7 @@ fn a_login_that_expires_without_a_401_is_read_again() {
             "{name}"
         );
         assert!(open(&connection, "").is_ok(), "{name}");
-        // It is not renewed.
+        // The login is not renewed.
         *wanted.lock().unwrap() = "Bearer fourth";
         let began = Instant::now();
         let error = open(&connection, "").map(|_| ()).unwrap_err();
@@ -358,7 +359,7 @@ fn a_login_that_expires_without_a_401_is_read_again() {
     }
 }
 
-/// Without a login, the reason says where one is given.
+/// Without a login, the error names the options that configure one.
 #[test]
 fn a_page_in_place_of_an_object_tells_of_logins() {
     let server = Server::start();
@@ -377,7 +378,7 @@ fn a_page_in_place_of_an_object_tells_of_logins() {
     }
 }
 
-/// A page with a field for a password is no index, whatever links it has.
+/// A page with a password field is not an index page, even if it has links.
 #[test]
 fn a_page_for_a_login_is_no_listing() {
     let server = Server::start();

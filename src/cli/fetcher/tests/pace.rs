@@ -1,10 +1,10 @@
-//! How many requests a second a server is sent.
+//! Tests the limit of requests per second.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// A server with so many objects of some bytes each, all different.
+/// Starts a server with this number of small objects, which all differ.
 fn server_of(objects: usize) -> Server {
     let server = Server::start();
     for number in 0..objects {
@@ -17,7 +17,7 @@ fn bytes_of(number: usize) -> Vec<u8> {
     format!("object {number} ").repeat(20).into_bytes()
 }
 
-/// Opens all the objects by as many threads as there are connections, and compares their bytes.
+/// Opens all objects with this number of threads, and compares their bytes.
 fn read_all(connection: &Arc<Connection>, objects: usize, threads: usize) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -59,7 +59,7 @@ fn a_server_that_refuses_more_than_it_takes_is_sent_less() {
 fn no_more_requests_are_sent_than_the_user_allows() {
     const OBJECTS: usize = 60;
     let server = server_of(OBJECTS);
-    // Some that were late may come together.
+    // A few delayed requests may arrive together.
     server.faults(|to| to.per_second = 25);
     let settings = RemoteSettings {
         max_requests: Some(20),
@@ -72,7 +72,7 @@ fn no_more_requests_are_sent_than_the_user_allows() {
     assert_eq!(server.seen().len(), OBJECTS, "none was refused");
 }
 
-/// One connection is told to wait, and all of them do.
+/// One connection receives `Retry-After`, and all connections wait.
 #[test]
 fn a_wish_of_the_server_is_that_of_all_connections() {
     let server = server_of(20);
@@ -93,7 +93,7 @@ fn a_wish_of_the_server_is_that_of_all_connections() {
         std::thread::sleep(Duration::from_millis(300));
         let begun = Instant::now();
         read_all(&connection, 20, 8);
-        // Some of the two seconds has gone by.
+        // A part of the two seconds has already elapsed.
         assert!(begun.elapsed() >= Duration::from_millis(1200), "{begun:?}");
         first.join().unwrap();
     });

@@ -1,12 +1,12 @@
-//! States of an object, as tags, dates and samples tell them apart.
+//! Tests how tags, dates and samples distinguish the states of an object.
 
 use super::*;
 
 const FIRST_DAY: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const NEXT_DAY: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
 
-/// The new state is as long as the old one, with the same tag or with none that tells: an open
-/// object has bytes of one of them, and a new one, with a cache on disk, those of the new one.
+/// The new state has the same length, and the same entity tag or an unusable one. An open object
+/// keeps the bytes of one state. A new connection with a disk cache reads the new state.
 #[test]
 fn a_state_is_its_tag_its_length_and_its_date() {
     let (old, new) = (content(LARGE), vec![7; LARGE]);
@@ -46,7 +46,7 @@ fn a_state_is_its_tag_its_length_and_its_date() {
     }
 }
 
-/// Two servers behind one name: the bytes and the date are the same, the tags are not.
+/// Two servers with one name have the same bytes and date, but different entity tags.
 #[test]
 fn tags_that_differ_tell_no_states_apart_where_they_are_weak() {
     let bytes = content(LARGE);
@@ -66,7 +66,7 @@ fn tags_that_differ_tell_no_states_apart_where_they_are_weak() {
             if !has_weak_tags {
                 let text = rest.unwrap_err().to_string();
                 assert!(text.contains("`etag=weak`"), "{text}");
-                // Whoever reads on is told it, too.
+                // A reader that continues receives the same hint.
                 let text = read(&object, MIB, MIB).unwrap_err().to_string();
                 assert!(text.contains("`etag=weak`"), "{text}");
                 continue;
@@ -75,7 +75,7 @@ fn tags_that_differ_tell_no_states_apart_where_they_are_weak() {
             let seen = server.seen();
             assert!(!seen.is_empty());
             assert!(seen.iter().all(|one| one.header("if-match").is_none()));
-            // What differs in its date is another state all the same.
+            // A different date still means a different state.
             server.put_dated("/a.h5", bytes.clone(), "\"2\"", NEXT_DAY);
             let other = read(&object, MIB, MIB);
             assert!(!other.clone().unwrap_err().to_string().contains("etag"));
@@ -84,7 +84,7 @@ fn tags_that_differ_tell_no_states_apart_where_they_are_weak() {
     }
 }
 
-/// A look finds the other tag, and the option's name is in what it tells.
+/// Checking the state finds another entity tag, and the error names the option.
 #[test]
 fn a_look_at_another_tag_names_the_option() {
     use crate::source::open::OpenSource;
@@ -100,7 +100,7 @@ fn a_look_at_another_tag_names_the_option() {
     assert!(text.contains("`etag=weak`"), "{text}");
 }
 
-/// A listing has tags as well.
+/// A listing contains entity tags as well.
 #[test]
 fn the_tags_of_a_listing_are_left_out_where_they_are_weak() {
     let server = Server::start();
@@ -154,7 +154,8 @@ fn a_source_without_tag_and_date_is_looked_at_by_its_ends() {
         assert_eq!(read(&object, 0, 4 * MIB).unwrap(), old);
         let kept = std::fs::read_dir(directory.path().join("h5fs-1")).unwrap();
         assert_eq!(kept.count(), 1, "the lock, and nothing else");
-        // The same content is the same state. A look begins with one byte, and after the last one.
+        // The same content is the same state. Each check starts with a request for one byte,
+        // after the previous check has ended. So two such requests mean one complete check.
         server.put_dated("/a.h5", old.clone(), tag, "");
         server.seen();
         let looks = std::cell::Cell::new(0);
@@ -171,7 +172,7 @@ fn a_source_without_tag_and_date_is_looked_at_by_its_ends() {
     }
 }
 
-/// What has come of an object is of the state before, and what stands for its tag is as well.
+/// The received bytes belong to the old state, and so does the hash that replaces the entity tag.
 #[test]
 fn a_change_right_after_the_first_bytes_is_seen() {
     use crate::source::open::OpenSource;

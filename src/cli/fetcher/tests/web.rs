@@ -1,10 +1,10 @@
-//! Directories of the web, with a server that sends no headers alone: each HEAD is refused.
+//! Tests directories of web servers. The server refuses every HEAD request.
 
 use super::*;
 use crate::source::directory::Directory;
 use crate::source::remote::directory::RemoteDirectory;
 
-/// A server with this page at `/d/`.
+/// Starts a server with this page at `/d/`.
 fn serving(page: &str) -> Server {
     let server = Server::start();
     server.put("/d/", page.as_bytes().to_vec());
@@ -66,13 +66,13 @@ fn a_name_is_looked_up_where_it_is() {
     );
 }
 
-/// A server that leads from a name to the same with a `/` has a directory there.
+/// If a server redirects from a name to the same path with a `/`, the name is a directory.
 #[test]
 fn a_redirect_tells_of_a_directory() {
     let server = serving(PAGE);
     server.put("/d/s+b/", PAGE.as_bytes().to_vec());
     server.faults(|to| {
-        // Servers do not agree on what they encode.
+        // Servers encode different characters.
         to.portal = Some(Arc::new(|seen: &objects::server::Seen| {
             let place = "/d/s+b/".to_owned();
             (seen.path == "/d/s%2Bb").then(|| (301, vec![("location", place)]))
@@ -83,7 +83,7 @@ fn a_redirect_tells_of_a_directory() {
     assert_eq!(found, [("s+b".to_owned(), Named::Prefix)]);
 }
 
-/// Of an object without a byte, some servers send no part, but all of it.
+/// Some servers send an empty object as a whole instead of a range.
 #[test]
 fn an_empty_object_needs_no_ranges() {
     let server = Server::start();
@@ -93,7 +93,7 @@ fn an_empty_object_needs_no_ranges() {
     assert_eq!(open(&connection, "").unwrap().length(), 0);
 }
 
-/// Zenodo lists the files of a record in one place, and has them in another.
+/// Zenodo lists the files of a record under another path than the files themselves.
 #[test]
 fn a_record_has_files() {
     let server = Server::start();
@@ -107,7 +107,8 @@ fn a_record_has_files() {
     );
 }
 
-/// Hugging Face lists the files of a dataset page by page, and leads from each to a signed URL.
+/// Hugging Face lists the files of a dataset page by page, and redirects from each file to a signed
+/// URL.
 #[test]
 fn a_dataset_has_files() {
     const TOKEN: &str = "token-for-the-hub-alone";
@@ -185,7 +186,7 @@ fn a_dataset_has_files() {
     );
     let led: Vec<_> = bytes.seen();
     assert!(!led.is_empty() && led.iter().all(|one| one.header("authorization").is_none()));
-    // A page that names itself.
+    // A page that names itself as the next page.
     let itself = answered(&page(&[]), &next);
     hub.faults(|to| {
         to.raw = Some(Raw {
@@ -198,7 +199,7 @@ fn a_dataset_has_files() {
     assert_eq!(cause(connection.list(b"", b"")), Some(Cause::Failed));
 }
 
-/// A page that was cut off, or one of a proxy, is not taken for a directory of fewer names.
+/// A truncated page, or a page of a proxy, is not read as a directory with fewer names.
 #[test]
 fn a_page_that_is_no_index_is_tried_again() {
     let server = serving(PAGE);
@@ -222,7 +223,7 @@ fn a_page_that_is_no_index_is_tried_again() {
     assert_eq!(connection.counters().unwrap().retries, 4);
 }
 
-/// The end of the time does not hide why a listing was of no use.
+/// After the time limit, the error still says why the listing could not be read.
 #[test]
 fn a_listing_that_is_cut_each_time_says_so() {
     let server = serving("<title>Index of /d</title><a href=\"a.h5\">a</a>");
@@ -238,7 +239,7 @@ fn a_listing_that_is_cut_each_time_says_so() {
         text.contains("the server's listing cannot be read"),
         "{text}"
     );
-    // Where nothing came at all, that is said.
+    // If no byte arrived, the error says so.
     server.faults(|to| to.hang = u32::MAX);
     let error = connection.list(b"", b"").unwrap_err();
     assert!(
@@ -247,7 +248,7 @@ fn a_listing_that_is_cut_each_time_says_so() {
     );
 }
 
-/// Whoever looks at each name of a directory that cannot be listed does not wait for each.
+/// Looking up each name of a directory that cannot be listed does not wait for each name.
 #[test]
 fn a_listing_that_fails_slowly_fails_for_all_names() {
     let server = Server::start();
@@ -264,7 +265,7 @@ fn a_listing_that_fails_slowly_fails_for_all_names() {
     };
     let connection = fetcher_for("s3://bucket/d/", &settings, Duration::ZERO);
     let directory = RemoteDirectory::open(&connection).unwrap();
-    // Its names drip for ever.
+    // The listing sends bytes slowly and without end.
     let drip = b"HTTP/1.1 200 -\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     server.faults(|to| {
         to.raw = Some(Raw {
@@ -293,7 +294,7 @@ fn what_lists_no_names_is_said_at_once() {
     assert_eq!(methods, ["GET", "PROPFIND"]);
 }
 
-/// A page with more bytes than its bound ends there.
+/// Reading stops at a page that exceeds the size limit.
 #[test]
 fn a_page_has_a_bound() {
     let links = "<a href=\"a.h5\">a</a>".repeat(limits::LISTING_BYTES / 20);
@@ -302,7 +303,8 @@ fn a_page_has_a_bound() {
     assert!(connection.list(b"", b"").is_err());
 }
 
-/// Where the server leads to another one, its page is that one's, and names are asked for here.
+/// If the server redirects to another server, the page comes from there, but the names are
+/// requested here.
 #[test]
 fn a_page_elsewhere_names_what_is_here() {
     let (server, other) = (Server::start(), serving(PAGE));

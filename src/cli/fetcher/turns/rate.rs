@@ -1,71 +1,71 @@
-//! The rate of the requests to one host.
+//! The rate of requests to one host.
 //!
-//! It is unbounded until the host refuses a request (429, 503). Then nothing is sent for a moment,
-//! and from then on requests are as many a second as the host has taken, less a third; the rate
-//! grows by a tenth of that each second, until the next refusal: additive increase, multiplicative
-//! decrease, as TCP does it (RFC 5681, section 3.1). A while without a refusal, and it is unbounded
-//! again.
+//! The rate is unbounded until the host refuses a request (429, 503). Then requests pause briefly.
+//! Afterwards the rate is 70 % of the number of requests per second that the host accepted. The
+//! rate grows by 10 % of that number each second, until the next refusal. This is additive
+//! increase, multiplicative decrease, as in TCP (RFC 5681, section 3.1). After some time without a
+//! refusal, the rate is unbounded again.
 
 use std::time::{Duration, Instant};
 
-/// The share of a rate that is left after a refusal.
+/// Share of the accepted rate that remains after a refusal.
 const LESS: f64 = 0.7;
 
-/// The share of the rate that a host took by which the rate grows each second.
+/// Growth of the rate per second, as a fraction of the accepted rate.
 const MORE: f64 = 0.1;
 
-/// Requests a second, at least.
+/// Minimum rate in requests per second.
 const LEAST: f64 = 1.0;
 
-/// Requests that were sent in a second for a refusal to be of their number: a host that refuses one
-/// of few is in trouble of another kind, and is given a pause.
+/// Minimum number of requests per second for a refusal to reduce the rate. If a host refuses one of
+/// fewer requests, it has another problem, and requests only pause.
 const MANY: u32 = 10;
 
-/// The pause after a refusal; after each one that follows it, twice as long.
+/// Pause after the first refusal. Each successive refusal doubles it.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The longest pause that is not the host's own wish.
+/// The longest pause, except for a pause that the host requests.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// After so long without a refusal, there is no rate any more.
+/// Time without a refusal after which the rate is unbounded again.
 const FORGOTTEN: Duration = Duration::from_secs(30);
 
-/// By so much a turn that came too late lets the next ones come earlier.
+/// Maximum delay of a request that later requests may catch up on.
 const SLACK: Duration = Duration::from_millis(10);
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The rate of one host.
+/// The request rate of one host.
 #[derive(Debug)]
 pub(super) struct Rate {
-    /// Requests a second that the user allows.
+    /// Limit of requests per second that the user sets.
     most: Option<f64>,
-    /// Requests a second that the host seems to take.
+    /// Estimated number of requests per second that the host accepts.
     seems: Option<Seeming>,
-    /// When the next turn is.
+    /// Time of the next permitted request.
     next: Instant,
-    /// Nothing is sent before.
+    /// Time before which no request is permitted.
     quiet: Instant,
-    /// The last pause, if nothing was taken since.
+    /// The last pause, or zero if a request was accepted since.
     pause: Duration,
-    /// When it was last refused what was sent after the refusal before.
+    /// Time of the last refusal, except for requests that were sent before the previous refusal.
     refused: Option<Instant>,
-    /// Whether anything was taken since.
+    /// Whether any request was accepted since.
     has_taken: bool,
     this: Counts,
     last: Counts,
 }
 
-/// A rate that grows.
+/// An estimated rate that grows over time.
 #[derive(Debug, Clone, Copy)]
 struct Seeming {
     rate: f64,
-    /// By so much each second.
+    /// Growth per second.
     growth: f64,
     since: Instant,
 }
 
-/// What went on in a second.
+/// The requests during one second.
 #[derive(Debug, Clone, Copy)]
 struct Counts {
     since: Instant,
@@ -99,12 +99,12 @@ impl Rate {
         }
     }
 
-    /// How long it is until the next turn.
+    /// Returns the time until the next permitted request.
     pub(super) fn wait(&self, now: Instant) -> Duration {
         self.next.max(self.quiet).saturating_duration_since(now)
     }
 
-    /// A turn is taken.
+    /// Counts a request that is sent now.
     pub(super) fn take(&mut self, now: Instant) {
         self.count(now);
         self.this.sent += 1;
@@ -114,7 +114,7 @@ impl Rate {
         }
     }
 
-    /// What was sent at `sent` has been taken.
+    /// Records that the request sent at `sent` was accepted.
     pub(super) fn taken(&mut self, sent: Instant) {
         self.this.taken += 1;
         if self.refused.is_none_or(|refused| sent > refused) {
@@ -123,14 +123,14 @@ impl Rate {
         }
     }
 
-    /// What was sent at `sent` has been refused, and nothing is to be sent for the time that the
-    /// host may `wish`.
+    /// Records that the request sent at `sent` was refused. No request is permitted during the time
+    /// `wish`, if the host requests a pause.
     pub(super) fn refused(&mut self, sent: Instant, now: Instant, wish: Option<Duration>) {
         self.count(now);
         if let Some(wish) = wish {
             self.quiet = self.quiet.max(now + wish);
         }
-        // What was on its way by then tells nothing new.
+        // A request that was already in transit at the last refusal is not a new sign of overload.
         if self.refused.is_some_and(|refused| sent <= refused) {
             return;
         }
@@ -146,7 +146,7 @@ impl Rate {
         let taken = f64::from(self.this.taken.max(self.last.taken));
         let rate = match self.current_seeming(now) {
             Some(rate) if self.has_taken => rate.min(taken.max(LEAST)),
-            // While it takes nothing at all, a smaller rate is of no use.
+            // While the host accepts no request at all, the rate stays unchanged.
             Some(rate) => rate / LESS,
             None if sent >= MANY => taken.max(f64::from(MANY)),
             None => return,
@@ -158,7 +158,7 @@ impl Rate {
         });
     }
 
-    /// Requests a second, where there is a bound.
+    /// Returns the permitted requests per second, if they are limited.
     fn current(&self, now: Instant) -> Option<f64> {
         match (self.most, self.current_seeming(now)) {
             (Some(most), Some(seeming)) => Some(most.min(seeming)),
@@ -172,7 +172,7 @@ impl Rate {
         (time < FORGOTTEN).then_some(seems.rate + seems.growth * time.as_secs_f64())
     }
 
-    /// Begins another second where one is over.
+    /// Starts counting a new second if the current one has elapsed.
     fn count(&mut self, now: Instant) {
         let age = now.saturating_duration_since(self.this.since);
         if age < SECOND {
@@ -191,14 +191,15 @@ impl Rate {
 mod tests {
     use super::*;
 
-    /// A host that takes so many requests in each second, and refuses others, seen by a number of
-    /// connections, each with one request at a time that takes `latency`.
+    /// Simulates a host that accepts `limit` requests in each second and refuses others. Each of a
+    /// number of connections sends one request at a time, which takes `latency`. Returns the
+    /// numbers of accepted and refused requests.
     fn simulated(limit: u32, connections: usize, latency: Duration, seconds: u64) -> (u32, u32) {
         let begun = Instant::now();
         let mut rate = Rate::new(None, begun);
         let mut now = begun;
         let (mut taken, mut refused) = (0, 0);
-        // When each answer comes, when its request was sent, and whether it was taken.
+        // Time of the response, time of the request, and whether the request is accepted.
         let mut under_way: Vec<(Instant, Instant, bool)> = Vec::new();
         let (mut second, mut in_second) = (0, 0);
         let step = Duration::from_micros(500);
@@ -277,7 +278,7 @@ mod tests {
         let wish = Duration::from_secs(7);
         rate.refused(begun, begun, Some(wish));
         assert_eq!(rate.wait(begun), wish);
-        // Few were sent: it has no rate afterwards.
+        // Few requests were sent, so the rate is not limited afterwards.
         let after = begun + wish;
         assert_eq!(rate.wait(after), Duration::ZERO);
         for _ in 0..100 {
@@ -286,7 +287,7 @@ mod tests {
         assert_eq!(rate.wait(after), Duration::ZERO);
     }
 
-    /// Nothing is taken for a minute: the pauses grow up to their bound, and the rate stays.
+    /// No request is accepted for a minute. The pauses grow up to their limit, and the rate stays.
     #[test]
     fn an_outage_leaves_the_rate() {
         let begun = Instant::now();
