@@ -1,39 +1,41 @@
-//! What the attributes of an array say about it as a picture: which axis its colours stand along,
-//! where its first pixel is shown, what its numbers look like.
+//! The appearance of an array as a picture, as its attributes define it: the axis of its colours,
+//! the corner of its first pixel, and the meaning of its numbers.
 //!
-//! HDF5 Image and Palette Specification 1.2, sections 3 and 4 (`CLASS`, `IMAGE_SUBCLASS`,
-//! `INTERLACE_MODE`, `IMAGE_WHITE_IS_ZERO`, `DISPLAY_ORIGIN`, `PALETTE`); NeXus (`interpretation`);
-//! labels of dimensions (H5DS, `DIMENSION_LABELS`). ASDF has none of it.
+//! Three specifications define these attributes; ASDF does not have any of them.
+//! - HDF5 Image and Palette Specification 1.2, sections 3 and 4: `CLASS`, `IMAGE_SUBCLASS`,
+//!   `INTERLACE_MODE`, `IMAGE_WHITE_IS_ZERO`, `DISPLAY_ORIGIN`, `PALETTE`
+//! - NeXus: `interpretation`
+//! - HDF5 Dimension Scales (H5DS): `DIMENSION_LABELS`
 
 use crate::model::NodeId;
 use crate::model::selector::Selector;
 
-/// What the attributes of an array say about it as a picture.
+/// The appearance of an array as a picture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Appearance {
-    /// Where the numbers of a pixel stand; `None` where a pixel is one number.
+    /// The axis of the samples of a pixel; `None` if a pixel is a single number.
     pub(crate) interlace: Option<Interlace>,
     pub(crate) origin: Origin,
-    /// Whether its class is `IMAGE`.
+    /// Whether the attribute `CLASS` is `IMAGE`.
     pub(crate) is_image: bool,
-    /// Whether 0 is white.
+    /// Whether the number 0 is white.
     pub(crate) is_white_zero: bool,
-    /// The array of the colours that its numbers stand for.
+    /// The node of the palette, if the numbers are palette indices.
     pub(crate) palette: Option<NodeId>,
 }
 
-/// The axis along which the numbers of a pixel stand.
+/// The axis of the samples (colours) of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interlace {
-    /// The last one: behind rows and columns.
+    /// The last axis, after rows and columns.
     Pixel,
-    /// Between rows and columns.
+    /// The axis between rows and columns.
     Line,
-    /// Before rows and columns.
+    /// The axis before rows and columns.
     Plane,
 }
 
-/// The corner in which the first pixel is shown: the upper left one, if it is neither.
+/// The corner of the first pixel: the upper left one, unless a flag is set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) is_below: bool,
@@ -41,7 +43,7 @@ pub(crate) struct Origin {
 }
 
 impl Interlace {
-    /// How many axes stand behind that of the colours.
+    /// Returns the number of axes after the axis of the samples.
     pub(crate) fn behind(self) -> usize {
         match self {
             Interlace::Pixel => 0,
@@ -59,7 +61,7 @@ impl Interlace {
         }
     }
 
-    /// Whether an array of `dims` can have three or four colours there.
+    /// Returns whether an array of `dims` has three or four samples on that axis.
     pub(super) fn fits(self, dims: &[u64]) -> bool {
         let colours = dims.iter().rev().nth(self.behind());
         dims.len() > 2 && matches!(colours, Some(3 | 4))
@@ -76,13 +78,14 @@ impl Origin {
 }
 
 impl Appearance {
-    /// Whether its numbers are colours, or stand for those of a palette.
+    /// Returns whether the numbers are colours or palette indices.
     pub(crate) fn is_in_colours(&self) -> bool {
         self.interlace.is_some() || self.palette.is_some()
     }
 
-    /// That of a part that a selector picks from an array of `rank` dimensions: one without all axes
-    /// of the pictures has no colours, and no corner.
+    /// Returns the appearance of the part that a selector picks from an array of `rank` dimensions.
+    /// A part without all axes of the pictures loses the axis of the samples, and the corner of the
+    /// first pixel.
     pub(crate) fn of_part(self, selector: &[u8], rank: usize) -> Self {
         if self.has_axes(selector, rank) {
             return self;
@@ -94,7 +97,8 @@ impl Appearance {
         }
     }
 
-    /// Whether a part that a selector picks, the whole for an empty one, has all axes of the pictures.
+    /// Returns whether the part that a selector picks has all axes of the pictures. An empty
+    /// selector picks the whole array.
     pub(crate) fn has_axes(self, selector: &[u8], rank: usize) -> bool {
         let axes = if self.interlace.is_some() { 3 } else { 2 };
         let own: Vec<usize> = (rank.saturating_sub(axes)..rank).collect();
@@ -108,7 +112,8 @@ impl Appearance {
 mod tests {
     use super::*;
 
-    /// Of an array of pictures in colours, five dimensions, with its first pixel below.
+    /// The array has five dimensions, and contains colour pictures whose first pixel is in a lower
+    /// corner.
     #[test]
     fn a_part_without_all_axes_of_a_picture_has_no_colours() {
         let whole = Appearance {

@@ -1,11 +1,11 @@
-//! A FITS file: an image, or a table of records.
+//! FITS files: an image, or a table of records.
 //!
-//! FITS Standard, version 4.0. A header is cards of 80 characters ([`cards`]); data follows in
-//! big-endian numbers. Header and data each fill blocks of 2880 bytes. An array of numbers is an
-//! image in the primary unit, the array's last axis first (`NAXIS1`). Records are a binary table
-//! (7.3) behind an empty primary unit: a row for each element, a column for each field
-//! ([`mod@column`]). Unsigned numbers, and signed bytes, are stored less the number that `BZERO` or
-//! `TZEROn` holds (5.2.5, Table 19).
+//! The files follow the FITS Standard, version 4.0. A header consists of cards of 80 characters
+//! ([`cards`]), and big-endian data follows. Header and data are each padded to blocks of 2880
+//! bytes. An array of numbers is an image in the primary unit, with the array's last axis first
+//! (`NAXIS1`). Records are a binary table (7.3) after an empty primary unit, with a row for each
+//! element and a column for each field ([`mod@column`]). Unsigned numbers and signed bytes are
+//! stored minus the offset in `BZERO` or `TZEROn` (5.2.5, Table 19).
 
 pub(crate) mod attributes;
 pub(crate) mod cards;
@@ -27,13 +27,14 @@ use crate::view::pictures::fits::number::{Number, Record};
 use crate::view::pictures::framed::Framed;
 use crate::view::pictures::image::Pixel;
 
-/// Bytes of a block.
+/// Bytes of a FITS block.
 const BLOCK: u64 = 2880;
 
-/// The file of `elements`, with the cards of their attributes; `None` where FITS has no such data.
+/// Creates the file of `elements`, with the cards of their attributes; `None` if FITS does not have
+/// such data.
 ///
 /// # Errors
-/// `Limit` where it has more bytes than a file can.
+/// `Limit` if the file is longer than any file can be.
 pub(crate) fn file(elements: Elements, attributes: &Cards) -> Result<Option<Framed>> {
     match Kind::of(&elements.datatype, elements.dims.as_deref()) {
         Some(Kind::Image(pixel)) => image(pixel, elements, attributes).map(Some),
@@ -42,16 +43,16 @@ pub(crate) fn file(elements: Elements, attributes: &Cards) -> Result<Option<Fram
     }
 }
 
-/// Whether an array has such a file.
+/// Returns whether an array has a FITS file.
 ///
 /// # Errors
-/// `Limit` for an array that no file can hold.
+/// `Limit` for an array that is longer than any file can be.
 pub(crate) fn is_of(array: &Array) -> Result<bool> {
     let (datatype, dims) = opened(&array.datatype, &array.shape)?;
     Ok(Kind::of(&datatype, dims.as_deref()).is_some())
 }
 
-/// What an array is in FITS.
+/// The form of an array in FITS.
 enum Kind {
     Image(Pixel),
     Table(Columns),
@@ -104,7 +105,7 @@ fn table(columns: &Columns, elements: Elements, attributes: &Cards) -> Result<Fr
     Framed::new(header, content, rows.saturating_mul(width), BLOCK)
 }
 
-/// The headers of a table whose columns have the cards `columns`.
+/// Creates the headers of a table. `columns` has the cards of its columns.
 fn table_header(columns: &Cards, width: u64, rows: u64, attributes: &Cards) -> Vec<u8> {
     let mut primary = Cards::default();
     primary.logical("SIMPLE", true);

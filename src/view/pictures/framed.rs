@@ -1,4 +1,4 @@
-//! Elements with a header before them, and zeros behind: NumPy, TIFF and FITS files.
+//! Files with a header before the elements, and zeros after them: NumPy, TIFF and FITS.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use crate::wire::{to_u64, to_usize};
 
 /// The bytes before the elements.
 pub(crate) trait Head: Send + Sync {
-    /// How many they are.
+    /// Returns the number of bytes.
     fn length(&self) -> u64;
 
-    /// Appends those in `range`, which lies within the length.
+    /// Appends the bytes in `range`, which is within the length.
     fn write(&self, range: Range<u64>, out: &mut Vec<u8>);
 
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory that the header takes.
     fn own_bytes(&self) -> u64;
 }
 
@@ -34,20 +34,21 @@ impl Head for Vec<u8> {
     }
 }
 
-/// A header, the elements, and zeros up to a multiple of a block.
+/// A file with a header, the elements, and zeros up to a multiple of a block.
 pub(crate) struct Framed {
     head: Box<dyn Head>,
     content: Box<dyn View>,
-    /// Where the elements end.
+    /// The offset of the end of the elements.
     content_end: u64,
     length: u64,
 }
 
 impl Framed {
-    /// `bytes` of elements behind `head`, filled up with zeros to a multiple of `block`.
+    /// Creates a file with `bytes` bytes of elements after `head`, padded with zeros to a multiple
+    /// of `block`.
     ///
     /// # Errors
-    /// `Limit` where it has more bytes than a file can.
+    /// `Limit` if the file is longer than any file can be.
     pub(crate) fn new(
         head: impl Head + 'static,
         content: Box<dyn View>,
@@ -64,10 +65,10 @@ impl Framed {
     }
 }
 
-/// Bytes of the file of so many `bytes` of elements behind a `head`.
+/// Returns the length of a file with `bytes` bytes of elements after `head` bytes of header.
 ///
 /// # Errors
-/// `Limit` where it has more bytes than a file can.
+/// `Limit` if the file is longer than any file can be.
 pub(crate) fn length(head: u64, bytes: u64, block: u64) -> Result<u64> {
     const MOST: u64 = i64::MAX.unsigned_abs();
     let length = head.checked_add(bytes);

@@ -1,31 +1,31 @@
-//! The pictures of a stack, one for each index of the axes before rows and columns: their names and
-//! the selectors of their parts of the array.
+//! The pictures of a stack: their names, and the selectors of their parts of the array. There is
+//! one picture for each index of the axes before rows and columns.
 //!
-//! They are numbered in C order. A name has six digits or as many as the last number has, so that
-//! the order of the names is that of the pictures: `000017.png`.
+//! Pictures are numbered in C order. A name has six digits, or the number of digits of the last
+//! number, so that sorting by name keeps that order: `000017.png`.
 
 use crate::error::Result;
 use crate::model::{Container, Node};
 use crate::view::pictures::image::Image;
 use crate::view::pictures::look::image_of;
 
-/// Digits of a name, at least.
+/// Minimum number of digits in a name.
 const DIGITS: usize = 6;
 
 /// The pictures of a stack.
 pub(crate) struct Frames {
     /// The dimensions before rows and columns, slowest first; none of them is 0.
     dims: Vec<u64>,
-    /// What each name ends with.
+    /// The suffix of each name.
     suffix: &'static [u8],
     pub(crate) count: u64,
 }
 
 impl Frames {
-    /// The pictures of the array that `node` is; `None` where they are not several.
+    /// Returns the pictures of the array `node`; `None` if the array is not a stack.
     ///
     /// # Errors
-    /// Fails if it cannot be found out what its pictures are.
+    /// Fails if the attributes of the array cannot be read.
     pub(crate) fn of_node(
         container: &dyn Container,
         node: &Node,
@@ -35,8 +35,8 @@ impl Frames {
         Ok(image.and_then(|image| Self::of(&image, suffix)))
     }
 
-    /// Whether the array that `node` is has several pictures, or may have: where that cannot be found
-    /// out, its directory tells the error.
+    /// Returns whether the array `node` has, or may have, several pictures. If its attributes
+    /// cannot be read, listing its directory reports the error.
     pub(crate) fn are_in(container: &dyn Container, node: &Node) -> bool {
         let may_have = || {
             let array = node.array();
@@ -46,7 +46,7 @@ impl Frames {
         found.map_or_else(|_| may_have(), |frames| frames.is_some())
     }
 
-    /// The pictures of `image`; `None` where it is a single one.
+    /// Returns the pictures of `image`; `None` if it is a single picture.
     fn of(image: &Image, suffix: &'static [u8]) -> Option<Self> {
         let dims = image.leading().to_vec();
         let count = image.pages().filter(|_| !dims.is_empty())?;
@@ -57,7 +57,7 @@ impl Frames {
         })
     }
 
-    /// The name of a picture.
+    /// Returns the name of a picture.
     pub(crate) fn name(&self, number: u64) -> Vec<u8> {
         let last = self.count.saturating_sub(1).to_string();
         let digits = last.len().max(DIGITS);
@@ -66,14 +66,14 @@ impl Frames {
         name
     }
 
-    /// The number of the picture that is called `name`; `None` where none is.
+    /// Returns the number of the picture called `name`; `None` if there is none.
     pub(crate) fn number(&self, name: &[u8]) -> Option<u64> {
         let digits = name.strip_suffix(self.suffix)?;
         let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
         (number < self.count && self.name(number) == name).then_some(number)
     }
 
-    /// The text that selects a picture from the array: `[0,17]`.
+    /// Returns the selector of a picture: `[0,17]`.
     pub(crate) fn selector(&self, number: u64) -> Vec<u8> {
         let mut rest = number;
         let mut indices: Vec<String> = Vec::with_capacity(self.dims.len());

@@ -1,9 +1,9 @@
-//! An array of numbers as pictures: the last two axes are rows and columns, each index of the axes
-//! before them is a page.
+//! An array of numbers as pictures. The last two axes are rows and columns, and each index of the
+//! axes before them is a page.
 //!
-//! An axis of 3 or 4 is red, green, blue, and opacity, where the array's attributes or its type say
-//! so ([`appearance`](crate::view::pictures::appearance)). An array of one axis is a picture of one
-//! row.
+//! An axis of length 3 or 4 has red, green, blue and opacity if the array's attributes or datatype
+//! say so ([`appearance`](crate::view::pictures::appearance)). An array with one axis is a picture
+//! of one row.
 
 use crate::model::Datatype;
 use crate::model::numpy::numpy_descr;
@@ -11,17 +11,17 @@ use crate::model::shape::product;
 use crate::view::elements::as_numpy_has_it;
 use crate::view::pictures::appearance::{Appearance, Interlace};
 
-/// The shape and the type of an array's pictures.
+/// The shape and the number type of an array's pictures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
     pub(crate) pixel: Pixel,
     /// All dimensions of the array, slowest first.
     pub(crate) dims: Vec<u64>,
-    /// How many of them stand before those of a picture.
+    /// The number of dimensions before those of a picture.
     leading: usize,
     pub(crate) height: u64,
     pub(crate) width: u64,
-    /// Numbers in a pixel: 1, 3 or 4.
+    /// Number of samples in a pixel: 1, 3 or 4.
     pub(crate) samples: u64,
     pub(crate) appearance: Appearance,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Image {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pixel {
     pub(crate) kind: Kind,
-    /// 1, 2, 4 or 8.
+    /// Bytes of the number: 1, 2, 4 or 8.
     pub(crate) bytes: u8,
     pub(crate) is_big_endian: bool,
 }
@@ -41,13 +41,13 @@ pub(crate) enum Kind {
     Boolean,
     Unsigned,
     Signed,
-    /// IEEE 754.
+    /// An IEEE 754 number.
     Float,
 }
 
 impl Image {
-    /// The pictures of an array of this type and these dimensions that is to look like this; `None`
-    /// where it has no numbers, or no pixels.
+    /// Returns the pictures of an array with this datatype, dimensions and appearance; `None` if
+    /// the array does not have numbers, or is empty.
     pub(crate) fn of(datatype: &Datatype, dims: &[u64], appearance: Appearance) -> Option<Self> {
         let pixel = Pixel::of(datatype)?;
         let (leading, height, width, samples) = match (appearance.interlace, dims) {
@@ -61,7 +61,7 @@ impl Image {
             (None, [width]) => (&[][..], 1, *width, 1),
             (None, []) => return None,
         };
-        // A part of the axis of colours has no colours.
+        // A selection from the axis of samples is not a colour.
         if appearance.interlace.is_some() && !matches!(samples, 3 | 4) {
             let interlace = None;
             return Self::of(
@@ -87,24 +87,24 @@ impl Image {
         })
     }
 
-    /// The dimensions before rows and columns, slowest first.
+    /// Returns the dimensions before rows and columns, slowest first.
     pub(crate) fn leading(&self) -> &[u64] {
         &self.dims[..self.leading]
     }
 
-    /// How many pictures there are; `None` where they do not fit 63 bits.
+    /// Returns the number of pictures; `None` if it does not fit in 63 bits.
     pub(crate) fn pages(&self) -> Option<u64> {
         product(self.leading()).ok()
     }
 
-    /// Numbers of one picture; `None` where they do not fit 63 bits.
+    /// Returns the number of samples in one picture; `None` if it does not fit in 63 bits.
     pub(crate) fn numbers(&self) -> Option<u64> {
         product(&[self.height, self.width, self.samples]).ok()
     }
 }
 
 impl Pixel {
-    /// The numbers that an array of this type holds; `None` where it holds none of these.
+    /// Returns the number type of a datatype; `None` if pictures cannot have such numbers.
     pub(crate) fn of(datatype: &Datatype) -> Option<Self> {
         let descr = numpy_descr(&as_numpy_has_it(datatype))?;
         let [order, kind, bytes @ (b'1' | b'2' | b'4' | b'8')] = *descr.as_bytes() else {
@@ -124,7 +124,7 @@ impl Pixel {
         })
     }
 
-    /// The greatest number of a type without sign.
+    /// Returns the greatest number of an unsigned type.
     pub(crate) fn greatest(self) -> f64 {
         match self.kind {
             Kind::Boolean => 1.0,
@@ -132,7 +132,7 @@ impl Pixel {
         }
     }
 
-    /// The integer, or the boolean, in these bytes.
+    /// Returns the integer or boolean in these bytes.
     pub(crate) fn integer(self, bytes: &[u8]) -> i128 {
         let word = self.word(bytes);
         match self.kind {
@@ -144,7 +144,7 @@ impl Pixel {
         }
     }
 
-    /// The floating-point number in these bytes.
+    /// Returns the floating-point number in these bytes.
     pub(crate) fn float(self, bytes: &[u8]) -> f64 {
         let word = self.word(bytes);
         match self.bytes {
@@ -166,14 +166,15 @@ impl Pixel {
     }
 }
 
-/// The single float of a half one (IEEE 754, 3.6), bit by bit, so that a NaN keeps its payload.
+/// Converts the bits of a half float to those of a single float (IEEE 754, 3.6), so that a NaN
+/// keeps its payload.
 pub(crate) fn single(half: u16) -> u32 {
     let half = u32::from(half);
     let (sign, exponent, mantissa) = ((half & 0x8000) << 16, half >> 10 & 31, half & 0x3ff);
     let magnitude = match (exponent, mantissa) {
         (0, 0) => 0,
         (0, _) => {
-            // Subnormal: the highest set bit becomes the implicit one.
+            // For a subnormal number, the highest set bit becomes the implicit one.
             let shift = mantissa.leading_zeros() - 21;
             (113 - shift) << 23 | (mantissa << shift & 0x3ff) << 13
         }

@@ -1,4 +1,4 @@
-//! What the attributes of an array say of its appearance, read from the file.
+//! The appearance of an array, read from its attributes in the file.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::view::pictures::appearance::{Appearance, Interlace, Origin};
 use crate::view::pictures::image::{Image, Kind, Pixel};
 use crate::view::pictures::palette::Palette;
 
-/// What a picture is to look like, with all that it takes to draw it.
+/// The appearance of a picture, together with its palette.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Look {
     pub(crate) appearance: Appearance,
@@ -20,10 +20,11 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// That of the part that a selector picks from an array, of the whole where it is empty.
+    /// Returns the appearance of the part that a selector picks from an array. An empty selector
+    /// picks the whole array.
     ///
     /// # Errors
-    /// Fails if it cannot be read.
+    /// Fails if the attributes or the palette cannot be read.
     pub(crate) fn of(
         container: &dyn Container,
         engine: &Arc<Engine>,
@@ -34,7 +35,7 @@ impl Look {
         Self::of_part((container, engine), node, appearance, selector)
     }
 
-    /// The same, if the whole array looks like this.
+    /// Like [`of`](Self::of), with the known appearance of the whole array.
     ///
     /// # Errors
     /// Fails as [`of`](Self::of) does.
@@ -55,10 +56,10 @@ impl Look {
     }
 }
 
-/// What the attributes of `node` say, if it is an array of numbers with rows and columns.
+/// Returns the appearance of `node` if it is an array of numbers with rows and columns.
 ///
 /// # Errors
-/// Fails if an attribute cannot be read that may say something else.
+/// Fails if an attribute cannot be read, because it may change the appearance.
 pub(crate) fn appearance_of(container: &dyn Container, node: &Node) -> Result<Appearance> {
     let mut appearance = Appearance::default();
     let Some((pixel, dims)) = numbers(node)?.filter(|(_, dims)| dims.len() > 1) else {
@@ -82,7 +83,7 @@ pub(crate) fn appearance_of(container: &dyn Container, node: &Node) -> Result<Ap
     Ok(appearance)
 }
 
-/// The pictures of the object's array; `None` where it has none.
+/// Returns the pictures of the array `node`; `None` if it does not have pictures.
 ///
 /// # Errors
 /// Fails as [`appearance_of`] does.
@@ -99,7 +100,7 @@ pub(crate) fn image_of(container: &dyn Container, node: &Node) -> Result<Option<
     Ok(Image::of(&datatype, &dims, appearance))
 }
 
-/// The type and the dimensions of an array of numbers.
+/// Returns the number type and the dimensions of an array of numbers.
 fn numbers(node: &Node) -> Result<Option<(Pixel, Vec<u64>)>> {
     let Some(array) = node.array() else {
         return Ok(None);
@@ -108,7 +109,7 @@ fn numbers(node: &Node) -> Result<Option<(Pixel, Vec<u64>)>> {
     Ok(Pixel::of(&datatype).zip(dims))
 }
 
-/// Where the colours of an array of `dims` stand.
+/// Returns the axis of the samples of an array of `dims`.
 fn interlace(
     container: &dyn Container,
     node: NodeId,
@@ -142,7 +143,7 @@ fn interlace(
     Ok(mode.filter(|mode| mode.fits(dims)))
 }
 
-/// Whether the last axis of what is no image by its class is one of colours.
+/// Returns whether the last axis of an array without `CLASS` = `IMAGE` has colours.
 fn is_last_of_colours(
     container: &dyn Container,
     node: NodeId,
@@ -177,7 +178,7 @@ fn is_set(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<bool> 
     Ok(numbers.is_some_and(|numbers| numbers.first().is_some_and(|&number| number != 0)))
 }
 
-/// The first palette of an image whose numbers stand for colours.
+/// Returns the first palette of an image with palette indices.
 fn palette(container: &dyn Container, node: NodeId) -> Result<Option<NodeId>> {
     let subclass = text(container, node, b"IMAGE_SUBCLASS")?;
     match subclass.as_deref() {

@@ -1,11 +1,11 @@
-//! A NumPy file: a header, then the elements as they are stored, but for booleans and texts
-//! ([`normal`]).
+//! A NumPy file: a header and the elements as stored, except that booleans and strings are
+//! normalized ([`normal`]).
 //!
-//! The header is byte for byte what `numpy.save` writes ("A Simple File Format for NumPy Arrays"):
-//! format version 1.0, 2.0 where the header is longer than 65 535 bytes, 3.0 where a field's name
-//! is not Latin-1; filled up with blanks so that the elements begin at a multiple of 64 bytes.
-//! h5py's enumeration of FALSE and TRUE is `|b1` here, its compound of `r` and `i` a complex
-//! number. Dimensions of elements that are arrays stand behind the array's own.
+//! The header equals that of `numpy.save` byte for byte ("A Simple File Format for NumPy Arrays").
+//! The format version is 1.0, or 2.0 if the header is longer than 65 535 bytes, or 3.0 if a field
+//! name is not Latin-1. Spaces pad the header so that the elements begin at a multiple of 64 bytes.
+//! h5py's enumeration of FALSE and TRUE becomes `|b1`, and its compound of `r` and `i` a complex
+//! number. If elements are arrays, their dimensions follow the dimensions of the outer array.
 
 use crate::error::Result;
 use crate::model::Array;
@@ -16,10 +16,11 @@ use crate::view::elements::{Elements, as_numpy_has_it, opened};
 use crate::view::pictures::framed::{self, Framed};
 use crate::wire::to_u64;
 
-/// The file of `elements`; `None` where NumPy has no such type, or for a null dataspace.
+/// Creates the file of `elements`; `None` if NumPy does not have their datatype, or for a null
+/// dataspace.
 ///
 /// # Errors
-/// `Limit` where it has more bytes than a file can.
+/// `Limit` if the file is longer than any file can be.
 pub(crate) fn file(elements: Elements) -> Result<Option<Framed>> {
     let Some(descr) = numpy_literal(&as_numpy_has_it(&elements.datatype)) else {
         return Ok(None);
@@ -27,7 +28,7 @@ pub(crate) fn file(elements: Elements) -> Result<Option<Framed>> {
     of_type(&descr, normal(elements)?)
 }
 
-/// The file of `elements`, of a type that NumPy calls `descr`.
+/// Creates the file of `elements`, whose NumPy type is `descr`.
 ///
 /// # Errors
 /// Fails as [`file`] does.
@@ -42,10 +43,11 @@ pub(crate) fn of_type(descr: &str, elements: Elements) -> Result<Option<Framed>>
     Framed::new(header, elements.content, bytes, 1).map(Some)
 }
 
-/// Bytes of the file of `array`, without a look at its elements; `None` where there is none.
+/// Returns the length of the file of `array` without reading its elements; `None` if the array does
+/// not have one.
 ///
 /// # Errors
-/// `Limit` where it has more bytes than a file can.
+/// `Limit` if the file is longer than any file can be.
 pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
     let (datatype, dims) = opened(&array.datatype, &array.shape)?;
     match (numpy_literal(&as_numpy_has_it(&datatype)), dims) {
@@ -54,11 +56,11 @@ pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
     }
 }
 
-/// Bytes of the file of elements of `size` bytes, of a type that NumPy calls `descr`; `None` where
-/// there is none.
+/// Returns the length of the file of elements of `size` bytes, whose NumPy type is `descr`; `None`
+/// if the header is too long.
 ///
 /// # Errors
-/// `Limit` where it has more bytes than a file can.
+/// `Limit` if the file is longer than any file can be.
 pub(crate) fn length_of_type(descr: &str, size: u32, dims: &[u64]) -> Result<Option<u64>> {
     let Some(header) = header(descr, dims) else {
         return Ok(None);
@@ -66,14 +68,14 @@ pub(crate) fn length_of_type(descr: &str, size: u32, dims: &[u64]) -> Result<Opt
     framed::length(to_u64(header.len()), bytes(size, dims)?, 1).map(Some)
 }
 
-/// Bytes of all elements of `size` bytes.
+/// Returns the bytes of all elements of `size` bytes each.
 fn bytes(size: u32, dims: &[u64]) -> Result<u64> {
     Ok(product(dims)?.saturating_mul(size.into()))
 }
 
-/// The bytes before the elements; `None` where they are too many.
+/// Returns the bytes before the elements; `None` if the header is too long.
 fn header(descr: &str, dims: &[u64]) -> Option<Vec<u8>> {
-    // NumPy leaves room for the first dimension to grow to this many digits.
+    // NumPy reserves space so that the first dimension can grow to this many digits.
     const DIGITS: usize = 21;
     let shape: Vec<String> = dims.iter().map(u64::to_string).collect();
     let comma = if shape.len() == 1 { "," } else { "" };
@@ -86,14 +88,15 @@ fn header(descr: &str, dims: &[u64]) -> Option<Vec<u8>> {
     wrap(&dictionary)
 }
 
-/// Magic, version and length before the text; blanks and a line break behind it.
+/// Adds the magic bytes, the version and the length before the text, and spaces and a line break
+/// after it.
 fn wrap(dictionary: &str) -> Option<Vec<u8>> {
     const ALIGNMENT: usize = 64;
     let latin1 = dictionary.chars().map(|c| u8::try_from(c).ok());
     let latin1: Option<Vec<u8>> = latin1.collect();
     let is_latin1 = latin1.is_some();
     let mut text = latin1.unwrap_or_else(|| dictionary.as_bytes().to_vec());
-    // NumPy adds a whole block where none would do.
+    // Like NumPy, adds a whole block if no padding is needed.
     let padded = |text: &[u8], prefix: usize| {
         let unpadded = prefix + text.len() + 1;
         text.len() + 1 + ALIGNMENT - unpadded % ALIGNMENT
@@ -137,7 +140,8 @@ mod tests {
         )
     }
 
-    /// Expected: what `numpy.lib.format.write_array_header_1_0` and its successors write.
+    /// Expected: the headers that `numpy.lib.format.write_array_header_1_0` and its successors
+    /// write.
     #[test]
     fn headers() {
         let single = Datatype::ieee(4, ByteOrder::Big);

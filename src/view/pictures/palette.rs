@@ -1,5 +1,4 @@
-//! The colours that the numbers of a picture stand for (HDF5 Image and Palette Specification 1.2,
-//! section 4).
+//! The colours of palette indices (HDF5 Image and Palette Specification 1.2, section 4).
 
 use std::sync::Arc;
 
@@ -10,18 +9,19 @@ use crate::model::{Container, NodeId};
 use crate::view::elements::Elements;
 use crate::view::pictures::image::{Kind, Pixel};
 
-/// Numbers of one byte.
+/// Number of values of a byte.
 const ENTRIES: usize = 256;
 
-/// Red, green and blue for each number of one byte; black for those that the file says nothing of.
+/// The red, green and blue of each index; black for indices without an entry in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Palette(Box<[[u8; 3]; ENTRIES]>);
 
 impl Palette {
-    /// The palette that the array `node` holds.
+    /// Reads the palette in the array `node`.
     ///
     /// # Errors
-    /// Fails if it cannot be read; `Unsupported` where it does not hold bytes of red, green and blue.
+    /// `Unsupported` if the array does not contain bytes of red, green and blue. Fails if the array
+    /// cannot be read.
     pub(crate) fn read(
         container: &dyn Container,
         engine: &Arc<Engine>,
@@ -56,12 +56,12 @@ impl Palette {
         Palette(entries)
     }
 
-    /// The bytes of all colours.
+    /// Returns the bytes of all colours.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.0.as_flattened()
     }
 
-    /// All red, then all green, then all blue, in 16 bits ("TIFF 6.0", section 5).
+    /// Returns all red values, then all green, then all blue, in 16 bits ("TIFF 6.0", section 5).
     pub(crate) fn wide_planes(&self) -> Vec<u16> {
         let plane = |colour: usize| {
             self.0

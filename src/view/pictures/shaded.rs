@@ -1,10 +1,9 @@
-//! The picture of an array on its page: the values between two percentiles as colours, for people who
-//! want to see what is there. `png/` has the values themselves.
+//! The picture of an array on its HTML page. It shows the values between two percentiles as
+//! colours, for an overview. `png/` has the exact values.
 //!
-//! All pictures of a stack have one range, which is found from some of the array's chunks
-//! ([`sample`]). What is missing, or no number, is transparent; a value outside of the range has the
-//! colour of its end. Pictures in colours, and numbers that stand for those of a palette, are shown
-//! as they are stored.
+//! All pictures of a stack have the same range, which is estimated from some of the array's chunks
+//! ([`sample`]). Missing values and NaN are transparent. A value outside of the range has the
+//! colour of the nearer end. Colour pictures and palette indices are shown as stored.
 
 pub(crate) mod colours;
 pub(crate) mod north;
@@ -37,13 +36,14 @@ use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::text::Text;
 use crate::wire::Extent;
 
-/// Numbers of a colour in the file; the first one is transparent.
+/// Number of colours in the file, without the transparent first one.
 const COLOURS: u8 = 255;
 
-/// Gives the elements that a selector picks, all for an empty one, and which of them are missing.
+/// A function that returns the elements that a selector picks, and which of them are missing. An
+/// empty selector picks all elements.
 pub(crate) type PartOf<'a> = dyn Fn(&str) -> Result<(Elements, Option<Missing>)> + 'a;
 
-/// An array that is drawn.
+/// An array to draw.
 pub(crate) struct Drawn<'a> {
     pub(crate) container: &'a dyn Container,
     pub(crate) node: &'a Node,
@@ -52,8 +52,8 @@ pub(crate) struct Drawn<'a> {
 }
 
 impl Drawn<'_> {
-    /// The numbers of a picture that a selector picks: colours as they are stored, others as the
-    /// conventions of netCDF mean them.
+    /// Returns the numbers of a picture that a selector picks. Colours are as stored, and other
+    /// numbers are decoded by the netCDF conventions.
     fn pixels(
         &self,
         selector: &str,
@@ -66,7 +66,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// The numbers that a selector picks, as the conventions of netCDF mean them.
+    /// Returns the numbers that a selector picks, decoded by the netCDF conventions.
     pub(crate) fn numbers(&self, selector: &str) -> Result<(Elements, Option<Missing>)> {
         let (elements, missing) = (self.part)(selector)?;
         let stored = elements.datatype.clone();
@@ -76,7 +76,8 @@ impl Drawn<'_> {
         Ok((elements, missing))
     }
 
-    /// The value of what was never written, if the file names one that is not 0.
+    /// Returns the fill value of the array as a missing value, if the file defines one other than
+    /// 0.
     fn fill(&self, elements: &Elements) -> Option<Missing> {
         let Fill::Value(fill) = &self.node.array()?.fill else {
             return None;
@@ -88,7 +89,7 @@ impl Drawn<'_> {
     }
 }
 
-/// The number in some bytes; what is no number is NaN.
+/// Returns the number in some bytes.
 fn number(pixel: Pixel, bytes: &[u8]) -> f64 {
     match pixel.kind {
         Kind::Float => pixel.float(bytes),
@@ -96,13 +97,13 @@ fn number(pixel: Pixel, bytes: &[u8]) -> f64 {
     }
 }
 
-/// Whether pictures of an array of these are drawn on its page: what would be decoded for one is not
-/// too much.
+/// Returns whether pictures of an array are drawn on its page, because decoding one of them is
+/// affordable.
 pub(crate) fn is_drawn(array: &Array, image: &Image) -> bool {
     frame_bytes(array, image) <= limits::HTML_PICTURE
 }
 
-/// Whether a part of an array is made of so many sources that reading it may take long.
+/// Returns whether a part of a virtual array has so many sources that reading it may take long.
 pub(crate) fn has_many_sources(array: &Array, part: impl Iterator<Item = (u64, u64)>) -> bool {
     let Ok(Storage::Virtual(mappings)) = &array.storage else {
         return false;
@@ -113,7 +114,7 @@ pub(crate) fn has_many_sources(array: &Array, part: impl Iterator<Item = (u64, u
     mappings.touched(&block).count() > limits::HTML_SOURCES
 }
 
-/// Bytes that are decoded, or read, for one picture.
+/// Returns the bytes that are decoded or read for one picture.
 fn frame_bytes(array: &Array, image: &Image) -> u64 {
     let leading = image.leading().len();
     let first = image.dims.iter().enumerate();
@@ -134,20 +135,20 @@ fn frame_bytes(array: &Array, image: &Image) -> u64 {
     chunks.fold(bytes, u64::saturating_mul)
 }
 
-/// One pixel of so many in each direction is shown.
+/// Returns the step: one pixel of this many in each direction is shown.
 pub(crate) fn step(image: &Image) -> u64 {
     let longest = image.height.max(image.width);
     longest.div_ceil(limits::HTML_PICTURE_EDGE).max(1)
 }
 
-/// The size of the picture, in pixels: width and height.
+/// Returns the width and height of the picture in pixels.
 pub(crate) fn size(image: &Image) -> (u64, u64) {
     let step = step(image);
     (image.width.div_ceil(step), image.height.div_ceil(step))
 }
 
-/// The file of the picture that `selector` picks, or of the whole array where it is empty; `None`
-/// where that is no picture.
+/// Creates the file of the picture that `selector` picks, or of the whole array if it is empty;
+/// `None` if the part is not a picture.
 ///
 /// # Errors
 /// Fails if a pixel cannot be read.
@@ -175,7 +176,7 @@ pub(crate) fn file(
     shaded.encode(memory, cancel).map(Some)
 }
 
-/// A picture that becomes a file.
+/// A picture to encode.
 struct Shaded<'a> {
     image: Image,
     datatype: Datatype,
@@ -187,7 +188,7 @@ struct Shaded<'a> {
 
 impl Shaded<'_> {
     fn encode(&self, memory: &HeldMemory, cancel: &CancelToken) -> Result<Text> {
-        // Rows of the encoder, and those here as they are stored and as they are written.
+        // The rows of the encoder, and a stored and a converted row.
         const ROWS: u64 = 5;
         let (width, height) = size(&self.image);
         let mut output = Output::new(memory, ROWS * width * self.image.samples * 8)?;
@@ -239,7 +240,7 @@ impl Shaded<'_> {
         writer.finish().map_err(failed)
     }
 
-    /// Nothing, and the colours of the scale from its lower end on.
+    /// Returns a transparent colour, followed by the colours of the scale from its lower end on.
     fn colours(&self) -> Vec<u8> {
         let last = f64::from(COLOURS - 1);
         let is_inverted = self.image.appearance.is_white_zero;
@@ -252,7 +253,7 @@ impl Shaded<'_> {
         [[0; 3]].into_iter().chain(colours).flatten().collect()
     }
 
-    /// Appends what becomes of a shown row.
+    /// Converts a shown row, and appends it.
     fn row(&self, place: u64, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let pixel = self.image.pixel;
         let values = stored.chunks_exact(pixel.bytes.into());
@@ -289,7 +290,7 @@ impl Shaded<'_> {
         Ok(())
     }
 
-    /// Which pixels of a shown row are missing.
+    /// Returns which pixels of a shown row are missing.
     fn missing_of(&self, number: u64, stored: &[u8]) -> Result<Vec<bool>> {
         let width = self.image.width;
         match &self.missing {

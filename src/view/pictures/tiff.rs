@@ -1,14 +1,14 @@
-//! A TIFF file: headers, then the pictures of an array, the values as they are.
+//! TIFF files: headers, followed by the pictures of an array with unchanged values.
 //!
-//! TIFF 6.0; BigTIFF where the file has 4 GiB or more. Each page has one image file directory (IFD)
-//! and one strip without compression, or one for each colour where these stand one after the other. The directories stand before all pixels, at a fixed distance
-//! from the second on, so that none has to be kept: any of them is written when it is read. The
-//! pixels are the array's bytes in the file's byte order, half floats aside, which become single
-//! ones. They begin at a multiple of 4096 bytes, so that a page of memory holds the same values as
-//! one of the array's own file.
+//! The files follow TIFF 6.0, or BigTIFF for 4 GiB and more. Each page has one image file directory
+//! (IFD) and one strip without compression. If the colours are in separate planes, each plane is a
+//! strip. All directories precede the pixels. Starting with the second, they are at equal
+//! distances, so that each directory is generated when it is read. The pixels are the array's bytes
+//! in their byte order, except that half floats become single floats. They begin at a multiple of
+//! 4096 bytes, so that memory pages have the same values as those of the array's own file.
 //!
-//! The first page describes the axes before rows and columns: to ImageJ, where that can read such
-//! numbers, and otherwise as the shape in JSON that tifffile reads and writes.
+//! The first page describes the axes before rows and columns. If ImageJ supports the numbers, the
+//! description is for ImageJ. Otherwise it is the shape in JSON, as tifffile reads and writes it.
 
 mod field;
 
@@ -27,17 +27,18 @@ use crate::view::pictures::look::Look;
 use crate::view::pictures::tiff::field::{Field, Numbers};
 use crate::wire::{to_u64, to_usize};
 
-/// The pixels begin at a multiple of this.
+/// The alignment of the pixels in bytes.
 const ALIGNMENT: u64 = 4096;
 
-/// Numbers of a colour map of 8 bits.
+/// Number of values in a colour map for 8 bits.
 const COLOURS: usize = 3 * 256;
 
-/// The file of `elements`, which are to look like this; `None` where they are no numbers that TIFF
-/// has, or have no pixels.
+/// Creates the file of `elements` with the appearance `look`; `None` if TIFF does not support the
+/// numbers, or if there are no pixels.
 ///
 /// # Errors
-/// `Limit` where it has more bytes than a file can; `Unsupported` for colours line by line.
+/// `Limit` if the file is longer than any file can be; `Unsupported` for colours between rows and
+/// columns.
 pub(crate) fn file(elements: Elements, look: Look) -> Result<Option<Framed>> {
     let dims = elements.dims.as_deref().unwrap_or_default();
     let image = Image::of(&elements.datatype, dims, look.appearance);
@@ -55,20 +56,21 @@ pub(crate) fn file(elements: Elements, look: Look) -> Result<Option<Framed>> {
     Framed::new(headers, content, bytes, 1).map(Some)
 }
 
-/// Bytes of the file of an image, without a look at its elements; `None` where there is none.
+/// Returns the length of the file of an image without reading its elements; `None` if it does not
+/// have a file.
 ///
 /// # Errors
 /// Fails as [`file`] does.
 pub(crate) fn length(image: Option<Image>) -> Result<Option<u64>> {
     image.as_ref().map_or(Ok(()), refuse_lines)?;
     let colours = image.as_ref().and_then(|image| image.appearance.palette);
-    // Which colours they are does not change it.
+    // The length does not depend on the colours.
     let headers = Headers::of(image, colours.map(|_| vec![0; COLOURS]));
     let length = |headers: Headers| framed::length(headers.length(), headers.pixel_bytes(), 1);
     headers.map(length).transpose()
 }
 
-/// Refuses what TIFF has no place for.
+/// Rejects an arrangement that TIFF does not support.
 ///
 /// # Errors
 /// `Unsupported` for colours between rows and columns.
@@ -82,7 +84,7 @@ fn refuse_lines(image: &Image) -> Result<()> {
     }
 }
 
-/// Half floats as single ones, in the same byte order.
+/// Converts half floats to single floats in the same byte order.
 fn widened(content: Box<dyn View>, pixel: Pixel, count: u64) -> Box<dyn View> {
     let convert = move |half: &[u8], out: &mut Vec<u8>| {
         let half = half.first_chunk().copied().unwrap_or_default();
@@ -101,25 +103,25 @@ fn widened(content: Box<dyn View>, pixel: Pixel, count: u64) -> Box<dyn View> {
     })
 }
 
-/// Everything before the pixels.
+/// The headers before the pixels.
 struct Headers {
-    /// With the type that the file's pixels have.
+    /// The image, with the number type in the file.
     image: Image,
-    /// Bytes of a number as the array has it.
+    /// Bytes of a number in the array.
     stored_bytes: u8,
     pages: u64,
-    /// Bytes of one page's pixels.
+    /// Bytes of the pixels of one page.
     page_bytes: u64,
-    /// Text of the first page.
+    /// The text of the first page.
     description: Vec<u8>,
-    /// The colours that the numbers stand for: all red, then green, then blue.
+    /// The palette: all red values, then green, then blue.
     colours: Option<Vec<u16>>,
     is_big: bool,
     /// Bytes of the file header and the first page's directory.
     first: u64,
-    /// Bytes of each other page's directory.
+    /// Bytes of the directory of each other page.
     stride: u64,
-    /// Where the pixels begin.
+    /// The offset of the pixels.
     start: u64,
 }
 
@@ -130,7 +132,7 @@ impl Headers {
         if (image.pixel.kind, stored_bytes) == (Kind::Float, 2) {
             image.pixel.bytes = 4;
         }
-        // Both are 32-bit numbers in TIFF.
+        // Width and height are 32-bit numbers in TIFF.
         u32::try_from(image.width.max(image.height)).ok()?;
         let (pages, numbers) = (image.pages()?, image.numbers()?);
         let page_bytes = numbers.checked_mul(image.pixel.bytes.into())?;
@@ -160,7 +162,7 @@ impl Headers {
         self.page_bytes.saturating_mul(self.pages)
     }
 
-    /// Finds out where everything stands.
+    /// Computes the offsets of all parts.
     fn arrange(&mut self) -> Option<()> {
         let file_header = if self.is_big { 16 } else { 8 };
         self.first = to_u64(self.directory(0).len()).checked_add(file_header)?;
@@ -171,12 +173,12 @@ impl Headers {
         Some(())
     }
 
-    /// No numbers yet, in the byte order of the file.
+    /// Creates an empty buffer with the byte order of the file.
     fn numbers(&self) -> Numbers {
         Numbers::new(self.image.pixel.is_big_endian, self.is_big)
     }
 
-    /// Where the directory of a page begins.
+    /// Returns the offset of the directory of a page.
     fn place(&self, page: u64) -> u64 {
         match page.checked_sub(1) {
             Some(before) => self.first + before * self.stride,
@@ -190,7 +192,7 @@ impl Headers {
         }
     }
 
-    /// The file header: byte order, version, and where the first directory is.
+    /// Returns the file header: byte order, version, and the offset of the first directory.
     fn file_header(&self) -> Vec<u8> {
         let mut out = self.numbers();
         out.bytes.extend(if self.image.pixel.is_big_endian {
@@ -209,7 +211,7 @@ impl Headers {
         out.bytes
     }
 
-    /// The directory of a page, with the values that do not fit into it behind it.
+    /// Returns the directory of a page, followed by the values that do not fit in its entries.
     fn directory(&self, page: u64) -> Vec<u8> {
         let samples = to_usize(self.image.samples).unwrap_or(1);
         let bits = u16::from(self.image.pixel.bytes) * 8;
@@ -223,7 +225,7 @@ impl Headers {
             Field::long(256, self.image.width),
             Field::long(257, self.image.height),
             Field::shorts(258, vec![bits; samples]),
-            // No compression.
+            // The value 1 means no compression.
             Field::short(259, 1),
             Field::short(262, self.photometric()),
         ];
@@ -246,14 +248,14 @@ impl Headers {
             Field::offsets(279, (0..strips).map(|_| strip_bytes).collect()),
         ]);
         if is_planar {
-            // One plane after the other.
+            // The value 2 means separate planes.
             fields.push(Field::short(284, 2));
         }
         if let Some(colours) = &self.colours {
             fields.push(Field::shorts(320, colours.clone()));
         }
         if samples == 4 {
-            // Opacity, with which the colours are not multiplied.
+            // The value 2 means opacity that is not premultiplied.
             fields.push(Field::short(338, 2));
         }
         fields.push(Field::shorts(339, vec![format; samples]));
@@ -265,7 +267,8 @@ impl Headers {
         self.written(&fields, self.place(page), next)
     }
 
-    /// What the numbers mean: colours of a map, 0 as white, 0 as black, red, green and blue.
+    /// Returns the meaning of the numbers: palette indices, 0 as white, 0 as black, or red, green
+    /// and blue.
     fn photometric(&self) -> u16 {
         match self.image.samples {
             1 if self.colours.is_some() => 3,
@@ -274,7 +277,7 @@ impl Headers {
         }
     }
 
-    /// The corner of the first pixel, where it is not the upper left one.
+    /// Returns the corner of the first pixel, if it is not the upper left one.
     fn orientation(&self) -> Option<u16> {
         let Origin { is_below, is_right } = self.image.appearance.origin;
         match (is_below, is_right) {
@@ -285,7 +288,7 @@ impl Headers {
         }
     }
 
-    /// The directory of `fields`, which stands at `place`.
+    /// Formats the directory of `fields` for the offset `place`.
     fn written(&self, fields: &[Field], place: u64, next: u64) -> Vec<u8> {
         let (count, entry, inline) = if self.is_big { (8, 20, 8) } else { (2, 12, 4) };
         let length = count + entry * fields.len() + inline;
@@ -308,7 +311,7 @@ impl Headers {
             } else {
                 out.offset(place + to_u64(length + behind.len()));
                 behind.extend(value.bytes);
-                // A value begins at an even offset, and so does the next directory.
+                // Values and directories begin at even offsets.
                 behind.resize(behind.len().next_multiple_of(2), 0);
             }
         }
@@ -342,8 +345,8 @@ impl Head for Headers {
 }
 
 impl Headers {
-    /// The piece of the headers that holds the byte `at`, and where it begins: the file header with
-    /// the first directory, another directory, or the zeros behind all.
+    /// Returns the piece of the headers with the byte at `at`, and its offset. A piece is the file
+    /// header with the first directory, another directory, or the zeros after all directories.
     fn part(&self, at: u64) -> (u64, Vec<u8>) {
         let Some(behind) = at.checked_sub(self.first) else {
             return (0, [self.file_header(), self.directory(0)].concat());
@@ -358,7 +361,7 @@ impl Headers {
     }
 }
 
-/// The first page's text: nothing for a single picture of two axes.
+/// Returns the text of the first page; empty for a single picture with two axes.
 fn description(image: &Image, pages: u64) -> Vec<u8> {
     if image.dims.len() == 2 {
         return Vec::new();
@@ -366,7 +369,7 @@ fn description(image: &Image, pages: u64) -> Vec<u8> {
     imagej(image, pages).unwrap_or_else(|| shaped(image))
 }
 
-/// Whether ImageJ has pictures of these numbers.
+/// Returns whether ImageJ supports pictures of these numbers.
 fn is_of_imagej(image: &Image) -> bool {
     let Pixel { kind, bytes, .. } = image.pixel;
     match image.samples {
@@ -379,20 +382,20 @@ fn is_of_imagej(image: &Image) -> bool {
     }
 }
 
-/// ImageJ's description of a stack: axes of frames, slices and channels, or of the first ones of
-/// these; `None` where it would lose an axis, or has no such numbers.
+/// Returns ImageJ's description of a stack, with up to three leading axes: frames, slices and
+/// channels. Returns `None` if ImageJ would lose an axis, or does not support the numbers.
 fn imagej(image: &Image, pages: u64) -> Option<Vec<u8>> {
     let leading = image.leading();
     let axes = match leading {
         [slices] => format!("slices={slices}\n"),
         [frames, slices] => format!("slices={slices}\nframes={frames}\n"),
-        // A channel of a picture in colours is a colour.
+        // In a colour picture, channels are colours.
         [frames, slices, channels] if image.samples == 1 => {
             format!("channels={channels}\nslices={slices}\nframes={frames}\n")
         }
         _ => return None,
     };
-    // An axis of one is none to it.
+    // ImageJ drops axes of length one.
     if !is_of_imagej(image) || leading.contains(&1) {
         return None;
     }
@@ -404,7 +407,7 @@ fn imagej(image: &Image, pages: u64) -> Option<Vec<u8>> {
     Some(text.into_bytes())
 }
 
-/// The shape as tifffile has it.
+/// Returns the shape in tifffile's format.
 fn shaped(image: &Image) -> Vec<u8> {
     let mut object = Object::default();
     object.json("shape", format_args!("{:?}", image.dims));
@@ -443,7 +446,7 @@ mod tests {
         whole
     }
 
-    /// The bytes of "TIFF 6.0", written by hand.
+    /// The bytes were written by hand after "TIFF 6.0".
     #[test]
     fn a_picture() {
         let whole = file_of(
@@ -484,7 +487,7 @@ mod tests {
         let whole = file_of(datatype, &[2, 4, 2, 3], &pixels, of_pixels());
         assert_eq!(whole[..8], *b"MM\0\x2a\0\0\0\x08");
         assert_eq!(whole[4096..], pixels);
-        // Three numbers of two bytes do not fit into the field.
+        // Three numbers of two bytes do not fit in the entry.
         let bits = 8 + 2 + 2 * 12;
         assert_eq!(whole[bits..bits + 8], [1, 2, 0, 3, 0, 0, 0, 3]);
         let place = usize::from(whole[bits + 11]);
@@ -546,7 +549,7 @@ mod tests {
         assert!(of_bytes(&[1 << 40, 1 << 31, 1 << 31]).is_none());
     }
 
-    /// A million pages: a directory in the midst costs no other one.
+    /// In a file of a million pages, a directory in the middle is generated without the others.
     #[test]
     fn directories_stand_at_a_fixed_distance() {
         let headers = of_bytes(&[1_000_000, 1, 2]).unwrap();
@@ -559,7 +562,7 @@ mod tests {
         assert_eq!(headers.directory(999_999).last_chunk(), Some(&[0; 4]));
     }
 
-    /// Expected: `numpy.float16` to `numpy.float32`, all cases of the formats.
+    /// Expected: `numpy.float16` to `numpy.float32`, for all cases of the formats.
     #[test]
     fn half_floats_become_single_ones() {
         for (half, expected) in [

@@ -1,9 +1,10 @@
-//! Attributes as the cards of a FITS header, where they fit the standard.
+//! Attributes as cards of a FITS header, if they fit the standard.
 //!
-//! An attribute fits if its name in capitals is a keyword (up to 8 of `A` to `Z`, `0` to `9`, `-`
-//! and `_`) that says nothing of the data's structure, and its value is one number, boolean or text
-//! of printable characters. Of names that differ in capitals alone, the first counts. For ASDF, the
-//! scalars of the nearest mapping `meta` are such values.
+//! An attribute fits if its upper-case name is a keyword, and its value is one number, boolean or
+//! text of printable characters. A keyword has up to 8 of the characters `A` to `Z`, `0` to `9`,
+//! `-` and `_`. It must not describe the structure of the data. If several names differ only in
+//! case, the first is used. In ASDF, the scalars of the nearest mapping `meta` are used like
+//! attributes.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -18,20 +19,20 @@ use crate::model::value::{Context, ValueWriter};
 use crate::model::{Container, LinkTarget, NodeId, NodeKind, Scalar, ScalarValue};
 use crate::view::pictures::fits::cards::Cards;
 
-/// Keywords that say how the data is stored.
+/// Keywords that describe the structure of the data.
 const RESERVED: [&str; 23] = [
     "SIMPLE", "XTENSION", "BITPIX", "NAXIS", "EXTEND", "END", "PCOUNT", "GCOUNT", "GROUPS",
     "TFIELDS", "THEAP", "BSCALE", "BZERO", "BLANK", "CONTINUE", "COMMENT", "HISTORY", "CHECKSUM",
     "DATASUM", "ZHECKSUM", "ZDATASUM", "INHERIT", "LONGSTRN",
 ];
 
-/// Keywords that do so with a number behind them.
+/// Keywords that describe the structure of the data when a number follows them.
 const NUMBERED: [&str; 12] = [
     "NAXIS", "TFORM", "TTYPE", "TUNIT", "TSCAL", "TZERO", "TNULL", "TDISP", "TDIM", "PTYPE",
     "PSCAL", "PZERO",
 ];
 
-/// A value of a card.
+/// The value of a card.
 #[derive(Debug, PartialEq)]
 enum Value {
     Logical(bool),
@@ -40,10 +41,10 @@ enum Value {
     Text(Vec<u8>),
 }
 
-/// The cards of the attributes of `node`, which stands at `path`.
+/// Returns the cards of the attributes of `node`, whose path is `path`.
 ///
 /// # Errors
-/// Fails if they cannot be read now; those that are damaged have no card.
+/// Fails with a temporary error. Damaged attributes do not have cards.
 pub(crate) fn cards(container: &dyn Container, node: NodeId, path: &[u8]) -> Result<Cards> {
     let mut found = Found::default();
     match container.extras() {
@@ -68,7 +69,7 @@ impl Found {
         self.cards.count() >= limits::FITS_CARDS
     }
 
-    /// Adds a card, if the name and the value fit.
+    /// Adds a card if the name and the value fit.
     fn add(&mut self, name: &[u8], value: Option<Value>) {
         let Some((keyword, value)) = keyword(name).zip(value) else {
             return;
@@ -107,7 +108,7 @@ fn attributes(container: &dyn Container, node: NodeId, found: &mut Found) -> Res
     if_lasting(listed).map(|_| ())
 }
 
-/// The nearest mapping `meta` of those beside the object at `path` and above.
+/// Finds the nearest mapping `meta`, next to the object at `path` or next to one of its parents.
 fn meta(container: &dyn Container, path: &[u8]) -> Result<Option<NodeId>> {
     let mut path = path;
     while let Some(end) = path.iter().rposition(|&byte| byte == b'/') {
@@ -141,7 +142,8 @@ fn scalars(container: &dyn Container, meta: NodeId, found: &mut Found) -> Result
     Ok(())
 }
 
-/// The keyword that a name is; `None` where it is none, or one of the data's structure.
+/// Returns the keyword of a name; `None` if the name is not a keyword, or describes the structure
+/// of the data.
 fn keyword(name: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok()?.to_ascii_uppercase();
     let is_of_it = |byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_');
@@ -151,7 +153,7 @@ fn keyword(name: &[u8]) -> Option<String> {
     (fits && !is_numbered && !RESERVED.contains(&&*name)).then_some(name)
 }
 
-/// The value of an attribute; `None` where FITS has no such value.
+/// Returns the value of an attribute; `None` if FITS does not have such values.
 fn value(container: &dyn Container, content: &AttributeContent) -> Result<Option<Value>> {
     let datatype = &content.datatype;
     let has_value = match &datatype.class {
@@ -196,7 +198,7 @@ fn of_scalar(scalar: &Scalar) -> Option<Value> {
     }
 }
 
-/// A finite number of 64 bits.
+/// Parses a finite number of at most 64 bits.
 fn number(text: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(text).ok()?;
     let is_one = if text.contains(['.', 'e']) {
@@ -207,7 +209,7 @@ fn number(text: &[u8]) -> Option<Value> {
     is_one.then(|| Value::Number(text.replace('e', "E")))
 }
 
-/// A text of printable characters that is no longer than the cards may be.
+/// Returns a text of printable characters within the length limit of cards.
 fn printable(text: Vec<u8>) -> Option<Value> {
     let is_short = text.len() <= limits::FITS_TEXT;
     let is_printable = text.iter().all(|byte| matches!(byte, b' '..=b'~'));

@@ -5,20 +5,20 @@ use std::fmt::Display;
 /// Bytes of a card.
 pub(crate) const CARD: usize = 80;
 
-/// Bytes of the header's blocks.
+/// Bytes of a block of the header.
 const BLOCK: usize = 2880;
 
-/// Characters of a text in one card between its quotes, with the mark that another card goes on.
+/// Maximum characters between the quotes of a card, including the continuation mark `&`.
 const TEXT: usize = 68;
 
-/// Cards, each of 80 characters.
+/// A list of cards of 80 characters each.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Cards {
     bytes: Vec<u8>,
 }
 
 impl Cards {
-    /// How many there are.
+    /// Returns the number of cards.
     pub(crate) fn count(&self) -> usize {
         self.bytes.len() / CARD
     }
@@ -31,7 +31,7 @@ impl Cards {
         self.fixed(keyword, value);
     }
 
-    /// `NAXIS`, and the axes, the fastest first.
+    /// Adds `NAXIS` and the axes, fastest first.
     pub(super) fn axes(&mut self, axes: impl IntoIterator<Item = u64>) {
         let axes: Vec<u64> = axes.into_iter().collect();
         self.fixed("NAXIS", axes.len());
@@ -40,12 +40,12 @@ impl Cards {
         }
     }
 
-    /// A value in the columns where mandatory ones stand; a longer one goes on to the right.
+    /// Adds a value in the columns of mandatory keywords. A longer value extends to the right.
     pub(crate) fn fixed(&mut self, keyword: &str, value: impl Display) {
         self.card(format!("{keyword:<8}= {value:>20}").as_bytes());
     }
 
-    /// A text of printable characters, which goes on in further cards where it is long (4.2.1.2).
+    /// Adds a text of printable characters. A long text continues in further cards (4.2.1.2).
     pub(crate) fn text(&mut self, keyword: &str, text: &[u8]) {
         let mut start = format!("{keyword:<8}= ").into_bytes();
         let mut piece = Vec::new();
@@ -58,7 +58,7 @@ impl Cards {
                 piece.push(byte);
             }
             left -= piece.len() - start_of_byte;
-            // Without room for a doubled quote and the mark after it.
+            // A card is full if it has no space for a doubled quote and the continuation mark.
             let is_full = piece.len() + 3 > TEXT;
             if is_full && piece.len() + left > TEXT {
                 piece.push(b'&');
@@ -85,14 +85,14 @@ impl Cards {
         self.bytes.extend_from_slice(&other.bytes);
     }
 
-    /// The header of these cards.
+    /// Returns the header with these cards.
     pub(super) fn header(mut self) -> Vec<u8> {
         if self
             .bytes
             .chunks(CARD)
             .any(|card| card.starts_with(b"CONTINUE"))
         {
-            // Readers of before version 4.0 want to be told.
+            // Readers before version 4.0 need this keyword.
             self.text("LONGSTRN", b"OGIP 1.0");
         }
         self.card(b"END");

@@ -1,4 +1,4 @@
-//! The columns of a binary table (FITS 4.0, 7.3): one for each field of a record.
+//! The columns of a binary table (FITS 4.0, 7.3), one for each field of a record.
 //!
 //! | field | column |
 //! |---|---|
@@ -7,9 +7,9 @@
 //! | string of fixed length | `A` |
 //! | opaque | `B`, its bytes |
 //! | array of these | the same, repeated, with `TDIMn` |
-//! | record within the record | columns of its own, `a.b` |
+//! | record within the record | separate columns, `a.b` |
 //!
-//! Fields of other types have no column.
+//! Fields of other datatypes do not have a column.
 
 use crate::limits;
 use crate::model::Datatype;
@@ -24,22 +24,23 @@ use crate::wire::to_usize;
 #[derive(Debug)]
 pub(super) struct Columns(Vec<Column>);
 
-/// A column whose values are stored somewhere in a record.
+/// A column, and the location of its values in a stored record.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     name: Vec<u8>,
     pub(super) values: Values,
-    /// The letter of its type.
+    /// The FITS code of the column's type.
     code: char,
-    /// How many values a row has.
+    /// Number of values in a row.
     repeat: u64,
-    /// Its dimensions, the fastest first; none for a single value or list.
+    /// The dimensions, fastest first; empty for a single value or a list.
     dims: Vec<u64>,
     zero: Option<i128>,
 }
 
 impl Columns {
-    /// Those of elements of `datatype`, which NumPy has; `None` where they have none, or too many.
+    /// Returns the columns of elements of `datatype`, a NumPy type. Returns `None` if there are
+    /// none, or too many.
     pub(super) fn of(datatype: &Datatype) -> Option<Self> {
         let is_short = u64::from(datatype.size) <= limits::TEXT_ELEMENT_BYTES;
         let mut columns = Vec::new();
@@ -52,7 +53,7 @@ impl Columns {
         cards(self.0.iter().map(Column::description))
     }
 
-    /// A row, of a record of so many bytes.
+    /// Returns the conversion of a record of `stored_size` bytes to a row.
     pub(super) fn record(&self, stored_size: u32) -> Record {
         let values = self.0.iter().map(|column| column.values.clone());
         let stored_size = to_usize(stored_size.into()).unwrap_or(usize::MAX);
@@ -60,7 +61,7 @@ impl Columns {
     }
 }
 
-/// What the header says of a column.
+/// The description of a column in the header.
 pub(super) struct Description {
     pub(super) name: Vec<u8>,
     /// `TFORMn`.
@@ -70,7 +71,8 @@ pub(super) struct Description {
 }
 
 impl Description {
-    /// Texts of so many bytes, or bytes where a text has characters that FITS has not.
+    /// Describes a column of texts of `width` bytes. If a text has characters outside ASCII, the
+    /// column has bytes.
     pub(super) fn text(name: &[u8], width: usize, is_ascii: bool) -> Self {
         let code = if is_ascii { 'A' } else { 'B' };
         Description {
@@ -82,7 +84,7 @@ impl Description {
     }
 }
 
-/// The cards of a table's columns.
+/// Creates the cards of a table's columns.
 pub(super) fn cards(columns: impl ExactSizeIterator<Item = Description>) -> Cards {
     let mut cards = Cards::default();
     cards.fixed("TFIELDS", columns.len());
@@ -107,7 +109,7 @@ pub(super) fn cards(columns: impl ExactSizeIterator<Item = Description>) -> Card
     cards
 }
 
-/// A name of the characters that a card may have.
+/// Replaces characters that a card cannot contain.
 fn printable(name: &[u8]) -> Vec<u8> {
     let shown = |&byte: &u8| match byte {
         b' '..=b'~' => byte,
@@ -116,10 +118,10 @@ fn printable(name: &[u8]) -> Vec<u8> {
     name.iter().map(shown).collect()
 }
 
-/// A name that fits one card, which `TTYPEn` must (FITS 4.0, 4.2.1.2): of a longer one the first
-/// characters, `~` and 8 hexadecimal digits of its hash.
+/// Shortens a name to fit in one card, as `TTYPEn` requires (FITS 4.0, 4.2.1.2). A longer name
+/// becomes its first characters, `~`, and 8 hexadecimal digits of its hash.
 fn of_one_card(name: &[u8]) -> Vec<u8> {
-    /// Characters between the quotes of a card.
+    /// Maximum characters between the quotes of a card.
     const MOST: usize = 68;
     const HASH: usize = 9;
     let quotes = |name: &[u8]| name.iter().filter(|&&byte| byte == b'\'').count();
@@ -134,7 +136,8 @@ fn of_one_card(name: &[u8]) -> Vec<u8> {
 }
 
 impl Column {
-    /// The column of a value of `datatype` at `offset` of a record; `None` where it has none.
+    /// Returns the column of a value of `datatype` at `offset` in a record; `None` if FITS does not
+    /// have such columns.
     pub(super) fn of(name: &[u8], datatype: &Datatype, offset: u64) -> Option<Self> {
         let (base, dims) = match &datatype.class {
             Class::Array { base, dims } => {
@@ -157,7 +160,7 @@ impl Column {
             Form::Numbers(number) => number.zero(),
             _ => None,
         };
-        // The bytes of a text count as values.
+        // Each byte of a text counts as a value.
         let inner = (each > 1 && !dims.is_empty()).then_some(each);
         let dims: Vec<u64> = inner.into_iter().chain(dims).collect();
         Some(Column {
@@ -170,7 +173,7 @@ impl Column {
         })
     }
 
-    /// Whether it is one of single floats.
+    /// Returns whether the column has single floating-point numbers.
     pub(super) fn is_float(&self) -> bool {
         self.repeat == 1 && matches!(self.code, 'E' | 'D')
     }
@@ -185,7 +188,7 @@ impl Column {
     }
 }
 
-/// Appends the columns of a value of `datatype` at `offset` of a record.
+/// Appends the columns of a value of `datatype` at `offset` in a record.
 fn add(datatype: &Datatype, name: &[u8], offset: u64, columns: &mut Vec<Column>) {
     if columns.len() > limits::FITS_COLUMNS {
         return;
@@ -204,7 +207,7 @@ fn add(datatype: &Datatype, name: &[u8], offset: u64, columns: &mut Vec<Column>)
     }
 }
 
-/// How values of a type are written, the letter of the type, and how many of it a value has.
+/// Returns the conversion of a datatype, its code, and the number of FITS values in one value.
 fn form(datatype: &Datatype) -> Option<(Form, char, u64)> {
     let size = u64::from(datatype.size);
     let width = to_usize(size).ok().filter(|&width| width > 0)?;
@@ -264,7 +267,7 @@ mod tests {
         .collect()
     }
 
-    /// astropy refuses a table whose `TTYPEn` goes on in a second card.
+    /// astropy rejects a table whose `TTYPEn` continues in a second card.
     #[test]
     fn a_long_name_fits_one_card() {
         let short = |name: &str| String::from_utf8(of_one_card(name.as_bytes())).unwrap();
@@ -288,7 +291,7 @@ mod tests {
         );
     }
 
-    /// The letters and the order of dimensions are those of "FITS 4.0", 7.3.1 and 7.3.2.
+    /// The codes and the order of dimensions follow "FITS 4.0", 7.3.1 and 7.3.2.
     #[test]
     fn a_field_is_a_column() {
         let matrix = Class::Array {

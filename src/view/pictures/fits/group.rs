@@ -1,10 +1,10 @@
 //! The table of a group as a binary table.
 //!
-//! A column of numbers or of strings of fixed length is as the column of a record is; a missing
-//! float is NaN. Of every other column (strings of variable length, categories, times, lists,
-//! numbers that may be missing) the text is shown that the group's CSV has, in as many characters as
-//! the longest one needs. Where one has other characters than those of ASCII, the column is one of
-//! the bytes in UTF-8, filled up with zeros.
+//! Columns of numbers and of strings of fixed length are the same as the columns of records. A
+//! missing float is NaN. Any other column has the same texts as the group's CSV, with the width of
+//! the longest text. Examples are strings of variable length, categories, times, lists, and numbers
+//! that may be missing. If a text has characters outside ASCII, the column has UTF-8 bytes, padded
+//! with zeros.
 
 use std::ops::Range;
 
@@ -23,22 +23,22 @@ use crate::view::table::rows::{Batch, Rows};
 use crate::view::texts::bounds::CountBounds;
 use crate::wire::{to_u64, to_usize};
 
-/// Bytes of rows, stored or written, that are handled at a time.
+/// Bytes of rows to process at a time, counted in the source and in the file.
 const BATCH: u64 = 64 << 10;
 
-/// The rows of the file of a group's table.
+/// The rows of a group's table, for a FITS file.
 pub(crate) struct GroupRows {
     rows: Rows,
     count: u64,
-    /// The columns that are stored as FITS has them, with whether values may be missing; all others
-    /// are texts.
+    /// The columns with values in FITS's own types, and whether values may be missing. All other
+    /// columns are texts.
     stored: Vec<Option<(Column, bool)>>,
 }
 
-/// The texts of a column.
+/// The measurements of a column of texts.
 #[derive(Clone, Copy)]
 struct Texts {
-    /// Bytes of the longest one, 1 at least.
+    /// Bytes of the longest text, at least 1.
     width: usize,
     is_ascii: bool,
 }
@@ -69,19 +69,19 @@ impl Texts {
     }
 }
 
-/// The file of these rows.
+/// The content of the file: the rows of a group's table.
 struct Written {
     group: GroupRows,
-    /// Each column of texts.
+    /// The measurements of each column of texts.
     texts: Vec<Texts>,
     row_bytes: u64,
 }
 
 impl GroupRows {
-    /// Those of `table`, which `open` opens.
+    /// Creates the rows of `table`, which `open` opens.
     ///
     /// # Errors
-    /// `Unsupported` for more columns than FITS has; else fails as `open` does.
+    /// `Unsupported` for more columns than FITS allows; otherwise fails as `open` does.
     pub(crate) fn of(
         table: GroupTable,
         open: impl FnOnce(GroupTable) -> Result<Rows>,
@@ -107,10 +107,10 @@ impl GroupRows {
         })
     }
 
-    /// How long the texts of each column are, for [`file`](Self::file): a look at all rows.
+    /// Measures the texts of each column, for [`file`](Self::file). This reads all rows.
     ///
     /// # Errors
-    /// Fails if a text cannot be read; `Limit` for more texts than are counted.
+    /// `Limit` for too many texts. Fails if a text cannot be read.
     pub(crate) fn measured(&self, bounds: &CountBounds) -> Result<Vec<u8>> {
         let columns: Vec<usize> = self.columns_of_texts().collect();
         if self.count.saturating_mul(to_u64(columns.len())) > limits::COUNTED_VALUES {
@@ -137,10 +137,10 @@ impl GroupRows {
         Ok(texts.into_iter().flat_map(Texts::to_bytes).collect())
     }
 
-    /// The file, whose texts are as long as was [`measured`](Self::measured).
+    /// Creates the file. `measured` is the result of [`measured`](Self::measured).
     ///
     /// # Errors
-    /// `Limit` where it has more bytes than a file can.
+    /// `Limit` if the file is longer than any file can be.
     pub(crate) fn file(self, measured: &[u8], attributes: &Cards) -> Result<Framed> {
         let (measured, _) = measured.as_chunks();
         let texts = measured.iter().map(|&bytes| Texts::from_bytes(bytes));
@@ -178,13 +178,14 @@ impl GroupRows {
         )
     }
 
-    /// The columns that are texts.
+    /// Returns the indices of the columns of texts.
     fn columns_of_texts(&self) -> impl Iterator<Item = usize> {
         let columns = self.stored.iter().enumerate();
         columns.filter_map(|(number, stored)| stored.is_none().then_some(number))
     }
 
-    /// Rows that are handled at a time, of so many bytes in the file.
+    /// Returns the number of rows to process at a time. `row_bytes` is the length of a row in the
+    /// file.
     fn at_a_time(&self, row_bytes: u64) -> u64 {
         (BATCH / self.rows.row_bytes().max(row_bytes).max(1)).max(1)
     }

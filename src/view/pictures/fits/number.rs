@@ -1,11 +1,11 @@
-//! Stored numbers as FITS has them: big-endian, signed or with an offset.
+//! Stored numbers in FITS's format: big-endian, signed, or with an offset.
 
 use crate::error::{Error, Result};
 use crate::view::elements::converted::Conversion;
 use crate::view::pictures::image::{Kind, Pixel, single};
 use crate::wire::to_u64;
 
-/// A number that FITS has.
+/// A type of numbers that FITS can represent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Number(Pixel);
 
@@ -14,7 +14,7 @@ impl Number {
         Number(pixel)
     }
 
-    /// Bytes of one in FITS.
+    /// Returns the bytes of a number in FITS.
     pub(super) fn size(self) -> u64 {
         match self.0 {
             pixel if is_half(pixel) => 4,
@@ -22,7 +22,7 @@ impl Number {
         }
     }
 
-    /// `BITPIX` (4.4.1.1).
+    /// Returns `BITPIX` (4.4.1.1).
     pub(super) fn bits(self) -> i128 {
         let bits = 8 * i128::from(self.size());
         match self.0.kind {
@@ -31,7 +31,8 @@ impl Number {
         }
     }
 
-    /// What is to be added to the stored number: its type has no bit for the sign, or none but it.
+    /// Returns the offset to add to the number in the file. It is needed because FITS has only
+    /// unsigned bytes, and signed integers of other sizes.
     pub(super) fn zero(self) -> Option<i128> {
         match (self.0.kind, self.0.bytes) {
             (Kind::Signed, 1) => Some(-128),
@@ -40,18 +41,18 @@ impl Number {
         }
     }
 
-    /// Whether the bytes are the stored ones.
+    /// Returns whether the stored bytes are used unchanged.
     pub(super) fn is_as_stored(self) -> bool {
         let is_in_order = self.0.bytes == 1 || self.0.is_big_endian;
         is_in_order && self.zero().is_none() && !is_half(self.0)
     }
 
-    /// Appends some numbers, as they are stored.
+    /// Converts stored numbers, and appends them.
     pub(super) fn write(self, stored: &[u8], out: &mut Vec<u8>) {
         let pixel = self.0;
         if is_half(pixel) {
             for half in stored.chunks_exact(2) {
-                // Either way, the bytes of the number are those that `single` wants.
+                // `single` takes the value of the half float, so its bytes are first put in order.
                 let half = u16::from_be_bytes(ordered(half, pixel.is_big_endian));
                 out.extend_from_slice(&single(half).to_be_bytes());
             }
@@ -83,12 +84,12 @@ fn ordered(half: &[u8], is_big_endian: bool) -> [u8; 2] {
     bytes
 }
 
-/// The values at a place of a record.
+/// The location of values in a record, and their conversion.
 #[derive(Debug, Clone)]
 pub(super) struct Values {
-    /// Where they begin in the record.
+    /// The offset of the values in the record.
     pub(super) offset: usize,
-    /// Bytes that they take there.
+    /// Bytes of the values in the record.
     pub(super) length: usize,
     pub(super) form: Form,
 }
@@ -96,24 +97,24 @@ pub(super) struct Values {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Form {
     Numbers(Number),
-    /// `T` or `F`.
+    /// Booleans as `T` or `F`.
     Logicals,
-    /// Characters, which end at the first NUL where `true`.
+    /// Characters. With `ends_at_nul`, a text ends at its first NUL.
     Text {
         ends_at_nul: bool,
         width: usize,
     },
-    /// Characters of four bytes, the first one most significant where `true`, as UTF-8.
+    /// Characters of four bytes, converted to UTF-8.
     Ucs4 {
         is_big_endian: bool,
         width: usize,
     },
-    /// Bytes.
+    /// Bytes, copied unchanged.
     Bytes,
 }
 
 impl Values {
-    /// Bytes in FITS.
+    /// Returns the bytes of the values in FITS.
     pub(super) fn size(&self) -> usize {
         match self.form {
             Form::Numbers(number) if is_half(number.0) => 2 * self.length,
@@ -124,7 +125,7 @@ impl Values {
     /// Appends the values of a record.
     ///
     /// # Errors
-    /// `Corrupt` for a record that ends before them.
+    /// `Corrupt` if the record is too short.
     pub(super) fn write(&self, record: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let stored = record.get(self.offset..);
         let stored = stored.and_then(|stored| stored.get(..self.length));
@@ -163,7 +164,7 @@ fn logical(byte: u8) -> u8 {
     if byte == 0 { b'F' } else { b'T' }
 }
 
-/// Appends a character, but for the NUL that fills up its text.
+/// Appends a character, unless it is the NUL that pads a text.
 fn write_character(bytes: &[u8], is_big_endian: bool, out: &mut Vec<u8>) {
     let bytes = bytes.first_chunk().copied().unwrap_or_default();
     let code = if is_big_endian {
@@ -177,7 +178,7 @@ fn write_character(bytes: &[u8], is_big_endian: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Some values of a record, one behind the other.
+/// Consecutive values of a record.
 #[derive(Debug, Clone)]
 pub(super) struct Record {
     values: Vec<Values>,
@@ -185,7 +186,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Those of a record of so many bytes.
+    /// Creates the conversion of a record of `stored_size` bytes.
     pub(super) fn new(values: Vec<Values>, stored_size: usize) -> Self {
         Record {
             values,
@@ -193,7 +194,7 @@ impl Record {
         }
     }
 
-    /// A single number.
+    /// Creates the conversion of a single number.
     pub(super) fn of(number: Number) -> Self {
         let length = usize::from(number.0.bytes);
         let values = Values {
@@ -235,12 +236,12 @@ mod tests {
         out
     }
 
-    /// FITS 4.0, Table 11: `BZERO` is 2 to the power of the bits less 1.
+    /// By FITS 4.0, Table 11, `BZERO` is 2 to the power of the number of bits minus 1.
     #[test]
     fn numbers_are_big_endian_and_signed() {
         assert_eq!(written(Kind::Signed, 2, false, &[1, 2, 3, 4]), [2, 1, 4, 3]);
         assert_eq!(written(Kind::Signed, 2, true, &[1, 2]), [1, 2]);
-        // 1 and 40000 are -32767 and 7232.
+        // 1 and 40000 become -32767 and 7232.
         let unsigned = [1_u16, 40_000].map(u16::to_le_bytes).concat();
         let expected = [-32_767_i16, 7232].map(i16::to_be_bytes).concat();
         assert_eq!(written(Kind::Unsigned, 2, false, &unsigned), expected);
@@ -249,10 +250,10 @@ mod tests {
             written(Kind::Unsigned, 8, true, &u64::MAX.to_be_bytes()),
             expected
         );
-        // -128 and 5 are 0 and 133.
+        // -128 and 5 become 0 and 133.
         assert_eq!(written(Kind::Signed, 1, false, &[128, 5]), [0, 133]);
         assert_eq!(written(Kind::Unsigned, 1, false, &[128, 5]), [128, 5]);
-        // -2 as a half float.
+        // The stored number is -2 as a half float.
         assert_eq!(
             written(Kind::Float, 2, false, &[0, 0xc0]),
             (-2_f32).to_be_bytes()

@@ -1,4 +1,4 @@
-//! The numbers of a PNG file that the values of a picture become.
+//! The conversion of a picture's values to the levels in a PNG file.
 
 use png::BitDepth;
 
@@ -6,18 +6,18 @@ use crate::error::Result;
 use crate::model::number::Real;
 use crate::view::pictures::image::{Kind, Pixel};
 
-/// Characters of a text in which any number has room.
+/// Characters reserved for a number in a text chunk.
 pub(super) const TEXT: usize = 24;
 
-/// What follows from the type of the pixels alone.
+/// The properties that follow from the number type alone.
 pub(super) struct Form {
     pub(super) depth: BitDepth,
-    /// The keywords of what is to be known to find the values again.
+    /// The keywords of the text chunks that are needed to restore the values.
     pub(super) keywords: &'static [&'static str],
 }
 
 impl Form {
-    /// That of pixels with so many numbers of the type `pixel`.
+    /// Returns the form of pixels with `samples` numbers of the type `pixel`.
     pub(super) fn of(pixel: Pixel, samples: u64) -> Self {
         let (depth, keywords): (_, &[_]) = match (pixel.kind, pixel.bytes) {
             (Kind::Boolean, _) if samples == 1 => (BitDepth::One, &[]),
@@ -31,40 +31,40 @@ impl Form {
     }
 }
 
-/// What becomes of the values of a picture.
+/// The conversion of the values of a picture.
 #[derive(Clone)]
 pub(super) struct Levels {
     pixel: Pixel,
     scale: Scale,
-    /// Whether each number becomes what is left of the highest one.
+    /// Whether each level is subtracted from the highest one.
     is_inverted: bool,
 }
 
 #[derive(Clone)]
 enum Scale {
-    /// Booleans: a bit each, or in colours 0 and 255.
+    /// Booleans: one bit each, or 0 and 255 in colours.
     Bits,
     Bytes,
-    /// Unsigned integers.
+    /// Unsigned integers, unchanged.
     Plain,
-    /// Signed integers of which this is the least, or 0.
+    /// Signed integers, minus this number: their minimum, or 0 if that is positive.
     From(i128),
-    /// Integers between two values.
+    /// Integers, scaled between two values.
     Integers(i128, i128),
-    /// Floats between two finite values; NaN where there are none.
+    /// Floats, scaled between two finite values; NaN if there are none.
     Floats(f64, f64),
 }
 
-/// A range that grows with the values that it includes.
+/// A range that grows to include values.
 pub(super) trait Range {
     /// Includes the stored numbers of a row.
     fn include(&mut self, row: &[u8]);
 }
 
-/// The least and the greatest of some numbers.
+/// The minimum and maximum of some numbers.
 struct Extremes<T> {
     pixel: Pixel,
-    /// The number in some bytes; `None` where it does not count.
+    /// A function that reads a number from bytes; `None` if the number is ignored.
     number: fn(Pixel, &[u8]) -> Option<T>,
     found: Option<(T, T)>,
 }
@@ -86,8 +86,8 @@ impl<T: PartialOrd + Copy> Range for Extremes<T> {
 }
 
 impl Levels {
-    /// Those of a picture with so many numbers of the type `pixel` in a pixel, all of which `look`
-    /// lets a range include.
+    /// Returns the conversion of a picture with `samples` numbers of the type `pixel` in each
+    /// pixel. `look` passes all values to a range.
     ///
     /// # Errors
     /// Fails with the errors of `look`.
@@ -131,7 +131,7 @@ impl Levels {
         })
     }
 
-    /// The same, so that what was black is white.
+    /// Returns the inverted conversion, in which black and white are exchanged.
     pub(super) fn inverted(self) -> Self {
         Levels {
             is_inverted: true,
@@ -139,12 +139,12 @@ impl Levels {
         }
     }
 
-    /// What is to be known to find the values again.
+    /// Returns the text chunks that are needed to restore the values.
     pub(super) fn texts(&self) -> Vec<(&'static str, String)> {
         let float = |value: f64| {
             let mut text = Vec::new();
             match self.pixel.bytes {
-                // The value is one of that type.
+                // The value has this precision.
                 4 => Real::Single(value as f32).write(&mut text),
                 _ => Real::Double(value).write(&mut text),
             }
@@ -163,7 +163,7 @@ impl Levels {
         }
     }
 
-    /// Appends what becomes of a row of stored numbers.
+    /// Converts a row of stored numbers, and appends the levels.
     pub(super) fn write(&self, row: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
         self.write_plain(row, out);
@@ -204,19 +204,19 @@ impl Levels {
     }
 }
 
-/// The level of a value that is so much `above` the least one.
+/// Returns the level of an integer that is `above` more than the minimum.
 fn integer_level(above: u64, range: u64) -> u16 {
     let rounded = |above: u128, range: u128| (above * u128::from(u16::MAX) + range / 2) / range;
     let level = match (range, above.checked_mul(u16::MAX.into())) {
         (0, _) => 0,
-        // A division of 64 bits takes a fraction of the time.
+        // A 64-bit division is several times faster.
         (_, Some(product)) if product < u64::MAX - range / 2 => (product + range / 2) / range,
         _ => rounded(above.into(), range.into()) as u64,
     };
     u16::try_from(level).unwrap_or(u16::MAX)
 }
 
-/// The level of `value`: NaN is 0, and what is outside of the range is at its ends.
+/// Returns the level of `value`. NaN becomes 0, and values outside of the range become its ends.
 fn float_level(value: f64, least: f64, most: f64) -> u16 {
     let range = most - least;
     let share = match value - least {
@@ -226,7 +226,7 @@ fn float_level(value: f64, least: f64, most: f64) -> u16 {
         _ if range.is_infinite() => (value / 2.0 - least / 2.0) / (most / 2.0 - least / 2.0),
         above => above / range,
     };
-    // A conversion of a float keeps within the type, and makes 0 of NaN.
+    // A conversion from float to integer saturates, and converts NaN to 0.
     (share * f64::from(u16::MAX) + 0.5) as u16
 }
 
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// What a row becomes, and the texts.
+    /// Returns the converted row, and the text chunks.
     fn levels(pixel: Pixel, samples: u64, row: &[u8]) -> (Vec<u8>, Vec<(&'static str, String)>) {
         let mut look = |range: &mut dyn Range| {
             range.include(row);
@@ -369,7 +369,7 @@ mod tests {
             (sixteen(&out), texts),
             (vec![0, 65535], bounds("0.1", "0.3"))
         );
-        // 1, -2 and NaN.
+        // The numbers are 1, -2 and NaN.
         let (out, texts) = levels(pixel(Kind::Float, 2), 1, &[0, 0x3c, 0, 0xc0, 0, 0x7e]);
         assert_eq!(
             (sixteen(&out), texts),

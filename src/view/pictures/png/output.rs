@@ -1,4 +1,4 @@
-//! The bytes of a picture as it is encoded, within a bound.
+//! The output buffer of a picture encoder, with a memory bound.
 
 use std::io::{self, Write};
 
@@ -8,21 +8,21 @@ use crate::array::HeldMemory;
 use crate::error::{Error, Result};
 use crate::wire::to_u64;
 
-/// The encoded bytes, which are held as memory of what is open.
+/// The encoded bytes, which count against the memory budget of open files.
 pub(in crate::view::pictures) struct Output<'a> {
     pub(in crate::view::pictures) bytes: Vec<u8>,
     memory: &'a HeldMemory,
-    /// Bytes that the encoder takes beside.
+    /// Bytes of memory of the encoder itself.
     beside: u64,
-    /// Why no more can be taken: of an error within an error the encoder keeps the text alone.
+    /// The error that stopped the output. The encoder would keep only its text.
     error: Option<Error>,
 }
 
 impl<'a> Output<'a> {
-    /// No bytes yet, and an encoder that takes so many `beside`.
+    /// Creates an empty buffer. `beside` is the memory of the encoder.
     ///
     /// # Errors
-    /// `Io` (`ENOMEM`) where all that is open takes too much.
+    /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.
     pub(in crate::view::pictures) fn new(memory: &'a HeldMemory, beside: u64) -> Result<Self> {
         memory.resize(beside)?;
         Ok(Output {
@@ -33,10 +33,10 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// The bytes, once they are encoded.
+    /// Returns the bytes, after the encoder has finished with `encoded`.
     ///
     /// # Errors
-    /// Fails if there was no room, or with the error of `encoded`.
+    /// Fails if the memory was insufficient, or with the error of `encoded`.
     pub(in crate::view::pictures) fn finished(mut self, encoded: Result<()>) -> Result<Vec<u8>> {
         encoded.map_err(|error| self.error.take().unwrap_or(error))?;
         self.bytes.shrink_to_fit();
@@ -70,7 +70,7 @@ impl Write for Output<'_> {
     }
 }
 
-/// The encoder's error.
+/// Converts an error of the encoder.
 pub(in crate::view::pictures) fn failed(error: EncodingError) -> Error {
     Error::io(&error.into(), "encode a picture")
 }

@@ -1,4 +1,4 @@
-//! A picture of an array: which of its pixels are shown, and the compressed file of them.
+//! A picture of an array: the choice of its pixels, and its compressed file.
 
 use std::io::Write;
 use std::ops::Range as Span;
@@ -18,19 +18,19 @@ use crate::view::pictures::png::output::{Output, failed};
 use crate::view::texts::text::Text;
 use crate::wire::to_usize;
 
-/// Bytes of an array that are read at a time.
+/// Bytes of an array to read at a time.
 const BATCH: u64 = 256 << 10;
 
-/// Bytes that are touched where a pixel stands alone.
+/// Bytes that reading one separate pixel touches.
 const PAGE: u64 = 4096;
 
 /// The elements of a picture, of which one pixel of `step` in each direction is shown.
 pub(crate) struct Picture {
     pub(super) image: Image,
     elements: Elements,
-    /// The colours that its numbers stand for.
+    /// The palette, if the numbers are palette indices.
     palette: Option<Palette>,
-    /// Bytes of a pixel as the array has it.
+    /// Bytes of a pixel in the array.
     pixel: u64,
     pub(super) step: u64,
 }
@@ -47,7 +47,7 @@ impl Picture {
         }
     }
 
-    /// The same of bare numbers, of which one of `step` is shown.
+    /// Creates a picture without a palette that shows one pixel of `step` in each direction.
     pub(in crate::view::pictures) fn reduced(image: Image, elements: Elements, step: u64) -> Self {
         Picture {
             step,
@@ -55,17 +55,17 @@ impl Picture {
         }
     }
 
-    /// The pixels that are shown of so many.
+    /// Returns the number of pixels that are shown of `extent` pixels.
     pub(super) fn shown(&self, extent: u64) -> u64 {
         extent.div_ceil(self.step)
     }
 
-    /// The compressed file; what it takes is held in `memory`.
+    /// Creates the compressed file. `memory` counts the memory that it takes.
     ///
     /// # Errors
-    /// Fails if an element cannot be read; `Limit` where it takes too long.
+    /// `Limit` if the encoding takes too long. Fails if an element cannot be read.
     pub(crate) fn encode(&self, memory: &HeldMemory, cancel: &CancelToken) -> Result<Text> {
-        // Rows of the encoder, and those here as they are stored and as they are written.
+        // The rows of the encoder, and a stored and a converted row.
         const ROWS: u64 = 5;
         let row = self.shown(self.image.width) * self.image.samples * 8;
         let mut output = Output::new(memory, ROWS * row)?;
@@ -93,7 +93,7 @@ impl Picture {
         if let Some(palette) = &self.palette {
             encoder.set_palette(palette.bytes());
         }
-        // Higher levels take several times as long for a tenth less.
+        // Higher levels take several times as long, and make the file only a tenth smaller.
         encoder.set_deflate_compression(DeflateCompression::Level(1));
         encoder.set_filter(match depth {
             BitDepth::One => Filter::NoFilter,
@@ -124,22 +124,22 @@ impl Picture {
         }
     }
 
-    /// The bytes of all colours, red, green and blue, that its numbers stand for.
+    /// Returns the bytes of the palette: red, green and blue of each index.
     pub(super) fn colours_of_numbers(&self) -> Option<&[u8]> {
         self.palette.as_ref().map(Palette::bytes)
     }
 
-    /// Whether each number becomes what is left of the highest one.
+    /// Returns whether each level is subtracted from the highest one.
     fn is_inverted(&self) -> bool {
         self.image.appearance.is_white_zero && self.palette.is_none()
     }
 
-    /// What is known of the pixels without a look at them.
+    /// Returns the properties of the pixels that follow from the number type.
     pub(super) fn form(&self) -> Form {
         Form::of(self.image.pixel, self.image.samples)
     }
 
-    /// Bits of so many pixels in the file.
+    /// Returns the bits of `pixels` pixels in the file.
     pub(super) fn bits(&self, pixels: u64) -> u64 {
         let depth = u64::from(self.form().depth as u8);
         pixels
@@ -147,7 +147,7 @@ impl Picture {
             .saturating_mul(depth)
     }
 
-    /// The content of the chunk IHDR (PNG, 11.2.1).
+    /// Returns the content of the chunk IHDR (PNG, 11.2.1).
     pub(super) fn header(&self) -> Vec<u8> {
         let sizes = [self.image.width, self.image.height].map(|extent| self.shown(extent));
         let sizes = sizes.map(|size| u32::try_from(size).unwrap_or(0).to_be_bytes());
@@ -155,7 +155,7 @@ impl Picture {
         [sizes.as_flattened(), &kind].concat()
     }
 
-    /// What becomes of the values, for which some have to be looked at.
+    /// Returns the conversion of the values. Some types need a pass over all shown pixels.
     pub(super) fn levels(&self, check: Check<'_>) -> Result<Levels> {
         let samples = self.image.samples;
         let levels = Levels::of(self.image.pixel, samples, &mut |range: &mut dyn Range| {
@@ -171,14 +171,14 @@ impl Picture {
         })
     }
 
-    /// The texts that are known without a look at the pixels.
+    /// Returns the text chunks that do not depend on the pixels.
     pub(super) fn known_texts(&self) -> impl Iterator<Item = (&'static str, String)> {
         let step = (self.step > 1).then(|| ("Step", self.step.to_string()));
         let inverted = self.is_inverted().then(|| ("Inverted", "1".to_owned()));
         step.into_iter().chain(inverted)
     }
 
-    /// Hands the shown pixels of each shown row to `visit`, as they are stored.
+    /// Passes the shown pixels of each shown row to `visit`, as stored.
     pub(in crate::view::pictures) fn rows(
         &self,
         check: Check<'_>,
@@ -195,7 +195,7 @@ impl Picture {
         Ok(())
     }
 
-    /// Appends those pixels of the shown row `number` that are in `span`.
+    /// Appends the pixels of the shown row `number` that are in `span`.
     pub(super) fn pixels(&self, number: u64, span: Span<u64>, out: &mut Vec<u8>) -> Result<()> {
         let Image {
             height,
@@ -210,7 +210,7 @@ impl Picture {
             row if origin.is_below => height - 1 - row,
             row => row,
         };
-        // The one of the array that stands first.
+        // The leftmost of these pixels in the array.
         let first = match (origin.is_right, span.end.checked_sub(1)) {
             (true, Some(last)) => width - 1 - last * self.step,
             _ => span.start * self.step,
@@ -237,7 +237,8 @@ impl Picture {
         Ok(())
     }
 
-    /// Appends `count` pixels of `numbers` numbers each, one of `step`, from element `first` on.
+    /// Appends `count` pixels of `numbers` numbers each, from element `first` on. Only one pixel of
+    /// `step` is read.
     fn run(&self, mut first: u64, count: u64, numbers: u64, out: &mut Vec<u8>) -> Result<()> {
         let size = u64::from(self.image.pixel.bytes);
         let pixel = numbers * size;
@@ -264,7 +265,8 @@ impl Picture {
         Ok(())
     }
 
-    /// Appends `count` pixels, of which `planes` has one number after the other.
+    /// Appends `count` pixels. `planes` has their first numbers, then their second numbers, and so
+    /// on.
     fn together(&self, planes: &[u8], count: u64, out: &mut Vec<u8>) -> Result<()> {
         let size = usize::from(self.image.pixel.bytes);
         let plane = to_usize(count)? * size;
@@ -276,17 +278,17 @@ impl Picture {
     }
 }
 
-/// Puts pixels of so many bytes into the reverse order.
+/// Reverses the order of pixels of `pixel` bytes each.
 fn reverse(pixels: &mut [u8], pixel: usize) {
     pixels.reverse();
     pixels.chunks_mut(pixel.max(1)).for_each(<[u8]>::reverse);
 }
 
-/// Says whether to go on with the next row.
+/// A function that returns an error if the work must stop.
 pub(in crate::view::pictures) type Check<'c> = &'c mut dyn FnMut() -> Result<()>;
 
-/// The least number so that one pixel of so many in each direction, each of so many bytes, makes a
-/// picture that readers take, and that is soon read.
+/// Returns the smallest step for which a picture with one pixel of `step` in each direction is
+/// accepted by readers, and can be read quickly. Each pixel has `pixel` bytes.
 pub(super) fn step(height: u64, width: u64, pixel: u64) -> u64 {
     let is_enough = |step: &u64| {
         let (rows, columns) = (height.div_ceil(*step), width.div_ceil(*step));

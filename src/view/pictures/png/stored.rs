@@ -1,11 +1,11 @@
-//! A PNG file whose rows are stored without compression, so that its length follows from the shape
-//! and the type alone, and any byte of it from a few pixels.
+//! A PNG file without compression. Its length follows from the shape and the number type, and each
+//! byte depends on only a few pixels.
 //!
-//! The stream of zlib (RFC 1950) is cut into IDAT chunks: one with its header, one for each stored
-//! block (RFC 1951, 3.2.4), each with its own CRC, and one with the checksum of all rows. A text
-//! that is not known before the pixels are looked at is filled up with spaces. So only what needs
-//! the scale reads all pixels at first, and only the last bytes need the checksum, for which that
-//! of each block that was read is kept.
+//! The zlib stream (RFC 1950) is split into IDAT chunks, each with its own CRC. The first has the
+//! zlib header, the last the checksum of all rows, and each of the others one stored block (RFC
+//! 1951, 3.2.4). Texts that depend on the pixels are padded with spaces. A pass over all pixels is
+//! needed only for the scale, and for the checksum in the last bytes. The checksum of each block
+//! that was read is cached.
 
 use std::sync::Mutex;
 
@@ -20,25 +20,25 @@ use crate::view::pictures::png::levels::{Levels, TEXT};
 use crate::view::pictures::png::picture::Picture;
 use crate::wire::{to_u64, to_usize};
 
-/// Bytes of rows in a block, the most that one holds.
+/// Bytes of rows in a block, which is the maximum.
 const BLOCK: u64 = 65_535;
 
-/// Bytes of a chunk beside its content: length, type and CRC.
+/// Bytes of a chunk without its content: length, type and CRC.
 const CHUNK: u64 = 12;
 
-/// Bytes before the rows in a block: whether it is the last one, and its length twice.
+/// Bytes before the rows in a block: the flag of the last block, and the length twice.
 const BLOCK_HEADER: u64 = 5;
 
-/// Bytes of the chunk with the checksum, and of that behind it.
+/// Bytes of the chunk with the checksum, and of the end chunk.
 const TAIL: u64 = 2 * CHUNK + 4;
 
 /// The modulus of Adler-32.
 const ADLER: u64 = 65_521;
 
-/// The file of a picture.
+/// The uncompressed file of a picture.
 pub(crate) struct Stored {
     picture: Picture,
-    /// Bytes of a row, with the number of its filter.
+    /// Bytes of a row, including its filter type.
     row: u64,
     /// Bytes of all rows.
     rows: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Stored {
     levels: Mutex<Option<Levels>>,
     /// The checksums of the blocks that were read.
     sums: Mutex<Vec<Option<u32>>>,
-    /// The block that was read last, as it stands in the file, and its number.
+    /// The block that was read last: its number, and its bytes in the file.
     last: Mutex<Option<(u64, Vec<u8>)>>,
 }
 
@@ -67,7 +67,7 @@ impl Stored {
         stored
     }
 
-    /// Bytes of the file.
+    /// Returns the length of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.tail_start().saturating_add(TAIL)
     }
@@ -81,7 +81,8 @@ impl Stored {
         self.head.saturating_add(self.rows).saturating_add(around)
     }
 
-    /// Everything before the first block; without `levels`, other bytes, and as many.
+    /// Returns the bytes before the first block. Without `levels`, returns a placeholder of the
+    /// same length.
     fn head(&self, levels: Option<&Levels>) -> Vec<u8> {
         let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
         chunk(&mut out, b"IHDR", &self.picture.header());
@@ -98,12 +99,14 @@ impl Stored {
         if let Some(colours) = self.picture.colours_of_numbers() {
             chunk(&mut out, b"PLTE", colours);
         }
-        // No dictionary, the least compression, and what makes a multiple of 31 of both.
+        // The zlib header: no dictionary, fastest compression, and check bits that make it a
+        // multiple of 31.
         chunk(&mut out, b"IDAT", &[0x78, 0x01]);
         out
     }
 
-    /// What `use_them` makes of the levels, for which all pixels are looked at the first time.
+    /// Calls `use_them` with the conversion. The first call reads all pixels if the conversion
+    /// depends on them.
     fn with_levels<T>(
         &self,
         cancel: &CancelToken,
@@ -122,7 +125,7 @@ impl Stored {
         use_them(&levels)
     }
 
-    /// The rows' bytes in a block.
+    /// Returns the row bytes of a block.
     fn content(&self, number: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
         let mut at = number.saturating_mul(BLOCK);
         let end = at.saturating_add(BLOCK).min(self.rows);
@@ -133,7 +136,7 @@ impl Stored {
                 let (row, first) = (at / self.row, at % self.row);
                 let last = (end - at).saturating_add(first).min(self.row);
                 if first == 0 {
-                    // No filter.
+                    // The filter type is None.
                     out.push(0);
                 }
                 self.part(levels, row, first.max(1) - 1..last - 1, &mut out)?;
@@ -148,7 +151,7 @@ impl Stored {
         Ok(out)
     }
 
-    /// Appends the bytes `range` of a row, counted behind the number of its filter.
+    /// Appends the bytes `range` of a row, counted after its filter type.
     fn part(
         &self,
         levels: &Levels,
@@ -172,7 +175,7 @@ impl Stored {
         Ok(())
     }
 
-    /// A block as it stands in the file.
+    /// Returns a block as it is in the file.
     fn block(&self, number: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
         let content = self.content(number, cancel)?;
         let length = u16::try_from(content.len()).unwrap_or(u16::MAX);
@@ -205,7 +208,8 @@ impl Stored {
         Ok(out)
     }
 
-    /// Appends what of `range` lies in the piece that holds its first byte; gives its end.
+    /// Appends the bytes of `range` that are in the same piece as its first byte. Returns the end
+    /// of the appended bytes.
     fn piece(
         &self,
         range: std::ops::Range<u64>,

@@ -15,7 +15,7 @@ use crate::view::pictures::png::picture::step;
 use crate::view::texts::text::Text;
 use crate::wire::to_u64;
 
-/// Zeros without an end.
+/// An endless sequence of zeros.
 struct Zeros;
 
 impl View for Zeros {
@@ -40,7 +40,7 @@ fn unsigned(bytes: u16) -> Datatype {
     Datatype::integer(bytes, false, ByteOrder::Little)
 }
 
-/// With colours in the last axis of three.
+/// Returns the appearance with colours on the last axis of three.
 fn look(dims: usize) -> Look {
     let mut look = Look::default();
     look.appearance.interlace = (dims > 2).then_some(Interlace::Pixel);
@@ -63,7 +63,7 @@ fn encoded_as(elements: Elements, look: Look) -> Result<Option<Box<dyn View>>> {
     })
 }
 
-/// What the decoder of the crate, which is not its encoder, makes of a file.
+/// Decodes a file with the `png` crate's decoder, which is independent of its encoder.
 fn decoded(elements: Elements) -> (png::OutputInfo, Vec<u8>, Vec<(String, String)>) {
     let look = look(elements.dims.as_ref().map_or(0, Vec::len));
     decoded_as(elements, look)
@@ -106,7 +106,7 @@ fn pixels_come_back() {
     assert_eq!(pixels, colours);
 }
 
-/// Expected by hand: two rows of three pixels, each a letter of a word of colours.
+/// Calculated by hand: two rows of three pixels, with one letter for each sample.
 #[test]
 fn colours_stand_by_plane_or_line_and_the_first_pixel_in_any_corner() {
     let planes = b"abcdef" // red
@@ -158,10 +158,10 @@ fn every_so_manyth_pixel_of_a_large_picture_is_shown() {
         (step(1, u64::MAX / 8, 8), step(0, 0, 1)),
         (2_305_843_009_214, 1)
     );
-    // A page for each of a thousand by a thousand pixels.
+    // Reading touches one page for each of a thousand by a thousand pixels.
     assert_eq!(step(1 << 31, 1 << 31, 1), 1 << 21);
 
-    // Each pixel is its number along the row.
+    // The value of each pixel is its index in the row.
     let width = 1_000_005_u32;
     let row: Vec<u8> = (0..width).flat_map(u32::to_le_bytes).collect();
     let (info, pixels, texts) = decoded(elements(unsigned(4), &[1, width.into()], Text::new(row)));
@@ -183,7 +183,7 @@ fn every_so_manyth_pixel_of_a_large_picture_is_shown() {
     );
 }
 
-/// A picture of a thousand million million pixels costs what is shown of it.
+/// A picture of 10^15 pixels costs only the reading of its shown pixels.
 #[test]
 fn a_huge_picture_is_not_read_whole() {
     let side = 1 << 25;
@@ -196,7 +196,7 @@ fn a_huge_picture_is_not_read_whole() {
     assert_eq!(row.len(), 1024);
 }
 
-/// The error of an output that has no room for so many bytes more.
+/// Returns the error of an output that has too little memory for `more` bytes.
 fn refused(mut output: Output<'_>, more: usize) -> Error {
     let written = output.write_all(&vec![0; more]);
     let written = written.map_err(|error| failed(error.into()));
@@ -212,7 +212,7 @@ fn what_an_encoded_picture_takes_is_bounded() {
     let held = limits::OPEN_BYTES - 1000 - to_u64(output.bytes.capacity());
     assert!(engine.hold(held + 1).is_err());
     let all_else = engine.hold(held).unwrap();
-    // There is room for what it has reserved, and no more.
+    // The reserved memory is sufficient for this write, but not for more.
     output.write_all(&[0; 50_000]).unwrap();
     let error = refused(output, 100_000);
     assert!(matches!(
@@ -225,7 +225,7 @@ fn what_an_encoded_picture_takes_is_bounded() {
     drop(all_else);
 }
 
-/// The reason comes through the encoder.
+/// The encoder must pass the reason on.
 #[test]
 fn a_picture_for_which_there_is_no_memory_says_so() {
     let engine = Engine::new(0, 1);
@@ -257,7 +257,7 @@ fn a_picture_that_cannot_be_read_is_an_error() {
     assert!(matches!(encoded(short), Err(Error::Corrupt { .. })));
 }
 
-/// Numbers that are no pattern.
+/// Returns bytes without a pattern.
 fn noise(bytes: usize) -> Vec<u8> {
     let mixed = |at: u64| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8;
     (0..to_u64(bytes)).map(mixed).collect()
@@ -269,8 +269,8 @@ fn stored(elements: Elements) -> Stored {
     Stored::new(Picture::new(image, elements, None))
 }
 
-/// What is stored is the picture that is compressed, of any type; its bytes are the same in any
-/// order of reads, and are as many as were said before a pixel was read.
+/// The stored picture equals the compressed one for each number type. Its bytes do not depend on
+/// the order of reads, and its length is known in advance.
 #[test]
 fn a_stored_picture_is_the_compressed_one() {
     let signed = |bytes| Datatype::integer(bytes, true, ByteOrder::Little);
@@ -312,7 +312,7 @@ fn a_stored_picture_is_the_compressed_one() {
     }
 }
 
-/// Expected: `zlib.adler32` of the rows, as libdeflate has it.
+/// Expected: `zlib.adler32` of the rows, computed with libdeflate.
 #[test]
 fn the_checksum_is_that_of_all_rows() {
     let content = noise(400 * 500);
@@ -332,7 +332,8 @@ fn the_checksum_is_that_of_all_rows() {
     assert_eq!(end[..], *b"IEND\xae\x42\x60\x82");
 }
 
-/// A picture of the largest size that is shown has a length at once, and its middle costs a part.
+/// The length of a picture of the largest size that is shown completely is known at once. Reading
+/// its middle reads only a part.
 #[test]
 fn the_length_of_a_large_picture_costs_no_pixel() {
     /// Pixels that must not be read.
@@ -358,7 +359,8 @@ fn the_length_of_a_large_picture_costs_no_pixel() {
     };
     let rows = 8192 * (1 + 2 * 8192);
     let blocks = to_u64(rows).div_ceil(65_535);
-    // Signature, IHDR, two texts, the header of zlib; the blocks; the checksum and IEND.
+    // The parts are the signature, IHDR, two texts, the zlib header, the blocks, the checksum and
+    // IEND.
     let head = 8 + 25 + 2 * (12 + 8 + 24) + 14;
     assert_eq!(picture.length(), head + to_u64(rows) + 17 * blocks + 28);
     assert_eq!(picture.read_at(0, 1).err(), Some(Error::NotFound));

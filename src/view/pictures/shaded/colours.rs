@@ -1,14 +1,15 @@
-//! Colour maps: a colour for each share of a range.
+//! Colour maps: the colour of each position in a range.
 //!
-//! Viridis of Matplotlib (CC0), which is lighter the more there is, in print and for the colour-blind
-//! too; for what is above and below 0, the red and blue of ColorBrewer's RdBu; grey.
+//! Viridis is from Matplotlib (CC0). Its brightness grows with the value, also in print and for
+//! colour-blind readers. Values on both sides of 0 use red and blue from ColorBrewer's RdBu.
+//! Pictures use grey.
 
 /// A colour map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colours {
     Grey,
     Viridis,
-    /// Blue below the middle, red above it.
+    /// Blue below the middle, and red above it.
     Diverging,
 }
 
@@ -27,7 +28,7 @@ const DIVERGING: [u32; 11] = [
 const GREY: [u32; 2] = [0, 0xff_ffff];
 
 impl Colours {
-    /// The colour, red, green and blue, of a share from 0 to 1.
+    /// Returns the red, green and blue of a position from 0 to 1.
     pub(crate) fn at(self, share: f64) -> [u8; 3] {
         let known = self.known();
         let last = known.len() - 1;
@@ -41,7 +42,7 @@ impl Colours {
         })
     }
 
-    /// What a page calls it.
+    /// Returns the name of the colour map on a page.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Colours::Grey => "grey",
@@ -59,7 +60,7 @@ impl Colours {
     }
 }
 
-/// Red, green and blue.
+/// Splits a colour into red, green and blue.
 fn parts(colour: u32) -> [u8; 3] {
     let [_, parts @ ..] = colour.to_be_bytes();
     parts
@@ -69,8 +70,8 @@ fn parts(colour: u32) -> [u8; 3] {
 mod tests {
     use super::*;
 
-    /// Expected: `matplotlib.colormaps["viridis"]` at the same places, which a straight line between
-    /// eleven of its colours is near to.
+    /// Expected: `matplotlib.colormaps["viridis"]` at the same positions, which linear
+    /// interpolation between eleven colours approximates.
     #[test]
     fn the_colours_of_a_map() {
         assert_eq!(Colours::Viridis.at(0.0), [68, 1, 84]);
@@ -81,7 +82,7 @@ mod tests {
         assert_eq!(Colours::Diverging.at(0.5), [247, 247, 247]);
     }
 
-    /// The more, the lighter (luminance as Rec. 709 weighs it).
+    /// Higher values are lighter (luminance by Rec. 709).
     #[test]
     fn viridis_grows_lighter() {
         let light = |share: f64| {

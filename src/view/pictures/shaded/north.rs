@@ -1,4 +1,4 @@
-//! How a picture on a page lies: the north is above.
+//! The orientation of a picture on a page: north is at the top.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::view::pictures::appearance::Appearance;
 use crate::view::pictures::look::appearance_of;
 use crate::wire::to_usize;
 
-/// What the array looks like on its page: as its attributes say, and with the north above if its rows
-/// are latitudes that rise (CF 1.11, section 4.1).
+/// Returns the appearance of an array on its page, as its attributes define it. If the rows are
+/// ascending latitudes, the picture is flipped so that north is at the top (CF 1.11, section 4.1).
 ///
 /// # Errors
-/// Fails if it cannot be found out.
+/// Fails if the attributes or the latitudes cannot be read.
 pub(crate) fn up(
     container: &dyn Container,
     engine: &Arc<Engine>,
@@ -61,7 +61,7 @@ fn is_latitude(container: &dyn Container, scale: NodeId) -> Result<bool> {
     Ok(name.is_some_and(|name| name == b"latitude"))
 }
 
-/// Whether the last value is greater than the first one.
+/// Returns whether the last value is greater than the first one.
 fn rises(container: &dyn Container, engine: &Arc<Engine>, scale: NodeId) -> Result<bool> {
     let scale = container.node(scale)?;
     let is_small = |array: &&Arc<Array>| {

@@ -1,5 +1,5 @@
-//! The values of an array that are looked at to find the range in which it is drawn: those of evenly
-//! spaced chunks, and of these no more than a bound in all.
+//! The sample of values that determines the range for drawing an array. Evenly spaced chunks are
+//! read, and a bounded number of their values is used.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -21,24 +21,24 @@ use crate::wire::{to_u64, to_usize};
 /// Bytes of a piece of an array without chunks.
 const PIECE: u64 = 64 << 10;
 
-/// Values that are looked at one after another.
+/// Number of consecutive values to read.
 const RUN: u64 = 256;
 
-/// What the numbers of a picture are.
+/// The meaning of the numbers of a picture.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Nature {
-    /// Shades of a picture, or counts of a detector.
+    /// Whether they are shades of a picture, or counts of a detector.
     pub(crate) is_grey: bool,
-    /// Shades of a picture.
+    /// Whether they are shades of a picture.
     pub(crate) is_image: bool,
 }
 
 impl Nature {
-    /// That of the array that `node` is, which has these pictures: those of a detector are counts in a
-    /// group of the class `NXdetector` or `NXdata` (NeXus).
+    /// Returns the meaning of the numbers of an array with these pictures. Integers in a group of
+    /// the NeXus class `NXdetector` or `NXdata` are counts of a detector.
     ///
     /// # Errors
-    /// Fails if it cannot be found out.
+    /// Fails if the path or the attributes cannot be read.
     pub(crate) fn of(drawn: &Drawn<'_>, image: &Image) -> Result<Self> {
         let is_image = image.appearance.is_image;
         let is_whole = matches!(image.pixel.kind, Kind::Unsigned | Kind::Signed);
@@ -60,11 +60,11 @@ impl Nature {
     }
 }
 
-/// What is known of the array's values, and their range; `None` where looking at any would take too
-/// much.
+/// Returns the statistics of the array's values and their range; `None` if reading a sample would
+/// take too long.
 ///
 /// # Errors
-/// Fails if they cannot be read.
+/// Fails if the values cannot be read.
 pub(crate) fn shading(drawn: &Drawn<'_>, image: &Image, nature: Nature) -> Result<Option<Shading>> {
     let Some(array) = drawn.node.array() else {
         return Ok(None);
@@ -104,19 +104,20 @@ pub(crate) fn shading(drawn: &Drawn<'_>, image: &Image, nature: Nature) -> Resul
     Ok(Some(Shading { statistics, scale }))
 }
 
-/// The parts of an array that are read.
+/// The parts of an array to read.
 #[derive(Debug, PartialEq, Eq)]
 struct Plan {
-    /// The dimensions of the array, and of a part.
+    /// The dimensions of the array. `part` has the dimensions of a part.
     dims: Vec<u64>,
     part: Vec<u64>,
-    /// How many are read, and how many there are.
+    /// The number of parts to read. `all` is the number of parts in the array.
     read: u64,
     all: u64,
 }
 
 impl Plan {
-    /// Those of an array of `dims`, which are not 0; `None` where one alone is too much.
+    /// Chooses the parts of an array of `dims`, which are not 0; `None` if even one part is too
+    /// large.
     fn of(array: &Array, dims: &[u64], is_far: bool) -> Option<Self> {
         let itemsize = u64::from(array.datatype.size).max(1);
         let bytes = dims.iter().copied().fold(itemsize, u64::saturating_mul);
@@ -124,7 +125,7 @@ impl Plan {
         let (part, cost) = match array.decoded_chunk() {
             Some((chunk, cost)) => (chunk_in(dims, chunk), cost),
             None if is_stream && bytes > limits::HTML_SAMPLED => return None,
-            // A stream is decoded from its beginning on.
+            // A stream must be decoded from its beginning.
             None if is_stream => (dims.to_vec(), bytes),
             None => (piece(dims, itemsize), PIECE.max(itemsize)),
         };
@@ -150,19 +151,20 @@ impl Plan {
         })
     }
 
-    /// The numbers of the parts that are read: one of each of as many ranges of the same length, not
-    /// always at the same place in it, so that they do not all stand in one column.
+    /// Returns the numbers of the parts to read. The parts are divided into ranges of equal length,
+    /// with one part from each. The position within the range varies, so that not all parts are in
+    /// the same column.
     fn places(&self) -> impl Iterator<Item = u64> + '_ {
         let (read, all) = (u128::from(self.read), u128::from(self.all));
         (0..read).map(move |number| {
             let (start, end) = (number * all / read, (number + 1) * all / read);
-            // The golden ratio, of 1000.
+            // The golden ratio, in thousandths.
             let within = (end - start) * (number * 618 % 1000) / 1000;
             u64::try_from(start + within).unwrap_or(0)
         })
     }
 
-    /// Where a part begins along each dimension, and its length there.
+    /// Returns the start and the length of a part in each dimension.
     fn bounds(&self, place: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let mut rest = place;
         let along = self.dims.iter().zip(&self.part).rev();
@@ -178,31 +180,31 @@ impl Plan {
         bounds.into_iter()
     }
 
-    /// The text that selects a part.
+    /// Returns the selector of a part.
     fn selector(&self, place: u64) -> String {
         let slices = self.bounds(place);
         let slices = slices.map(|(first, length)| format!("{first}:{}", first + length));
         format!("[{}]", slices.collect::<Vec<_>>().join(","))
     }
 
-    /// How many values of each part are looked at, at most.
+    /// Returns the maximum number of values to use from each part.
     fn values(&self) -> u64 {
         limits::HTML_SAMPLED_VALUES / self.read.max(1)
     }
 }
 
-/// The part of an array of `dims` that a chunk is.
+/// Returns the dimensions of a chunk in an array of `dims`.
 fn chunk_in(dims: &[u64], chunk: &[u64]) -> Vec<u64> {
     let whole = dims.iter().enumerate();
     let part = whole.map(|(axis, &extent)| match chunk.get(axis) {
         Some(&along) => along.clamp(1, extent),
-        // Elements that are arrays are decoded whole.
+        // Elements that are arrays are decoded as a whole.
         None => extent,
     });
     part.collect()
 }
 
-/// A part of some bytes of an array of `dims`, in one piece.
+/// Returns the dimensions of a contiguous part of about `PIECE` bytes.
 fn piece(dims: &[u64], itemsize: u64) -> Vec<u64> {
     let mut room = (PIECE / itemsize).max(1);
     let mut part: Vec<u64> = dims
@@ -218,14 +220,14 @@ fn piece(dims: &[u64], itemsize: u64) -> Vec<u64> {
     part
 }
 
-/// The values that were looked at.
+/// The values that were read.
 struct Sample {
     statistics: Statistics,
     finite: Vec<f64>,
 }
 
 impl Sample {
-    /// Looks at no more than about `most` of some elements.
+    /// Adds about `most` values of some elements.
     fn look_at(&mut self, elements: &Elements, missing: Option<&Missing>, most: u64) -> Result<()> {
         let Some(pixel) = Pixel::of(&elements.datatype) else {
             return Ok(());
@@ -256,7 +258,7 @@ impl Sample {
     }
 }
 
-/// Evenly spaced runs of `count` elements that have no more than about `most` of them.
+/// Returns evenly spaced runs of `count` elements, with about `most` elements in total.
 fn runs(count: u64, most: u64) -> impl Iterator<Item = Range<u64>> {
     let all = count.div_ceil(RUN);
     let read = if count <= most {
@@ -297,7 +299,7 @@ mod tests {
         Plan::of(&array, dims, is_far)
     }
 
-    /// Chunks, not pixels: of a stack of 84 GB no more than 64 MiB.
+    /// The number of chunks is bounded, so that at most 64 MiB of a stack of 84 GB are read.
     #[test]
     fn a_bounded_number_of_chunks_is_read() {
         let counts = |dims: &[u64], chunk: &[u64]| {
@@ -312,7 +314,7 @@ mod tests {
             counts(&[10_000, 2048, 2048], &[1, 2048, 2048]),
             Some((8, 10_000))
         );
-        // A detector's frame of 72 MB.
+        // The frame of a detector has 72 MB.
         assert_eq!(counts(&[900, 4362, 8296], &[1, 4362, 8296]), Some((1, 900)));
         assert_eq!(counts(&[9, 1 << 14, 1 << 14], &[1, 1 << 14, 1 << 14]), None);
         let far = plan(&[100, 512, 512], Some(&[1, 512, 512]), true).unwrap();
@@ -331,7 +333,7 @@ mod tests {
         assert_eq!(all[8], "[4:5,6:7]");
     }
 
-    /// Of 64 chunks of 1000 in 10 columns, some are in each.
+    /// 64 of 1000 chunks in 10 columns are read, some in each column.
     #[test]
     fn chunks_of_all_columns_are_read() {
         let plan = plan(&[100, 1280], Some(&[1, 128]), false).unwrap();

@@ -1,16 +1,16 @@
-//! Which share of a range a value is, and how that range is chosen.
+//! The scale of a picture: the position of each value in a range, and the choice of the range.
 
 use crate::view::pictures::image::{self, Pixel};
 use crate::view::pictures::shaded::colours::Colours;
 
-/// A range of values, and the way from one end of it to the other.
+/// A range of values, and the mapping of values to positions in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     pub(crate) kind: Kind,
-    /// Finite, as is `high`, which is not less.
+    /// The lower end, which is finite. `high` is also finite, and not less.
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// Whether the ends are percentiles; else they are the least and the greatest value.
+    /// Whether the ends are percentiles; otherwise they are the minimum and maximum.
     pub(crate) is_between_percentiles: bool,
     pub(crate) colours: Colours,
 }
@@ -18,27 +18,26 @@ pub(crate) struct Scale {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Linear,
-    /// By the logarithm; `low` is above 0.
+    /// A logarithmic scale, whose `low` is positive.
     Log,
 }
 
-/// Percentiles between which a range lies.
+/// The percentiles at the ends of a range.
 const PERCENTILES: (f64, f64) = (0.01, 0.99);
 
-/// How many times as much as its least value a range of positive ones has, to be shown by the
-/// logarithm.
+/// Minimum ratio of the ends of a positive range for a logarithmic scale.
 const DECADES: f64 = 1e3;
 
-/// The same, if half of them would be within this part of a linear range.
+/// The minimum ratio if half of the values are in the lowest part `DARK` of a linear range.
 const SKEWED: f64 = 10.0;
 const DARK: f64 = 0.1;
 
-/// How many times as far as on the other side values may be from 0, to be shown on both sides of it.
+/// Maximum ratio of the distances of both ends from 0 for a scale that is symmetric around 0.
 const LOPSIDED: f64 = 10.0;
 
 impl Scale {
-    /// The range of some finite `values`, which become unordered. Where `is_grey`, they are shades of
-    /// a picture, or counts of a detector; where `is_image`, shades of a picture alone.
+    /// Chooses the range of some finite `values`, which are reordered. With `is_grey`, they are
+    /// shades of a picture, or counts of a detector. With `is_image`, they are shades of a picture.
     pub(crate) fn of(values: &mut [f64], is_grey: bool, is_image: bool) -> Self {
         let colours = if is_grey {
             Colours::Grey
@@ -77,8 +76,9 @@ impl Scale {
         linear(low, high)
     }
 
-    /// The range of each of the colours of a pixel, of which some values lie between `least` and
-    /// `most`: that of a type without sign, from 0 to 1, or all of them.
+    /// Returns the range of colour samples with values between `least` and `most`. Unsigned types
+    /// have their full range. Other types have the range from 0 to 1 if it contains all values, or
+    /// otherwise the range of the values.
     pub(crate) fn of_colours(pixel: Pixel, least: f64, most: f64) -> Self {
         let (low, high) = match pixel.kind {
             image::Kind::Unsigned | image::Kind::Boolean => (0.0, pixel.greatest()),
@@ -95,22 +95,22 @@ impl Scale {
         }
     }
 
-    /// The share, from 0 to 1, at which `value` stands; `None` for NaN.
+    /// Returns the position of `value` in the range, from 0 to 1; `None` for NaN.
     pub(crate) fn share(&self, value: f64) -> Option<f64> {
         if value.is_nan() {
             return None;
         }
         let value = value.clamp(self.low, self.high);
         let share = match self.kind {
-            // Differences of halves are finite.
+            // Halving the values first keeps the differences finite.
             Kind::Linear => (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0),
             Kind::Log => (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
         };
-        // A range of one value.
+        // The range has only one value.
         Some(if share.is_finite() { share } else { 0.5 })
     }
 
-    /// The value at a share.
+    /// Returns the value at a position.
     pub(crate) fn value(&self, share: f64) -> f64 {
         match self.kind {
             Kind::Linear => self.low * (1.0 - share) + self.high * share,
@@ -127,7 +127,7 @@ struct Ends {
     are_percentiles: bool,
 }
 
-/// The percentiles of some values; the least and the greatest one where most are equal.
+/// Returns the percentiles of some values, or their minimum and maximum if most values are equal.
 fn between(values: &mut [f64]) -> Option<Ends> {
     let low = percentile(values, PERCENTILES.0)?;
     let high = percentile(values, PERCENTILES.1)?;
@@ -145,7 +145,7 @@ fn between(values: &mut [f64]) -> Option<Ends> {
     })
 }
 
-/// The lower end of a logarithmic range up to `high`; `None` where that is no wide one.
+/// Returns the lower end of a logarithmic range up to `high`; `None` if a linear scale is better.
 fn logarithmic(values: &[f64], high: f64) -> Option<f64> {
     let mut positive: Vec<f64> = values
         .iter()
@@ -158,7 +158,7 @@ fn logarithmic(values: &[f64], high: f64) -> Option<f64> {
     (high / low > DECADES || is_dark).then_some(low)
 }
 
-/// The value below which this part of them is.
+/// Returns the percentile `part` of the values, where `part` is from 0 to 1.
 fn percentile(values: &mut [f64], part: f64) -> Option<f64> {
     let last = values.len().checked_sub(1)?;
     let place = (last as f64 * part).round() as usize;
@@ -182,7 +182,7 @@ mod tests {
             .collect()
     }
 
-    /// Expected: `numpy.percentile(values, [1, 99])`, by hand of a ramp.
+    /// Expected: `numpy.percentile(values, [1, 99])`, calculated by hand for a ramp.
     #[test]
     fn a_range_lies_between_percentiles() {
         let mut values = ramp(0.0, 100.0);
@@ -208,7 +208,7 @@ mod tests {
             (Colours::Diverging, -scale.high)
         );
         assert_eq!(scale.share(0.0), Some(0.5));
-        // Most of it is on one side.
+        // Most of the range is on one side.
         assert_eq!(of(&ramp(-1.0, 500.0)).colours, Colours::Viridis);
         let shades = Scale::of(&mut ramp(-20.0, 50.0), true, true);
         assert_eq!(shades.colours, Colours::Grey);
@@ -227,12 +227,12 @@ mod tests {
         assert!((scale.share(10_f64.powf(2.5)).unwrap() - 0.5).abs() < 1e-9);
         assert!((scale.value(0.5).log10() - 2.5).abs() < 1e-9);
         assert_eq!(scale.share(0.0), Some(0.0));
-        // Counts, of which some are none.
+        // Some of these counts are zero.
         let mut counts = values.clone();
         counts[..300].fill(0.0);
         assert_eq!(of(&counts).kind, Kind::Log);
         assert_eq!(of(&ramp(1.0, 900.0)).kind, Kind::Linear);
-        // Most counts are few.
+        // Most of these counts are low.
         let mut frame = ramp(10.0, 30.0);
         frame[900..].fill(800.0);
         let scale = of(&frame);
@@ -261,7 +261,7 @@ mod tests {
             assert_eq!(scale.share(f64::NAN), None);
             assert!(scale.value(0.5).is_finite(), "{values:?}");
         }
-        // All but a few are 0.
+        // All values except one are 0.
         let mut sparse = vec![0.0; 1000];
         sparse[17] = 8.0;
         let scale = of(&sparse);

@@ -1,28 +1,28 @@
-//! What is known of the values of an array that is drawn, and the range in which they are.
+//! The statistics of the values of an array that is drawn, and their range.
 
 use crate::error::{Error, Result};
 use crate::view::pictures::shaded::colours::Colours;
 use crate::view::pictures::shaded::scale::{Kind, Scale};
 
-/// The values that were looked at.
+/// The statistics of the values that were read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Statistics {
-    /// Of the finite ones; NaN where there are none.
+    /// The minimum of the finite values; NaN if there are none. `most` is their maximum.
     pub(crate) least: f64,
     pub(crate) most: f64,
-    /// How many were looked at.
+    /// Number of values that were read.
     pub(crate) count: u64,
-    /// How many of these are no numbers, or what stands for one that is missing.
+    /// Number of values that are NaN, including those that represent missing values.
     pub(crate) nan: u64,
     pub(crate) infinite: u64,
-    /// How many a mask marks.
+    /// Number of values that a mask marks.
     pub(crate) masked: u64,
-    /// Chunks, or pieces, that were read, and how many there are.
+    /// Number of chunks or pieces that were read. `all` is the number in the array.
     pub(crate) read: u64,
     pub(crate) all: u64,
 }
 
-/// What a page says of the values, and how it draws them.
+/// The statistics that a page shows, and the scale of the drawing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Shading {
     pub(crate) statistics: Statistics,
@@ -45,7 +45,7 @@ impl Default for Statistics {
 }
 
 impl Statistics {
-    /// Adds a value that is not masked; whether it is finite.
+    /// Adds a value that is not masked. Returns whether it is finite.
     pub(super) fn add(&mut self, value: f64) -> bool {
         self.count += 1;
         self.nan += u64::from(value.is_nan());
@@ -57,14 +57,14 @@ impl Statistics {
         value.is_finite()
     }
 
-    /// Adds a value that is masked.
+    /// Adds a masked value.
     pub(super) fn add_masked(&mut self) {
         self.count += 1;
         self.masked += 1;
     }
 }
 
-/// What is kept of it is one line of numbers.
+/// The cached form is a sequence of 64-bit numbers.
 impl Shading {
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let Shading { statistics, scale } = self;
@@ -89,7 +89,7 @@ impl Shading {
     }
 
     /// # Errors
-    /// `Corrupt` for bytes that are no such line.
+    /// `Corrupt` for bytes of another length.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let unfit = || Error::corrupt("what is kept of a picture", None);
         let (numbers, _) = bytes.as_chunks();

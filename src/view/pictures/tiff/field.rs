@@ -1,8 +1,9 @@
-//! The fields of a directory of a TIFF file, and numbers in its byte order ("TIFF 6.0", section 2).
+//! The fields of a TIFF directory, and numbers in the byte order of the file ("TIFF 6.0", section
+//! 2).
 
 use crate::wire::to_u64;
 
-/// One field of a directory.
+/// A field of a directory.
 pub(super) struct Field {
     pub(super) tag: u16,
     pub(super) value: Value,
@@ -12,7 +13,7 @@ pub(super) enum Value {
     Ascii(Vec<u8>),
     Shorts(Vec<u16>),
     Long(u64),
-    /// Four bytes each, in BigTIFF eight.
+    /// Numbers of four bytes each, or eight bytes in BigTIFF.
     Offsets(Vec<u64>),
 }
 
@@ -43,7 +44,7 @@ impl Field {
 }
 
 impl Value {
-    /// The number of the type ("TIFF 6.0", section 2; 16 is BigTIFF's LONG8).
+    /// Returns the number of the type ("TIFF 6.0", section 2; 16 is BigTIFF's LONG8).
     pub(super) fn type_number(&self, is_big: bool) -> u16 {
         match self {
             Value::Ascii(_) => 2,
@@ -72,7 +73,7 @@ impl Value {
     }
 }
 
-/// Numbers in the byte order of a file.
+/// A buffer of numbers in the byte order of a file.
 pub(super) struct Numbers {
     pub(super) bytes: Vec<u8>,
     is_big_endian: bool,
