@@ -1,4 +1,5 @@
-//! With `allow_other`, nobody reads through a mount what the source's directory denies him.
+//! With `allow_other`, a mount shows no user a file that the source's directory denies to that
+//! user.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -9,13 +10,13 @@ use std::process::Command;
 use crate::harness::{Finished, MOUNT_LIMIT, Mount, SOON, eventually, h5fs, is_root, run};
 use crate::hostile::hdf5::*;
 
-/// A user who has no rights of its own to any file here.
+/// A user without rights of its own to any file in these tests.
 const STRANGER: u32 = 65_534;
-/// A user whom access control lists name.
+/// A user named by access control lists.
 const NAMED: u32 = 1234;
 
-/// A file with `good`, the dataset `x` in the raw file `raw`, and external links called as the
-/// files that they lead to.
+/// Returns a file with the object `good`, the dataset `x` in the raw file `raw`, and external
+/// links. Each link has the name of the file that it leads to.
 fn linked(links: &[&str]) -> Vec<u8> {
     let mut file = Hdf5::new();
     let good = file.put_bytes(b"goodness");
@@ -29,7 +30,7 @@ fn linked(links: &[&str]) -> Vec<u8> {
     file.rooted(root)
 }
 
-/// A directory that everybody may come to, with these files of mode 0644.
+/// Creates a directory that every user may enter, with these files of mode 0644.
 fn made(files: &[(&str, &[&str])]) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let top = directory.path().to_owned();
@@ -53,7 +54,7 @@ fn set_acl(path: &Path, entry: &str) {
     run(Command::new("setfacl").args(["-m", entry]).arg(path), SOON).success();
 }
 
-/// Mounts for everybody, in a directory that everybody may come to.
+/// Mounts for all users, in a directory that every user may enter.
 fn open_to_all(source: &Path, options: &[&str]) -> Mount {
     let options = [&["--allow-other"], options].concat();
     let mount = Mount::with(source, &options);
@@ -126,7 +127,7 @@ fn a_link_shows_no_more_than_its_files_directory_does() {
         ("closed/nested.h5", &[]),
         ("own.h5", &[]),
     ];
-    // Which directories are closed, and what a stranger then reads.
+    // The modes of the two directories, and the files that the stranger can then read.
     for (top_mode, sub_mode, read) in [
         (
             0o755,
@@ -155,7 +156,7 @@ fn a_link_shows_no_more_than_its_files_directory_does() {
             } else {
                 denied(&done);
             }
-            // Its owner reads it as ever.
+            // The owner can still read it.
             assert_eq!(
                 fs::read(&path).expect(name),
                 b"goodness",
@@ -170,7 +171,7 @@ fn a_link_shows_no_more_than_its_files_directory_does() {
     }
 }
 
-/// The way to read such a source's own parts: nobody but its owner is let in.
+/// With this umask only the owner may use the mount, so private neighbours are readable.
 #[test]
 fn who_is_kept_out_by_the_umask_need_not_read_the_neighbours() {
     if may_not_test() {
@@ -183,8 +184,8 @@ fn who_is_kept_out_by_the_umask_need_not_read_the_neighbours() {
     denied(&cat_as(STRANGER, &mount.at("x")));
 }
 
-/// A path that was kept from an earlier mount leads where it did, though nobody has looked at the
-/// link in this one.
+/// A path from an earlier mount still works, although no request has resolved the link in this
+/// mount.
 #[test]
 fn a_path_through_a_link_is_found_again() {
     let files: &[(&str, &[&str])] = &[
@@ -208,7 +209,7 @@ fn a_path_through_a_link_is_found_again() {
     good("absent.h5").expect_err("it is not there");
     fs::write(top.join("absent.h5"), linked(&[])).expect("a file");
     eventually(SOON, "it came", || good("absent.h5").is_ok());
-    // Another state of the source has other links.
+    // The replaced source has other links.
     fs::write(top.join("next"), linked(&["unnamed.h5"])).expect("a file");
     fs::rename(top.join("next"), &source).expect("rename");
     eventually(SOON, "the new links", || good("unnamed.h5").is_ok());
@@ -217,7 +218,8 @@ fn a_path_through_a_link_is_found_again() {
 
 // ------------------------------------------------------------------ access control lists
 
-/// A list that the permission bits cannot tell is refused, not passed by.
+/// A source is not shown to all users if the permission bits cannot represent its access control
+/// list.
 #[test]
 fn a_source_whose_list_is_finer_than_its_bits_is_not_shown_to_all() {
     if may_not_test() {
@@ -248,7 +250,7 @@ fn a_source_whose_list_is_finer_than_its_bits_is_not_shown_to_all() {
                 line.contains("setfacl -b") && line.contains("src.h5"),
                 "{line}"
             );
-            // Nobody but its owner: the list does not matter.
+            // Only the owner has access, so the list does not matter.
             Mount::with(&source, &["-o", "allow_other,umask=077"]);
             Mount::new(&source);
             continue;
@@ -266,7 +268,7 @@ fn a_source_whose_list_is_finer_than_its_bits_is_not_shown_to_all() {
     }
 }
 
-/// One that comes later takes away what it denies, within the second that every change takes.
+/// A list that is set after mounting applies within the second in which every change is noticed.
 #[test]
 fn a_list_that_is_set_while_the_source_is_mounted() {
     if may_not_test() {
@@ -289,7 +291,7 @@ fn a_list_that_is_set_while_the_source_is_mounted() {
     );
 }
 
-/// `ls -l` shows the mask of a list in the place of the group's bits.
+/// For a file with a list, `ls -l` shows the list's mask in place of the group's bits.
 #[test]
 fn lists_of_neighbours_and_their_directories_count() {
     if may_not_test() {
@@ -319,7 +321,7 @@ fn lists_of_neighbours_and_their_directories_count() {
             );
         }
     }
-    // Everybody whom this one names may read.
+    // Every user named by this list may read.
     let (_directory, top) = made(files);
     for place in ["raw", "other.h5"] {
         set_acl(&top.join(place), "u:65534:r");
@@ -337,10 +339,10 @@ fn lists_of_neighbours_and_their_directories_count() {
     );
 }
 
-// ------------------------------------------------------------------ what cannot be opened
+// ------------------------------------------------------------------ files that cannot be opened
 
-/// A link to a file that is there leads to its place, where the reason is told; only what is not
-/// there dangles.
+/// A link to an existing file leads to the file, which reports why it cannot be opened. Only a link
+/// to a missing file dangles.
 #[test]
 fn a_link_to_what_cannot_be_opened_does_not_dangle() {
     if may_not_test() {

@@ -1,4 +1,4 @@
-//! A directory of files in one mount.
+//! Mounts of a directory of files.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -13,17 +13,17 @@ use nix::sys::stat::Mode;
 
 use crate::harness::{LONG, Mount, SOON, eventually, fixture, fixtures, is_root, run, script};
 
-/// How long a name may be stale, where ten times as much is needed on a busy machine.
+/// Time limit for a stale name to disappear: ten times the promised time, for busy machines.
 const STALE: Duration = Duration::from_secs(15);
 
-/// An empty directory to be filled and mounted.
+/// Creates an empty directory.
 fn directory() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let path = directory.path().canonicalize().expect("path");
     (directory, path)
 }
 
-/// A NumPy-like HDF5 file with one dataset `x` of four numbers.
+/// Writes an HDF5 file with one dataset `x` of four numbers.
 fn write_numbers(path: &Path, first: i32) {
     let mut make = script("four_numbers.py");
     run(make.arg(path).arg(first.to_string()), LONG).success();
@@ -49,7 +49,7 @@ fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> Errno {
     Errno::from_raw(error.raw_os_error().expect("an errno"))
 }
 
-/// All fixtures in one mount are compared with h5py, with fewer open at a time than are read.
+/// Compares all fixtures in one mount with h5py. Fewer files may be open at a time than are read.
 #[test]
 fn every_fixture_in_its_place() {
     let mount = Mount::with(fixtures(), &["-o", "open_files=4"]);
@@ -147,7 +147,7 @@ fn files_and_directories_are_as_they_are() {
     );
 }
 
-/// The bytes of every file are there, too, and each data file has its own views.
+/// The mount also shows the original bytes of every file, and each data file has its own views.
 #[test]
 fn own_bytes_and_views() {
     let (_kept, top) = directory();
@@ -213,7 +213,7 @@ fn a_damaged_file_hurts_no_neighbour() {
     assert_eq!(mount.status("errors"), 2);
 }
 
-/// Numbers, handles and what is read stay right while files are closed and opened again.
+/// Inode numbers, handles and content stay right while files are closed and reopened.
 #[test]
 fn which_files_are_open_is_not_to_be_seen() {
     const FILES: i32 = 12;
@@ -241,7 +241,7 @@ fn which_files_are_open_is_not_to_be_seen() {
     }
     let different: BTreeSet<_> = inodes.iter().collect();
     assert_eq!(different.len(), inodes.len());
-    // The descriptors of the files that were closed have come back.
+    // The descriptors of closed files have been released.
     if is_root() {
         let (worker, _) = mount.worker_and_supervisor(&top);
         let descriptors = fs::read_dir(format!("/proc/{}/fd", worker.pid)).unwrap();
@@ -260,7 +260,7 @@ fn files_come_change_and_go() {
     assert_eq!(numbers(&mount.at("a.h5/x")).unwrap(), [1, 2, 3, 4]);
     let before = File::open(mount.at("a.h5/x")).unwrap();
 
-    // Another file takes its place: the old handle does not read the new one.
+    // Another file replaces it. The old handle does not read the new file.
     write_numbers(&top.join("next"), 50);
     fs::rename(top.join("next"), top.join("a.h5")).unwrap();
     eventually(STALE, "the new file is shown", || {
@@ -279,7 +279,7 @@ fn files_come_change_and_go() {
     eventually(STALE, "no file", || !mount.at("b.h5").exists());
     assert!(!names(&mount.path).contains("b.h5"));
 
-    // A file that was data is something else now.
+    // A data file is overwritten with other content.
     fs::write(top.join("a.h5"), "plain").unwrap();
     eventually(STALE, "a plain file", || {
         fs::read(mount.at("a.h5")).is_ok_and(|found| found == b"plain")
@@ -290,7 +290,7 @@ fn files_come_change_and_go() {
     });
 }
 
-/// A write that has stamped a file before its bytes are there is told of when it ends.
+/// If a write changes the timestamp before the bytes, the change is reported when the write ends.
 #[test]
 fn open_files_are_watched() {
     if !is_root() {
@@ -314,7 +314,7 @@ fn open_files_are_watched() {
     assert_eq!(watched(), 1);
 }
 
-/// Links between the files lead to their places in the mount, and nowhere else.
+/// Links between the files lead to their paths in the mount, and nowhere else.
 #[test]
 fn links_between_files_stay_inside() {
     let (_kept, top) = directory();
@@ -353,7 +353,7 @@ fn links_between_files_stay_inside() {
         Path::new("../ring-a.h5/round")
     );
     assert_eq!(errno(read("main.h5/round")), Errno::ELOOP);
-    // From the directory above, the same files may bring in what lies there.
+    // If the parent directory is mounted, the same files may refer to files there.
     let above = Mount::new(&top);
     let read = |path: &str| fs::read(above.at(path));
     for kind in ["near", "below", "nested", "up", "absolute", "leads_out"] {
@@ -382,7 +382,7 @@ fn an_external_link_is_a_link_to_the_other_file() {
     assert!(back.join("entry").is_dir());
 }
 
-/// The worker is the directory's owner, and has no more rights than that user.
+/// The worker runs as the directory's owner, without additional rights.
 #[test]
 fn files_that_the_owner_cannot_read_stay_closed() {
     if !is_root() {
@@ -413,7 +413,7 @@ fn files_that_the_owner_cannot_read_stay_closed() {
         assert_eq!(errno(fs::read(mount.at(name))), Errno::EACCES, "{name}");
     }
     assert_eq!(fs::metadata(mount.at("own.h5")).unwrap().uid(), 1234);
-    // Each is named in the log once.
+    // The log names each file once.
     let log = fs::read_to_string(&log).unwrap();
     for name in ["roots.txt", "roots.h5"] {
         let line = format!("warning: {name}: Permission denied\n");
@@ -422,7 +422,7 @@ fn files_that_the_owner_cannot_read_stay_closed() {
     assert_eq!(log.lines().count(), 2, "{log}");
 }
 
-/// A mount point within the directory is shown as nothing that can be entered.
+/// A mount point within the mounted directory cannot be entered through the mount.
 #[test]
 fn the_mount_may_stand_in_its_own_directory() {
     let (_kept, top) = directory();
@@ -441,7 +441,7 @@ fn the_mount_may_stand_in_its_own_directory() {
     assert_eq!(errno(fs::read_dir(&inner)), Errno::EDEADLK);
 }
 
-/// A fixture beside others has what it has when it is mounted alone.
+/// A fixture in a directory has the same content as when it is mounted alone.
 #[test]
 fn a_file_is_the_same_alone_and_among_others() {
     let (_kept, top) = directory();
@@ -465,8 +465,8 @@ fn a_file_is_the_same_alone_and_among_others() {
     assert_eq!(tree(&alone.path), tree(&among.at("groups.h5")));
 }
 
-/// With `allow_other` the kernel checks permission bits: those of a file whose access control list
-/// says less than its bits are shown as the list says.
+/// With `allow_other` the kernel checks permission bits. So a file whose access control list grants
+/// less than its bits is shown with the bits that the list grants.
 #[test]
 fn nobody_is_let_in_by_bits_that_a_list_takes_back() {
     let (_kept, top) = directory();
@@ -518,7 +518,7 @@ fn root_reads_as_the_user_that_it_names() {
     );
 }
 
-/// In a user namespace that does not know the owner, the worker keeps its user.
+/// In a user namespace without the owner, the worker keeps its user.
 #[test]
 fn a_user_namespace_shows_what_its_user_may_read() {
     if !is_root() {
@@ -529,7 +529,7 @@ fn a_user_namespace_shows_what_its_user_may_read() {
     let unshare = || std::process::Command::new("unshare");
     let made = run(unshare().args(namespace).arg("true"), SOON);
     if !made.status.success() {
-        // As in a chroot.
+        // For example in a chroot.
         crate::harness::skip(made.stderr.trim_end());
         return;
     }

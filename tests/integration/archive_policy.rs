@@ -1,5 +1,5 @@
-//! Which files the mount of a directory opens, whatever its data files name and whatever else
-//! stands in it.
+//! Tests which files the mount of a directory opens, for all kinds of references and directory
+//! entries.
 
 use std::fs;
 use std::io::Read;
@@ -16,11 +16,10 @@ use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use crate::harness::{LONG, MOUNT_LIMIT, Mount, eventually, h5fs, is_root, run, script, tree};
 use crate::policy::{Bound, allowed, can_trace, made, opened, trace};
 
-/// The ways that lead to a regular file of the directory, by a path that nothing but the
-/// directory's own names takes part in.
+/// The routes to a regular file of the directory that use only names within the directory.
 const INSIDE: [&str; 5] = ["near", "below", "dotted", "link_below", "directory_below"];
 
-/// Those that lead out of it, to what is no regular file, or nowhere.
+/// The routes that lead out of the directory, to a special file, or to a missing file.
 const OUTSIDE: [&str; 14] = [
     "link_out",
     "directory_out",
@@ -38,10 +37,11 @@ const OUTSIDE: [&str; 14] = [
     "hosts",
 ];
 
-/// Those that lead out as references of ASDF, and are names of no file in HDF5.
+/// The routes that ASDF resolves out of the directory, and that HDF5 treats as names of missing
+/// files.
 const URLS: [&str; 5] = ["up_far", "uri", "uri_outside", "uri_up", "web"];
 
-/// The objects of `all.h5` and `all.asdf` whose elements come by one of the ways.
+/// Returns the objects of `all.h5` and `all.asdf` whose elements are reached by this route.
 fn objects(way: &str) -> [String; 3] {
     [
         format!("all.h5/virtual_{way}"),
@@ -91,7 +91,7 @@ fn a_directory_opens_nothing_that_the_policy_does_not_allow() {
     }
 }
 
-/// Links of data files lead to something in the mount, or to nothing.
+/// Checks that links in data files lead to a file in the mount, or are dangling.
 #[track_caller]
 fn expect_inside(mount: &Mount) {
     let top = mount.path.canonicalize().expect("path");
@@ -112,7 +112,7 @@ fn expect_inside(mount: &Mount) {
     }
 }
 
-/// Symbolic links stay links: what they lead to is looked up by the reader, with its own rights.
+/// Symbolic links stay links. The reader follows them with its own rights.
 #[test]
 fn links_of_the_directory_are_never_followed_by_the_mount() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -159,8 +159,8 @@ fn links_of_the_directory_are_never_followed_by_the_mount() {
     assert_eq!(out, inside.join("sub/../../secret"));
 }
 
-/// Where a file and a link take each other's place between a look and an open, the file is read or
-/// nothing is.
+/// While a file and a link are swapped between check and open, a read returns the file's content or
+/// fails.
 #[test]
 fn a_name_that_changes_between_look_and_open_leads_nowhere_else() {
     const TIME: Duration = Duration::from_secs(3);
@@ -202,8 +202,8 @@ fn a_name_that_changes_between_look_and_open_leads_nowhere_else() {
     });
 }
 
-/// Puts a file and then a link in the place of `file`, a directory and then a link in that of
-/// `sub`. The links lead out of the directory from where it is, and nowhere from the mount.
+/// Replaces `file` by a file and then by a link, and `sub` by a directory and then by a link. The
+/// links lead out of the directory, and are dangling in the mount.
 fn swap(inside: &Path) {
     let place = |name: &str| inside.join(name);
     fs::write(place("next"), "a file").expect("write");
@@ -224,7 +224,7 @@ fn read_no_link(path: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// What is no regular file, directory or link is not there, and nobody waits for it.
+/// A special file is not shown, and no request waits for it.
 #[test]
 fn fifos_devices_and_sockets_are_not_there() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -248,9 +248,9 @@ fn fifos_devices_and_sockets_are_not_there() {
     }
 }
 
-/// Another disk that is mounted within the directory belongs to it. What another program serves
-/// there may wait for this mount, and the mount itself, seen there once more, would: neither can be
-/// entered.
+/// Another disk that is mounted within the directory is shown. A filesystem of another FUSE program
+/// may wait for this mount, and this mount, visible there a second time, would wait for itself.
+/// Neither can be entered.
 #[test]
 fn what_is_mounted_within_the_directory() {
     if !is_root() {

@@ -1,4 +1,5 @@
-//! ASDF files that the asdf library writes at test time, mounted and compared with what it reads.
+//! ASDF files that the asdf library writes during the test. The mounted files are compared with
+//! what the library reads.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -8,11 +9,12 @@ use std::time::Duration;
 
 use crate::harness::{H5FS, LONG, Mount, run, script};
 
-/// Files per run; a seed and a count of one's own: `tests/fixtures/asdf_roundtrip.py`.
+/// Number of files per run. To choose another seed and number, call
+/// `tests/fixtures/asdf_roundtrip.py`.
 const FILES: &str = "120";
 
-/// Runs a script that mounts files of its own in a directory. A mount that is left when the time is
-/// over does not stay.
+/// Runs a script that mounts its own files in a directory. Unmounts at the end, also after a
+/// timeout.
 fn run_mounting(script_name: &str, arguments: &[&str]) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let _unmounted = Unmounted(directory.path().join("mountpoint"));
@@ -58,7 +60,7 @@ fn long_streams_are_read_from_anywhere() {
     run_mounting("asdf_streams.py", &[]);
 }
 
-/// A block header: flags, then the sizes.
+/// Returns a block header: flags, then the sizes.
 fn block(flags: u32, size: u64) -> Vec<u8> {
     let mut header = b"\xd3BLK\x00\x30".to_vec();
     header.extend(flags.to_be_bytes());
@@ -70,8 +72,8 @@ fn block(flags: u32, size: u64) -> Vec<u8> {
     header
 }
 
-/// A file of one ndarray over one block of a terabyte, of which only the last bytes are on the
-/// disk.
+/// Writes a file with one ndarray over a block of a terabyte. Only the last bytes of the block are
+/// on the disk.
 fn huge(path: &Path, shape: &str, header: &[u8]) {
     let tree = format!(
         "#ASDF 1.0.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n--- !core/asdf-1.1.0\n\
@@ -108,14 +110,14 @@ fn the_end_of_a_huge_block_is_read_at_once() {
             let end = [vec![0; 4088], b"the end!".to_vec()].concat();
             assert!(finished.stdout == end, "{name}");
         }
-        // To read all of the block would take minutes.
+        // Reading the whole block would take minutes.
         let spent = worker.processor_time();
         assert!(spent < Duration::from_secs(10), "took {spent:?}");
     }
 }
 
-/// Two arrays in blocks of their own, a chunked one made of both, and one that has the second for
-/// its mask. The second block's checksum is wrong.
+/// Returns a file with two arrays in separate blocks, a chunked array made of both, and an array
+/// that uses the second one as its mask. The checksum of the second block is wrong.
 fn unsound() -> Vec<u8> {
     const WHOLE: &str = "datatype: uint8, byteorder: little, shape: [8]";
     let array = |source: usize| format!("!core/ndarray-1.0.0 {{source: {source}, {WHOLE}}}");

@@ -1,14 +1,14 @@
-//! With `allow_other`, no view of files as one shows what a public file takes from a private one.
+//! With `allow_other`, no view of joined files shows what a public file takes from a private one.
 //!
-//! The private file is written twice, with other bytes. Whatever is the same both times tells nothing
-//! of them. The owner's own mount shows that the views do depend on these bytes.
+//! The private file is written twice, with different bytes. An outcome that is the same both times
+//! reveals no private bytes. The owner's own mount shows that the views do depend on these bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::harness::{LONG, Mount, is_root, run, script, skip};
 
-/// What each file gave, by its path: a hash of its bytes, or the number of the error.
+/// The outcome for each file path: a hash of its bytes, or the error number.
 type Outcomes = BTreeMap<String, String>;
 
 fn outcomes(directory: &Path, way: &str, byte: &str, options: &[&str]) -> Outcomes {
@@ -24,7 +24,8 @@ fn outcomes(directory: &Path, way: &str, byte: &str, options: &[&str]) -> Outcom
     parts.collect()
 }
 
-/// The files that differ with the private bytes, and what they gave the first time.
+/// Returns the paths whose outcome depends on the private bytes, and the outcomes of the first
+/// time.
 fn telling(directory: &Path, way: &str, options: &[&str]) -> (Vec<String>, Outcomes) {
     let first = outcomes(directory, way, "65", options);
     let second = outcomes(directory, way, "66", options);
@@ -43,7 +44,7 @@ fn check(way: &str, least: usize) -> Outcomes {
     shown
 }
 
-/// Elements in the three places in which a file may have them outside of itself.
+/// Tests elements in the three kinds of external storage.
 #[test]
 fn elements_of_private_files_are_errors_in_every_view_of_joined() {
     if !is_root() {
@@ -52,7 +53,7 @@ fn elements_of_private_files_are_errors_in_every_view_of_joined() {
     for way in ["virtual", "raw", "exploded"] {
         let shown = check(way, 100);
         if way == "exploded" {
-            // The block is looked for when the file is described: the whole file is left out.
+            // The block is opened when the file is described, so the whole file is left out.
             assert!(!shown.contains_key(".h5fs/joined/v"), "{shown:?}");
             continue;
         }
@@ -76,7 +77,7 @@ fn elements_of_private_files_are_errors_in_every_view_of_joined() {
     }
 }
 
-/// The values of a coordinate are read when the files are joined.
+/// Coordinate values are read when the files are joined.
 #[test]
 fn files_whose_coordinates_are_private_are_left_out_of_joined() {
     if !is_root() {
@@ -87,7 +88,7 @@ fn files_whose_coordinates_are_private_are_left_out_of_joined() {
     assert!(!shown.contains_key(".h5fs/joined/good"), "{shown:?}");
 }
 
-/// A link may lead into a private file, in all members or in some.
+/// Some or all members contain a link into a private file.
 #[test]
 fn objects_of_private_files_are_not_in_joined() {
     if !is_root() {

@@ -1,4 +1,5 @@
-//! `scripts/bench` runs through, small and once: every case finds the right bytes. No time is looked at.
+//! Runs `scripts/bench` once with small data, to check that every case reads the right bytes. Times
+//! are not checked.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +7,8 @@ use std::process::Command;
 
 use crate::harness::{H5FS, LONG, python, run};
 
-/// The program of `scripts/bench`; ended in a way that lets it unmount, should it hang.
+/// Returns the command of `scripts/bench`. If it hangs, it is stopped in a way that lets it
+/// unmount.
 fn bench(data: &Path) -> Command {
     let mut command = Command::new("timeout");
     command.arg("550").arg(python());
@@ -54,7 +56,7 @@ fn every_case_runs() {
             "no {name}: {said}"
         );
     }
-    // The tools of scripts/bench, which scripts/test does not install.
+    // `scripts/test` does not install the tools of `scripts/bench`.
     for line in said.lines() {
         if let (Some((case, _)), Some((_, tool))) = (line.split_once(' '), line.split_once("  no "))
         {

@@ -1,4 +1,4 @@
-//! The cache on disk as a tool: filled before a mount needs it, listed, made smaller.
+//! The disk cache as a tool: prefetching, listing and trimming.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,8 @@ use crate::harness::{Finished, LONG, Mount, fixture, h5fs, run, script, tree};
 use crate::inspect::on_a_terminal;
 use crate::objects::server::Server;
 
-/// The file of `remote.py` with 50 datasets, whose bytes stand in the directory `small`, on a server.
+/// Serves a file of `remote.py` with 50 datasets, whose expected bytes are in the directory
+/// `small`.
 fn served(top: &Path) -> Server {
     run(script("remote.py").arg(top), LONG).success();
     let server = Server::start();
@@ -34,7 +35,7 @@ fn a_cache_is_filled_listed_and_made_smaller() {
     );
     let filled = filled.success();
     assert_eq!((filled.text().as_str(), filled.stderr.as_str()), ("", ""));
-    // All of it is there: a mount asks once whether the object is still the same.
+    // All bytes are cached. The mount sends one request to check that the object is unchanged.
     server.seen();
     let mount = Mount::with(Path::new(&url), &["--disk-cache", &kept]);
     for path in tree(&top.join("small")) {
@@ -67,7 +68,7 @@ fn a_cache_is_filled_listed_and_made_smaller() {
         (length..length + (1 << 20)).contains(&bytes(&json)),
         "{json}"
     );
-    // What is small enough stays.
+    // A cache below the given size is left unchanged.
     cache(&["trim", "--size", "1G", &kept]).success();
     assert_eq!(cache(&["list", "--json", &kept]).text(), json);
     cache(&["clear", &kept]).success();
@@ -126,7 +127,7 @@ fn what_cannot_be_cached_is_told_with_the_reason() {
         server.url("/data/p/weak.h5")
     );
     assert_eq!(told.one_line(), line);
-    // Each object of a prefix that is not cached; the others are.
+    // Reports each object of a prefix that cannot be cached. The other objects are cached.
     let told = prefetch("s3://data/p/", &[]);
     assert_eq!(told.status.code(), Some(1));
     let mut lines: Vec<&str> = told.stderr.lines().collect();
@@ -163,7 +164,7 @@ fn what_cannot_be_cached_is_told_with_the_reason() {
 fn a_terminal_shows_how_far_it_has_come() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let server = served(directory.path());
-    // Several times as long as the line stands.
+    // Several times the interval at which the progress line is updated.
     server.faults(|to| to.latency = std::time::Duration::from_millis(400));
     let url = server.url("/data/small.h5");
     let shown = |cache: &str, variables: &[(&str, &str)]| {
@@ -183,7 +184,7 @@ fn a_terminal_shows_how_far_it_has_come() {
     assert_eq!(shown("two", &[("TERM", "dumb")]), "");
 }
 
-/// The rest is read.
+/// The other paths are still read.
 #[test]
 fn what_is_not_there_is_told_by_name() {
     let directory = tempfile::tempdir().expect("temporary directory");

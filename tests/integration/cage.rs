@@ -1,4 +1,5 @@
-//! The cage from outside: what the kernel says of the serving process, and when it enters.
+//! Tests the sandbox from outside: what the kernel reports about the serving process, and when the
+//! process enters its sandbox.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,17 +17,17 @@ use crate::harness::{
     MOUNT_LIMIT, Mount, SOON, eventually, fixture, h5fs, is_mounted, is_root, run,
 };
 
-/// Somebody who is not root: `nobody`, and its group.
+/// An ordinary user (number 65534) and its group.
 const NOBODY: u32 = 65_534;
 
-/// A directory that everybody can enter.
+/// Creates a directory that every user can enter.
 fn open_directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("temporary directory");
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
     directory
 }
 
-/// A copy of a fixture that belongs to `owner`.
+/// Copies a fixture and makes `owner` its owner.
 fn owned_by(owner: u32, directory: &Path) -> PathBuf {
     let path = directory.join("own.h5");
     fs::copy(fixture("tiny.latest.h5"), &path).expect("copy");
@@ -36,7 +37,7 @@ fn owned_by(owner: u32, directory: &Path) -> PathBuf {
     path
 }
 
-/// What /proc says of every thread of a process.
+/// Returns the status fields in /proc of every thread of a process.
 fn threads(pid: i32) -> Vec<BTreeMap<String, String>> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("threads");
     let status = tasks
@@ -52,7 +53,7 @@ fn threads(pid: i32) -> Vec<BTreeMap<String, String>> {
         .collect()
 }
 
-/// What the kernel says of every thread of the process that serves `source`.
+/// Checks the status fields of every thread of the process that serves `source`.
 #[track_caller]
 fn expect_status(mount: &Mount, source: &Path, expected: &[(&str, &str)]) {
     fs::read(mount.at("contiguous")).expect("served");
@@ -66,7 +67,7 @@ fn expect_status(mount: &Mount, source: &Path, expected: &[(&str, &str)]) {
     }
 }
 
-/// No core file, and bounds for memory and threads.
+/// Checks that core files are disabled, and that memory and threads are limited.
 #[track_caller]
 fn expect_limits(pid: i32) {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).expect("limits");
@@ -78,7 +79,7 @@ fn expect_limits(pid: i32) {
         both[0].clone().unwrap_or(u64::MAX)
     };
     assert_eq!(limit("Max core file size"), 0);
-    // the largest chunk three times, and what else is promised
+    // three times the largest chunk, and all other memory budgets
     assert!((4 << 30..64 << 30).contains(&limit("Max data size")));
     assert!(limit("Max address space") < 1 << 40);
     assert!(limit("Max processes") < 1 << 18, "{limits}");
@@ -100,7 +101,7 @@ fn every_thread_is_in_it() {
     expect_status(&mount, &source, &[&NO_CAPABILITIES[..], &CAGED].concat());
     let (worker, supervisor) = mount.worker_and_supervisor(&source);
     expect_limits(worker.pid);
-    // it reads nothing of the source, and must be able to unmount
+    // the supervisor reads no byte of the source, and must be able to unmount
     assert_eq!(threads(supervisor.pid)[0]["Seccomp"], "0");
 }
 
@@ -124,7 +125,7 @@ fn roots_worker_becomes_the_sources_owner() {
     for switch in ["sandbox=on", "sandbox=off"] {
         let mount = Mount::with(&source, &["-o", switch]);
         let (worker, _) = mount.worker_and_supervisor(&source);
-        // its user for files alone; what is done to it, is done to a number that nobody has
+        // only its user ID for files is the owner; its other user IDs are a number without a user
         let own = 0xf000_0000_u32 + worker.pid.unsigned_abs();
         let users = format!("{own}\t{own}\t{own}\t{NOBODY}");
         let expected = [("Uid", &*users), ("Gid", &*group)];
@@ -146,7 +147,7 @@ fn a_source_that_its_owner_cannot_reach_is_served() {
         crate::harness::skip("only root can become somebody else");
         return;
     }
-    let directory = tempfile::tempdir().expect("temporary directory"); // root's alone
+    let directory = tempfile::tempdir().expect("temporary directory"); // only root may enter it
     let source = owned_by(NOBODY, directory.path());
     for policy in ["none", "within"] {
         fs::copy(fixture("tiny.latest.h5"), &source).expect("copy");
@@ -162,7 +163,7 @@ fn a_source_that_its_owner_cannot_reach_is_served() {
         assert_eq!(fs::read(mount.at("contiguous")).expect("served").len(), 400);
         let said = || fs::read_to_string(&log).expect("log");
         assert_eq!(said(), "");
-        // once it has changed, its owner would have to open it anew
+        // once the file has changed, its owner would have to open it again
         let other = fs::read(fixture("groups.latest.h5")).expect("fixture");
         fs::write(&source, other).expect("change");
         eventually(SOON, "a line in the log", || {
@@ -172,7 +173,7 @@ fn a_source_that_its_owner_cannot_reach_is_served() {
     }
 }
 
-/// Its worker opens nothing, and is handed what stands at the source's path.
+/// The worker opens no file. The opener sends it the file at the source's path.
 #[test]
 fn a_source_without_neighbours_is_opened_again_by_somebody_else() {
     let directory = open_directory();
@@ -214,7 +215,7 @@ fn a_source_without_neighbours_is_opened_again_by_somebody_else() {
     eventually(SOON, "the opener's end", || !is_there());
 }
 
-/// A command that has more to write than a pipe holds, while it waits for its reader.
+/// A command that writes more than a pipe holds, so that it waits for its reader.
 struct Writing(std::process::Child);
 
 impl Writing {
@@ -238,7 +239,7 @@ impl Drop for Writing {
     }
 }
 
-/// Whoever calls them: what they read may be as hostile as what is mounted.
+/// The commands are sandboxed for every user, because their source may be hostile.
 #[test]
 fn commands_without_a_mount_are_in_it_too() {
     let directory = open_directory();
@@ -259,7 +260,7 @@ fn commands_without_a_mount_are_in_it_too() {
                 assert_eq!(status[*name], *value, "{arguments:?}: {name}");
             }
             if is_root() {
-                // the user for files
+                // the user ID for file access
                 let user = status["Uid"].split('\t').nth(3);
                 assert_eq!(user, Some(&*NOBODY.to_string()), "{arguments:?}");
             }
@@ -290,7 +291,7 @@ fn a_replaced_source_is_opened_again() {
     }
 }
 
-/// Whoever takes the worker down, its mount goes with it: as root above, here as somebody else.
+/// The mount ends with its worker, also for an ordinary user. Other tests do the same as root.
 #[test]
 fn an_ordinary_users_mount_goes_with_its_worker() {
     if !is_root() {
@@ -308,7 +309,7 @@ fn an_ordinary_users_mount_goes_with_its_worker() {
     let parent = mount.path.parent().expect("a parent");
     fs::set_permissions(parent, fs::Permissions::from_mode(0o755)).expect("chmod");
     chown(&mount.path, Some(NOBODY), Some(NOBODY)).expect("chown");
-    // the build directory may be closed to others: they get a copy of the program
+    // the build directory may not be accessible to others, so they use a copy of the program
     let program = directory.path().join("h5fs");
     fs::copy(crate::harness::H5FS, &program).expect("copy");
     let mut command = Command::new(program);
@@ -328,7 +329,7 @@ fn an_ordinary_users_mount_goes_with_its_worker() {
     eventually(SOON, "unmounted", || !is_mounted(&mount.path));
 }
 
-/// The process of this name that has `path` among its arguments.
+/// Finds the process with this name and with `path` among its arguments.
 #[track_caller]
 fn process_called(name: &str, path: &Path) -> i32 {
     let pids = fs::read_dir("/proc").expect("/proc").flatten();
@@ -342,7 +343,7 @@ fn process_called(name: &str, path: &Path) -> i32 {
     found.unwrap_or_else(|| panic!("no {name} for {}", path.display()))
 }
 
-/// The kernel's refusal is played by a filter on the thread that calls the program.
+/// A seccomp filter on the calling thread simulates a kernel without these calls.
 #[test]
 fn a_kernel_without_it_is_said_in_one_line() {
     use nix::libc;

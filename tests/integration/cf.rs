@@ -1,16 +1,17 @@
-//! Variables by netCDF's conventions, compared with what these make of the numbers that h5py reads.
+//! Variables by netCDF's conventions. The expected values apply these conventions to the numbers
+//! that h5py reads.
 
 use std::path::Path;
 
 use crate::harness::{LONG, Mount, run, script};
 
-/// Runs one of the script's commands, which ends with a traceback where something differs.
+/// Runs one of the script's commands, which fails with a traceback on any difference.
 #[track_caller]
 fn cf(command: &str, paths: &[&Path]) {
     run(script("cf.py").arg(command).args(paths), LONG).success();
 }
 
-/// Has the script write a file, and compare its mount.
+/// Writes a file with the script, mounts it, and compares the mount.
 #[track_caller]
 fn compare(write: &str, check: &str) {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -29,7 +30,7 @@ fn attributes_that_make_no_sense_harm_one_variable_at_most() {
     compare("hostile", "check-hostile");
 }
 
-/// Boundaries, characters, fields and coordinates are told by the other variables of the group.
+/// Bounds, characters, compound fields and coordinates depend on other variables of the group.
 #[test]
 fn variables_are_what_their_group_says() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -41,7 +42,7 @@ fn variables_are_what_their_group_says() {
     rules("check", &[directory.path(), &mount.at("")]);
 }
 
-/// netCDF's library has each as long as its unlimited dimension.
+/// netCDF's library pads each variable to the length of its unlimited dimension.
 #[test]
 fn variables_shorter_than_their_dimension_are_padded() {
     let directory = tempfile::tempdir().expect("temporary directory");

@@ -1,6 +1,6 @@
-//! A source that changes beneath its mount: what is read is the old file, the new one or an error,
-//! never some of both, and the mount lives on. While a file is written in place, what stands in
-//! between is a state of it, too.
+//! A source that changes while it is mounted. Every read returns the old file, the new file or an
+//! error, never a mixture, and the mount continues. While a file is written in place, an
+//! intermediate state also counts as a state.
 
 use std::fs;
 use std::io::Write;
@@ -19,13 +19,13 @@ use crate::hostile::hdf5::*;
 const ELEMENTS: usize = 300_000;
 const NAMES: [&str; 3] = ["plain", "chunks", "packed"];
 
-/// How often the source changes.
+/// Number of changes of the source.
 const CHANGES: usize = 5;
 
-/// How often each file is read before the source changes again.
+/// Number of reads of each file between two changes.
 const CALM_READS: usize = 10;
 
-/// Ends the readers, also where the thread that changes the source panics.
+/// Stops the readers, even if the thread that changes the source panics.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -34,7 +34,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// A way to put `content` where the source is.
+/// A function that changes the source's content to `content`.
 type Change = fn(source: &Path, content: &[u8]);
 
 fn replaced(source: &Path, content: &[u8]) {
@@ -60,13 +60,13 @@ fn rewritten(source: &Path, content: &[u8]) {
     file.set_len(content.len() as u64).expect("truncate");
 }
 
-/// Reads all files over and over while the source changes.
+/// Reads all files repeatedly while the source changes.
 #[track_caller]
 fn never_mixed(extension: &str, change: Change, is_atomic: bool) {
     never_mixed_in(&format!("source.{extension}"), extension, change, is_atomic);
 }
 
-/// Reads all files of `mounted` over and over while the source that its elements are in changes.
+/// Reads all files of `mounted` repeatedly while the source that contains its elements changes.
 #[track_caller]
 fn never_mixed_in(mounted: &str, extension: &str, change: Change, is_atomic: bool) {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -84,7 +84,7 @@ fn never_mixed_in(mounted: &str, extension: &str, change: Change, is_atomic: boo
     fs::write(&source, &states[0]).expect("write");
     let mount = Mount::new(&directory.path().join(mounted));
     let (over, calm) = (AtomicBool::new(false), [0; 3].map(AtomicUsize::new));
-    // Even while the source stays as it is.
+    // Reading must also work while the source is unchanged.
     let turn = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for (name, calm) in NAMES.into_iter().zip(&calm) {
@@ -181,7 +181,7 @@ fn exploded_asdf() {
     never_mixed_in("over.asdf", "asdf", rewritten, false);
 }
 
-/// A source that cannot be opened while it is written is opened as soon as it can be.
+/// A source that cannot be opened during a write is opened once it is complete.
 #[test]
 fn the_first_read_after_a_change_is_of_what_is_there_now() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -193,7 +193,7 @@ fn the_first_read_after_a_change_is_of_what_is_there_now() {
         for file in &files {
             assert_eq!(fs::read(file).expect("old bytes"), [number - 1; 100]);
         }
-        // What is written on is no file for a moment.
+        // During the write, the file is briefly invalid.
         fs::OpenOptions::new()
             .write(true)
             .open(&source)
@@ -207,7 +207,7 @@ fn the_first_read_after_a_change_is_of_what_is_there_now() {
     }
 }
 
-/// Half of a file is what stands there while it is copied.
+/// During a copy, half of the file exists.
 #[test]
 fn a_damaged_neighbour_that_is_whole_again() {
     const CONTENT: [u8; 100] = [7; 100];
@@ -225,7 +225,7 @@ fn a_damaged_neighbour_that_is_whole_again() {
     });
 }
 
-/// A file whose dataset `x` holds these bytes.
+/// Returns a file whose dataset `x` has these bytes.
 fn with_bytes(content: &[u8]) -> Vec<u8> {
     let mut file = Hdf5::new();
     let x = file.put_bytes(content);
@@ -233,15 +233,15 @@ fn with_bytes(content: &[u8]) -> Vec<u8> {
     file.rooted(root)
 }
 
-/// The errno of what has to fail.
+/// Returns the errno of a result that must be an error.
 #[track_caller]
 fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> Errno {
     let error = result.expect_err("an error");
     Errno::from_raw(error.raw_os_error().expect("an errno"))
 }
 
-/// A new time or mode is a change, though all bytes are the same: nobody knows that before they are
-/// read.
+/// A new time or mode counts as a change, because only reading all bytes could show that they are
+/// the same.
 #[test]
 fn a_file_whose_times_change_is_another_one() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -271,8 +271,7 @@ fn a_file_whose_times_change_is_another_one() {
     }
 }
 
-/// A file that a link leads to, and the raw file of one of its datasets, replaced one after the
-/// other.
+/// Replaces a linked file and the raw file of one of its datasets, one after the other.
 #[test]
 fn a_raw_file_is_that_of_the_file_that_is_shown() {
     const LENGTH: u64 = 100;
@@ -302,15 +301,15 @@ fn a_raw_file_is_that_of_the_file_that_is_shown() {
     }
 }
 
-/// A number from the environment.
+/// Reads a number from the environment.
 fn scale(variable: &str, by_default: u64) -> u64 {
     let wanted = std::env::var(variable).ok();
     wanted.map_or(by_default, |text| text.parse().expect("a number"))
 }
 
-/// Three kinds of files are rewritten in one large `write`, which lasts, by programs that take no
-/// lock, while all of each is read. `H5FS_IN_PLACE_MIB` and `H5FS_IN_PLACE_ROUNDS` for larger ones,
-/// and more often.
+/// Rewrites three kinds of files with one large and slow `write` each, without a lock, while all of
+/// each file is read. `H5FS_IN_PLACE_MIB` and `H5FS_IN_PLACE_ROUNDS` set the size and the number of
+/// rounds.
 #[test]
 fn no_old_byte_stays_once_a_write_has_ended() {
     let mib = scale("H5FS_IN_PLACE_MIB", 4);
@@ -333,7 +332,8 @@ fn no_old_byte_stays_once_a_write_has_ended() {
     checked.success();
 }
 
-/// Between two writes of a program that writes in place, what is half written is no damage.
+/// Between two writes of a program that writes in place, a half-written chunk is not reported as
+/// damage.
 #[test]
 fn a_compressed_chunk_that_was_just_written_is_stale_rather_than_damaged() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -365,9 +365,9 @@ fn a_compressed_chunk_that_was_just_written_is_stale_rather_than_damaged() {
                     .expect("a write");
                 errno(fs::read(at(name))) == Errno::ESTALE
             };
-            // Unless this test was kept waiting for a second.
+            // Fails only if this test was suspended for a second.
             assert!((0..20).any(|_| half_written()), "{name}");
-            // Nobody goes on.
+            // The writer does not continue.
             eventually(SOON, "damage", || errno(fs::read(at(name))) == Errno::EIO);
             writer.write_all_at(&stored, place).expect("a write");
             assert_eq!(&fs::read(at(name)).expect("the dataset"), good);
@@ -375,8 +375,8 @@ fn a_compressed_chunk_that_was_just_written_is_stale_rather_than_damaged() {
     }
 }
 
-/// The root's listing and the texts of links, which the kernel would keep, and names and sizes,
-/// which it does keep.
+/// The kernel could cache the root's listing and the targets of links, and does cache names and
+/// sizes.
 #[test]
 fn old_names_go_with_the_file() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -407,7 +407,7 @@ fn old_names_go_with_the_file() {
         let link = || fs::read_link(mount.at("link")).expect("a text");
         let size = |name: &str| fs::metadata(mount.at(name)).map(|found| found.len());
         let length = 100 + u64::from(number);
-        // Twice, so that the kernel keeps all that it ever does.
+        // Twice, so that the kernel caches everything that it ever caches.
         for _ in 0..2 {
             assert_eq!(link().to_str(), Some(&*own(number)));
             assert_eq!(listed(), ["link", &*own(number), "x"]);
@@ -417,7 +417,7 @@ fn old_names_go_with_the_file() {
             );
         }
         replaced(&source, &state(number + 1));
-        // Whatever comes first is new, and all that follows.
+        // The first result is new, and so are all later ones.
         if number % 2 == 0 {
             assert_eq!(link().to_str(), Some(&*own(number + 1)));
             assert_eq!(listed(), ["link", &*own(number + 1), "x"]);
@@ -430,7 +430,7 @@ fn old_names_go_with_the_file() {
     }
 }
 
-/// Files, views and directories that were open when the source was replaced, over and over.
+/// Files, views and directories are open while the source is replaced repeatedly.
 #[test]
 fn handles_of_earlier_states_stay_stale() {
     const STATES: u8 = 5;
@@ -458,7 +458,7 @@ fn handles_of_earlier_states_stay_stale() {
 
 // ------------------------------------------------------------------ marks and locks of writers
 
-/// All of it is stale while a writer holds its lock; then the new file is shown.
+/// The whole mount is stale while a writer holds its lock. Then the new file is shown.
 #[test]
 fn a_file_that_is_changed_under_a_lock_is_stale_until_it_is_unlocked() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -469,7 +469,7 @@ fn a_file_that_is_changed_under_a_lock_is_stale_until_it_is_unlocked() {
     let file = fs::File::options().write(true).open(&source).expect("open");
     let writer = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| e);
     let writer = writer.expect("a mount holds no lock");
-    // A lock alone changes nothing.
+    // A lock alone is not a change.
     assert_eq!(fs::read(mount.at("x")).expect("read"), [1; 100]);
     writer
         .write_all_at(&with_bytes(&[2; 100]), 0)
@@ -483,7 +483,7 @@ fn a_file_that_is_changed_under_a_lock_is_stale_until_it_is_unlocked() {
             && is_stale(fs::read_dir(&mount.path).map(drop))
     };
     eventually(SOON, "stale", all_is_stale);
-    // It is tried again each second, and stays so.
+    // The mount tries to open the source every second, and stays stale.
     std::thread::sleep(Duration::from_millis(2500));
     assert!(all_is_stale());
     drop(writer);
@@ -492,7 +492,7 @@ fn a_file_that_is_changed_under_a_lock_is_stale_until_it_is_unlocked() {
     });
 }
 
-/// A copy of a file whose superblock has other consistency flags.
+/// Copies a file with other consistency flags in its superblock.
 fn marked(directory: &Path, flags: u8) -> std::path::PathBuf {
     const SUPERBLOCK: usize = 48;
     let mut content = fs::read(fixture("tiny.latest.h5")).expect("fixture");
@@ -561,7 +561,7 @@ fn a_locked_file_is_refused_unless_locks_are_not_to_be_used() {
     let forced = Mount::with(&source, &["-o", "force"]);
     drop(forced);
     drop(writer);
-    // Neither does a mount lock out a writer, nor a reader the mount.
+    // A mount does not lock out a writer, and a reader does not lock out the mount.
     let reader = lock(FlockArg::LockSharedNonblock).expect("lock");
     let mount = Mount::new(&source);
     drop(reader);

@@ -1,4 +1,4 @@
-//! Mounts whose sources name files in each other: nobody waits for ever.
+//! Mounts whose sources refer to files in each other. No request may wait for ever.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::harness::{MOUNT_LIMIT, Mount, SOON, h5fs, run};
 use crate::hostile::hdf5::*;
 
-/// A file with `good`, and with a dataset `x` whose 64 bytes are in the raw file called so.
+/// Returns a file with `good`, and with a dataset `x` whose 64 bytes are in this raw file.
 pub(crate) fn in_raw_file(raw: &str) -> Vec<u8> {
     let mut file = Hdf5::new();
     let names = file.put(&[&[0; 8], raw.as_bytes(), &[0; 8]].concat());
@@ -20,7 +20,8 @@ pub(crate) fn in_raw_file(raw: &str) -> Vec<u8> {
     file.rooted(root)
 }
 
-/// Each source stands beside the other one's mount, and names the same dataset there.
+/// Each source is in the directory of the other source's mount, and refers to the same dataset
+/// there.
 #[test]
 fn two_mounts_that_name_files_in_each_other() {
     for policy in ["external=within", "external=any"] {
@@ -45,7 +46,7 @@ fn two_mounts_that_name_files_in_each_other() {
     }
 }
 
-/// What lies on another mount is read where the source itself does.
+/// Neighbours on another mount can be read if the source is on that mount itself.
 #[test]
 fn a_source_on_a_mount_has_neighbours_there() {
     let directory = tempfile::tempdir().expect("temporary directory");

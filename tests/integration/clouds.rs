@@ -1,4 +1,4 @@
-//! Mounted stores of other clouds than Amazon's: imitations of them, and a server of another make.
+//! Mounts of object stores other than Amazon's, with imitations of these stores and with Azurite.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::objects::sigv4::Keys;
 use crate::prefix::directory;
 use crate::web::{Web, free_port, is_the_directory};
 
-/// A directory `top` with the archive as the bucket `data`, and as `open`, which is public.
+/// Creates a directory `top` with the archive as the bucket `data` and as the public bucket `open`.
 fn buckets() -> (tempfile::TempDir, tempfile::TempDir, PathBuf) {
     let (own, archive) = (tempfile::tempdir().expect("a directory"), directory());
     let top = own.path().join("top");
@@ -23,7 +23,7 @@ fn buckets() -> (tempfile::TempDir, tempfile::TempDir, PathBuf) {
     (own, archive, top)
 }
 
-/// Lists a source with these options and variables.
+/// Lists a source with these options and environment variables.
 fn listed(source: &str, options: &[&str], variables: &[(&str, &str)]) -> Finished {
     let mut command = h5fs(["ls", "-R"]);
     command.args(options).arg(source);
@@ -62,13 +62,13 @@ fn tokens_of_google_are_found_where_its_libraries_find_them() {
     let named = ("GOOGLE_APPLICATION_CREDENTIALS", user.as_str());
     let far = listed("gs://data/runs/", &["--endpoint", &endpoint], &[named]);
     assert_eq!(far.success().text(), near);
-    // An emulator lets everybody in.
+    // An emulator admits every client.
     let emulator = endpoint.trim_start_matches("http://");
     for host in [emulator, &endpoint] {
         let far = listed("gs://open/runs/", &[], &[("STORAGE_EMULATOR_HOST", host)]);
         assert_eq!(far.success().text(), near);
     }
-    // What is refused, and what is no file of credentials.
+    // Refused credentials, and invalid credentials files.
     let text = file(&top, "text");
     fs::write(&text, "sesame").expect("a file");
     for (name, word) in [
@@ -85,7 +85,7 @@ fn tokens_of_google_are_found_where_its_libraries_find_them() {
     }
 }
 
-/// Google's servers take the signatures of S3's protocol.
+/// Google's servers accept the signatures of the S3 protocol.
 #[test]
 fn keys_of_google_sign_as_those_of_amazon() {
     let server = Server::start();
@@ -179,7 +179,7 @@ fn credentials_of_azure_are_found_where_its_tools_find_them() {
     assert!(other.stderr.contains("another account"), "{other:?}");
 }
 
-/// The secrets of a signature are shown nowhere.
+/// The secret in a shared access signature is never printed.
 #[test]
 fn a_signature_of_azure_is_shown_nowhere() {
     let (_own, _archive, top) = buckets();
@@ -193,7 +193,7 @@ fn a_signature_of_azure_is_shown_nowhere() {
     let line = crate::harness::mount_line(&mount.path);
     let status = fs::read_to_string(mount.at(".h5fs/status")).expect("the status");
     let absent = run(h5fs(["ls", "az://acct/none/"]).args(options), LONG);
-    // Each text names the source, and so could show its query, too.
+    // Each text names the source, so it could also contain the query.
     for text in [line, status, absent.stderr] {
         assert!(text.contains("az://acct/"), "{text}");
         assert!(!text.contains("sig="), "{text}");
@@ -202,7 +202,7 @@ fn a_signature_of_azure_is_shown_nowhere() {
     mount.must_be_gone(SOON);
 }
 
-/// Azurite, the emulator of Azure's makers, where it is installed.
+/// Uses Azurite, the emulator by the makers of Azure, if it is installed.
 #[test]
 fn a_container_of_azurite_is_the_tree_that_the_directory_is() {
     let (_own, archive, top) = buckets();

@@ -1,4 +1,5 @@
-//! The command as a user meets it: when it returns, what it says, what it prints without a mount.
+//! Tests the command line as a user sees it: when it returns, what it prints, and the commands
+//! without a mount.
 
 use std::fs;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -17,7 +18,7 @@ use crate::harness::{
     run, wait,
 };
 
-/// A reason must be one line that names the file.
+/// Checks that a mount fails with one line that names the file.
 #[track_caller]
 fn refused(source: &Path) -> String {
     let (mount, finished) = Mount::attempt(source, &[]);
@@ -125,7 +126,7 @@ fn unreadable_for_the_caller() {
     let point = directory.path().join("mnt");
     fs::create_dir(&point).expect("mount point");
     fs::set_permissions(&point, fs::Permissions::from_mode(0o777)).expect("chmod");
-    // the build directory may be closed to others: they get a copy of the program
+    // the build directory may not be accessible to others, so they use a copy of the program
     let program = directory.path().join("h5fs");
     fs::copy(crate::harness::H5FS, &program).expect("copy");
     let mut command = Command::new(program);
@@ -203,7 +204,7 @@ fn foreground_stays_until_unmounted() {
     mount.must_be_gone(SOON);
 }
 
-/// The supervisor may be told of the mount only after its user has taken that away.
+/// The supervisor may learn of the mount only after the user has unmounted it.
 #[test]
 fn a_foreground_mount_that_is_taken_away_at_once_ends_well() {
     let mount = Mount::prepare();
@@ -276,8 +277,8 @@ fn options_of_its_own() {
     assert_eq!(fs::read(mount.at("contiguous")).expect("read").len(), 400);
 }
 
-/// A log that is a named pipe: without a reader the mount is refused, and a reader that reads
-/// nothing holds nobody up.
+/// The log is a named pipe. Without a reader the mount is refused. A reader that does not read
+/// blocks no request.
 #[test]
 fn a_log_that_is_a_named_pipe() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -298,7 +299,7 @@ fn a_log_that_is_a_named_pipe() {
 fn a_file_marked_as_open_for_writing_is_forced() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let source = directory.path().join("open.h5");
-    // The writer dies without closing the file.
+    // The writer exits without closing the file.
     let writer = "import h5py, os, sys; f = h5py.File(sys.argv[1], 'w', libver='latest'); \
                   f['x'] = list(b'abc'); f.flush(); os._exit(0)";
     let mut command = Command::new(python());
@@ -309,7 +310,7 @@ fn a_file_marked_as_open_for_writing_is_forced() {
     assert_eq!(fs::read(mount.at("x")).expect("read").len(), 3 * 8);
 }
 
-/// The table of mounts may be torn while it is read.
+/// The mount table may be inconsistent while it is read.
 #[test]
 fn mounts_while_others_mount_and_unmount() {
     if !is_root() {
@@ -357,7 +358,7 @@ fn others_are_let_in_with_allow_other_alone() {
     }
 }
 
-/// A raw file is shown to no more users than may read it.
+/// A raw file is shown only to users that may read it.
 #[test]
 fn others_see_no_neighbour_that_is_private() {
     if !is_root() {
@@ -461,7 +462,7 @@ fn inspection_says_what_is_wrong() {
         assert!(line.contains(arguments[1]), "{line}");
     }
     run(&mut h5fs(["ls", "/nowhere.h5"]), MOUNT_LIMIT).one_line();
-    // a reader that went away is no error to speak of
+    // a closed output pipe is not an error
     let mut command = Command::new("sh");
     command.args([
         "-c",

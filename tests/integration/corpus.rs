@@ -1,12 +1,13 @@
-//! The corpus of real files, where there is one: `$H5FS_CORPUS`, by default `../shared/corpus`
-//! beside this crate, with its conformance script in `../tools` of that directory.
+//! Tests real files from a corpus, if there is one: `$H5FS_CORPUS`, by default `../shared/corpus`
+//! next to this crate. The conformance script is in `../tools` of that directory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::harness::{H5FS, LONG, python, run};
 
-/// What may be wrong: (part of the file's path, part of the kind of row, why). Empty is the aim.
+/// Known differences: part of the file's path, part of the kind of row, and the reason. The list
+/// should be empty.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("h5copy_extlinks_src.h5:/group_ext/", REACHABLE, EXTERNAL),
     ("h5diff_ext2softlink_src.h5:/ext_link_", REACHABLE, EXTERNAL),
@@ -37,7 +38,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
 const REACHABLE: &str = "dataset reachable";
 const EXTERNAL: &str = "what an external link leads to is not mounted";
 
-/// The directory of the files; where there is none, says so.
+/// Returns the directory of the files. Skips the test if it does not exist.
 #[track_caller]
 pub(crate) fn directory() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");

@@ -1,11 +1,11 @@
-//! The CSV and JSON of tables of every type, parsed strictly and compared with what h5py and asdf
-//! read.
+//! The CSV and JSON of tables of every type. The texts are parsed strictly and compared with what
+//! h5py and asdf read.
 
 use std::path::Path;
 
 use crate::harness::{LONG, Mount, run, script};
 
-/// Runs one of the script's commands, which ends with a traceback where something differs.
+/// Runs one of the script's commands, which fails with a traceback on any difference.
 #[track_caller]
 fn counted(command: &str, paths: &[&Path]) {
     run(script("counted.py").arg(command).args(paths), LONG).success();

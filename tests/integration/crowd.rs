@@ -1,5 +1,4 @@
-//! Requests that take long, however many they are, keep no others waiting; and end with those who
-//! asked.
+//! Slow requests, in any number, do not delay other requests. They end when their callers end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::harness::{LONG, Mount, Process, SOON, eventually, run, script, wait};
 
-/// Ten times what is promised of 99 of 100 answers: the machine may be busy with other tests.
+/// Ten times the time that is promised for 99 of 100 responses, because other tests may keep the
+/// machine busy.
 const LATEST: Duration = Duration::from_secs(1);
 
 fn source() -> &'static Path {
@@ -21,11 +21,11 @@ fn source() -> &'static Path {
     })
 }
 
-/// Processes that wait for slow answers, killed when dropped.
+/// Processes that wait for slow responses. They are killed when the value is dropped.
 struct Crowd(Child);
 
 impl Crowd {
-    /// One that is being served.
+    /// Starts the processes and waits until the worker is busy with them.
     fn of(what: &str, count: u32, mount: &Mount, worker: &Process) -> Self {
         let before = worker.processor_time();
         let mut command = script("crowd.py");
@@ -40,7 +40,7 @@ impl Crowd {
         self.0.try_wait().expect("a child").is_none()
     }
 
-    /// Kills it; it has to end, and the work for it.
+    /// Kills the processes. They must end, and so must the work for them.
     #[track_caller]
     fn end(mut self, worker: &Process) {
         self.0.kill().expect("alive");
@@ -60,7 +60,7 @@ impl Drop for Crowd {
     }
 }
 
-/// How long each of these questions about other objects takes at most, but for one in a hundred.
+/// Returns the 99th percentile of the times of these requests for other objects.
 fn latest(mount: &Mount, first: usize) -> Duration {
     let mut all = Vec::new();
     let mut ask = |question: &dyn Fn()| {
@@ -68,7 +68,7 @@ fn latest(mount: &Mount, first: usize) -> Duration {
         question();
         all.push(asked.elapsed());
     };
-    // Names that nobody has looked up yet: the kernel has no answer.
+    // These names have not been looked up before, so the kernel cannot answer.
     for number in first..first + 50 {
         let path = mount.at(&format!("quick/{number:04}"));
         ask(&|| assert_eq!(fs::metadata(&path).expect("stat").len(), 8000));
@@ -104,7 +104,7 @@ fn of_sizes_that_are_counted() {
 
 #[test]
 fn of_large_chunks() {
-    // Neither the kernel nor the mount keeps what was decoded.
+    // Neither the kernel nor the mount caches decoded chunks.
     others_are_answered(
         "read",
         "threads=2,direct_io,cache_size=1M",

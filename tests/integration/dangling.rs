@@ -1,5 +1,5 @@
-//! Views without dead ends: each link of a tree and of a page leads to a file, and each file that cannot
-//! be read says why.
+//! Views without dead ends: each link in a tree or on a page leads to a file, and each file that
+//! cannot be read says why.
 
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
@@ -20,8 +20,8 @@ fn written(code: &str) -> tempfile::TempDir {
     directory
 }
 
-/// `links.h5`, with soft links over soft links to a group or to the root, and external links, of which
-/// some lead to nothing in `other.h5` or to no file.
+/// Writes `links.h5`, with chains of soft links to a group or to the root, and with external links.
+/// Some of the external links lead to missing objects in `other.h5` or to missing files.
 fn linked() -> tempfile::TempDir {
     written(
         r#"
@@ -46,7 +46,7 @@ with h5py.File('links.h5', 'w', libver='latest') as f:
     )
 }
 
-/// Everything beneath a tree of views, without other files.
+/// Returns everything in the view trees, except the views of other files.
 fn views(mount: &Mount) -> impl Iterator<Item = PathBuf> {
     let all = tree(&mount.at(".h5fs")).into_iter();
     let external = mount.at(".h5fs/external");
@@ -60,7 +60,7 @@ fn links_in_views_lead_to_files() {
     let links: Vec<PathBuf> = views(&mount).filter(|path| path.is_symlink()).collect();
     let dangling: Vec<_> = links.iter().filter(|path| !path.exists()).collect();
     assert!(dangling.is_empty(), "{dangling:?}");
-    // A chain of links to a group is there, and shows what the group's own document shows.
+    // A chain of links to a group leads to the same document as the group itself.
     for (link, own) in [
         ("ndl/l/chain1.yaml", "ndl/l.yaml"),
         ("ndl/l/chain3.yaml", "ndl/g.yaml"),
@@ -80,7 +80,7 @@ fn links_in_views_lead_to_files() {
     }
 }
 
-/// The references of a page, without those to other sites.
+/// Returns the references on a page, without references to other sites.
 fn references(page: &str) -> Vec<Vec<u8>> {
     let parts = [" href=\"", " src=\""].map(|start| page.split(start).skip(1));
     let references = parts
@@ -91,7 +91,7 @@ fn references(page: &str) -> Vec<Vec<u8>> {
     own.map(decoded).filter(|path| !path.is_empty()).collect()
 }
 
-/// The path of a reference, without its percent-encoding.
+/// Decodes the path of a reference.
 fn decoded(reference: &str) -> Vec<u8> {
     let path = reference.split(['#', '?']).next().unwrap_or_default();
     let mut parts = path.split('%');
@@ -109,7 +109,8 @@ fn links_on_pages_lead_to_files() {
     let directory = linked();
     let mount = Mount::new(&directory.path().join("links.h5"));
     let mut count = 0;
-    // No reference leads over a symbolic link: the path of a page is that of its object.
+    // References do not lead over symbolic links, because the path of a page is the path of its
+    // object.
     let is_page = |path: &PathBuf| path.extension().is_some_and(|end| end == "html");
     for path in views(&mount).filter(|path| is_page(path) && !path.is_symlink()) {
         let page = fs::read_to_string(&path).expect("a page");
@@ -173,13 +174,13 @@ with open('stack.h5', 'r+b') as file:
         let (is_read, why) = of("unknown");
         assert!(!is_read && why.contains("300"), "{file}: {why}");
     }
-    // What is next to the damage has no error.
+    // Files next to the damage can be read.
     for file in ["bad[2]", ".h5fs/csv/bad[2].csv", ".h5fs/png/bad/000002.png"] {
         assert_eq!(said(file), (true, String::new()), "{file}");
     }
 }
 
-/// A browser starts at the root of a served directory, and follows links alone.
+/// A browser starts at the root of a served directory, and can only follow links.
 #[test]
 fn the_page_of_joined_is_reached_from_the_root() {
     let (_kept, top) = archive(b"");

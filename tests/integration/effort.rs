@@ -1,5 +1,5 @@
-//! A request that had no effort left: what it was refused is a matter of that request alone, and
-//! the next one finds all that the file has.
+//! A request that exhausts its effort budget. A refusal applies to that request alone, and the next
+//! request finds the whole file.
 
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use h5fs::source::neighbours::policy::Policy;
 
 use crate::harness::fixture;
 
-/// Links of one group that are also looked up.
+/// Number of links of one group that are also looked up.
 const SEARCHED: usize = 20;
 
 fn open(path: &Path) -> Arc<dyn Container> {
@@ -25,7 +25,7 @@ fn open(path: &Path) -> Arc<dyn Container> {
     detect::open(source, neighbours, &Caches::default(), false).expect("fixture")
 }
 
-/// All objects that hard links lead to.
+/// Returns all objects that hard links lead to.
 fn nodes(file: &dyn Container) -> Vec<NodeId> {
     let mut nodes = vec![file.root()];
     let mut at = 0;
@@ -45,7 +45,7 @@ fn nodes(file: &dyn Container) -> Vec<NodeId> {
     nodes
 }
 
-/// All that is told of an object, errors too.
+/// Describes everything about an object, including errors.
 fn description(file: &dyn Container, node: NodeId) -> String {
     let mut text = String::new();
     let mut tell = |what: &dyn std::fmt::Debug| writeln!(text, "{what:?}").expect("memory");
@@ -80,7 +80,7 @@ fn description(file: &dyn Container, node: NodeId) -> String {
     text
 }
 
-/// Bytes from less than a header has to all that a small file takes.
+/// Returns budgets in bytes, from less than a header to all that a small file needs.
 fn budgets() -> impl Iterator<Item = u64> {
     let small = (0..640).step_by(16);
     let middle = (700..6000).step_by(97);

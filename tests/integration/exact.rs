@@ -1,4 +1,4 @@
-//! Values that a text can lose, compared with what h5py and asdf read.
+//! Values that a text format may lose, compared with what h5py and asdf read.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ fn exact(command: &str, paths: &[&Path]) {
     run(script("exact.py").arg(command).args(paths), LONG).success();
 }
 
-/// Long doubles, short floats in long elements, null references, texts that were never written, and
-/// instants of NumPy.
+/// Long doubles, short floats in long elements, null references, unwritten strings, and NumPy's
+/// timestamps.
 #[test]
 fn no_text_loses_a_value() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -19,7 +19,7 @@ fn no_text_loses_a_value() {
     exact("check", &[directory.path(), &mount.path]);
 }
 
-/// Infinities and complex numbers of a tree of ASDF.
+/// Infinities and complex numbers in an ASDF tree.
 #[test]
 fn no_number_of_a_tree_is_lost() {
     let directory = tempfile::tempdir().expect("temporary directory");

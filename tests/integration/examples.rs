@@ -1,5 +1,5 @@
-//! The commands of README.md and of the documents: `scripts/tour` runs them as they stand there, and
-//! compares what they print with what stands below them. And the example that they begin with.
+//! The commands in README.md and in the documents. `scripts/tour` runs them and compares their
+//! output with the output in the document. Also tests the example file that they use.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -21,7 +21,7 @@ const ELSEWHERE: [(&str, &str); 2] = [
     ),
 ];
 
-/// Why a command of a document is not run.
+/// Permitted reasons for which a command of a document is not run.
 const REASONS: [&str; 8] = [
     "builds or installs",
     "needs a container",
@@ -33,7 +33,7 @@ const REASONS: [&str; 8] = [
     "needs SELinux",
 ];
 
-/// The first words of commands that documents show.
+/// First words of commands in documents.
 const PROGRAMS: [&str; 20] = [
     "apt",
     "apt-get",
@@ -57,7 +57,7 @@ const PROGRAMS: [&str; 20] = [
     "unshare",
 ];
 
-/// README.md and docs/*.md.
+/// Returns README.md and docs/*.md.
 fn documents() -> Vec<String> {
     let entries = fs::read_dir(Path::new(ROOT).join("docs")).expect("docs");
     let names = entries.map(|entry| entry.expect("entry").file_name());
@@ -75,21 +75,21 @@ fn text(document: &str) -> String {
     fs::read_to_string(Path::new(ROOT).join(document)).expect(document)
 }
 
-/// The documents that `scripts/tour` runs.
+/// Returns the documents that `scripts/tour` runs.
 fn toured() -> Vec<String> {
     let mut documents = documents();
     documents.retain(|document| ELSEWHERE.iter().all(|(other, _)| document != other));
     documents
 }
 
-/// Commands of a document: lines behind `$ `, and blocks of Python.
+/// Counts the commands of a document: lines that start with `$ `, and blocks of Python.
 fn count(document: &str) -> usize {
     let text = text(document);
     let is_command = |line: &&str| line.starts_with("    $ ") || *line == "```python";
     text.lines().filter(is_command).count()
 }
 
-/// The lines of indented blocks that look like commands, and do not say that they are.
+/// Returns lines of indented blocks that look like commands, but do not start with `$ `.
 fn unmarked(document: &str) -> Vec<String> {
     let mut unmarked = Vec::new();
     let mut has_commands = false;
@@ -108,7 +108,8 @@ fn unmarked(document: &str) -> Vec<String> {
     unmarked
 }
 
-/// The paths of the program under test and of the tests' Python, before those of the user.
+/// Returns a PATH in which the program under test and the tests' Python precede the user's
+/// directories.
 fn paths() -> std::ffi::OsString {
     let (program, python) = (PathBuf::from(H5FS), python());
     let directories = [&program, &python].map(|path| path.parent().expect("a directory"));
@@ -145,7 +146,7 @@ fn the_documents_show_what_their_commands_print() {
     let written: usize = documents.iter().map(|document| count(document)).sum();
     assert_eq!(run + left_out, written, "{printed}{}", told.stderr);
     assert!(run > 60, "{run} commands");
-    // A test's own output is not shown.
+    // A test's own output is captured and would not be shown.
     let _ = write!(std::io::stderr(), "{}", told.stderr);
     for (document, reason) in ELSEWHERE {
         let count = count(document).max(unmarked(document).len());
@@ -164,7 +165,7 @@ fn commands_of_documents_say_that_they_are() {
     }
 }
 
-/// Links between documents lead somewhere.
+/// Links between documents lead to existing headings.
 #[test]
 fn links_of_documents_lead_to_headings() {
     let all = documents();
@@ -193,7 +194,7 @@ fn links_of_documents_lead_to_headings() {
     assert!(links > 80, "{links} links");
 }
 
-/// The anchors that GitHub gives to headings.
+/// Returns the anchors that GitHub gives to headings.
 fn anchors(text: &str) -> Vec<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     headings
@@ -211,7 +212,7 @@ fn anchors(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The targets of links that are not URLs.
+/// Returns the targets of links that are not URLs.
 fn local_links(text: &str) -> Vec<String> {
     let parts = text.split("](").skip(1);
     let targets = parts.filter_map(|part| part.split_once(')'));
@@ -249,7 +250,7 @@ fn the_example_is_that_of_its_script() {
     let again = run(h5fs(["example", "2025/"]).current_dir(&directory), SOON);
     assert!(again.one_line().contains("2025"), "{again:?}");
 
-    // A file that is there stays as it is.
+    // An existing file is not overwritten.
     fs::write(&fresh, "mine").expect("a file");
     let refused = run(h5fs(["example"]).arg(&fresh), SOON);
     assert!(refused.one_line().contains("fresh.h5"), "{refused:?}");

@@ -1,5 +1,5 @@
-//! Files that are read as if they were far away: the round trips that a reader would wait for are
-//! counted, and nothing waits. Only the ranges that are asked for come, in blocks of 512 bytes.
+//! Files that are read as if they were far away. The source counts the round trips of a reader
+//! without any delay. It reads only the requested ranges, in blocks of 512 bytes.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ const BLOCK: u64 = 512;
 /// The files of `far.py`.
 struct Files {
     directory: tempfile::TempDir,
-    /// Crawls are told apart by nothing but their thread's name.
+    /// Crawls can only be recognised by the name of their thread, so the tests run one at a time.
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -60,14 +60,15 @@ impl Far {
         Far { source, tree }
     }
 
-    /// The round trips of `act`.
+    /// Returns the number of round trips of `act`.
     fn trips<T>(&self, act: impl FnOnce(&Filesystem) -> T) -> (T, usize) {
         let before = self.source.trips();
         let done = act(&self.tree);
         (done, self.source.trips() - before)
     }
 
-    /// What stands at `path`, read in pieces of `length` bytes, and the round trips of that.
+    /// Reads the file at `path` in pieces of `length` bytes. Returns its bytes and the number of
+    /// round trips.
     fn read(&self, path: &str, length: usize) -> (Vec<u8>, usize) {
         self.trips(|tree| {
             let entry = tree.resolve(path.as_bytes()).expect("there");
@@ -84,7 +85,7 @@ impl Far {
     }
 }
 
-/// The names and attributes beneath a directory; the number of entries.
+/// Reads all names and attributes in a directory. Returns the number of entries.
 fn walk(tree: &Filesystem, directory: u64) -> usize {
     let handle = tree.opendir(directory).expect("a directory").handle;
     let mut names = Vec::new();
@@ -115,9 +116,10 @@ fn walk(tree: &Filesystem, directory: u64) -> usize {
     count
 }
 
-/// Waits for the crawl that follows a directory's opening; `before` were the round trips then.
+/// Waits for the crawl that follows the opening of a directory. `before` is the number of round
+/// trips before it.
 fn until_no_thread_crawls(far: &Far, before: usize) {
-    // A thread has its name only once it runs, and then looks at something.
+    // A thread has its name only once it runs, and then it reads something.
     eventually(LONG, "a crawl", || far.source.trips() > before);
     eventually(LONG, "the crawl ends", || {
         let threads = fs::read_dir("/proc/self/task").expect("threads");
@@ -128,7 +130,7 @@ fn until_no_thread_crawls(far: &Far, before: usize) {
     });
 }
 
-/// 30 groups of six datasets: their headers, the links of the groups, their chunk indices.
+/// Reads 30 groups of six datasets: their headers, links and chunk indices.
 #[test]
 fn a_tree_is_found_as_deep_as_it_is() {
     let files = Files::write();
@@ -145,7 +147,7 @@ fn a_tree_is_found_as_deep_as_it_is() {
         assert!(trips <= 12, "{name}: {trips} round trips to crawl");
         let (count, trips) = far.trips(|tree| walk(tree, root));
         assert_eq!((count, trips), (30 * 7, 0), "{name}");
-        // The data between the groups, 64 KiB before each, was left where it is.
+        // The 64 KiB of data before each group were not read.
         assert!(
             far.source.bytes() < 30 * (32 << 10),
             "{name}: {}",
@@ -154,8 +156,8 @@ fn a_tree_is_found_as_deep_as_it_is() {
     }
 }
 
-/// `stat` counts the stored chunks of an array; those of 4096 chunks beneath a directory are found
-/// ahead of it.
+/// `stat` counts the stored chunks of an array. For up to 4096 chunks below a directory, the crawl
+/// reads them in advance.
 #[test]
 fn the_chunks_that_stat_counts_are_looked_into_within_the_limit() {
     let files = Files::write();
@@ -184,12 +186,12 @@ fn the_chunks_of_an_index_are_found_as_deep_as_it_is() {
     let expected: Vec<u8> = (0..24_000).flat_map(expected).collect();
     for name in ["indices-old.h5", "indices-new.h5"] {
         for path in ["/fixed", "/growing", "/both"] {
-            // The way to the index, its levels, and the chunks, of which there are 6000. A B-tree
-            // of version 1 has some hundred nodes.
+            // The path to the index, its levels, and the 6000 chunks. A B-tree of version 1 has
+            // about a hundred nodes.
             let (bytes, trips) = files.open(name).read(path, 1 << 20);
             assert!(bytes == expected, "{name}{path}");
             assert!(trips <= 26, "{name}{path}: {trips} round trips in one read");
-            // The first step, the next one, and all else ahead of the reader.
+            // The first step, the next step, and everything else by read-ahead.
             let (bytes, trips) = files.open(name).read(path, 4096);
             assert!(bytes == expected, "{name}{path}");
             assert!(trips <= 28, "{name}{path}: {trips} round trips in steps");
@@ -207,7 +209,7 @@ fn a_large_directory_is_listed_as_deep_as_its_index() {
             let found = far.source.trips();
             let handle = tree.opendir(group.ino).expect("a directory").handle;
             let (mut count, mut next, mut before) = (0, 0, None);
-            // In parts, where the machine is busy.
+            // The listing may come in parts on a busy machine.
             while before != Some(next) {
                 before = Some(next);
                 let listed = tree.readdir(handle, next, &mut |entry| {
@@ -230,7 +232,7 @@ fn attributes_on_a_heap_come_together() {
     let far = files.open("attributes.h5");
     let (names, trips) = far.trips(|tree| tree.listxattr(tree.root()).expect("attributes"));
     assert!(names.len() >= 600);
-    // They are 100 KiB in a heap, and the index has some forty nodes.
+    // The attributes take 100 KiB in a heap, and the index has about forty nodes.
     assert!(trips <= 16, "{trips} round trips");
 }
 
@@ -242,7 +244,7 @@ fn the_strings_of_a_read_come_together() {
     for name in ["strings-old.h5", "strings-new.h5"] {
         let (bytes, trips) = files.open(name).read("/strings", 1 << 20);
         assert!(bytes == expected.as_bytes(), "{name}");
-        // Nine strings fill a collection of the global heap: there are 223.
+        // Nine strings fill a collection of the global heap, so there are 223 collections.
         assert!(trips <= 48, "{name}: {trips} round trips");
     }
 }

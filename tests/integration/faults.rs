@@ -1,5 +1,5 @@
-//! A disk that fails once: what is read meanwhile is right or an error, and once the disk is well
-//! again everything is read as if nothing had been.
+//! A disk that fails temporarily. Every read during the failure is right or an error. Once the disk
+//! works again, everything can be read.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,10 +17,10 @@ use crate::harness::{LONG, fixture, run, script};
 use crate::hostile::hdf5::Hdf5;
 use crate::hostile::requests::old_group_in_nodes;
 
-/// Reads that fail one after another; a cable that is plugged in again takes that long.
+/// Number of successive reads that fail, as when a cable is unplugged for a moment.
 const OUTAGE: u64 = 3;
 
-/// Places at which one file's disk fails.
+/// Number of positions at which the disk of one file fails.
 const FAULTS: u64 = 20;
 
 /// A file in memory on a disk that fails at some reads.
@@ -29,7 +29,7 @@ struct Disk {
     content: Vec<u8>,
     reads: AtomicU64,
     first_failure: AtomicU64,
-    /// Every so many reads one fails, too.
+    /// Interval of additional failures, in reads.
     every: AtomicU64,
     outage: u64,
 }
@@ -53,7 +53,7 @@ impl Disk {
         self.first_failure.store(read, Ordering::SeqCst);
     }
 
-    /// The next read that fails is number `first`, and then every `every`th.
+    /// Makes the read with number `first` fail, and then each `every`th read.
     fn fail_every(&self, every: u64, first: u64) {
         self.first_failure.store(NEVER, Ordering::SeqCst);
         self.reads.store(every - 1 - first, Ordering::SeqCst);
@@ -71,7 +71,7 @@ impl Source for Disk {
         let first = self.first_failure.load(Ordering::SeqCst);
         let every = self.every.load(Ordering::SeqCst);
         if read % every == every - 1 || read >= first && read - first < self.outage {
-            // What is there already is not the file's.
+            // Fills the buffer with bytes that are not in the file.
             buffer.fill(0xee);
             return Err(Error::io(
                 &std::io::Error::from_raw_os_error(5),
@@ -101,14 +101,13 @@ fn mounted(disk: &Arc<Disk>, path: &Path) -> Result<Filesystem> {
     Ok(Filesystem::new(container, origin, &options))
 }
 
-/// What is at each path: a file's or link's content, nothing for a directory; or why it cannot be
-/// had.
+/// The content at each path, or the error. A directory is empty.
 type Contents = BTreeMap<Vec<u8>, Result<Vec<u8>>>;
 
-/// The trees of views that are walked at each fault.
+/// The view trees that are walked for each fault.
 const VIEWS: [&str; 7] = ["npy", "attrs", "json", "csv", "blocks", "mask", "ndl"];
 
-/// Those that are read besides where every so many reads fail.
+/// Additional view trees that are read if the disk fails at regular intervals.
 const MORE_VIEWS: [&str; 8] = [
     "offsets",
     "chunks",
@@ -120,7 +119,8 @@ const MORE_VIEWS: [&str; 8] = [
     "fits",
 ];
 
-/// All that a mount shows, views included; some of it twice, by different ways.
+/// Reads everything that a mount shows, including views. Some of it is read twice, by different
+/// routes.
 fn walk(tree: &Filesystem) -> Contents {
     walk_views(tree, &VIEWS)
 }
@@ -132,7 +132,7 @@ fn walk_views(tree: &Filesystem, views: &[&str]) -> Contents {
         let top = tree.lookup(tree.root(), b".h5fs");
         let top = top.and_then(|top| tree.lookup(top.ino, view.as_bytes()));
         match top {
-            // HDF5 has no blocks.
+            // HDF5 files lack blocks.
             Err(Error::NotFound) => {}
             Ok(top) => visit(tree, top.ino, view.as_bytes(), &mut found),
             Err(error) => drop(found.insert(view.as_bytes().to_vec(), Err(error))),
@@ -169,7 +169,7 @@ fn visit(tree: &Filesystem, directory: Ino, path: &[u8], found: &mut Contents) {
 
 struct Listed {
     names: Vec<Vec<u8>>,
-    /// All that a listing tells, where the kernel is to keep it.
+    /// The whole text of a listing that the kernel may cache.
     text: Vec<u8>,
 }
 
@@ -205,7 +205,7 @@ fn list(tree: &Filesystem, directory: Ino) -> Result<Listed> {
 fn content(tree: &Filesystem, found: Entry) -> Result<Vec<u8>> {
     const PIECE: usize = 64 << 10;
     let ino = found.ino;
-    // A kernel asks again where it is to keep nothing.
+    // If the kernel may not cache the attributes, it requests them again.
     let told = if found.cacheable {
         found
     } else {
@@ -224,7 +224,7 @@ fn content(tree: &Filesystem, found: Entry) -> Result<Vec<u8>> {
         }
     }
     tree.release(handle);
-    // A kernel shows no more than the size that it was told.
+    // The kernel shows no more than the size that it was given.
     let size = told.attributes.size;
     assert!(is_of_the_moment || !told.cacheable || size == content.len() as u64);
     if !is_of_the_moment {
@@ -233,12 +233,12 @@ fn content(tree: &Filesystem, found: Entry) -> Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Every file that may be had while the disk fails is right, and afterwards each is.
+/// Every file that can be read while the disk fails is right, and afterwards every file is.
 fn fails_anywhere(path: &Path) {
     fails_at(path, FAULTS, OUTAGE);
 }
 
-/// The same, at so many places, for so many reads.
+/// Does the same as [`fails_anywhere`], with this number of positions and failing reads.
 fn fails_at(path: &Path, faults: u64, outage: u64) {
     let disk = Disk::with(path, outage);
     let tree = mounted(&disk, path).expect("a healthy disk");
@@ -282,8 +282,8 @@ fn fails_at(path: &Path, faults: u64, outage: u64) {
     );
 }
 
-/// The files of the mount, each asked for alone on a disk that fails at every so many reads, as
-/// programs do that look at what they open: all of the content, or an error.
+/// Reads each file of the mount separately, on a disk that fails at regular intervals. Each read
+/// returns the whole content or an error.
 fn fails_now_and_then(path: &Path) {
     let disk = Disk::with(path, 1);
     let views = [&VIEWS[..], &MORE_VIEWS].concat();
@@ -344,7 +344,7 @@ fn fails_now_and_then(path: &Path) {
     );
 }
 
-/// The extended attributes of the main tree's objects, by path and name.
+/// Returns the extended attributes of all objects in the main tree, by path and name.
 fn extended(tree: &Filesystem, whole: &Contents) -> BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>> {
     let mut found = BTreeMap::new();
     let names = whole
@@ -360,8 +360,8 @@ fn extended(tree: &Filesystem, whole: &Contents) -> BTreeMap<(Vec<u8>, Vec<u8>),
     found
 }
 
-/// What `cat` prints of a file, which opens it and then asks how long it is; nothing for what is
-/// none.
+/// Returns what `cat` prints for a file. `cat` opens the file and then requests its length. Returns
+/// `None` for anything but a file.
 fn alone(tree: &Filesystem, name: &[u8]) -> Result<Option<Vec<u8>>> {
     let found = tree.resolve_link(name)?;
     match found.attributes.kind {
@@ -402,8 +402,8 @@ fn of_asdf_and_of_chunks() {
     }
 }
 
-/// An ASDF file of blocks that lie apart, of which the last reaches to the file's end, and of
-/// arrays over them.
+/// Returns an ASDF file of separate blocks and of arrays over them. The last block extends to the
+/// end of the file.
 fn of_blocks() -> Vec<u8> {
     const BYTES: u64 = 70_000;
     let mut file =
@@ -432,13 +432,13 @@ fn of_asdf_blocks() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let path = directory.path().join("blocks.asdf");
     fs::write(&path, of_blocks()).expect("write");
-    // A block's header is asked for again and again: by the listing, the lookup, and each of them
-    // twice.
+    // A block's header is read repeatedly: by the listing and the lookup, and twice by each of
+    // them.
     fails_at(&path, 3 * FAULTS, 2 * OUTAGE);
 }
 
-/// Names of an old group in nodes that are not the next ones that are read: what was passed over is
-/// told at the end.
+/// An old group whose names are in nodes that are not read in file order. Skipped names are
+/// reported at the end.
 #[test]
 fn of_the_nodes_of_an_old_group() {
     const NAMES: u64 = 16;
@@ -446,7 +446,7 @@ fn of_the_nodes_of_an_old_group() {
     let names: Vec<u8> = (0..=NAMES)
         .flat_map(|i| format!("{i:07}\0").into_bytes())
         .collect();
-    // Each has an object of its own, whose description has no other name.
+    // Each name has its own object, so no object can be found under another name.
     let entries: Vec<_> = (1..=NAMES)
         .map(|i| (8 * i, file.put_bytes(b"elements"), 0))
         .collect();

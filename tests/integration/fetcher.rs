@@ -1,4 +1,4 @@
-//! The process with the network: its keys, its cache, its end.
+//! The fetcher process: its credentials, its cache and its end.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -17,7 +17,7 @@ use crate::remote::array_file;
 
 pub(crate) const SECRET: &str = "0123456789abcdefSECRETfedcba9876543210";
 
-/// A server with one of the fixtures at `/data/NAME`.
+/// Starts a server with one of the fixtures at `/data/NAME`.
 pub(crate) fn server_of(name: &str) -> Server {
     let server = Server::start();
     server.put(
@@ -81,7 +81,7 @@ fn no_password_of_an_endpoint_is_printed() {
     assert!(!said.one_line().contains(SECRET), "{}", said.one_line());
 }
 
-/// Whoever asks for a cache is told that there is none.
+/// A cache that cannot be used causes a warning at mounting.
 #[test]
 fn a_cache_that_cannot_be_used_is_said_at_the_mount() {
     let server = server_of("tiny.latest.h5");
@@ -114,7 +114,7 @@ fn a_mount_ends_with_each_of_its_processes() {
     }
 }
 
-/// Nobody is left to unmount: it serves on until it is unmounted, and then nothing is left.
+/// Without its supervisor, the mount continues until it is unmounted. Then no process remains.
 #[test]
 fn a_mount_outlives_its_supervisor() {
     let server = Server::start();
@@ -127,11 +127,11 @@ fn a_mount_outlives_its_supervisor() {
     mount.must_be_gone(SOON);
 }
 
-/// SIGINT ends a program that waits for a server that does not answer, and a command.
+/// SIGINT ends a program and a command that wait for a server that does not answer.
 #[test]
 fn whoever_is_interrupted_waits_no_longer() {
     let server = Server::start();
-    // Too long to come as a whole with the mount.
+    // Too large to be transferred completely when it is opened.
     server.put("/data/run.asdf", array_file(b'x', 12 << 20));
     let url = server.url("/data/run.asdf");
     let mount = Mount::new(Path::new(&url));
@@ -147,7 +147,7 @@ fn whoever_is_interrupted_waits_no_longer() {
         kill(process, Signal::SIGINT).expect("a signal");
         let ended = wait(&mut child, SOON).expect("it ends");
         assert_eq!(ended.signal(), Some(Signal::SIGINT as i32));
-        // The half second that a call has to be answered, and what other tests take.
+        // A call may take half a second to be interrupted, plus the time that other tests take.
         assert!(
             began.elapsed() < Duration::from_secs(20),
             "{:?}",
@@ -174,7 +174,7 @@ fn a_fetcher_that_ends_with_its_worker_is_no_failure() {
     let gone = "the process with the network is gone";
     let logged = fs::read_to_string(&log).unwrap_or_default();
     assert!(!logged.contains(gone), "{logged}");
-    // A fetcher that ends alone is a failure, which the same log names.
+    // A fetcher that ends alone is a failure, which the log names.
     let mount = mounted();
     called(&mount, "fetcher").signal(Signal::SIGKILL);
     mount.must_be_gone(SOON);
@@ -182,7 +182,7 @@ fn a_fetcher_that_ends_with_its_worker_is_no_failure() {
     assert!(logged.contains(gone), "{logged}");
 }
 
-/// Nothing is cached any more, and everything is right.
+/// Caching stops, and all bytes are right.
 #[test]
 fn a_cache_on_a_full_disk_is_none() {
     if !is_root() {
@@ -221,7 +221,8 @@ fn a_cache_on_a_full_disk_is_none() {
     drop(small);
 }
 
-/// The worker reads a file of the cache, and cannot write it. The cache may change, and go.
+/// The worker reads a file of the cache, and cannot write to it. The cache may change or be
+/// deleted.
 #[test]
 fn a_file_of_the_cache_is_handed_to_the_worker() {
     const LENGTH: usize = 20 << 20;
@@ -235,7 +236,7 @@ fn a_file_of_the_cache_is_handed_to_the_worker() {
     server.put("/data/run.asdf", object);
     let source = server.url("/data/run.asdf");
     let to_cache = cache.display().to_string();
-    // The kernel keeps nothing: each read is the worker's.
+    // The kernel caches no bytes, so each read reaches the worker.
     let options = ["--direct-io", "--disk-cache", &to_cache];
     let mounted = || Mount::with(Path::new(&source), &options);
     let mount = mounted();
@@ -247,7 +248,7 @@ fn a_file_of_the_cache_is_handed_to_the_worker() {
     let read = || fs::read(mount.at("data")).expect("the array");
     assert!(read() == bytes);
     let sent: usize = server.seen().iter().map(|one| one.sent).sum();
-    // A look at the object's state asks for one byte.
+    // A check of the object's state requests one byte.
     assert_eq!(sent, 1, "all of it is in the cache");
     let worker = format!("/proc/{}", called(&mount, "worker").pid);
     let open = fs::read_dir(format!("{worker}/fd")).expect("descriptors");
@@ -280,7 +281,7 @@ fn a_file_of_the_cache_is_handed_to_the_worker() {
     mount.must_be_gone(SOON);
 }
 
-/// A filesystem in memory, which goes when this does.
+/// A filesystem in memory, which is unmounted when the value is dropped.
 struct Disk<'a>(&'a Path);
 
 impl<'a> Disk<'a> {
@@ -299,7 +300,7 @@ impl Drop for Disk<'_> {
     }
 }
 
-/// A thousand readers wait, each for an object of its own.
+/// A thousand readers each wait for a separate object.
 #[test]
 fn a_mount_ends_while_its_server_hangs() {
     const READERS: usize = 1000;
@@ -330,13 +331,13 @@ fn a_mount_ends_while_its_server_hangs() {
             .into_iter()
             .all(|reader| reader.join().expect("a reader"))
     );
-    // Two seconds, and much more where others have the processors.
+    // Two seconds, and much more while other tests use the processors.
     assert!(took < Duration::from_secs(30), "{took:?}");
     eprintln!("unmounted in {took:?}");
 }
 
-/// A file of credentials is looked for by its name, as whoever rotates keys writes it: another file
-/// takes its name, or another directory that of the link which leads to it.
+/// A credentials file is opened by its path again after a key rotation: another file may have
+/// replaced it, or a link may lead to another directory.
 #[test]
 fn keys_in_another_file_of_the_same_name_are_found() {
     let server = Server::start();

@@ -1,10 +1,10 @@
-//! Every fixture, mounted and compared with what h5py says about it at test time.
+//! Mounts every fixture, and compares the mount with what h5py reads during the test.
 
 use std::fs;
 
 use crate::harness::{LONG, Mount, fixtures, run, script};
 
-/// The tests below, by the beginnings of the fixtures' names.
+/// The themes, each with the prefixes of its fixtures' names.
 const THEMES: &[(&str, &[&str])] = &[
     (
         "superblocks",
@@ -104,7 +104,7 @@ themes!(
     large
 );
 
-/// A new fixture is not forgotten here.
+/// Every new fixture must have a theme.
 #[test]
 fn every_fixture_has_one_theme() {
     for name in names() {

@@ -1,4 +1,4 @@
-//! Mounts that cannot outlive their test, commands that cannot hang it, and the fixtures.
+//! Mounts that end with their test, commands with a time limit, and the fixtures.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -18,19 +18,19 @@ use tempfile::TempDir;
 /// The program under test.
 pub(crate) const H5FS: &str = env!("CARGO_BIN_EXE_h5fs");
 
-// Limits of clock time end only what hangs: a machine may be busy with other things. A test that
-// tells quick work from slow work measures processor time, or counts.
+// Time limits only stop tests that hang, because the machine may be busy. A test that distinguishes
+// fast from slow work measures processor time or counts.
 
-/// How long a mount has to answer, or to refuse.
+/// Time limit for a mount to answer or to be refused.
 pub(crate) const MOUNT_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long something that happens at once may take.
+/// Time limit for an event that should happen at once.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// How long a script that writes or compares many files may take.
+/// Time limit for a script that writes or compares many files.
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 
-/// How long one test may use one mount before the mount is cut off.
+/// Time after which a mount of a test is unmounted by force.
 const MOUNT_LIFE: Duration = Duration::from_secs(1800);
 
 // ------------------------------------------------------------------ commands
@@ -48,7 +48,7 @@ impl Finished {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// The output, of a command that has to succeed.
+    /// Returns the output of a command that must succeed.
     #[track_caller]
     pub(crate) fn success(self) -> Self {
         assert!(
@@ -61,7 +61,7 @@ impl Finished {
         self
     }
 
-    /// The one line of standard error, of a command that has to fail.
+    /// Returns the single line on standard error of a command that must fail.
     #[track_caller]
     pub(crate) fn one_line(&self) -> &str {
         assert!(!self.status.success(), "succeeded: {self:?}");
@@ -77,8 +77,8 @@ impl Finished {
     }
 }
 
-/// Runs a command to its end. Its output goes to files, not to pipes: a daemon that inherits them
-/// must not make the test wait for it.
+/// Runs a command to its end. Its output goes to files rather than pipes, so that the test does not
+/// wait for a daemon that inherits a pipe.
 #[track_caller]
 pub(crate) fn run(command: &mut Command, limit: Duration) -> Finished {
     let mut output = tempfile::tempfile().expect("temporary file");
@@ -109,8 +109,8 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> Finished {
     }
 }
 
-/// Starts a command. A program that a test has just written is busy while a child that another
-/// thread forked during the write still holds the descriptor, so a busy program is tried again.
+/// Starts a command. A program that a test has just written may be busy, because a forked child of
+/// another thread still holds its descriptor. So starting a busy program is retried.
 #[track_caller]
 fn start(command: &mut Command) -> Child {
     let end = Instant::now() + SOON;
@@ -124,7 +124,7 @@ fn start(command: &mut Command) -> Child {
     }
 }
 
-/// Waits for a child; kills it and answers None when the time is over.
+/// Waits for a child. Kills it and returns `None` if the time limit elapses.
 pub(crate) fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let end = Instant::now() + limit;
     loop {
@@ -140,7 +140,7 @@ pub(crate) fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     }
 }
 
-/// Waits until something becomes true.
+/// Waits until a condition becomes true.
 #[track_caller]
 pub(crate) fn eventually(limit: Duration, what: &str, mut is: impl FnMut() -> bool) {
     let end = Instant::now() + limit;
@@ -150,14 +150,14 @@ pub(crate) fn eventually(limit: Duration, what: &str, mut is: impl FnMut() -> bo
     }
 }
 
-/// The program, with arguments. It keeps nothing of what it reads for the next test.
+/// Returns the program with arguments. No scan results are cached between tests.
 pub(crate) fn h5fs<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(arguments: I) -> Command {
     let mut command = Command::new(H5FS);
     command.args(arguments).env("XDG_CACHE_HOME", "/dev/null");
     command
 }
 
-/// The Python interpreter, with one of the scripts beside the fixtures.
+/// Returns a command that runs one of the scripts in `tests/fixtures` with Python.
 pub(crate) fn script(name: &str) -> Command {
     let mut command = Command::new(python());
     command.arg(
@@ -173,14 +173,13 @@ pub(crate) fn python() -> PathBuf {
     std::env::var_os("H5FS_PYTHON").map_or_else(|| "python3".into(), PathBuf::from)
 }
 
-/// Whether the test runs as root, and may mount with mount(8) and become somebody else.
+/// Returns whether the test runs as root, so that it can call mount(8) and change its user.
 pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Says that the test that calls this is not made here, and why. `eprintln!` would be caught: it
-/// shows nothing of a test that passes. Panics if `$H5FS_MAY_SKIP`, where it is set, does not name
-/// the test.
+/// Reports that the calling test is skipped, with the reason. `eprintln!` would be captured and not
+/// shown for a test that passes. Panics if `$H5FS_MAY_SKIP` is set and does not name the test.
 #[track_caller]
 pub(crate) fn skip(why: &str) {
     let thread = std::thread::current();
@@ -194,7 +193,7 @@ pub(crate) fn skip(why: &str) {
 
 // ------------------------------------------------------------------ fixtures
 
-/// The directory of the fixtures, written on the first call of each run.
+/// Returns the directory of the fixtures, which are written by the first call of each run.
 #[track_caller]
 pub(crate) fn fixtures() -> &'static Path {
     static DIRECTORY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
@@ -214,7 +213,7 @@ pub(crate) fn fixtures() -> &'static Path {
     }
 }
 
-/// The path of one fixture.
+/// Returns the path of one fixture.
 #[track_caller]
 pub(crate) fn fixture(name: &str) -> PathBuf {
     let path = fixtures().join(name);
@@ -224,22 +223,22 @@ pub(crate) fn fixture(name: &str) -> PathBuf {
 
 // ------------------------------------------------------------------ mounts
 
-/// A mount of its own under a temporary directory; gone, with its processes, when dropped.
+/// A mount in a temporary directory. Dropping it unmounts it and ends its processes.
 pub(crate) struct Mount {
-    /// Where the file is mounted.
+    /// Path at which the file is mounted.
     pub(crate) path: PathBuf,
     _directory: TempDir,
     _over: Sender<()>,
 }
 
 impl Mount {
-    /// Mounts a file; fails the test if that fails.
+    /// Mounts a file. Panics if that fails.
     #[track_caller]
     pub(crate) fn new(source: &Path) -> Self {
         Self::with(source, &[])
     }
 
-    /// Mounts a file with options.
+    /// Mounts a file with options. Panics if that fails.
     #[track_caller]
     pub(crate) fn with(source: &Path, options: &[&str]) -> Self {
         let (mount, finished) = Self::attempt(source, options);
@@ -257,7 +256,7 @@ impl Mount {
         mount
     }
 
-    /// Tries to mount a file; the caller looks at how it went.
+    /// Tries to mount a file. The caller checks the result.
     #[track_caller]
     pub(crate) fn attempt(source: &Path, options: &[&str]) -> (Self, Finished) {
         let mount = Self::prepare();
@@ -265,12 +264,12 @@ impl Mount {
         (mount, finished)
     }
 
-    /// A mount point on which the caller mounts; unmounted all the same.
+    /// Creates a mount point on which the caller mounts. Dropping it still unmounts.
     pub(crate) fn prepare() -> Self {
         Self::prepare_in(&std::env::temp_dir())
     }
 
-    /// The same, in a directory beneath `parent`.
+    /// Does the same as [`Mount::prepare`], in a directory below `parent`.
     pub(crate) fn prepare_in(parent: &Path) -> Self {
         let directory = TempDir::with_prefix_in("h5fs-test-", parent);
         let directory = directory.expect("temporary directory");
@@ -291,18 +290,18 @@ impl Mount {
         }
     }
 
-    /// A path inside the mount.
+    /// Returns a path in the mount.
     pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.path.join(path)
     }
 
-    /// Whether something is mounted here, by the kernel's word (a stat would wait for a hung
-    /// daemon).
+    /// Returns whether a file is mounted here according to the mount table. A `stat` would wait for
+    /// a hung daemon.
     pub(crate) fn is_up(&self) -> bool {
         is_mounted(&self.path)
     }
 
-    /// A figure of the mount's status.
+    /// Returns a number from the mount's status.
     #[track_caller]
     pub(crate) fn status(&self, name: &str) -> u64 {
         let text = fs::read_to_string(self.at(".h5fs/status")).expect("status");
@@ -311,13 +310,13 @@ impl Mount {
         figure.expect("a figure").parse().expect("a number")
     }
 
-    /// The processes that serve this mount.
+    /// Returns the processes that serve this mount.
     pub(crate) fn processes(&self) -> Vec<Process> {
         processes_of(&self.path)
     }
 
-    /// The process that has the source open, and the one that has not. Only root sees what the
-    /// first has open.
+    /// Returns the process that has the source open, and the process that has not. Only root can
+    /// list the open files of the first one.
     #[track_caller]
     pub(crate) fn worker_and_supervisor(&self, source: &Path) -> (Process, Process) {
         let all = self.processes();
@@ -329,7 +328,7 @@ impl Mount {
             };
             open.flatten().any(|fd| {
                 // only ordinary files: a stat through a descriptor of the mount itself could wait
-                // for it
+                // for the mount
                 fs::read_link(fd.path()).is_ok_and(|to| to.starts_with("/"))
                     && fs::metadata(fd.path())
                         .is_ok_and(|m| (m.dev(), m.ino()) == (source.dev(), source.ino()))
@@ -343,8 +342,8 @@ impl Mount {
         )
     }
 
-    /// Unmounts as a user would. A file that a test has just read is open, and its mount busy, as
-    /// long as a child that another thread forked during the read has not begun its program.
+    /// Unmounts as a user would. A mount may stay busy for a moment, because a forked child of
+    /// another thread still holds a file of the mount.
     #[track_caller]
     pub(crate) fn unmount(&self) {
         eventually(MOUNT_LIMIT, "not busy any more", || {
@@ -359,8 +358,7 @@ impl Mount {
         });
     }
 
-    /// Unmounts what may not have said that it is ready: the supervisor may still be looking
-    /// whether it answers.
+    /// Unmounts a mount that may not be ready yet, so that its supervisor may still be probing it.
     #[track_caller]
     pub(crate) fn unmount_when_free(&self) {
         let unmounted = || self.try_unmount().status.success();
@@ -372,7 +370,7 @@ impl Mount {
         run(unmount.arg("-u").arg(&self.path), MOUNT_LIMIT)
     }
 
-    /// Waits until nothing is mounted and no process is left.
+    /// Waits until the mount and all its processes are gone.
     #[track_caller]
     pub(crate) fn must_be_gone(&self, limit: Duration) {
         eventually(limit, "unmounted", || !self.is_up());
@@ -412,19 +410,19 @@ fn clear(path: &Path) {
     }
 }
 
-/// Whether mountinfo names this path.
+/// Returns whether the mount table lists this path.
 pub(crate) fn is_mounted(path: &Path) -> bool {
     find_mount(path).is_some()
 }
 
-/// The mount's line in mountinfo.
+/// Returns the mount's line in the mount table.
 #[track_caller]
 pub(crate) fn mount_line(path: &Path) -> String {
     find_mount(path).unwrap_or_else(|| panic!("{} is not mounted", path.display()))
 }
 
-/// Looks more than once before it says no: the table is read in pieces, and a line can slip between
-/// two of them while other tests mount and unmount.
+/// Finds the mount's line in the mount table. Tries several times: the table is read in pieces, and
+/// a line can be missed while other tests mount and unmount.
 fn find_mount(path: &Path) -> Option<String> {
     let path = path.to_str().expect("test paths are text");
     (0..4).find_map(|_| {
@@ -439,7 +437,7 @@ fn find_mount(path: &Path) -> Option<String> {
 
 // ------------------------------------------------------------------ processes
 
-/// A process, by its number and the time it started: numbers are used again.
+/// A process, identified by its number and its start time, because numbers are reused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
@@ -456,23 +454,23 @@ impl Process {
         alive.then_some(Self { pid, start, parent })
     }
 
-    /// Whether this is its role, by its name.
+    /// Returns whether the process has this role, according to its name.
     pub(crate) fn is_called(&self, role: &str) -> bool {
         name_of(self.pid).is_some_and(|name| name.ends_with(&format!(": {role}")))
     }
 
-    /// Whether this very process still runs.
+    /// Returns whether this process still runs.
     pub(crate) fn is_alive(&self) -> bool {
         Self::read(self.pid).is_some_and(|now| now.start == self.start)
     }
 
-    /// The threads that it has.
+    /// Returns the number of its threads.
     pub(crate) fn threads(&self) -> usize {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.pid));
         tasks.map_or(0, Iterator::count)
     }
 
-    /// What all its threads have taken of the processors, to a hundredth of a second.
+    /// Returns the processor time of all its threads, to a hundredth of a second.
     pub(crate) fn processor_time(&self) -> Duration {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).expect("stat");
         let (_, fields) = stat.rsplit_once(") ").expect("a name");
@@ -483,7 +481,7 @@ impl Process {
         Duration::from_millis(ticks * 10)
     }
 
-    /// The most memory that it ever had, in bytes.
+    /// Returns its peak memory in bytes.
     pub(crate) fn peak(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).expect("status");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -498,8 +496,8 @@ impl Process {
     }
 }
 
-/// The processes of the program that know this mount point by argument or environment, or descend
-/// from one that does.
+/// Returns the processes of this program that have the mount point in their arguments or
+/// environment, and the children of these processes.
 pub(crate) fn processes_of(mountpoint: &Path) -> Vec<Process> {
     let wanted = mountpoint.as_os_str().as_encoded_bytes();
     let names_it = |pid: i32| {
@@ -514,7 +512,7 @@ pub(crate) fn processes_of(mountpoint: &Path) -> Vec<Process> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|&pid| match fs::read_link(format!("/proc/{pid}/exe")) {
             Ok(exe) => exe == Path::new(H5FS),
-            // a worker or a fetcher shows nothing of itself, but its name
+            // a sandboxed worker or fetcher shows only its name
             Err(_) => name_of(pid)
                 .is_some_and(|name| name.ends_with(": worker") || name.ends_with(": fetcher")),
         })
@@ -530,7 +528,7 @@ pub(crate) fn processes_of(mountpoint: &Path) -> Vec<Process> {
         .collect()
 }
 
-/// The first word of a process's command line.
+/// Returns the first word of a process's command line.
 fn name_of(pid: i32) -> Option<String> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let name = line.split(|byte| *byte == 0).next()?;
@@ -539,8 +537,8 @@ fn name_of(pid: i32) -> Option<String> {
 
 // ------------------------------------------------------------------ trees
 
-/// Every entry of a tree, depth first, without following symlinks. What cannot be listed is left
-/// out.
+/// Returns every entry of a tree without following symbolic links, sorted. Skips directories that
+/// cannot be listed.
 pub(crate) fn tree(top: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut stack = vec![top.to_owned()];

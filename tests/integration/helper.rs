@@ -1,5 +1,5 @@
-//! As the helper of mount(8): by its name, and by way of mount(8) itself where the test may touch
-//! `/sbin` and the PATH.
+//! The program as a helper of mount(8): called by its name, and by mount(8) itself if the test may
+//! write to `/sbin` and the PATH.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::harness::{H5FS, MOUNT_LIMIT, Mount, SOON, fixture, is_root, mount_line, run};
 
-/// Links that exist for one test. They never take the place of what is installed already.
+/// Symbolic links that exist during one test. They never replace an installed program.
 struct Links {
     made: Vec<PathBuf>,
     _alone: MutexGuard<'static, ()>,
@@ -31,7 +31,7 @@ impl Links {
             _alone: alone,
         };
         for path in paths.iter().map(PathBuf::from) {
-            // one that a killed run left behind points to this very program
+            // a link from a killed run leads to this same program
             if fs::read_link(&path).is_ok_and(|to| to == Path::new(H5FS)) {
                 fs::remove_file(&path).expect("remove a stale link");
             }
@@ -53,7 +53,7 @@ impl Drop for Links {
     }
 }
 
-/// `mount.h5fs` in a directory of its own.
+/// Returns `mount.h5fs` in a separate directory.
 fn helper(directory: &TempDir) -> Command {
     let path = directory.path().join("mount.h5fs");
     if !path.exists() {
@@ -157,7 +157,7 @@ fn mount_type_h5fs_says_why_not() {
     assert!(!mount.is_up());
 }
 
-/// A line of fstab never stops a boot for a harmless word.
+/// No harmless word in fstab stops a boot.
 #[test]
 fn every_word_of_mount_is_harmless() {
     let Some(_links) = Links::new(&["/sbin/mount.h5fs", "/usr/local/bin/h5fs"]) else {
@@ -176,7 +176,7 @@ fn every_word_of_mount_is_harmless() {
                  nosymfollow,X-mount.mkdir,x-systemd.automount,comment=a,ro";
     attempt(words).success();
     assert!(mount.at("contiguous").is_file());
-    // For what is mounted, mount(8) knows the kernel's kind alone, and calls `h5fs`.
+    // For an existing mount, mount(8) only knows the kernel's filesystem type, and calls `h5fs`.
     let remount = |words: &str| {
         let mut command = Command::new("mount");
         command.args(["-o", words]).arg(&mount.path);

@@ -1,7 +1,7 @@
-//! Files that nobody's library would write: each is put together here, structure by structure, and
-//! what is asked of it is what is asked of every file. Only a damaged superblock or root may refuse
-//! the mount; any other fault stays with its object, siblings stay readable, and no request costs
-//! more than its share.
+//! Files that no library would write. Each file is built here structure by structure, and is tested
+//! with the same requests as every file. Only a damaged superblock or root may refuse the mount.
+//! Any other fault affects only its object: siblings stay readable, and no request exceeds its
+//! budget.
 
 mod answers;
 pub(crate) mod asdf;

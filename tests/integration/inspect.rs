@@ -1,4 +1,4 @@
-//! `h5fs check` and `h5fs ls -l`: what they say of whole files, of damaged ones, and on a terminal.
+//! `h5fs check` and `h5fs ls -l` of sound and damaged files, and on a terminal.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +11,8 @@ fn check(options: &[&str], source: &Path) -> Finished {
     run(h5fs(["check"]).args(options).arg(source), LONG)
 }
 
-/// What a line of Python prints for the file, which it knows as `f`; h5py and numpy are there.
+/// Runs a line of Python in which `f` is the file, with h5py and numpy imported. Returns its
+/// output.
 fn ask(source: &Path, mode: &str, code: &str) -> String {
     let mut command = Command::new(python());
     command.arg("-c").arg(format!(
@@ -26,7 +27,8 @@ fn temporary(name: &str) -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
-/// A copy of `corruptible.h5` with one byte changed behind the `nth` place where `pattern` stands.
+/// Copies `corruptible.h5` and changes one byte at `offset` after the start of the `nth` match of
+/// `pattern`.
 pub(crate) fn damaged(pattern: &[u8], nth: usize, offset: usize) -> (tempfile::TempDir, PathBuf) {
     let (directory, path) = temporary("damaged.h5");
     let mut content = fs::read(fixture("corruptible.h5")).expect("fixture");
@@ -38,7 +40,7 @@ pub(crate) fn damaged(pattern: &[u8], nth: usize, offset: usize) -> (tempfile::T
     (directory, path)
 }
 
-/// The one line of a check that found one thing, and the summary.
+/// Returns the single fault and the summary of a check.
 #[track_caller]
 fn one_fault(finished: &Finished) -> (String, String) {
     assert_eq!(finished.status.code(), Some(1), "{finished:?}");
@@ -56,7 +58,7 @@ fn one_fault(finished: &Finished) -> (String, String) {
 
 #[test]
 fn a_check_of_a_sound_file_counts_what_is_in_it() {
-    // visititems meets every object but the root once, whatever the number of its names
+    // visititems visits every object except the root once, even if it has several names
     let objects = "n = []\nf.visititems(lambda name, _: n.append(name))\nprint(len(n) + 1)";
     let bytes =
         "n = []\nf.visititems(lambda _, o: n.append(o.size * o.dtype.itemsize))\nprint(sum(n))";
@@ -87,7 +89,7 @@ fn a_check_of_a_sound_file_counts_what_is_in_it() {
 
 #[test]
 fn a_damaged_chunk_is_found_by_reading_the_data() {
-    // values 262144 to 262147, as they begin the second chunk of each dataset
+    // values 262144 to 262147 are the start of the second chunk of each dataset
     let chunk = [0, 0, 4, 0, 1, 0, 4, 0, 2, 0, 4, 0, 3, 0, 4, 0];
     let (_directory, source) = damaged(&chunk, 1, 4);
     let said = check(&[], &source).success().text();
@@ -98,7 +100,7 @@ fn a_damaged_chunk_is_found_by_reading_the_data() {
     assert!(summary.starts_with("6 objects, "), "{summary}");
 }
 
-/// Filters of plugins that are not built here. The library writes such chunks as they are given.
+/// Filters of plugins that are not built here. The library writes the chunks as raw bytes.
 #[test]
 fn filters_that_cannot_be_undone_are_named() {
     const FILTERS: [(u16, &str); 6] = [
@@ -143,14 +145,14 @@ fn a_damaged_chunk_index_is_found_without_reading_the_data() {
 
 #[test]
 fn damaged_objects_are_told_and_the_others_looked_at() {
-    // the root's header is the first; the others are those of the datasets and of the group
+    // the root's header is the first; the others belong to the datasets and to the group
     let mut told = Vec::new();
     for nth in 1..6 {
         let (_directory, source) = damaged(b"OHDR", nth, 30);
         let (fault, summary) = one_fault(&check(&["--data"], &source));
         let (path, reason) = fault.split_once(": ").expect("a path and a reason");
         assert!(reason.contains("checksum"), "{fault}");
-        // what is in a group that cannot be read is not met
+        // the content of a group that cannot be read is not found
         let met = if path == "/group" { "5" } else { "6" };
         assert!(summary.starts_with(met), "{summary}");
         told.push(path.to_owned());
@@ -165,7 +167,7 @@ fn damaged_objects_are_told_and_the_others_looked_at() {
 #[test]
 fn hostile_names_and_damaged_attributes_take_one_line_each() {
     let (_directory, source) = temporary("hostile.h5");
-    // its bytes are in a file that is not there
+    // the bytes of this dataset are in a missing file
     let code = r#"
 f.create_dataset("red\x1b[31m\nline", (10,), "i4", external=[("missing.bin", 0, 40)])
 f["soft"] = h5py.SoftLink("/nowhere")
@@ -199,7 +201,7 @@ fn a_check_says_what_cannot_be_opened() {
 
 // ------------------------------------------------------------------ ls -l
 
-/// The mode that a mount of the file shows for datasets depends on the file's own.
+/// The mode of datasets in a mount depends on the mode of the file.
 fn readable_by_all(source: &Path) {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(source, fs::Permissions::from_mode(0o644)).expect("chmod");
@@ -244,7 +246,7 @@ fn a_long_listing_of_many_names_ends() {
 
 // ------------------------------------------------------------------ terminals
 
-/// What the program writes to a terminal, `script` being its other end.
+/// Returns the program's output on a terminal, which `script` provides.
 pub(crate) fn on_a_terminal(arguments: &str, source: &Path, variables: &[(&str, &str)]) -> String {
     let source = String::from_utf8_lossy(source.as_os_str().as_bytes()).into_owned();
     let mut command = Command::new("script");
@@ -302,7 +304,7 @@ fn references_of_every_kind_are_shown_as_paths() {
     assert!(text.trim_end().ends_with(r#"", null]"#), "{text}");
 }
 
-/// Each line begins with its file, and the last one tells of all of them.
+/// Each line starts with its file, and the last line sums up all files.
 #[test]
 fn a_directory_is_checked_file_by_file() {
     let (_first, damaged) = damaged(b"OHDR", 1, 30);
@@ -352,15 +354,15 @@ fn a_directory_is_checked_file_by_file() {
 fn descriptions_in_json_say_what_those_in_yaml_say() {
     let entries = fs::read_dir(fixtures()).expect("fixtures");
     let mut files: Vec<PathBuf> = entries.map(|e| e.expect("entry").path()).collect();
-    // Half a minute for PyYAML, and nothing that the smaller ones have not.
+    // These take half a minute in PyYAML, and contain no structure that smaller files lack.
     files.retain(|file| !file.to_string_lossy().contains("-100k"));
     files.sort();
     run(script("descriptions.py").arg(H5FS).args(files), LONG).success();
 }
 
-// ------------------------------------------------------------------ what is not known, and views
+// ------------------------------------------------------------------ unknown objects, and views
 
-/// Runs Python in a new directory.
+/// Runs a Python program in a new directory.
 fn made(code: &str) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let top = directory.path().canonicalize().expect("path");
@@ -369,7 +371,7 @@ fn made(code: &str) -> (tempfile::TempDir, PathBuf) {
     (directory, top)
 }
 
-/// Dataframes as a later anndata might write them, and an ndarray of a later ASDF.
+/// Writes dataframes as a later anndata might write them, and an ndarray of a later ASDF version.
 fn later_libraries() -> (tempfile::TempDir, PathBuf) {
     made(
         r"

@@ -1,4 +1,4 @@
-//! Pages of `h5fs serve`: their script, what it asks for, and how they are worked.
+//! Pages of `h5fs serve`: their script, its requests, and interaction in a browser.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::{LONG, Mount, python, run, script};
 use crate::served::Served;
 
-/// The file of `tests/fixtures/interactive.py`.
+/// Writes the file of `tests/fixtures/interactive.py`.
 fn written(directory: &Path) -> PathBuf {
     of_command("write", directory.join("a file.h5"))
 }
@@ -18,7 +18,7 @@ fn of_command(command: &str, file: PathBuf) -> PathBuf {
     file
 }
 
-/// Mouse and keys; says so where there is no browser.
+/// Uses mouse and keys in a browser. Skips the test without a browser.
 #[test]
 fn a_browser_works_the_pages() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -60,7 +60,8 @@ fn pages_of_a_server_alone_have_a_script() {
         "{}",
         script.len()
     );
-    // Nobody else gets it, and nothing else is called a script or may have one.
+    // Clients without the token do not receive the script. No other response is a script or permits
+    // one.
     let mut stream = served.connect();
     crate::served::send(
         &mut stream,
@@ -80,7 +81,7 @@ fn pages_of_a_server_alone_have_a_script() {
     );
 }
 
-/// The lines of an answer, sorted by what they say.
+/// Returns the lines of a search result, and the last line with the counts.
 #[track_caller]
 fn found(served: &Served, wanted: &str) -> (Vec<Value>, Value) {
     let answer = served.get(&format!("/.h5fs/html/?search={wanted}"));
@@ -117,7 +118,7 @@ fn names_and_attributes_are_found() {
     );
     assert_eq!(end["is_whole"], true);
     assert!(end["objects"].as_u64() > Some(1100), "{end}");
-    // In the name of an attribute, and in that of a group that ends as a page does.
+    // Matches in the name of an attribute, and in the name of a group that ends like a page.
     let (lines, _) = found(&served, "ong_NA");
     assert_eq!(lines.len(), 1);
     let (lines, _) = found(&served, "x%20%3Cb");

@@ -1,5 +1,5 @@
-//! Many files as one, compared with the numbers that were written into them. What xarray makes of
-//! such files is compared by `tests/readers`.
+//! Joined files, compared with the numbers that were written into them. `tests/readers` compares
+//! such files with xarray.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -46,7 +46,7 @@ fn files_in_which_nothing_is_right() {
     joined("inert", &[directory.path(), &mount.path]);
 }
 
-/// Mounts a directory with a directory for caches.
+/// Mounts a directory with a separate cache directory.
 #[track_caller]
 fn with_cache(source: &Path, cache: &Path) -> Mount {
     let mount = Mount::prepare();
@@ -55,7 +55,7 @@ fn with_cache(source: &Path, cache: &Path) -> Mount {
     mount
 }
 
-/// The one file in which what was read is kept.
+/// Returns the single cache file for scan results.
 #[track_caller]
 fn kept(cache: &Path) -> PathBuf {
     let files = fs::read_dir(cache.join("h5fs/joined")).expect("the directory");
@@ -64,12 +64,13 @@ fn kept(cache: &Path) -> PathBuf {
     files.into_iter().next().expect("a file")
 }
 
-/// Twelve files that nobody has written to for a minute: their times tell of the next change for sure.
+/// Returns the directory of twelve files whose last write is more than a minute ago, so that their
+/// timestamps will reliably show a later change.
 fn months() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/words/months")
 }
 
-/// The bytes of what the months hold together, and how many files were read for them.
+/// Returns the joined bytes of all months, and the number of files that were read for them.
 fn year(cache: &Path) -> (Vec<u8>, u64) {
     let mount = with_cache(&months(), cache);
     let shown = fs::read(mount.at(".h5fs/joined/temperature")).expect("the year");
@@ -89,7 +90,7 @@ fn the_next_mount_knows_what_was_read_of_files() {
     let (shown, read) = year(cache);
     assert_eq!(read, 12);
     assert_eq!(year(cache), (shown.clone(), 0));
-    // What is damaged is read again, and known the next time.
+    // Damaged cache entries are read again from the files, and then cached again.
     let file = kept(cache);
     let mut bytes = fs::read(&file).expect("what is kept");
     for at in (100..bytes.len()).step_by(1000) {
@@ -108,7 +109,8 @@ fn the_next_mount_knows_what_was_read_of_files() {
     again(false);
 }
 
-/// Their times do not tell of a change of a page in memory that is not on the disk yet.
+/// The timestamp of a file does not show a change of a memory page that has not been written to
+/// disk.
 #[test]
 fn what_was_written_just_now_is_read_again() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -168,7 +170,8 @@ fn a_mount_that_joins_nothing_leaves_nothing_in_the_cache() {
     };
     list(directory.path(), "day_0.nc");
     assert!(!file.exists());
-    // What was written just now is not kept; the file for it goes with the next use of the cache.
+    // Results for recently written files are not cached. The empty cache file is deleted by the
+    // next use of the cache.
     list(directory.path(), ".h5fs/joined");
     let head = file.metadata().expect("the file").len();
     list(&months(), ".h5fs/joined");
@@ -177,7 +180,7 @@ fn a_mount_that_joins_nothing_leaves_nothing_in_the_cache() {
     assert!(file.metadata().expect("what is kept").len() > head);
 }
 
-/// What is shown of the twenty files of days: their numbers, four times each.
+/// Returns the expected values of the twenty files of days: the number of each day, four times.
 fn numbers(days: std::ops::Range<u8>) -> Vec<u8> {
     let numbers = days.flat_map(|day| [f32::from(day); 4]);
     numbers.flat_map(f32::to_le_bytes).collect()
@@ -197,7 +200,7 @@ fn are_one_from_the_web(web: &Web) {
     let mount = Mount::new(Path::new(&web.url("/")));
     let shown = fs::read(mount.at(".h5fs/joined/a"));
     assert_eq!(shown.expect("the numbers"), numbers(0..20));
-    // The index page, and of each file a look, and one request for all of it.
+    // One request for the index page, and for each file one lookup and one request for its bytes.
     assert!(mount.status("network requests") <= 2 * 20 + 2);
 }
 
@@ -225,7 +228,7 @@ fn files_of_the_web_that_are_known_are_not_asked_for() {
         assert!(mount.status("network requests") <= requests);
     };
     listed(2 * 20 + 2);
-    // The listing alone.
+    // Only the listing is requested.
     listed(2);
 }
 

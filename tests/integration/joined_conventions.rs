@@ -1,5 +1,5 @@
-//! Many files as one, of conventions in which arrays depend on one another: AnnData, pandas, HDMF. What
-//! anndata, pandas and pynwb make of such files is compared by `tests/readers`.
+//! Joined files of conventions in which arrays depend on one another: AnnData, pandas, HDMF.
+//! `tests/readers` compares such files with anndata, pandas and pynwb.
 
 use std::path::Path;
 

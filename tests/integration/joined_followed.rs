@@ -1,4 +1,5 @@
-//! Many files as one, whose directory changes: what is read is of the state that was joined.
+//! Joined files whose directory changes. Every read returns the state in which the files were
+//! joined.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -10,19 +11,19 @@ use nix::sys::stat::Mode;
 use crate::harness::{LONG, MOUNT_LIMIT, Mount, SOON, eventually, h5fs, run, script};
 use crate::web::Web;
 
-/// Writes twenty files, of a day each.
+/// Writes twenty files with one day each.
 fn days(directory: &Path) {
     run(script("joined.py").arg("days").arg(directory), LONG).success();
 }
 
-/// Writes the file of a day once more, whose four numbers are stored as `factor` says.
+/// Writes the file of a day again, with its four numbers packed by `factor`.
 fn pack(directory: &Path, day: u8, factor: &str) {
     let mut python = script("joined.py");
     python.arg("pack").arg(directory);
     run(python.arg(day.to_string()).arg(factor), LONG).success();
 }
 
-/// The four numbers of each day.
+/// Returns the first of the four numbers of each day.
 fn numbers(bytes: &[u8]) -> Vec<f32> {
     let each = bytes.chunks_exact(16);
     each.map(|own| f32::from_le_bytes([own[0], own[1], own[2], own[3]]))
@@ -35,7 +36,7 @@ fn error_of<T>(read: std::io::Result<T>) -> Option<Errno> {
     number.map(Errno::from_raw)
 }
 
-/// What has the name of a member now is not that member.
+/// A different file with the name of a member is not read as that member.
 #[test]
 fn a_member_that_has_become_something_else_is_stale() {
     type Replace = fn(&Path);
@@ -65,7 +66,7 @@ fn a_member_that_has_become_something_else_is_stale() {
     }
 }
 
-/// A program that replaces a file writes the next one under another name first.
+/// A program that replaces a file first writes the new file under another name.
 #[test]
 fn a_temporary_file_beside_its_original_is_not_joined() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -84,12 +85,12 @@ fn a_temporary_file_beside_its_original_is_not_joined() {
     for name in ["day_3.nc.tmp", "day_5.nc.x8k2", "upload.part"] {
         assert!(errors.contains(&format!("{name}: left out")), "{errors}");
     }
-    // Who names such files means them.
+    // A pattern that matches such files includes them.
     let chosen = fs::read(mount.at(".h5fs/joined[*.part]/a")).expect("the numbers");
     assert_eq!(numbers(&chosen), [3.0]);
 }
 
-/// A directory is listed once a second as long as somebody asks, and what has come is shown.
+/// A directory with readers is listed once a second, and new files are shown.
 #[test]
 fn what_comes_is_seen_by_the_next_lookup_after_a_second() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -102,12 +103,12 @@ fn what_comes_is_seen_by_the_next_lookup_after_a_second() {
     let count = || fs::metadata(mount.at(".h5fs/joined/a")).map_or(0, |it| it.len() / 16);
     assert_eq!(count(), 19);
     fs::copy(aside.path().join("day_0.nc"), &first).expect("a copy");
-    // The first lookup after the result has become old waits for a look.
+    // The first lookup after the listing has expired waits for a new listing.
     std::thread::sleep(std::time::Duration::from_millis(2200));
     assert_eq!(count(), 20);
 }
 
-/// Mounts a URL with a directory for caches.
+/// Mounts a URL with a separate cache directory.
 fn with_cache(url: &str, cache: &Path, options: &[&str]) -> Mount {
     let mount = Mount::prepare();
     let mut command = h5fs([Path::new(url), &mount.path]);
@@ -116,8 +117,8 @@ fn with_cache(url: &str, cache: &Path, options: &[&str]) -> Mount {
     mount
 }
 
-/// Headers that an earlier mount kept are of the file as it was listed, and not of what the server has
-/// in its place by now.
+/// Headers that an earlier mount cached belong to the file as it was listed, rather than to the
+/// file that the server has now.
 #[test]
 fn a_member_of_the_web_is_read_in_the_state_in_which_it_was_joined() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -146,14 +147,15 @@ fn a_member_of_the_web_is_read_in_the_state_in_which_it_was_joined() {
         Some(Errno::ESTALE)
     );
     drop(shown);
-    // What was joined is joined anew at once, not when its listing is old.
+    // The files are joined again at once, rather than when the listing expires.
     let began = std::time::Instant::now();
     eventually(SOON, "it is joined anew", || read(&mount).is_ok());
     assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
     assert_eq!(read(&mount).expect("the numbers"), before);
 }
 
-/// A member that the server refuses now is an error of all, unless the user asks for a part.
+/// A member that the server refuses makes the whole result an error, unless the user permits a
+/// partial result.
 #[test]
 fn what_a_server_refuses_is_an_error_unless_a_part_is_asked_for() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -191,8 +193,8 @@ fn what_a_server_refuses_is_an_error_unless_a_part_is_asked_for() {
     }
 }
 
-/// A file that was written a moment ago becomes one that nobody has written to for a minute: that is no
-/// change of it.
+/// A recently written file becomes a file whose last write is more than a minute ago. This is not a
+/// change.
 pub(crate) fn handles_stay_valid_when_files_are_a_minute_old() {
     let directory = tempfile::tempdir().expect("temporary directory");
     days(directory.path());

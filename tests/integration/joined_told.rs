@@ -1,4 +1,4 @@
-//! Many files as one: what is left out of it, and that it is told wherever the files are shown.
+//! Joined files: every omission is reported wherever the joined files are shown.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ fn told(command: &str, paths: &[&Path]) {
     run(python.arg(command).args(paths), LONG).success();
 }
 
-/// What a command says of files of a directory that are one; nothing is kept of them.
+/// Runs a command on the joined files of a directory, without a cache.
 fn said(words: &[&str], source: &Path, path: &str) -> Finished {
     let mut command = h5fs(words);
     command.arg(source);
@@ -56,7 +56,7 @@ fn nothing_is_left_out_untold() {
         let done = said(&["ls", "-q"], &at(name), ".h5fs/joined").success();
         assert_eq!(done.stderr, "");
     }
-    // One array that `external=` forbids does not take the others of its file away.
+    // If `external=` forbids one array of a file, the other arrays of this file remain.
     let policy = at("policy");
     let rest = said(&["cat"], &policy, ".h5fs/joined/.h5fs/csv/v.csv").success();
     assert_eq!(rest.text(), rows(&[0, 1, 2, 3, 4, 5, 6, 7, 8]));
@@ -93,7 +93,7 @@ fn what_may_not_be_read_is_told() {
     let directory = tempfile::tempdir().expect("temporary directory");
     told("write", &[directory.path()]);
     let top = directory.path().join("links/of");
-    // Root reads what the directory's owner may read.
+    // Root reads as the directory's owner.
     let owner = is_root().then_some(1000);
     let own = |path: &Path| chown(path, owner, owner).expect("its owner");
     let closed = fs::Permissions::from_mode(0o000);
@@ -114,7 +114,7 @@ fn what_may_not_be_read_is_told() {
     }
     let done = said(&["check"], &top, "");
     assert!(done.stderr.contains("f1.nc"), "{}", done.stderr);
-    // A pattern that does not take it says nothing of it.
+    // With a pattern that does not match this file, the file is not mentioned.
     let chosen = format!("{}[f2*]", top.display());
     let done = said(&["ls"], Path::new(&chosen), "").success();
     assert!(!done.stderr.contains("f1.nc"), "{}", done.stderr);
@@ -138,7 +138,7 @@ fn a_file_that_was_locked_comes_back() {
     assert!(errors.contains("day_3.nc: left out"), "{errors}");
     drop(writer.stdin.take());
     assert!(writer.wait().expect("its end").success());
-    // No byte of it has changed, nor its time.
+    // Neither its bytes nor its timestamp have changed.
     eventually(SOON, "the file is there again", || files() == 20);
 }
 
@@ -148,7 +148,7 @@ fn patterns_on_a_command_line() {
     let top = home.path().join("b[1]");
     fs::create_dir(&top).expect("a directory");
     run(script("joined.py").arg("days").arg(&top), LONG).success();
-    // What stands beside it is another one.
+    // A neighbour with a similar name is a separate directory.
     fs::create_dir(home.path().join("b")).expect("a directory");
     let word = |pattern: &str| format!("{}[{pattern}]", top.display());
     let done = said(&["ls"], Path::new(&word("day_1*.nc")), "").success();
@@ -186,7 +186,7 @@ fn nothing_of_the_users_is_deleted() {
     fs::create_dir(&beneath).expect("a directory");
     let results = ["results-2024.nc", "0123456789abcdef0123456789abcdef"];
     for name in results {
-        // Of no more bytes on the disk than none.
+        // A sparse file, without blocks on the disk.
         let file = File::create(beneath.join(name)).expect("a file");
         file.set_len(300 << 20).expect("its length");
     }

@@ -1,5 +1,5 @@
-//! Many files as one, where a value depends on another variable, a link, or another file: compared with
-//! what the reference library reads of each file alone.
+//! Joined files in which a value depends on another variable, a link, or another file. The values
+//! are compared with what the reference library reads from each file alone.
 
 use std::path::Path;
 

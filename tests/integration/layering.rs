@@ -1,12 +1,12 @@
-//! The floors of the house: a file imports only from floors below its own, no format knows another,
-//! and no two files of a floor know each other. The table is that of `src/lib.rs`. Nor does a file
-//! keep in a static what can change.
+//! The layers of the crate. A file imports only from layers below its own, no format imports
+//! another, and no two files of a layer import each other. The table is the same as in
+//! `src/lib.rs`. No file may have a mutable static.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Modules at the top of the crate, and their floors.
+/// Top-level modules and their layers.
 const FLOORS: &[(&str, u8)] = &[
     ("cli", 9),
     ("fs", 8),
@@ -25,14 +25,14 @@ const FLOORS: &[(&str, u8)] = &[
     ("limits", 0),
 ];
 
-/// What one floor may not see of itself: each of these is a house of its own.
+/// Pairs of modules in one layer that may not import each other.
 const SEPARATE: &[(&str, &str)] = &[("hdf5", "asdf"), ("asdf", "hdf5")];
 
-/// Files that may import one another, each group with the reason. This list may only shrink.
+/// Groups of files that may import one another, each with the reason. This list may only shrink.
 const CYCLES: &[(&[&str], &str)] = &[];
 
-/// Statics beside tables, thread-local ones included, each with the reason. What a request or a
-/// mount has is passed down to what needs it. This list may only shrink.
+/// Statics other than tables, including thread-locals, each with the reason. State of a request or
+/// a mount must be passed as an argument. This list may only shrink.
 const STATICS: &[(&str, &str)] = &[];
 
 fn floor(module: &str) -> Option<u8> {
@@ -42,7 +42,7 @@ fn floor(module: &str) -> Option<u8> {
         .map(|(_, floor)| *floor)
 }
 
-/// The source files, each under its module's path: `src/hdf5/group.rs` is `hdf5::group`.
+/// Returns the source files by module path: `src/hdf5/group.rs` is `hdf5::group`.
 fn sources() -> BTreeMap<String, String> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut pending: Vec<PathBuf> = vec![top.clone()];
@@ -65,8 +65,8 @@ fn sources() -> BTreeMap<String, String> {
     found
 }
 
-/// The code without comments, without the tests at its end, and without the words that say who may
-/// see an item: these name a module and import nothing.
+/// Returns the code without comments, without the tests at its end, and without visibility
+/// modifiers, because these name a module without importing it.
 fn production(code: &str) -> String {
     let mut kept = String::new();
     let mut lines = code.lines().peekable();
@@ -97,7 +97,7 @@ fn without_visibility(code: &str) -> String {
     kept
 }
 
-/// The paths that follow `prefix` in the code, those of `{a, b::c}` each: `["a"], ["b", "c"]`.
+/// Returns the paths after `prefix` in the code. `{a, b::c}` yields `["a"], ["b", "c"]`.
 fn paths_after(code: &str, prefix: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices(prefix) {
@@ -108,7 +108,7 @@ fn paths_after(code: &str, prefix: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Reads one path, or a list of them, behind `parents`; returns what follows.
+/// Parses one path or a list of paths after `parents`. Returns the rest of the code.
 fn paths<'c>(code: &'c str, parents: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> &'c str {
     let code = code.trim_start();
     if let Some(mut rest) = code.strip_prefix('{') {
@@ -181,13 +181,13 @@ fn no_import_goes_up() {
         for import in paths_after(&code, "crate::") {
             let import = import.first().map_or("", String::as_str);
             let allowed = match floor(import) {
-                // an item of the crate's root, such as a re-export, belongs to no floor
+                // an item of the crate's root, such as a re-export, belongs to no layer
                 None => false,
                 _ if import == module => true,
                 Some(other) if SEPARATE.contains(&(module, import)) => other < own,
-                // detect.rs is the one file that names both formats
+                // only detect.rs may name both formats
                 Some(other) if module == "detect" => other <= own,
-                // the modules of the two lowest floors stand side by side
+                // the modules of the two lowest layers may import each other
                 Some(other) => other < own || (own <= 1 && other == own),
             };
             if !allowed {
@@ -198,8 +198,8 @@ fn no_import_goes_up() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Which file imports which others. An item that a module re-exports is of the file that holds it;
-/// a re-export itself is no import.
+/// Returns the imports of each file. An item that a module re-exports belongs to the file that
+/// defines it. A re-export itself does not count as an import.
 fn imports(sources: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut re_exports: BTreeMap<String, String> = BTreeMap::new();
     for (file, code) in sources {
@@ -256,7 +256,7 @@ fn imports(sources: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>>
     graph
 }
 
-/// The files that `from` leads to, over as many imports as there are.
+/// Returns all files that `from` imports directly or indirectly.
 fn reached<'s>(graph: &BTreeMap<&'s str, BTreeSet<&'s str>>, from: &'s str) -> BTreeSet<&'s str> {
     let mut reached = BTreeSet::new();
     let mut pending = vec![from];
@@ -307,7 +307,8 @@ fn no_files_import_one_another() {
     assert!(gone.is_empty(), "take out of CYCLES: {gone:?}");
 }
 
-/// The names of the statics in the code that are no tables: all that can change are among them.
+/// Returns the names of the statics in the code that are not tables. All mutable statics are among
+/// them.
 fn statics(code: &str) -> Vec<&str> {
     let is_item = |at: &usize| code[..*at].ends_with(char::is_whitespace) || *at == 0;
     let found = code.match_indices("static ").map(|(at, _)| at);

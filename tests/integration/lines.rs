@@ -1,5 +1,5 @@
-//! Variable-length content at size: sizes are exact, any place is reached at once, and memory stays
-//! bounded whatever the elements point to.
+//! Large variable-length content: sizes are exact, any offset is reached at once, and memory stays
+//! bounded for all elements.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -16,7 +16,7 @@ fn read_at(file: &Path, offset: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// The most memory that a process ever had, in kB.
+/// Returns the peak memory of a process in kB.
 fn peak(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,4 +1,4 @@
-//! `h5fs ls` and `h5fs cat` as one knows ls(1) and cat(1): flags, several paths, patterns, JSON.
+//! `h5fs ls` and `h5fs cat` behave like ls(1) and cat(1): flags, several paths, patterns, JSON.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn paths_may_be_several_and_patterns() {
         cat(&["other/title", "run_*/title"]).success().text(),
         "other\nrun_1\nrun_2\n"
     );
-    // A selector is a name.
+    // A selector is a valid name.
     assert_eq!(cat(&["run_1/data[0]"]).success().stdout.len(), 160);
     assert_eq!(
         cat(&["no*"]).one_line(),
@@ -68,7 +68,7 @@ fn a_listing_in_json_says_what_h5py_reads() {
     )
     .success();
     assert_eq!(ls(&["--json"], &source, &["none"]).text(), "[]\n");
-    // The same of one source among several.
+    // The same output is part of the output for several sources.
     let of_several = run(h5fs(["ls", "-R", "--json"]).args([&source, &source]), LONG).text();
     let name = source.display();
     let wanted = format!("{{\n\"{name}\": {text},\n\"{name}\": {text}\n}}\n");

@@ -40,9 +40,9 @@ impl Logged {
         }
     }
 
-    /// Has the worker log a line.
+    /// Makes the worker log a line.
     fn provoke(&self) {
-        // Another state of the file: what was told of the last one is told again.
+        // In a new state of the file, every fault is logged again.
         let bytes = fs::read(&self.source).expect("the source");
         let other = self.source.with_extension("new");
         fs::write(&other, bytes).expect("a copy");
@@ -56,7 +56,7 @@ impl Logged {
         });
     }
 
-    /// Waits until a line of the worker stands in the file at `path`, and says how many do.
+    /// Waits until the file at `path` contains lines of the worker, and returns their number.
     fn lines(&self, path: &Path) -> usize {
         let of_worker = || {
             let text = fs::read_to_string(path).unwrap_or_default();
@@ -88,7 +88,7 @@ fn a_log_that_was_renamed_is_begun_anew() {
         let before = fs::read(&old).expect("the old log");
         logged.lines(&logged.log);
         assert_eq!(fs::read(&old).expect("the old log"), before);
-        // A file that somebody else has made there is taken.
+        // A file that another program has created there is used.
         fs::remove_file(&logged.log).expect("removal");
         fs::write(&logged.log, "made by hand\n").expect("a file");
         logged.lines(&logged.log);
@@ -113,7 +113,7 @@ fn at_sigusr1_the_log_is_opened_anew_and_nothing_ends() {
     assert!(logged.mount.is_up());
 }
 
-/// The sample of the package, with the paths of this test.
+/// Uses the sample of the package, with the paths of this test.
 #[test]
 fn logrotate_rotates_the_log() {
     let mut version = Command::new("sh");

@@ -1,5 +1,5 @@
-//! Searches and extremes that take minutes. `scripts/test --long` runs them, and so does CI; other
-//! runs pass over them.
+//! Searches and extremes that take minutes. `scripts/test --long` and CI run them. Other runs skip
+//! them.
 
 use crate::hostile::{listed, memory};
 use crate::{corpus, joined_followed, random};

@@ -1,8 +1,8 @@
-//! What only the finished program can show: real mounts, real processes, real files.
+//! Tests that need the finished program: real mounts, processes and files.
 //!
-//! One binary, so that the fixtures are written once for all of it. They are written by
-//! `tests/fixtures/make.py` with the interpreter that `$H5FS_PYTHON` names (`python3` otherwise),
-//! which must have h5py; `scripts/test` sees to both.
+//! All tests are in one binary, so that the fixtures are written only once.
+//! `tests/fixtures/make.py` writes them with the interpreter in `$H5FS_PYTHON` (by default
+//! `python3`), which needs h5py. `scripts/test` sets up both.
 
 mod access;
 mod archive;

@@ -1,4 +1,4 @@
-//! What a user reads when something is not as he thinks.
+//! Messages for users about unexpected situations.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -14,7 +14,8 @@ use crate::harness::{
 };
 use crate::inspect::damaged;
 
-/// Mounts with these options and this variable; what standard error says.
+/// Mounts with these options and this environment variable. Returns the mount and the text on
+/// standard error.
 fn mounted(options: &[&str], variable: Option<(&str, &str)>) -> (Mount, String) {
     let mount = Mount::prepare();
     let mut command = h5fs(options);
@@ -33,7 +34,7 @@ fn refused(source: &Path) -> Finished {
     Mount::attempt(source, &[]).1
 }
 
-/// Kills the processes of a mount, so that nobody takes it away.
+/// Kills the processes of a mount, so that it stays mounted without a server.
 pub(crate) fn kill_both(mount: &Mount) {
     let processes = mount.processes();
     for name in ["supervisor", "worker"] {
@@ -69,7 +70,7 @@ fn a_dead_mount_point_is_told_from_a_missing_one() {
             && line.contains(&format!("`umount {point}`")),
         "{line}"
     );
-    // The advice helps.
+    // The suggested command works.
     run(Command::new("umount").arg(&mount.path), SOON).success();
     mount_tiny(&mount).success();
 }
@@ -82,7 +83,7 @@ fn warnings_come_with_a_mount_that_works() {
     assert_eq!(mounted(&[], Some(("H5FS_LOG", "error"))).1, "");
     let write = "h5fs: warning: -o rw: the mount is read-only all the same\n";
     assert_eq!(mounted(&["-o", "rw"], None).1, write);
-    // As mount(8) calls for a line of fstab.
+    // mount(8) calls the helper this way for a line of fstab.
     assert_eq!(mounted(&["-o", "rw,nosuid,nodev,noexec"], None).1, "");
 
     let mount = Mount::prepare();
@@ -93,7 +94,7 @@ fn warnings_come_with_a_mount_that_works() {
     assert_eq!(finished.stderr, full);
 }
 
-/// `Mounting` is what fuser logs when it mounts.
+/// `Mounting` is a line that fuser logs when it mounts.
 #[test]
 fn without_a_syslog_early_lines_go_to_standard_error() {
     if !is_root() {
@@ -138,7 +139,7 @@ fn a_word_that_is_no_command_and_no_file() {
     assert!(!missing.one_line().contains("command"), "{missing:?}");
 }
 
-/// Each is written by a program of its own, or begins as its specification says.
+/// Each file is written by a program for its format, or starts as its specification requires.
 #[test]
 fn files_of_other_formats_are_named() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -215,7 +216,7 @@ fn files_of_other_formats_are_named() {
     }
 }
 
-/// What could not be read is listed with its time and reason, and counted.
+/// Each failed read is listed with its time and reason, and counted.
 #[test]
 fn errors_are_listed_and_counted() {
     let (_kept, source) = damaged(b"OHDR", 1, 30);
@@ -238,7 +239,7 @@ fn errors_are_listed_and_counted() {
     assert_eq!(mount.status("errors"), 1);
 }
 
-/// All mounts are listed with what they do, dead ones too.
+/// All mounts are listed with their state, including dead ones.
 #[test]
 fn mounts_are_listed() {
     if !is_root() {
@@ -292,7 +293,7 @@ fn mounts_are_listed() {
     assert!(none.one_line().ends_with(": no mount of h5fs"), "{none:?}");
 }
 
-/// A source that is gone: the mount says so, and its own texts stay readable.
+/// If the source disappears, the mount reports this, and its own text files stay readable.
 #[test]
 fn a_mount_whose_source_is_gone_says_so() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -330,7 +331,7 @@ fn a_mount_whose_source_is_gone_says_so() {
         let line = text.lines().find(|line| line.starts_with(&point));
         assert!(line.is_some_and(|line| line.contains(" stale ")), "{text}");
     }
-    // Nothing of the source is made up.
+    // Requests for the source fail.
     let gone = |result: std::io::Result<()>| {
         result.is_err_and(|error| error.raw_os_error() == Some(Errno::ESTALE as i32))
     };
@@ -341,7 +342,7 @@ fn a_mount_whose_source_is_gone_says_so() {
     fs::read_dir(&mounts[0].path).expect("its names");
 }
 
-/// Two files may have an object of one name, and one log may be that of several mounts.
+/// Two files may contain objects of the same name, and several mounts may share a log.
 #[test]
 fn each_line_of_the_log_names_the_mount_and_the_file() {
     let (_kept, source) = damaged(b"OHDR", 1, 30);
@@ -368,7 +369,7 @@ fn each_line_of_the_log_names_the_mount_and_the_file() {
     }
 }
 
-/// A disk that is full would alarm those who watch disks.
+/// A filesystem that looks full would alarm monitoring systems.
 #[test]
 fn a_mount_is_not_full() {
     let mount = Mount::new(&fixture("tiny.latest.h5"));
@@ -392,7 +393,7 @@ fn a_mount_is_not_full() {
     );
 }
 
-/// Type=notify of systemd.service(5).
+/// Tests Type=notify of systemd.service(5).
 #[test]
 fn a_service_manager_hears_when_the_mount_answers() {
     let directory = tempfile::tempdir().expect("temporary directory");

@@ -1,4 +1,4 @@
-//! The figures of mounts, as the client library of Prometheus and promtool read them.
+//! The metrics of mounts, as Prometheus's client library and promtool read them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,8 +10,8 @@ use crate::harness::{Mount, SOON, eventually, fixture, h5fs, is_root, python, ru
 use crate::inspect::damaged;
 use crate::messages::kill_both;
 
-/// The text as prometheus_client reads it: a line for each sample with the labels in the order of
-/// their names.
+/// Parses the text with prometheus_client. Prints a line for each sample, with its labels sorted by
+/// name.
 const PARSE: &str = r#"
 import sys
 from prometheus_client.parser import text_string_to_metric_families
@@ -23,12 +23,12 @@ for family in text_string_to_metric_families(sys.stdin.read()):
         print(sample.name, int(sample.value), labels)
 "#;
 
-/// The figures of the mounts at these points; of all without one.
+/// Returns the metrics of the mounts at these points, or of all mounts.
 fn metrics(points: &[&Path]) -> String {
     run(h5fs(["metrics"]).args(points), SOON).success().text()
 }
 
-/// The samples in a text.
+/// Parses the samples in a text.
 fn samples(text: &str) -> Vec<String> {
     let mut parse = Command::new("sh");
     parse.args(["-c", r#"printf %s "$2" | "$0" -c "$1""#]);
@@ -37,7 +37,7 @@ fn samples(text: &str) -> Vec<String> {
     parsed.lines().map(str::to_owned).collect()
 }
 
-/// The value of the sample of this name with these labels.
+/// Returns the value of the sample with this name and these labels.
 fn value(samples: &[String], name: &str, labels: &str) -> u64 {
     let mut values = samples.iter().filter_map(|sample| {
         let (series, found) = sample.split_once(' ')?;
@@ -59,7 +59,7 @@ fn several_mounts_tell_their_figures_in_one_text() {
         .into_iter()
         .partition(|path| path.is_file());
     let directories = others.iter().filter(|path| !path.is_symlink()).count() + 1;
-    // The kernel asks for the bytes of one inode once, by whatever name.
+    // The kernel requests the bytes of one inode once, even if it has several names.
     let bytes: HashMap<_, _> = files
         .iter()
         .map(|file| {
@@ -69,7 +69,7 @@ fn several_mounts_tell_their_figures_in_one_text() {
         .collect();
     let bytes: usize = bytes.values().sum();
     for path in tree(&mounts[1].path) {
-        // One of them is damaged.
+        // One of these files is damaged.
         let _ = fs::File::open(path);
     }
 
@@ -114,7 +114,7 @@ fn several_mounts_tell_their_figures_in_one_text() {
     promtool(&text);
 }
 
-/// The text passes the checks of promtool.
+/// Checks the text with promtool.
 fn promtool(text: &str) {
     let is_there = |tool: &str| {
         let mut look = Command::new("sh");

@@ -1,4 +1,4 @@
-//! Other files that a file needs and that are missing: what is read in their place, and who says so.
+//! Missing files that another file needs: the replacement values, and the reports.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use nix::errno::Errno;
 
 use crate::harness::{Finished, LONG, Mount, SOON, eventually, h5fs, run, script};
 
-/// The directory of the files that `missing.py` writes.
+/// Creates the directory of files that `missing.py` writes.
 fn made() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     run(script("missing.py").arg(directory.path()), LONG).success();
@@ -107,7 +107,7 @@ fn a_missing_source_is_an_error_with_strict() {
         assert_eq!(code, Some(Errno::EIO as i32), "{name}");
     }
     assert_eq!(fs::read(mount.at("there")).expect("there").len(), 16);
-    // The parts that are there are read, and so is one that comes.
+    // Parts with existing sources can be read, and so can a part whose source appears later.
     let wanted = fs::read(directory.path().join("fixed.bytes")).expect("bytes");
     let part = &wanted[32..48];
     assert_eq!(fs::read(mount.at("fixed[8:12]")).expect("a part"), part);
@@ -121,7 +121,7 @@ fn a_missing_source_is_an_error_with_strict() {
     });
 }
 
-/// The commands that read a file warn of what is missing, once, as a mount's log does.
+/// The commands that read a file warn about each missing file once, as a mount's log does.
 #[test]
 fn commands_warn_of_what_is_missing() {
     let (_directory, source) = made();

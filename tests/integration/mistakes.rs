@@ -1,4 +1,4 @@
-//! What a user reads who has typed something else than he meant.
+//! Messages for likely mistakes on the command line.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -14,7 +14,7 @@ fn tell(words: &[&str], top: &Path) -> Finished {
     run(h5fs(words).current_dir(top), MOUNT_LIMIT)
 }
 
-/// An empty directory to stand in, with `a.h5` in it.
+/// Creates a working directory that contains `a.h5`.
 fn place() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let top = directory.path().canonicalize().expect("path");
@@ -60,7 +60,7 @@ fn words_of_other_programs_are_answered() {
     }
 }
 
-/// A file that is called so is a source, as it is under any other name.
+/// A file with the name of such a word is a source like any other file.
 #[test]
 fn a_file_that_is_called_as_such_a_word_is_mounted() {
     let (_kept, top) = place();
@@ -161,7 +161,7 @@ fn labels_need_a_kernel_that_has_them() {
     }
 }
 
-/// Once, by whatever name the source was given.
+/// The warning appears once, under the name with which the source was given.
 #[test]
 fn a_file_that_is_cut_off_is_told_once() {
     let (_kept, top) = place();
@@ -187,7 +187,7 @@ fn a_file_that_is_cut_off_is_told_once() {
     );
 }
 
-/// Files of credentials that are missing, and profiles that none of them has.
+/// Missing credentials files, and profiles that no file contains.
 #[test]
 fn credentials_that_are_missing_are_named() {
     let (_kept, top) = place();
@@ -232,11 +232,11 @@ fn credentials_that_are_missing_are_named() {
     }
 }
 
-/// The system's numbers, and words that say less than the reason before them, help nobody.
+/// A message must not end with an error number or with words that add no information.
 #[test]
 fn no_message_ends_in_a_number_or_in_words_that_say_nothing() {
     let (_kept, top) = place();
-    // Nobody listens there once the socket is gone.
+    // No process listens there once the socket is closed.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
     let port = listener.local_addr().expect("an address").port();
     drop(listener);

@@ -1,4 +1,4 @@
-//! Files that a file names: what is served where they may be opened, and what where they may not.
+//! Files that a file refers to: what is served if they may be opened, and what if not.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
@@ -12,10 +12,10 @@ use crate::harness::{LONG, Mount, run, script};
 use crate::hostile::asdf::{exploded, file as asdf};
 use crate::hostile::hdf5::*;
 
-/// What a dataset answers.
+/// The result of reading a dataset.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
-    /// The bytes of the file of this name, with `.bytes` after it.
+    /// The bytes of the file with this name and the suffix `.bytes`.
     Bytes(&'static str),
     /// The virtual dataset's fill value.
     Fill,
@@ -24,7 +24,7 @@ enum Answer {
 
 use Answer::{Bytes, Fill, Refused};
 
-/// The files that `neighbours.py` writes.
+/// Creates the files that `neighbours.py` writes.
 fn made() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let top = directory.path().canonicalize().expect("path");
@@ -48,7 +48,7 @@ fn expect(mount: &Mount, beside: &Path, dataset: &str, answer: &Answer) {
     }
 }
 
-/// Each kind of neighbour, with its answer within the directory and anywhere.
+/// Each kind of neighbour, with its results for the policies `within` and `any`.
 const KINDS: &[(&str, Answer, Answer)] = &[
     ("near", Bytes("values"), Bytes("values")),
     ("below", Bytes("values"), Bytes("values")),
@@ -102,7 +102,7 @@ fn the_policy_says_which_files_are_opened() {
     }
 }
 
-/// More sources than stay open, of which one that is virtual itself is read all the time.
+/// Reads a virtual source continuously, while there are more sources than may stay open.
 #[test]
 fn a_source_that_is_read_stays_open() {
     const ROW: u64 = 32;

@@ -453,7 +453,7 @@ mod tests {
     #[test]
     fn threads_alone_are_started() {
         let clone = |flags| may(Files::Landlocked, libc::SYS_clone, &[flags]);
-        // The flags that glibc and musl pass.
+        // The flags that glibc and musl pass to `clone`.
         assert!(clone(0x003d_0f00) && clone(0x007d_0f00));
         let child = i64::from(libc::SIGCHLD);
         assert!(!clone(child) && !clone(0x003d_0f00 | child));
