@@ -1,9 +1,9 @@
 //! A file as a Zarr store (Zarr core specification 3.1): a document for each group and array, and
-//! the chunks, of which each reader takes those that it needs by their names.
+//! chunks that readers open by name.
 //!
-//! The chunks are decoded, their numbers little-endian. Small ones of the file are put together to
-//! one. An array that the file does not cut into chunks is cut along its first dimensions. A chunk
-//! of which nothing is stored has no file, so that readers put the fill value in its place.
+//! The chunks are decoded, with little-endian numbers. Small chunks of the file are combined to
+//! larger ones. An array without chunks in the file is split along its first dimensions. A chunk
+//! without stored data is not a file, so that readers use the fill value instead.
 
 pub(crate) mod array;
 pub(crate) mod attributes;

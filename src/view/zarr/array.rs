@@ -21,33 +21,33 @@ pub(crate) struct ZarrArray {
     /// The array of the file.
     pub(crate) array: Arc<Array>,
     pub(crate) data_type: DataType,
-    /// The dimensions, slowest first. Behind those of the file's array stand those of elements
-    /// that are arrays.
+    /// The dimensions, slowest first. If elements are arrays, their dimensions follow the
+    /// dimensions of the file's array.
     pub(crate) dims: Vec<u64>,
-    /// Which chunks it has.
+    /// The kind of its chunk grid.
     pub(crate) grid: Grid,
-    /// Elements of a chunk along each dimension, none zero.
+    /// The shape of a chunk; no dimension is zero.
     pub(crate) chunk_shape: Vec<u64>,
     pub(super) field: Field,
 }
 
-/// Where the elements stand in those of the file's array.
+/// The location of the elements in those of the file's array.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Field {
     offset: usize,
-    /// Of elements that are arrays, or are in such: how many there are along each dimension, and
-    /// the bytes from one to the next.
+    /// For elements that are in nested arrays: the length of each dimension, and the bytes between
+    /// two neighbours.
     axes: Vec<(u64, usize)>,
 }
 
-/// What an array of the file, or a part of its elements, is in a store.
+/// An array of the file, or a part of its elements, as a node of a store.
 pub(crate) enum Shown {
-    /// A group with an array for each field that has a type.
+    /// A group with an array for each field that has a data type.
     Fields(Record),
     Array(ZarrArray),
 }
 
-/// A record, with fields that are arrays of a store.
+/// A record whose fields are arrays of a store.
 pub(crate) struct Record {
     array: Arc<Array>,
     members: Vec<Member>,
@@ -56,7 +56,7 @@ pub(crate) struct Record {
 }
 
 impl Field {
-    /// Elements in one of the file's array.
+    /// Returns the number of elements in one element of the file's array.
     pub(super) fn count(&self) -> Result<u64> {
         product(&self.dims())
     }
@@ -65,7 +65,7 @@ impl Field {
         self.axes.iter().map(|axis| axis.0).collect()
     }
 
-    /// Where element `number` begins in the one of the file's array.
+    /// Returns the offset of element `number` in an element of the file's array.
     pub(super) fn place(&self, number: u64) -> usize {
         let mut rest = number;
         let mut place = self.offset;
@@ -76,7 +76,7 @@ impl Field {
         place
     }
 
-    /// Whether elements of `size` bytes stand side by side.
+    /// Returns whether elements of `size` bytes are contiguous.
     pub(super) fn is_dense(&self, size: usize) -> bool {
         let mut dense = size;
         self.axes.iter().rev().all(|&(count, stride)| {
@@ -88,7 +88,8 @@ impl Field {
 }
 
 impl Shown {
-    /// What `array` is in a store with these chunks; `None` where nothing of it has a type.
+    /// Returns the node of `array` in a store with this chunk grid; `None` if no part of the array
+    /// has a data type.
     pub(crate) fn of(array: &Arc<Array>, grid: Grid) -> Option<Self> {
         if array.shape == Shape::Null {
             return None;
@@ -130,12 +131,12 @@ impl Shown {
 }
 
 impl Record {
-    /// The names of the fields, as in the file.
+    /// Returns the names of the fields, as in the file.
     pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.members.iter().map(|member| &*member.name)
     }
 
-    /// What a field is; `None` where it has no type.
+    /// Returns the node of a field; `None` if the field does not have a data type.
     pub(crate) fn field(&self, name: &[u8]) -> Option<Shown> {
         let mut members = self.members.iter();
         self.part(members.find(|member| member.name == name)?)
@@ -183,7 +184,7 @@ impl ZarrArray {
             chunk_shape,
             field,
         };
-        // Nothing is shown of which it is not certain that a reader takes its document.
+        // An array is shown only if all readers accept its document.
         if array.data_type.size().is_some() {
             array.fill(&Context::without_pointers(0)).ok()?;
         }
@@ -196,24 +197,24 @@ impl ZarrArray {
         Some(array)
     }
 
-    /// Elements of a chunk.
+    /// Returns the number of elements in a chunk.
     pub(super) fn elements(&self) -> Result<u64> {
         product(&self.chunk_shape)
     }
 
-    /// Bytes of a chunk; `None` where only its texts tell.
+    /// Returns the bytes of a chunk; `None` if they depend on the length of texts.
     pub(crate) fn chunk_bytes(&self) -> Option<u64> {
         let size = to_u64(self.data_type.size()?);
         self.elements().ok()?.checked_mul(size)
     }
 
-    /// Chunks along each dimension.
+    /// Returns the number of chunks in each dimension.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = u64> {
         let sizes = self.dims.iter().zip(&self.chunk_shape);
         sizes.map(|(dim, chunk)| dim.div_ceil(*chunk))
     }
 
-    /// The file's own chunks, where it has stored any.
+    /// Returns the file's own chunks, if any are stored.
     pub(super) fn chunked(&self) -> Option<&Chunked> {
         match &self.array.storage {
             Ok(Storage::Chunked(chunked)) => Some(chunked),
@@ -221,15 +222,15 @@ impl ZarrArray {
         }
     }
 
-    /// The index of the file's own chunks, where it has stored any.
+    /// Returns the index of the file's own chunks, if any are stored.
     pub(crate) fn index(&self) -> Option<&dyn ChunkIndex> {
         self.chunked().map(|chunked| &*chunked.index)
     }
 
-    /// The file's own chunk at `place` of the grid, as it is stored.
+    /// Returns the stored bytes of the file's own chunk at `place` of the grid.
     ///
     /// # Errors
-    /// `NotFound` where none is; fails if that cannot be found out.
+    /// `NotFound` if the chunk is not stored. Fails if the index cannot be read.
     pub(crate) fn stored_chunk(&self, place: &[u64]) -> Result<StoredExtent> {
         let chunked = self.chunked().ok_or(Error::NotFound)?;
         let found = chunked
@@ -247,21 +248,21 @@ impl ZarrArray {
         })
     }
 
-    /// Whether no chunk at all is a file.
+    /// Returns whether none of the chunks is a file.
     pub(crate) fn has_no_chunks(&self) -> bool {
         let is_stored = !matches!(self.array.storage, Ok(Storage::Empty | Storage::Fill));
         self.dims.contains(&0) || !is_stored && !self.has_all_chunks()
     }
 
-    /// The place of the file's own chunk in its grid.
+    /// Returns the place of the file's own chunk in its grid.
     pub(super) fn own<'p>(&self, place: &'p [u64]) -> &'p [u64] {
         place
             .get(..self.array.shape.dims().len())
             .unwrap_or_default()
     }
 
-    /// Whether chunks that are not stored are files, too: a reader may take the fill value for
-    /// another number.
+    /// Returns whether unstored chunks are files, too. They are if readers could round the fill
+    /// value, because it is an integer that a double cannot represent.
     pub(crate) fn has_all_chunks(&self) -> bool {
         const EXACT: u64 = 1 << 53;
         let number = || self.fill(&Context::without_pointers(0));
@@ -273,10 +274,10 @@ impl ZarrArray {
             })
     }
 
-    /// Whether the chunk at `place` of the grid, which is inside, is a file.
+    /// Returns whether the chunk at `place` of the grid, which must be inside, is a file.
     ///
     /// # Errors
-    /// Fails if that cannot be found out.
+    /// Fails if the chunk index cannot be read.
     pub(crate) fn holds(&self, place: &[u64]) -> Result<bool> {
         if self.has_all_chunks() {
             return Ok(true);
@@ -287,20 +288,21 @@ impl ZarrArray {
             Ok(Storage::Virtual(parts)) if self.has_own_grid() => {
                 Ok(parts.touch(&self.block(place)))
             }
-            // Reading it will tell why it cannot be read.
+            // Reading the chunk reports why it cannot be read.
             Ok(_) | Err(_) => Ok(true),
         }
     }
 
-    /// Whether it is made of arrays that have chunks, so that it has a grid of its own.
+    /// Returns whether the array is virtual and its sources have chunks, so that it has a grid of
+    /// its own.
     pub(crate) fn has_own_grid(&self) -> bool {
         matches!(self.array.storage, Ok(Storage::Virtual(_))) && self.array.chunk_shape.is_some()
     }
 
-    /// Whether one of the file's own chunks is stored that the chunk at `place` touches.
+    /// Returns whether the chunk at `place` overlaps at least one stored chunk of the file.
     ///
     /// # Errors
-    /// Fails if that cannot be found out.
+    /// Fails if the chunk index cannot be read.
     pub(super) fn has_stored(&self, place: &[u64]) -> Result<bool> {
         let Some(index) = self.index() else {
             return Ok(false);
@@ -317,7 +319,8 @@ impl ZarrArray {
         }
     }
 
-    /// The places, along each dimension, of the file's own chunks that the chunk at `place` touches.
+    /// Returns, for each dimension, the places of the file's own chunks that the chunk at `place`
+    /// overlaps.
     fn stored_places(&self, place: &[u64]) -> Vec<Range<u64>> {
         let stored = self.array.chunk_shape.as_deref().unwrap_or_default();
         let block = self.block(place).into_iter().zip(stored);
@@ -328,7 +331,7 @@ impl ZarrArray {
         places.collect()
     }
 
-    /// The elements of the file's array, along each dimension, that stand in the chunk at `place`.
+    /// Returns, for each dimension, the elements of the file's array in the chunk at `place`.
     pub(super) fn block(&self, place: &[u64]) -> Vec<Extent> {
         let axes = self.own(place).iter().zip(&self.chunk_shape);
         let axes = axes.zip(self.array.shape.dims());
@@ -339,7 +342,7 @@ impl ZarrArray {
         block.collect()
     }
 
-    /// The place of the chunk that the file's own one at `place` stands in, if it is whole there.
+    /// Returns the place of the chunk that contains the file's own chunk at `place`.
     pub(crate) fn around(&self, place: &[u64]) -> Vec<u64> {
         let stored = self.array.chunk_shape.as_deref().unwrap_or_default();
         let axes = place.iter().zip(stored).zip(&self.chunk_shape);
@@ -347,13 +350,13 @@ impl ZarrArray {
             .collect()
     }
 
-    /// Whether the chunks are those that the file has.
+    /// Returns whether the chunks have the same shape as in the file.
     pub(crate) fn has_stored_shape(&self) -> bool {
         let own = self.own(&self.chunk_shape);
         self.array.chunk_shape.as_deref() == Some(own)
     }
 
-    /// One element of the file's array that is not stored.
+    /// Returns the fill value of a whole element of the file's array.
     pub(super) fn array_fill(&self) -> Vec<u8> {
         match &self.array.fill {
             Fill::Value(element) => element.to_vec(),
@@ -361,10 +364,10 @@ impl ZarrArray {
         }
     }
 
-    /// The fill value as the file has it.
+    /// Returns the fill value as it is stored in the file.
     ///
     /// # Errors
-    /// `Corrupt` where it is shorter than an element.
+    /// `Corrupt` if the fill value is shorter than an element.
     pub(super) fn stored_fill(&self) -> Result<Vec<u8>> {
         let size = self.data_type.stored_size();
         let Fill::Value(element) = &self.array.fill else {
@@ -376,10 +379,10 @@ impl ZarrArray {
         own.map(<[u8]>::to_vec).ok_or_else(short)
     }
 
-    /// The fill value as an element of the store; `container` follows it to its text.
+    /// Returns the fill value as an element of the store. `context` follows the pointer of a text.
     ///
     /// # Errors
-    /// Fails if it cannot be read.
+    /// Fails if the fill value cannot be read.
     pub(super) fn fill(&self, context: &Context<'_>) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         self.data_type
@@ -387,18 +390,18 @@ impl ZarrArray {
         Ok(out)
     }
 
-    /// Whether the numbers are big-endian in the file; `None` where they are others there, or not
-    /// alone in the elements.
+    /// Returns whether the file's numbers are big-endian; `None` if they need another conversion,
+    /// or are only a part of the elements.
     pub(super) fn is_big_endian(&self) -> Option<bool> {
         self.data_type.is_big_endian().filter(|_| self.is_whole())
     }
 
-    /// Whether the elements of a chunk are the file's own, byte for byte.
+    /// Returns whether the elements of a chunk equal the file's own, byte for byte.
     pub(super) fn keeps_bytes(&self) -> bool {
         self.data_type.keeps_bytes() && self.is_whole()
     }
 
-    /// Whether the file's elements have nothing else in them.
+    /// Returns whether the field is the whole of the file's elements.
     fn is_whole(&self) -> bool {
         let size = self.data_type.stored_size();
         let count = self.field.count().unwrap_or_default();
@@ -407,7 +410,7 @@ impl ZarrArray {
     }
 }
 
-/// Goes on to the next of these places in C order; `false` behind the last one.
+/// Advances to the next place in C order; returns `false` after the last one.
 fn step(at: &mut [u64], places: &[Range<u64>]) -> bool {
     for (at, places) in at.iter_mut().zip(places).rev() {
         *at = at.one_more();
@@ -419,7 +422,7 @@ fn step(at: &mut [u64], places: &[Range<u64>]) -> bool {
     false
 }
 
-/// Whether the file cuts the array into chunks of a grid.
+/// Returns whether the array has a chunk grid in the file.
 fn has_grid(array: &Array) -> bool {
     matches!(
         array.storage,

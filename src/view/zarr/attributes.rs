@@ -16,10 +16,11 @@ use crate::view::zarr::datatype::{DataType, Kind};
 use crate::view::zarr::json::{self, readable};
 use crate::wire::{to_u64, to_usize};
 
-/// The attribute that names what a reader does not find in the store though the file has it.
+/// The attribute that lists parts of the file that the store does not have.
 const ABSENT: &[u8] = b"_h5fs_absent";
 
-/// Attributes that only tell how the file is made; the names of dimensions are in the document.
+/// Attributes about the structure of the file. The names of dimensions are elsewhere in the
+/// document.
 const HIDDEN: &[&[u8]] = &[
     b"CLASS",
     b"NAME",
@@ -33,8 +34,8 @@ const HIDDEN: &[&[u8]] = &[
     ABSENT,
 ];
 
-/// Attributes by which readers decode the elements of an array, and find its coordinates. Without
-/// one of them they would take other values for those of the file.
+/// Attributes with which readers decode the elements of an array and find its coordinates. If one
+/// were missing, readers would read wrong values.
 const DECODING: &[&[u8]] = &[
     b"_FillValue",
     b"missing_value",
@@ -55,7 +56,7 @@ const DECODING: &[&[u8]] = &[
 /// Attributes that name the dimensions of an array.
 const DIMENSIONS: &[&[u8]] = &[b"CLASS", b"DIMENSION_LIST", b"DIMENSION_LABELS"];
 
-/// Whether an array has attributes that name its dimensions.
+/// Returns whether an array has attributes that name its dimensions.
 ///
 /// # Errors
 /// Fails if an attribute that readers need cannot be read.
@@ -79,7 +80,7 @@ pub(crate) fn are_dimensions_named(container: &dyn Container, node: NodeId) -> R
     failure.and(listed).map(|()| are_named)
 }
 
-/// The members of a document's `attributes`.
+/// The members of `attributes` in a document.
 #[derive(Default)]
 pub(crate) struct Attributes {
     members: Object,
@@ -88,12 +89,12 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    /// Those of `node`, of an array whose elements are of `data_type`, if it is one. `paths` turns
-    /// the target of a reference into text.
+    /// Returns the attributes of `node`. For an array, `data_type` is the type of its elements.
+    /// `paths` converts the target of a reference to text.
     ///
     /// # Errors
-    /// Fails if one cannot be read now; for an array also if one that readers need is damaged, or if
-    /// the list breaks off.
+    /// Fails with a temporary error. For an array, also fails if an attribute that readers need is
+    /// damaged, or if the list is incomplete.
     pub(crate) fn of(
         container: &dyn Container,
         paths: &Paths<'_>,
@@ -102,7 +103,8 @@ impl Attributes {
     ) -> Result<Self> {
         let mut all = Attributes::default();
         if container.members().is_some() {
-            // What the files that it is made of do not agree on is not in the store either.
+            // In a joined container, attributes that differ between the files are also absent from
+            // the store.
             all.absent = texts(container, node, ABSENT)?.unwrap_or_default();
         }
         let mut failure = Ok(());
@@ -148,7 +150,8 @@ impl Attributes {
         Ok(all)
     }
 
-    /// Adds one, `value` being JSON, unless there is one of that name; whether there was room.
+    /// Adds an attribute with the JSON text `value`, unless one with this name exists. Returns
+    /// whether the length limit allowed it.
     pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) -> bool {
         let length = self.members.length() + name.len() + value.len();
         if length > limits::ATTRIBUTE_TEXT {
@@ -161,14 +164,14 @@ impl Attributes {
         true
     }
 
-    /// Takes down the name of what is not in the store.
+    /// Records the name of something that the store does not have.
     pub(crate) fn miss(&mut self, name: Vec<u8>) {
         if self.absent.len() < limits::ZARR_ABSENT {
             self.absent.push(name);
         }
     }
 
-    /// The JSON of all of them.
+    /// Returns the JSON of all attributes.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         if !self.absent.is_empty() {
             let mut list = Vec::new();
@@ -179,8 +182,8 @@ impl Attributes {
     }
 }
 
-/// The value of an attribute as JSON: one of a single element without brackets, as readers of netCDF
-/// have it.
+/// Formats the value of an attribute as JSON. A single element is written without brackets, as
+/// netCDF readers expect.
 fn value(content: &AttributeContent, context: Context<'_>) -> Result<Vec<u8>> {
     let AttributeContent {
         datatype, shape, ..
@@ -245,7 +248,7 @@ impl Sink for Values<'_> {
             } => append(out, format_args!("{}", name != Some(b"FALSE"))),
             Value::Named { .. } => return Ok(false),
             Value::Complex(part) => part.list(stored, &[2], self)?,
-            // Letters are MATLAB's names of fields.
+            // Letters are the characters of MATLAB's field names.
             Value::Text(text) | Value::Letters(text) | Value::Instant(text) => self.text(text)?,
             Value::Null => self.text(b"")?,
             Value::Reference(_, Reference::Object(node) | Reference::Region(node)) => {
@@ -261,7 +264,7 @@ impl Sink for Values<'_> {
 }
 
 impl Values<'_> {
-    /// A text; one that is not UTF-8 as base64 of its bytes.
+    /// Writes a text, or the base64 of its bytes if it is not UTF-8.
     fn text(&mut self, text: &[u8]) -> Result<()> {
         self.check(text.len())?;
         match std::str::from_utf8(text) {
@@ -272,10 +275,11 @@ impl Values<'_> {
     }
 }
 
-/// `_FillValue` in the form in which xarray keeps it in a store of version 3, by the type of the
-/// array; `None` for a value that no element can equal, and for types of which xarray reads none: it
-/// refuses the whole group then. `is_turned` where `_Unsigned` has integers taken for those of the
-/// other sign: xarray takes none that is beyond the signed type.
+/// Formats `_FillValue` by the type of the array, as xarray stores it in a store of version 3.
+/// Returns `None` for a value that no element can equal. Also returns `None` for types whose
+/// `_FillValue` xarray does not support, because it would reject the whole group. With `is_turned`,
+/// `_Unsigned` changes the sign of the integers; xarray then accepts only values of the signed
+/// type.
 fn fill(
     content: &AttributeContent,
     data_type: &DataType,
@@ -338,7 +342,7 @@ fn fill(
     Ok(Some(out))
 }
 
-/// Whether `_Unsigned` says that the integers of an array are those of the other sign.
+/// Returns whether `_Unsigned` gives the integers of an array the opposite signedness.
 fn is_turned(container: &dyn Container, node: NodeId, data_type: &DataType) -> Result<bool> {
     let Kind::Integer { signed, .. } = data_type.kind else {
         return Ok(false);
@@ -347,7 +351,7 @@ fn is_turned(container: &dyn Container, node: NodeId, data_type: &DataType) -> R
     Ok(text(container, node, b"_Unsigned")?.is_some_and(|text| text == wanted))
 }
 
-/// A stored number.
+/// Returns a stored number as a float.
 fn real(datatype: &Datatype, element: &[u8]) -> Option<f64> {
     match &datatype.class {
         Class::Float(format) => number::real(element, format)?.as_f64(),
@@ -358,7 +362,7 @@ fn real(datatype: &Datatype, element: &[u8]) -> Option<f64> {
     }
 }
 
-/// A stored number that is whole.
+/// Returns a stored number as an integer, if it is whole.
 fn integer(datatype: &Datatype, element: &[u8]) -> Option<i128> {
     const BEYOND: f64 = (1_u128 << 64) as f64;
     match &datatype.class {
@@ -373,7 +377,8 @@ fn integer(datatype: &Datatype, element: &[u8]) -> Option<i128> {
     }
 }
 
-/// `missing_value` without NaN, which is missing anyway: as a text, it would be taken for a value.
+/// Removes NaN from `missing_value`. NaN is missing anyway, and readers would take the text "NaN"
+/// for a value.
 fn without_nan(content: AttributeContent) -> Option<AttributeContent> {
     if !matches!(content.datatype.class, Class::Float(_)) {
         return Some(content);
@@ -400,7 +405,7 @@ mod tests {
     use crate::model::datatype::{Bits, ByteOrder, Charset, ReferenceKind, StringPadding};
     use crate::model::value::tests::{Heap, int, member, type_of};
 
-    /// h5py, and the elements of an array here, have true for each byte but 0.
+    /// h5py, and the array elements in the store, treat each byte except 0 as true.
     #[test]
     fn every_byte_but_0_is_true() {
         let base = Box::new(int(1));
@@ -419,7 +424,7 @@ mod tests {
             assert_eq!(text.unwrap(), expected.as_bytes());
             let filled = fill(&content(&boolean), &truth, false).unwrap();
             assert_eq!(filled.as_deref(), Some(expected.as_bytes()));
-            // An integer other than 0 and 1 is equal to neither.
+            // Integers other than 0 and 1 equal neither boolean.
             let filled = fill(&content(&int(1)), &truth, false).unwrap();
             assert_eq!(filled.is_some(), byte < 2);
         }

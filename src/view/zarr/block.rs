@@ -1,4 +1,4 @@
-//! A block of an array as a chunk has it: also elements that stick out of the array, which are zero.
+//! A block of an array as a whole chunk. Elements outside of the array are zero.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::wire::{Count, Extent, to_usize};
 
 /// The elements of a block.
 pub(super) struct Block {
-    /// Those that are in the array.
+    /// The elements that are in the array.
     selected: Selected,
-    /// How many they are along each dimension, and how many the chunk has.
+    /// For each dimension: the number of elements in the array, and in the chunk.
     axes: Vec<(u64, u64)>,
     /// Bytes of an element.
     size: u64,
@@ -22,11 +22,11 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// The elements of the array of `reader` that stand at `places` along each dimension, in a
-    /// chunk of this `shape`.
+    /// Creates a block of the array of `reader` with the elements at `places` in each dimension.
+    /// The chunk has the shape `shape`.
     ///
     /// # Errors
-    /// `Limit` for an array that no file can hold.
+    /// `Limit` for an array that is longer than any file can be.
     pub(super) fn new(reader: Arc<Reader>, shape: &[u64], places: &[Extent]) -> Result<Self> {
         let array = reader.array();
         let size = u64::from(array.datatype.size);
@@ -44,12 +44,12 @@ impl Block {
         self.is_encoded
     }
 
-    /// Bytes `offset..end` of the chunk.
+    /// Reads the bytes `offset..end` of the chunk.
     pub(super) fn read(&self, offset: u64, end: u64, cancel: &CancelToken) -> Result<Bytes> {
         let wanted = to_usize(end.left_after(offset))?;
         let inner = self.axes.get(1..).unwrap_or_default();
         if inner.iter().all(|(inside, all)| inside == all) {
-            // Nothing but rows behind the last one of the array sticks out.
+            // Only rows after the last row of the array are outside.
             let inside = end.min(self.selected.length()).left_after(offset);
             let bytes = self.of_array(offset, inside, cancel)?;
             return Ok(if bytes.len() == wanted {
@@ -65,7 +65,8 @@ impl Block {
         Ok(out.into())
     }
 
-    /// Puts what is in the array of bytes `offset..end` where it stands in the chunk.
+    /// Reads the elements of the bytes `offset..end` that are in the array, and copies them to
+    /// their positions in the chunk.
     fn scatter(&self, offset: u64, end: u64, cancel: &CancelToken, out: &mut [u8]) -> Result<()> {
         let (inside, all) = self.axes.last().copied().unwrap_or((1, 1));
         let (inside, all) = (inside.times(self.size), all.times(self.size));
@@ -88,8 +89,8 @@ impl Block {
         Ok(())
     }
 
-    /// The number that a row of the chunk, along its last dimension, has among those that are in
-    /// the array.
+    /// Returns the number of a chunk's row among the rows in the array. A row extends over the last
+    /// dimension.
     fn row_of_array(&self, row: u64) -> Option<u64> {
         let mut rest = row;
         let mut number = 0_u64;
@@ -106,7 +107,7 @@ impl Block {
         Some(number)
     }
 
-    /// So many bytes of those that are in the array.
+    /// Reads `length` bytes of the elements in the array.
     fn of_array(&self, offset: u64, length: u64, cancel: &CancelToken) -> Result<Bytes> {
         let length = to_usize(length)?;
         if length == 0 {
@@ -121,8 +122,8 @@ impl Block {
     }
 }
 
-/// Puts the bytes of a row, which stands at `place` of a chunk, into `out`, which has the chunk's
-/// bytes `offset..end`.
+/// Copies the bytes of a row at `place` of a chunk into `out`, which has the chunk's bytes
+/// `offset..end`.
 fn put(row: &[u8], place: Extent, (offset, end): (u64, u64), out: &mut [u8]) -> Result<()> {
     let (start, stop) = (place.start().max(offset), place.end().min(end));
     if start >= stop {
@@ -140,7 +141,7 @@ fn put(row: &[u8], place: Extent, (offset, end): (u64, u64), out: &mut [u8]) -> 
     Ok(())
 }
 
-/// The elements at `places` of an array of `dims`, each as it stands in the file.
+/// Returns the selection of the elements at `places` of an array of `dims`.
 fn selection(datatype: &Datatype, dims: &[u64], places: &[Extent]) -> Result<Selection> {
     let too_large = || Error::limit("size of an array", u64::MAX >> 1);
     let mut stride = u64::from(datatype.size);
@@ -175,7 +176,7 @@ mod tests {
     use crate::model::value::tests::int;
     use crate::model::{Shape, shape::product};
 
-    /// An array of two-byte elements, each of which is its number.
+    /// Returns a reader of an array of two-byte elements, each equal to its number.
     fn reader(dims: &[u64]) -> Arc<Reader> {
         let count = u16::try_from(product(dims).unwrap()).unwrap();
         let bytes: Vec<u8> = (0..count).flat_map(u16::to_le_bytes).collect();
@@ -191,7 +192,7 @@ mod tests {
         Arc::new(Reader::new(&Engine::new(0, 1), Arc::new(array)).unwrap())
     }
 
-    /// The elements of a chunk, one by one.
+    /// Computes the elements of a chunk one by one.
     fn expected(dims: &[u64], shape: &[u64], first: &[u64]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for number in 0..product(shape).unwrap() {
@@ -208,7 +209,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every part of every chunk of every grid.
+        /// Covers all parts of all chunks of all grids.
         #[test]
         fn a_chunk_has_the_elements_of_the_array(
             axes in prop::collection::vec((1..9_u64, 1..6_u64, 0..9_u64), 1..4),

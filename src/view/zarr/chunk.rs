@@ -1,5 +1,5 @@
-//! A chunk as a file: its elements in C order, all that its shape has, also those that stick out of
-//! the array.
+//! A chunk as a file: the elements of its whole shape in C order, including those outside of the
+//! array.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,28 +15,28 @@ use crate::view::zarr::array::ZarrArray;
 use crate::view::zarr::block::Block;
 use crate::wire::{to_u64, to_usize};
 
-/// The elements of a chunk, as the file has them.
+/// The elements of a chunk, as the file stores them.
 pub(crate) struct Stored {
     content: Content,
-    /// Bytes of all of them.
+    /// Bytes of all elements.
     length: u64,
 }
 
-/// Where they are.
+/// The source of the elements.
 enum Content {
-    /// In the chunk at this place of the file's grid.
+    /// The chunk at this place of the file's grid.
     Chunk(Arc<Reader>, Vec<u64>),
-    /// In a block of the array.
+    /// A block of the array.
     Block(Block),
-    /// Nowhere: each is this.
+    /// No source; each element is this fill value.
     Fill(Vec<u8>),
 }
 
 impl Stored {
-    /// Those of the chunk at `place`.
+    /// Finds the elements of the chunk at `place`.
     ///
     /// # Errors
-    /// Fails if it is known that they cannot be read.
+    /// Fails if the elements are known to be unreadable.
     pub(crate) fn new(
         array: &ZarrArray,
         place: &[u64],
@@ -59,7 +59,7 @@ impl Stored {
         Ok(Stored { content, length })
     }
 
-    /// At most `length` bytes from `offset` on; fewer at the end only.
+    /// Reads at most `length` bytes from `offset` on; fewer only at the end.
     fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let end = offset.saturating_add(to_u64(length)).min(self.length);
         if offset >= end {
@@ -79,7 +79,7 @@ impl Stored {
         }
     }
 
-    /// The same bytes, if they are to be had at once.
+    /// Returns the same bytes as `read` if they are available at once.
     fn ready(&self, offset: u64, length: usize) -> Option<Bytes> {
         match &self.content {
             Content::Chunk(reader, place) => reader.decoded_chunk(place, offset, length),
@@ -96,7 +96,7 @@ impl Stored {
     }
 }
 
-/// The file of a chunk of elements of one size.
+/// The file of a chunk whose elements all have the same size.
 pub(crate) struct Chunk {
     array: ZarrArray,
     stored: Stored,
@@ -104,7 +104,7 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// The file of the chunk whose elements are `stored`; `None` where they are texts.
+    /// Creates the file of the chunk with the elements `stored`; `None` if they are texts.
     pub(crate) fn new(array: ZarrArray, stored: Stored) -> Option<Self> {
         let length = array.chunk_bytes()?;
         Some(Chunk {
@@ -114,7 +114,7 @@ impl Chunk {
         })
     }
 
-    /// The elements that bytes `offset..end` touch, converted.
+    /// Converts the elements that overlap the bytes `offset..end`.
     fn converted(&self, offset: u64, end: u64, cancel: &CancelToken) -> Result<Bytes> {
         let size = to_u64(self.array.data_type.size().unwrap_or(1));
         let elements = offset / size..end.div_ceil(size);
@@ -135,7 +135,7 @@ impl Chunk {
     }
 }
 
-/// Appends the elements `elements` of a chunk as those of the store.
+/// Converts the elements `elements` of a chunk to the data type of the store, and appends them.
 fn convert(
     array: &ZarrArray,
     stored: &Stored,
@@ -144,7 +144,7 @@ fn convert(
     cancel: &CancelToken,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    /// Bytes of the file's elements that are read at a time.
+    /// Bytes of the file's elements to read at a time.
     const PART: u64 = 1 << 20;
     let record = u64::from(array.array.datatype.size).max(1);
     let size = array.data_type.stored_size();
@@ -219,7 +219,7 @@ impl View for Chunk {
     }
 }
 
-/// The file of a chunk of texts: how many there are, then each with its length before it
+/// The file of a chunk of texts: their number, followed by each text with its length before it
 /// (`vlen-utf8`).
 pub(crate) struct Texts {
     array: ZarrArray,
@@ -229,10 +229,10 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    /// The file of the chunk whose elements are `stored`.
+    /// Creates the file of the chunk with the elements `stored`.
     ///
     /// # Errors
-    /// `Limit` for more texts than such a chunk can have.
+    /// `Limit` for more texts than a chunk can have.
     pub(crate) fn new(
         array: ZarrArray,
         stored: Stored,
@@ -254,7 +254,7 @@ impl Units for Texts {
     }
 
     fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
-        /// Texts that are written between two looks at `enough`.
+        /// Number of texts to write before the next check of `enough`.
         const BATCH: u64 = 64;
         if units.start == 0 {
             out.extend_from_slice(&self.count.to_le_bytes());
@@ -262,7 +262,7 @@ impl Units for Texts {
         let mut at = units.start;
         while at < units.end {
             let end = units.end.min(at + BATCH);
-            // It is over all of `out` that the context looks.
+            // The limit of the context applies to the whole length of `out`.
             let most = out
                 .len()
                 .saturating_add(to_usize(limits::TEXT_ELEMENT_BYTES)?);
@@ -284,8 +284,8 @@ impl Units for Texts {
     }
 }
 
-/// A file that no read can have: opening it must not fail, as a reader could take that for a chunk
-/// that is not stored.
+/// A file whose reads all fail. Opening it must succeed, because readers could mistake a failure
+/// for a chunk that is not stored.
 pub(crate) struct Unreadable {
     pub(crate) length: u64,
     pub(crate) error: Error,

@@ -1,5 +1,5 @@
-//! The codecs of chunks: `bytes` of the decoded ones, and those that undo the filters of the stored
-//! ones, by the names that zarr-python and zarrs know.
+//! The codecs of chunks: `bytes` for decoded chunks, and codecs that reverse the filters of stored
+//! chunks. Their names are those of zarr-python and zarrs.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +13,7 @@ use crate::view::zarr::array::ZarrArray;
 use crate::view::zarr::datatype::{DataType, Kind};
 use crate::view::zarr::json;
 
-/// The codec of decoded chunks.
+/// Returns the codec of decoded chunks.
 pub(super) fn decoded(data_type: &DataType) -> String {
     match data_type.kind {
         Kind::Text => json::named("vlen-utf8", Object::default()),
@@ -31,8 +31,8 @@ fn bytes(endian: &str) -> String {
     json::named("bytes", configuration)
 }
 
-/// The codecs of the chunks as they are stored; `None` where readers have none for a filter, or
-/// elements are another type in the store.
+/// Returns the codecs of the chunks as stored. Returns `None` if readers do not have a codec for a
+/// filter, or if the elements need a conversion.
 pub(super) fn stored(array: &ZarrArray) -> Option<Vec<String>> {
     let chunked = array.chunked()?;
     if chunked.pipeline.0.is_empty() || array.has_all_chunks() {
@@ -55,7 +55,7 @@ pub(super) fn stored(array: &ZarrArray) -> Option<Vec<String>> {
     Some(std::iter::once(first).chain(filters).collect())
 }
 
-/// The codecs of filters of elements of `size` bytes.
+/// Returns the codecs of the filters of elements of `size` bytes.
 fn of_pipeline(pipeline: &Pipeline, size: u32) -> Option<Vec<String>> {
     let numbered = pipeline.0.iter().enumerate();
     numbered
@@ -63,7 +63,7 @@ fn of_pipeline(pipeline: &Pipeline, size: u32) -> Option<Vec<String>> {
         .collect()
 }
 
-/// The codec of the filter at `place` of a pipeline.
+/// Returns the codec of the filter at position `place` of a pipeline.
 fn codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
     let parameter = |number: usize| filter.parameters.get(number).copied();
     let mut configuration = Object::default();
@@ -108,13 +108,14 @@ fn codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
     Some(json::named(name, configuration))
 }
 
-/// Whether readers have codecs for the chunks as they are stored, if all filters were applied.
+/// Returns whether readers have codecs for the stored chunks, provided that all filters were
+/// applied.
 pub(crate) fn are_known(array: &ZarrArray) -> bool {
     stored(array).is_some()
 }
 
-/// Whether every stored chunk has gone through all filters. An index that is too large to be looked
-/// through may hold others.
+/// Returns whether all filters were applied to each stored chunk. Returns `false` if the index is
+/// too large to check.
 ///
 /// # Errors
 /// Fails if the index cannot be read.
@@ -149,7 +150,7 @@ mod tests {
         of_pipeline(&Pipeline(filters.collect()), 4)
     }
 
-    /// Expected: what numcodecs and the codec specifications of Zarr name these.
+    /// Expected: the names in numcodecs and in the codec specifications of Zarr.
     #[test]
     fn codecs_of_filters() {
         let codecs = pipeline(&[(SHUFFLE, &[4]), (DEFLATE, &[7]), (FLETCHER32, &[])]).unwrap();

@@ -1,7 +1,7 @@
-//! The data types of a store, and the elements of the file as elements of these.
+//! The data types of a store, and the conversion of the file's elements.
 //!
-//! Numbers become the core type that holds all their values, little-endian. What has no type that
-//! every reader knows, or none that is exact, has none here.
+//! Numbers have the little-endian core type that represents all their values. Datatypes without a
+//! type that every reader supports, or without an exact one, are not shown.
 
 use crate::error::{Error, Result};
 use crate::model::datatype::{ByteOrder, Class, Float, StringPadding};
@@ -33,31 +33,32 @@ pub(super) enum Kind {
     Text,
 }
 
-/// How a stored element becomes one of the store.
+/// The conversion of a stored element to one of the store.
 #[derive(Debug)]
 enum Conversion {
-    /// It is one.
+    /// The bytes are unchanged.
     Copy,
-    /// It is true unless it is 0.
+    /// The element is true unless it is 0.
     Truth,
-    /// Its numbers, of so many bytes each, are turned around.
+    /// The bytes of each number, which has this size, are reversed.
     Swap(usize),
-    /// It is an integer of fewer bits, or of another order.
+    /// The element is an integer of fewer bits, or of another byte order.
     Widen {
         order: ByteOrder,
         signed: bool,
         bits: Bits,
     },
-    /// It is a floating-point number of another format.
+    /// The element is a floating-point number of another format.
     Round(Float),
-    /// It is a text, behind which there are to be NULs.
+    /// The element is a string, whose padding is replaced with NULs.
     Pad(StringPadding),
-    /// It points to a text.
+    /// The element points to a text.
     Follow(ValueWriter),
 }
 
 impl DataType {
-    /// The type of elements of `datatype`, which is no array; `None` where there is none.
+    /// Returns the type of elements of `datatype`, which must not be an array; `None` if there is
+    /// none.
     pub(crate) fn of(datatype: &Datatype) -> Option<Self> {
         let stored = to_usize(datatype.size.into())
             .ok()
@@ -95,7 +96,7 @@ impl DataType {
         })
     }
 
-    /// Bytes of an element; `None` for texts, which have as many as they have.
+    /// Returns the bytes of an element; `None` for texts, whose lengths vary.
     pub(crate) fn size(&self) -> Option<usize> {
         match self.kind {
             Kind::Bool => Some(1),
@@ -109,17 +110,18 @@ impl DataType {
         }
     }
 
-    /// Bytes of an element in the file.
+    /// Returns the bytes of an element in the file.
     pub(crate) fn stored_size(&self) -> usize {
         self.stored
     }
 
-    /// Whether the bytes of an element are those in the file.
+    /// Returns whether the bytes of an element are the same as in the file.
     pub(crate) fn keeps_bytes(&self) -> bool {
         matches!(self.conversion, Conversion::Copy)
     }
 
-    /// Whether its numbers are big-endian in the file; `None` where elements are others there.
+    /// Returns whether the file's numbers are big-endian; `None` if the elements need another
+    /// conversion.
     pub(super) fn is_big_endian(&self) -> Option<bool> {
         match (&self.conversion, self.kind) {
             (Conversion::Copy, _) => Some(false),
@@ -129,15 +131,15 @@ impl DataType {
         }
     }
 
-    /// Whether readers that take numbers for doubles may read an integer wrong.
+    /// Returns whether integers may be wrong in readers that convert numbers to doubles.
     pub(super) fn is_long_integer(&self) -> bool {
         matches!(self.kind, Kind::Integer { size: 8, .. })
     }
 
-    /// Appends stored elements as those of the store.
+    /// Converts stored elements to the data type of the store, and appends them.
     ///
     /// # Errors
-    /// Fails if a text cannot be read.
+    /// Fails if a text or a number cannot be read.
     pub(crate) fn convert(
         &self,
         elements: &[u8],
@@ -206,7 +208,7 @@ fn not_a_number() -> Error {
     Error::unsupported("a number of this type", None)
 }
 
-/// Numbers of `size` bytes in this order, little-endian.
+/// Returns the conversion of numbers of `size` bytes in this byte order to little-endian.
 fn in_order(order: ByteOrder, size: usize) -> Option<Conversion> {
     match order {
         ByteOrder::Little => Some(Conversion::Copy),
@@ -242,7 +244,7 @@ fn float(stored: u32, format: &Float) -> Option<(Kind, Conversion)> {
     if let Some(size) = ieee_bytes(stored, format).map(usize::from) {
         return Some((Kind::Float { size }, in_order(format.order, size)?));
     }
-    /// Bytes of the longest number that is computed with.
+    /// Bytes of the longest number that is supported.
     const LONGEST: u32 = 16;
     let size = match () {
         () if !is_computable(format) || stored > LONGEST => return None,
@@ -253,14 +255,14 @@ fn float(stored: u32, format: &Float) -> Option<(Kind, Conversion)> {
     Some((Kind::Float { size }, Conversion::Round(*format)))
 }
 
-/// Whether numbers with so many significant bits, the exponents of which are biased by `bias`, hold
+/// Returns whether numbers with `significant` significant bits and exponent bias `bias` represent
 /// all numbers of `format`.
 fn fits(format: &Float, significant: i64, bias: i64) -> bool {
     let mantissa = i64::from(format.mantissa_bits);
     let own_bias = i64::from(format.bias);
     let highest = (1_i64 << format.exponent_bits.min(62)) - 1 - own_bias;
     let lowest = 1 - own_bias - mantissa;
-    // The highest exponent is that of infinities.
+    // The highest exponent is used for infinities.
     mantissa < significant && highest <= bias + 1 && lowest >= 2 - bias - significant
 }
 
@@ -278,7 +280,8 @@ mod tests {
     use super::*;
     use crate::model::value::tests::{int, type_of};
 
-    /// The elements of `datatype` in a store, and their kind; `None` where that has no type.
+    /// Returns the elements of `datatype` in a store, and their kind; `None` if the datatype does
+    /// not have a type.
     fn converted(datatype: &Datatype, elements: &[u8]) -> Option<(Kind, Vec<u8>)> {
         let data_type = DataType::of(datatype)?;
         let mut out = Vec::new();
@@ -324,17 +327,17 @@ mod tests {
 
     #[test]
     fn floats_of_other_formats_are_exact() {
-        // bfloat16: the upper half of a 32-bit float.
+        // bfloat16 is the upper half of a 32-bit float.
         let expected = (Kind::Float { size: 4 }, 1.5_f32.to_le_bytes().to_vec());
         assert_eq!(
             converted(&float(2, 7, 8, 127), &[0xc0, 0x3f]),
             Some(expected)
         );
-        // Eleven bits of exponent need a double.
+        // An exponent of eleven bits requires a double.
         let wide = converted(&float(4, 20, 11, 1023), &0x3ff8_0000_u32.to_le_bytes());
         let expected = (Kind::Float { size: 8 }, 1.5_f64.to_le_bytes().to_vec());
         assert_eq!(wide, Some(expected));
-        // x86's long double, and a damaged size.
+        // The types are x86's long double, and a float with a damaged size.
         assert_eq!(converted(&float(10, 63, 15, 16383), &[]), None);
         assert_eq!(converted(&float(65_525, 7, 8, 127), &[]), None);
     }

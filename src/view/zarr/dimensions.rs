@@ -1,17 +1,18 @@
-//! The names of dimensions: those of scales, of labels, or of their lengths.
+//! The names of dimensions, from scales, labels, or lengths.
 
 use crate::error::{Result, if_lasting};
 use crate::model::attribute_value::texts;
 use crate::model::{Container, NodeId};
 use crate::view::elements::dimensions;
 
-/// What names the dimensions of an array: the scale of each of `rank`, and labels.
+/// The scale of each dimension of an array, and the labels.
 type Named = (Vec<Option<NodeId>>, Vec<Vec<u8>>);
 
-/// What names the dimensions of the array `node`. `path` finds the path of an object.
+/// Returns the scales and labels of the dimensions of the array `node`. `path` finds the path of an
+/// object.
 ///
 /// # Errors
-/// Fails if that cannot be found out.
+/// Fails if the attributes cannot be read.
 pub(crate) fn named(
     container: &dyn Container,
     node: NodeId,
@@ -25,8 +26,8 @@ pub(crate) fn named(
     Ok((scales, labels.unwrap_or_default()))
 }
 
-/// The names of the dimensions of an array of extent `dims`, which are those of the array `node`
-/// and behind them others.
+/// Returns the names of the dimensions `dims`. The first `rank` are those of the array `node`, and
+/// further ones belong to its elements.
 ///
 /// # Errors
 /// Fails as [`named`] does.
@@ -47,15 +48,16 @@ pub(crate) fn names(
         let label = labels.get(axis).filter(|label| !label.is_empty());
         let name = of_scale.or_else(|| label.cloned());
         let name = name.filter(|name| !name.is_empty());
-        // By the length alone, so that two dimensions of one name never differ.
+        // The name depends only on the length, so that two dimensions with the same name have the
+        // same length.
         let name = name.unwrap_or_else(|| format!("phony_dim_{dim}").into_bytes());
         names.push(numbered(&name, &names));
     }
     Ok(names)
 }
 
-/// The name, with a number behind it where `others` of the array have it: readers take no two
-/// dimensions of one name.
+/// Appends a number to the name if `others` contains it, because readers reject two dimensions of
+/// an array with the same name.
 fn numbered(name: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
     let numbers = (1..).map(|number: usize| [name, format!("_{number}").as_bytes()].concat());
     let mut all = std::iter::once(name.to_vec()).chain(numbers);

@@ -1,5 +1,5 @@
-//! `zarr.json`: what an array or a group is (Zarr core specification 3.1, "Array metadata", "Group
-//! metadata").
+//! `zarr.json`: the description of an array or group (Zarr core specification 3.1, "Array
+//! metadata", "Group metadata").
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -12,8 +12,8 @@ use crate::view::zarr::datatype::{DataType, Kind};
 use crate::view::zarr::grid::Grid;
 use crate::view::zarr::json;
 
-/// The document of an array whose attributes and names of dimensions are these. `context` follows
-/// a fill value that is a text.
+/// Creates the document of an array with these attributes and dimension names. `context` follows
+/// the pointer of a fill value that is a text.
 ///
 /// # Errors
 /// Fails if the fill value cannot be read.
@@ -46,9 +46,9 @@ pub(crate) fn of_array(
     Ok(end(document))
 }
 
-/// The document of a group with these attributes. `members` are the documents of all that is below
-/// it, by path, for readers that take them from here; it is left out where it makes the document
-/// too long.
+/// Creates the document of a group with these attributes. `members` has the documents of all nodes
+/// below the group by path (consolidated metadata). It is omitted if it makes the document too
+/// long.
 pub(crate) fn of_group(attributes: &[u8], members: Option<Object>) -> Vec<u8> {
     let mut document = begin("group");
     document.key("attributes").extend_from_slice(attributes);
@@ -57,7 +57,7 @@ pub(crate) fn of_group(attributes: &[u8], members: Option<Object>) -> Vec<u8> {
         length.saturating_add(members.length()) <= limits::ZARR_CONSOLIDATED_BYTES
     };
     if let Some(members) = members.filter(fits) {
-        // As zarr-python writes it: the specification has no such key yet.
+        // This is the format of zarr-python; the specification does not have this key yet.
         let mut consolidated = Object::default();
         consolidated.text("kind", "inline");
         consolidated.json("must_understand", false);
@@ -78,7 +78,7 @@ fn end(document: Object) -> Vec<u8> {
     (document.finish() + "\n").into_bytes()
 }
 
-/// The data type.
+/// Returns the data type in JSON.
 fn name(data_type: &DataType) -> String {
     let sized = |name: &str, size: usize| {
         let mut configuration = Object::default();
@@ -130,13 +130,13 @@ fn fill(data_type: &DataType, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
             let text: String = text.collect();
             json::text(text.trim_end_matches('\0').as_bytes(), out);
         }
-        // Its length stands before it.
+        // The length precedes the text.
         Kind::Text => json::text(element.get(4..).unwrap_or_default(), out),
     }
     Ok(())
 }
 
-/// A little-endian integer of at most eight bytes.
+/// Parses a little-endian integer of at most eight bytes.
 fn integer(element: &[u8], signed: bool) -> Integer {
     let is_negative = signed && element.last().is_some_and(|byte| byte & 0x80 != 0);
     let mut bytes = [if is_negative { 0xff } else { 0 }; 16];
@@ -148,7 +148,7 @@ fn integer(element: &[u8], signed: bool) -> Integer {
     }
 }
 
-/// A little-endian number of two, four or eight bytes.
+/// Parses a little-endian floating-point number of two, four or eight bytes.
 fn float(element: &[u8]) -> Result<f64> {
     use crate::model::Datatype;
     use crate::model::datatype::{ByteOrder, Class};

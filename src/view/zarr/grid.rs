@@ -1,40 +1,40 @@
-//! The grid of chunks of an array in a store.
+//! The chunk grid of an array in a store.
 
 use crate::model::Shape;
 use crate::wire::Count;
 
-/// Which chunks an array of the file has in a store.
+/// The kind of chunk grid of an array in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grid {
-    /// The file's own ones.
+    /// The file's own chunks.
     Stored,
-    /// Of a size that suits readers.
+    /// Chunks of a size that suits readers.
     Decoded,
 }
 
-/// Bytes of a chunk of an array that the file does not cut into chunks.
+/// Bytes of a chunk of an array without chunks in the file.
 const ROWS: u64 = 4 << 20;
 
-/// Bytes of a chunk, about, that is put together of the file's own ones.
+/// Approximate bytes of a chunk that combines chunks of the file.
 const TOGETHER: u64 = 1 << 20;
 
-/// The same where a dimension may grow. Readers take a chunk as a whole, also what is behind the
-/// end of the array.
+/// The same for an array with a dimension that may grow. Readers read a chunk as a whole, including
+/// the part after the end of the array.
 const GROWING: u64 = 256 << 10;
 
-/// The same of pointers to texts, which are counted before the length of the chunk is known.
+/// The same for pointers to texts, which are read to compute the length of the chunk.
 const TEXTS: u64 = 64 << 10;
 
-/// The file's own chunks that one is put together of at most: each may have to be looked for, to
-/// tell whether the chunk is a file.
+/// Maximum number of the file's own chunks in one chunk. Each of them may have to be looked up to
+/// decide whether the chunk is a file.
 const PARTS: u64 = 4096;
 
-/// Bytes of a chunk beyond which the file's own one is cut.
+/// Bytes of a chunk above which the file's own chunks are split.
 const LARGEST: u64 = 64 << 20;
 
-/// The shape of the chunks of an array of this `shape` that the file stores in chunks of the shape
-/// `stored`, with `bytes` for each element: whole multiples of `stored`, or parts of it. It depends
-/// on nothing else, and stays what it is when the array grows.
+/// Returns the chunk shape for an array of shape `shape`, which the file stores in chunks of shape
+/// `stored`. Each element has `bytes` bytes. The chunks are whole multiples of `stored`, or parts
+/// of it. The result depends on nothing else, so it does not change when the array grows.
 pub(super) fn decoded(shape: &Shape, stored: &[u64], bytes: u64, are_texts: bool) -> Vec<u64> {
     let own = stored.iter().fold(bytes.max(1), |own, &dim| own.times(dim));
     if own > LARGEST {
@@ -65,9 +65,9 @@ fn may_grow(shape: &Shape) -> bool {
     axes.any(|(dim, max)| *max != Some(*dim))
 }
 
-/// The shape of the chunks of an array that is cut along its first dimensions: pieces of its bytes
-/// in C order, `bytes` for each element. A first dimension that grows does not count, so that the
-/// chunks stay what they are.
+/// Returns the chunk shape for an array that is split along its first dimensions into contiguous
+/// pieces in C order. Each element has `bytes` bytes. The length of a first dimension that can grow
+/// is ignored, so that the result does not change.
 pub(super) fn rows(shape: &Shape, bytes: u64) -> Vec<u64> {
     let mut dims = shape.dims().to_vec();
     let grows = |(dim, max): (&u64, &Option<u64>)| *max != Some(*dim);
@@ -78,7 +78,7 @@ pub(super) fn rows(shape: &Shape, bytes: u64) -> Vec<u64> {
     cut(&dims, ROWS / bytes.max(1))
 }
 
-/// The first dimensions of `dims` cut so that at most `room` elements are left, and at least one.
+/// Cuts the first dimensions of `dims` so that at most `room` elements are left, and at least one.
 fn cut(dims: &[u64], room: u64) -> Vec<u64> {
     let mut room = room.max(1);
     let mut shape = vec![1; dims.len()];
@@ -113,10 +113,10 @@ mod tests {
     #[test]
     fn small_chunks_are_put_together() {
         let of = |dims: &[u64], stored: &[u64], bytes| decoded(&fixed(dims), stored, bytes, false);
-        // 4096 of 8 bytes at most, however small they are together.
+        // At most 4096 chunks are combined, here of 8 bytes each.
         assert_eq!(of(&[7200], &[1], 8), [4096]);
         assert_eq!(of(&[100], &[1], 8), [100]);
-        // A whole row of ten chunks of 800 bytes, and 131 rows of them: 1 048 000 of 1 048 576 bytes.
+        // A chunk has 131 rows of ten chunks of 800 bytes: 1 048 000 of 1 048 576 bytes.
         assert_eq!(of(&[5000, 100], &[10, 10], 8), [1310, 100]);
         assert_eq!(of(&[5000, 100_000], &[10, 10], 8), [10, 13_100]);
         assert_eq!(of(&[64, 64, 64], &[64, 64, 64], 4), [64, 64, 64]);

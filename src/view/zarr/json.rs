@@ -1,22 +1,22 @@
-//! Values as JSON that every reader of a store takes: text that is UTF-8, numbers that are finite.
+//! Values as JSON that every reader of a store accepts: UTF-8 text, and finite numbers.
 
 use std::borrow::Cow;
 
 use crate::model::number::Real;
 use crate::model::text::{Object, write_json_text};
 
-/// A text, with `U+FFFD` for what is not UTF-8: parsers that hold texts as UTF-8 refuse a whole
-/// document with `\udcXX` in it.
+/// Converts a text to UTF-8, with `U+FFFD` in place of invalid bytes. Parsers with UTF-8 strings
+/// would reject a whole document with `\udcXX`.
 pub(super) fn readable(text: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(text)
 }
 
-/// Appends a [`readable`] text.
+/// Appends a text, converted by [`readable`].
 pub(super) fn text(text: &[u8], out: &mut Vec<u8>) {
     write_json_text(readable(text).as_bytes(), out);
 }
 
-/// The object by which documents name a codec, a chunk grid or a data type.
+/// Returns the object with the name and configuration of a codec, a chunk grid or a data type.
 pub(super) fn named(name: &str, configuration: Object) -> String {
     let mut object = Object::default();
     object.text("name", name);
@@ -24,7 +24,7 @@ pub(super) fn named(name: &str, configuration: Object) -> String {
     object.finish()
 }
 
-/// Appends a number, or the name by which a document calls what is none.
+/// Appends a number. NaN and infinities are written as strings.
 pub(super) fn number(value: f64, out: &mut Vec<u8>) {
     match value {
         _ if value.is_nan() => out.extend_from_slice(b"\"NaN\""),
@@ -34,7 +34,7 @@ pub(super) fn number(value: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends bytes as a text in base64 (RFC 4648, section 4).
+/// Appends bytes as a base64 string (RFC 4648, section 4).
 pub(super) fn base64(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     out.push(b'"');

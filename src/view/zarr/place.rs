@@ -1,4 +1,4 @@
-//! The names within the directory of an array: `zarr.json`, `c`, the chunks, the fields.
+//! The names in the directory of an array: `zarr.json`, `c`, the chunks, the fields.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ pub(crate) const DOCUMENT: &[u8] = b"zarr.json";
 /// The name of the directory of chunks.
 const CHUNKS: &[u8] = b"c";
 
-/// What stands at a path within the directory of an array.
+/// The entry at a path in the directory of an array.
 pub(crate) enum Place {
     /// The directory of an array, or of a group of fields.
     Shown(Shown),
-    /// The document of one.
+    /// The document of an array, or of a group of fields.
     Document(Shown),
-    /// A directory of chunks whose first numbers are these.
+    /// A directory of chunks with these first numbers.
     Chunks(ZarrArray, Vec<u64>),
     /// A chunk.
     Chunk(ZarrArray, Vec<u64>),
 }
 
 impl Place {
-    /// What stands at `path`, names with `/` between them, in the directory of `array`, which has
-    /// the chunks of this `grid`; `None` where there is nothing. `field` turns the name of a field of
-    /// this record back to the one in the file. Whether a chunk is stored is not looked at.
+    /// Finds the entry at `path`, names separated by `/`, in the directory of `array` with the
+    /// chunk grid `grid`; `None` if there is none. `field` converts the shown name of a record's
+    /// field to its name in the file. The function does not check whether a chunk is stored.
     pub(crate) fn find(
         array: &Arc<Array>,
         grid: Grid,
@@ -53,12 +53,12 @@ impl Place {
         }
     }
 
-    /// Whether it is a directory.
+    /// Returns whether the entry is a directory.
     pub(crate) fn is_directory(&self) -> bool {
         matches!(self, Place::Shown(_) | Place::Chunks(..))
     }
 
-    /// The names in this directory, but those of chunks, as in the file.
+    /// Returns the names in this directory, except those of chunks, as in the file.
     pub(crate) fn names(&self) -> Vec<Name<'_>> {
         match self {
             Place::Shown(Shown::Array(array)) => {
@@ -76,14 +76,14 @@ impl Place {
 /// A name in the directory of an array.
 pub(crate) enum Name<'a> {
     Document,
-    /// The chunks; whether that is a file, the only chunk of a scalar.
+    /// The chunks. The flag is set for a scalar, whose only chunk is a file.
     Chunks(bool),
     /// A field, by its name in the file.
     Field(&'a [u8]),
 }
 
 impl Name<'_> {
-    /// The name, as in the file.
+    /// Returns the name, as in the file.
     pub(crate) fn text(&self) -> &[u8] {
         match self {
             Name::Document => DOCUMENT,
@@ -93,7 +93,7 @@ impl Name<'_> {
     }
 }
 
-/// The names of the fields that are shown, as in the file, each once.
+/// Returns the names of the fields that are shown, as in the file, each once.
 pub(crate) fn fields(record: &Record) -> Vec<&[u8]> {
     let mut names: Vec<&[u8]> = record
         .names()
@@ -103,7 +103,7 @@ pub(crate) fn fields(record: &Record) -> Vec<&[u8]> {
     names
 }
 
-/// The chunk, or the directory of chunks, with these numbers.
+/// Returns the chunk, or the directory of chunks, with these numbers.
 fn chunk<'n>(array: ZarrArray, names: impl Iterator<Item = &'n [u8]>) -> Option<Place> {
     let numbers: Option<Vec<u64>> = names.map(number).collect();
     let numbers = numbers?;
@@ -122,7 +122,7 @@ fn chunk<'n>(array: ZarrArray, names: impl Iterator<Item = &'n [u8]>) -> Option<
     })
 }
 
-/// A number as the names of chunks have it: without zeros before it.
+/// Parses a number in the name of a chunk, which must not have leading zeros.
 fn number(name: &[u8]) -> Option<u64> {
     let is_plain =
         name.iter().all(u8::is_ascii_digit) && (name.len() == 1 || name.first() != Some(&b'0'));
