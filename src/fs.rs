@@ -1,20 +1,20 @@
-//! The mounted tree. [`Filesystem`] answers requests without a mount; only the files of
-//! `fs/fuse` know the kernel's side, and only those of `fs/http` that of clients by HTTP.
+//! The mounted tree. [`Filesystem`] handles requests without a mount. Only the files of `fs/fuse`
+//! know the kernel's protocol, and only the files of `fs/http` know HTTP.
 //!
-//! A request passes these rooms, from the top:
+//! A request passes through these modules, from the top:
 //!
-//! | room or file | content |
+//! | module or file | content |
 //! |---|---|
-//! | `fuse`, `http` | the kernel's side, and that of clients by HTTP: unpack, call, reply |
-//! | `workers` | the order in which requests are answered |
-//! | `requests` | the requests of the kernel, which a file and a directory of files answer |
-//! | `forest` | the data files: the source, the members of a directory, those that links lead to |
-//! | `filesystem`, `document` | each request about one file as a method; its document |
-//! | `views` | `.h5fs` and its trees of views: the nodes of CSV files, pictures, Zarr stores … |
-//! | `nodes` | the table of nodes; those of the file's own tree; the methods that all nodes have |
-//! | `names` | links as names, paths, and where links lead |
-//! | `state` | what is kept of a file: inode numbers, handles, listings, counts, what is damaged |
-//! | `stat`, `options`, `name`, `errno`, `metrics` | answers, escaped names, error numbers, figures |
+//! | `fuse`, `http` | protocol of the kernel and of HTTP clients: decode, call, reply |
+//! | `workers` | the scheduling of requests |
+//! | `requests` | the kernel's requests, implemented by a single file and by a directory of files |
+//! | `forest` | the data files: the source, the members of a directory, the targets of links |
+//! | `filesystem`, `document` | requests to one file as methods; its description |
+//! | `views` | `.h5fs` and its trees of views: CSV files, pictures, Zarr stores … |
+//! | `nodes` | the table of node types; the nodes of the file's own tree; methods common to all nodes |
+//! | `names` | links as names, paths, and the targets of links |
+//! | `state` | state of a file: inode numbers, handles, listings, counts, errors |
+//! | `stat`, `options`, `name`, `errno`, `metrics` | attributes, options, escaped names, error numbers, metrics |
 
 pub mod errno;
 pub mod fuse;
@@ -39,9 +39,9 @@ mod state;
 mod views;
 mod workers;
 
-/// Keeps the mount from looking into itself.
+/// Prevents the mount from accessing itself.
 pub use crate::source::mounts::mount_guard::MountGuard;
-/// Says to which other files the mounted one may lead.
+/// Determines which other files the mounted file may reference.
 pub use crate::source::neighbours::policy::Policy as External;
 pub use filesystem::Filesystem;
 pub use forest::archive::Archive;
@@ -55,5 +55,5 @@ pub(crate) use state::errors::timestamp_of;
 pub use state::handle::{Caching, Handle, Opened};
 pub use state::resident::Resident;
 pub use state::traffic::{Call, Traffic};
-/// Tells people what stands beneath `.h5fs`.
+/// Describes the content of `.h5fs` for users.
 pub use views::guide::{GUIDE, GuideRow};

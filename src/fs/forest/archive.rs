@@ -1,21 +1,21 @@
-//! A directory of files, shown as one tree: each data file is a directory in its place.
+//! A directory of files shown as one tree, where each data file appears as a directory.
 //!
 //! | file | content |
 //! |---|---|
 //! | `requests` | the requests of the kernel |
-//! | `entries` | files and directories that the kernel knows, their numbers and paths |
-//! | `look` | what stands at a path: a directory, a data file, another file, a link |
-//! | `members`, `opening` | the data files that are open; how one is opened |
-//! | `ordinary` | the files that are shown as they are |
-//! | `status` | what the mount does, as a text |
-//! | `joined` | all data files as one: which they are, and whether they have changed |
+//! | `entries` | files and directories that the kernel knows, with their numbers and paths |
+//! | `look` | the type of the entry at a path: a directory, a data file, another file, a link |
+//! | `members`, `opening` | the open data files; how a data file is opened |
+//! | `ordinary` | files that are shown unchanged |
+//! | `status` | the status of the mount, as a text |
+//! | `joined` | all data files as one: the list of files, and detection of changes |
 //! | `inner` | the numbers of the inodes within data files |
-//! | `listing` | what is in a directory |
-//! | `top` | names at the top, where `.h5fs` is ours |
+//! | `listing` | the entries of a directory |
+//! | `top` | names in the root directory, where `.h5fs` is reserved |
 //!
-//! Nothing is read before it is asked for. Names and attributes are valid for a second, and each
-//! listing reads its directory, so a file that comes, goes or changes is seen without a watch. What
-//! is inside of a data file is answered by a [`Filesystem`], as if that file were mounted alone.
+//! Files are read only on demand. Names and attributes are valid for a second, and each listing
+//! reads its directory. New, deleted and changed files are thus noticed without a watch. A
+//! [`Filesystem`] serves the content of each data file, as if that file were mounted alone.
 
 mod entries;
 mod heavy;
@@ -72,24 +72,24 @@ use crate::source::local::changes::Changes;
 use crate::view::texts::text::Text;
 use crate::wire::to_u64;
 
-/// Paths whose last failure is remembered.
+/// Number of paths whose last error is remembered.
 const LOGGED: NonZeroUsize = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap();
 
-/// The name of the files' own bytes in `.h5fs`.
+/// The name in `.h5fs` of the tree with the files' own bytes.
 const ORIGINALS: &[u8] = b"original";
 
-/// The name of the Zarr store of all files as one, and where it is.
+/// The name and target of the link to the Zarr store of the joined file.
 const STORE: &[u8] = b"joined.zarr";
 const STORE_TARGET: &[u8] = b"joined/.h5fs/file.zarr";
 
-/// A file there that tells what the mount does.
+/// A file in `.h5fs` about the mount itself.
 struct Told {
     name: &'static [u8],
     ino: Ino,
     text: fn(&Archive) -> Vec<u8>,
 }
 
-/// All of them.
+/// All files about the mount.
 const TOLD: &[Told] = &[
     Told {
         name: b"status",
@@ -109,7 +109,7 @@ const TOLD: &[Told] = &[
 ];
 
 impl Told {
-    /// How the directory lists it.
+    /// Returns the entry for the listing of the directory.
     const fn fixed(&self) -> Fixed {
         (self.name, self.ino, Kind::File)
     }
@@ -125,13 +125,13 @@ const VIEW_NAMES: &[Fixed] = &[
     TOLD[2].fixed(),
 ];
 
-/// These names alone.
+/// Returns only the names in `.h5fs`.
 #[cfg(test)]
 pub(in crate::fs) fn view_names() -> impl Iterator<Item = &'static [u8]> {
     VIEW_NAMES.iter().map(|(name, ..)| *name)
 }
 
-/// The name under which a data file that cannot be read says why.
+/// The attribute with the error of an unreadable data file.
 const ERROR: &[u8] = b"user.h5fs.error";
 
 /// A directory of files.
@@ -140,38 +140,38 @@ pub struct Archive {
     root: Arc<dyn Directory>,
     engine: Arc<Engine>,
     look: Arc<Look>,
-    /// Of files that are read to be shown as one.
+    /// Progress of scanning files for joining.
     joining: Arc<Progress>,
     entries: Entries,
     inner: Inner,
     members: Members,
     handles: Handles<Open>,
     moments: Moments,
-    /// When the directory was first found to be gone.
+    /// Time when the directory was first found to be missing.
     gone: Mutex<Option<SystemTime>>,
-    /// The paths whose last failure is in the log.
+    /// Paths whose last error is in the log.
     logged: Mutex<LruCache<PathBuf, String>>,
-    /// Of all files.
+    /// Errors of all files.
     errors: Arc<Errors>,
     traffic: Traffic,
     ordinary: OrdinaryFiles,
     started: Instant,
 }
 
-/// A name that stands always, its number and its kind.
+/// The name, number and kind of an entry that always exists.
 type Fixed = (&'static [u8], Ino, Kind);
 
-/// What an inode number stands for.
+/// The object that an inode number refers to.
 enum Target {
-    /// `.h5fs` at the root.
+    /// The directory `.h5fs` at the root.
     Views,
-    /// A file there that tells of the mount.
+    /// A file in `.h5fs` about the mount.
     Told(&'static Told),
-    /// The link to the store of all files as one.
+    /// The link to the Zarr store of the joined file.
     Store,
-    /// An entry, and its path from the root.
+    /// An entry, with its path from the root.
     Entry(Place, PathBuf),
-    /// An inode within a data file, by its number there.
+    /// An inode within a data file, with its number there.
     Inner(Arc<Member>, Ino),
 }
 
@@ -184,10 +184,10 @@ struct Open {
 /// An open file or directory within a data file.
 struct InnerOpen {
     member: Arc<Member>,
-    /// Its number there.
+    /// Inode number within the data file.
     local: Ino,
     is_directory: bool,
-    /// The state of a growing file in which it stays.
+    /// The state of a growing file to which the open file is tied.
     state: Option<Identity>,
     is_given_up: bool,
 }
@@ -197,7 +197,7 @@ impl Openable for Open {
         matches!(&self.content, Content::Inner(inner) if inner.is_given_up)
     }
 
-    /// A member says so itself.
+    /// Always returns false, because the member itself reports the end of a state.
     fn is_over(&self) -> bool {
         false
     }
@@ -211,7 +211,7 @@ enum Content {
         names: Mutex<Box<dyn Names>>,
     },
     Text(Text),
-    /// `.h5fs`, or a data file that cannot be read.
+    /// The directory `.h5fs`, or a data file that cannot be read.
     Fixed {
         ino: Ino,
         names: &'static [Fixed],
@@ -219,7 +219,7 @@ enum Content {
 }
 
 impl Archive {
-    /// The files beneath `root`; `changes` tells of changes of those that are open.
+    /// Creates the archive of the files beneath `root`. `changes` watches open files.
     pub fn new(root: Arc<dyn Directory>, changes: Option<Arc<Changes>>, options: &Options) -> Self {
         let engine = Engine::new(options.cache_size, options.threads);
         let errors = Arc::<Errors>::default();
@@ -255,7 +255,7 @@ impl Archive {
         }
     }
 
-    /// Opens all files as one, apart from what requests have open.
+    /// Opens all files as one, independently of the files that requests have open.
     ///
     /// # Errors
     /// Fails if the files cannot be joined.
@@ -264,7 +264,7 @@ impl Archive {
             .open_joined(Path::new(OsStr::from_bytes(choice::NAME)))
     }
 
-    /// Logs, once, why the file `path` cannot be read.
+    /// Logs once why the file `path` cannot be read.
     fn note(&self, path: &Path, error: &Error) {
         if matches!(error, Error::NotFound) || error.is_passing() && !is_denied(error) {
             return;
@@ -299,12 +299,13 @@ impl Archive {
         Ok(Target::Inner(member, local))
     }
 
-    /// Looks at what stands at `path`, the entry that was last known as `known`.
+    /// Determines the type of the entry at `path`, last known as `known`.
     fn found(&self, path: &Path, is_original: bool, known: Option<Place>) -> Result<Found> {
         self.look.at(path, is_original, known)
     }
 
-    /// Counts a lookup of `name` in the directory `parent` with the path `path`, and describes it.
+    /// Counts a lookup of `name` in the directory `parent` with the path `path`, and returns the
+    /// entry.
     fn enter(&self, parent: Ino, of: (&Path, bool), name: &[u8]) -> Result<Entry> {
         let (path, is_original) = of;
         if parent == ROOT && name == name::VIEWS {
@@ -317,8 +318,8 @@ impl Archive {
         Ok(self.enter_found((parent, is_original), &name, (&path, &found)))
     }
 
-    /// Counts a lookup of `name` in the directory `parent`, where `found` was found, and describes
-    /// it.
+    /// Counts a lookup of `name` in the directory `parent`, where `found` is the result of the
+    /// look, and returns the entry.
     fn enter_found(
         &self,
         (parent, is_original): (Ino, bool),
@@ -330,15 +331,15 @@ impl Archive {
         self.look.entry(ino, found, (path, is_original))
     }
 
-    /// The entry of a directory that stands always.
+    /// Returns the entry of a directory that always exists.
     fn fixed(&self, ino: Ino) -> Result<Entry> {
         let path = Path::new("");
         let found = self.found(path, true, None)?;
         Ok(self.look.entry(ino, &found, (path, true)))
     }
 
-    /// Has the filesystem of the data file with the entry `ino` answer. Outside, why it cannot be
-    /// opened.
+    /// Calls `answer` with the filesystem of the data file that has the entry `ino`. The outer
+    /// error means that the data file cannot be opened.
     fn ask_data_file<T>(
         &self,
         (ino, place, path): (Ino, Place, &Path),
@@ -352,12 +353,12 @@ impl Archive {
         answered.map_err(|error| self.unopened(path, error))
     }
 
-    /// The data file of an entry.
+    /// Returns the data file of an entry.
     fn member(&self, ino: Ino, place: Place, path: &Path) -> Arc<Member> {
         self.members.get(ino, path, place.kind == EntryKind::Joined)
     }
 
-    /// The entry of several files as one, which are called `name`.
+    /// Returns the entry of the joined file called `name`.
     fn enter_joined(&self, name: &[u8]) -> Result<Entry> {
         if name == choice::NAME {
             return self.fixed(JOINED);
@@ -367,7 +368,7 @@ impl Archive {
         self.fixed(ino)
     }
 
-    /// The entry of the link to the store of all files as one.
+    /// Returns the entry of the link to the Zarr store of the joined file.
     fn store_link(&self) -> Result<Entry> {
         let entry = self.fixed(JOINED_STORE)?;
         let attributes = Stat {
@@ -383,7 +384,8 @@ impl Archive {
         })
     }
 
-    /// Why the data file at `path` cannot be opened; `ESTALE` where it is none.
+    /// Returns and logs the error of a data file that cannot be opened, or `ESTALE` if it is not a
+    /// data file.
     fn unopened(&self, path: &Path, error: Error) -> Error {
         if own_fault(&error) && self.look.was_mistaken(path) {
             return stale();
@@ -392,7 +394,7 @@ impl Archive {
         error
     }
 
-    /// The number that `local` of `member` has in the mount; counted.
+    /// Counts a lookup of the inode `local` of `member`, and returns its number in the mount.
     fn enter_inner(&self, member: &Arc<Member>, local: Ino) -> Ino {
         let (ino, is_new) = self.inner.enter(member, local);
         if is_new {
@@ -401,12 +403,12 @@ impl Archive {
         ino
     }
 
-    /// Opens the entry `ino`, a file that is shown as it is.
+    /// Opens the entry `ino`, a file that is shown unchanged.
     fn open_ordinary(&self, ino: Ino, place: Place, path: &Path) -> Result<Opened> {
         let opened = self.root.open(path).map_err(gone);
         let opened = opened.inspect_err(|error| self.note(path, error))?;
         if opened.number != place.file {
-            // The kernel has the length of another file, and looks the name up again.
+            // The kernel has the length of another file. It looks up the name again.
             return Err(stale());
         }
         let (file, caching) = self.ordinary.open(ino, opened.content, path)?;
@@ -423,7 +425,7 @@ impl Archive {
             .insert(handle, Open { content, _held }, caching)
     }
 
-    /// Opens `local` of `member`, which has the same handle for it.
+    /// Opens `local` of `member`. The member uses the same handle.
     fn open_inner(
         &self,
         (member, local, is_directory): (&Arc<Member>, Ino, bool),
@@ -440,8 +442,7 @@ impl Archive {
                 is_given_up: own.is_given_up,
             });
             let caching = match own.caching {
-                // What is listed inside may be of a state that is over, and nothing watches for
-                // that.
+                // The listing may become outdated, and no notification tells the kernel.
                 Caching::Lasting if is_directory => Caching::WhileOpen,
                 caching => caching,
             };
@@ -455,8 +456,8 @@ impl Archive {
         })
     }
 
-    /// Has the filesystem of an open file's member answer, where `handle` is open again if the
-    /// member was closed meanwhile.
+    /// Calls `answer` with the filesystem of an open file's member. If the member was closed in the
+    /// meantime, the file is reopened under `handle`.
     fn ask_open<T>(
         &self,
         handle: Handle,
@@ -469,7 +470,7 @@ impl Archive {
                 if !filesystem.has_open(handle) {
                     filesystem.open_as(handle, (inner.local, inner.is_directory), cancel)?;
                     if filesystem.stays_in(handle) != inner.state {
-                        // Something was appended while the member was closed.
+                        // The file has grown while the member was closed.
                         filesystem.release(handle);
                         return Err(stale());
                     }
@@ -479,25 +480,25 @@ impl Archive {
     }
 }
 
-/// Why nothing inside of a data file can be had, where that is a fault of the file.
+/// Returns whether the error is a fault of the data file itself.
 fn own_fault(error: &Error) -> bool {
     is_fault(error) || matches!(error, Error::Usage(_))
 }
 
-/// Whether such a fault will be there the next time, so that the file has nothing inside. What cannot be
-/// read now may be read then, and an empty listing would tell otherwise.
+/// Returns whether the fault is permanent, so that the data file appears empty. An empty listing
+/// would be wrong for a file that may be readable later.
 fn lasts(error: &Error) -> bool {
     own_fault(error) && !error.is_passing()
 }
 
-/// The entry with the number that it has in the mount.
+/// Sets the entry's number in the mount.
 fn numbered(mut entry: Entry, ino: Ino) -> Entry {
     entry.ino = ino;
     entry.attributes.ino = ino;
     entry
 }
 
-/// What was there, and is not any more, is stale.
+/// Converts a missing entry that existed before to `ESTALE`.
 fn gone(error: Error) -> Error {
     match error {
         Error::NotFound => stale(),

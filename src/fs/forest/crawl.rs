@@ -1,10 +1,11 @@
-//! Looks into the directories of a far file ahead of those who walk through them.
+//! A crawler that reads the directories of a remote file before its users do.
 //!
-//! One after another, the objects beneath an opened directory would each cost a walk some round
-//! trips: its header, then what that leads to. So a thread looks at all of them, breadth first. A
-//! look waits for nothing: where it lacks something, that is asked for, and the next object is
-//! looked at. Only when all of them lack something does the thread wait. What it finds stays where
-//! the walk's own requests look for it: in the caches of the file and of its source.
+//! Without the crawler, a recursive walk would need several round trips for each object: for its
+//! header, and then for the structures that the header references. So a thread reads all objects
+//! breadth first, with non-blocking requests. If bytes are missing, they are requested, and the
+//! thread continues with the next object. The thread waits only when all objects lack bytes. The
+//! results stay in the caches of the file and of its source, where the walk's own requests find
+//! them.
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
@@ -18,21 +19,21 @@ use crate::memory::lock::lock;
 use crate::model::array::Storage;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 
-/// Looks into the directories of one file.
+/// The crawler of one file.
 #[derive(Default)]
 pub(in crate::fs) struct Crawler(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Groups that were looked into.
+    /// Groups that were crawled.
     groups: HashSet<NodeId>,
-    /// Groups that were opened and wait for it.
+    /// Opened groups that wait to be crawled.
     opened: VecDeque<NodeId>,
     is_running: bool,
 }
 
 impl State {
-    /// Whether nobody has looked into a group yet; from now on, somebody has.
+    /// Marks a group as crawled. Returns whether the group is new.
     fn is_new(&mut self, group: NodeId) -> bool {
         if self.groups.contains(&group) {
             return false;
@@ -45,7 +46,7 @@ impl State {
 }
 
 impl Crawler {
-    /// Looks into a group that was opened, and what is beneath it, in a thread of its own.
+    /// Crawls an opened group and everything beneath it, in a separate thread.
     pub(in crate::fs) fn look_into(&self, container: &Arc<dyn Container>, group: NodeId) {
         if !container.is_far() || container.is_growing() {
             return;
@@ -62,7 +63,7 @@ impl Crawler {
         let (own, container) = (Arc::downgrade(&self.0), Arc::clone(container));
         let crawl = thread::Builder::new().name("crawl".to_owned());
         let spawned = crawl.spawn(move || work(&own, &container));
-        // Without it, the walk meets each object for itself.
+        // Without the thread, a walk reads each object separately.
         state.is_running = spawned.is_ok();
         if !state.is_running {
             state.opened.clear();
@@ -70,7 +71,7 @@ impl Crawler {
     }
 }
 
-/// Looks into what was opened, until nothing is left or the file is closed.
+/// Crawls the opened groups until none is left or the file is closed.
 fn work(crawler: &Weak<Mutex<State>>, container: &Arc<dyn Container>) {
     while let Some(state) = crawler.upgrade() {
         let mut opened = lock(&state);
@@ -90,20 +91,20 @@ fn work(crawler: &Weak<Mutex<State>>, container: &Arc<dyn Container>) {
     }
 }
 
-/// What is looked at.
+/// A part of the file to read.
 #[derive(Clone, Copy)]
 enum Subject {
     Links(NodeId),
     Object(NodeId),
-    /// The chunk index of an array with so many chunks: `stat` tells how much is stored.
+    /// The chunk index of an array with this many chunks. `stat` needs it for the stored bytes.
     Chunks(NodeId, u64),
 }
 
-/// A subject, and how many times it was looked at.
+/// A subject, and the number of attempts to read it.
 struct Item(Subject, u32);
 
-/// Looks at the objects beneath `group`, breadth first, as long as `goes_on`. Of a group beneath it
-/// that is not new, the links are passed over.
+/// Reads the objects beneath `group` breadth first, while `goes_on` returns true. Groups that are
+/// not new are skipped.
 fn crawl(
     container: &Arc<dyn Container>,
     group: NodeId,
@@ -136,7 +137,7 @@ fn crawl(
                 match subject {
                     Subject::Links(group) if !is_new(group) => continue,
                     Subject::Object(_) => left = left.saturating_sub(1),
-                    // The index of a small array is a structure or two, as its header is.
+                    // The index of a small array is only a structure or two, like its header.
                     Subject::Chunks(_, chunks) if chunks > limits::LISTED_CHUNKS => {
                         match chunks_left.checked_sub(chunks) {
                             Some(fewer) => chunks_left = fewer,
@@ -154,8 +155,8 @@ fn crawl(
     }
 }
 
-/// Moves more of the queue to the window once that is half empty, and asks for all their headers at
-/// once: those that stand near each other come together.
+/// Refills the window from the queue once the window is half empty, and requests all headers at
+/// once. Nearby headers arrive together.
 fn refill(container: &dyn Container, window: &mut Vec<Item>, queue: &mut VecDeque<Item>) {
     if window.len() > limits::CRAWL_WINDOW / 2 {
         return;
@@ -171,7 +172,7 @@ fn refill(container: &dyn Container, window: &mut Vec<Item>, queue: &mut VecDequ
 }
 
 impl Item {
-    /// The place of an object; what else is looked at comes before them all.
+    /// Returns the address of an object. Other subjects sort before all objects.
     fn place(&self) -> Option<NodeId> {
         match self.0 {
             Subject::Object(node) => Some(node),
@@ -181,7 +182,7 @@ impl Item {
 }
 
 impl Subject {
-    /// Looks at it; what is to be looked at next, no more than `left` objects.
+    /// Reads the subject. Returns the subjects to read next, at most `left` objects.
     fn look(self, glance: &dyn Container, effort: &Effort, left: usize) -> Result<Vec<Subject>> {
         match self {
             Subject::Links(group) => objects_of(glance, group, left),
@@ -211,7 +212,8 @@ impl Subject {
     }
 }
 
-/// The objects that the first `most` links of a group lead to, in the order of their places.
+/// Returns the objects that the first `most` links of a group lead to, in the order of their
+/// addresses.
 fn objects_of(glance: &dyn Container, group: NodeId, most: usize) -> Result<Vec<Subject>> {
     let mut links = glance.links(group)?;
     let mut nodes = Vec::new();
@@ -237,7 +239,7 @@ mod tests {
     use super::*;
     use crate::fs::fake::{Fake, ROOT};
 
-    /// Looks at what is beneath the root; how often an object was looked at.
+    /// Crawls everything beneath the root. Returns how often objects were read.
     fn looks(fake: Fake) -> usize {
         let looks = Arc::clone(&fake.looks);
         let container: Arc<dyn Container> = Arc::new(fake);
@@ -254,14 +256,14 @@ mod tests {
         for group in 1..=10 {
             fake.group(group * 1000, 1);
             fake.hard(ROOT, format!("group{group}"), group * 1000);
-            // The way back is no way on.
+            // Adds a link back to the root, which must not be followed again.
             fake.hard(group * 1000, "back", ROOT);
             for data in 1..=10 {
                 fake.bytes(group * 1000 + data * 8, 1, b"data");
                 fake.hard(group * 1000, format!("data{data}"), group * 1000 + data * 8);
             }
         }
-        // Each group, its ten datasets, and the root that each leads back to.
+        // Each group, its ten datasets, and the root that each group links back to.
         assert_eq!(looks(fake), 10 * 12);
     }
 
@@ -326,7 +328,7 @@ mod tests {
         let mut far = fake;
         far.is_far = true;
         let far: Arc<dyn Container> = Arc::new(far);
-        // A thread that is at work lets them wait.
+        // The flag simulates a busy thread, so that opened groups wait.
         lock(&crawler.0).is_running = true;
         for number in 0..2 * limits::CRAWLS as u64 {
             crawler.look_into(&far, NodeId::of(number * 8));

@@ -1,4 +1,4 @@
-//! One mounted file in one of its states: the open container, and what was worked out from it.
+//! A mounted file in one of its states: the open container, and results derived from it.
 
 use std::hash::Hash;
 use std::ops::Deref;
@@ -39,58 +39,58 @@ use crate::view::table::Convention;
 use crate::view::texts::text::Text;
 use crate::wire::to_u64;
 
-/// Bytes of the full names that are remembered for names that were cut.
+/// Bytes of full names in the cache of shortened names.
 const CUT_NAMES: u64 = 1 << 20;
 
-/// How long a file that grows is shown as it was seen last.
+/// How long a growing file is shown in its last seen state.
 const GROWTH: Duration = Duration::from_millis(200);
 
-/// A cut name: the group of its directory, and the name as shown.
+/// A shortened name: the group of its directory, and the shown name.
 type CutName = (NodeId, Box<[u8]>);
 
-/// A text that belongs to an object: the object, and what the text is called.
+/// A text of an object: the object, and the name of the text.
 type TextName = (NodeId, Box<[u8]>);
 
 /// A part of an array: its node, and the selector.
 type PartName = (NodeId, Box<[u8]>);
 
-/// A file that is open, and where it came from.
+/// An open file with its origin.
 pub(in crate::fs) struct OpenedFile {
     pub(in crate::fs) container: Arc<dyn Container>,
     pub(in crate::fs) origin: Arc<Origin>,
     pub(in crate::fs) neighbours: Arc<Neighbours>,
-    /// The state that it was opened in.
+    /// The state in which the file was opened.
     pub(in crate::fs) state: Option<Arc<dyn OpenedState>>,
-    /// Tells whether it has changed; the source's own state is watched elsewhere.
+    /// The watch for changes; `None` for the source, which is watched elsewhere.
     pub(in crate::fs) watch: Option<Watch>,
-    /// The name of its directory; empty for the source.
+    /// Shown name of the file's directory, or empty for the source.
     pub(in crate::fs) shown: Box<[u8]>,
 }
 
-/// One mounted file in one of its states, for one request or for all.
+/// A mounted file in one of its states, for one request or for all.
 pub(in crate::fs) struct FileState {
     pub(in crate::fs) container: Arc<dyn Container>,
-    /// Pays for what the container looks at.
+    /// The budget for reads of the container.
     pub(in crate::fs) effort: Effort,
     shared: Arc<SharedState>,
 }
 
-/// The part of a file's state that all requests share, with the caches of what was worked out.
+/// The part of a file's state that all requests share, with the caches of derived results.
 pub(in crate::fs) struct SharedState {
-    /// Counts the states of the source.
+    /// Number of the source's state.
     pub(in crate::fs) generation: u32,
-    /// The number of its tree.
+    /// Number of the file's tree.
     pub(in crate::fs) tree: Tree,
     pub(in crate::fs) engine: Arc<Engine>,
     pub(in crate::fs) origin: Arc<Origin>,
     pub(in crate::fs) neighbours: Arc<Neighbours>,
-    /// The name of its directory; empty for the source.
+    /// Shown name of the file's directory, or empty for the source.
     pub(in crate::fs) shown: Box<[u8]>,
     opened: Instant,
     state: Option<Arc<dyn OpenedState>>,
     watch: Option<Watch>,
     index: Arc<FileIndex>,
-    /// Ends the requests under way, once it is over.
+    /// Cancels running requests when the state ends.
     ended: Canceller,
     is_over: AtomicBool,
     pub(in crate::fs) crawler: Crawler,
@@ -98,17 +98,17 @@ pub(in crate::fs) struct SharedState {
     variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
     variable_length_parts: Mutex<WeightedLru<PartName, Arc<VariableLength>>>,
     cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
-    /// Texts, and why there is none.
+    /// Texts, or the errors of creating them.
     texts: Mutex<WeightedLru<TextName, Result<Text>>>,
     counts: Counts,
     conventions: Mutex<WeightedLru<NodeId, Option<Convention>>>,
-    /// Whether groups of ASDF hold an array, at any depth.
+    /// Whether a group of an ASDF file contains an array, at any depth.
     with_arrays: Mutex<WeightedLru<NodeId, bool>>,
-    /// Whether groups have variables that stand side by side in a table.
+    /// Whether a group has variables that can share a table.
     with_variables: Mutex<WeightedLru<NodeId, bool>>,
     /// The lengths of unlimited dimensions.
     lengths: Arc<Lengths>,
-    /// Whether all chunks of an array have gone through its filters.
+    /// Whether all chunks of an array passed through its filters.
     filtered: Mutex<WeightedLru<NodeId, bool>>,
 }
 
@@ -116,7 +116,7 @@ pub(in crate::fs) struct SharedState {
 trait Kept {
     fn clear(&self);
 
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory of the cache.
     fn weight(&self) -> u64;
 }
 
@@ -131,7 +131,8 @@ impl<K: Hash + Eq, V> Kept for Mutex<WeightedLru<K, V>> {
 }
 
 impl Kept for Lengths {
-    /// A document that is being made needs the lengths of its own state to its end.
+    /// Keeps the lengths, because a document in progress needs the lengths of its own state until
+    /// it is complete.
     fn clear(&self) {}
 
     fn weight(&self) -> u64 {
@@ -187,8 +188,8 @@ impl FileState {
         }
     }
 
-    /// The same for one request, which may look at so much until the second result is dropped, or
-    /// the request is to end.
+    /// Returns the state with the budget of one request. The budget is limited until the second
+    /// value is dropped, and the request ends with `cancel`.
     pub(in crate::fs) fn for_request(&self, cancel: &CancelToken) -> (Arc<Self>, Granted) {
         let effort = Effort::of_a_request();
         let granted = effort.granted(&self.until_over(cancel));
@@ -200,7 +201,7 @@ impl FileState {
         (Arc::new(file), granted)
     }
 
-    /// The same for the request that `other` is for, which may look at no more for that.
+    /// Returns the state with the budget of the request that uses `other`.
     pub(in crate::fs) fn for_request_of(&self, other: &FileState) -> Arc<Self> {
         let effort = other.effort.clone();
         Arc::new(FileState {
@@ -210,7 +211,7 @@ impl FileState {
         })
     }
 
-    /// The same for a part of its request, which may look at `bytes` of what the request may.
+    /// Returns the state with a budget of at most `bytes`, taken from the request's budget.
     pub(in crate::fs) fn for_a_part(&self, bytes: u64) -> Arc<Self> {
         let effort = self.effort.part(bytes);
         Arc::new(FileState {
@@ -220,60 +221,62 @@ impl FileState {
         })
     }
 
-    /// The same file after a writer has appended to it, opened as `opened`. A writer that lets
-    /// others read leaves links alone, so what was found of them stays.
+    /// Returns the same file after a writer has appended to it, opened as `opened`. A writer that
+    /// allows readers does not change links, so the path index is kept.
     pub(in crate::fs) fn grown(&self, opened: OpenedFile) -> Self {
         let (engine, index) = (Arc::clone(&self.engine), Arc::clone(&self.index));
         FileState::new(self.generation, self.tree, opened, engine, index)
     }
 
-    /// Like [`Effort::granted`], for work that ends when this state is over.
+    /// Grants a budget like [`Effort::granted`], for work that ends when this state ends.
     pub(in crate::fs) fn granted(&self, cancel: &CancelToken) -> Granted {
         self.effort.granted(&self.until_over(cancel))
     }
 
-    /// The token of a request, for work that also ends when this state is over.
+    /// Returns a token like `cancel`, for work that also ends when this state ends.
     pub(in crate::fs) fn until_over(&self, cancel: &CancelToken) -> CancelToken {
         cancel.clone().or(&self.ended)
     }
 
-    /// The container for what is kept and serves other requests: none of them ends it.
+    /// Returns the container for cached values that serve other requests. No single request can
+    /// cancel its reads.
     fn lasting_container(&self) -> Arc<dyn Container> {
         Arc::clone(&self.container).for_request(&Effort::default())
     }
 
-    /// What is left of it as long as a request is under way, or a file open.
+    /// Returns a weak reference to the shared part, which lives while a request runs or a file is
+    /// open.
     pub(in crate::fs) fn rest(&self) -> Weak<SharedState> {
         Arc::downgrade(&self.shared)
     }
 
-    /// Ends the requests under way, and lets go of what is kept: whoever asks for it on is told that
-    /// it is over.
+    /// Ends the state: cancels running requests and clears the caches. Later requests for this
+    /// state fail as stale.
     pub(in crate::fs) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
         self.ended.cancel();
         self.retire();
     }
 
-    /// Whether nothing of it is to be opened any more.
+    /// Returns whether the state has ended.
     pub(in crate::fs) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Lets go of what is kept to be found again: another state is shown now, and a file of this
-    /// one may stay open for long.
+    /// Clears the caches, because another state is shown now and an open file may keep this one for
+    /// long.
     pub(in crate::fs) fn retire(&self) {
         self.container.forget();
         self.kept().iter().for_each(|kept| kept.clear());
     }
 
-    /// Bytes of memory, about, that it takes as long as it is open.
+    /// Returns the approximate bytes of memory of the open file.
     pub(in crate::fs) fn weight(&self) -> u64 {
         let kept = self.kept().map(Kept::weight).into_iter();
         kept.fold(self.container.weight(), u64::saturating_add)
     }
 
-    /// The caches of what was worked out.
+    /// Returns the caches of derived results.
     fn kept(&self) -> [&dyn Kept; 11] {
         [
             &self.readers,
@@ -290,36 +293,36 @@ impl FileState {
         ]
     }
 
-    /// Whether `other` is this state of the same file, for whatever request.
+    /// Returns whether `other` is the same state of the same file, for any request.
     pub(in crate::fs) fn is_same_state(&self, other: &FileState) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// When it was opened in this state.
+    /// Returns when the file was opened in this state.
     pub(in crate::fs) fn opened(&self) -> Instant {
         self.opened
     }
 
-    /// What tells the state that it was opened in from others.
+    /// Returns the identity of the state in which the file was opened.
     pub(in crate::fs) fn identity(&self) -> Option<Identity> {
         self.state.as_ref().map(|state| state.identity().clone())
     }
 
-    /// Whether a writer appends to it.
+    /// Returns whether a writer appends to the file.
     pub(in crate::fs) fn is_growing(&self) -> bool {
         self.container.is_growing()
     }
 
-    /// Whether what is told of it may be kept: no writer appends to it, and none may have been at
-    /// work unseen when it was opened, or a neighbour of it.
+    /// Returns whether replies about the file may be cached. If so, no writer appends to it, and no
+    /// unnoticed write was in progress when it or a neighbour was opened.
     pub(in crate::fs) fn is_settled(&self) -> bool {
         let own = self.state.as_ref().is_none_or(|state| state.is_settled());
         !self.is_growing() && own && self.neighbours.states().is_settled()
     }
 
-    /// What a request about this file is told of an error: `ESTALE` where it was given up because
-    /// this state is over. Damage in a file that has changed under the mount a moment ago is not
-    /// that of its next state either: whoever writes it may go on.
+    /// Converts an error for a request about this file. `ESTALE` replaces a cancellation because
+    /// the state has ended. It also replaces damage in a file that changed a moment ago, because
+    /// its writer may not have finished.
     pub(in crate::fs) fn told(&self, error: Error) -> Error {
         let is_given_up = error.is_unwanted() && self.is_over();
         if is_given_up || is_fault(&error) && self.is_half_written() {
@@ -328,56 +331,57 @@ impl FileState {
         error
     }
 
-    /// Whether it was written so lately, under the mount, that its next bytes may be to come.
+    /// Returns whether the file changed under the mount so recently that the write may be
+    /// incomplete.
     pub(in crate::fs) fn is_half_written(&self) -> bool {
         let age = self.state.as_ref().map(|state| state.identity().age());
         let is_young = age.flatten().is_some_and(|age| age < limits::HALF_WRITTEN);
         self.generation > 0 && is_young && !self.is_growing()
     }
 
-    /// Whether it was opened so lately that it is shown as it is even if it has grown since.
+    /// Returns whether the file was opened so recently that growth since then is ignored.
     pub(in crate::fs) fn is_recent(&self) -> bool {
         self.opened.elapsed() < GROWTH
     }
 
-    /// Whether this other file is the one that `watch` watches, changed or not.
+    /// Returns whether this other file is the file of `watch`, changed or not.
     pub(in crate::fs) fn is_of_same_file(&self, watch: &Watch) -> bool {
         let own = self.watch.as_ref().map(Watch::identity);
         own.is_some_and(|own| own.is_of_same_file(&watch.identity()))
     }
 
-    /// Whether this other file, or one that it takes elements from, has changed since it was
-    /// opened, as far as was seen lately.
+    /// Returns whether this other file, or a neighbour of it, has changed since it was opened,
+    /// according to recent checks.
     pub(in crate::fs) fn is_changed(&self) -> bool {
         let neighbours = self.neighbours.states();
         self.watch.as_ref().is_some_and(Watch::is_changed) || neighbours.is_changed()
     }
 
-    /// Whether this other file has changed since it was opened, as it is now, or one was read that
-    /// had.
+    /// Checks now whether this other file has changed since it was opened. Also returns true if a
+    /// changed neighbour was read.
     pub(in crate::fs) fn is_changed_now(&self) -> bool {
         let neighbours = self.neighbours.states();
         self.watch.as_ref().is_some_and(Watch::is_changed_now) || neighbours.met_a_change()
     }
 
-    /// Whether `group` is the root of the mount.
+    /// Returns whether `group` is the root of the mount.
     pub(in crate::fs) fn is_mount_root(&self, group: NodeId) -> bool {
         self.tree == SOURCE && group == self.container.root()
     }
 
-    /// The object-to-path index.
+    /// Returns the object-to-path index, building it if necessary.
     pub(in crate::fs) fn index(&self) -> Arc<PathIndex> {
         self.crawler
             .look_into(&self.container, self.container.root());
         self.index.get(&self.container)
     }
 
-    /// The place for the index of another file of the mount.
+    /// Returns an empty index for another file of the mount.
     pub(in crate::fs) fn index_of_another(&self) -> Arc<FileIndex> {
         Arc::new(self.index.of_another())
     }
 
-    /// The file with each variable of netCDF as long as its dimensions.
+    /// Returns a container where each netCDF variable is padded to the length of its dimensions.
     pub(in crate::fs) fn variables(&self) -> Arc<dyn Container> {
         let container = Arc::clone(&self.container);
         let (index, whole) = (Arc::clone(&self.index), Arc::clone(&container));
@@ -390,15 +394,16 @@ impl FileState {
         Arc::new(Padded::new(container, engine, effort, lengths, is_linked))
     }
 
-    /// The node with the array that its writer means, where that is not the stored one.
+    /// Returns a node with the array that its writer intended, if that differs from the stored
+    /// array.
     pub(in crate::fs) fn meant(&self, node: &Node) -> Result<Option<Arc<Node>>> {
         matlab_empty::meant(&*self.container, &self.engine, node)
     }
 
-    /// The reader of the array of `node`; handles that are open at a time share one.
+    /// Returns the reader of the array of `node`. Concurrent handles share one reader.
     pub(in crate::fs) fn reader(&self, node: NodeId, array: &Arc<Array>) -> Result<Arc<Reader>> {
-        // Of a file that grows, a description that was read later may hold more.
-        // A variable that is padded has another shape.
+        // In a growing file, a description read later may contain more elements. A padded variable
+        // has another shape.
         let is_right = |reader: &Reader| {
             if self.is_growing() {
                 Arc::ptr_eq(reader.array(), array)
@@ -422,10 +427,10 @@ impl FileState {
         Ok(reader)
     }
 
-    /// An array of bytes, opened for one reader.
+    /// Opens an array of bytes for one reader.
     ///
     /// # Errors
-    /// Fails if it is known before reading that it cannot be read.
+    /// Fails if it is known before reading that the array cannot be read.
     pub(in crate::fs) fn open_bytes(&self, array: Arc<Array>) -> Result<Box<dyn View>> {
         if array.bytes()? == 0 {
             array.storage.as_ref().map_err(Clone::clone)?;
@@ -435,7 +440,7 @@ impl FileState {
         Ok(Box::new(Raw::new(Arc::new(reader))))
     }
 
-    /// A run of bytes, opened for one reader.
+    /// Opens a range of bytes for one reader.
     ///
     /// # Errors
     /// Fails as [`open_bytes`](Self::open_bytes) does.
@@ -451,7 +456,8 @@ impl FileState {
         }))
     }
 
-    /// The content of the variable-length array of `node`, which keeps where its elements begin.
+    /// Returns the content of the variable-length array of `node`, which caches the offsets of its
+    /// elements.
     pub(in crate::fs) fn variable_length(
         &self,
         node: NodeId,
@@ -472,8 +478,8 @@ impl FileState {
         Ok(content)
     }
 
-    /// What the elements of variable length stand for in the part of an array that `selector`
-    /// names; a lookup, `stat` and an open want it one after another. Of a file that grows none is kept.
+    /// Returns the variable-length content of the part of an array that `selector` names. Cached,
+    /// because a lookup, `stat` and an open need it one after another, but not for growing files.
     pub(in crate::fs) fn variable_length_part(
         &self,
         node: NodeId,
@@ -494,13 +500,14 @@ impl FileState {
         Ok(content)
     }
 
-    /// The text that belongs to `object` and is called `shown`: an attribute's by the name of its
-    /// file, the object's own by its suffix. It is rendered by `render` unless it is still kept: a
-    /// lookup, `stat` and an open want it one after another. What is wrong with it is kept, too, unless
-    /// it may be right the next time. Of a file that grows nothing is kept.
+    /// Returns the text of `object` called `shown`: an attribute file's name, or a suffix for the
+    /// object's own text. The text comes from the cache or from `render`, because a lookup, `stat`
+    /// and an open need it one after another. Permanent errors are cached too. Texts of growing
+    /// files are not cached.
     ///
     /// # Errors
-    /// Fails with the errors of `render`; `Io` (`ENOMEM`) where all that is open takes too much memory.
+    /// Fails with the errors of `render`, and with `Io` (`ENOMEM`) if all open files together need
+    /// too much memory.
     pub(in crate::fs) fn kept_text(
         &self,
         object: NodeId,
@@ -524,8 +531,8 @@ impl FileState {
         text?.opened(&self.engine)
     }
 
-    /// The count of `text`, made by `count` unless it is still kept; `None` where it is too long to
-    /// be counted. Of a file that grows none is kept.
+    /// Returns the count of `text` from the cache or from `count`, or `None` if the text is too
+    /// long to count. Counts of growing files are not cached.
     ///
     /// # Errors
     /// Fails with the errors of `count`.
@@ -541,8 +548,8 @@ impl FileState {
         }
     }
 
-    /// The convention by which `group` is a table, which `find` finds unless that is still kept: a
-    /// listing, a lookup and `stat` want it one after another. Of a file that grows none is kept.
+    /// Returns the convention by which `group` is a table, from the cache or from `find`. Cached
+    /// because a listing, a lookup and `stat` need it one after another, but not for growing files.
     pub(in crate::fs) fn convention(
         &self,
         group: NodeId,
@@ -558,7 +565,7 @@ impl FileState {
         Ok(found)
     }
 
-    /// Whether `group` holds an array, which `find` finds out unless that is still kept.
+    /// Returns whether `group` contains an array, from the cache or from `find`.
     pub(in crate::fs) fn holds_arrays(
         &self,
         group: NodeId,
@@ -572,8 +579,8 @@ impl FileState {
         Ok(found)
     }
 
-    /// Whether `group` has variables that stand side by side in a table, which `find` finds out unless
-    /// that is still kept. Of a file that grows none is kept.
+    /// Returns whether `group` has variables that can share a table, from the cache or from `find`.
+    /// Not cached for growing files.
     pub(in crate::fs) fn has_variables(
         &self,
         group: NodeId,
@@ -589,8 +596,8 @@ impl FileState {
         Ok(found)
     }
 
-    /// Whether all chunks of the array of `node` have gone through its filters, which `find` finds
-    /// out unless that is still kept. Of a file that grows it is not known.
+    /// Returns whether all chunks of the array of `node` passed through its filters, from the cache
+    /// or from `find`. Returns false for growing files.
     pub(in crate::fs) fn are_all_filtered(
         &self,
         node: NodeId,
@@ -607,13 +614,13 @@ impl FileState {
         Ok(found)
     }
 
-    /// The name, as in the file, of the link that `group` shows as `shown`; `None` where it shows
-    /// none.
+    /// Returns the name in the file of the link that `group` shows as `shown`, or `None` if there
+    /// is no such link.
     pub(in crate::fs) fn real_name(&self, group: NodeId, shown: &[u8]) -> Result<Option<Vec<u8>>> {
         self.real_name_within(group, shown, &mut { limits::CUT_NAME_LINKS })
     }
 
-    /// Like [`real_name`](Self::real_name), looking through no more links than are `left`.
+    /// Finds a name like [`real_name`](Self::real_name), examining at most `left` links.
     pub(in crate::fs) fn real_name_within(
         &self,
         group: NodeId,
@@ -631,7 +638,7 @@ impl FileState {
         let granted = *left;
         let found = self.find_cut(group, shown, at_root, left)?;
         if *left == 0 && granted < limits::CUT_NAME_LINKS {
-            // It may be behind what others have left.
+            // The name may come after the links that were examined, so the result is not cached.
             return Ok(found);
         }
         let weight = key

@@ -1,7 +1,7 @@
-//! A source that cannot be opened any more: the mount still tells what it does.
+//! A source that can no longer be opened. The mount still reports its own state.
 //!
-//! Nothing of the source is answered, but a request for the root's own attributes, `.h5fs` and the
-//! texts in it that are of the mount is, so that its operator can read why all else is stale.
+//! All requests fail, except for the root's attributes, `.h5fs` and the texts about the mount in
+//! it. The operator can thus read why the other files are stale.
 
 use std::fmt;
 use std::ops::{ControlFlow, Range};
@@ -24,16 +24,16 @@ use crate::model::{
 };
 use crate::source::neighbours::Neighbours;
 
-/// That the source is gone, and since when.
+/// A source that is gone, with the reason and the time.
 pub(in crate::fs) struct Gone {
-    /// In the place of the source, with its last owner, mode and generation.
+    /// A placeholder for the source, with its last owner, mode and generation.
     pub(in crate::fs) file: Arc<FileState>,
     why: Error,
     since: SystemTime,
 }
 
 impl Gone {
-    /// Since now, because of `why`.
+    /// Records that the source is gone from now on, because of `why`.
     pub(in crate::fs) fn new(
         generation: u32,
         root: NodeId,
@@ -63,18 +63,18 @@ impl Gone {
         }
     }
 
-    /// It is gone for this reason, as was found last.
+    /// Updates the reason.
     pub(in crate::fs) fn set_reason(&mut self, why: Error) {
         self.why = why;
     }
 
-    /// What the status says.
+    /// Returns the text for the status.
     pub(in crate::fs) fn text(&self) -> String {
         stale_text(&self.why, self.since)
     }
 }
 
-/// What the status says of a source that has been gone `since`, because of `why`.
+/// Returns the text for the status of a source that is gone since `since`, because of `why`.
 pub(in crate::fs) fn stale_text(why: &Error, since: SystemTime) -> String {
     let since = timestamp_of(since);
     let gone =
@@ -89,25 +89,25 @@ pub(in crate::fs) fn stale_text(why: &Error, since: SystemTime) -> String {
     }
 }
 
-/// What the status says of a server that has not answered `since`.
+/// Returns the text for the status of a server that has not responded since `since`.
 pub(in crate::fs) fn unanswered_text(since: SystemTime) -> String {
     let since = timestamp_of(since);
     format!("stale: the server does not answer (since {since})")
 }
 
-/// Whether the inode `ino` is answered without a source.
+/// Returns whether the inode `ino` can be served without a source.
 pub(in crate::fs) fn is_of_mount(ino: u64, inode: &Inode) -> bool {
     let is_directory = ino == inode::ROOT || inode.node_type == NodeType::Views;
     is_directory || tells_of_mount(inode)
 }
 
-/// Whether `inode` is a text that tells of the mount.
+/// Returns whether `inode` is a text about the mount.
 pub(in crate::fs) fn tells_of_mount(inode: &Inode) -> bool {
     const TEXTS: [&[u8]; 3] = [b"status", b"errors", b"metrics"];
     inode.node_type == NodeType::Single && TEXTS.contains(&&*inode.name)
 }
 
-/// The content of a source that is gone: a root without anything that could be asked for.
+/// The container of a source that is gone: a root without content.
 struct NoContainer(NodeId);
 
 impl Container for NoContainer {

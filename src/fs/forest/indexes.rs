@@ -1,5 +1,4 @@
-//! The canonical paths of the objects of all files of a mount, within one weight for all of them
-//! together.
+//! The path indexes of all files of a mount, with one weight limit for all of them.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,14 +7,15 @@ use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::Container;
 use crate::model::paths::PathIndex;
 
-/// Bytes that the canonical paths of all files of a mount take together. It is at least what
-/// one file with the most links and names takes.
+/// Bytes of the path indexes of all files together, at least as much as one file with the maximum
+/// of links and names needs.
 const PATH_INDEXES: u64 = 18 << 20;
 
-/// The indices of all files.
+/// The indexes of all files.
 pub(in crate::fs) struct Indexes {
     kept: Arc<SharedLru<(), Arc<PathIndex>>>,
-    /// One file is walked at a time: what is found in it counts from the first link on.
+    /// Only one file is indexed at a time, because memory for the paths is needed from the first
+    /// link on.
     walking: Mutex<()>,
 }
 
@@ -35,7 +35,7 @@ pub(in crate::fs) struct FileIndex {
 }
 
 impl FileIndex {
-    /// The index of one more file.
+    /// Creates the index of one more file.
     pub(in crate::fs) fn of(all: &Arc<Indexes>) -> Self {
         FileIndex {
             all: Arc::clone(all),
@@ -43,13 +43,13 @@ impl FileIndex {
         }
     }
 
-    /// The index of another file of the same mount.
+    /// Creates the index of another file of the same mount.
     pub(in crate::fs) fn of_another(&self) -> Self {
         Self::of(&self.all)
     }
 
-    /// The index of `container`; the first call walks it, and so does one after others have taken
-    /// its room.
+    /// Returns the index of `container`. The index is built by the first call, and again after it
+    /// was evicted.
     pub(in crate::fs) fn get(&self, container: &Arc<dyn Container>) -> Arc<PathIndex> {
         if let Some(index) = self.own.get(()) {
             return index;
@@ -77,7 +77,7 @@ mod tests {
     use crate::limits;
     use crate::model::NodeId;
 
-    /// Names of so many bytes together, a thousand each, all of one object.
+    /// Creates a graph with a total of `bytes` bytes of names, a thousand each, all for one object.
     fn of_names(bytes: usize) -> Arc<dyn Container> {
         let mut fake = Fake::new();
         fake.bytes(800, 1, b"data");

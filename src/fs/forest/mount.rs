@@ -1,4 +1,4 @@
-//! The mounted file in its present state, and all else that every node of the mount has to know.
+//! The mounted file in its current state, and the context that every node of the mount needs.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -37,21 +37,22 @@ use crate::source::identity::Identity;
 use crate::source::local::changes::Changes;
 use crate::source::remote::connection::Connection;
 
-/// Time that opening a changed source waits for the requests of its last state to end, so that both
-/// states are not in memory together.
+/// How long opening a changed source waits for the requests of its old state, so that both states
+/// are not in memory together.
 const OLD_STATE: Duration = Duration::from_millis(250);
 
-/// The part of the log that tells of what is missing, of which commands warn, too.
+/// The log target for missing files, which commands print as warnings.
 pub(in crate::fs) const LACKS: &str = "h5fs::lacks";
 
-/// Makes the kernel ask anew for these inodes. Requests wait for it, so it must wait for none.
+/// A function that makes the kernel request these inodes again. Requests wait for the function, so
+/// it must not block.
 pub(in crate::fs) type Outdate = Box<dyn Fn(&[u64]) + Send + Sync>;
 
-/// The inodes that stand in the mount whatever is in the file, in the state `generation` of the
-/// source with the root object `root`.
+/// A function that returns the inodes that exist in every mount, for the generation and the root
+/// object of the source.
 pub(in crate::fs) type FixedInodes = fn(generation: u32, root: NodeId) -> Vec<(u64, Inode)>;
 
-/// What the files of one mount share.
+/// Resources shared by the files of one mount.
 #[derive(Clone)]
 pub(in crate::fs) struct Shared {
     pub(in crate::fs) engine: Arc<Engine>,
@@ -62,22 +63,22 @@ pub(in crate::fs) struct Shared {
 pub(in crate::fs) struct Mount {
     pub(in crate::fs) options: Options,
     origin: Mutex<Arc<Origin>>,
-    /// `None` once the source has changed and cannot be opened again.
+    /// The current state, or `None` if the source has changed and cannot be reopened.
     file: Mutex<Option<Arc<FileState>>>,
-    /// Why that is so, and since when.
+    /// The reason and time why there is no current state.
     gone: Mutex<Option<Gone>>,
-    /// Counts the states of the source.
+    /// Number of the source's state.
     generation: AtomicU32,
     watch: Option<Watch>,
-    /// Makes the kernel ask anew for what it was told of these numbers.
+    /// Invalidates the kernel's caches of these inodes.
     outdate: OnceLock<Outdate>,
-    /// The last state of the source before which the kernel keeps no listing of the root.
+    /// The last state of the source for which the kernel has dropped older listings of the root.
     relisted: AtomicU32,
     renewed: Mutex<Renewed>,
     pub(in crate::fs) inodes: Arc<Inodes>,
     fixed: FixedInodes,
     indexes: Arc<Indexes>,
-    /// The engine of all files of the mount; without it, each state of the source has its own.
+    /// The engine of all files of the mount. Without one, each state of the source has its own.
     engine: Option<Arc<Engine>>,
     pub(in crate::fs) others: OtherFiles,
     pub(in crate::fs) pins: Pins,
@@ -89,12 +90,12 @@ pub(in crate::fs) struct Mount {
     pub(in crate::fs) traffic: Traffic,
 }
 
-/// When a source was last opened anew, or that was tried.
+/// The last time when the source was reopened, successfully or not.
 #[derive(Debug)]
 struct Renewed {
-    /// `None` if it was tried by a request that was cancelled.
+    /// The time, or `None` if the attempt was cancelled.
     when: Option<Instant>,
-    /// What had been told of changes before.
+    /// The event count of changes before the attempt.
     told: u64,
 }
 
@@ -104,7 +105,7 @@ impl Renewed {
     }
 }
 
-/// The state that a source was seen in.
+/// The state in which a source was last seen.
 #[derive(Debug, Clone)]
 pub(in crate::fs) struct Seen {
     state: Identity,
@@ -113,8 +114,8 @@ pub(in crate::fs) struct Seen {
 }
 
 impl Seen {
-    /// The generation of the same source where it is found in the state `now`: a writer that
-    /// appends makes no other.
+    /// Returns the generation of the same source in the state `now`. Appending does not change the
+    /// generation.
     pub(in crate::fs) fn generation_in(&self, now: &Identity) -> u32 {
         let has_grown = self.is_growing && self.state.is_of_same_file(now);
         if self.state == *now || has_grown {
@@ -174,7 +175,7 @@ impl Mount {
         mount
     }
 
-    /// Makes `opened` the source that is shown.
+    /// Makes `opened` the current source.
     fn show(&self, opened: OpenedFile, generation: u32) {
         let (size, threads) = (self.options.cache_size, self.options.threads);
         let engine = self.engine.clone();
@@ -189,7 +190,7 @@ impl Mount {
             self.inodes.pin(ino, &inode);
         }
         self.others.reset(generation);
-        // Once a process has seen a new name, it must meet no old one.
+        // After a process has seen a new name, it must not see an old one.
         if let Some(outdate) = self.outdate.get() {
             outdate(&self.outdated_by(Some(generation)));
         }
@@ -201,12 +202,12 @@ impl Mount {
         self.faults.clear();
     }
 
-    /// Why only a part of what is shown now can be.
+    /// Returns the reason why only a part of the file can be shown.
     pub(in crate::fs) fn fault_of_root(&self) -> Option<Error> {
         fault_of_root(&*self.current()?.container)
     }
 
-    /// The state that the source was last seen in.
+    /// Returns the state in which the source was last seen.
     pub(in crate::fs) fn seen(&self) -> Option<Seen> {
         Some(Seen {
             state: self.watch.as_ref()?.identity(),
@@ -215,26 +216,26 @@ impl Mount {
         })
     }
 
-    /// Bytes of memory, about, that what is shown takes as long as it is open.
+    /// Returns the approximate bytes of memory of the open file.
     pub(in crate::fs) fn weight(&self) -> u64 {
         self.current().map_or(0, |file| file.weight())
     }
 
-    /// The path, owner, mode and times that are taken over from the source.
+    /// Returns the path, owner, mode and times copied from the source.
     pub(in crate::fs) fn origin(&self) -> Arc<Origin> {
         Arc::clone(&lock(&self.origin))
     }
 
-    /// The state of the source that is shown now.
+    /// Returns the current state of the source.
     pub(in crate::fs) fn shown(&self) -> Result<Arc<FileState>> {
         self.shown_for(&CancelToken::default())
     }
 
-    /// The same for a request with this token.
+    /// Returns the current state for a request with the token `cancel`.
     ///
     /// # Errors
-    /// `ESTALE` if the source cannot be opened anew; [`Error::unwanted`] if `cancel` ends the request
-    /// before that is known.
+    /// `ESTALE` if the source cannot be reopened; [`Error::unwanted`] if `cancel` ends the request
+    /// first.
     pub(in crate::fs) fn shown_for(&self, cancel: &CancelToken) -> Result<Arc<FileState>> {
         if let Some(watch) = &self.watch
             && self.is_due(watch)
@@ -244,11 +245,11 @@ impl Mount {
         self.current().ok_or_else(stale)
     }
 
-    /// Waits until it was looked a short while ago whether the source has changed, and opens it anew
-    /// if it has.
+    /// Waits until the check of the source for changes is recent. Reopens the source if it has
+    /// changed.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if `cancel` ends the request before.
+    /// [`Error::unwanted`] if `cancel` ends the request first.
     pub(in crate::fs) fn refresh(&self, cancel: &CancelToken) -> Result<()> {
         let Some(watch) = &self.watch else {
             return Ok(());
@@ -260,7 +261,7 @@ impl Mount {
         Ok(())
     }
 
-    /// Whether the source is to be opened anew.
+    /// Returns whether the source must be reopened.
     fn is_due(&self, watch: &Watch) -> bool {
         match self.current() {
             Some(file) if file.is_growing() => watch.may_have_grown() || file.is_changed(),
@@ -269,62 +270,63 @@ impl Mount {
         }
     }
 
-    /// Whether the source has changed, and has not only grown.
+    /// Returns whether the source has changed other than by growing.
     pub(in crate::fs) fn is_changed_now(&self) -> bool {
         let is_growing = self.current().is_some_and(|file| file.is_growing());
         !is_growing && self.watch.as_ref().is_some_and(Watch::is_changed_now)
     }
 
-    /// Takes note of what the system tells of changes: of writes that have ended, and of names that
-    /// have gone.
+    /// Reads the system's notifications of changes: completed writes and removed names.
     pub(in crate::fs) fn look(&self) {
         if let Some(changes) = self.changes() {
             changes.look();
         }
     }
 
-    /// The source of news about changes.
+    /// Returns the watcher of changes.
     pub(in crate::fs) fn changes(&self) -> Option<&Arc<Changes>> {
         self.watch.as_ref()?.changes()
     }
 
-    /// What has the source, unless it is a file.
+    /// Returns the connection to the store of the source, unless the source is a file.
     pub(in crate::fs) fn store(&self) -> Option<&Arc<Connection>> {
         self.watch.as_ref()?.store()
     }
 
-    /// Which state of the source is shown, counted from 0; `None` once it has changed and cannot be
-    /// opened again.
+    /// Returns the number of the current state, counted from 0. Returns `None` if the source has
+    /// changed and cannot be reopened.
     pub(in crate::fs) fn generation(&self) -> Option<u32> {
         self.shown().ok().map(|file| file.generation)
     }
 
-    /// The numbers, counted or not, that stood for another state of the source; the root is one of
-    /// them.
+    /// Returns the inode numbers that belonged to another state of the source, with or without
+    /// lookups, and the root's.
     pub(in crate::fs) fn outdated(&self) -> Vec<u64> {
         self.outdated_by(self.current().map(|file| file.generation))
     }
 
-    /// Like [`outdated`](Self::outdated), where the state `generation` of the source is shown.
+    /// Returns the numbers like [`outdated`](Self::outdated), for the state `generation` of the
+    /// source.
     pub(in crate::fs) fn outdated_by(&self, generation: Option<u32>) -> Vec<u64> {
         let mut outdated = self.inodes.outdated(generation);
         outdated.push(inode::ROOT);
         outdated
     }
 
-    /// Has `outdate` called for all numbers of a state of the source, before the next one is shown.
+    /// Sets the function that is called with all inodes of a state before the next state is shown.
     pub(in crate::fs) fn call_when_outdated(&self, outdate: Outdate) {
         let set = self.outdate.set(outdate);
         debug_assert!(set.is_ok());
     }
 
-    /// Whether the kernel keeps no listing of the root from before the state `generation` of the
-    /// source.
+    /// Returns whether the kernel has dropped all listings of the root from before the state
+    /// `generation`.
     pub(in crate::fs) fn is_relisted(&self, generation: u32) -> bool {
         self.relisted.load(Ordering::Acquire) == generation
     }
 
-    /// The kernel keeps no listing of the root from before the state `generation` of the source.
+    /// Records that the kernel has dropped all listings of the root from before the state
+    /// `generation`.
     pub(in crate::fs) fn set_relisted(&self, generation: u32) {
         self.relisted.store(generation, Ordering::Release);
     }
@@ -333,17 +335,18 @@ impl Mount {
         lock(&self.file).clone()
     }
 
-    /// Opens the changed source anew.
+    /// Reopens the changed source.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if `cancel` ends the request before; the next one begins again.
+    /// [`Error::unwanted`] if `cancel` ends the request first. The next request then starts again.
     fn renew(&self, watch: &Watch, cancel: &CancelToken) -> Result<()> {
         let mut renewed = cancel.lock(&self.renewed)?;
         let file = self.current();
         let told = self.changes().map_or(0, |changes| changes.told());
         let is_early = match &file {
             Some(file) => file.is_growing() && file.is_recent(),
-            // A writer that goes on, or ends, is told of.
+            // The system reports when a writer continues or finishes, so a retry is not needed
+            // earlier.
             None => renewed.told == told && renewed.is_within(watch.retry()),
         };
         if is_early || !self.is_due(watch) {
@@ -352,12 +355,12 @@ impl Mount {
         let root = file.as_ref().map(|file| file.container.root());
         let growing = file.filter(|file| file.is_growing());
         if growing.is_none() {
-            // The old state and the new one are not in memory together.
+            // The old state is dropped first, so that both states are not in memory together.
             self.drop_shown();
         }
         let mut reopened = self.reopen(watch, growing.as_ref(), cancel);
         if reopened == Err(stale()) {
-            // The same writer may have done one thing more, as closing it.
+            // The same writer may have done one more thing, such as closing the file.
             reopened = self.reopen(watch, growing.as_ref(), cancel);
         }
         if let Err(error) = reopened {
@@ -378,8 +381,8 @@ impl Mount {
         Ok(())
     }
 
-    /// Keeps why the source, which had the root object `root`, cannot be opened. The directory of
-    /// files that this is a member of tells of it otherwise.
+    /// Records why the source with the root object `root` cannot be opened. A member of a directory
+    /// of files needs no record, because the directory reports the error.
     fn miss(&self, root: Option<NodeId>, why: Error) {
         if self.engine.is_some() {
             return;
@@ -395,7 +398,7 @@ impl Mount {
         }
     }
 
-    /// Whether the source is served, in the words of the status.
+    /// Returns the state for the status: whether the source is served.
     pub(in crate::fs) fn state_text(&self) -> String {
         if let Some(gone) = lock(&self.gone).as_ref() {
             return gone.text();
@@ -404,8 +407,8 @@ impl Mount {
         unanswered.map_or_else(|| "serving".to_owned(), gone::unanswered_text)
     }
 
-    /// What stands in the place of a source that is gone, for a request about the inode `ino` that
-    /// needs no source.
+    /// Returns the placeholder of a source that is gone, if the inode `ino` can be served without a
+    /// source.
     fn without_source(&self, ino: u64) -> Option<(Arc<FileState>, Inode)> {
         let file = lock(&self.gone)
             .as_ref()
@@ -414,14 +417,14 @@ impl Mount {
         gone::is_of_mount(ino, &inode).then_some((file, inode))
     }
 
-    /// Shows nothing. Of the state that was shown, nothing stays in memory once the requests for it
-    /// have ended, which is waited for a moment.
+    /// Drops the current state. Waits a moment until its requests have ended, so that no part of
+    /// the state stays in memory.
     fn drop_shown(&self) {
         let before = lock(&self.file).take();
         if let Some(before) = &before {
             before.end();
         }
-        // Once it has ended, no handle of it is made.
+        // After the state has ended, no new handle can refer to it.
         self.handles.retire();
         if let Some(before) = before {
             let rest = before.rest();
@@ -433,8 +436,8 @@ impl Mount {
         }
     }
 
-    /// Shows the source as it is now: the same one, if a writer has only appended to it; else
-    /// another, and what was opened before stays stale.
+    /// Reopens the source. If a writer has only appended, the source stays the same one. Otherwise
+    /// a new generation begins, and everything opened before stays stale.
     fn reopen(
         &self,
         watch: &Watch,
@@ -454,8 +457,8 @@ impl Mount {
         let opened = open_source(reopened.file(), watch, &self.others, &self.options, cancel)?;
         let is_growing = opened.container.is_growing();
         if before.is_some() && !is_growing && (reopened.is_young() || reopened.is_changed_now()) {
-            // The writer has just closed it, or is about to: until all is written, what was seen
-            // last is right.
+            // The writer has just closed the file or is about to. Until all is written, the last
+            // seen state stays valid.
             return Ok(());
         }
         if !is_growing && reopened.is_changed_now() {
@@ -484,7 +487,7 @@ impl Mount {
         }
     }
 
-    /// The inode of a number, and the file that it stands in.
+    /// Returns the inode with the number `ino`, and the file that contains it.
     pub(in crate::fs) fn find_inode(&self, ino: u64) -> Result<(Arc<FileState>, Inode)> {
         self.look();
         let source = match self.shown() {
@@ -498,8 +501,8 @@ impl Mount {
         Ok((self.others.get(&source, inode.tree)?, inode))
     }
 
-    /// The file that `file` is a state of, as it was last shown. Nothing is opened anew: that waits
-    /// until the old state is let go of, and the caller may have it.
+    /// Returns the last shown state of the same file as `file`. Never reopens the file: reopening
+    /// waits until the old state is dropped, and the caller may hold that state.
     pub(in crate::fs) fn last_shown(&self, file: &FileState) -> Option<Arc<FileState>> {
         let source = self.current()?;
         match file.tree {
@@ -508,7 +511,7 @@ impl Mount {
         }
     }
 
-    /// The inode of a number in this file.
+    /// Returns the inode with the number `ino` in this file.
     pub(in crate::fs) fn inode(&self, file: &FileState, ino: u64) -> Result<Inode> {
         let inode = self.inodes.get(ino);
         inode
@@ -516,7 +519,7 @@ impl Mount {
             .ok_or_else(stale)
     }
 
-    /// The entry of a file without content that stays as long as the source is unchanged.
+    /// Returns the entry of a file without content that stays valid until the source changes.
     pub(in crate::fs) fn fixed(&self, file: &FileState, ino: u64, kind: Kind) -> Entry {
         Entry {
             ino,
@@ -527,7 +530,7 @@ impl Mount {
         }
     }
 
-    /// The listing of `.` or `..`, which is not counted.
+    /// Returns the listing entry of `.` or `..`, which is not counted.
     pub(in crate::fs) fn dot(&self, ino: u64) -> Listable {
         match self.find_inode(ino) {
             Ok((file, _)) => {
@@ -538,18 +541,20 @@ impl Mount {
         }
     }
 
-    /// Has the kernel not keep what an open directory lists: something of it cannot be read now.
+    /// Prevents the kernel from caching the listing of an open directory, because an entry cannot
+    /// be read now.
     pub(in crate::fs) fn mark_unsure(&self, ino: u64, listing: &mut Listing) {
         listing.is_unsure = true;
         self.inodes.set_unsure(ino, true);
     }
 
-    /// A file of `kind` without content, with the owner, the mode and the times of `file`.
+    /// Returns the attributes of a file of `kind` without content, with the owner, mode and times
+    /// of `file`.
     pub(in crate::fs) fn bare(&self, file: &FileState, ino: u64, kind: Kind) -> Stat {
         file.origin.stat(ino, kind, &self.options)
     }
 
-    /// Remembers what is wrong with an object, and logs it once.
+    /// Records an object's error, and logs it once.
     pub(in crate::fs) fn note(
         &self,
         file: &Arc<FileState>,
@@ -565,8 +570,8 @@ impl Mount {
         self.report(ErrorKind::of(error), &object, &error.to_string());
     }
 
-    /// What an object is called in a message: its path, behind the file that it is in and the tree
-    /// of views, if it is not one of the source itself.
+    /// Returns the name of an object for messages: its path. Outside the source's own tree, the
+    /// file and the tree of views come first.
     pub(in crate::fs) fn object_name(&self, file: &Arc<FileState>, inode: &Inode) -> String {
         let path = self.space(file).file_path(inode, 1).unwrap_or_default();
         let tree = trees::of_number(self.others.number_in_source(inode.tree));
@@ -581,7 +586,7 @@ impl Mount {
         format!("{place}{}", quoted(&path))
     }
 
-    /// Tells of other files that were found to be missing.
+    /// Reports referenced files that were found to be missing.
     pub(in crate::fs) fn report_lacks(&self, file: &FileState) {
         for lack in file.neighbours.states().news_of_lacks() {
             let (object, reason) = (&lack.object, &lack.reason);

@@ -1,4 +1,4 @@
-//! A mounted file, opened as what its content says it is.
+//! Opening a mounted file in the format of its content.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::memory::cancel::CancelToken;
 use crate::source::local::audience::Readers;
 use crate::source::open::{OpenSource, SharedOpen};
 
-/// Refuses to show a file to others whose access control list lets them in otherwise than
-/// permission bits can tell. One that comes later only takes away what it denies.
+/// Refuses to show a file to other users if permission bits cannot express its access control list.
+/// If a list is added later, only its denials take effect.
 pub(in crate::fs) fn refuse_fine_list(file: &dyn OpenSource, options: &Options) -> Result<()> {
     let umask = options.umask.unwrap_or(0);
     if options.allow_other && file.acl().is_some_and(|acl| acl.is_finer_than_bits(umask)) {
@@ -27,18 +27,19 @@ pub(in crate::fs) fn refuse_fine_list(file: &dyn OpenSource, options: &Options) 
     Ok(())
 }
 
-/// Opens the mounted files as what they are.
+/// Returns a function that opens files in the format of their content.
 pub(in crate::fs) fn opener(options: &Options) -> Opener {
     opener_with(options, &detect::Caches::default())
 }
 
-/// Like [`opener`], for files that keep what they read in `caches`.
+/// Returns a function like [`opener`], for files that share `caches`.
 pub(in crate::fs) fn opener_with(options: &Options, caches: &detect::Caches) -> Opener {
     let (force, caches) = (options.force, caches.clone());
     Box::new(move |source, neighbours, _| detect::open(source, neighbours, &caches, force))
 }
 
-/// Opens the source that `watch` watches, `file` being its state, for a request with this token.
+/// Opens the source of `watch` for a request with the token `cancel`. `file` is the source's
+/// current state.
 pub(in crate::fs) fn open_source(
     file: SharedOpen,
     watch: &Watch,

@@ -1,18 +1,19 @@
-//! Other files, that external links lead to: `.h5fs/external/FILE`.
+//! Files that external links lead to, shown as `.h5fs/external/FILE`.
 //!
-//! FILE is the file's path beneath the source's directory, absolute where it lies elsewhere, shown
-//! as one name. That path has no symbolic links in it, so a file is mounted in one place however
-//! its links are spelled, and links that lead round in circles end; a link back to the source leads
-//! to the root of the mount. Only a file that a symbolic link in another directory leads to is
-//! mounted under the link's path, as the files that it names are sought there. A file is there once
-//! a link of the source, or of a file so reached, has named it. Where no request has looked at that
-//! link yet, the links are searched, within limits: a program may have kept the path from an
-//! earlier mount.
+//! FILE is the file's path relative to the source's directory, or its absolute path if the file is
+//! elsewhere, escaped to a single name. The path contains no symbolic links. So a file has one
+//! place however links spell its name, and cyclic links end. A link back to the source leads to the
+//! root of the mount. If a symbolic link in another directory leads to a file, the file is shown
+//! under the link's path, because its own references are resolved there.
 //!
-//! A file is opened when something is looked up in it, and some stay open. One that changes gets a
-//! tree of its own then: the nodes of the old one are stale. One that a writer appends to keeps
-//! its tree. There are sixty-five thousand numbers of trees: then that of the tree that ended first
-//! is taken again, once the kernel has forgotten all nodes of it.
+//! A file appears once a link of the source, or of such a file, has named it. If no request has
+//! read that link yet, the links are searched, within limits: a program may have stored the path
+//! from an earlier mount.
+//!
+//! A file is opened when a name in it is looked up, and some files stay open. A file that changes
+//! gets a new tree, and the nodes of its old tree are stale. A file that only grows keeps its tree.
+//! There are sixty-five thousand tree numbers. After that, the number of the tree that ended first
+//! is reused, once the kernel has forgotten all its nodes.
 
 mod state;
 #[cfg(test)]
@@ -42,28 +43,28 @@ use crate::source::local::audience::Readers;
 use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::policy::Unopened;
 
-/// The name of their directory in the directory of views.
+/// The name of the directory of other files in the directory of views.
 pub(in crate::fs) const NAME: &[u8] = b"external";
 
-/// Opens a file as what it is by its content, for a request with this token.
+/// A function that opens a file in the format of its content, for a request with this token.
 pub(in crate::fs) type Opener = Box<
     dyn Fn(SharedSource, Arc<Neighbours>, &CancelToken) -> Result<Arc<dyn Container>> + Send + Sync,
 >;
 
-/// Where the file that a link names is shown.
+/// The place where a linked file is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::fs) enum ShownAt {
-    /// It is the source.
+    /// The file is the source.
     Root,
-    /// Its own directory, by its shown name.
+    /// A directory in `.h5fs/external`, by its shown name.
     Other(Vec<u8>),
-    /// Its place in the directory of files that is mounted, as names from there.
+    /// A directory in the mounted directory of files, as names from its root.
     Beside(Vec<Box<[u8]>>),
 }
 
 impl Beside {
-    /// The data file at `path` beneath the directory at `root`, where files have the neighbours
-    /// `all`.
+    /// Creates the location of the data file at `path` in the directory `root`. `all` are the
+    /// neighbours of files there.
     pub(in crate::fs) fn new(root: &Path, path: &Path, all: &Arc<Neighbours>) -> Self {
         Beside {
             root: root.to_path_buf(),
@@ -81,34 +82,34 @@ fn names(path: &Path) -> Vec<Box<[u8]>> {
 pub(in crate::fs) enum OtherName {
     /// The file.
     File(Arc<FileState>),
-    /// Another name of the file that is shown there.
+    /// Another spelling of the file that is shown at this place.
     Spelling(ShownAt),
 }
 
-/// Why a file that a link names is not shown.
+/// The reason why a linked file is not shown.
 pub(in crate::fs) enum Unshown {
-    /// There is none.
+    /// The file does not exist.
     Missing,
-    /// It may not be opened.
+    /// The file may not be opened.
     Refused(Error),
 }
 
-/// The place of a data file in a directory of files that is mounted.
+/// The location of a data file in a mounted directory of files.
 #[derive(Debug)]
 pub(in crate::fs) struct Beside {
-    /// The path of the directory.
+    /// Path of the directory.
     root: PathBuf,
-    /// The names from there to the data file.
+    /// Names from the directory to the data file.
     own: Vec<Box<[u8]>>,
-    /// The neighbours of a file in that directory.
+    /// Neighbours of a file in the directory.
     all: Arc<Neighbours>,
 }
 
 /// All other files of a mount.
 pub(in crate::fs) struct OtherFiles {
-    /// The source's path, as a file's path is found.
+    /// Path of the source, without symbolic links.
     source: PathBuf,
-    /// Where the source is one of the files of a directory that is mounted.
+    /// The source's location, if it is a file of a mounted directory.
     beside: Option<Beside>,
     open: Opener,
     inodes: Arc<Inodes>,
@@ -116,7 +117,7 @@ pub(in crate::fs) struct OtherFiles {
 }
 
 impl OtherFiles {
-    /// The other files of the source at `source`, opened by `open`.
+    /// Creates the other files of the source at `source`. Files are opened by `open`.
     pub(in crate::fs) fn new(source: &Path, open: Opener) -> Self {
         OtherFiles {
             source: source.to_path_buf(),
@@ -127,7 +128,8 @@ impl OtherFiles {
         }
     }
 
-    /// The same for one of the files of a directory, which stands at `beside` and has `inodes`.
+    /// Adapts to a source in a mounted directory of files, at the location `beside` and with
+    /// `inodes`.
     pub(in crate::fs) fn of_member(self, inodes: Arc<Inodes>, beside: Beside) -> Self {
         OtherFiles {
             inodes,
@@ -136,7 +138,7 @@ impl OtherFiles {
         }
     }
 
-    /// The files beside the source that `watch` watches, which is shown to these `readers`.
+    /// Returns the neighbours of the source of `watch`, which is shown to `readers`.
     pub(in crate::fs) fn neighbours(
         &self,
         watch: &Watch,
@@ -145,7 +147,7 @@ impl OtherFiles {
     ) -> Neighbours {
         let path = watch.path();
         let neighbours = match (&self.beside, watch.store()) {
-            // Within the directory that is mounted, not within that of the file alone.
+            // The mounted directory is the limit, not the directory of the file alone.
             (Some(beside), _) => beside.all.of_neighbour(path, path, readers),
             (None, Some(store)) => Neighbours::of_object(path, store, options.external, readers),
             (None, None) => Neighbours::of(path, options.external, options.guard.clone(), readers)
@@ -155,7 +157,7 @@ impl OtherFiles {
         neighbours.strict(options.strict)
     }
 
-    /// Why the file that `live` calls `name` is not shown, if it is not.
+    /// Returns why the file that `live` calls `name` is not shown, if it is not.
     pub(in crate::fs) fn unshown(&self, live: &FileState, name: &[u8]) -> Option<Unshown> {
         match live.neighbours.locate(name) {
             Ok(None) => Some(Unshown::Missing),
@@ -164,7 +166,7 @@ impl OtherFiles {
         }
     }
 
-    /// The names, from the root of the mount, to the root of the file at `place`.
+    /// Returns the names from the root of the mount to the root of the file at `place`.
     pub(in crate::fs) fn way_to(&self, place: &ShownAt) -> Vec<Box<[u8]>> {
         let source = self.beside.as_ref().map_or(&[][..], |beside| &beside.own);
         match place {
@@ -177,7 +179,7 @@ impl OtherFiles {
         }
     }
 
-    /// The same of an open file.
+    /// Returns the names from the root of the mount to the root of an open file.
     pub(in crate::fs) fn way_to_file(&self, file: &FileState) -> Vec<Box<[u8]>> {
         self.way_to(&match &*file.shown {
             b"" => ShownAt::Root,
@@ -185,18 +187,18 @@ impl OtherFiles {
         })
     }
 
-    /// The inodes of the mount.
+    /// Returns the inodes of the mount.
     pub(in crate::fs) fn inodes(&self) -> &Arc<Inodes> {
         &self.inodes
     }
 
-    /// Begins anew for another state of the source.
+    /// Resets the state for a new generation of the source.
     pub(in crate::fs) fn reset(&self, generation: u32) {
         let before = std::mem::replace(&mut *lock(&self.state), State::new(generation));
         drop(before);
     }
 
-    /// Opens what is to be mounted.
+    /// Opens a file to be mounted.
     pub(in crate::fs) fn container(
         &self,
         source: SharedSource,
@@ -206,8 +208,8 @@ impl OtherFiles {
         (self.open)(source, Arc::clone(neighbours), cancel)
     }
 
-    /// Where the file that `live` calls `name` is shown; `None` where there is none, or it may not
-    /// be opened.
+    /// Returns where the file that `live` calls `name` is shown. Returns `None` if the file does
+    /// not exist or may not be opened.
     pub(in crate::fs) fn place(&self, live: &FileState, name: &[u8]) -> Option<ShownAt> {
         let Some(path) = self.locate(live, name)? else {
             return Some(ShownAt::Root);
@@ -220,19 +222,19 @@ impl OtherFiles {
         Some(ShownAt::Other(self.know(live, &path)))
     }
 
-    /// The path of the file that `live` calls `name`, inside `None` for the source; outside where
-    /// there is none, or it may not be opened.
+    /// Returns the path of the file that `live` calls `name`; the inner `None` means the source.
+    /// Returns the outer `None` if the file does not exist or may not be opened.
     fn locate(&self, live: &FileState, name: &[u8]) -> Option<Option<PathBuf>> {
         match live.neighbours.locate(name) {
             Ok(Some(located)) if located.real == self.source => Some(None),
             Ok(Some(located)) => Some(Some(located.path)),
-            // Why it cannot be opened is told where it stands.
+            // The file's own entry will report why it cannot be opened.
             Err(Unopened::Failed(path, _)) => Some(Some(path.canonicalize().unwrap_or(path))),
             Ok(None) | Err(Unopened::Refused(_)) => None,
         }
     }
 
-    /// The shown name of the file at `path`, which is known from now on.
+    /// Returns the shown name of the file at `path`, and records the file as known.
     fn know(&self, live: &FileState, path: &Path) -> Vec<u8> {
         let name = live.neighbours.name_of(path);
         let shown = name::escape(&name, false);
@@ -243,11 +245,12 @@ impl OtherFiles {
         shown
     }
 
-    /// The entry of the file that `live` calls `name`, whether it is shown there or beside the
-    /// source; `None` where it is the source.
+    /// Returns the entry of the file that `live` calls `name`, in `.h5fs/external` or in the
+    /// mounted directory. Returns `None` for the source.
     ///
     /// # Errors
-    /// `NotFound` where there is no such file, or it may not be opened; as [`find`](Self::find).
+    /// `NotFound` if the file does not exist or may not be opened; else the errors of
+    /// [`find`](Self::find).
     pub(in crate::fs) fn named(
         &self,
         source: &FileState,
@@ -261,16 +264,16 @@ impl OtherFiles {
         self.find_named(source, &shown).map(Some)
     }
 
-    /// The shown name at `position` of the listing.
+    /// Returns the shown name at `position` of the listing.
     pub(in crate::fs) fn listed(&self, position: u64) -> Option<Box<[u8]>> {
         lock(&self.state).listed(position)
     }
 
-    /// The entry `shown`; `source` is the mounted file.
+    /// Returns the entry `shown`; `source` is the mounted file.
     ///
     /// # Errors
-    /// `NotFound` where no link has named such a file; `EIO` where it is damaged, or of no known
-    /// format.
+    /// `NotFound` if no link has named such a file; `EIO` if the file is damaged or its format is
+    /// unknown.
     pub(in crate::fs) fn find(&self, source: &FileState, shown: &[u8]) -> Result<OtherName> {
         name::refuse_long(shown)?;
         match self.find_named(source, shown) {
@@ -282,7 +285,7 @@ impl OtherFiles {
         }
     }
 
-    /// The same, as far as links were looked at.
+    /// Returns the entry like [`find`](Self::find), without searching further links.
     fn find_named(&self, source: &FileState, shown: &[u8]) -> Result<OtherName> {
         let known = lock(&self.state).names.get(shown).map(|k| k.name.clone());
         match known {
@@ -291,8 +294,8 @@ impl OtherFiles {
         }
     }
 
-    /// The place of a file that is known under another name. A file that no link has named is not
-    /// found.
+    /// Returns the place of a file that is known under another name. A file that no link has named
+    /// is not found.
     fn spelling(&self, source: &FileState, shown: &[u8]) -> Result<ShownAt> {
         let name = name::unescape(shown, false).ok_or(Error::NotFound)?;
         let Ok(Some(located)) = source.neighbours.locate_again(&name) else {
@@ -309,11 +312,11 @@ impl OtherFiles {
         }
     }
 
-    /// Looks at the links that no request has looked at, of the source and then of the files that
-    /// are known, until `is_found`.
+    /// Searches links that no request has read, first in the source and then in the known files,
+    /// until `is_found` returns true.
     ///
     /// # Errors
-    /// Fails if some cannot be read now, so that the search means nothing.
+    /// Fails if a part cannot be read now, because the search is then inconclusive.
     fn search(&self, source: &FileState, is_found: &dyn Fn() -> bool) -> Result<()> {
         let started = Instant::now();
         loop {
@@ -335,7 +338,7 @@ impl OtherFiles {
             match shown.flatten() {
                 None => self.search_in(source)?,
                 Some(shown) => {
-                    // The readers of a damaged file are told of it.
+                    // A damaged file is skipped; its readers get the error.
                     if let Ok(OtherName::File(live)) = self.find_named(source, &shown) {
                         self.search_in(&live)?;
                     }
@@ -356,7 +359,7 @@ impl OtherFiles {
         index.check()
     }
 
-    /// The entry `shown`, the file that the source would call `name`.
+    /// Returns the entry `shown` for the file that the source would call `name`.
     fn find_known(&self, source: &FileState, shown: &[u8], name: &[u8]) -> Result<OtherName> {
         let located = source.neighbours.locate_again(name);
         let located = located.map_err(Unopened::error)?;
@@ -367,7 +370,7 @@ impl OtherFiles {
         let name = source.neighbours.name_of(&located.path);
         let own = name::escape(&name, false);
         if own != shown {
-            // It was named before it became a symbolic link, or while that could not be told.
+            // The path was named before it became a symbolic link, or while its target was unknown.
             lock(&self.state).know(&own, &name);
             return Ok(OtherName::Spelling(ShownAt::Other(own)));
         }
@@ -418,7 +421,7 @@ impl OtherFiles {
             return Ok(OtherName::File(live));
         };
         if !live.is_growing() && is_young {
-            // The writer has just closed it, or is about to.
+            // The writer has just closed the file or is about to.
             return Ok(OtherName::File(before));
         }
         let live = Arc::new(live);
@@ -432,8 +435,8 @@ impl OtherFiles {
         Ok(OtherName::File(live))
     }
 
-    /// The file shown as `shown`, if a writer was appending to it when it was opened last and it is
-    /// the one that `watch` watches.
+    /// Returns the file shown as `shown`, if it was growing when last opened and is the file of
+    /// `watch`.
     fn growing(&self, shown: &[u8], watch: &Watch) -> Option<Arc<FileState>> {
         let mut state = lock(&self.state);
         let tree = state.names.get(shown)?.tree?;
@@ -474,10 +477,11 @@ impl OtherFiles {
         ))
     }
 
-    /// The number in `file` of the trees of views that have the number `in_source` in the source.
+    /// Returns the tree number in `file` for the trees of views with the number `in_source` in the
+    /// source.
     ///
     /// # Errors
-    /// `ESTALE` once the file has changed; `Limit` for too many trees.
+    /// `ESTALE` if the file has changed; `Limit` for too many trees.
     pub(in crate::fs) fn number_in(&self, file: &FileState, in_source: Tree) -> Result<Tree> {
         match file.tree {
             inode::SOURCE => Ok(in_source),
@@ -485,8 +489,8 @@ impl OtherFiles {
         }
     }
 
-    /// The number in the source of the trees of views that have the number `tree` in their file; of
-    /// any other tree, its own.
+    /// Returns the tree number in the source for the trees of views with the number `tree` in their
+    /// file. Any other tree keeps its number.
     pub(in crate::fs) fn number_in_source(&self, tree: Tree) -> Tree {
         if tree < FIRST_FILE {
             return tree;
@@ -495,10 +499,10 @@ impl OtherFiles {
         views.map_or(tree, |(_, in_source)| in_source)
     }
 
-    /// The file one of whose trees has the number `tree`, opened again if need be.
+    /// Returns the file that owns the tree number `tree`, reopening the file if necessary.
     ///
     /// # Errors
-    /// `ESTALE` once it has changed, or is gone.
+    /// `ESTALE` if the file has changed or is gone.
     pub(in crate::fs) fn get(&self, source: &FileState, tree: Tree) -> Result<Arc<FileState>> {
         let views = lock(&self.state).views(tree);
         let tree = views.map_or(tree, |(of, _)| of);
@@ -519,7 +523,7 @@ impl OtherFiles {
         self.find_again(source, tree, &shown)
     }
 
-    /// The file of that tree in the state that is open, if one is.
+    /// Returns the open state of the file with that tree, if there is one.
     pub(in crate::fs) fn last_shown(&self, tree: Tree) -> Option<Arc<FileState>> {
         lock(&self.state).open.get(&tree).cloned()
     }

@@ -1,4 +1,4 @@
-//! What a mount serves.
+//! The tree that a mount serves.
 
 use std::ops::Deref;
 
@@ -6,7 +6,7 @@ use crate::fs::filesystem::Filesystem;
 use crate::fs::forest::archive::Archive;
 use crate::fs::requests::Requests;
 
-/// What a mount shows.
+/// The tree that a mount serves.
 pub enum Served {
     /// The tree of one file.
     File(Box<Filesystem>),
@@ -15,7 +15,7 @@ pub enum Served {
 }
 
 impl Served {
-    /// Why only a part of the file can be shown, as its root says.
+    /// Returns why only a part of the file can be shown, according to its root.
     pub(crate) fn warning(&self) -> Option<String> {
         match self {
             Served::File(filesystem) => filesystem.fault_of_root().map(|error| error.to_string()),
@@ -23,7 +23,7 @@ impl Served {
         }
     }
 
-    /// What answers the requests.
+    /// Returns the handler of requests.
     pub(crate) fn requests(&self) -> &(dyn Requests + 'static) {
         match self {
             Served::File(filesystem) => filesystem.deref(),

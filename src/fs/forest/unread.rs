@@ -1,4 +1,4 @@
-//! A source that is open, and of which no byte has been read.
+//! An open source whose bytes have not been read yet.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::source::local::file::Opener;
 use crate::source::local::root::with_real_directory;
 use crate::source::remote::connection::Connection;
 
-/// A source that is open, and of which no byte has been read.
+/// An open source whose bytes have not been read yet.
 pub struct Unread {
     pub(in crate::fs) watch: Watch,
 }
@@ -18,11 +18,11 @@ impl Unread {
     /// Opens the regular file at `source`.
     ///
     /// # Errors
-    /// `Io` with the system's error; `Usage` for what is neither a file nor a directory.
+    /// `Io` with the system's error; `Usage` if the path is neither a file nor a directory.
     pub fn open(source: &Path) -> Result<Self> {
         let failed = |error| Error::io(&error, source.display().to_string());
         let kind = source.metadata().map_err(failed)?.file_type();
-        // Opening a device, a FIFO or a socket may disturb others.
+        // Opening a device, a FIFO or a socket may disturb other processes.
         if !kind.is_file() && !kind.is_dir() {
             let source = source.display();
             return Err(Error::Usage(format!("{source}: not a regular file")));
@@ -34,28 +34,28 @@ impl Unread {
         Ok(Unread { watch })
     }
 
-    /// Opens the object of the URL that `store` was started for.
+    /// Opens the object of the URL of `store`.
     ///
     /// # Errors
-    /// `ENOENT` where there is none; else fails with the server's error.
+    /// `ENOENT` if the object does not exist; else the server's error.
     pub fn of_object(store: &Arc<Connection>) -> Result<Self> {
         let watch = Watch::of_object(store)?;
         Ok(Unread { watch })
     }
 
-    /// Opens it again by `opener`, once it has changed.
+    /// Sets the function that reopens the source after a change.
     #[must_use]
     pub fn opened_again_by(self, opener: Opener) -> Self {
         let watch = self.watch.opened_again_by(opener);
         Unread { watch }
     }
 
-    /// Where it is, without symbolic links.
+    /// Returns the path, without symbolic links.
     pub fn path(&self) -> &Path {
         self.watch.path()
     }
 
-    /// The number of the user whose file it is.
+    /// Returns the user ID of the owner.
     ///
     /// # Errors
     /// `Io` with the system's error.
@@ -64,7 +64,7 @@ impl Unread {
     }
 }
 
-/// The error, which names `path`, with the name that the user gave.
+/// Replaces `path` in the error by the name that the user gave.
 fn renamed(error: Error, path: &Path, given: &Path) -> Error {
     match error {
         Error::Io { cause, what } if *what == *path.display().to_string() => {

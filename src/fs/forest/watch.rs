@@ -1,4 +1,4 @@
-//! Watches whether the source is still the file that was opened.
+//! Detection of changes of the source since it was opened.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -17,35 +17,35 @@ use crate::source::open::{SharedOpen, SharedState};
 use crate::source::remote::connection::Connection;
 use crate::source::remote::object::RemoteObject;
 
-/// How long what was seen of the source is taken for true where nothing is read from it.
+/// How long the result of a check is valid while no request reads the source.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How long after a change the next one may get the same time stamp, and the writer may be about to
-/// make more.
+/// Time after a change when another change may get the same time stamp, and the writer may still be
+/// active.
 const SETTLING: Duration = Duration::from_millis(500);
 
-/// How long a source that cannot be opened again is left alone: a writer may be in the middle of
+/// Pause after a failed attempt to reopen a file, because a writer may be in the middle of writing
 /// it.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// The same for an object: each look is a request.
+/// The same pause for an object, where each check is a request.
 const REMOTE_RETRY: Duration = Duration::from_secs(5);
 
-/// Keeps the source's state as it was when it was opened.
+/// The state of the source when it was opened, with a watch for changes.
 pub(in crate::fs) struct Watch {
     path: PathBuf,
-    /// The path by which it was opened, in which only the last name may be a symbolic link.
+    /// The path by which the source was opened. Only its last component may be a symbolic link.
     named: PathBuf,
-    /// Tells of writes when they end.
+    /// Reports writes when they end.
     changes: Option<Arc<Changes>>,
-    /// What has the source, unless it is a file.
+    /// The connection to the store of the source, unless the source is a file.
     store: Option<Arc<Connection>>,
-    /// Opens it again; `None` where this process opens the path.
+    /// The function that reopens the source; `None` if this process opens the path itself.
     opener: Option<Reopen>,
     state: Mutex<State>,
 }
 
-/// Opens the source anew, for a request with this token.
+/// A function that reopens the source, for a request with this token.
 pub(in crate::fs) type Reopen = Box<dyn Fn(&CancelToken) -> Result<SharedOpen> + Send + Sync>;
 
 struct State {
@@ -54,11 +54,11 @@ struct State {
     when: Instant,
     looked: Instant,
     changed: bool,
-    /// It had only just been changed when it was opened.
+    /// Whether the last change was recent when the source was opened.
     young: bool,
 }
 
-/// The source opened once more, to be watched in place of what was open before.
+/// The reopened source, to be watched in place of the old one.
 pub(in crate::fs) struct Reopened(State);
 
 impl Watch {
@@ -71,10 +71,10 @@ impl Watch {
         })
     }
 
-    /// Opens and watches the object of the URL that `store` was started for.
+    /// Opens and watches the object of the URL of `store`.
     ///
     /// # Errors
-    /// `ENOENT` where there is none; else fails with the server's error.
+    /// `ENOENT` if the object does not exist; else the server's error.
     pub(in crate::fs) fn of_object(store: &Arc<Connection>) -> Result<Self> {
         let object = store_object(store)?;
         let again = Arc::clone(store);
@@ -84,7 +84,7 @@ impl Watch {
         })
     }
 
-    /// Watches the file that is open as `file`.
+    /// Watches the open file `file`.
     pub(in crate::fs) fn over(path: &Path, file: SharedOpen) -> Self {
         Watch {
             path: path.to_path_buf(),
@@ -96,17 +96,18 @@ impl Watch {
         }
     }
 
-    /// The file was opened by the path `named`, in which only the last name may be a symbolic link.
+    /// Sets the path `named` by which the source was opened. Only its last component may be a
+    /// symbolic link.
     pub(in crate::fs) fn opened_by(self, named: PathBuf) -> Self {
         Watch { named, ..self }
     }
 
-    /// `changes` tells of writes to it.
+    /// Sets the watcher that reports writes to the source.
     pub(in crate::fs) fn told_by(self, changes: Option<Arc<Changes>>) -> Self {
         Watch { changes, ..self }
     }
 
-    /// The source is opened again by `opener`.
+    /// Sets the function that reopens the source.
     pub(in crate::fs) fn reopened_by(self, opener: Reopen) -> Self {
         Watch {
             opener: Some(opener),
@@ -114,7 +115,7 @@ impl Watch {
         }
     }
 
-    /// The path is opened again by `opener`.
+    /// Sets the function that reopens the path.
     pub(in crate::fs) fn opened_again_by(self, opener: Opener) -> Self {
         let (path, changes) = (self.path.clone(), self.changes.clone());
         let again = move |_: &CancelToken| -> Result<SharedOpen> {
@@ -129,18 +130,18 @@ impl Watch {
         self.reopened_by(Box::new(again))
     }
 
-    /// What tells the source's state, when it was opened, from others.
+    /// Returns the identity of the source when it was opened.
     pub(in crate::fs) fn identity(&self) -> Identity {
         lock(&self.state).opened.identity().clone()
     }
 
-    /// What has the source, unless it is a file.
+    /// Returns the connection to the store of the source, unless the source is a file.
     pub(in crate::fs) fn store(&self) -> Option<&Arc<Connection>> {
         self.store.as_ref()
     }
 
-    /// How long the source is left alone after it could not be opened anew: a writer may be in the
-    /// middle of a file, and each look at an object is a request.
+    /// Returns the pause after a failed attempt to reopen the source. A writer may be in the middle
+    /// of a file, and each check of an object is a request.
     pub(in crate::fs) fn retry(&self) -> Duration {
         if self.file().is_far() {
             REMOTE_RETRY
@@ -157,27 +158,27 @@ impl Watch {
         &self.named
     }
 
-    /// The open file.
+    /// Returns the open file.
     pub(in crate::fs) fn file(&self) -> SharedOpen {
         Arc::clone(&lock(&self.state).file)
     }
 
-    /// The source of news about writes to it, and to its neighbours.
+    /// Returns the watcher that reports writes to the source and its neighbours.
     pub(in crate::fs) fn changes(&self) -> Option<&Arc<Changes>> {
         self.changes.as_ref()
     }
 
-    /// The state that it was in when it was opened.
+    /// Returns the state of the source when it was opened.
     pub(in crate::fs) fn opened(&self) -> SharedState {
         Arc::clone(&lock(&self.state).opened)
     }
 
-    /// The open source's attributes.
+    /// Returns the attributes of the open source.
     pub(in crate::fs) fn attributes(&self) -> Result<Attributes> {
         lock(&self.state).file.attributes()
     }
 
-    /// Whether the source has changed since it was opened, as far as was seen lately.
+    /// Returns whether the source has changed since it was opened, according to recent checks.
     pub(in crate::fs) fn is_changed(&self) -> bool {
         let mut state = lock(&self.state);
         if state.looked.elapsed() >= PATIENCE || state.opened.is_over() {
@@ -186,7 +187,7 @@ impl Watch {
         state.changed
     }
 
-    /// Waits until it was looked a short while ago whether the source has changed.
+    /// Waits until the check of the source for changes is recent.
     ///
     /// # Errors
     /// Fails as [`OpenSource::refresh`](crate::source::open::OpenSource::refresh) does.
@@ -196,15 +197,15 @@ impl Watch {
         Ok(())
     }
 
-    /// Whether the source has changed since it was opened, as it is now.
+    /// Checks now whether the source has changed since it was opened.
     pub(in crate::fs) fn is_changed_now(&self) -> bool {
         let mut state = lock(&self.state);
         state.look();
         state.changed
     }
 
-    /// Whether it [`is_changed`](Self::is_changed), or may have changed without a trace right after
-    /// it was opened.
+    /// Returns whether the source [`is_changed`](Self::is_changed), or may have changed unnoticed
+    /// right after it was opened.
     pub(in crate::fs) fn may_have_grown(&self) -> bool {
         self.is_changed() || {
             let state = lock(&self.state);
@@ -212,12 +213,12 @@ impl Watch {
         }
     }
 
-    /// Whether the source had only just been changed when it was opened.
+    /// Returns whether the last change was recent when the source was opened.
     pub(in crate::fs) fn is_young(&self) -> bool {
         lock(&self.state).young
     }
 
-    /// Opens the file that stands at the path now, for a request with this token.
+    /// Opens the file that exists at the path now, for a request with the token `cancel`.
     pub(in crate::fs) fn reopen(&self, cancel: &CancelToken) -> Result<Reopened> {
         let file = match &self.opener {
             Some(opener) => opener(cancel)?,
@@ -226,8 +227,8 @@ impl Watch {
         Ok(Reopened(State::new(file)))
     }
 
-    /// Whether `reopened` is the file that is watched, changed or not, and not another one of its
-    /// name.
+    /// Returns whether `reopened` is the watched file, changed or not, rather than another file
+    /// with the same name.
     pub(in crate::fs) fn is_same_file(&self, reopened: &Reopened) -> bool {
         self.identity()
             .is_of_same_file(reopened.0.opened.identity())
@@ -240,18 +241,18 @@ impl Watch {
 }
 
 impl Reopened {
-    /// The open file.
+    /// Returns the open file.
     pub(in crate::fs) fn file(&self) -> SharedOpen {
         Arc::clone(&self.0.file)
     }
 
-    /// Whether it has changed since it was opened, as it is now.
+    /// Checks now whether the file has changed since it was opened.
     pub(in crate::fs) fn is_changed_now(&mut self) -> bool {
         self.0.look();
         self.0.changed
     }
 
-    /// Whether it had only just been changed when it was opened.
+    /// Returns whether the last change was recent when the file was opened.
     pub(in crate::fs) fn is_young(&self) -> bool {
         self.0.young
     }
@@ -274,12 +275,13 @@ impl State {
 
     fn look(&mut self) {
         self.looked = Instant::now();
-        // A change is final: the file may look the same again, what was read in between does not.
+        // A change is final. The file may return to its old state, but bytes read in between do
+        // not.
         self.changed |= self.file.is_changed();
     }
 }
 
-/// The object of a store's URL, opened.
+/// Opens the object of a store's URL.
 fn store_object(store: &Arc<Connection>) -> Result<SharedOpen> {
     let found = RemoteObject::find(store, b"")?;
     let missing = || Error::io(&Errno::ENOENT.into(), store.url().display().to_string());
@@ -304,7 +306,7 @@ mod tests {
         assert!(watch.is_same_file(&renewed));
         watch.watch(renewed);
         assert!(!watch.is_changed_now());
-        // One that is replaced by another of its name is no longer the file that was opened.
+        // After a replacement, the path no longer refers to the opened file.
         std::fs::write(directory.path().join("next"), b"newer").unwrap();
         std::fs::rename(directory.path().join("next"), &path).unwrap();
         assert!(watch.is_changed_now());

@@ -1,7 +1,7 @@
-//! The files and directories of an archive that the kernel knows, by their numbers.
+//! The files and directories of an archive that the kernel knows, by inode number.
 //!
-//! A name gets its number from its directory's number and itself, so that a mount gives a name the
-//! same number as long as it lasts, whatever the kernel has forgotten meanwhile.
+//! The number of an entry is derived from its name and its directory's number. A name thus keeps
+//! its number for the life of the mount, even if the kernel forgets it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,47 +14,47 @@ use crate::fs::state::inodes::table::Table;
 use crate::joined::choice;
 use crate::memory::lock::lock;
 
-/// The number of `.h5fs` at the root of an archive.
+/// Number of `.h5fs` at the root of an archive.
 pub(super) const VIEWS: u64 = 2;
 
-/// The number of the tree of the files' own bytes in it.
+/// Number of the tree of the files' own bytes in `.h5fs`.
 pub(super) const ORIGINAL: u64 = 3;
 
-/// The numbers of the files there that tell what the mount does.
+/// Numbers of the files in `.h5fs` about the mount.
 pub(super) const STATUS: u64 = 4;
 pub(super) const METRICS: u64 = 5;
 pub(super) const ERRORS: u64 = 6;
 
-/// The numbers of the directory of all files as one, and of the link to its store.
+/// Numbers of the joined file's directory, and of the link to its store.
 pub(super) const JOINED: u64 = 7;
 pub(super) const JOINED_STORE: u64 = 8;
 
-/// The last number that stands always.
+/// The last number of an entry that always exists.
 const LAST: u64 = JOINED_STORE;
 
-/// The bit of the numbers of entries; the inodes within a data file do not have it.
+/// The bit that marks the number of an entry. Inodes within data files do not have the bit.
 const ENTRY: u64 = 1 << 63;
 
-/// The kind of an entry.
+/// The type of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
     Directory,
-    /// A file of a known format, which is a directory in the mount.
+    /// A file of a known format, shown as a directory.
     DataFile,
-    /// Many data files as one.
+    /// Many data files joined into one.
     Joined,
-    /// Any other regular file, or the own bytes of any.
+    /// Any other regular file, or the original bytes of any file.
     File,
     Symlink,
 }
 
 impl EntryKind {
-    /// Whether a data file stands there, or several as one.
+    /// Returns whether the entry is a data file or a joined file.
     pub(super) fn has_objects(self) -> bool {
         matches!(self, EntryKind::DataFile | EntryKind::Joined)
     }
 
-    /// The kind of file that it is in the mount.
+    /// Returns the kind of file in the mount.
     pub(super) fn shown(self) -> Kind {
         match self {
             EntryKind::Directory | EntryKind::DataFile | EntryKind::Joined => Kind::Directory,
@@ -64,16 +64,16 @@ impl EntryKind {
     }
 }
 
-/// What is known of an entry.
+/// Properties of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) parent: u64,
     pub(super) kind: EntryKind,
-    /// Whether it stands in the tree of the files' own bytes.
+    /// Whether the entry is in the tree of the files' own bytes.
     pub(super) is_original: bool,
-    /// A hash of the state of the file that `kind` was found in.
+    /// A hash of the state of the file for which `kind` was determined.
     pub(super) state: u32,
-    /// The number of the file in its filesystem.
+    /// Inode number of the file in its own filesystem.
     pub(super) file: u64,
 }
 
@@ -83,24 +83,24 @@ pub(super) struct Entries {
     table: Mutex<Table<Place>>,
 }
 
-/// Whether `ino` is the number of an entry, or one of the numbers that stand always.
+/// Returns whether `ino` is the number of an entry, including entries that always exist.
 pub(super) fn is_entry(ino: u64) -> bool {
     ino & ENTRY != 0 || ino <= LAST
 }
 
-/// The number that an entry has unless another one has the same hash: FNV-1a.
+/// Returns the number of an entry before collisions are resolved: an FNV-1a hash.
 pub(super) fn number(parent: u64, name: &[u8]) -> u64 {
     hash(parent, name) | ENTRY
 }
 
-/// The number of the inode that has the number `local` in the data file with the number `entry`,
-/// unless another one has the same hash.
+/// Returns the number in the mount of the inode `local` of the data file `entry`, before collisions
+/// are resolved.
 pub(super) fn number_within(entry: u64, local: u64) -> u64 {
     let hashed = hash(entry, &local.to_le_bytes()) & !ENTRY;
     hashed.max(LAST + 1)
 }
 
-/// The number to try after that of another with the same hash.
+/// Returns the next number to try after a hash collision.
 pub(super) fn next(ino: u64) -> u64 {
     match ino & ENTRY {
         0 => (ino.wrapping_add(1) & !ENTRY).max(LAST + 1),
@@ -117,7 +117,7 @@ fn hash(number: u64, bytes: &[u8]) -> u64 {
 }
 
 impl Entries {
-    /// Counts a lookup of `name`, which is known as `place` from now on; its number.
+    /// Counts a lookup of `name`, stores `place` as its properties, and returns its number.
     pub(super) fn enter(&self, name: &[u8], place: Place) -> u64 {
         let mut table = lock(&self.table);
         let mut ino = number(place.parent, name);
@@ -141,7 +141,7 @@ impl Entries {
         }
     }
 
-    /// Takes back `count` lookups.
+    /// Subtracts `count` lookups.
     pub(super) fn forget(&self, ino: u64, count: u64) {
         let mut table = lock(&self.table);
         let Some(left) = table.lookups(ino) else {
@@ -153,14 +153,14 @@ impl Entries {
         }
     }
 
-    /// What is known of `name` in the directory `parent`.
+    /// Returns the properties of `name` in the directory `parent`, if known.
     pub(super) fn known(&self, parent: u64, name: &[u8]) -> Option<Place> {
         let table = lock(&self.table);
         let (place, known) = table.get(number(parent, name))?;
         (place.parent == parent && known == name).then_some(place)
     }
 
-    /// What is known of the entry `ino`, and its path from the root of the archive.
+    /// Returns the properties of the entry `ino`, and its path from the root of the archive.
     pub(super) fn get(&self, ino: u64) -> Option<(Place, PathBuf)> {
         let table = lock(&self.table);
         let (place, _) = place_of(&table, ino)?;
@@ -175,7 +175,7 @@ impl Entries {
     }
 }
 
-/// The place of files as one in a directory.
+/// Returns the properties of a joined file in the directory `parent`.
 pub(super) fn joined_at(parent: u64) -> Place {
     Place {
         parent,
@@ -186,7 +186,8 @@ pub(super) fn joined_at(parent: u64) -> Place {
     }
 }
 
-/// The entry `ino`; those that stand always are no part of the table.
+/// Returns the properties and the name of the entry `ino`. Entries that always exist are not in the
+/// table.
 fn place_of(table: &Table<Place>, ino: u64) -> Option<(Place, &[u8])> {
     let fixed = |parent, is_original| Place {
         parent,

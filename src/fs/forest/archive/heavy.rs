@@ -1,9 +1,9 @@
-//! How many bytes the heavy members take that requests are at work in.
+//! A limit for the memory of heavy members with running requests.
 //!
-//! A closed member takes its memory until the last request in it is over. Requests in heavy members
-//! therefore wait, in the order in which they came, until these together are within
-//! [`limits::HEAVY_AT_WORK`]. To open such a member again takes long, so that a member keeps its
-//! place for a while: the next request of its reader goes on there.
+//! A closed member occupies its memory until its last request ends. Requests to heavy members
+//! therefore wait, in order of arrival, until all running ones together are within
+//! [`limits::HEAVY_AT_WORK`]. Reopening a heavy member takes long. So a member keeps its place for
+//! a while, and the next request of its reader continues there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::limits;
 use crate::memory::cancel::CancelToken;
 use crate::memory::gate::{Gate, Works, fits};
 
-/// Bytes up to which a member is light: requests in it do not wait.
+/// Weight in bytes up to which a member is light, so that its requests do not wait.
 pub(super) const LIGHT: u64 = limits::OPEN_MOUNTED_BYTES / 4;
 
 /// How long a member keeps its place without a request.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long after a member got its place its requests need not wait.
+/// How long after its admission a member's requests need not wait.
 const STAY: Duration = Duration::from_secs(1);
 
-/// The heavy members that requests are at work in.
+/// The heavy members with running requests.
 #[derive(Default)]
 pub(super) struct Heavy(Arc<Gate<Members>>);
 
@@ -34,22 +34,23 @@ struct AtWork {
     weight: u64,
     requests: usize,
     since: Instant,
-    /// When its last request was over.
+    /// Time when the last request ended.
     idle_since: Instant,
 }
 
-/// A request in a heavy member, over when dropped.
+/// A running request in a heavy member. Dropping the value ends the request.
 pub(super) struct Request<'a> {
     heavy: &'a Heavy,
     entry: Ino,
 }
 
 impl Heavy {
-    /// Waits until a request in the member `entry`, which takes `weight` bytes, may begin. One in a
+    /// Waits until a request in the member `entry`, of `weight` bytes, may begin. A request in a
     /// light member begins at once.
     ///
     /// # Errors
-    /// [`Error::unwanted`](crate::error::Error::unwanted) if it is to end, or to wait elsewhere.
+    /// [`Error::unwanted`](crate::error::Error::unwanted) if the request must end, or must wait in
+    /// a heavy slot.
     pub(super) fn begin(
         &self,
         entry: Ino,
@@ -67,7 +68,7 @@ impl Heavy {
         Ok(Some(Request { heavy: self, entry }))
     }
 
-    /// Begins a request in a member that has its place; whether it has it.
+    /// Begins a request in a member that has kept its place. Returns whether the member has.
     fn go_on(&self, entry: Ino) -> bool {
         self.0.look(|members, _| {
             let own = members.get_mut(&entry);
@@ -79,7 +80,7 @@ impl Heavy {
 }
 
 impl AtWork {
-    /// A member without a request.
+    /// Creates the state of a member without requests.
     fn new() -> Self {
         let now = Instant::now();
         AtWork {
@@ -90,7 +91,7 @@ impl AtWork {
         }
     }
 
-    /// Begins a request that has waited for the member's place.
+    /// Begins a request that has waited for the member's admission.
     fn begin(&mut self, weight: u64) {
         self.weight = self.weight.max(weight);
         self.requests = self.requests.saturating_add(1);
@@ -102,7 +103,7 @@ impl AtWork {
     }
 }
 
-/// Begins a request in a member if there is room for it beside the other members.
+/// Begins a request in a member if the member fits next to the other members.
 fn admit(members: &mut Members, entry: Ino, weight: u64) -> bool {
     members.retain(|_, at_work| at_work.keeps_its_place());
     let others = members.iter().filter(|(other, _)| **other != entry);

@@ -1,4 +1,4 @@
-//! The numbers that the inodes within data files have in the mount of an archive.
+//! The inodes within data files, by their numbers in the mount of an archive.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -16,14 +16,14 @@ pub(super) struct Inner {
 
 struct Known {
     member: Arc<Member>,
-    /// Its number in the member.
+    /// Inode number within the member.
     local: Ino,
     lookups: u64,
 }
 
 impl Inner {
     /// Counts a lookup of the inode `local` of `member`. Returns its number in the mount, and
-    /// whether it was not known before.
+    /// whether the inode is new.
     pub(super) fn enter(&self, member: &Arc<Member>, local: Ino) -> (Ino, bool) {
         let mut known = lock(&self.known);
         let mut ino = number_within(member.entry, local);
@@ -53,8 +53,8 @@ impl Inner {
         }
     }
 
-    /// Takes back `count` lookups. Returns the member and the number in it, and whether it is
-    /// forgotten now.
+    /// Subtracts `count` lookups. Returns the member, the number in it, and whether the inode was
+    /// removed.
     pub(super) fn forget(&self, ino: Ino, count: u64) -> Option<(Arc<Member>, Ino, bool)> {
         let mut known = lock(&self.known);
         let own = known.get_mut(&ino)?;
@@ -70,7 +70,7 @@ impl Inner {
         Some((member, local, is_forgotten))
     }
 
-    /// The member that the inode `ino` is in, and its number there.
+    /// Returns the member that contains the inode `ino`, and the number in it.
     pub(super) fn get(&self, ino: Ino) -> Option<(Arc<Member>, Ino)> {
         let known = lock(&self.known);
         let own = known.get(&ino)?;

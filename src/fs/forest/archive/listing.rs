@@ -1,4 +1,4 @@
-//! What is in a directory of an archive, and in a data file.
+//! Listings of the directories of an archive, and of data files.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,16 +21,16 @@ use crate::source::directory::Listed;
 
 use nix::errno::Errno;
 
-/// A directory that is listed.
+/// A directory that is being listed.
 struct Directory {
     ino: Ino,
     place: Place,
-    /// From the root of the archive.
+    /// Path from the root of the archive.
     path: PathBuf,
 }
 
 impl Archive {
-    /// Hands the entries of an open directory from `cookie` on to `take`; each that is taken with
+    /// Passes the entries of an open directory from `cookie` to `take`. Each entry taken with
     /// attributes is counted.
     pub(super) fn list(
         &self,
@@ -68,7 +68,7 @@ impl Archive {
         }
     }
 
-    /// Hands an entry of a member's directory on, with its number in the mount.
+    /// Passes an entry of a member's directory to `take`, with its number in the mount.
     fn take_inner(
         &self,
         member: &Arc<Member>,
@@ -90,7 +90,7 @@ impl Archive {
         is_full
     }
 
-    /// The number of an entry of the directory `directory` of a member.
+    /// Returns the number in the mount of an entry of a member's directory.
     fn listed_number(&self, member: &Member, directory: Ino, listed: &DirEntry<'_>) -> Ino {
         match (listed.name, listed.ino) {
             (b"..", _) if directory == ROOT => {
@@ -102,7 +102,7 @@ impl Archive {
         }
     }
 
-    /// Hands an entry of a directory on, with its attributes where they are wanted and it has some.
+    /// Passes an entry of a directory to `take`, with attributes if they are wanted and available.
     fn take_entry(
         &self,
         directory: &Directory,
@@ -134,8 +134,8 @@ impl Archive {
         is_full
     }
 
-    /// Counts a lookup of a name that is listed, and describes it; `None` where it cannot be, or
-    /// only by reading a file of a far directory.
+    /// Counts a lookup of a listed name, and returns its entry. Returns `None` if that fails, or
+    /// would read a file of a remote directory.
     fn enter_listed(&self, directory: &Directory, listed: &Listed<'_>) -> Option<Entry> {
         let (ino, is_original) = (directory.ino, directory.place.is_original);
         let Some(there) = &listed.there else {
@@ -150,7 +150,7 @@ impl Archive {
         Some(self.enter_found((ino, is_original), listed.name, (&path, &found)))
     }
 
-    /// The number and kind of a name; `None` where it is nothing that is shown.
+    /// Returns the number and kind of a name, or `None` if the name is not shown.
     fn describe(&self, directory: &Directory, listed: &Listed<'_>) -> Option<(Ino, Option<Kind>)> {
         Some(match listed.name {
             b"." => (directory.ino, Some(Kind::Directory)),
@@ -162,8 +162,8 @@ impl Archive {
         })
     }
 
-    /// The kind of a name; `None` where it is nothing that is shown. The first bytes of a local file
-    /// tell. What is far is not read or asked for: its kind is not known.
+    /// Returns the kind of a name, or `None` if the name is not shown. The first bytes of a local
+    /// file determine its kind. A remote file is not read, so the inner kind may be unknown.
     fn listed_kind(&self, directory: &Directory, listed: &Listed<'_>) -> Option<Option<Kind>> {
         if listed.is_directory {
             return Some(Some(Kind::Directory));

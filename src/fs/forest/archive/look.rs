@@ -1,8 +1,8 @@
-//! What stands at a path of an archive: one look, which reads no more than the first bytes.
+//! The type of the entry at a path of an archive. At most the first bytes of a file are read.
 //!
-//! In a far directory, a file whose name ends as those of data files do is taken for one until it
-//! is opened, one that is called a text, a picture or an archive is none, and a listing reads nothing
-//! at all.
+//! In a remote directory, the file name decides until the file is opened. A name with the suffix of
+//! data files counts as a data file. A name of a text, a picture or an archive counts as an
+//! ordinary file. Listing a remote directory reads no files at all.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
@@ -26,32 +26,32 @@ use crate::memory::lock::lock;
 use crate::source::directory::{Directory, Standing, There};
 use crate::source::identity::Identity;
 
-/// How long the kernel may keep what it is told: as long as a name may be stale.
+/// How long the kernel may cache a reply: the maximum time that a name may be stale.
 pub(super) const LIFETIME: Duration = Duration::from_secs(1);
 
-/// Files of which the kind is remembered.
+/// Number of files whose type is cached.
 const KNOWN: NonZeroUsize = NonZeroUsize::new(limits::KNOWN_KINDS).unwrap();
 
-/// Looks at paths.
+/// Determines the types of entries.
 pub(super) struct Look {
     root: Arc<dyn Directory>,
     options: Options,
-    /// What the first bytes of files told, by the files' states: a name is looked up after it was
-    /// listed.
+    /// File types by state, as determined from the first bytes. A name is often looked up after it
+    /// was listed.
     kinds: Mutex<LruCache<Identity, EntryKind>>,
 }
 
-/// What was found at a path.
+/// The entry found at a path.
 pub(super) struct Found {
     pub(super) kind: EntryKind,
     pub(super) there: There,
     state: u32,
-    /// Why it is not known what a regular file holds.
+    /// The error because of which the type of a regular file is unknown.
     pub(super) unread: Option<Error>,
 }
 
 impl Found {
-    /// The place of an entry of the directory `parent`.
+    /// Returns the properties of the entry in the directory `parent`.
     pub(super) fn place(&self, parent: u64, is_original: bool) -> Place {
         Place {
             parent,
@@ -72,12 +72,11 @@ impl Look {
         }
     }
 
-    /// What stands at `path`; for the tree of the files' own bytes, each regular file is one.
-    /// `known` is what was found there before: its first bytes are not read again as long as
-    /// nothing has changed.
+    /// Returns the entry at `path`. With `is_original`, every regular file is an ordinary file.
+    /// `known` is the previous result: the first bytes are read again only if the file has changed.
     ///
     /// # Errors
-    /// `NotFound` where nothing stands there that can be shown; else as the system says.
+    /// `NotFound` if no entry that can be shown exists; else the system's error.
     pub(super) fn at(&self, path: &Path, is_original: bool, known: Option<Place>) -> Result<Found> {
         let for_others = self.options.allow_other;
         let there = if detect::is_named(path.as_os_str().as_bytes()) {
@@ -100,7 +99,8 @@ impl Look {
                 let known = self.learned(&there.state).or(known.map(|known| known.kind));
                 match known {
                     Some(kind @ (EntryKind::DataFile | EntryKind::File)) => kind,
-                    // One that cannot be read is shown as it is: who opens it is told why.
+                    // An unreadable file is shown as an ordinary file, and opening it reports the
+                    // error.
                     _ => self
                         .kind_of_file(path, &there.state)
                         .unwrap_or_else(|error| {
@@ -118,8 +118,8 @@ impl Look {
         })
     }
 
-    /// The same of what a listing of a far directory tells of; `None` where the first bytes of the
-    /// file would have to be read.
+    /// Returns an entry from the listing of a remote directory. Returns `None` if its first bytes
+    /// would have to be read.
     pub(super) fn listed(&self, path: &Path, is_original: bool, there: &There) -> Option<Found> {
         let kind = match there.kind {
             Standing::Directory => EntryKind::Directory,
@@ -137,19 +137,19 @@ impl Look {
         })
     }
 
-    /// Whether each look may take a request to a server.
+    /// Returns whether each look may need a request to a server.
     pub(super) fn is_far(&self) -> bool {
         self.root.is_far()
     }
 
-    /// The kind of an object of which nothing but the name is known. One that is called like a data
-    /// file is one, or a directory, and both are shown as directories.
+    /// Returns the type of an object by its name only. A name like a data file's is a data file or
+    /// a directory; both are shown as directories.
     pub(super) fn kind_by_name(&self, path: &Path, is_original: bool) -> Option<EntryKind> {
         let is_data = !is_original && detect::is_named(path.as_os_str().as_bytes());
         is_data.then_some(EntryKind::DataFile)
     }
 
-    /// The kind of a regular file, by its content.
+    /// Returns the type of a regular file by its content.
     ///
     /// # Errors
     /// Fails if the file cannot be opened.
@@ -172,7 +172,7 @@ impl Look {
         } else {
             EntryKind::File
         };
-        // A file that is being written may become another one without another time.
+        // The type of a file that is being written may change without a new time stamp.
         let is_same = self.root.is_far() || source.opened() == *state;
         if state.is_calm_for(LIFETIME) && is_same {
             lock(&self.kinds).put(state.clone(), kind);
@@ -190,13 +190,13 @@ impl Look {
         self.learned(state).or_else(by_name)
     }
 
-    /// The kind of the file by what was read of it in this state.
+    /// Returns the cached type of the file in this state.
     fn learned(&self, state: &Identity) -> Option<EntryKind> {
         lock(&self.kinds).get(state).copied()
     }
 
-    /// Whether the file at `path`, which could not be opened, was taken for a data file by its name
-    /// alone.
+    /// Returns whether the file at `path`, which could not be opened, was taken for a data file
+    /// only by its name.
     pub(super) fn was_mistaken(&self, path: &Path) -> bool {
         let there = self.root.look(path, false);
         let Some(there) = there.ok().filter(|_| self.root.is_far()) else {
@@ -207,7 +207,8 @@ impl Look {
         kind == Ok(EntryKind::File)
     }
 
-    /// The mount itself may stand in the directory that it shows: there is no way into it.
+    /// Fails if `path` leads into the mount itself, which may be inside the directory that it
+    /// shows.
     fn refuse_own_mount(&self, path: &Path) -> Result<()> {
         let guard = self.options.guard.as_ref().filter(|_| !self.root.is_far());
         let absolute = self.root.absolute(path);
@@ -218,7 +219,7 @@ impl Look {
         }
     }
 
-    /// The entry `ino` as it was found at a path, which may be among the originals.
+    /// Returns the entry `ino` found at a path, which may be among the originals.
     pub(super) fn entry(&self, ino: u64, found: &Found, at: (&Path, bool)) -> Entry {
         let kind = found.kind.shown();
         let attributes = match found.kind {
@@ -247,7 +248,7 @@ impl Look {
         }
     }
 
-    /// The attributes that the file itself has.
+    /// Returns the attributes of the file itself.
     fn own_stat(&self, ino: u64, kind: Kind, found: &Found) -> Stat {
         let (options, attributes) = (&self.options, &found.there.attributes);
         let mode = match kind {
@@ -268,8 +269,8 @@ impl Look {
         }
     }
 
-    /// The text of the symbolic link at `path`, which leads to the same place in the mount, or among
-    /// the originals.
+    /// Returns the text of the symbolic link at `path`, adjusted to lead to the same target in the
+    /// mount or among the originals.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -283,6 +284,6 @@ impl Look {
 fn hash(state: &Identity) -> u32 {
     let mut hasher = DefaultHasher::new();
     state.hash(&mut hasher);
-    // Half of the bits do: the number stands beside a path.
+    // Half of the bits are enough, because the hash is compared together with a path.
     u32::try_from(hasher.finish() >> u32::BITS).unwrap_or(0)
 }

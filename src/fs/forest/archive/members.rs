@@ -1,10 +1,9 @@
-//! The data files of an archive: those that are open, and those of which the kernel knows inodes.
+//! The data files of an archive: the open ones, and the ones with inodes that the kernel knows.
 //!
-//! A member is opened when something inside of it is asked for. A bounded number of members is
-//! open; the one that was used least recently is closed. A closed member keeps the numbers of its
-//! inodes and the state that it was seen in, so that it can be opened again without a trace: the
-//! numbers, the handles and what the kernel keeps stay right. A member that has changed meanwhile
-//! shows another generation, as a mounted file does.
+//! A member is opened when an entry inside it is requested. The number of open members is bounded;
+//! the least recently used one is closed. A closed member keeps the numbers of its inodes and its
+//! last state. So reopening it is invisible: numbers, handles and the kernel's caches stay valid.
+//! If a member has changed in the meantime, it has a new generation, like a mounted file.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,34 +24,34 @@ use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
 use crate::wire::to_u64;
 
-/// Opens the member of the second argument as the first one says.
+/// A function that opens a member.
 pub(super) type OpenMember = Box<dyn Fn(&Opening<'_>) -> Result<Filesystem> + Send + Sync>;
 
-/// What opening a member takes over from the last time.
+/// The arguments for opening a member, partly from the last time.
 pub(super) struct Opening<'a> {
-    /// From the root of the archive.
+    /// Path from the root of the archive.
     pub(super) path: &'a Path,
-    /// Whether it is several files as one, of the name that the path is.
+    /// Whether the member is a joined file, whose name is the path.
     pub(super) is_joined: bool,
-    /// Ends the work where nobody waits for it any more.
+    /// Cancels the work if no request waits for it.
     pub(super) cancel: &'a CancelToken,
     pub(super) inodes: &'a Arc<Inodes>,
-    /// The state that it was seen in last.
+    /// The state in which the member was last seen.
     pub(super) seen: Option<Seen>,
 }
 
 /// A data file of the archive.
 pub(super) struct Member {
-    /// The number of its entry, which is its root's.
+    /// Inode number of the member's entry, which is also its root's.
     pub(super) entry: Ino,
     path: PathBuf,
-    /// Whether it is several files as one.
+    /// Whether the member is a joined file.
     pub(super) is_joined: bool,
     inodes: Arc<Inodes>,
     state: Mutex<State>,
-    /// Held by the thread that opens it, which may take long.
+    /// Held by the thread that opens the member, which may take long.
     opening: Mutex<()>,
-    /// Bytes that it took when that was looked at last, open or closed.
+    /// Bytes of memory at the last measurement, when the member was open or closed.
     weight: AtomicU64,
 }
 
@@ -65,11 +64,11 @@ struct State {
 /// A member that is open.
 pub(super) struct OpenMemberFile {
     pub(super) filesystem: Filesystem,
-    /// Bytes that it was found to take when that was looked at last.
+    /// Bytes of memory at the last measurement.
     weighed: AtomicU64,
 }
 
-/// Several files as one that are open at a time: to scan the files takes long.
+/// Number of joined files that are open at the same time. Scanning the files takes long.
 const OPEN_JOINED: usize = 4;
 
 /// All members.
@@ -78,24 +77,24 @@ pub(super) struct Members {
     most: usize,
     known: Mutex<HashMap<Ino, Known>>,
     recent: Mutex<Recent>,
-    /// Those that are several files as one.
+    /// The open joined files.
     joined: Mutex<Recent>,
     heavy: Heavy,
 }
 
-/// Open members.
+/// A list of open members.
 struct Recent {
-    /// How many may be open, and the bytes that they may take, together.
+    /// The maximum number of open members, and the maximum of their bytes together.
     most: usize,
     most_bytes: u64,
-    /// By their entries, each with the bytes that it takes.
+    /// Members by entry, each with its bytes of memory.
     members: LruCache<Ino, (Arc<Member>, u64)>,
-    /// Bytes of all of them.
+    /// Total bytes of all members.
     weight: u64,
 }
 
 impl Recent {
-    /// Takes members out, the least recently used first, while `is_too_much`.
+    /// Removes and returns members while `is_too_much` returns true, the least recently used first.
     fn close_while(&mut self, is_too_much: impl Fn(&Self) -> bool) -> Vec<Arc<Member>> {
         let mut closed = Vec::new();
         while is_too_much(self) {
@@ -118,16 +117,17 @@ impl Recent {
     }
 }
 
-/// A member that is open, or has been.
+/// A member that is or was open.
 struct Known {
     member: Arc<Member>,
     is_open: bool,
-    /// Handles and inodes of it that are known outside.
+    /// Number of handles and inodes of the member that are in use.
     uses: u64,
 }
 
 impl Members {
-    /// Members that `open` opens, `most` of them at a time.
+    /// Creates an empty set of members that are opened by `open`. At most `most` are open at the
+    /// same time.
     pub(super) fn new(open: OpenMember, most: usize) -> Self {
         Members {
             open,
@@ -139,7 +139,7 @@ impl Members {
         }
     }
 
-    /// The data file at `path` with the entry `entry`, or several files as one.
+    /// Returns the data file at `path` with the entry `entry`, or a joined file.
     pub(super) fn get(&self, entry: Ino, path: &Path, is_joined: bool) -> Arc<Member> {
         let mut known = lock(&self.known);
         let known = known.entry(entry).or_insert_with(|| Known {
@@ -158,7 +158,7 @@ impl Members {
         Arc::clone(&known.member)
     }
 
-    /// Opens the files as one that `name` chooses. No list of open members has them.
+    /// Opens the joined file that `name` selects, without adding it to a list of open members.
     ///
     /// # Errors
     /// Fails if the files cannot be joined.
@@ -172,7 +172,7 @@ impl Members {
         })
     }
 
-    /// The open members of the kind of one.
+    /// Returns the list of open members that contains `member`.
     fn list_of(&self, member: &Member) -> &Mutex<Recent> {
         if member.is_joined {
             &self.joined
@@ -181,16 +181,17 @@ impl Members {
         }
     }
 
-    /// How many members are open, and the bytes that they take.
+    /// Returns the number of open members, and their bytes of memory.
     pub(super) fn open_now(&self) -> (usize, u64) {
         let recent = lock(&self.recent);
         (recent.members.len(), recent.weight)
     }
 
-    /// The answer of the member, opened if need be, as its directory is now.
+    /// Calls `answer` with the member's filesystem, in the current state of its directory. Opens
+    /// the member if necessary.
     ///
     /// # Errors
-    /// Fails if it cannot be opened, or as `answer` says.
+    /// Fails if the member cannot be opened, or with the error of `answer`.
     pub(super) fn ask<T>(
         &self,
         member: &Arc<Member>,
@@ -205,8 +206,8 @@ impl Members {
         })
     }
 
-    /// Like [`ask`](Self::ask), for what is open: several files as one answer as their directory was
-    /// seen last, since nothing is listed for a read.
+    /// Calls `answer` like [`ask`](Self::ask), for open files. A joined file is used in the last
+    /// known state of its directory, because a read does not list directories.
     pub(super) fn ask_as_seen<T>(
         &self,
         member: &Arc<Member>,
@@ -215,14 +216,14 @@ impl Members {
     ) -> Result<T> {
         let (opened, _request) = self.begin(member, cancel)?;
         let answered = answer(&opened.filesystem);
-        // What it worked out for the answer, it may keep.
+        // The call may have filled caches of the member.
         if opened.weigh() > LIGHT / to_u64(self.most) {
             self.make_room(member, &opened);
         }
         answered
     }
 
-    /// Opens the member for a request, which waits where the member is heavy.
+    /// Opens the member for a request. If the member is heavy, the request waits for admission.
     fn begin(
         &self,
         member: &Arc<Member>,
@@ -234,7 +235,7 @@ impl Members {
         if request.is_some() || member.weight() <= LIGHT {
             return Ok((opened, request));
         }
-        // Only now is it known to be heavy.
+        // Only opening the member revealed that it is heavy.
         drop(opened);
         let request = begin()?;
         Ok((self.opened(member, cancel)?, request))
@@ -246,7 +247,7 @@ impl Members {
         }
         let opening = lock(&member.opening);
         if let Some(opened) = self.used(member) {
-            // Another thread has opened it meanwhile.
+            // Another thread has opened the member in the meantime.
             return Ok(opened);
         }
         if member.is_joined {
@@ -279,15 +280,15 @@ impl Members {
         Ok(opened)
     }
 
-    /// The member, if it is open, as the one that was used last.
+    /// Returns the member if it is open, and marks it as most recently used.
     fn used(&self, member: &Member) -> Option<Arc<OpenMemberFile>> {
         let opened = member.open_already()?;
         lock(self.list_of(member)).members.promote(&member.entry);
         Some(opened)
     }
 
-    /// Counts what the open member takes, and closes members, the least recently used
-    /// first, until so many are open as may be, and these are not too heavy.
+    /// Updates the member's bytes of memory. Closes the least recently used members until their
+    /// number and their bytes are within the limits.
     fn make_room(&self, member: &Member, opened: &OpenMemberFile) {
         let weight = opened.filesystem.weight();
         if !member.is_joined {
@@ -307,8 +308,8 @@ impl Members {
         closed.iter().for_each(|member| self.close(member));
     }
 
-    /// Closes joined files, the least recently used first, before another choice of the same files is
-    /// joined: it takes no more memory than the heaviest of them, about.
+    /// Closes the least recently used joined files before another one is opened. The new one is
+    /// assumed to need as much memory as the heaviest of them.
     fn make_room_for_joined(&self) {
         let mut recent = lock(&self.joined);
         let heaviest = recent.members.iter().map(|(_, (_, weight))| *weight).max();
@@ -335,18 +336,18 @@ impl Members {
         }
         drop(known);
         drop(state);
-        // What it holds may take time to drop, for which others need not wait.
+        // Dropping the filesystem may take time, so the locks are released first.
         drop(closed);
     }
 
-    /// Counts one more use of the member, which keeps its numbers.
+    /// Counts one more use of the member. A member in use keeps its numbers.
     pub(super) fn use_once_more(&self, member: &Arc<Member>) {
         let mut known = lock(&self.known);
         let own = known_as(&mut known, member);
         own.uses = own.uses.saturating_add(1);
     }
 
-    /// Takes back one use.
+    /// Subtracts one use.
     pub(super) fn leave(&self, entry: Ino) {
         let mut known = lock(&self.known);
         if let Some(own) = known.get_mut(&entry) {
@@ -358,7 +359,7 @@ impl Members {
     }
 }
 
-/// What is known of the member.
+/// Returns the record of the member, creating it if necessary.
 fn known_as<'a>(all: &'a mut HashMap<Ino, Known>, member: &Arc<Member>) -> &'a mut Known {
     all.entry(member.entry).or_insert_with(|| Known {
         member: Arc::clone(member),
@@ -368,24 +369,24 @@ fn known_as<'a>(all: &'a mut HashMap<Ino, Known>, member: &Arc<Member>) -> &'a m
 }
 
 impl Member {
-    /// The numbers of its inodes.
+    /// Returns the member's inodes.
     pub(super) fn inodes(&self) -> &Inodes {
         &self.inodes
     }
 
-    /// Bytes that it took when that was looked at last.
+    /// Returns the bytes of memory at the last measurement.
     fn weight(&self) -> u64 {
         self.weight.load(Ordering::Relaxed)
     }
 
-    /// The member, if it is open.
+    /// Returns the member's filesystem, if it is open.
     pub(super) fn open_already(&self) -> Option<Arc<OpenMemberFile>> {
         lock(&self.state).open.clone()
     }
 }
 
 impl OpenMemberFile {
-    /// How far what it takes now is from what was counted.
+    /// Returns the difference between the current bytes of memory and the last measurement.
     fn weigh(&self) -> u64 {
         let counted = self.weighed.load(Ordering::Relaxed);
         self.filesystem.weight().abs_diff(counted)
@@ -393,7 +394,7 @@ impl OpenMemberFile {
 }
 
 impl Member {
-    /// Closes what `handle` stands for, if the member is open.
+    /// Releases `handle`, if the member is open.
     pub(super) fn release(&self, handle: Handle) {
         if let Some(open) = self.open_already() {
             open.filesystem.release(handle);

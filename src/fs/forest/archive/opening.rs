@@ -1,5 +1,5 @@
-//! How a data file of an archive is opened: as a filesystem of its own, whose links to other files
-//! of the archive lead there.
+//! Opening a data file of an archive as a filesystem of its own. Its links to other files of the
+//! archive lead to their entries there.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -32,18 +32,18 @@ use crate::source::local::audience::{Audience, Readers};
 use crate::source::local::changes::Changes;
 use crate::source::neighbours::Neighbours;
 
-/// Opens data files.
+/// The opener of data files.
 pub(super) struct Opener {
     root: Arc<dyn Directory>,
     look: Arc<Look>,
-    /// Of files that are read to be shown as one.
+    /// Progress of scanning files for joining.
     progress: Arc<Progress>,
     shared: Shared,
     caches: detect::Caches,
     changes: Option<Arc<Changes>>,
     /// The neighbours of a file in the directory.
     neighbours: Arc<Neighbours>,
-    /// Of all files.
+    /// Errors of all files.
     errors: Arc<Errors>,
     options: Options,
 }
@@ -56,7 +56,7 @@ impl Opener {
         changes: Option<Arc<Changes>>,
         options: &Options,
     ) -> Self {
-        // Each file gets its own of these, for its own readers. These open nothing themselves.
+        // Each file gets neighbours of its own for its own readers; these never open a file.
         let readers = Readers::All(Audience::everyone());
         let neighbours = root.neighbours(options.external, options.guard.clone(), readers);
         Opener {
@@ -75,10 +75,10 @@ impl Opener {
         }
     }
 
-    /// Opens the data file that `opening` tells of.
+    /// Opens the data file described by `opening`.
     ///
     /// # Errors
-    /// Fails if it cannot be opened, or is of no known format, or its root is damaged.
+    /// Fails if the file cannot be opened, its format is unknown, or its root is damaged.
     pub(super) fn open(&self, opening: &Opening<'_>) -> Result<Filesystem> {
         if opening.is_joined {
             return self.open_joined(opening);
@@ -110,7 +110,7 @@ impl Opener {
         ))
     }
 
-    /// Joins the files that the name of `opening` tells of.
+    /// Joins the files that the name of `opening` selects.
     fn open_joined(&self, opening: &Opening<'_>) -> Result<Filesystem> {
         let name = opening.path.as_os_str().as_bytes();
         let choice = Choice::named(name).ok_or(Error::NotFound)?;
@@ -147,7 +147,8 @@ impl Opener {
         ))
     }
 
-    /// Joins the files that were there when they were opened last, and tells of what is not joined.
+    /// Returns a function that joins the files of the last listing, and reports the ones that are
+    /// not joined.
     fn joiner(&self, files: Arc<Files>, errors: Errors) -> other_files::Opener {
         let (engine, caches) = (Arc::clone(&self.shared.engine), self.caches.clone());
         let threads = self.options.threads;
@@ -181,7 +182,7 @@ impl Opener {
         })
     }
 
-    /// Opens the file now, and again once it has changed.
+    /// Returns a function that opens the file, and opens it again after a change.
     fn opens(&self, path: &Path) -> Reopen {
         let (root, changes) = (Arc::clone(&self.root), self.changes.clone());
         let (path, absolute) = (path.to_path_buf(), self.root.absolute(path));
@@ -193,7 +194,7 @@ impl Opener {
     }
 }
 
-/// Tells of what is not joined: among the errors, and in the log.
+/// Reports parts that are not joined, in the list of errors and in the log.
 struct Teller<'a> {
     errors: &'a Errors,
     count: usize,
@@ -212,7 +213,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Says how many lines the log lacks.
+    /// Logs how many lines were omitted from the log.
     fn end(self) {
         if let Some(more @ 1..) = self.count.checked_sub(limits::JOINED_TOLD) {
             let reason = format!("{more} more are not joined, as `.h5fs/errors` says");

@@ -1,4 +1,4 @@
-//! The files of an archive that are shown as they are.
+//! The files of an archive that are shown unchanged.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -25,14 +25,14 @@ use crate::source::open::SharedOpen;
 use crate::source::{Urgency, read_block};
 use crate::wire::to_u64;
 
-/// Files of which the state is remembered.
+/// Number of files whose state is remembered.
 const KNOWN: NonZeroUsize = NonZeroUsize::new(limits::KNOWN_KINDS).unwrap();
 
 /// The ordinary files of an archive.
 pub(super) struct OrdinaryFiles {
-    /// The states in which files were opened last.
+    /// The states in which files were last opened.
     states: Mutex<LruCache<Ino, Identity>>,
-    /// Each open local file has one more of it.
+    /// A counter of open local files: each holds one clone.
     open: Arc<()>,
 }
 
@@ -49,10 +49,10 @@ impl Default for OrdinaryFiles {
 pub(super) enum OrdinaryFile {
     Local {
         file: File,
-        /// Its length when it was opened, which the kernel may take for its length now; 0 where the
-        /// kernel keeps nothing of it.
+        /// Length when the file was opened, which the kernel may still assume. 0 if the kernel
+        /// caches nothing.
         length: u64,
-        /// Counts it among those that are open.
+        /// Counts the file as open.
         _open: Arc<()>,
     },
     Object {
@@ -62,7 +62,7 @@ pub(super) enum OrdinaryFile {
 }
 
 impl OrdinaryFiles {
-    /// The open entry `ino`, which stands at `path`, and how the kernel may keep it.
+    /// Opens the entry `ino` at `path`. Returns the file, and how the kernel may cache it.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -93,10 +93,10 @@ impl OrdinaryFiles {
         }
     }
 
-    /// Takes note that the file is opened in this state. What the kernel has kept since the last
-    /// time is right if the file was in the same state then, and no write was under way. Of a file
-    /// that was written a moment ago it keeps nothing: it would fill up a file that has become
-    /// shorter with zeros, to the length that it had.
+    /// Records that the file is opened in this state, and returns how the kernel may cache it.
+    /// Pages cached earlier are valid if the state is unchanged and no write was in progress. A
+    /// recently written file is not cached: after a truncation, the kernel would pad it with zeros
+    /// to its old length.
     fn opened(&self, ino: Ino, state: Identity) -> Caching {
         let mut states = lock(&self.states);
         if !state.is_calm_for(limits::UNSEEN_WRITE) {
@@ -113,7 +113,7 @@ impl OrdinaryFiles {
 }
 
 impl OrdinaryFile {
-    /// The open `file`, which is cached so and has so many bytes.
+    /// Creates the open local file with this caching mode and length.
     fn local((file, open): (File, Arc<()>), caching: Caching, length: u64) -> Self {
         let length = if caching == Caching::Never { 0 } else { length };
         OrdinaryFile::Local {
@@ -123,11 +123,11 @@ impl OrdinaryFile {
         }
     }
 
-    /// The `length` bytes at `offset`, fewer at the end of the file only.
+    /// Reads `length` bytes at `offset`. Fewer bytes are returned only at the end of the file.
     ///
     /// # Errors
-    /// `ESTALE` where the file has become shorter than the kernel takes it for; else as the system
-    /// or the server says.
+    /// `ESTALE` if the file is shorter than the kernel assumes; else the error of the system or the
+    /// server.
     pub(super) fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
         match self {
             OrdinaryFile::Local {
@@ -139,7 +139,7 @@ impl OrdinaryFile {
         }
     }
 
-    /// What it holds now.
+    /// Returns the current version of the content.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -160,10 +160,10 @@ impl OrdinaryFile {
         })
     }
 
-    /// Where the next data or the next hole is, from `offset` on. An object has no holes.
+    /// Returns the offset of the next data or hole at or after `offset`. An object has no holes.
     ///
     /// # Errors
-    /// `ENXIO` behind the end; as the system says.
+    /// `ENXIO` past the end; else the system's error.
     pub(super) fn seek(&self, offset: u64, whence: Whence) -> Result<u64> {
         match (self, whence) {
             (OrdinaryFile::Local { file, .. }, whence) => {
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn content_is_kept_for_the_state_that_it_was_read_in() {
         let files = OrdinaryFiles::default();
-        // Nobody has changed this for long.
+        // This directory has not changed for a long time.
         let old = state("/usr");
         assert!(old.is_calm_for(limits::UNSEEN_WRITE));
         assert_eq!(files.opened(7, old.clone()), Caching::WhileOpen);

@@ -1,5 +1,5 @@
-//! The requests of the kernel about a directory of files: each is answered here, or by the data file
-//! that it is about.
+//! The kernel's requests for a directory of files. Each is handled here, or by the data file that
+//! it concerns.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -72,7 +72,7 @@ impl Requests for Archive {
                         Err(error) if own_fault(&error) && self.look.was_mistaken(&path) => {
                             Err(stale())
                         }
-                        // The data file itself says what is wrong with it.
+                        // The data file itself reports its error.
                         Err(error) if lasts(&error) => Err(Error::NotFound),
                         found => found,
                     }

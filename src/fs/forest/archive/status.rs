@@ -1,5 +1,5 @@
-//! `.h5fs/status`, `.h5fs/metrics` and `.h5fs/errors` of an archive: what the mount does, and cannot
-//! do.
+//! `.h5fs/status`, `.h5fs/metrics` and `.h5fs/errors` of an archive: the current state and the
+//! errors of the mount.
 
 use std::os::unix::ffi::OsStrExt;
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ use crate::view::View;
 use crate::wire::to_u64;
 
 impl Archive {
-    /// The entry of one of these files, as long as its text is now.
+    /// Returns the entry of one of these files, with the length of its current text.
     pub(super) fn told(&self, told: &Told) -> Result<Entry> {
         let entry = self.fixed(told.ino)?;
         let text = self.moments.seen(told.ino, || (told.text)(self));
@@ -35,9 +35,9 @@ impl Archive {
         })
     }
 
-    /// The text of the status as it is now.
+    /// Returns the current text of the status.
     pub(super) fn status_text(&self) -> Vec<u8> {
-        // Hostile names must not forge lines.
+        // Special characters are escaped, so that a hostile name cannot forge lines.
         let source = self.root.path().as_os_str().as_bytes().escape_ascii();
         let mut facts = vec![
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
@@ -49,7 +49,7 @@ impl Archive {
         status::lines(&facts)
     }
 
-    /// Whether the directory is served, in the words of the status.
+    /// Returns the state for the status: whether the directory is served.
     fn state_text(&self) -> String {
         let mut gone = lock(&self.gone);
         match self.root.refuse_removed() {
@@ -62,7 +62,7 @@ impl Archive {
         }
     }
 
-    /// The text for Prometheus as it is now.
+    /// Returns the current metrics for Prometheus.
     pub(super) fn metrics_text(&self) -> Vec<u8> {
         metrics::text(&[self.figures()]).into_bytes()
     }

@@ -1,6 +1,6 @@
-//! Names at the top of a directory that is shown: `.h5fs` is the directory of views there, so a file
-//! of that name is shown as `%2Eh5fs`, a file of this name as `%252Eh5fs`, and so on. All other
-//! names are as they are.
+//! Names in the root directory of an archive. There, `.h5fs` is the directory of views. So a file
+//! with that name is shown as `%2Eh5fs`, a file called `%2Eh5fs` as `%252Eh5fs`, and so on. All
+//! other names are unchanged.
 
 use std::borrow::Cow;
 use std::path::{Component, Path};
@@ -8,14 +8,15 @@ use std::path::{Component, Path};
 use crate::fs::name::{self, VIEWS};
 use crate::fs::names::symlink;
 
-/// The name of what a directory, which may be the top, shows as `shown`.
+/// Returns the real name of the entry shown as `shown`. `is_top` says whether the directory is the
+/// root.
 pub(super) fn real_name(is_top: bool, shown: &[u8]) -> Cow<'_, [u8]> {
     let real = is_escaped(shown).then(|| name::unescape(shown, true));
     let real = real.flatten().filter(|_| is_top);
     real.map_or(shown.into(), Cow::Owned)
 }
 
-/// The reverse of [`real_name`].
+/// Converts a real name to the shown name; the inverse of [`real_name`].
 pub(super) fn shown_name(is_top: bool, real: &[u8]) -> Cow<'_, [u8]> {
     if is_top && (real == VIEWS || is_escaped(real)) {
         name::escape(real, true).into()
@@ -24,7 +25,7 @@ pub(super) fn shown_name(is_top: bool, real: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Whether a name is that of the views, escaped once or more often.
+/// Returns whether a name is the name of the views, escaped at least once.
 fn is_escaped(name: &[u8]) -> bool {
     let mut rest = name.strip_prefix(b"%");
     while let Some(inner) = rest.and_then(|rest| rest.strip_prefix(b"25")) {
@@ -33,9 +34,9 @@ fn is_escaped(name: &[u8]) -> bool {
     rest == Some(b"2Eh5fs")
 }
 
-/// The text of a link at `path`, beneath the directory `top`, whose own text is `text`: it leads to
-/// the same place in the mount where it is absolute and leads into the directory, or leads to a name
-/// that is escaped. None is among the originals.
+/// Returns the adjusted text of a link at `path` beneath the directory `top`, whose own text is
+/// `text`. The text is adjusted if it is absolute and leads into the directory, or if it leads to
+/// an escaped name. Names among the originals are never escaped.
 pub(super) fn link_text(
     top: &Path,
     (path, is_original): (&Path, bool),

@@ -1,4 +1,4 @@
-//! The other files that a mount knows, and the numbers of their trees.
+//! The other files that a mount knows, and their tree numbers.
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
@@ -19,52 +19,53 @@ use crate::source::open::SharedState;
 
 pub(super) struct State {
     pub(super) generation: u32,
-    /// Shown names, as they were met.
+    /// Shown names, in the order in which they were found.
     pub(super) met: Vec<Box<[u8]>>,
     pub(super) names: HashMap<Box<[u8]>, NamedFile>,
-    /// What the numbers of trees from [`FIRST_FILE`] on stand for.
+    /// The trees of the numbers from [`FIRST_FILE`] on.
     pub(super) numbers: Vec<Numbered>,
-    /// The numbers of trees of views: by that of the file's own tree, and that in the source.
+    /// Numbers of trees of views, by the number of the file's own tree and the number in the
+    /// source.
     pub(super) views: HashMap<(Tree, Tree), Tree>,
     pub(super) search: Search,
-    /// The trees that have ended, the one that did first at the front.
+    /// Numbers of ended trees, the oldest first.
     pub(super) ended: VecDeque<Tree>,
     pub(super) open: LruCache<Tree, Arc<FileState>>,
 }
 
-/// The search for names in links that no request has looked at.
+/// The search for names in links that no request has read.
 pub(super) struct Search {
-    /// How many of the known files, the source before them, were searched.
+    /// Number of files searched so far: the source, followed by known files.
     pub(super) searched: u64,
-    /// When it was over the last time.
+    /// When the last search ended.
     pub(super) ended: Option<Instant>,
 }
 
 /// A file that a link led to.
 pub(super) struct NamedFile {
-    /// Its name as the source would call it.
+    /// The file's name from the source's point of view.
     pub(super) name: Vec<u8>,
-    /// The tree it was last seen as.
+    /// The tree in which the file was last seen.
     pub(super) tree: Option<Tree>,
-    /// Why it could not be opened the last time.
+    /// The error of the last failed attempt to open the file.
     pub(super) failed: Option<String>,
 }
 
-/// A tree that a number stands for.
+/// The tree that a number refers to.
 pub(super) enum Numbered {
-    /// None any more.
+    /// A tree that has ended.
     Ended,
-    /// A file's own.
+    /// A file's own tree.
     File(Box<FileTree>),
-    /// A tree of views of the file whose own tree has this number; and the number of such a tree in
+    /// A tree of views: the number of the file's own tree, and the number of that tree of views in
     /// the source.
     Views(Tree, Tree),
 }
 
-/// A file that has been open.
+/// A file that was opened.
 pub(super) struct FileTree {
     pub(super) shown: Box<[u8]>,
-    /// Watched as long as the kernel may keep what was read of it, open or not.
+    /// The state, which is watched while the kernel may cache bytes of the file, open or not.
     pub(super) state: SharedState,
     pub(super) readers: Readers,
 }
@@ -87,7 +88,8 @@ impl State {
         }
     }
 
-    /// The file shown as `shown`; `None` where too many are known.
+    /// Returns the file shown as `shown`, adding it if necessary. Returns `None` if too many files
+    /// are known.
     pub(super) fn know(&mut self, shown: &[u8], name: &[u8]) -> Option<&mut NamedFile> {
         if !self.names.contains_key(shown) {
             if self.met.len() >= limits::MOUNTED_FILES {
@@ -104,13 +106,12 @@ impl State {
         self.names.get_mut(shown)
     }
 
-    /// The shown name at `position` of the listing.
+    /// Returns the shown name at `position` of the listing.
     pub(super) fn listed(&self, position: u64) -> Option<Box<[u8]>> {
         self.met.get(usize::try_from(position).ok()?).cloned()
     }
 
-    /// Keeps a file open, and of the others those that there is room for. Returns the files that
-    /// are not kept any more.
+    /// Adds an open file. Returns the files that are no longer kept open.
     pub(super) fn keep(&mut self, tree: Tree, live: Arc<FileState>) -> Vec<Arc<FileState>> {
         let pushed = self.open.push(tree, live);
         let mut gone: Vec<_> = pushed.into_iter().map(|(_, live)| live).collect();
@@ -118,7 +119,8 @@ impl State {
         gone
     }
 
-    /// Takes out files until the open ones are not too heavy, or so few are left.
+    /// Removes and returns open files until their weight is within the limit, or only `least` are
+    /// left.
     pub(super) fn make_room(&mut self, least: usize) -> Vec<Arc<FileState>> {
         let mut gone = Vec::new();
         while self.open.len() > least
@@ -147,7 +149,8 @@ impl State {
         self.numbers.get_mut(usize::from(place))
     }
 
-    /// The number of the own tree of the file that `tree` is of, and that of `tree` in the source.
+    /// Returns the number of the file's own tree and the number in the source, if `tree` is a tree
+    /// of views.
     pub(super) fn views(&mut self, tree: Tree) -> Option<(Tree, Tree)> {
         match self.place(tree)? {
             Numbered::Views(of, in_source) => Some((*of, *in_source)),
@@ -177,8 +180,8 @@ impl State {
         }
     }
 
-    /// The number for the trees of views of the file `of` that have the number `in_source` in the
-    /// source.
+    /// Returns the number of a tree of views of the file `of`, which has the number `in_source` in
+    /// the source.
     pub(super) fn number_views(
         &mut self,
         of: Tree,
@@ -199,7 +202,7 @@ impl State {
         Ok(tree)
     }
 
-    /// A tree that nothing stands in.
+    /// Returns an unused tree number.
     pub(super) fn unused(&mut self, inodes: &Inodes) -> Option<Tree> {
         let next = u16::try_from(self.numbers.len()).ok();
         if let Some(tree) = next.and_then(|place| FIRST_FILE.checked_add(place)) {
@@ -209,12 +212,12 @@ impl State {
         let used = inodes.trees();
         let place = self.ended.iter().position(|tree| !used.contains(tree))?;
         let tree = self.ended.remove(place)?;
-        // A request may have been about to open the file that stood there.
+        // A request may have been about to open the file that had this number.
         self.open.pop(&tree);
         Some(tree)
     }
 
-    /// The number of the file's tree: the one it had, unless it has changed since.
+    /// Returns the number of the file's tree. The number is kept until the file changes.
     pub(super) fn number(
         &mut self,
         shown: &[u8],

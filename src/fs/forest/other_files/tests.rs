@@ -1,4 +1,4 @@
-//! Small graphs in several files that lead to each other.
+//! Tests with small graphs in several files that link to each other.
 
 use std::fs;
 
@@ -16,7 +16,8 @@ use crate::source::local::audience::Readers;
 use crate::source::local::file::FileSource;
 use crate::source::open::OpenSource;
 
-/// `main` and `sub/part`, whose objects have the same numbers, and links both ways.
+/// Creates `main` and `sub/part`, whose objects have the same numbers, with links in both
+/// directions.
 fn pair(directory: &std::path::Path) -> Filesystem {
     let mut main = Fake::new();
     main.group(800, 1);
@@ -84,7 +85,7 @@ fn links_round_in_circles_come_to_one_place() {
     let fs = pair(directory.path());
     assert_eq!(text(&fs, "g/part/g/back"), "../../../../g");
     assert_eq!(text(&fs, "g/part/g/own"), ".");
-    // Another file's links begin in its own directory.
+    // The links of another file start in that file's own directory.
     assert_eq!(text(&fs, "g/part/g/beside"), "main:/g");
     let around = "g/part/g/back/part/g/own/back/data";
     assert_eq!(fs.resolve(around.as_bytes()).unwrap().ino, 1600);
@@ -106,7 +107,7 @@ fn a_link_in_another_directory_is_a_place_of_its_own() {
     let fs = pair(directory.path());
     std::os::unix::fs::symlink("sub/part", directory.path().join("alias")).unwrap();
     assert_eq!(names(&fs, ".h5fs/external/alias"), ["g", "z"]);
-    // What stands beside the file is found as well.
+    // Files next to this file are found as well.
     assert_eq!(
         text(&fs, ".h5fs/external/alias/g/own"),
         "../../sub%2Fpart/g"
@@ -128,7 +129,7 @@ fn what_cannot_be_opened_is_an_error_there() {
     let kinds: Vec<_> = list(&fs, fs.root()).iter().map(|entry| entry.2).collect();
     assert_eq!(kinds[3..], [Kind::Symlink; 3]);
 
-    // A file that comes later is found, and the kernel is to forget the link's old text.
+    // A file that is created later is found, and the kernel must forget the link's old text.
     let before = fs.resolve_link(b"absent").unwrap();
     assert!(!before.cacheable);
     fs::write(directory.path().join("absent"), "sub/part").unwrap();
@@ -136,7 +137,7 @@ fn what_cannot_be_opened_is_an_error_there() {
     assert_ne!(fs.resolve_link(b"absent").unwrap().ino, before.ino);
 }
 
-/// Nothing is told of a file that no link has named, whatever is wrong with it.
+/// A file that no link has named is invisible, whatever its content.
 #[test]
 fn what_no_link_has_named_is_not_there() {
     let directory = tempfile::tempdir().unwrap();
@@ -147,13 +148,14 @@ fn what_no_link_has_named_is_not_there() {
         let found = fs.resolve(format!(".h5fs/external/{name}").as_bytes());
         assert_eq!(errno_of(found), Errno::ENOENT, "{name}");
     }
-    // Those were sought in all links, of which nobody had looked at any.
+    // The missing names were searched in all links, none of them read before.
     let mut named = names(&fs, ".h5fs/external");
     named.sort();
     assert_eq!(named, ["sub%2Fpart", "text"]);
 }
 
-/// Files in a row, each named by the one before; the bound is on the files that are searched.
+/// A chain of files, each named by the previous one. The limit applies to the number of files
+/// searched.
 #[test]
 fn a_name_is_sought_in_so_many_files() {
     let directory = tempfile::tempdir().unwrap();
@@ -171,7 +173,7 @@ fn a_name_is_sought_in_so_many_files() {
     let fs = Fake::mounted_among(directory.path(), files.collect());
     let find = |number| fs.resolve(format!(".h5fs/external/{}", name(number)).as_bytes());
     find(1).unwrap();
-    // A search that takes long goes on in the next one.
+    // A search that exceeds its time limit continues in the next one.
     let far = (0..20).map(|_| find(count - 2)).find(Result::is_ok);
     assert!(far.is_some());
     assert_eq!(errno_of(find(count - 1)), Errno::ENOENT);
@@ -183,7 +185,7 @@ fn a_file_that_changes_is_another_one() {
     let fs = pair(directory.path());
     let old = fs.resolve(b"g/deep").unwrap();
     let handle = fs.open_file(old.ino).unwrap().handle;
-    // The same content, but nobody knows that before it is read.
+    // The content is the same, but that is unknown before it is read.
     fs::remove_file(directory.path().join("sub/part")).unwrap();
     fs::write(directory.path().join("sub/part"), "sub/part").unwrap();
     assert_eq!(errno_of(fs.read(handle, 0, 4)), Errno::ESTALE);
@@ -194,7 +196,7 @@ fn a_file_that_changes_is_another_one() {
     assert_eq!(fs.getattr(new.ino).unwrap().attributes, new.attributes);
 }
 
-/// Has `path` look changed: it gets its own time for each number.
+/// Makes `path` look changed, with a different time for each number.
 fn touch(path: &std::path::Path, number: u64) {
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(number);
     let file = fs::File::options().write(true).open(path).unwrap();
@@ -218,7 +220,7 @@ fn a_file_that_changes_often_leaves_nothing() {
     assert_eq!(known[1], known[49], "{known:?}");
 }
 
-/// The one that the kernel still knows keeps its number.
+/// The number of an entry that the kernel still knows is not reused.
 #[test]
 fn the_numbers_of_trees_do_not_run_out() {
     let directory = tempfile::tempdir().unwrap();
