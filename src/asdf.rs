@@ -1,10 +1,11 @@
-//! ASDF files: one file per noun of the specification, under the specification's name.
+//! ASDF files. Each module implements one noun of the specification, under the specification's
+//! name.
 //!
-//! Sections are those of the ASDF Standard, "Low-level file layout" and "The tree in-depth". Real
-//! files are read as the reference library writes and reads them, damaged ones as far as they go.
+//! Section names refer to the ASDF Standard, "Low-level file layout" and "The tree in-depth". Files
+//! are read with the tolerance of the reference library. Damaged files are read as far as possible.
 //!
-//! Bytes of the file are extents: cut where no source reaches, or an error. Sums of what is charged
-//! to a budget saturate, because no budget grants so much. Sizes and numbers of elements are
+//! Extents in the file are truncated at the end of the source, or are an error. Costs that are
+//! charged to a budget saturate, because no budget is that large. Sizes and numbers of elements are
 //! checked.
 
 #![cfg_attr(

@@ -1,4 +1,4 @@
-//! A block ("Low-level file layout": Blocks), as its header describes it.
+//! A block as described by its header ("Low-level file layout": Blocks).
 
 use md5::{Digest, Md5};
 
@@ -8,22 +8,22 @@ use crate::error::{Error, Result};
 use crate::source::{self, Source};
 use crate::wire::{Count, Extent, to_u64};
 
-/// The first bytes of every block.
+/// The magic bytes of every block.
 pub const MAGIC: &[u8; 4] = b"\xd3BLK";
 
 const STREAMED: u32 = 1;
 
-/// Bytes of a header with all that is known of headers.
+/// Bytes of a header with all known fields.
 pub const HEADER: u64 = 54;
 
-/// One block, as its header describes it.
+/// One block as described by its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Offset of the magic.
+    /// The offset of the magic bytes.
     pub at: u64,
-    /// Whether the block reaches to the end of the file. Its sizes then mean nothing.
+    /// Whether the block extends to the end of the file. Its sizes are then meaningless.
     pub streamed: bool,
-    /// The code of the compression, padded with NUL; all NUL for none.
+    /// The compression code, padded with NUL. All NUL for an uncompressed block.
     pub compression: [u8; 4],
     /// Bytes from the start of the data to the next block.
     pub allocated_size: u64,
@@ -31,22 +31,22 @@ pub struct Block {
     pub used_size: u64,
     /// Decoded bytes.
     pub data_size: u64,
-    /// MD5, all zero for none.
+    /// The MD5 checksum, all zero if there is none.
     pub checksum: [u8; 16],
     /// Offset of the stored bytes.
     pub data: u64,
-    /// Stored bytes; for a streamed block, the bytes up to the end of the file.
+    /// Stored bytes. For a streamed block, the bytes up to the end of the file.
     pub stored: u64,
-    /// Whether the next block stands where the stored bytes end, although they are more than the
-    /// header allows.
+    /// Whether the next block begins at the end of the stored bytes, although they exceed the
+    /// allocated size.
     pub is_overfull: bool,
 }
 
 impl Block {
-    /// Reads the block whose magic stands at `at`.
+    /// Reads the block whose magic bytes are at `at`.
     ///
     /// # Errors
-    /// `Corrupt` where there is no magic, or the header is cut or too small.
+    /// `Corrupt` if the magic bytes are missing, or the header is truncated or too short.
     pub fn read(source: &dyn Source, at: u64) -> Result<Self> {
         Self::within(&mut Window::new(source), at)
     }
@@ -94,12 +94,12 @@ impl Block {
         Ok(block)
     }
 
-    /// Whether the block holds its content as it is.
+    /// Returns whether the content is uncompressed.
     pub fn is_plain(&self) -> bool {
         self.compression == [0; 4]
     }
 
-    /// The name of the compression, for people; `none` for none.
+    /// Returns the name of the compression for users, `none` for an uncompressed block.
     pub fn compression_name(&self) -> String {
         if self.is_plain() {
             return "none".to_owned();
@@ -112,10 +112,10 @@ impl Block {
             .collect()
     }
 
-    /// Bytes of the content.
+    /// Returns the bytes of the content.
     ///
     /// # Errors
-    /// `Corrupt` where the header contradicts itself.
+    /// `Corrupt` if the header contradicts itself.
     pub fn size(&self) -> Result<u64> {
         if self.streamed && !self.is_plain() {
             return Err(Error::corrupt("block: streamed and compressed", self.at));
@@ -139,15 +139,16 @@ impl Block {
         }
     }
 
-    /// Whether the header holds a checksum.
+    /// Returns whether the header contains a checksum.
     pub fn has_checksum(&self) -> bool {
         self.checksum != [0; 16]
     }
 
-    /// Whether the stored bytes have the header's checksum. Reads them all, a piece at a time.
+    /// Returns whether the stored bytes have the header's checksum. Reads all of them, a piece at a
+    /// time.
     ///
     /// # Errors
-    /// `Io` or `Corrupt` as they cannot be read.
+    /// `Io` or `Corrupt` if the bytes cannot be read.
     pub fn has_sum_of_stored(&self, source: &dyn Source) -> Result<bool> {
         const PIECE: u64 = 1 << 20;
         let mut rest = source::check_range(source, self.data, self.stored, "block")?;
@@ -160,7 +161,7 @@ impl Block {
     }
 }
 
-/// The fields of a block header, which are big-endian and stand at fixed places.
+/// The fields of a block header, which are big-endian and at fixed offsets.
 struct BigEndian<'a>(&'a [u8]);
 
 impl BigEndian<'_> {
@@ -180,8 +181,8 @@ impl BigEndian<'_> {
     }
 }
 
-/// Whether the block stores more bytes than were allocated, and the next block begins right behind
-/// the stored bytes: then the allocated size is wrong.
+/// Returns whether the block stores more bytes than were allocated and the next block follows the
+/// stored bytes directly. The allocated size is then wrong.
 fn is_overfull(window: &mut Window<'_>, block: &Block) -> Result<bool> {
     if block.streamed || block.used_size <= block.allocated_size {
         return Ok(false);
@@ -198,7 +199,7 @@ pub(super) mod tests {
     use super::*;
     use crate::source::memory::MemorySource;
 
-    /// A plain block of `content` within `allocated` bytes.
+    /// Returns an uncompressed block of `content` with `allocated` bytes.
     pub(in crate::asdf) fn block(content: &[u8], allocated: u64) -> Vec<u8> {
         let size = u64::try_from(content.len()).unwrap();
         let mut bytes = MAGIC.to_vec();

@@ -9,16 +9,16 @@ use crate::wire::{Count, Extent, to_u64};
 /// The line before the index, without its line break.
 pub(crate) const MAGIC: &[u8; 17] = b"#ASDF BLOCK INDEX";
 
-/// The offsets that the last block index of the file lists; `None` where there is none, or it is
-/// no list of growing whole numbers, or a longer one than a file has blocks.
+/// Returns the offsets in the last block index of the file. Returns `None` if there is no index, if
+/// it is not a list of increasing integers, or if it exceeds the limit for blocks.
 ///
 /// # Errors
-/// `Io` as the source cannot be read.
+/// `Io` if the source cannot be read.
 pub(crate) fn read(source: &dyn Source) -> Result<Option<Vec<u64>>> {
     read_in_last(source, limits::BLOCK_INDEX_SEARCH)
 }
 
-/// Like [`read`], where the index is in the last `bytes` of the file.
+/// Reads the index like [`read`], from the last `bytes` of the file.
 ///
 /// # Errors
 /// Fails as [`read`] does.
@@ -34,8 +34,8 @@ pub(crate) fn read_in_last(source: &dyn Source, bytes: u64) -> Result<Option<Vec
     Ok(std::str::from_utf8(text).ok().and_then(offsets))
 }
 
-/// The numbers of a YAML document that is nothing but a list, in flow or block style. Composing a
-/// YAML tree would take far more memory than the numbers.
+/// Parses the numbers of a YAML document that contains only a list, in flow or block style.
+/// Composing a YAML tree would take far more memory than the numbers.
 fn offsets(text: &str) -> Option<Vec<u64>> {
     let text = text.split_once("---").map_or(text, |(_, list)| list);
     let text = text.split("\n...").next().unwrap_or(text).trim_ascii();

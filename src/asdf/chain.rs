@@ -1,8 +1,8 @@
-//! The chain in which the blocks of a file follow each other ("Low-level file layout": Blocks).
+//! The chain of consecutive blocks in a file ("Low-level file layout": Blocks).
 //!
-//! The chain of headers is walked. The block index is read only where the chain breaks or has lost
-//! its beginning, because an index may be stale or wrong. Only the offset of each block is kept:
-//! its header is read again when it is asked for.
+//! The headers are walked in order. The block index is read only if the chain is broken or its
+//! beginning is missing, because an index may be outdated or wrong. Only the offset of each block
+//! is kept, and its header is read again when it is needed.
 
 use std::ops::Range;
 
@@ -17,17 +17,17 @@ use crate::wire::{Count, Extent, to_u64, to_usize};
 /// The blocks of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
-    /// The offsets of the blocks, in file order. A block whose header is damaged does not hide the
-    /// next ones.
+    /// The offsets of the blocks, in file order. A block with a damaged header does not hide the
+    /// following blocks.
     pub(crate) list: Vec<u64>,
-    /// Why there may be blocks that are not in the list.
+    /// The error because of which the list may be incomplete.
     pub(crate) broken: Option<Error>,
 }
 
-/// The first block, which is searched from `from` on, without those that follow it.
+/// Finds the first block by a search from `from` on, without the following blocks.
 ///
 /// # Errors
-/// `Io` as the source cannot be read.
+/// `Io` if the source cannot be read.
 pub(crate) fn first(source: &dyn Source, from: u64) -> Result<Blocks> {
     let mut blocks = Blocks::default();
     let range = Extent::cut(from, limits::BLOCK_SEARCH).range();
@@ -38,8 +38,9 @@ pub(crate) fn first(source: &dyn Source, from: u64) -> Result<Blocks> {
     Ok(blocks)
 }
 
-/// The blocks in the gap before the first block that was found, as the block index lists them:
-/// their headers are wiped. Without them each number would name another block.
+/// Returns the blocks that the block index lists in the gap before the first block found. Their
+/// headers are overwritten with other bytes. Without these blocks, each block number would refer to
+/// a wrong block.
 fn lost(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
     let length = gap.end.left_after(gap.start);
     if length < HEADER || scan::find_nonzero(source, &gap)?.is_none() {
@@ -52,10 +53,10 @@ fn lost(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
     Ok(index)
 }
 
-/// Walks the blocks; the first is searched from `from` on.
+/// Walks the blocks. The first block is searched from `from` on.
 ///
 /// # Errors
-/// `Io` as the source cannot be read.
+/// `Io` if the source cannot be read.
 pub(crate) fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
     let range = Extent::cut(from, limits::BLOCK_SEARCH).range();
     let mut blocks = Blocks::default();
@@ -104,8 +105,8 @@ pub(crate) fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
     Ok(blocks)
 }
 
-/// Asks a far source for the headers of all blocks, as the block index lists them. Whether it is
-/// right does not matter: the walk follows the chain.
+/// Requests the headers of all blocks in the block index from a remote source. The index need not
+/// be correct, because the walk follows the chain.
 fn expect_headers(source: &dyn Source) {
     const INDEX_LOOK: u64 = 64 << 10;
     if !source.is_far() {
@@ -118,9 +119,9 @@ fn expect_headers(source: &dyn Source) {
     }
 }
 
-/// The blocks that the block index lists, for a chain in which a disk error hides the header of the
-/// last known block. `None` if the index disagrees with the known blocks or lists no block behind
-/// them.
+/// Returns the blocks of the block index, for a chain in which a disk error hides the header of the
+/// last known block. Returns `None` if the index disagrees with the known blocks or lists no later
+/// block.
 fn indexed(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
     let index = block_index::read(window.source())?.unwrap_or_default();
     let Some(beyond) = index.strip_prefix(known) else {
@@ -135,15 +136,15 @@ fn indexed(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
 enum Next {
     Block(u64),
     None,
-    /// No block. For this reason more blocks may follow elsewhere, unless the block index says the
-    /// same.
+    /// No block was found, but more blocks may follow for this reason. If the block index ends here
+    /// too, there are no more.
     Doubt(Error),
 }
 
-/// The structure after this block.
+/// Returns the structure after this block.
 ///
 /// # Errors
-/// Where the chain breaks: neither a block nor an index nor zeros follow.
+/// Fails if the chain is broken: neither a block nor an index nor zeros follow.
 fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Result<Next> {
     let room = if block.is_overfull {
         block.used_size
@@ -181,7 +182,8 @@ fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Res
     })
 }
 
-/// The structure after a block that calls itself streamed, which would end at `next` if it did not.
+/// Returns the structure after a block that is marked as streamed. Without the mark, the block
+/// would end at `next`.
 fn streamed(window: &mut Window<'_>, block: &Block, next: Option<u64>) -> Result<Next> {
     let next = next.filter(|&next| next > block.data);
     Ok(match next {
@@ -193,8 +195,8 @@ fn streamed(window: &mut Window<'_>, block: &Block, next: Option<u64>) -> Result
     })
 }
 
-/// Adds the blocks behind the break that the block index lists, if the index agrees with the blocks
-/// before it.
+/// Adds the blocks after the break from the block index, if the index agrees with the blocks before
+/// the break.
 fn recover(source: &dyn Source, blocks: &mut Blocks) -> Result<()> {
     let Some(index) = block_index::read(source)? else {
         return Ok(());
@@ -215,11 +217,11 @@ fn recover(source: &dyn Source, blocks: &mut Blocks) -> Result<()> {
 }
 
 impl Blocks {
-    /// The place in the list of the block that the `source` at file offset `at` names; negative
-    /// numbers count from the end.
+    /// Returns the place in the list of block `number`, which an ndarray's `source` at file offset
+    /// `at` contains. Negative numbers count from the end.
     ///
     /// # Errors
-    /// `Corrupt` where there is no such block, or none can be told.
+    /// `Corrupt` if the block does not exist or cannot be determined.
     pub(crate) fn place(&self, number: i128, at: u64) -> Result<usize> {
         let count = i128::from(to_u64(self.list.len()));
         let place = match number {
@@ -241,10 +243,10 @@ impl Blocks {
         }
     }
 
-    /// The offset of the block at a place in the list.
+    /// Returns the offset of the block at a place in the list.
     ///
     /// # Errors
-    /// `NotFound` past the last.
+    /// `NotFound` after the last block.
     pub(crate) fn at(&self, place: usize) -> Result<u64> {
         self.list.get(place).copied().ok_or(Error::NotFound)
     }
@@ -337,7 +339,8 @@ mod tests {
             (first(&list).allocated_size, first(&list).size()),
             (4, Ok(9))
         );
-        // Nothing behind it, or a block where its room ends: which size is wrong cannot be told.
+        // Either no block follows, or a block begins where the allocated size ends. In both cases,
+        // the wrong size is unknown.
         let (_, last) = walked(full(b"abcdefghi"));
         assert!(first(&last).size().is_err());
         let within = [full(b"abcd\xd3BLK!"), block(b"jk", 2)].concat();
@@ -357,12 +360,12 @@ mod tests {
         );
         let (blocks, _) = walked(hidden.clone());
         assert!(blocks.place(-1, 7).is_err() && blocks.place(0, 7) == Ok(0));
-        // All of the last one is gone.
+        // The last block is completely overwritten.
         hidden[112..].fill(0);
         hidden[56..112].fill(0);
         let (blocks, _) = walked([&hidden[..], index].concat());
         assert!(blocks.place(-1, 7).is_err() && blocks.place(1, 7).is_err());
-        // Nothing is, where the index says so or nothing else is there.
+        // No block is missing if the index agrees, or if only zeros follow.
         let zeros = vec![0; 100_000];
         let (blocks, _) = walked([&chain[..], &zeros, index].concat());
         assert_eq!((blocks.place(-1, 7), blocks.broken), (Ok(2), None));
@@ -380,7 +383,7 @@ mod tests {
         assert_eq!((blocks.place(1, 7), blocks.place(-1, 7)), (Ok(1), Ok(1)));
         let source = MemorySource::new(bytes.clone());
         assert_eq!(super::first(&source, 0).unwrap().list, [3]);
-        // An index that begins elsewhere says nothing about the gap.
+        // An index that begins elsewhere does not describe the gap.
         assert_eq!(super::first(&source, 4).unwrap().list, [59]);
         let end = bytes.len() - index.len();
         bytes.truncate(end);
@@ -399,7 +402,7 @@ mod tests {
         assert_eq!(blocks.place(0, 7), Ok(0));
     }
 
-    /// A file on a disk that fails where this range is read.
+    /// A file on a disk that fails to read this range.
     #[derive(Debug)]
     struct Disk(MemorySource, Range<u64>);
 

@@ -1,10 +1,10 @@
-//! Chunked ndarrays: one array that is made of several ndarrays of the tree, each at its own
+//! Chunked ndarrays: one array that consists of several ndarrays of the tree, each at its own
 //! position in the array.
 //!
-//! asdf-cxx and ASDF.jl write this extension; the standard does not have it.
-//! `core/chunked-ndarray-1.x` is `{shape, datatype, chunks}`, and each of its chunks is a
-//! `core/ndarray-chunk-1.x`, `{start, ndarray}`. Where chunks overlap, the last one counts;
-//! elements without a chunk are zero.
+//! asdf-cxx and ASDF.jl write this extension, which is not in the standard.
+//! `core/chunked-ndarray-1.x` is `{shape, datatype, chunks}`, and each chunk is a
+//! `core/ndarray-chunk-1.x`, `{start, ndarray}`. If chunks overlap, the last one is used. Elements
+//! without a chunk are zero.
 
 use std::sync::Arc;
 
@@ -26,26 +26,26 @@ use crate::model::storage::Pipeline;
 use crate::model::{Shape, shape};
 use crate::wire::{Count, to_u64};
 
-/// The tree, and the blocks that its ndarrays may have their elements in.
+/// The tree, and the blocks that may contain the elements of its ndarrays.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
-    /// The tree that they stand in.
+    /// The tree that contains the ndarrays.
     pub(crate) tree: Arc<Tree>,
-    /// This file's blocks.
+    /// The blocks of this file.
     pub(crate) contents: Arc<Contents>,
-    /// Other files' blocks.
+    /// The blocks of other files.
     pub(crate) externals: Arc<Externals>,
 }
 
-/// Whether a resolved tag is a chunked ndarray's, in any version or without one.
+/// Returns whether a resolved tag is that of a chunked ndarray, with any version or without one.
 pub(crate) fn is_tag(tag: &str) -> bool {
     ndarray::is_tag_of("core/chunked-ndarray", tag)
 }
 
-/// Describes the chunked ndarray at `node`. No chunk's elements are looked at.
+/// Describes the chunked ndarray at `node`. Does not read the elements of any chunk.
 ///
-/// `Corrupt` if the node is no chunked ndarray or a chunk does not lie in it; `Limit` if it has too
-/// many chunks, or looking at them takes too much effort.
+/// `Corrupt` if the node is not a chunked ndarray or a chunk lies outside of it. `Limit` if there
+/// are too many chunks, or describing them takes too much effort.
 pub(crate) fn describe(context: &Context, effort: &Effort, node: Index) -> Result<Array> {
     let effort = fields::description(effort);
     let mut parser = Parser::new(context, &effort);
@@ -69,8 +69,8 @@ pub(crate) fn describe(context: &Context, effort: &Effort, node: Index) -> Resul
     })
 }
 
-/// The blocks that hold the elements of the chunked ndarray at `node`, except the blocks of damaged
-/// chunks.
+/// Returns the blocks with the elements of the chunked ndarray at `node`, except the blocks of
+/// damaged chunks.
 ///
 /// # Errors
 /// Fails as [`describe`] does.
@@ -83,7 +83,7 @@ pub(crate) fn blocks(context: &Context, effort: &Effort, node: Index) -> Result<
         let (contents, externals) = (&context.contents, &context.externals);
         ndarray::data_block(parser.document, contents, externals, chunk.ndarray)
     });
-    // Of a damaged chunk nothing is served.
+    // No element of a damaged chunk is ever served.
     let held = held.filter(|held| !matches!(held, Err(Error::Corrupt { .. })));
     held.filter_map(Result::transpose).collect()
 }
@@ -95,7 +95,7 @@ impl Context {
     }
 }
 
-/// Where an ndarray lies in the array.
+/// The position of an ndarray in the array.
 struct Chunk {
     start: Vec<u64>,
     dims: Vec<u64>,
@@ -120,7 +120,8 @@ impl Chunk {
     }
 }
 
-/// The ndarray of a chunk, described when its elements are asked for: it may be in another file.
+/// The ndarray of a chunk. It may be in another file, so it is described only when its elements are
+/// read.
 #[derive(Debug)]
 struct ChunkSource {
     context: Context,
@@ -156,13 +157,13 @@ impl VirtualSource for ChunkSource {
 struct Parser<'a> {
     context: &'a Context,
     document: Reading<'a>,
-    /// Entries of chunks and bytes of references that may still be looked at. The same long entry
-    /// may be named many times.
+    /// Entries of chunks and bytes of references that may still be read. One long entry may be
+    /// referenced many times.
     entries_left: usize,
-    /// Chunks that may still be described because they do not say their shape.
+    /// Chunks without a shape that may still be described.
     shapeless_left: usize,
-    /// Inline elements that the chunks may still have. An inline array that is named twice counts
-    /// twice, because a reader of the array parses it twice.
+    /// Inline elements that the chunks may still have. An inline array that is referenced twice
+    /// counts twice, because a reader parses it twice.
     elements_left: u64,
 }
 
@@ -183,7 +184,7 @@ impl<'a> Parser<'a> {
         Ok((dims, chunks))
     }
 
-    /// The chunks of an array of extent `dims`.
+    /// Returns the chunks of an array of extent `dims`.
     fn chunks(&mut self, node: Index, dims: &[u64]) -> Result<Vec<Chunk>> {
         let nodes = self.document.document().items(node);
         let nodes = nodes.ok_or_else(|| self.corrupt(node, "chunks are no list"))?;
@@ -224,7 +225,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The extent of a chunk's ndarray: as the tree says it, else as its elements have it.
+    /// Returns the extent of a chunk's ndarray from its `shape`, or else from its elements.
     fn dims(&mut self, ndarray: Index) -> Result<Vec<u64>> {
         let is_stored = self.value(ndarray, "source")?.is_some();
         let is_inline = !is_stored && self.value(ndarray, "data")?.is_some();
@@ -258,7 +259,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// That the elements that stand in the tree are not too many bytes, one being of `size`.
+    /// Checks that the elements in the tree, of `size` bytes each, do not exceed the limit.
     fn check_bytes(&self, size: u32) -> Result<()> {
         let elements = limits::CHUNK_ELEMENTS.left_after(self.elements_left);
         match elements.times(u64::from(size)) {
@@ -270,7 +271,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The node that `node` stands for in the tree. Fails once no more nodes may be looked at.
+    /// Returns the node that `node` refers to in the tree. Fails once no more nodes may be read.
     fn meant(&mut self, node: Index) -> Result<Option<Index>> {
         let meant = self.context.tree.meant(node, &mut self.entries_left);
         match (meant, self.entries_left) {
@@ -279,7 +280,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The datatype, which names no byte order of its own where the chunks have one.
+    /// Returns the datatype. If it has no byte order of its own, that of the first chunk is used.
     fn datatype(&mut self, fields: &Fields<'_>, first: Option<&Chunk>) -> Result<Datatype> {
         let of_first = match first {
             Some(chunk) => self.value(chunk.ndarray, "byteorder")?,
@@ -292,7 +293,7 @@ impl<'a> Parser<'a> {
         datatype::parse(self.document, fields.need("datatype")?, order)
     }
 
-    /// The value of a mapping's own key.
+    /// Returns the value of a mapping's own key.
     fn value(&mut self, mapping: Index, name: &str) -> Result<Option<Index>> {
         let entries = self.document.pairs(mapping).map_or(1, <[_]>::len);
         self.entries_left =

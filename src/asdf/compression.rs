@@ -1,43 +1,50 @@
-//! Compressed blocks: the codes of the block header, and the framings that writers put under them.
+//! Compressed blocks: the codes of the block header, and the framings that writers use for them.
 //!
 //! | code | framing | pieces |
 //! |---|---|---|
 //! | `zlib` | one zlib stream | 1 MiB, in order, or found again by checkpoints |
-//! | `bzp2` | one bzip2 stream | 1 MiB, of blocks that are decoded alone |
+//! | `bzp2` | one bzip2 stream | 1 MiB, from bzip2 blocks that are decoded independently |
 //! | `zstd` | Zstandard frames | 1 MiB, decoded on from the last one, or from a frame |
-//! | `lz4f`, `lz4` | LZ4 frames | 1 MiB, decoded on from the last one, or from such a block |
+//! | `lz4f`, `lz4` | LZ4 frames | 1 MiB, decoded on from the last one, or from an independent block |
 //! | `xz` | .xz streams | 1 MiB, decoded on from the last one, or from a block |
 //! | `lz4` | chunks: u32 big-endian length, u32 little-endian decoded length, block | the chunks |
 //! | `blsc` | chunks: u32 big-endian length, Blosc-1 buffer | the chunks |
 //! | `blsc` | one Blosc-1 buffer | the whole |
 //! | `bls2` | one Blosc-2 chunk or contiguous frame | the whole |
 //!
-//! A block that decodes to [`limits::WHOLE_BLOCK`] bytes or less is one piece, whatever its
-//! framing, so that its checksums are verified before a byte of it is served; unless far more is
-//! stored than such content needs.
+//! A block that decodes to at most [`limits::WHOLE_BLOCK`] bytes is one piece, whatever its
+//! framing. Its checksums are then verified before any byte is served. The exception is a block
+//! that stores far more bytes than such content needs.
 //!
-//! Every block gives its pieces by [`Pieces::decode`]. The array engine caches them, waits for
-//! them, and lets one thread at a time decode a sequential block. [`Resumes`] keeps the state from
-//! which such a block is decoded on.
+//! Every block provides its pieces through [`Pieces::decode`]. The array engine caches pieces,
+//! waits for them, and lets one thread at a time decode a sequential block. [`Resumes`] keeps the
+//! state from which the decoding of such a block can continue.
 //!
-//! A read decodes more than its pieces: of `zlib` the bytes from the checkpoint before it, unless it
-//! goes on from the beginning, of `bzp2` nothing, once the blocks before it were decoded to know
-//! their lengths, of the others the bytes from the beginning of its [part](stream::parts). If a
-//! stream is one part, a read that goes back decodes it from its beginning; the pieces on the way go
-//! into the cache of chunks, the last of them up to half of its size. So reading backwards, or at
-//! random, decodes a stream once if half of the cache holds it, and otherwise once for each half of
-//! the cache.
+//! A read decodes more than its pieces:
 //!
-//! Arithmetic: a block's range lies within its file, so that offsets in it are far from overflow,
-//! and headers' numbers of up to 32 bits are added to them. A product or a length that saturates is
-//! compared with a bound or an end, which the largest number is over.
+//! - `zlib`: the bytes from the last checkpoint before the read, unless the read continues from the
+//!   beginning.
+//! - `bzp2`: nothing, once the earlier bzip2 blocks were decoded to determine their lengths.
+//! - The others: the bytes from the beginning of the read's [part](stream::parts).
 //!
-//! Memory: the states of [`limits::RESUMABLE_BLOCKS`] blocks of a file are kept. For `zlib` a state
-//! is at most [`limits::ZLIB_CHECKPOINTS`] positions and one more, 43 KiB each (5.5 MiB), and the
-//! decoder of a reader in order with a piece that such a reader gave up (1.1 MiB), for `bzp2` the
-//! places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder with its
-//! window, the four pieces decoded last and the places of at most [`limits::STREAM_PARTS`] parts, 56
-//! bytes each. The places of chunks are kept for the blocks of all files together, within
+//! If a stream is one part, a read that goes backwards decodes it from its beginning. The pieces
+//! before the read go into the cache of chunks. Of these pieces, only the last ones are cached, up
+//! to half of the cache. Reading backwards or at random therefore decodes a stream once if half of
+//! the cache can contain it. Otherwise, the stream is decoded once for each half of the cache.
+//!
+//! Arithmetic: a block's range lies within its file, so offsets in the block are far from overflow.
+//! Only header numbers of up to 32 bits are added to them. A product or a length that saturates is
+//! compared with a limit or an end, which the largest number always exceeds.
+//!
+//! Memory: the states of [`limits::RESUMABLE_BLOCKS`] blocks of a file are kept.
+//!
+//! - `zlib`: at most [`limits::ZLIB_CHECKPOINTS`] positions and one more, 43 KiB each (5.5 MiB).
+//!   Also the decoder of an in-order reader with a piece that such a reader gave up (1.1 MiB).
+//! - `bzp2`: the places of the bzip2 blocks and [`limits::BZIP2_KEPT`] bytes.
+//! - The others: one decoder with its window, the four most recently decoded pieces, and the places
+//!   of at most [`limits::STREAM_PARTS`] parts, 56 bytes each.
+//!
+//! The places of chunks are kept for the blocks of all files together, within
 //! `chunk_table::CHUNK_TABLES`.
 
 pub mod bzip2;
@@ -72,7 +79,7 @@ use zlib::ZlibBlock;
 /// Bytes of one piece of a compressed ASDF block that is one long stream.
 const BLOCK_PIECE: NonZeroU64 = NonZeroU64::new(1 << 20).unwrap();
 
-/// How one block's bytes are compressed.
+/// The framing of one block's compressed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Zlib,
@@ -82,7 +89,7 @@ enum Framing {
     Whole(WholeCodec),
 }
 
-/// The states and chunk tables of the blocks of one file.
+/// The decoder states and chunk tables of the blocks of one file.
 #[derive(Debug)]
 pub struct BlockCaches {
     resumes: Arc<Resumes>,
@@ -90,7 +97,7 @@ pub struct BlockCaches {
 }
 
 impl BlockCaches {
-    /// The caches of one more file, with its share of the chunk tables.
+    /// Returns the caches of a new file, which shares the chunk tables.
     pub fn of(tables: &SharedTables) -> Self {
         BlockCaches {
             resumes: Arc::default(),
@@ -99,11 +106,12 @@ impl BlockCaches {
     }
 }
 
-/// The pieces of a compressed block.
+/// Returns the pieces of a compressed block.
 ///
 /// # Errors
-/// `Unsupported` for a code or framing that is not known, `Corrupt` where the framing is damaged or
-/// contradicts the block header, `Limit` for far more stored bytes than the content can need.
+/// - `Unsupported` for an unknown code or framing.
+/// - `Corrupt` if the framing is damaged or contradicts the block header.
+/// - `Limit` for far more stored bytes than the content can need.
 pub fn pieces(
     source: &SharedSource,
     block: &Block,
@@ -157,7 +165,8 @@ fn framing(encoded: &Encoded, block: &Block) -> Result<Framing> {
     })
 }
 
-/// Whether a block is one Blosc-1 buffer: a version that exists, and its own length in its header.
+/// Returns whether a block is one Blosc-1 buffer: a valid version, and the block's own length in
+/// the buffer's header.
 fn is_bare_blosc(first: &[u8], stored: u64) -> bool {
     let length = first.get(12..16).and_then(|bytes| bytes.try_into().ok());
     let is_whole = length.map(u32::from_le_bytes).map(u64::from) == Some(stored);

@@ -1,4 +1,4 @@
-//! An open ASDF file as the model's container.
+//! An open ASDF file as a container of the model.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Bytes of memory that one block takes, about.
+/// Approximate bytes of memory of one block.
 const BLOCK_WEIGHT: u64 = 160;
 
 /// An open ASDF file.
@@ -37,26 +37,26 @@ const BLOCK_WEIGHT: u64 = 160;
 pub struct File {
     source: SharedSource,
     header: Arc<Header>,
-    /// Why the root shows no tree although the file has one, or not all of it.
+    /// The error because of which the root shows no tree or only a part of it.
     error: Option<Error>,
     tree: Arc<Tree>,
     contents: Arc<Contents>,
     externals: Arc<Externals>,
     nodes: Arc<Nodes>,
-    /// Pays for what is looked at to describe a node.
+    /// The effort to which descriptions of nodes are charged.
     effort: Effort,
 }
 
 impl File {
-    /// Opens a file: reads its header and tree, and walks its blocks. Other files that hold
-    /// elements of ndarrays are sought among the `neighbours` when they are asked for. The `caches`
-    /// belong to the mount.
+    /// Opens a file: reads its header and tree, and walks its blocks. Other files with elements of
+    /// ndarrays are looked up in `neighbours` when they are needed. The `caches` belong to the
+    /// mount.
     ///
-    /// A tree that cannot be read leaves an empty root with the error on it, and the blocks.
+    /// If the tree cannot be read, the file has an empty root with the error, and its blocks.
     ///
     /// # Errors
-    /// `Corrupt` or `Unsupported` where the header line is not that of an ASDF file of version 0 or
-    /// 1, `Io` where the source cannot be read.
+    /// `Corrupt` or `Unsupported` if the header line is not that of an ASDF file of version 0 or 1.
+    /// `Io` if the source cannot be read.
     pub fn open(
         source: SharedSource,
         neighbours: Arc<Neighbours>,
@@ -153,7 +153,7 @@ impl File {
         Ok(DescribedNode { node, block })
     }
 
-    /// The array that the chunks of a group make, where it is a chunked ndarray.
+    /// Returns the array of a group that is a chunked ndarray.
     fn assembled(&self, index: Index) -> Option<Result<Array>> {
         let tag = self.tree.document().tag(index)?;
         let is_chunked = self.tree.kind(index) == Kind::Group && chunked_ndarray::is_tag(tag);
@@ -181,7 +181,7 @@ impl File {
 }
 
 impl File {
-    /// The nulls of an inline ndarray as its mask.
+    /// Returns the nulls of an inline ndarray as its mask.
     fn nulls(&self, node: NodeId, index: Index) -> Result<Option<Mask>> {
         let known = self.known(node)?;
         let NodeKind::Array(array) = &known.node.kind else {
@@ -195,7 +195,7 @@ impl File {
     }
 }
 
-/// Whether a root's text stands for an empty tree, whatever its tag.
+/// Returns whether a root's text means an empty tree, whatever its tag.
 fn is_nothing(text: &str) -> bool {
     resolve::implicit(text) == CoreTag::Null
 }
@@ -208,7 +208,7 @@ fn id(index: Index) -> NodeId {
     NodeId::at(index.number())
 }
 
-/// A scalar, typed by its tag or else its text. A value that its type cannot have is text.
+/// Returns a scalar, typed by its tag or else by its text. An invalid value for its type is text.
 fn scalar(document: &Document, index: Index) -> Scalar {
     let text = document.text(index).unwrap_or_default();
     let value = match document.core_tag(index) {
@@ -230,13 +230,13 @@ fn scalar(document: &Document, index: Index) -> Scalar {
     }
 }
 
-/// The alias leads to a node that has no path.
+/// Returns the error of an alias to a node that has no path.
 fn no_path(tree: &Tree, node: Index) -> Error {
     let what = "alias: its node has no place, or is too deep under long names";
     Error::corrupt(what, tree.document().file_offset(node))
 }
 
-/// The link at `slot` of a group.
+/// Returns the link at `slot` of a group.
 fn link(tree: &Tree, group: Index, slot: usize) -> Option<Link> {
     let (name, target) = tree.entry(group, slot)?;
     let target = match target {
@@ -347,7 +347,7 @@ impl Container for File {
     }
 }
 
-/// The entries of one group; the tree is in memory, so that they cost nothing to find.
+/// A stream of the entries of one group. The tree is in memory, so finding entries costs nothing.
 struct Links {
     tree: Arc<Tree>,
     group: Index,

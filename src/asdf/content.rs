@@ -1,4 +1,4 @@
-//! The content of blocks as arrays of bytes, and the check of their checksums.
+//! The content of blocks as arrays of bytes, and the verification of their checksums.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use crate::model::storage::{Pipeline, StoredExtent};
 use crate::source::SharedSource;
 use crate::wire::{Count, Extent};
 
-/// Blocks of an ASDF file whose headers are kept, with the decoders that belong to them.
+/// Number of blocks of an ASDF file whose headers and decoders are cached.
 const BLOCK_CACHE: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The blocks of a file with their content.
@@ -30,18 +30,18 @@ pub(crate) struct Contents {
     source: SharedSource,
     blocks: Blocks,
     cached: Mutex<LruCache<usize, Arc<CachedBlock>>>,
-    /// The blocks whose checksums were compared and right.
+    /// The blocks whose checksums were verified.
     verified_blocks: Vec<AtomicBool>,
     caches: BlockCaches,
 }
 
-/// A block that was asked for lately.
+/// A recently used block.
 #[derive(Debug)]
 struct CachedBlock {
     block: Block,
     array: OnceLock<Arc<Array>>,
-    /// Why the block's checksum is wrong. It is locked while the checksum is computed, so that
-    /// one thread computes it.
+    /// The error of a wrong checksum. Locked while the checksum is computed, so that only one
+    /// thread computes it.
     fault: Mutex<Option<Error>>,
 }
 
@@ -70,10 +70,10 @@ impl Contents {
         &self.blocks
     }
 
-    /// The block at a place in the list.
+    /// Returns the block at a place in the list.
     ///
     /// # Errors
-    /// `NotFound` past the last, otherwise as its header is damaged.
+    /// `NotFound` after the last block. Otherwise fails if its header is damaged.
     pub(crate) fn block(&self, place: usize) -> Result<Block> {
         self.cached_block(place).map(|cached| cached.block.clone())
     }
@@ -92,10 +92,10 @@ impl Contents {
         lock(&self.cached)
     }
 
-    /// The content as bytes: a plain block as it stands in the file.
+    /// Returns the content as bytes. An uncompressed block is used directly from the file.
     ///
     /// # Errors
-    /// Fails if the header is damaged; what cannot be decoded is an error of the array's storage.
+    /// Fails if the header is damaged. An undecodable block is an error in the array's storage.
     pub(crate) fn array(&self, place: usize) -> Result<Arc<Array>> {
         let cached = self.cached_block(place)?;
         if let Some(array) = cached.array.get() {
@@ -118,10 +118,10 @@ impl Contents {
         }
     }
 
-    /// `length` bytes of a plain block's content.
+    /// Returns `length` bytes of an uncompressed block's content.
     ///
     /// # Errors
-    /// `Corrupt` if they reach past the last address.
+    /// `Corrupt` if the end overflows.
     pub(crate) fn extent(&self, block: &Block, offset: u64, length: u64) -> Result<StoredExtent> {
         let content = Extent::new(block.data, offset.with_more(length), "block")?;
         Ok(StoredExtent {
@@ -130,11 +130,11 @@ impl Contents {
         })
     }
 
-    /// Compares the block with its checksum. The specification wants the sum of the stored bytes;
-    /// most compressed blocks were written with the sum of the decoded bytes.
+    /// Compares the block with its checksum. The specification requires the checksum of the stored
+    /// bytes, but most compressed blocks were written with the checksum of the decoded bytes.
     ///
     /// # Errors
-    /// `Corrupt` where it is neither, otherwise as the block cannot be read.
+    /// `Corrupt` if the checksum is neither. Otherwise fails if the block cannot be read.
     pub(crate) fn verify(&self, place: usize, read_all: &ReadAll<'_>) -> Result<()> {
         let cached = self.cached_block(place)?;
         let is_verified = self.verified_blocks.get(place).ok_or(Error::NotFound)?;
@@ -170,7 +170,7 @@ impl Contents {
     }
 }
 
-/// An array of bytes, as long as the block's content.
+/// Returns an array of bytes with the length of the block's content.
 fn bytes(block: &Block, storage: Result<Storage>) -> Array {
     Array {
         datatype: Datatype::integer(1, false, ByteOrder::Little),

@@ -1,4 +1,4 @@
-//! `datatype` of an ndarray (schema `core/ndarray`: scalar types, strings, structures).
+//! The `datatype` of an ndarray (schema `core/ndarray`: scalar types, strings, structures).
 
 use crate::asdf::fields::{self, Fields, Reading};
 use crate::asdf::yaml::Index;
@@ -7,12 +7,13 @@ use crate::limits;
 use crate::model::datatype::{ByteOrder, Charset, Class, Datatype, Member, StringPadding};
 use crate::wire::{Count, to_u64};
 
-/// Parses the datatype that `node` describes. `order` is the byte order of a type that does not
-/// name its own.
+/// Parses the datatype that `node` describes. `order` is the byte order of a type without one of
+/// its own.
 ///
-/// `Unsupported` for a scalar type of a name that is not known; `Corrupt` if the node is no datatype or
-/// its elements are over 4 GiB; `Limit` if it nests too
-/// deep, has too many fields or too long names, or takes too much effort.
+/// - `Unsupported` for a scalar type with an unknown name.
+/// - `Corrupt` if the node is not a datatype or its elements exceed 4 GiB.
+/// - `Limit` if it is nested too deeply, has too many fields or too long names, or takes too much
+///   effort.
 pub(crate) fn parse(document: Reading<'_>, node: Index, order: ByteOrder) -> Result<Datatype> {
     let mut parser = Parser {
         document,
@@ -22,10 +23,10 @@ pub(crate) fn parse(document: Reading<'_>, node: Index, order: ByteOrder) -> Res
     parser.datatype(node, order, limits::DATATYPE_DEPTH)
 }
 
-/// The byte order that `node` names.
+/// Parses the byte order in `node`.
 ///
 /// # Errors
-/// `Corrupt` where it is neither `big` nor `little`.
+/// `Corrupt` if it is neither `big` nor `little`.
 pub(crate) fn byte_order(document: Reading<'_>, node: Index) -> Result<ByteOrder> {
     match document.text(node) {
         Some("big") => Ok(ByteOrder::Big),
@@ -42,7 +43,7 @@ struct Parser<'a> {
     document: Reading<'a>,
     /// Fields that this datatype may still have.
     fields_left: usize,
-    /// Bytes that their names may still have.
+    /// Bytes that the names of fields may still have.
     names_left: usize,
 }
 
@@ -92,7 +93,7 @@ impl Parser<'_> {
             members.push(Member {
                 name: match name {
                     Some(name) if !name.is_empty() => name.as_bytes().to_vec(),
-                    // The names that NumPy gives, and with it the reference library.
+                    // NumPy and the reference library assign these names.
                     _ => format!("f{number}").into_bytes(),
                 },
                 offset,
@@ -167,7 +168,7 @@ impl Parser<'_> {
     }
 }
 
-/// The scalar type of that name.
+/// Returns the scalar type with that name.
 pub(crate) fn scalar(name: &str, order: ByteOrder) -> Option<Datatype> {
     let complex = |base: Datatype| Datatype {
         size: base.size.times(2),
@@ -195,7 +196,7 @@ pub(crate) fn scalar(name: &str, order: ByteOrder) -> Option<Datatype> {
     })
 }
 
-/// `[ascii, length]` or `[ucs4, length]`.
+/// Returns the type `[ascii, length]` or `[ucs4, length]`.
 fn string(kind: &str, length: i128, order: ByteOrder) -> Option<Datatype> {
     let length = u32::try_from(length).ok()?;
     match kind {
@@ -210,7 +211,7 @@ fn string(kind: &str, length: i128, order: ByteOrder) -> Option<Datatype> {
     }
 }
 
-/// Text of four bytes a character, `size` bytes in all.
+/// Returns a text type of four bytes per character, with `size` bytes in total.
 pub(crate) fn ucs4(size: u32, order: ByteOrder) -> Datatype {
     Datatype {
         size,

@@ -1,5 +1,5 @@
-//! Other ASDF files that ndarrays take their data from ("Low-level file layout": Exploded form). An
-//! ndarray whose `source` is a URI has its elements in the first block of that file.
+//! Other ASDF files that contain data of ndarrays ("Low-level file layout": Exploded form). If an
+//! ndarray's `source` is a URI, its elements are in the first block of that file.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -18,12 +18,12 @@ use crate::source::local::descriptors::share_of;
 use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::neighbour::Neighbour;
 
-/// A file with its first block, or the reason why that block cannot be read. A damaged file stays
-/// open as well, so that a change of it is noticed.
+/// A file with its first block, or the error with which that block cannot be read. A damaged file
+/// also stays open, so that a change of the file is detected.
 type OpenedFile = (Arc<Neighbour>, Result<Arc<Contents>>);
 
-/// The other files, opened when they are asked for. The neighbours decide what may be opened. The
-/// files that were used last stay open. A file that several names lead to is opened once.
+/// The other files, opened when they are needed. The neighbours decide which files may be opened.
+/// The most recently used files stay open. A file with several names is opened once.
 #[derive(Debug)]
 pub(crate) struct Externals {
     neighbours: Arc<Neighbours>,
@@ -32,7 +32,7 @@ pub(crate) struct Externals {
 }
 
 impl Externals {
-    /// The other files beside a source.
+    /// Creates the set of other files of a source.
     pub(crate) fn new(neighbours: Arc<Neighbours>, tables: SharedTables) -> Self {
         Externals {
             neighbours,
@@ -45,10 +45,10 @@ impl Externals {
         lock(&self.files)
     }
 
-    /// The first block of the file called `name`, if there is one; `effort` pays for it.
+    /// Returns the first block of the file called `name`, charged to `effort`.
     ///
     /// # Errors
-    /// `Io` where the file is missing or may not be opened, otherwise as it is no ASDF file.
+    /// `Io` if the file is missing or may not be opened. Otherwise fails if it is not an ASDF file.
     pub(crate) fn open(&self, name: &[u8], effort: &Effort) -> Result<Arc<Contents>> {
         let Some(file) = self.neighbours.open(name)? else {
             let what = format!("other ASDF file {}", quoted(name));

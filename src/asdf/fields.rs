@@ -1,4 +1,4 @@
-//! The keys of a mapping that describes something, as an ndarray or a field of its datatype does.
+//! The keys of a mapping that describes an object, such as an ndarray or a field of its datatype.
 
 use std::ops::Deref;
 
@@ -10,13 +10,13 @@ use crate::limits;
 use crate::memory::effort::Effort;
 use crate::wire::{Count, to_u64};
 
-/// Bytes that a node counts as when it is looked at.
+/// The cost in bytes of reading a node.
 const NODE: u64 = 16;
 
-/// Bytes that an entry of a mapping counts as, beside its key.
+/// The cost in bytes of an entry of a mapping, in addition to its key.
 const ENTRY: u64 = 256;
 
-/// A tree's document, and the effort that pays for each look at its nodes.
+/// A tree's document, and the effort to which reads of its nodes are charged.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
     document: &'a Document,
@@ -24,7 +24,7 @@ pub(crate) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// The nodes of `document`, whose looks `effort` pays for.
+    /// Returns a reader of the nodes of `document`, charged to `effort`.
     pub(crate) fn new(document: &'a Document, effort: &'a Effort) -> Self {
         Reading { document, effort }
     }
@@ -33,7 +33,7 @@ impl<'a> Reading<'a> {
         self.document
     }
 
-    /// The effort that pays for the looks.
+    /// Returns the effort to which reads are charged.
     pub(crate) fn effort(&self) -> &'a Effort {
         self.effort
     }
@@ -47,7 +47,7 @@ impl Deref for Reading<'_> {
     }
 }
 
-/// The entries of a mapping, merged ones included.
+/// The entries of a mapping, including merged entries.
 pub(crate) struct Fields<'a> {
     document: Reading<'a>,
     node: Index,
@@ -55,10 +55,11 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The entries of the mapping `node`.
+    /// Returns the entries of the mapping `node`.
     ///
     /// # Errors
-    /// Fails if its merge keys cannot be followed, `Limit` where it takes too much to look at them.
+    /// Fails if its merge keys cannot be followed. `Limit` if reading the entries takes too much
+    /// effort.
     pub(crate) fn new(document: Reading<'a>, node: Index) -> Result<Self> {
         for &(key, _) in document.pairs(node).unwrap_or_default() {
             look(document, key)?;
@@ -78,38 +79,38 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub(crate) fn get(&self, name: &str) -> Option<Index> {
         let mut pairs = self.pairs.iter();
         let pair = pairs.find(|&&(key, _)| self.document.is_key(key, name));
         pair.map(|&(_, value)| value)
     }
 
-    /// The value of a key that must be there.
+    /// Returns the value of a required key.
     ///
     /// # Errors
-    /// `Corrupt` where it is not.
+    /// `Corrupt` if the key is missing.
     pub(crate) fn need(&self, name: &str) -> Result<Index> {
         self.get(name)
             .ok_or_else(|| corrupt(self.document, self.node, &format!("no {name}")))
     }
 }
 
-/// The part of `effort` that one description of an array may spend.
+/// Returns the part of `effort` that one description of an array may spend.
 pub(crate) fn description(effort: &Effort) -> Effort {
     effort.part(limits::DESCRIPTION)
 }
 
-/// Counts a look at `node`, and at its text if it is a scalar.
+/// Charges a read of `node`, including its text if it is a scalar.
 ///
 /// # Errors
-/// `Limit` where that is too much.
+/// `Limit` if the effort is exhausted.
 pub(crate) fn look(document: Reading<'_>, node: Index) -> Result<()> {
     let text = document.text(node).map_or(0, str::len);
     document.effort.spend(NODE.with_more(to_u64(text)))
 }
 
-/// The value of a scalar of type int; none for anything else.
+/// Returns the value of a scalar of type int, or `None` for any other node.
 ///
 /// # Errors
 /// Fails as [`look`] does.
@@ -121,7 +122,7 @@ pub(crate) fn integer(document: Reading<'_>, node: Index) -> Result<Option<i128>
     }
 }
 
-/// The error that `node` describes no ndarray, for the reason `what`.
+/// Returns the error that `node` is not a valid ndarray because of `what`.
 pub(crate) fn corrupt(document: Reading<'_>, node: Index, what: &str) -> Error {
     Error::corrupt(format!("ndarray: {what}"), document.file_offset(node))
 }

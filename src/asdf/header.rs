@@ -1,9 +1,11 @@
-//! The beginning of a file: the header line, comment lines, and where the tree's text stands
+//! The beginning of a file: the header line, comment lines, and the location of the tree's text
 //! ("Low-level file layout": Header, Comments, Tree).
 //!
-//! Real files have padding where the specification knows none (before the tree, before the blocks
-//! of a file without a tree), versions other than 1.0.0 with the same layout, and trees without
-//! their end marker. All of these are read.
+//! Real files deviate from the specification in these points, and all of them are read:
+//!
+//! - padding before the tree, or before the blocks of a file without a tree
+//! - versions other than 1.0.0 with the same layout
+//! - trees without an end marker
 
 use std::ops::Range;
 
@@ -19,21 +21,21 @@ const MAGIC: &[u8] = b"#ASDF";
 /// The part of a file before its blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// The file format version, as the header line has it.
+    /// The file format version in the header line.
     pub(crate) version: String,
-    /// The range of the tree's text, up to the end of the line of its end marker; none in a file
+    /// The range of the tree's text, up to the end of its end marker's line. `None` in a file
     /// without a tree.
     pub(crate) tree: Option<Range<u64>>,
-    /// Why the tree's text is not complete.
+    /// The error because of which the tree's text is incomplete.
     pub(crate) error: Option<Error>,
-    /// Where the search for the first block begins.
+    /// The offset at which the search for the first block begins.
     pub(crate) end: u64,
 }
 
-/// Whether a file calls itself ASDF, by its first bytes.
+/// Returns whether a file's first bytes are those of an ASDF file.
 ///
 /// # Errors
-/// `Io` as the source cannot be read.
+/// `Io` if the source cannot be read.
 pub fn is_asdf(source: &dyn Source) -> Result<bool> {
     let first = scan::piece(source, 0..6)?;
     let rest = first.strip_prefix(MAGIC).unwrap_or_default();
@@ -43,8 +45,8 @@ pub fn is_asdf(source: &dyn Source) -> Result<bool> {
 /// Reads the header and finds the tree.
 ///
 /// # Errors
-/// `Corrupt` where the file does not begin as ASDF files do, `Unsupported` for a major version
-/// over 1.
+/// `Corrupt` if the file does not begin like an ASDF file, `Unsupported` for a major version over
+/// 1.
 pub(crate) fn read(source: &dyn Source) -> Result<Header> {
     let mut text = TextWindow::new(source);
     let version = version(first_line(text.from(0)?))?;
@@ -70,7 +72,7 @@ pub(crate) fn read(source: &dyn Source) -> Result<Header> {
     Ok(header)
 }
 
-/// The part of `bytes` before its first line break or block.
+/// Returns the part of `bytes` before its first line break or block.
 fn first_line(bytes: &[u8]) -> &[u8] {
     let line = bytes.split(|&byte| byte == b'\n').next();
     let line = line.unwrap_or_default();
@@ -95,7 +97,7 @@ fn version(line: &[u8]) -> Result<String> {
     }
 }
 
-/// The end of the tree that begins at `start`, and why it is not a proper end.
+/// Returns the end of the tree that begins at `start`, and the error if the end is invalid.
 fn tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>)> {
     let (end, error) = any_tree_end(text, start)?;
     if end.left_after(start) > limits::TREE_BYTES {
@@ -105,7 +107,7 @@ fn tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>
     }
 }
 
-/// The same, however long the tree is.
+/// Returns the end like `tree_end`, without the limit on the tree's length.
 fn any_tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>)> {
     let mut searched = start;
     loop {
@@ -139,7 +141,8 @@ fn no_end(at: u64) -> Error {
     Error::corrupt("tree: its end marker (...) is missing", at)
 }
 
-/// The end of the first line that holds `...` alone. `whole`: nothing follows `bytes`.
+/// Returns the end of the first line that contains only `...`. `whole` states that no bytes follow
+/// `bytes`.
 fn end_marker(bytes: &[u8], whole: bool) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -159,10 +162,10 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c)
 }
 
-/// A piece of the file that follows the position that is looked at.
+/// A piece of the file from the current position on.
 struct TextWindow<'a> {
     source: &'a dyn Source,
-    /// Where the piece begins in the file.
+    /// The offset of the piece in the file.
     start: u64,
     bytes: Vec<u8>,
 }
@@ -170,8 +173,8 @@ struct TextWindow<'a> {
 impl<'a> TextWindow<'a> {
     const PIECE: u64 = 64 << 10;
 
-    /// Bytes that are available behind every position unless the file ends before them: enough for
-    /// an end marker with its line breaks, or a block's magic.
+    /// Bytes that are available after every position, unless the file ends first. Enough for an end
+    /// marker with its line breaks, or a block's magic bytes.
     const LEAST: u64 = 8;
 
     fn new(source: &'a dyn Source) -> Self {
@@ -182,17 +185,17 @@ impl<'a> TextWindow<'a> {
         }
     }
 
-    /// Where the piece ends in the file.
+    /// Returns the end of the piece in the file.
     fn end(&self) -> u64 {
         behind(self.start, self.bytes.len())
     }
 
-    /// Whether the file ends with the piece.
+    /// Returns whether the file ends with the piece.
     fn is_last(&self) -> bool {
         self.end() >= self.source.length()
     }
 
-    /// The bytes of the piece from a place in the file on.
+    /// Returns the bytes of the piece from a file offset on.
     fn here(&self, at: u64) -> &[u8] {
         let skipped = at.checked_sub(self.start);
         let skipped = skipped.and_then(|skipped| usize::try_from(skipped).ok());
@@ -201,7 +204,7 @@ impl<'a> TextWindow<'a> {
             .unwrap_or_default()
     }
 
-    /// Bytes from a place in the file on; none at its end.
+    /// Returns bytes from a file offset on, empty at the end of the file.
     fn from(&mut self, at: u64) -> Result<&[u8]> {
         let is_short = self.end() <= Extent::cut(at, Self::LEAST).end() && !self.is_last();
         if at < self.start || is_short {
@@ -211,7 +214,8 @@ impl<'a> TextWindow<'a> {
         Ok(self.here(at))
     }
 
-    /// Where the line that begins at `start` ends, its line break included; a block ends it too.
+    /// Returns the end of the line that begins at `start`, including its line break. A block also
+    /// ends the line.
     fn line_end(&mut self, start: u64) -> Result<u64> {
         let mut at = start;
         loop {
@@ -229,7 +233,7 @@ impl<'a> TextWindow<'a> {
         }
     }
 
-    /// The first place from `start` on that holds neither a blank nor a zero.
+    /// Returns the first offset from `start` on whose byte is neither a blank nor zero.
     fn skip_blanks(&mut self, start: u64) -> Result<u64> {
         let mut at = start;
         loop {
@@ -244,7 +248,7 @@ impl<'a> TextWindow<'a> {
     }
 }
 
-/// The place so many bytes behind `at`, which are in memory.
+/// Returns the offset `bytes` bytes after `at`. These bytes are in memory.
 fn behind(at: u64, bytes: usize) -> u64 {
     Extent::cut(at, to_u64(bytes)).end()
 }
@@ -267,7 +271,7 @@ mod tests {
         read(&MemorySource::new(bytes.to_vec()))
     }
 
-    /// The tree's text and the rest of the file.
+    /// Returns the tree's text and the rest of the file.
     fn cut(bytes: &[u8]) -> (String, Vec<u8>) {
         let header = header(bytes).unwrap();
         let usize = |at: u64| usize::try_from(at).unwrap();
@@ -318,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Half a million of them were searched for a block each time.
+    /// Checks that half a million comments are not searched for a block once for each comment.
     #[test]
     fn many_comments_are_read_once() {
         let mut bytes = b"#ASDF 1.0.0\n".to_vec();

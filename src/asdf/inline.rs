@@ -1,8 +1,8 @@
-//! Inline data: an ndarray whose elements are scalars of the tree, made bytes.
+//! Inline data: an ndarray whose elements are scalars of the tree, converted to bytes.
 //!
-//! Elements become what NumPy makes of them, because the reference library reads them with NumPy.
-//! It masks a null; here a null becomes zero, and [`nulls`] finds it. A scalar that NumPy would
-//! write differently, such as `yes` with a text datatype, is an error.
+//! Elements are converted as NumPy does, because the reference library reads them with NumPy. NumPy
+//! masks a null. Here, a null becomes zero, and [`nulls`] finds it. A scalar that NumPy would write
+//! differently, such as `yes` with a text datatype, is an error.
 
 use crate::asdf::datatype;
 use crate::asdf::fields::{Reading, corrupt, look};
@@ -15,10 +15,10 @@ use crate::model::datatype::{ByteOrder, Class, Datatype};
 use crate::model::shape;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Bytes that each part of a number in base 60 counts as: each is parsed as a number of its own.
+/// The cost in bytes of each part of a number in base 60, because each part is parsed as a number.
 const SIXTIETH: u64 = 24;
 
-/// An inline array's type, extent and elements, C order.
+/// The type, extent and elements of an inline array, in C order.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Inline {
     /// The type of an element.
@@ -29,11 +29,11 @@ pub(crate) struct Inline {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Reads nested lists. Without a datatype, the scalars tell the type, and `order` is its byte
-/// order.
+/// Reads nested lists. Without a datatype, the type is inferred from the scalars, and `order` is
+/// its byte order.
 ///
-/// `Corrupt` if lists of one level differ in length or an element does not fit the datatype;
-/// `Limit` if aliases bring in too many elements, or looking at them takes too much effort.
+/// `Corrupt` if lists of one level have different lengths or an element does not fit the datatype.
+/// `Limit` if aliases repeat too many elements, or if reading them takes too much effort.
 pub(crate) fn read(
     document: Reading<'_>,
     data: Index,
@@ -69,8 +69,8 @@ pub(crate) fn read(
     })
 }
 
-/// Which elements of inline data of this extent are null: one byte for each element, in C order;
-/// `None` if no element is null.
+/// Returns a byte for each element of inline data of this extent, in C order: 1 if the element is
+/// null. Returns `None` if no element is null.
 ///
 /// # Errors
 /// Fails as `read` does.
@@ -88,10 +88,11 @@ pub(crate) fn nulls(document: Reading<'_>, data: Index, dims: &[u64]) -> Result<
     Ok(nulls.contains(&1).then_some(nulls))
 }
 
-/// The lengths of the lists along the first items. That the others have the same is not looked at.
+/// Returns the extent from the lengths of the first list on each level. Does not check the other
+/// lists.
 ///
 /// # Errors
-/// `Limit` where there are more elements than aliases may bring in.
+/// `Limit` if there are more elements than aliases may repeat.
 pub(crate) fn extent(
     document: Reading<'_>,
     data: Index,
@@ -118,7 +119,7 @@ pub(crate) fn extent(
             None => break,
         }
     }
-    // Empty lists cost as much as elements do where aliases repeat them.
+    // Repeated by aliases, empty lists cost as much as elements.
     let most = to_u64(limits::TREE_NODES);
     let lists: Vec<u64> = dims.iter().map(|&dim| dim.max(1)).collect();
     if shape::product(&lists)? > most {
@@ -127,7 +128,8 @@ pub(crate) fn extent(
     Ok(dims)
 }
 
-/// Whether a list can be a record: as many items as fields, lists where those are lists.
+/// Returns whether a list can be a record: it has as many items as fields, and lists for fields
+/// that are lists.
 fn fits_record<'a>(
     document: Reading<'_>,
     node: Index,
@@ -144,7 +146,7 @@ fn fits_record<'a>(
             .all(|(datatype, &item)| is_list(datatype) == document.items(item).is_some())
 }
 
-/// Hands the elements under `node`, which must have the extent `dims`, to `visit` in C order.
+/// Calls `visit` with the elements under `node`, which must have the extent `dims`, in C order.
 fn each(
     document: Reading<'_>,
     node: Index,
@@ -167,8 +169,8 @@ fn each(
     }
 }
 
-/// The type that holds all elements: text, complex, float64, int64, uint64 or bool8. Whole numbers
-/// are float64 if some need int64 and others uint64, as in NumPy.
+/// Infers the type that can represent all elements: text, complex, float64, int64, uint64 or bool8.
+/// As in NumPy, integers are float64 if some require int64 and others uint64.
 fn inferred(
     document: Reading<'_>,
     data: Index,
@@ -220,7 +222,8 @@ fn inferred(
     datatype::scalar(name, order).ok_or_else(|| bad("unknown datatype"))
 }
 
-/// The number that a scalar is by its type. A number's text is looked at more than once.
+/// Returns the number that a scalar represents according to its type. A number's text is charged
+/// twice, because it is read more than once.
 fn spelt(document: Reading<'_>, node: Index) -> Result<Option<Number>> {
     look(document, node)?;
     let text = document.text(node).unwrap_or_default();
@@ -287,8 +290,8 @@ fn put_text(text: &str, datatype: &Datatype, bytes: &mut Vec<u8>) -> Result<()> 
     padded(units, datatype.size, bytes)
 }
 
-/// The text of a scalar whose datatype is text. A number or a date is accepted only if Python
-/// writes it the same way.
+/// Returns the text of a scalar whose datatype is text. A number or a date is accepted only if
+/// Python writes it in the same way.
 fn written<'a>(document: Reading<'a>, node: Index) -> Result<&'a str> {
     let number = spelt(document, node)?;
     let text = document.document().text(node);
@@ -311,7 +314,7 @@ fn written<'a>(document: Reading<'a>, node: Index) -> Result<&'a str> {
     }
 }
 
-/// Appends `size` bytes: those given, cut or followed by zeros.
+/// Appends `size` bytes of `text`, truncated or padded with zeros.
 fn padded(text: impl Iterator<Item = u8>, size: u32, bytes: &mut Vec<u8>) -> Result<()> {
     let size = to_usize(u64::from(size))?;
     let end = bytes.len().with_more(size);
@@ -381,7 +384,7 @@ mod tests {
         assert_eq!(array.bytes, b"M1\0\x07\0too\x08\0");
     }
 
-    /// Bytes are those of `numpy.array(VALUES, DTYPE).tobytes()`.
+    /// Expected bytes: `numpy.array(VALUES, DTYPE).tobytes()`.
     #[test]
     fn numbers_are_stored_as_numpy_stores_them() {
         let bytes = |data, datatype: &str| inline(data, datatype).unwrap().bytes;
@@ -440,7 +443,7 @@ mod tests {
         }
     }
 
-    /// Bytes are those of `numpy.array(VALUES, DTYPE).tobytes()`.
+    /// Expected bytes: `numpy.array(VALUES, DTYPE).tobytes()`.
     #[test]
     fn scalars_are_text_only_as_they_are_written() {
         let texts = "[ab, 12, -1.5, '0x1', 2001-12-14, =, ~]";
@@ -499,7 +502,8 @@ mod tests {
         }
     }
 
-    /// In YAML 1.1 a number without a point, or with an exponent without a sign, is text.
+    /// Checks numbers that are text in YAML 1.1: those without a point, or with an exponent without
+    /// a sign.
     #[test]
     fn text_that_spells_a_number_is_one_where_the_datatype_says_so() {
         assert_eq!(

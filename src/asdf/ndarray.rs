@@ -1,7 +1,8 @@
-//! ndarrays (schema `core/ndarray`): from a node of the tree to the description of an array.
+//! ndarrays (schema `core/ndarray`): the conversion of a node of the tree to the description of an
+//! array.
 //!
-//! The data may stand in the tree (inline), in a block of this file, or in the first block of
-//! another file; `offset` and `strides` count bytes of the decoded block.
+//! The data may be in the tree (inline), in a block of this file, or in the first block of another
+//! file. `offset` and `strides` count bytes of the decoded block.
 
 use std::sync::Arc;
 
@@ -22,13 +23,13 @@ use crate::wire::{Count, to_u64};
 /// The description of a node with an ndarray's tag.
 #[derive(Debug)]
 pub(crate) struct Ndarray {
-    /// The array; of a node that describes none, an empty one whose storage is the error.
+    /// The array. For an invalid node, an empty array whose storage is the error.
     pub(crate) array: Array,
-    /// The block that holds its elements.
+    /// The block that contains the elements.
     pub(crate) block: Option<DataBlock>,
 }
 
-/// The block that holds an ndarray's elements.
+/// The block that contains an ndarray's elements.
 #[derive(Debug, Clone)]
 pub(crate) enum DataBlock {
     /// A block of this file, by its number.
@@ -37,12 +38,12 @@ pub(crate) enum DataBlock {
     External(Arc<Contents>),
 }
 
-/// Whether a resolved tag is an ndarray's, in any version or without one.
+/// Returns whether a resolved tag is an ndarray's, with any version or without one.
 pub(crate) fn is_tag(tag: &str) -> bool {
     is_tag_of("core/ndarray", tag)
 }
 
-/// Whether a resolved tag is that of the schema `name`, in any version or without one.
+/// Returns whether a resolved tag is that of the schema `name`, with any version or without one.
 pub(crate) fn is_tag_of(name: &str, tag: &str) -> bool {
     let Some((before, version)) = tag.rsplit_once(name) else {
         return false;
@@ -55,7 +56,7 @@ pub(crate) fn is_tag_of(name: &str, tag: &str) -> bool {
     is_version && (before.is_empty() || before.ends_with('/'))
 }
 
-/// Describes the ndarray at `node`. Damage is an error of the array's storage.
+/// Describes the ndarray at `node`. Damage becomes an error of the array's storage.
 pub(crate) fn describe(
     document: Reading<'_>,
     contents: &Contents,
@@ -77,10 +78,10 @@ pub(crate) fn describe(
     }
 }
 
-/// The extent of the ndarray at `node`, and whether its elements stand in the tree. Elements in the
-/// tree are not looked at.
+/// Returns the extent of the ndarray at `node`, and whether its elements are in the tree. Does not
+/// read elements in the tree.
 ///
-/// The errors of the array's storage, except errors of elements in the tree.
+/// Fails with the errors of the array's storage, except errors of elements in the tree.
 pub(crate) fn extent(
     document: Reading<'_>,
     contents: &Contents,
@@ -104,10 +105,11 @@ pub(crate) fn extent(
     }
 }
 
-/// The block that holds the elements of the ndarray at `node`; `None` where they stand in the tree.
+/// Returns the block that contains the elements of the ndarray at `node`. Returns `None` if they
+/// are in the tree.
 ///
 /// # Errors
-/// Fails if there is none, or the file that has it cannot be opened.
+/// Fails if the block does not exist, or if its file cannot be opened.
 pub(crate) fn data_block(
     document: Reading<'_>,
     contents: &Contents,
@@ -126,8 +128,8 @@ pub(crate) fn data_block(
     source.map(|source| parser.data_block(source)).transpose()
 }
 
-/// Which elements of inline data are null: one byte for each element, in the array's shape. `None`
-/// if no element is null, or the data does not stand in the tree.
+/// Returns a byte for each element of inline data, in the array's shape: 1 if the element is null.
+/// Returns `None` if no element is null, or if the data is not in the tree.
 ///
 /// # Errors
 /// Fails if the data is damaged.
@@ -156,7 +158,7 @@ pub(crate) fn nulls(document: Reading<'_>, node: Index, array: &Array) -> Result
     }))
 }
 
-/// The other file that a `source` names; none for this file's own blocks.
+/// Returns the name of the other file in a `source`. Returns `None` for this file's own blocks.
 fn external_name(document: Reading<'_>, source: Index) -> Option<Vec<u8>> {
     let uri = document.text(source).filter(|_| document.is_text(source))?;
     let file = uri.strip_suffix('#').unwrap_or(uri);
@@ -184,21 +186,21 @@ struct Parser<'a> {
     externals: &'a Externals,
 }
 
-/// A length along a dimension.
+/// The length of a dimension.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Length {
     Fixed(u64),
-    /// `*`: as many as the block has.
+    /// `*`: as long as the block allows.
     Open,
 }
 
-/// Where an ndarray's elements are.
+/// The location of an ndarray's elements.
 enum Elements<'a> {
     Stored(Fields<'a>, Index),
     Inline(InlineData),
 }
 
-/// An ndarray whose elements stand in the tree.
+/// An ndarray whose elements are in the tree.
 struct InlineData {
     data: Index,
     datatype: Option<Datatype>,
@@ -267,7 +269,8 @@ impl<'a> Parser<'a> {
         self.agreed(array.shape, dims)
     }
 
-    /// The shape of inline data, as declared. Of an empty array lists cannot show all dimensions.
+    /// Returns the declared shape of inline data. For an empty array, lists cannot show all
+    /// dimensions.
     fn agreed(&self, shape: Option<Index>, dims: Vec<u64>) -> Result<Vec<u64>> {
         let Some(shape) = shape else {
             return Ok(dims);
@@ -296,7 +299,7 @@ impl<'a> Parser<'a> {
         let order = datatype::byte_order(self.document, fields.need("byteorder")?)?;
         let datatype = match fields.get("datatype") {
             Some(datatype) => datatype::parse(self.document, datatype, order)?,
-            // As NumPy has it, and with it the reference library.
+            // NumPy's default, which the reference library uses.
             None => Datatype::ieee(8, order),
         };
         let lengths = self.shape(fields.need("shape")?)?;
@@ -325,7 +328,7 @@ impl<'a> Parser<'a> {
         Ok(array.unwrap_or_else(|error| view.unreadable(layout, error)))
     }
 
-    /// The block that a `source` names.
+    /// Returns the block in a `source`.
     fn data_block(&self, source: Index) -> Result<DataBlock> {
         fields::look(self.document, source)?;
         match external_name(self.document, source) {
@@ -337,7 +340,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The place of the block that an integer `source`, or an empty URI, names.
+    /// Returns the place of the block in an integer `source`, or in an empty URI.
     fn place(&self, source: Index) -> Result<usize> {
         let at = self.document.file_offset(source);
         if self.document.is_text(source) {
@@ -387,7 +390,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The lengths, where none is open.
+/// Returns the lengths, or `None` if one of them is open.
 fn fixed(lengths: &[Length]) -> Option<Vec<u64>> {
     let fixed = |length: &Length| match length {
         Length::Fixed(length) => Some(*length),
@@ -396,7 +399,7 @@ fn fixed(lengths: &[Length]) -> Option<Vec<u64>> {
     lengths.iter().map(fixed).collect()
 }
 
-/// How an ndarray lies over a block.
+/// An ndarray's view of a block.
 struct BlockView {
     datatype: Datatype,
     lengths: Vec<Length>,
@@ -405,7 +408,7 @@ struct BlockView {
 }
 
 impl BlockView {
-    /// The array over the block at `place`.
+    /// Returns the array over the block at `place`.
     fn over(&self, contents: &Contents, place: usize, layout: Layout) -> Result<Array> {
         let block = contents.block(place)?;
         let size = block.size()?;
@@ -437,8 +440,8 @@ impl BlockView {
         }))
     }
 
-    /// Bytes of elements that follow each other, from the fastest dimensions on. A dimension of one
-    /// element has no stride.
+    /// Returns the bytes of contiguous elements, counted from the fastest dimension. The stride of
+    /// a dimension with one element is ignored.
     fn run(&self, dims: &[u64], strides: &[i64]) -> Result<u64> {
         let packed = packed(dims, self.datatype.size)?;
         let mut run = u64::from(self.datatype.size);
@@ -451,7 +454,7 @@ impl BlockView {
         Ok(run)
     }
 
-    /// The dimensions over a block of `size` bytes. A row that is not whole does not count.
+    /// Returns the dimensions over a block of `size` bytes. An incomplete last row is ignored.
     fn dims(&self, size: u64) -> Result<Vec<u64>> {
         let Some((Length::Open, inner)) = self.lengths.split_first() else {
             return Ok(fixed(&self.lengths).unwrap_or_default());
@@ -483,7 +486,7 @@ impl BlockView {
         }
     }
 
-    /// The strides as given, or those of elements that follow each other in C order.
+    /// Returns the given strides, or those of contiguous elements in C order.
     fn strides_for(&self, dims: &[u64]) -> Result<Vec<i64>> {
         match &self.strides {
             Some(strides) => Ok(strides.clone()),
@@ -491,7 +494,7 @@ impl BlockView {
         }
     }
 
-    /// Every element must lie within the block's `size` bytes.
+    /// Checks that every element lies within the block's `size` bytes.
     fn check(&self, dims: &[u64], strides: &[i64], size: u64, at: u64) -> Result<()> {
         let offset = i128::from(self.offset);
         let widen = |(low, high): (i128, i128), (&dim, &stride): (&u64, &i64)| {
@@ -523,7 +526,7 @@ impl BlockView {
         }
     }
 
-    /// The array as far as it is known without its block.
+    /// Returns the array as far as it is known without its block.
     fn unreadable(&self, layout: Layout, error: Error) -> Array {
         let dims = self.lengths.iter().map(|length| match length {
             Length::Fixed(length) => *length,
@@ -538,7 +541,7 @@ fn too_large() -> Error {
     Error::limit("size of an array", u64::MAX)
 }
 
-/// The strides of elements of `size` bytes that follow each other in C order.
+/// Returns the strides of contiguous elements of `size` bytes in C order.
 fn packed(dims: &[u64], size: u32) -> Result<Vec<i64>> {
     let too_large = || Error::limit("size of an array", i64::MAX.unsigned_abs());
     let mut stride = i64::from(size);

@@ -1,4 +1,4 @@
-//! Described nodes that are kept, within bounds for all ASDF files of a mount together.
+//! The cache of described nodes, with limits for all ASDF files of a mount together.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::{Node, NodeId, NodeKind};
 use crate::wire::{Count, to_u64};
 
-/// Bytes of described nodes that all ASDF files of a mount keep together.
+/// Bytes of described nodes that all ASDF files of a mount cache together.
 const NODE_CACHE: u64 = 4 << 20;
 
-/// Bytes of large inline ndarrays and texts that all ASDF files of a mount keep together, as
-/// made from the trees.
+/// Bytes of large inline ndarrays and texts from the trees that all ASDF files of a mount cache
+/// together.
 const INLINE_KEPT: u64 = 32 << 20;
 
-/// Bytes up to which a described node is kept among the others.
+/// Bytes up to which a described node is cached with the small ones.
 const SMALL: u64 = 64 << 10;
 
-/// Weight of a node that keeps another file open, so that few of them are kept.
+/// The weight of a node that keeps another file open, so that few of them are cached.
 const OPEN_FILE: u64 = 32 << 10;
 
-/// A node and the block that holds its elements.
+/// A node, and the block that contains its elements.
 #[derive(Debug, Clone)]
 pub(crate) struct DescribedNode {
     pub(crate) node: Arc<Node>,
-    /// The block, of an ndarray that has one.
+    /// The block of an ndarray that has one.
     pub(crate) block: Option<DataBlock>,
 }
 
@@ -46,14 +46,14 @@ impl DescribedNode {
     }
 }
 
-/// For all files of a mount.
+/// The caches of all files of a mount.
 #[derive(Debug, Clone)]
 pub struct Caches {
     small: Arc<SharedLru<NodeId, DescribedNode>>,
     large: Arc<SharedLru<NodeId, DescribedNode>>,
-    /// Where the chunks of compressed blocks are.
+    /// The positions of the chunks of compressed blocks.
     pub(super) tables: SharedTables,
-    /// Lets one thread at a time compose a large tree.
+    /// The turns in which threads compose large trees, one at a time.
     pub(super) turns: Arc<Turns>,
 }
 
@@ -68,7 +68,7 @@ impl Default for Caches {
     }
 }
 
-/// The nodes of one file.
+/// The cached nodes of one file.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     small: FileLru<NodeId, DescribedNode>,
@@ -76,7 +76,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// The nodes of one more file.
+    /// Returns the cache of a new file.
     pub(crate) fn of(caches: &Caches) -> Self {
         Nodes {
             small: FileLru::of(&caches.small),
@@ -84,12 +84,12 @@ impl Nodes {
         }
     }
 
-    /// The node, if it is kept.
+    /// Returns the node, if it is cached.
     pub(crate) fn get(&self, id: NodeId) -> Option<DescribedNode> {
         self.small.get(id).or_else(|| self.large.get(id))
     }
 
-    /// Keeps a node. Large ones do not take the place of small ones.
+    /// Caches a node. Large nodes do not evict small ones.
     pub(crate) fn put(&self, id: NodeId, known: DescribedNode) {
         let weight = known.weight();
         match weight {

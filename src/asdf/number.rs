@@ -5,12 +5,12 @@ use crate::asdf::yaml::{Document, Index};
 use crate::limits;
 use crate::model::datatype::{ByteOrder, Class, Datatype};
 
-/// A scalar's value, where it is a number.
+/// The value of a scalar that is a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Number {
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i128),
     /// Any other real number.
     Float(f64),
@@ -18,7 +18,7 @@ pub(crate) enum Number {
     Complex(f64, f64),
 }
 
-/// The number that a scalar is by its type.
+/// Returns the number that a scalar represents according to its type.
 pub(crate) fn of(document: &Document, node: Index) -> Option<Number> {
     let text = document.text(node)?;
     match document.core_tag(node) {
@@ -36,7 +36,7 @@ pub(crate) fn of(document: &Document, node: Index) -> Option<Number> {
     }
 }
 
-/// The number that a scalar of type text spells, as `1e5` does.
+/// Returns the number in a scalar of type text, such as `1e5`.
 pub(crate) fn of_text(document: &Document, node: Index) -> Option<Number> {
     let text = document.text(node)?;
     if text.len() > limits::NUMBER_TEXT {
@@ -48,7 +48,8 @@ pub(crate) fn of_text(document: &Document, node: Index) -> Option<Number> {
         .or_else(|| complex(text))
 }
 
-/// `core/complex`: `1+2j`, `(1 + 2J)`, `-3i`, `nan+infj`; none for what is too long for a number.
+/// Parses `core/complex`: `1+2j`, `(1 + 2J)`, `-3i`, `nan+infj`. Returns `None` if the text is too
+/// long for a number.
 fn complex(text: &str) -> Option<Number> {
     if text.len() > limits::NUMBER_TEXT {
         return None;
@@ -77,7 +78,7 @@ fn complex(text: &str) -> Option<Number> {
     Some(Number::Complex(real.parse().ok()?, imaginary))
 }
 
-/// The bytes of a number in a datatype, which must be numeric; none where it does not fit.
+/// Returns the bytes of a number in a numeric datatype. Returns `None` if the number does not fit.
 pub(crate) fn encoded(number: Number, datatype: &Datatype) -> Option<Vec<u8>> {
     match &datatype.class {
         Class::Bool => Some(vec![u8::from(match number {
@@ -111,7 +112,7 @@ fn whole(number: Number) -> Option<i128> {
     match number {
         Number::Bool(value) => Some(i128::from(value)),
         Number::Int(value) => Some(value),
-        // A float's decimal text is exact, so that it can be cut at the point.
+        // A float's decimal text is exact, so it can be truncated at the point.
         Number::Float(value) if value.is_finite() => format!("{:.0}", value.trunc()).parse().ok(),
         _ => None,
     }
@@ -120,7 +121,7 @@ fn whole(number: Number) -> Option<i128> {
 fn real(number: Number) -> Option<f64> {
     match number {
         Number::Bool(value) => Some(f64::from(u8::from(value))),
-        // Reading decimal digits rounds to nearest, as a conversion would.
+        // Parsing decimal digits rounds to nearest, like a conversion.
         Number::Int(value) => value.to_string().parse().ok(),
         Number::Float(value) => Some(value),
         Number::Complex(..) => None,
@@ -164,7 +165,7 @@ fn ordered(mut big: Vec<u8>, order: ByteOrder) -> Vec<u8> {
     big
 }
 
-/// The bits of a binary64 number as those of a smaller IEEE 754 format, rounded to nearest, ties to
+/// Converts the bits of a binary64 number to a smaller IEEE 754 format, rounded to nearest, ties to
 /// even.
 #[expect(
     clippy::disallowed_methods,
@@ -190,7 +191,7 @@ fn narrowed(bits: u64, exponent_bits: u32, mantissa_bits: u32) -> u64 {
         .wrapping_shl(exponent_bits.saturating_sub(1))
         .saturating_sub(1);
     let biased = exponent.saturating_sub(1023).saturating_add(half_range);
-    // Below the smallest normal number the leading one is stored too, and the exponent not.
+    // Below the smallest normal number, the leading one is stored and the exponent is not.
     let full = mantissa
         | if exponent == 0 {
             0
@@ -241,7 +242,7 @@ mod tests {
         assert!(complex("").is_none() && complex("1+2").is_none());
     }
 
-    /// Rust's own conversion is the oracle for 32 bits.
+    /// Compares with Rust's own conversion to 32 bits.
     #[test]
     fn narrowing_to_32_bits_rounds_as_the_hardware_does() {
         let mut bits: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -259,7 +260,7 @@ mod tests {
         }
     }
 
-    /// Values from IEEE 754-2008, table 3.5, and half ways between neighbours.
+    /// Checks values from IEEE 754-2008, table 3.5, and midpoints between neighbours.
     #[test]
     fn narrowing_to_16_bits() {
         let half = |value: f64| narrowed(value.to_bits(), 5, 10);

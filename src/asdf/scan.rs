@@ -1,4 +1,5 @@
-//! Searching a source for a byte string, piece by piece, so that its length costs no memory.
+//! Searches of a source for a byte string, piece by piece, so that long sources take no additional
+//! memory.
 
 use std::ops::Range;
 
@@ -8,10 +9,10 @@ use crate::wire::{Count, Extent, to_u64};
 
 const PIECE: u64 = 64 << 10;
 
-/// The offset of the first `pattern` that begins within `range` and lies within the source.
+/// Returns the offset of the first `pattern` that begins within `range` and lies within the source.
 ///
 /// # Errors
-/// `Io` as the source cannot be read.
+/// `Io` if the source cannot be read.
 pub(crate) fn find(source: &dyn Source, range: &Range<u64>, pattern: &[u8]) -> Result<Option<u64>> {
     let mut rest = Extent::between(range.start, range.end.min(source.length()));
     while !rest.is_empty() {
@@ -24,10 +25,10 @@ pub(crate) fn find(source: &dyn Source, range: &Range<u64>, pattern: &[u8]) -> R
     Ok(None)
 }
 
-/// The offset of the last `pattern` that begins within `range` and lies within the source.
+/// Returns the offset of the last `pattern` that begins within `range` and lies within the source.
 ///
 /// # Errors
-/// `Io` as the source cannot be read.
+/// `Io` if the source cannot be read.
 pub(crate) fn find_last(
     source: &dyn Source,
     range: &Range<u64>,
@@ -46,16 +47,16 @@ pub(crate) fn find_last(
     Ok(None)
 }
 
-/// All that a pattern takes that begins within `part`.
+/// Returns the range that contains every pattern beginning within `part`.
 fn beginning_in(part: Extent, pattern: &[u8]) -> Extent {
     let overlap = to_u64(pattern.len()).left_after(1);
     Extent::cut(part.start(), part.length().with_more(overlap))
 }
 
-/// The offset of the first byte within `range` and the source that is not zero.
+/// Returns the offset of the first nonzero byte within `range` and the source.
 ///
 /// # Errors
-/// `Io` as the source cannot be read.
+/// `Io` if the source cannot be read.
 pub(crate) fn find_nonzero(source: &dyn Source, range: &Range<u64>) -> Result<Option<u64>> {
     let mut rest = Extent::between(range.start, range.end.min(source.length()));
     while !rest.is_empty() {
@@ -68,17 +69,17 @@ pub(crate) fn find_nonzero(source: &dyn Source, range: &Range<u64>) -> Result<Op
     Ok(None)
 }
 
-/// The place of the first `pattern` in `bytes`.
+/// Returns the place of the first `pattern` in `bytes`.
 pub(crate) fn first(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes
         .windows(pattern.len().max(1))
         .position(|window| window == pattern)
 }
 
-/// The bytes of a part of the file, as far as the source reaches.
+/// Reads the bytes of a part of the file, truncated at the end of the source.
 ///
 /// # Errors
-/// `Io` as the source cannot be read.
+/// `Io` if the source cannot be read.
 pub(crate) fn piece(source: &dyn Source, part: impl Into<Extent>) -> Result<Vec<u8>> {
     let part = part.into();
     let end = part.end().min(source.length());

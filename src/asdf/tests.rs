@@ -16,7 +16,7 @@ use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::policy::Policy;
 use crate::wire::to_u64;
 
-/// A block with the given compression, stored bytes, decoded length and checksum.
+/// Returns a block with the given compression, stored bytes, decoded length and checksum.
 fn block(compression: &[u8; 4], stored: &[u8], decoded: usize, checksum: [u8; 16]) -> Vec<u8> {
     let mut bytes = b"\xd3BLK\x00\x30\0\0\0\0".to_vec();
     bytes.extend(compression);
@@ -32,7 +32,7 @@ fn plain(content: &[u8]) -> Vec<u8> {
     block(&[0; 4], content, content.len(), [0; 16])
 }
 
-/// The bytes of a file with this tree.
+/// Returns the bytes of a file with this tree.
 fn bytes(tree: &str, blocks: &[Vec<u8>]) -> Vec<u8> {
     let header = "#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n";
     let head = format!("{header}--- !core/asdf-1.1.0\n{tree}\n...\n");
@@ -59,7 +59,7 @@ fn array(file: &File, name: &str) -> Arc<Array> {
     }
 }
 
-/// The elements, gathered one by one.
+/// Returns the elements, gathered one by one.
 fn read(array: &Array) -> Result<Vec<u8>> {
     let length = usize::try_from(array.bytes()?).unwrap();
     match array.storage.as_ref().map_err(Clone::clone)? {
@@ -154,7 +154,7 @@ fn compressed_blocks_are_decoded_under_their_ndarrays() {
     assert_eq!(file.block(1).unwrap().compression, "none");
 }
 
-/// MD5 of the bytes in question, by Python's hashlib.
+/// Expected MD5 checksums are from Python's hashlib.
 #[test]
 fn checksums_may_cover_stored_or_decoded_bytes() {
     let stored = [
@@ -278,7 +278,7 @@ fn masks_are_numbers_or_ndarrays() {
     assert!(mask("plain").0.is_none());
 }
 
-/// NumPy's mask of what the asdf library reads: `[[False, True], [True, False]]`.
+/// Expected: NumPy's mask of what the asdf library reads, `[[False, True], [True, False]]`.
 #[test]
 fn nulls_of_inline_data_are_its_mask() {
     let nd = "!core/ndarray-1.1.0";
@@ -301,7 +301,8 @@ fn nulls_of_inline_data_are_its_mask() {
     assert!(matches!(&array.storage, Ok(Storage::Inline(bytes)) if **bytes == [1, 0, 0, 4]));
 }
 
-/// A tree with a chunked ndarray of 2 × 3 numbers, whose chunks begin at `start` and are `ndarray`.
+/// Returns a tree with a chunked ndarray of 2 × 3 numbers, whose chunks begin at `start` and are
+/// `ndarray`.
 fn chunked(chunks: &[(&str, &str)]) -> String {
     let chunk = |(start, ndarray): &(&str, &str)| {
         format!("!core/ndarray-chunk-1.0.0 {{start: {start}, ndarray: {ndarray}}}")
@@ -424,7 +425,7 @@ fn a_row_of_more_bytes_than_fit_64_bits_is_an_error() {
     assert!(matches!(error, Error::Limit { .. }), "{error}");
 }
 
-/// The bound that the error of the entry `x` names.
+/// Returns the limit in the error of the entry `x`.
 fn bound_of_x(tree: &str) -> u64 {
     let file = open(tree, &[plain(b"abcdefgh")]);
     let error = file.node(id(&file, "x")).unwrap().error.clone();

@@ -1,8 +1,8 @@
-//! The tree as it is shown: which node stands where, under which name.
+//! The tree as it is shown: the place and the name of each node.
 //!
-//! A document is a graph, and the same node may be reached in many ways. Its place is the first one
-//! that a walk in the order of the text meets; every other is a link to that place. Nodes
-//! within an ndarray or a `$ref` have no place.
+//! A document is a graph, so the same node may be reachable by several paths. Its place is the
+//! first one that a walk in the order of the text reaches. Every other occurrence is a link to that
+//! place. Nodes within an ndarray or a `$ref` have no place.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::limits;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Bytes of memory that a node takes beside its text, about.
+/// Approximate bytes of memory of a node, in addition to its text.
 const NODE_WEIGHT: u64 = 128;
 
 const OMAP: &str = "tag:yaml.org,2002:omap";
@@ -25,7 +25,7 @@ const OMAP: &str = "tag:yaml.org,2002:omap";
 /// The kind of file that shows a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Mapping or sequence.
+    /// A mapping or a sequence.
     Group,
     /// An ndarray, readable or not.
     Ndarray,
@@ -35,43 +35,42 @@ pub(crate) enum Kind {
     Reference,
 }
 
-/// A document with places.
+/// A document with the places of its nodes.
 #[derive(Debug)]
 pub(crate) struct Tree {
     document: Document,
     groups: HashMap<Index, Group>,
     /// The entries of all mappings, one mapping after another.
     entries: Vec<Entry>,
-    /// For each mapping the slots of its entries, sorted by the text of the key and then by its
-    /// number.
+    /// The slots of each mapping's entries, sorted by the text of the key and then by its number.
     sorted: Vec<u32>,
     /// Details that few mappings have.
     details: HashMap<Index, MappingDetails>,
-    /// The separator between text and number in the names of different keys with one text. No key
-    /// of the document ends in it and a number.
+    /// The separator between text and number in the names of different keys with equal text. No key
+    /// of the document ends in the separator and a number.
     mark: String,
-    /// By the nodes' numbers.
+    /// The places by node number.
     places: Vec<Option<Location>>,
 }
 
-/// Where a node stands: the entry `slot` of the group `parent`.
+/// The place of a node: the entry `slot` of the group `parent`.
 #[derive(Debug, Clone, Copy)]
 struct Location {
     parent: Index,
     slot: u32,
-    /// Bytes of the names from the root to it.
+    /// Bytes of the names from the root to the node.
     path: u32,
 }
 
-/// A mapping or sequence that is shown.
+/// A mapping or sequence that is shown as a group.
 #[derive(Debug)]
 enum Group {
-    /// The items of the node, in order, called by their numbers.
+    /// The items of the node, in order, named by their numbers.
     Sequence,
     Mapping(Mapping),
 }
 
-/// The entries of a mapping: so many from the first on.
+/// The entries of a mapping: `count` entries from number `first` on.
 #[derive(Debug, Clone, Copy)]
 struct Mapping {
     first: u32,
@@ -80,7 +79,7 @@ struct Mapping {
 
 #[derive(Debug, Default)]
 struct MappingDetails {
-    /// For the slot of a key that is no text: the slot of the text key with the same text.
+    /// For the slot of a key that is not text: the slot of the text key with the same text.
     texts: HashMap<usize, usize>,
     error: Option<Error>,
 }
@@ -89,33 +88,33 @@ struct MappingDetails {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     key: Index,
-    /// 0, or which of the different keys of one text it is.
+    /// 0, or the number of this key among different keys with equal text.
     number: u32,
     node: Index,
 }
 
-/// Where an entry leads.
+/// The target of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// To the node, which has its place here.
+    /// The node, whose place is this entry.
     Here(Index),
-    /// To a node that has its place elsewhere.
+    /// A node whose place is elsewhere.
     Alias(Index),
-    /// To what the `$ref` at `node`, which has its place here, names.
+    /// The target of the `$ref` at `node`, whose place is this entry.
     Reference {
-        /// The `$ref`.
+        /// The node of the `$ref`.
         node: Index,
         /// The other file, as in [`Reference`].
         file: Option<Vec<u8>>,
     },
-    /// To a node without a place, or to one whose path is too long.
+    /// A node without a place, or one whose path is too long.
     NoPath(Index),
-    /// To what a `$ref` says that is too long to be followed.
+    /// The target of a `$ref` that is too long to be followed.
     TooLong,
 }
 
 impl Tree {
-    /// Gives the nodes of a document their places.
+    /// Creates the tree and determines the places of a document's nodes.
     pub(crate) fn new(document: Document) -> Self {
         let mut tree = Tree {
             groups: HashMap::new(),
@@ -133,7 +132,7 @@ impl Tree {
         tree
     }
 
-    /// Bytes of memory that it takes, about, beside its text.
+    /// Returns the approximate bytes of memory that the tree takes, in addition to its text.
     pub(crate) fn weight(&self) -> u64 {
         to_u64(self.document.count()).times(NODE_WEIGHT)
     }
@@ -142,7 +141,7 @@ impl Tree {
         &self.document
     }
 
-    /// The kind of file that shows the node.
+    /// Returns the kind of file that shows the node.
     pub(crate) fn kind(&self, node: Index) -> Kind {
         if self.groups.contains_key(&node) {
             return Kind::Group;
@@ -164,7 +163,7 @@ impl Tree {
         }
     }
 
-    /// The URI of a `$ref`.
+    /// Returns the URI of a `$ref`.
     fn uri(&self, node: Index) -> Option<&str> {
         let value = self.document.value(node, "$ref")?;
         self.document
@@ -173,7 +172,7 @@ impl Tree {
             .flatten()
     }
 
-    /// Whether the node is shown as a sequence.
+    /// Returns whether the node is shown as a sequence.
     pub(crate) fn is_sequence(&self, node: Index) -> bool {
         matches!(self.groups.get(&node), Some(Group::Sequence))
     }
@@ -189,12 +188,12 @@ impl Tree {
         self.entries.get(mapping.range()).unwrap_or_default()
     }
 
-    /// Why a group does not show all that the text means it to hold.
+    /// Returns the error because of which a group is shown only in part.
     pub(crate) fn error(&self, group: Index) -> Option<&Error> {
         self.details.get(&group)?.error.as_ref()
     }
 
-    /// The number of a group's entries.
+    /// Returns the number of a group's entries.
     pub(crate) fn count(&self, group: Index) -> usize {
         match self.groups.get(&group) {
             None => 0,
@@ -203,13 +202,13 @@ impl Tree {
         }
     }
 
-    /// An entry by its place in the group.
+    /// Returns an entry by its slot in the group.
     pub(crate) fn entry(&self, group: Index, slot: usize) -> Option<(Vec<u8>, Target)> {
         let (name, node) = self.named(group, slot)?;
         Some((name.into_owned(), self.target(group, slot, node)))
     }
 
-    /// The name and the node of an entry.
+    /// Returns the name and the node of an entry.
     fn named(&self, group: Index, slot: usize) -> Option<(Cow<'_, [u8]>, Index)> {
         match self.groups.get(&group)? {
             Group::Sequence => {
@@ -223,7 +222,7 @@ impl Tree {
         }
     }
 
-    /// The place in the group of the entry called `name`.
+    /// Returns the slot in the group of the entry called `name`.
     pub(crate) fn slot(&self, group: Index, name: &[u8]) -> Option<usize> {
         let Some(mapping) = self.mapping(group) else {
             let slot: usize = std::str::from_utf8(name).ok()?.parse().ok()?;
@@ -234,7 +233,7 @@ impl Tree {
         self.keyed(mapping, (name, 0)).or_else(numbered)
     }
 
-    /// The text and the number that make such a name.
+    /// Splits a name into text and number.
     fn numbered<'a>(&self, name: &'a [u8]) -> Option<(&'a [u8], u32)> {
         let name = std::str::from_utf8(name).ok()?;
         let (text, number) = name.rsplit_once(&self.mark)?;
@@ -242,7 +241,8 @@ impl Tree {
         (value.to_string() == number).then_some((text.as_bytes(), value))
     }
 
-    /// The slot of the key of this text, and of this number among the different keys of one text.
+    /// Returns the slot of the key with this text and this number among the different keys with
+    /// equal text.
     fn keyed(&self, mapping: Mapping, key: (&[u8], u32)) -> Option<usize> {
         let here = |entry: &Entry| (self.document.key_text(entry.key).as_bytes(), entry.number);
         let entries = self.entries(mapping);
@@ -260,8 +260,8 @@ impl Tree {
         self.places.get(number).copied().flatten()
     }
 
-    /// The names from the root to the node's place; none if it has no place, or the names are too
-    /// long.
+    /// Returns the names from the root to the node's place. Returns `None` if the node has no
+    /// place, or if the names are too long.
     pub(crate) fn path(&self, node: Index) -> Option<Vec<Vec<u8>>> {
         if !self.has_path(node) {
             return None;
@@ -283,8 +283,9 @@ impl Tree {
         node == Index::ROOT || bytes.is_some_and(|bytes| bytes <= to_u64(limits::TREE_PATH))
     }
 
-    /// The names that the `$ref` at `node` leads over. Within this file they are the names as
-    /// shown, as far as the tree leads; in another file they are those of the reference.
+    /// Returns the names in the path of the `$ref` at `node`. Within this file, these are the names
+    /// as shown, as far as the tree contains them. For another file, they are the names in the
+    /// reference.
     pub(crate) fn referred(&self, node: Index) -> Option<Vec<Vec<u8>>> {
         let uri = self.uri(node)?;
         if uri.len() > limits::TREE_PATH {
@@ -310,8 +311,8 @@ impl Tree {
         shown.collect()
     }
 
-    /// The node that a reference within this file names, also within an ndarray. References on
-    /// the way are not followed. At most `left` entries are looked at.
+    /// Returns the node that a reference within this file points to, even within an ndarray. Does
+    /// not follow references on the path. Reads at most `left` entries.
     fn referenced(&self, reference: &Reference, left: &mut usize) -> Option<Index> {
         let document = &self.document;
         let step = |here: Index, name: &Vec<u8>| {
@@ -325,8 +326,8 @@ impl Tree {
         reference.names.iter().try_fold(Index::ROOT, step)
     }
 
-    /// The node itself, or for a `$ref` within this file the node that it names. At most `left`
-    /// entries of mappings and bytes of text are looked at; `None` if that is too few, or the
+    /// Returns the node itself, or the target of a `$ref` within this file. Reads at most `left`
+    /// entries of mappings and bytes of text. Returns `None` if that is not enough, or if the
     /// `$ref` is too long.
     pub(crate) fn meant(&self, node: Index, left: &mut usize) -> Option<Index> {
         spend(left, self.document.pairs(node).map_or(1, <[_]>::len))?;
@@ -344,7 +345,7 @@ impl Tree {
         }
     }
 
-    /// The entry that one step of a pointer means: a key that is text before any other.
+    /// Returns the slot for one step of a pointer. A text key precedes any other key.
     fn referenced_slot(&self, group: Index, name: &[u8]) -> Option<usize> {
         let first = self.slot(group, name)?;
         let details = self.details.get(&group);
@@ -382,7 +383,7 @@ impl Tree {
         }
     }
 
-    /// The walk that gives places: depth first, in the order of the text.
+    /// Walks the document depth first, in the order of the text, and determines the places.
     fn place_all(&mut self) {
         let mut budget = Budget::default();
         if self.classified(Index::ROOT) != Kind::Group {
@@ -439,7 +440,7 @@ impl Tree {
         self.groups.insert(node, group);
     }
 
-    /// `!!omap`: a sequence of mappings of one entry each.
+    /// Returns the pairs of an `!!omap`, which is a sequence of mappings with one entry each.
     fn ordered_pairs(&self, node: Index, items: &[Index]) -> Option<Vec<(Index, Index)>> {
         if self.document.tag(node).is_none_or(|tag| &**tag != OMAP) {
             return None;
@@ -494,8 +495,8 @@ fn at(entries: &[Entry], slot: u32) -> Option<&Entry> {
     entries.get(to_usize(u64::from(slot)).ok()?)
 }
 
-/// `%~`, or a `%` with the fewest tildes that no key has before a number at its end. A long run
-/// of tildes in one key makes no other name long.
+/// Returns the separator: a `%` with the fewest tildes that no key has before a number at its end.
+/// A long run of tildes in one key thus does not make other names long.
 fn mark(document: &Document) -> String {
     let tildes = document.keys().filter_map(|key| {
         let text = key.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -524,7 +525,7 @@ mod tests {
         Tree::new(compose(text.as_bytes(), 0).unwrap())
     }
 
-    /// The tree as lines `path kind`, links with the path they lead to.
+    /// Returns the tree as lines `path kind`, with the targets of links.
     fn listing(text: &str) -> Vec<String> {
         let tree = tree(text);
         let mut lines = Vec::new();
@@ -563,7 +564,7 @@ mod tests {
         names.map(|name| format!("/{name}")).collect()
     }
 
-    /// Names of a megabyte were resolved, hashed and sorted at each use.
+    /// Checks that names of a megabyte are not resolved, hashed and sorted at each use.
     #[test]
     fn long_keys_cost_their_length_once() {
         let key = "q".repeat(1 << 20);

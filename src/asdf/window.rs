@@ -1,27 +1,27 @@
-//! Small structures at growing offsets. Structures that lie close together are read in one piece.
+//! Reads of small structures at increasing offsets. Neighbouring structures are read in one piece.
 
 use crate::error::Result;
 use crate::source::{self, Source};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Bytes that are read at once at first, and where structures lie far apart.
+/// Bytes of the first read, and of each read if structures are far apart.
 pub(crate) const LEAST: u64 = 256;
 
-/// Bytes that are read at once at most.
+/// Maximum bytes of one read.
 const MOST: u64 = 64 << 10;
 
-/// The bytes of a source that were read last.
+/// The most recently read bytes of a source.
 #[derive(Debug)]
 pub(crate) struct Window<'a> {
     source: &'a dyn Source,
     start: u64,
     bytes: Vec<u8>,
-    /// Bytes that are read at once.
+    /// Bytes of the next read.
     reach: u64,
 }
 
 impl<'a> Window<'a> {
-    /// Nothing of `source` yet.
+    /// Creates an empty window on `source`.
     pub(crate) fn new(source: &'a dyn Source) -> Self {
         Window {
             source,
@@ -35,15 +35,15 @@ impl<'a> Window<'a> {
         self.source
     }
 
-    /// Length of the source in bytes.
+    /// Returns the length of the source in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.source.length()
     }
 
-    /// The bytes of a part of the file, as far as the source reaches.
+    /// Reads the bytes of a part of the file, truncated at the end of the source.
     ///
     /// # Errors
-    /// `Io` as the source cannot be read.
+    /// `Io` if the source cannot be read.
     pub(crate) fn piece(&mut self, part: impl Into<Extent>) -> Result<&[u8]> {
         let part = part.into();
         let end = part.end().min(self.length());
@@ -73,7 +73,8 @@ impl<'a> Window<'a> {
             let length = until.left_after(start);
             source::read_block(self.source, start, length, "piece of the file")
         };
-        // Bytes that nobody has asked for may be where the disk is broken.
+        // The read-ahead may have failed on a damaged part of the disk, so only the requested bytes
+        // are read.
         self.bytes = match read(until) {
             Ok(bytes) => bytes,
             Err(_) => {
@@ -94,7 +95,8 @@ mod tests {
     use super::*;
     use crate::error::Error;
 
-    /// Bytes that are the lowest of their offsets; those from 900 000 on cannot be read.
+    /// A source whose bytes are the low bytes of their offsets. Those from 900 000 on cannot be
+    /// read.
     #[derive(Debug, Default)]
     struct Counted(AtomicU64);
 

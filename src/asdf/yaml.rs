@@ -1,7 +1,8 @@
-//! YAML 1.1 as ASDF trees use it: a document composed into an arena of nodes.
+//! YAML 1.1 as used in ASDF trees: a document composed into an arena of nodes.
 //!
-//! A node that an alias names is the same node reached twice, never a copy, so that the size of the
-//! arena is bounded by the text whatever the aliases do; a walk must keep a visited set.
+//! An alias refers to the same node and never copies it, so the size of the arena is bounded by the
+//! text, whatever the aliases are. A walk over the nodes must therefore keep a set of visited
+//! nodes.
 
 mod anchors;
 pub(crate) mod compose;
@@ -21,7 +22,7 @@ use crate::error::Error;
 use crate::wire::{Extent, to_u64, to_usize};
 use resolve::CoreTag;
 
-/// A node's number in its document, in the order in which the text begins the nodes.
+/// A node's number in its document, in the order in which nodes begin in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Index(u32);
 
@@ -29,12 +30,12 @@ impl Index {
     /// The document's outermost node.
     pub(crate) const ROOT: Index = Index(0);
 
-    /// The node's number.
+    /// Returns the node's number.
     pub(crate) fn number(self) -> u32 {
         self.0
     }
 
-    /// The node with that number; it need not exist.
+    /// Returns the node with that number, which need not exist.
     pub(crate) fn new(number: u32) -> Self {
         Index(number)
     }
@@ -44,23 +45,23 @@ impl Index {
     }
 }
 
-/// One YAML document: small nodes, and what they hold one after the other in a few long lists.
+/// One YAML document: small nodes, whose contents are in a few long lists.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     nodes: Vec<Node>,
-    /// The texts of the scalars, and of the keys that are no scalars.
+    /// The texts of the scalars, and of the keys that are not scalars.
     texts: String,
     /// The items of all sequences.
     items: Vec<Index>,
     /// The pairs of all mappings.
     pairs: Vec<(Index, Index)>,
     tags: Vec<Arc<str>>,
-    /// Keys that are no scalars, in order, with the spans of their texts: the text of the first
-    /// use, which may be an alias.
+    /// Keys that are not scalars, in order, with the spans of their texts. The text is that of the
+    /// first use, which may be an alias.
     collection_keys: Vec<(Index, Span)>,
     /// The offset of the text in the file.
     start: u64,
-    /// Why the text is more than this document.
+    /// The error because of which the document ends before the text.
     rest: Option<Error>,
 }
 
@@ -68,19 +69,19 @@ pub(crate) struct Document {
 #[derive(Debug, Clone, Copy)]
 struct Node {
     kind: Kind,
-    /// Its text, items or pairs.
+    /// The node's text, items or pairs.
     span: Span,
-    /// The place of its tag among the tags, counted from 1.
+    /// The place of the node's tag among the tags, counted from 1.
     tag: Option<NonZero<u16>>,
-    /// The number of its name among those of all keys, if it is one.
+    /// The number of the node's name among the names of all keys, if the node is a key.
     name: u32,
-    /// Bytes from the start of the document's text.
+    /// The offset from the start of the document's text, in bytes.
     at: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Of this type, or one of its own.
+    /// A scalar of this type, or with a custom tag.
     Scalar(Option<CoreTag>),
     Sequence,
     Mapping,
@@ -94,7 +95,7 @@ struct Span {
 }
 
 impl Span {
-    /// `None` where the list is too long.
+    /// Returns the span, or `None` if the list is too long.
     fn new(range: Range<usize>) -> Option<Self> {
         Some(Span {
             start: u32::try_from(range.start).ok()?,
@@ -111,11 +112,11 @@ impl Span {
 /// The content of a node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Content<'a> {
-    /// Text after unquoting.
+    /// The text after unquoting.
     Scalar(&'a str),
-    /// Items in order.
+    /// The items in order.
     Sequence(&'a [Index]),
-    /// Keys with their values, in order, duplicates and merge keys as they stand.
+    /// Keys with their values, in order, including duplicates and merge keys.
     Mapping(&'a [(Index, Index)]),
 }
 
@@ -134,29 +135,29 @@ enum IdentityKind {
 }
 
 impl Document {
-    /// A document that holds one empty mapping.
+    /// Returns a document that contains one empty mapping.
     pub(crate) fn empty() -> Self {
         let mut document = Document::default();
         document.push(Kind::Mapping, Span::default(), None, 0);
         document
     }
 
-    /// Why what stands behind it in the text is not in it.
+    /// Returns the error because of which the following text is not part of the document.
     pub(crate) fn rest(&self) -> Option<&Error> {
         self.rest.as_ref()
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub(crate) fn count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there is such a node.
+    /// Returns whether the node exists.
     pub(crate) fn contains(&self, node: Index) -> bool {
         node.slot() < self.nodes.len()
     }
 
-    /// The content of the node; an empty scalar for a node that does not exist.
+    /// Returns the content of the node. Returns an empty scalar for a node that does not exist.
     pub(crate) fn content(&self, node: Index) -> Content<'_> {
         let Some(node) = self.nodes.get(node.slot()) else {
             return Content::Scalar("");
@@ -169,20 +170,21 @@ impl Document {
         }
     }
 
-    /// The node's absolute offset in the file, in bytes.
+    /// Returns the node's absolute offset in the file, in bytes.
     pub(crate) fn file_offset(&self, node: Index) -> u64 {
         let node = self.nodes.get(node.slot());
         let at = node.map_or(0, |node| u64::from(node.at));
         Extent::cut(self.start, at).end()
     }
 
-    /// The node's explicit tag, its handle resolved; none where the text gives none or `!`.
+    /// Returns the node's explicit tag with its handle resolved. Returns `None` if there is no tag,
+    /// or only `!`.
     pub(crate) fn tag(&self, node: Index) -> Option<&Arc<str>> {
         let number = self.nodes.get(node.slot())?.tag?;
         self.tags.get(usize::from(number.get()).checked_sub(1)?)
     }
 
-    /// The node's text, where it is a scalar.
+    /// Returns the text of a scalar.
     pub(crate) fn text(&self, node: Index) -> Option<&str> {
         match self.content(node) {
             Content::Scalar(text) => Some(text),
@@ -190,7 +192,7 @@ impl Document {
         }
     }
 
-    /// The node's items, where it is a sequence.
+    /// Returns the items of a sequence.
     pub(crate) fn items(&self, node: Index) -> Option<&[Index]> {
         match self.content(node) {
             Content::Sequence(items) => Some(items),
@@ -198,7 +200,7 @@ impl Document {
         }
     }
 
-    /// The node's pairs, where it is a mapping.
+    /// Returns the pairs of a mapping.
     pub(crate) fn pairs(&self, node: Index) -> Option<&[(Index, Index)]> {
         match self.content(node) {
             Content::Mapping(pairs) => Some(pairs),
@@ -206,8 +208,8 @@ impl Document {
         }
     }
 
-    /// The scalar's YAML type, from its tag or else its text; none for a collection or a scalar
-    /// with a tag of its own.
+    /// Returns the scalar's YAML type, from its tag or else from its text. Returns `None` for a
+    /// collection or a scalar with a custom tag.
     pub(crate) fn core_tag(&self, node: Index) -> Option<CoreTag> {
         match self.nodes.get(node.slot())?.kind {
             Kind::Scalar(core) => core,
@@ -228,20 +230,20 @@ impl Document {
         Identity { kind, name }
     }
 
-    /// The number of a key's name among those of all keys, in the order of their bytes.
+    /// Returns the number of a key's name among the names of all keys, in byte order.
     pub(crate) fn name(&self, key: Index) -> u32 {
         let node = self.nodes.get(key.slot());
         node.map_or(NO_NAME, |node| node.name)
     }
 
-    /// The texts of all keys.
+    /// Returns the texts of all keys.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         let numbered = (0..).map(Index).zip(&self.nodes);
         let keys = numbered.filter(|(_, node)| node.name != NO_NAME);
         keys.map(|(key, _)| self.key_text(key))
     }
 
-    /// A key as a name: its text, or what stands in the document for a key that is a collection.
+    /// Returns a key as a name: its text, or the document's text for a key that is a collection.
     pub(crate) fn key_text(&self, key: Index) -> &str {
         if let Some(text) = self.text(key) {
             return text;
@@ -254,17 +256,17 @@ impl Document {
             .unwrap_or_default()
     }
 
-    /// Whether the node is a scalar of type text.
+    /// Returns whether the node is a scalar of type text.
     pub(crate) fn is_text(&self, node: Index) -> bool {
         self.core_tag(node) == Some(CoreTag::Str)
     }
 
-    /// Whether the key is the text `name`.
+    /// Returns whether the key is the text `name`.
     pub(crate) fn is_key(&self, key: Index, name: &str) -> bool {
         self.text(key) == Some(name) && self.is_text(key)
     }
 
-    /// The value of a mapping's own key `name`, the last one.
+    /// Returns the last value of a mapping's own key `name`.
     pub(crate) fn value(&self, mapping: Index, name: &str) -> Option<Index> {
         let mut pairs = self.pairs(mapping)?.iter().rev();
         pairs
@@ -272,7 +274,7 @@ impl Document {
             .map(|&(_, value)| value)
     }
 
-    /// Adds a node and returns its number, `None` where there are too many.
+    /// Adds a node and returns its number, or `None` if there are too many nodes.
     fn push(
         &mut self,
         kind: Kind,
@@ -291,7 +293,7 @@ impl Document {
         Some(Index(number))
     }
 
-    /// Gives back the memory that nothing more will need.
+    /// Releases unused allocated memory.
     fn shrink(&mut self) {
         self.nodes.shrink_to_fit();
         self.texts.shrink_to_fit();
@@ -301,5 +303,5 @@ impl Document {
     }
 }
 
-/// Stands for the name of what is no key.
+/// The name number of a node that is not a key.
 const NO_NAME: u32 = u32::MAX;

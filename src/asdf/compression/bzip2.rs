@@ -1,11 +1,12 @@
-//! Blocks that are one bzip2 stream. It consists of blocks of its own, of up to 900 kB before runs
-//! are put in, that begin at any bit with a mark and need nothing of each other: each is decoded
-//! alone, as a stream of one block, several of them at the same time.
+//! Blocks that are one bzip2 stream. The stream consists of bzip2 blocks of up to 900 kB before
+//! runs are expanded. Each begins with a mark at any bit position. The bzip2 blocks are
+//! independent, so several are decoded at the same time, each as a stream of one block.
 //!
-//! A block of few symbols may hold 45 MB; it is kept in no more bytes than the symbols (`content`).
+//! A bzip2 block with few symbols may decode to 45 MB, but the kept content takes no more bytes
+//! than the symbols (`content`).
 //!
-//! Only decoding tells the length of a block's content: the first reader that goes far decodes the
-//! blocks before its place, once; from then on any place is found.
+//! A bzip2 block's decoded length is known only after decoding. The first reader of a distant place
+//! therefore decodes all earlier bzip2 blocks once. Any place is then found without another decode.
 
 mod alone;
 mod bit_marks;
@@ -28,16 +29,18 @@ use crate::memory::cancel::{IsWanted, still};
 use crate::model::storage::Help;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Bytes that a block of 900 000 symbols takes at most: 20 bits each, and its tables.
+/// Maximum bytes of a bzip2 block with 900 000 symbols: 20 bits per symbol, and the tables.
 const BLOCK_BYTES: u64 = 3 << 20;
 
-/// Marks at which a block may end: the next one, or one after it if that is not a mark but data.
+/// Number of marks that are tried as the end of a bzip2 block. The next mark may be data that looks
+/// like a mark.
 const ENDS: usize = 3;
 
-/// Blocks that are decoded at a time at most: as many as are kept.
+/// Maximum number of bzip2 blocks that are decoded at a time, which is also the number of kept
+/// ones.
 const TOGETHER: usize = 8;
 
-/// The bit at which the first block begins, after `BZh` and a digit.
+/// The bit at which the first bzip2 block begins, after `BZh` and a digit.
 const FIRST_BIT: u64 = 32;
 
 /// A block that is one bzip2 stream.
@@ -47,25 +50,25 @@ pub type Bzip2Block = Resumed<Bzip2>;
 #[derive(Debug)]
 pub struct Bzip2;
 
-/// The knowledge of the stream so far.
+/// The known structure of the stream so far.
 #[derive(Default)]
 pub struct Progress {
     marks: BitMarks,
-    /// The blocks of which the place is known.
+    /// The bzip2 blocks whose place is known.
     chain: Vec<Link>,
-    /// Where the chain goes on.
+    /// The end of the chain.
     tip: Tip,
-    /// How the stream ends, once the chain has come there.
+    /// The result of the check at the stream's end, once the chain has reached it.
     end: Option<Result<()>>,
-    /// The contents decoded or needed last, by mark.
+    /// The most recently decoded or used contents, by mark.
     kept: VecDeque<(usize, Content)>,
 }
 
-/// A block whose place is known.
+/// A bzip2 block whose place is known.
 #[derive(Clone, Copy)]
 struct Link {
     mark: usize,
-    /// Offset of its content.
+    /// The offset of the block's content.
     start: u64,
 }
 
@@ -73,29 +76,30 @@ struct Link {
 struct Tip {
     mark: usize,
     start: u64,
-    /// The checksum of the blocks so far.
+    /// The combined checksum of the blocks so far.
     sum: u32,
 }
 
-/// A decoded block.
+/// A decoded bzip2 block.
 struct Decoded {
     content: Content,
     sum: u32,
-    /// The mark after it.
+    /// The mark after the block.
     next: usize,
 }
 
-/// A block to decode.
+/// A bzip2 block to decode.
 struct Job {
     mark: usize,
     bit: u64,
     ends: Vec<(usize, u64)>,
-    /// Nothing marks the block's end: the stream may be cut there.
+    /// Whether no mark follows the block, because the stream may be truncated there.
     is_cut: bool,
 }
 
 impl Bzip2Block {
-    /// Decodes on until the chain has come to byte `end`, and of the last byte to the stream's end.
+    /// Decodes until the chain has reached byte `end`. For the last byte of the content, decodes
+    /// until the stream's end.
     fn reach(&self, progress: &mut Progress, end: u64, help: &Help<'_>) -> Result<()> {
         let is_last = end == self.encoded.decoded;
         while progress.tip.start < end || is_last && progress.end.is_none() {
@@ -108,7 +112,7 @@ impl Bzip2Block {
         }
     }
 
-    /// Makes the chain longer by the next blocks, or finds the stream's end.
+    /// Extends the chain by the next blocks, or finds the stream's end.
     fn advance(&self, progress: &mut Progress, help: &Help<'_>) -> Result<()> {
         if let Some(end) = &progress.end {
             end.clone()?;
@@ -121,7 +125,7 @@ impl Bzip2Block {
         }
         for (job, decoded) in jobs.iter().zip(self.decode_all(&jobs, help)) {
             if job.mark != progress.tip.mark || progress.end.is_some() {
-                // Not a mark, but data of the block before.
+                // The mark was data of the previous block.
                 continue;
             }
             match decoded {
@@ -137,7 +141,7 @@ impl Bzip2Block {
         Ok(())
     }
 
-    /// Appends bytes of the block that holds byte `at` of the content, from there up to `end`.
+    /// Appends bytes of the block that contains byte `at` of the content, from `at` up to `end`.
     fn copy(
         &self,
         progress: &mut Progress,
@@ -155,7 +159,7 @@ impl Bzip2Block {
                 match decoded {
                     Ok(decoded) => progress.keep(job.mark, decoded.content),
                     Err(error) if job.mark == link.mark => return Err(error),
-                    // The reader that needs it meets the error again.
+                    // The reader that needs the block reports the error again.
                     Err(_) => {}
                 }
             }
@@ -165,7 +169,7 @@ impl Bzip2Block {
         content.append(within(at)?..within(end)?, bytes)
     }
 
-    /// Decodes blocks, the first of them by this thread.
+    /// Decodes blocks in parallel, the first of them in this thread.
     fn decode_all(&self, jobs: &[Job], help: &Help<'_>) -> Vec<Result<Decoded>> {
         let is_wanted = help.is_wanted;
         let Some((first, others)) = jobs.split_first() else {
@@ -181,7 +185,7 @@ impl Bzip2Block {
             let mut all = vec![self.decode_one(first, is_wanted)];
             all.extend(others.into_iter().map(|(job, thread)| match thread {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                // There is no thread for it.
+                // No thread could be started for this block.
                 Err(_) => self.decode_one(job, is_wanted),
             }));
             all
@@ -208,7 +212,7 @@ impl Bzip2Block {
         Err(error)
     }
 
-    /// The content of a stream of one block, and whether it is whole.
+    /// Returns the content of a stream of one block, and whether it is complete.
     fn content(&self, alone: &Alone, is_wanted: &IsWanted<'_>) -> Result<(Content, bool)> {
         let mut content = Content::default();
         let most = self.encoded.decoded;
@@ -218,7 +222,7 @@ impl Bzip2Block {
         Ok((content.finish(), is_whole))
     }
 
-    /// The last block of a stream that lacks its end.
+    /// Decodes the last block of a truncated stream.
     fn decode_to_the_end(&self, job: &Job, is_wanted: &IsWanted<'_>) -> Result<Decoded> {
         let to = self.encoded.stored.length().times(8);
         let alone = Alone::open(&self.encoded, job.bit, to)?;
@@ -243,7 +247,7 @@ impl Progress {
         self.keep(mark, decoded.content);
     }
 
-    /// Whether the stream ends at the tip as it should: as long as the header says, with the
+    /// Checks that the stream ends correctly at the tip, with the length in the header and the
     /// checksum of all blocks.
     fn checked_end(&mut self, encoded: &Encoded) -> Result<Result<()>> {
         let Some(mark) = self.mark(self.tip.mark, encoded)? else {
@@ -264,7 +268,7 @@ impl Progress {
         })
     }
 
-    /// The next blocks from the tip on, none where the stream ends.
+    /// Returns the next blocks from the tip on, or an empty list at the stream's end.
     fn next_jobs(&mut self, encoded: &Encoded, threads: usize) -> Result<Vec<Job>> {
         let mut jobs = Vec::new();
         for number in (self.tip.mark..).take(threads.clamp(1, TOGETHER)) {
@@ -276,8 +280,8 @@ impl Progress {
         Ok(jobs)
     }
 
-    /// The block at `place` of the chain; if the one before it is kept, a reader reads on, and the
-    /// blocks behind it are decoded too.
+    /// Returns the block at `place` of the chain. If the previous block is kept, the reader is
+    /// sequential, and the following blocks are decoded too.
     fn known_jobs(&mut self, place: usize, encoded: &Encoded, threads: usize) -> Result<Vec<Job>> {
         let before = place.checked_sub(1).and_then(|place| self.chain.get(place));
         let goes_on = before.is_some_and(|link| self.kept.iter().any(|kept| kept.0 == link.mark));
@@ -313,7 +317,7 @@ impl Progress {
         })
     }
 
-    /// A mark near the tip. The first must stand after the stream's header.
+    /// Returns a mark near the tip. The first mark must directly follow the stream's header.
     fn mark(&mut self, number: usize, encoded: &Encoded) -> Result<Option<Mark>> {
         let until = match number.checked_sub(1) {
             None => FIRST_BIT,
@@ -324,7 +328,7 @@ impl Progress {
         Ok(mark.filter(|mark| number > 0 || mark.bit == FIRST_BIT))
     }
 
-    /// The content of the block at this mark, if it is kept; it is the last to go then.
+    /// Returns the content of the block at this mark if it is kept, and marks it as used.
     fn kept(&mut self, mark: usize) -> Option<&Content> {
         let place = self.kept.iter().position(|(kept, _)| *kept == mark)?;
         let entry = self.kept.remove(place)?;
@@ -332,7 +336,7 @@ impl Progress {
         self.kept.back().map(|(_, content)| content)
     }
 
-    /// Keeps the content, and as many of the others as fit beside it.
+    /// Keeps the content, and as many of the others as fit in the limit.
     fn keep(&mut self, mark: usize, content: Content) {
         self.kept.retain(|(kept, _)| *kept != mark);
         self.kept.push_back((mark, content));

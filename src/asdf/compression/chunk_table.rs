@@ -1,4 +1,5 @@
-//! Blocks that are chunks one after another, each compressed for itself, each with its length.
+//! Blocks that consist of consecutive chunks, each compressed independently and preceded by its
+//! length.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -16,34 +17,34 @@ use crate::model::storage::{Help, Pieces, StoredExtent};
 use crate::source::read_buffer;
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Chunks of one ASDF block whose positions are kept; the others are found from the nearest one
-/// before.
+/// Chunks of one ASDF block whose positions are kept. The others are found from the nearest earlier
+/// one.
 const CHUNK_MARKS: usize = 1 << 16;
 
-/// Bytes that the positions of chunks in ASDF blocks take, for all files of a mount together:
-/// four blocks with the most chunks.
+/// Bytes of the chunk positions in ASDF blocks, for all files of a mount together. Enough for four
+/// blocks with the maximum number of chunks.
 const CHUNK_TABLES: u64 = 5 << 20;
 
 /// The compression of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkCodec {
-    /// u32 little-endian decoded length, then an LZ4 block.
+    /// A u32 little-endian decoded length, then an LZ4 block.
     Lz4,
     /// A Blosc-1 buffer.
     Blosc,
 }
 
-/// The chunks of a block. Pieces are as long as the longest decoded chunk, and are the chunks where
-/// these are equal but for the last, as all known writers make them.
+/// The chunks of a block. All pieces have the length of the longest decoded chunk. If all chunks
+/// except the last have equal length, as from all known writers, pieces and chunks are identical.
 #[derive(Debug)]
 pub struct ChunkTable {
     encoded: Encoded,
     codec: ChunkCodec,
     longest: OnceLock<Longest>,
     tables: Arc<Tables>,
-    /// Held while the chunks are walked, so that one thread does it. The engine's turns are no
-    /// place for this: the walk is needed to open the array, before there are turns, and pieces are
-    /// decoded at the same time, whose places may have left `tables`.
+    /// Locked while the chunks are walked, so that only one thread walks. The engine's turns cannot
+    /// be used instead: the walk is needed to open the array, before there are turns. Pieces are
+    /// also decoded in parallel, and their places may have been evicted from `tables`.
     walking: Mutex<()>,
 }
 
@@ -54,24 +55,24 @@ struct Longest {
     decoded: u64,
 }
 
-/// Where a chunk is.
+/// The position of a chunk.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
-    /// Offset of the chunk's length.
+    /// The offset of the chunk's length field.
     at: u64,
-    /// Offset of the decoded bytes in the block's content.
+    /// The offset of the decoded bytes in the block's content.
     start: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
-    /// The stored bytes, after their length.
+    /// The stored bytes after the length field.
     stored: Extent,
-    /// The decoded bytes, in the block's content.
+    /// The decoded bytes as a range of the block's content.
     content: Extent,
 }
 
-/// The places of the chunks of one file's blocks, by the blocks' offsets.
+/// The positions of the chunks of one file's blocks, by the blocks' offsets.
 #[derive(Debug)]
 pub struct Tables(FileLru<u64, Arc<[Mark]>>);
 
@@ -86,13 +87,13 @@ impl Default for SharedTables {
 }
 
 impl Tables {
-    /// The tables of one more file.
+    /// Returns the tables of a new file.
     pub fn of(all: &SharedTables) -> Self {
         Tables(FileLru::of(&all.0))
     }
 }
 
-/// The way from one chunk to the next.
+/// A walk from one chunk to the next.
 struct Walk<'a> {
     encoded: &'a Encoded,
     codec: ChunkCodec,
@@ -101,7 +102,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The next chunk, `None` behind the last.
+    /// Returns the next chunk, or `None` after the last.
     fn next(&mut self) -> Result<Option<Chunk>> {
         let Mark { at, start } = self.next;
         let end = self.encoded.stored.end();
@@ -123,8 +124,8 @@ impl Walk<'_> {
 }
 
 impl ChunkTable {
-    /// The block as chunks, which are walked when they are first needed. Where they are is kept in
-    /// `tables`.
+    /// Returns the block as chunks, which are walked when they are first needed. Their positions
+    /// are kept in `tables`.
     pub fn new(encoded: Encoded, codec: ChunkCodec, tables: &Arc<Tables>) -> Self {
         ChunkTable {
             encoded,
@@ -144,11 +145,11 @@ impl ChunkTable {
         }
     }
 
-    /// Where every so many-th chunk is.
+    /// Returns the positions of chunks at regular distances.
     ///
     /// # Errors
-    /// `Corrupt` where the chunks do not fill the block or do not give as many bytes as the block
-    /// header says, `Limit` for too many.
+    /// `Corrupt` if the chunks do not fill the block or their decoded length differs from the block
+    /// header, `Limit` for too many chunks.
     fn marks(&self) -> Result<Arc<[Mark]>> {
         let _alone = lock(&self.walking);
         if let Some(marks) = self.tables.0.get(self.encoded.block) {
@@ -217,7 +218,7 @@ impl ChunkTable {
     }
 }
 
-/// The chunk whose length stands at `at`, where `header` begins.
+/// Returns the chunk whose length field is at `at`. `header` contains the bytes at that offset.
 fn chunk_of(header: &[u8], codec: ChunkCodec, at: u64, start: u64) -> Result<Chunk> {
     let cut = || Error::corrupt("block: a chunk's header is cut", at);
     let word = |place: usize| -> Result<[u8; 4]> {
@@ -229,12 +230,12 @@ fn chunk_of(header: &[u8], codec: ChunkCodec, at: u64, start: u64) -> Result<Chu
         ChunkCodec::Lz4 => word(4)?,
         ChunkCodec::Blosc => word(8)?,
     });
-    // An LZ4 block cannot expand by more; a larger claim would be memory for nothing.
+    // LZ4 cannot expand data further. A larger claim would only waste memory.
     let most = match codec {
         ChunkCodec::Lz4 => stored.times(256),
         ChunkCodec::Blosc => u32::MAX,
     };
-    // Nor does compression add as much to bytes that it cannot shorten.
+    // Compression does not add that much to incompressible bytes either.
     let overhead = u64::from(decoded / 8).with_more(to_u64(limits::FILTER_OVERHEAD));
     let is_too_long = u64::from(stored) > u64::from(decoded).with_more(overhead);
     if stored == 0 || decoded == 0 || decoded > most || is_too_long {
@@ -303,7 +304,7 @@ mod tests {
     use super::*;
     use crate::source::memory::MemorySource;
 
-    /// A chunk whose LZ4 block is one run of literals.
+    /// Returns a chunk whose LZ4 block is one run of literals.
     fn chunk(literals: &[u8]) -> Vec<u8> {
         let length = u32::try_from(literals.len()).unwrap();
         let token = u8::try_from(length << 4).unwrap();

@@ -1,4 +1,4 @@
-//! A compressed block and where it is.
+//! A compressed block and its location.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use crate::model::storage::StoredExtent;
 use crate::source::{SharedSource, read_buffer};
 use crate::wire::{Count, Extent};
 
-/// A compressed block and where it is.
+/// A compressed block and its location.
 #[derive(Debug, Clone)]
 pub struct Encoded {
-    /// Offset of the block.
+    /// The offset of the block.
     pub block: u64,
     /// The file.
     pub source: SharedSource,
     /// The stored bytes.
     pub stored: Extent,
-    /// Decoded bytes, as the block header has it.
+    /// Decoded bytes according to the block header.
     pub decoded: u64,
 }
 
 impl Encoded {
-    /// Where the stored bytes of pieces of `bytes` bytes each may be: as if they were as dense
-    /// everywhere, with a piece more on either side.
+    /// Estimates the stored bytes of pieces of `bytes` bytes each. The estimate assumes uniform
+    /// compression and adds one piece on each side.
     pub(super) fn place(&self, pieces: Range<u64>, bytes: u64) -> Vec<StoredExtent> {
         let decoded = u128::from(self.decoded.max(1));
         let place = |piece: u64| {
@@ -42,7 +42,7 @@ impl Encoded {
         }]
     }
 
-    /// `Limit` where more is stored than `needed` bytes and a surplus.
+    /// Fails with `Limit` if more than `needed` bytes plus `surplus` are stored.
     pub(super) fn limit_stored(&self, needed: u64, surplus: u64) -> Result<()> {
         let most = needed.with_more(surplus);
         let (decoded, stored) = (self.decoded, self.stored.length());
@@ -53,13 +53,13 @@ impl Encoded {
         Ok(())
     }
 
-    /// The stored bytes, all of them.
+    /// Reads all stored bytes.
     pub(super) fn read(&self, pool: &BufferPool, is_wanted: &IsWanted<'_>) -> Result<Buffer> {
         let stored = (self.stored.start(), self.stored.length());
         read_buffer(&*self.source, stored, (pool, is_wanted), "block")
     }
 
-    /// The same error, with the place of the stored bytes where it has none.
+    /// Adds the offset of the stored bytes to an error without an offset.
     pub(super) fn placed(&self, error: Error) -> Error {
         match error {
             Error::Corrupt { what, at: None } => Error::corrupt(what, self.stored.start()),
@@ -71,13 +71,13 @@ impl Encoded {
         Error::corrupt(what, self.stored.start())
     }
 
-    /// The part of the content that is the piece of this number, of `bytes` bytes but for the last;
-    /// empty where there is none.
+    /// Returns the range of the content of this piece. Pieces have `bytes` bytes, except the last.
+    /// The range is empty if the piece does not exist.
     pub(super) fn piece(&self, piece: u64, bytes: u64) -> Extent {
         Extent::between(piece.times(bytes), self.decoded).first(bytes)
     }
 
-    /// Says that the stream lacks its end, although all of its content is there.
+    /// Logs that the stream is truncated although all of its content is present.
     pub(super) fn warn_of_cut(&self) {
         let at = self.stored.start();
         log::warn!("block at byte {at}: the bzip2 stream lacks its end; its content is whole");

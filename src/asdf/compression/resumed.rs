@@ -12,15 +12,15 @@ use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, Pieces, StoredExtent};
 
-/// How the stream of a block is decoded.
+/// The decoder of a block's stream.
 pub trait Codec: Sized {
-    /// From where it can be decoded on.
+    /// The state from which decoding continues.
     type State: Any + Send + Default;
 
     /// Decodes one of the block's pieces.
     ///
     /// # Errors
-    /// `Corrupt` where the stream is damaged, or is not as long as its header says.
+    /// `Corrupt` if the stream is damaged, or its length differs from the header.
     fn decode(
         block: &Resumed<Self>,
         state: &mut Self::State,
@@ -29,7 +29,7 @@ pub trait Codec: Sized {
     ) -> Result<Buffer>;
 }
 
-/// The block, in pieces of `piece` bytes.
+/// A block in pieces of `piece` bytes.
 pub struct Resumed<C> {
     pub(super) codec: C,
     pub(super) encoded: Encoded,
@@ -38,7 +38,7 @@ pub struct Resumed<C> {
 }
 
 impl<C> Resumed<C> {
-    /// The block in pieces of `piece` bytes, whose states `resumes` keeps.
+    /// Returns the block in pieces of `piece` bytes, whose states are kept in `resumes`.
     pub fn of(codec: C, encoded: Encoded, piece: NonZeroU64, resumes: Arc<Resumes>) -> Self {
         Resumed {
             codec,

@@ -1,4 +1,4 @@
-//! The states from which the blocks of a file that were used last are decoded on.
+//! The decoder states of the most recently used blocks of a file.
 
 use std::any::Any;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use crate::memory::lock::lock;
 type State = Box<dyn Any + Send>;
 
 /// The states of [`limits::RESUMABLE_BLOCKS`] blocks, by the offsets of their stored bytes. Only
-/// the block itself knows what its state is.
+/// the block's codec knows the type of its state.
 pub struct Resumes(Mutex<LruCache<u64, State>>);
 
 impl Default for Resumes {
@@ -27,8 +27,9 @@ impl std::fmt::Debug for Resumes {
 }
 
 impl Resumes {
-    /// Lets `decode` work on the state of a block, or on that of its beginning where none is kept.
-    /// The array engine lets one at a time decode a block, so that the state is not missed.
+    /// Calls `decode` with the state of a block, or with an initial state if none is kept. The
+    /// state is removed during the call. The array engine lets only one thread decode a block at a
+    /// time, so no other thread needs the state meanwhile.
     pub fn with<S, R>(&self, offset: u64, decode: impl FnOnce(&mut S) -> R) -> R
     where
         S: Any + Send + Default,
@@ -42,7 +43,7 @@ impl Resumes {
         result
     }
 
-    /// Keeps a state; gives the states that have no room beside it.
+    /// Stores a state. Returns the states that no longer fit.
     fn put(&self, offset: u64, state: State) -> [Option<State>; 2] {
         let mut states = lock(&self.0);
         let before = states.put(offset, state);

@@ -1,11 +1,12 @@
-//! Blocks that are one stream, whose decoder cannot be copied: decoded from the beginning, and on
-//! from where the last piece ended.
+//! Blocks that are one stream and whose decoder cannot be copied. Decoding starts at the beginning
+//! and continues after the last decoded piece.
 //!
-//! Reading on decodes each byte once, however the readers are interleaved within the pieces kept. A
-//! read that goes back, or far ahead, begins at the nearest part that is decoded alone, if the
-//! stream has such parts; otherwise going back decodes the stream from the beginning, unless the
-//! engine's cache still has the piece. A checksum over the whole stream is verified for a reader
-//! that goes from the beginning to the end, that of a part before the part's last bytes are given.
+//! Sequential reads decode each byte once, however the readers are interleaved within the kept
+//! pieces. A read that goes backwards or far ahead begins at the nearest independent part, if the
+//! stream has such parts. Otherwise, going backwards decodes the stream from the beginning, unless
+//! the engine's cache still has the piece. A checksum of the whole stream is verified for a reader
+//! that goes from the beginning to the end. A part's checksum is verified before the part's last
+//! bytes are returned.
 
 pub mod codec;
 pub mod following;
@@ -29,47 +30,47 @@ use crate::memory::cancel::still;
 use crate::model::storage::Help;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Pieces that are kept, so that readers that overtake each other do not start the stream again.
+/// Pieces that are kept, so that readers that overtake each other do not restart the stream.
 const KEPT: usize = 4;
 
 /// Pieces by which the requests of one sequential reader may be ahead of each other.
 const NEAR: u64 = 8;
 
-/// Pieces of a part, at most, that are decoded all at once when a read begins there a second time.
+/// Maximum pieces of a part that are decoded at once when a read begins there a second time.
 const AT_ONCE: u64 = 32;
 
 /// A block that is one stream.
 pub type StreamBlock = Resumed<StreamCodec>;
 
-/// How far the stream was decoded, and where else it can be begun.
+/// The decoded position in the stream, and other positions from which decoding can start.
 #[derive(Default)]
 pub struct State {
     run: Run,
-    /// The parts that are decoded alone, once they were looked for.
+    /// The independent parts, once they were searched.
     parts: Option<Arc<[Part]>>,
-    /// The numbers of the parts at which a run has begun.
+    /// The numbers of the parts at which a run has started.
     begun: BTreeSet<usize>,
-    /// Whether the way from the beginning has met damage.
+    /// Whether decoding from the beginning has reached damage.
     is_broken: bool,
 }
 
-/// A way through the stream.
+/// A run of the decoder through the stream.
 #[derive(Default)]
 struct Run {
     decoder: Option<Decoder<'static>>,
-    /// The piece that the decoder gives next.
+    /// The next piece of the decoder.
     next: u64,
-    /// The pieces decoded last, up to the one before `next`.
+    /// The most recently decoded pieces, up to the one before `next`.
     kept: VecDeque<Buffer>,
 }
 
 impl Run {
-    /// The first piece that is kept, or the next one where none is.
+    /// Returns the first kept piece, or the next piece if none is kept.
     fn first(&self) -> u64 {
         self.next.left_after(to_u64(self.kept.len()))
     }
 
-    /// Whether a piece is kept, or among the next `most`.
+    /// Returns whether a piece is kept or among the next `most`.
     fn is_near(&self, piece: u64, most: u64) -> bool {
         self.first() <= piece && piece < self.next.with_more(most)
     }
@@ -88,7 +89,7 @@ impl StreamBlock {
         Ok(bytes)
     }
 
-    /// Decodes on to the end of `piece`, which is not before the first one that is kept.
+    /// Decodes up to the end of `piece`, which must not be before the first kept piece.
     fn decode_on(&self, state: &mut State, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         let run = &mut state.run;
         if run.decoder.is_none() {
@@ -113,8 +114,8 @@ impl StreamBlock {
         Stored::new(Arc::clone(&self.encoded.source), self.encoded.stored)
     }
 
-    /// Goes to the last part before `piece`, or to the beginning, unless the run comes by. Gives
-    /// the piece up to which all will be asked for, as far as that is known.
+    /// Moves to the last part before `piece`, or to the beginning, unless the current run will
+    /// reach the piece sooner. Returns the end of the pieces that should be decoded as well.
     fn seek(&self, state: &mut State, piece: u64) -> Result<u64> {
         let parts = match &state.parts {
             Some(parts) => Arc::clone(parts),
@@ -145,8 +146,8 @@ impl StreamBlock {
         Ok(if is_known && is_short { end } else { piece })
     }
 
-    /// The run from a part on that begins with byte `from`: from the first piece that begins there
-    /// or behind.
+    /// Starts a run at a part that begins with byte `from`. The run's first piece is the first one
+    /// that begins at or after this byte.
     fn run_from(&self, parts: Arc<[Part]>, place: usize, from: u64) -> Result<Run> {
         let next = from.div_ceil(self.piece);
         let passed_over = next.times(self.piece).left_after(from);
@@ -163,12 +164,12 @@ impl StreamBlock {
         })
     }
 
-    /// Hands over the pieces up to `until` of a part at which a run begins again: each of them
-    /// asked for alone would be decoded from the part's beginning.
+    /// Passes on the pieces up to `until` of a part at which a run begins a second time. Otherwise,
+    /// each of them would be decoded from the part's beginning.
     fn pass_on(&self, run: &mut Run, until: u64, help: &mut Help<'_>) {
         while run.next < until && (help.is_wanted)() {
             if self.step(run, help).is_err() {
-                // The reader that needs the piece meets the error again.
+                // The reader that needs the piece reports the error again.
                 *run = Run::default();
                 return;
             }
@@ -178,7 +179,7 @@ impl StreamBlock {
         }
     }
 
-    /// Decodes the next piece, and after the last one looks whether the stream ends there.
+    /// Decodes the next piece. After the last piece, checks that the stream ends.
     fn step(&self, run: &mut Run, help: &mut Help<'_>) -> Result<()> {
         let wanted = self.encoded.piece(run.next, self.piece);
         let mut bytes = help.pool.buffer(to_usize(wanted.length())?)?;

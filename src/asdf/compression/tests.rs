@@ -17,7 +17,7 @@ use crate::wire::{Extent, to_u64};
 
 const PIECE: NonZeroU64 = NonZeroU64::new(64 << 10).unwrap();
 
-/// Content of four pieces and a half that compresses, but not to nothing.
+/// Returns compressible content of four pieces and a half.
 fn content() -> Vec<u8> {
     let length = u32::try_from(PIECE.get() * 9 / 2).unwrap();
     let number = |place: u32| (place / 5).wrapping_mul(0x9e37_79b9).to_le_bytes()[3];
@@ -33,7 +33,7 @@ fn encoded(stored: &[u8], decoded: usize) -> Encoded {
     }
 }
 
-/// By another library than the decoder's.
+/// Compresses with another library than the decoder's.
 fn zlib(content: &[u8]) -> Vec<u8> {
     let mut encoder = Compressor::new(CompressionLvl::default());
     let mut stream = vec![0; encoder.zlib_compress_bound(content.len())];
@@ -76,7 +76,7 @@ fn stream_block(encoded: Encoded, codec: StreamCodec) -> Box<dyn Pieces> {
     Box::new(StreamBlock::of(codec, encoded, PIECE, Arc::default()))
 }
 
-/// The pieces of a long block in every framing that is one stream; `change` is what happens to the
+/// Returns the pieces of a long block in every framing that is one stream. `change` modifies the
 /// stored bytes.
 fn long(content: &[u8], decoded: usize, change: impl Fn(&mut Vec<u8>)) -> Vec<Box<dyn Pieces>> {
     let changed = |mut stored: Vec<u8>| {
@@ -140,7 +140,8 @@ fn what_no_zlib_stream_can_hold_is_refused() {
     assert!(ZlibBlock::new(claim, PIECE, Arc::default()).is_err());
 }
 
-/// Noise over and over: each match refers nearly as far back as a zlib stream may, 32 768 bytes.
+/// Checks repeated noise. Each match refers almost as far back as a zlib stream allows, 32 768
+/// bytes.
 #[test]
 fn zlib_matches_reach_back_over_a_whole_window() {
     let mut state = 1_u32;
@@ -182,7 +183,7 @@ fn every_cut_of_a_long_zlib_stream_is_seen() {
 }
 
 proptest! {
-    /// Against libdeflate, which decodes whole streams only.
+    /// Compares with libdeflate, which decodes whole streams only.
     #[test]
     fn damaged_zlib_streams_are_refused_as_another_decoder_does(
         place in any::<prop::sample::Index>(), bit in 0_u32..8,
@@ -218,7 +219,7 @@ fn xz_streams_are_decoded() {
     assert_eq!(long.decode_alone(0), Ok(b"abc".repeat(100).into()));
 }
 
-/// Of eighteen pieces, checkpoints of zlib standing before every fourth.
+/// Checks streams of eighteen pieces, with zlib checkpoints before every fourth.
 #[test]
 fn many_decode_one_stream_at_once() {
     let content = content().repeat(4);
@@ -232,7 +233,7 @@ fn many_decode_one_stream_at_once() {
         let decoded = pieces.decode_alone(u64::try_from(number).unwrap()).unwrap();
         assert!(*decoded == *expected, "{pieces:?}, piece {number}");
     };
-    // A way back, and one to where nobody was, before anybody else comes.
+    // Reads backwards, and reads new places, before any other reader starts.
     for number in [17, 9, 1, 13, 12] {
         assert_piece(zlib, number);
     }
@@ -253,7 +254,7 @@ fn many_decode_one_stream_at_once() {
 fn a_damaged_bzip2_block_ends_the_stream_before_it() {
     let content = content().repeat(2);
     let mut stored = bzip2(&content);
-    // The third block is damaged: 100 000 bytes each are in the first and the second.
+    // The third block is damaged. The first and second contain 100 000 bytes each.
     let third = stored.len() / 6 * 5 / 2;
     stored[third] ^= 0x10;
     let pieces = bzip2_block(encoded(&stored, content.len()));
@@ -266,7 +267,7 @@ fn a_damaged_bzip2_block_ends_the_stream_before_it() {
 fn the_checksum_of_a_whole_bzip2_stream_is_verified() {
     let content = content();
     let mut stored = bzip2(&content);
-    // Of its 32 bits the last byte holds some, and up to seven bits that mean nothing.
+    // The last byte contains some of the checksum's 32 bits, and up to seven unused bits.
     let last = stored.len() - 2;
     stored[last] ^= 1;
     let pieces = bzip2_block(encoded(&stored, content.len()));
@@ -290,7 +291,7 @@ fn an_lz4_frame_has_one_length() {
     for length in [0, 299, 301] {
         assert!(decode(LZ4, length).is_err(), "{length}");
     }
-    // Four zeros are the frame's end mark; the decoder takes the end of the bytes for it too.
+    // Four zeros are the frame's end mark. The decoder also accepts the end of the bytes instead.
     for end in 0..LZ4.len() - 4 {
         assert!(decode(&LZ4[..end], 300).is_err(), "{end}");
     }
@@ -302,8 +303,8 @@ enum Data<'a> {
     Compressed(&'a [u8]),
 }
 
-/// An LZ4 frame of independent blocks of up to 64 KiB (LZ4 Frame Format: magic number, FLG, BD, HC,
-/// blocks, EndMark).
+/// Returns an LZ4 frame of independent blocks of up to 64 KiB (LZ4 Frame Format: magic number, FLG,
+/// BD, HC, blocks, EndMark).
 fn lz4_frame(blocks: &[Data<'_>]) -> Vec<u8> {
     let mut frame = b"\x04\x22\x4d\x18\x60\x40\x82".to_vec();
     for block in blocks {
@@ -322,7 +323,7 @@ fn found(stored: &[u8], decoded: usize, codec: StreamCodec) -> Arc<[Part]> {
     parts::find(&encoded(stored, decoded), codec).unwrap()
 }
 
-/// The content, from every part on.
+/// Returns the content from every part on.
 fn read_parts(stored: &[u8], decoded: usize, codec: StreamCodec) -> Vec<(u64, Vec<u8>)> {
     let list = found(stored, decoded, codec);
     let from = |first| {
@@ -358,7 +359,7 @@ fn independent_lz4_blocks_are_parts() {
     let starts = [0, 65_536, 131_072, 196_608, 262_144];
     let stored = lz4_frame(&blocks);
     assert_parts(&stored, &content, StreamCodec::Lz4Frame, &starts);
-    // Two frames, and one to skip between them.
+    // Two frames, with a skippable frame between them.
     let skipped = b"\x5e\x2a\x4d\x18\x03\0\0\0abc".to_vec();
     let two = [stored.clone(), skipped, stored].concat();
     let starts = [starts, starts.map(|start| start + content.len())].concat();
@@ -375,7 +376,7 @@ fn lz4_blocks_of_a_writer_that_flushed_are_no_parts() {
     let blocks = [first, second, third, &rest[..60_000]];
     let stored = lz4_frame(&blocks.map(Data::Compressed));
     assert!(found(&stored, 201_072, StreamCodec::Lz4Frame).is_empty());
-    // Raw blocks say how long they are.
+    // Raw blocks store their length.
     let stored = lz4_frame(&blocks.map(Data::Raw));
     let starts = [0, 65_536, 75_536, 141_072];
     assert_parts(&stored, &content[..201_072], StreamCodec::Lz4Frame, &starts);
@@ -430,7 +431,7 @@ fn zstd_frames_are_parts_where_they_say_their_lengths() {
     assert!(found(&one, content.len(), StreamCodec::Zstd).is_empty());
     let unsized_ = stream(StreamCodec::Zstd, &content).repeat(2);
     assert!(found(&unsized_, 2 * content.len(), StreamCodec::Zstd).is_empty());
-    // Another length than the frames together.
+    // The length differs from the sum of the frames.
     for wrong in [content.len() - 1, content.len() + 1] {
         assert!(found(&frames.concat(), wrong, StreamCodec::Zstd).is_empty());
     }
@@ -474,7 +475,8 @@ fn xz_streams_are_parts() {
     let content = b"abc".repeat(300);
     assert_parts(&padded, &content, StreamCodec::Xz, &[0, 300, 600]);
     assert!(found(XZ, 300, StreamCodec::Xz).is_empty());
-    // A part that ends, or that a checksum condemns, before its last bytes are given.
+    // The length or the checksum of a part is wrong, which is detected before its last bytes are
+    // returned.
     let mut damaged = padded.clone();
     damaged[40] ^= 1;
     let list = found(&padded, 900, StreamCodec::Xz);
@@ -506,7 +508,8 @@ fn cut_headers_are_no_parts() {
 
 #[test]
 fn a_window_over_the_limit_is_refused() {
-    // A frame header that asks for 2 GiB, then a raw block of one byte, the last (RFC 8878, 3.1.1).
+    // A frame header that requires a window of 2 GiB, then a raw last block of one byte (RFC 8878,
+    // 3.1.1).
     let frame = b"\x28\xb5\x2f\xfd\x00\xa8\x09\0\0a".to_vec();
     let decode = |frame: &[u8]| {
         let mut decoder = StreamCodec::Zstd.decoder(Cursor::new(frame))?;
@@ -527,7 +530,7 @@ fn a_bzip2_stream_without_its_end_is_read() {
     let pieces = bzip2_block(encoded(&stored, content.len()));
     assert!(pieces.decode_alone(4).unwrap()[..] == content[262_144..]);
     assert!(pieces.decode_alone(0).unwrap()[..] == content[..65_536]);
-    // The last block itself is cut.
+    // The last block itself is truncated.
     stored.truncate(stored.len() - 9);
     let at_once = whole(encoded(&stored, content.len()), WholeCodec::Bzip2);
     assert!(at_once.decode_alone(0).is_err());
@@ -546,7 +549,7 @@ fn what_streams_forget_for_others_is_decoded_again() {
         ..encoded(stored, content.len())
     };
     let kept = || Arc::clone(&resumes);
-    // One more than a file keeps something for, of each kind.
+    // One more block of each kind than the number of kept states.
     let streams = (0..=limits::RESUMABLE_BLOCKS).flat_map(|round| -> [Box<dyn Pieces>; 3] {
         let zlib = at(3 * round, &zlib(&content));
         let bzip2 = at(3 * round + 1, &bzip2(&content));
@@ -570,19 +573,19 @@ fn what_streams_forget_for_others_is_decoded_again() {
     }
 }
 
-/// The same bytes by hdf5plugin's Zstd filter.
+/// The same bytes compressed by hdf5plugin's Zstd filter.
 const ZSTD: &[u8] = &[
     40, 181, 47, 253, 96, 44, 0, 85, 0, 0, 24, 97, 98, 99, 1, 0, 38, 170, 110, 8,
 ];
 
-/// The same bytes by hdf5plugin's Blosc filter.
+/// The same bytes compressed by hdf5plugin's Blosc filter.
 const BLOSC: &[u8] = &[
     2, 1, 33, 1, 44, 1, 0, 0, 44, 1, 0, 0, 41, 0, 0, 0, 20, 0, 0, 0, 17, 0, 0, 0, 111, 97, 98, 99,
     97, 98, 99, 6, 0, 255, 15, 80, 98, 99, 97, 98, 99,
 ];
 
-/// The same bytes by hdf5plugin's Blosc2 filter: a frame, whose chunk begins after a header of
-/// 97 bytes.
+/// The same bytes compressed by hdf5plugin's Blosc2 filter: a frame, whose chunk begins after a
+/// header of 97 bytes.
 const BLOSC2_FRAME: &[u8] = &[
     158, 168, 98, 50, 102, 114, 97, 109, 101, 0, 210, 0, 0, 0, 97, 207, 0, 0, 0, 0, 0, 0, 0, 229,
     164, 18, 0, 81, 3, 211, 0, 0, 0, 0, 0, 0, 1, 44, 211, 0, 0, 0, 0, 0, 0, 0, 57, 210, 0, 0, 0, 1,
@@ -595,7 +598,7 @@ const BLOSC2_FRAME: &[u8] = &[
     0, 0, 0, 0, 0, 0, 0, 0, 0,
 ];
 
-/// The pieces of a block of this code.
+/// Returns the pieces of a block with this code.
 fn block_pieces(code: &[u8; 4], stored: &[u8], decoded: usize) -> Result<Arc<dyn Pieces>> {
     let mut file = b"\xd3BLK\x00\x30\0\0\0\0".to_vec();
     file.extend(code);

@@ -11,14 +11,14 @@ use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, Pieces, StoredExtent};
 use crate::wire::{Count, to_u64, to_usize};
 
-/// The codec of a block that is decoded at once.
+/// The codec of a block that is decoded in one piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WholeCodec {
     /// One zlib stream.
     Zlib,
     /// One .bz2 stream.
     Bzip2,
-    /// A codec that decodes streams too.
+    /// A stream codec.
     Stream(StreamCodec),
     /// One Blosc-1 buffer or Blosc-2 chunk.
     Blosc,
@@ -26,7 +26,8 @@ pub enum WholeCodec {
     Blosc2Frame,
 }
 
-/// `Limit` where more is stored than the content can need: all of it is in memory at once.
+/// Fails with `Limit` if more bytes are stored than the content can need, because all of them are
+/// in memory at once.
 pub fn limit_stored(encoded: &Encoded) -> Result<()> {
     let needed = encoded.decoded.with_more(encoded.decoded / 8);
     encoded.limit_stored(needed, limits::WHOLE_SURPLUS)
@@ -40,10 +41,10 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// The block as one piece.
+    /// Returns the block as one piece.
     ///
     /// # Errors
-    /// `Limit` where it is too long to be decoded at once, decoded or as it is stored.
+    /// `Limit` if the decoded or stored bytes are too many to decode at once.
     pub fn new(encoded: Encoded, codec: WholeCodec) -> Result<Self> {
         if encoded.decoded > limits::CHUNK_BYTES {
             let what = "bytes of a block that is decoded at once";
@@ -74,7 +75,7 @@ impl Whole {
 }
 
 impl Whole {
-    /// The content of a bzip2 stream that lacks nothing but its end.
+    /// Returns the content of a bzip2 stream that is truncated only after all of its content.
     fn cut(&self, stored: &[u8]) -> Option<Buffer> {
         let (content, _) = filter::bzip2::grow_cut(stored, self.encoded.decoded).ok()?;
         let is_all = to_u64(content.len()) == self.encoded.decoded;

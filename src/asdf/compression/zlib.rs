@@ -1,12 +1,12 @@
 //! Blocks that are one zlib stream (RFC 1950), with two decoders.
 //!
-//! A reader that goes on from the beginning is served by the faster one, zlib-rs, which cannot go
-//! back. For all others there are checkpoints: copies of the slower decoder with its window, taken
-//! at even distances when it comes there for the first time. A read of theirs costs the way from the
-//! checkpoint before it, the first one the way from the beginning.
+//! A reader that continues from the beginning uses the faster decoder, zlib-rs, which cannot go
+//! back. For all other readers there are checkpoints: copies of the slower decoder with its window.
+//! Checkpoints are created at even distances when the slower decoder first reaches them. A read
+//! then decodes from the last checkpoint before it. The first such read decodes from the beginning.
 //!
-//! What the faster decoder refuses, the slower one decides on, so that damage is the same for all
-//! readers.
+//! If the faster decoder refuses data, the slower one decides, so that all readers see the same
+//! damage.
 
 mod in_order;
 
@@ -32,16 +32,17 @@ use crate::memory::cancel::{IsWanted, still};
 use crate::model::storage::Help;
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Bytes that deflate makes of one byte at most (RFC 1951: 258 bytes of two bits), rounded up.
+/// Maximum bytes that deflate produces from one byte (RFC 1951: 258 bytes from two bits), rounded
+/// up.
 const EXPANSION: u64 = 1032;
 
-/// Pieces between two checkpoints at least.
+/// Minimum number of pieces between two checkpoints.
 const LEAST_DISTANCE: u64 = 4;
 
 /// Pieces by which the requests of one sequential reader may be ahead of each other.
 const NEAR: u64 = 8;
 
-/// Bytes before the next one that it may refer to (RFC 1951, 2).
+/// Number of preceding bytes that the next byte may refer to (RFC 1951, 2).
 const WINDOW: usize = 32 << 10;
 
 const FLAGS: u32 = TINFL_FLAG_PARSE_ZLIB_HEADER
@@ -55,36 +56,37 @@ pub type ZlibBlock = Resumed<Zlib>;
 /// One zlib stream.
 #[derive(Debug)]
 pub struct Zlib {
-    /// Pieces from one checkpoint to the next.
+    /// Number of pieces from one checkpoint to the next.
     distance: u64,
 }
 
-/// How far the stream was decoded, and from where it can be decoded on.
+/// The decoded position in the stream, and the positions from which decoding can continue.
 #[derive(Default)]
 pub struct Progress {
     in_order: Option<InOrder>,
-    /// Whether the faster decoder met damage.
+    /// Whether the faster decoder found damage.
     is_refused: bool,
-    /// The position before every `distance`-th piece, as far as the stream was decoded.
+    /// The position before every `distance`-th piece, up to the decoded position.
     checkpoints: Vec<Position>,
-    /// The position after the piece decoded last.
+    /// The position after the most recently decoded piece.
     last: Option<Position>,
 }
 
-/// A place in the stream from which it can be decoded on.
+/// A position in the stream from which decoding can continue.
 #[derive(Clone)]
 struct Position {
     decoder: Box<DecompressorOxide>,
-    /// The bytes before it that the bytes after it may refer to.
+    /// The preceding bytes that the following bytes may refer to.
     window: Vec<u8>,
-    /// Offset of the next stored byte.
+    /// The offset of the next stored byte.
     at: u64,
-    /// The piece that comes next.
+    /// The next piece.
     piece: u64,
 }
 
 impl Progress {
-    /// The piece before which a checkpoint or the slower decoder stands, the nearest to `piece`.
+    /// Returns the nearest piece at or before `piece` at which a checkpoint or the slower decoder
+    /// is.
     fn known(&self, piece: u64) -> u64 {
         let places = self.checkpoints.iter().chain(&self.last);
         let before = places.map(|position| position.piece);
@@ -93,12 +95,12 @@ impl Progress {
 }
 
 impl ZlibBlock {
-    /// The block in pieces of `piece` bytes.
+    /// Returns the block in pieces of `piece` bytes.
     ///
     /// # Errors
-    /// `Corrupt` where so few bytes cannot hold so many.
+    /// `Corrupt` if the stored bytes cannot decode to the stated length.
     pub fn new(encoded: Encoded, piece: NonZeroU64, resumes: Arc<Resumes>) -> Result<Self> {
-        // A saturated product is more than any length.
+        // A saturated product exceeds any length.
         if encoded.decoded > encoded.stored.length().times(EXPANSION) {
             return Err(encoded.corrupt("block: data_size is more than its bytes can hold"));
         }
@@ -108,8 +110,9 @@ impl ZlibBlock {
         Ok(Resumed::of(Zlib { distance }, encoded, piece, resumes))
     }
 
-    /// `piece` by the faster decoder, if it stands no further from it than the slower one and has
-    /// come as far as the way to `piece` is, or nearly.
+    /// Decodes `piece` with the faster decoder, if it is as near to the piece as the slower one.
+    /// Its distance to the piece must be at most about the distance that it has already decoded.
+    /// Otherwise returns `None`.
     fn in_order(
         &self,
         progress: &mut Progress,
@@ -140,7 +143,7 @@ impl ZlibBlock {
         }
     }
 
-    /// The nearest position at or before `piece`.
+    /// Returns the nearest position at or before `piece`.
     fn nearest(&self, progress: &mut Progress, piece: u64) -> Position {
         let last = progress.last.take_if(|last| last.piece <= piece);
         let mut checkpoints = progress.checkpoints.iter();
@@ -158,7 +161,7 @@ impl ZlibBlock {
         }
     }
 
-    /// Decodes on to the end of `piece`, and takes checkpoints where there are none yet.
+    /// Decodes up to the end of `piece`, and creates missing checkpoints.
     fn forward(
         &self,
         position: &mut Position,
@@ -180,13 +183,13 @@ impl ZlibBlock {
         }
     }
 
-    /// Decodes the next piece. On an error, `position` stays where it is.
+    /// Decodes the next piece. On an error, `position` stays unchanged.
     fn step(&self, position: &mut Position, help: &Help<'_>) -> Result<Buffer> {
         let wanted = self.encoded.piece(position.piece, self.piece);
         let length = to_usize(wanted.length())?;
         let before = position.window.len();
         let end = before.with_more(length);
-        // One byte more than the last piece has tells whether the stream ends with it.
+        // One additional byte after the last piece detects a stream that does not end there.
         let is_last = wanted.end() == self.encoded.decoded;
         let mut bytes = help.pool.buffer(end.with_more(usize::from(is_last)))?;
         let (window, _) = bytes.split_at_mut(before);
@@ -208,8 +211,8 @@ impl ZlibBlock {
         Ok(piece)
     }
 
-    /// Decodes into `output` behind the window, until it is full or the stream ends; gives where
-    /// that is.
+    /// Decodes into `output` after the window, until it is full or the stream ends. Returns the end
+    /// of the decoded bytes.
     fn inflate(
         &self,
         position: &mut Position,
@@ -301,7 +304,7 @@ mod tests {
         stream
     }
 
-    /// The block, and its source with the count.
+    /// Returns the block, and its source with the counter.
     fn block(stored: Vec<u8>, decoded: u64, piece: u64) -> (ZlibBlock, Arc<Counting>) {
         let source = Arc::new(Counting {
             bytes: MemorySource::new(stored),
@@ -335,13 +338,13 @@ mod tests {
         assert!((100..=limits::ZLIB_CHECKPOINTS).contains(&checkpoints));
     }
 
-    /// Numbers that compress, but not to nothing.
+    /// Returns compressible numbers.
     fn content(bytes: u64) -> Vec<u8> {
         let number = |place: u64| (place / 5).wrapping_mul(0x9e37_79b9).to_le_bytes()[3];
         (0..bytes).map(number).collect()
     }
 
-    /// Pieces of 1000 bytes.
+    /// Checks a piece of 1000 bytes.
     fn assert_piece(block: &ZlibBlock, content: &[u8], piece: u64) {
         let start = to_usize(piece * 1000).unwrap();
         let end = content.len().min(start + 1000);
@@ -357,18 +360,18 @@ mod tests {
             let next = progress.in_order.as_ref().map(|way| way.piece);
             (next, progress.checkpoints.len())
         };
-        // Requests overtake each other, and one skips less than it came.
+        // Requests overtake each other, and one skips fewer pieces than were already decoded.
         for piece in [0, 3, 10, 11, 20, 41, 42] {
             assert_piece(&block, &content, piece);
         }
         assert_eq!(block.resumes.with(0, state), (Some(43), 0));
-        // Back, and on from there, beside the one that still reads in order.
+        // Goes back and continues there, interleaved with the reader that still reads in order.
         for (back, on) in [(16, 43), (17, 44), (3, 45), (18, 46)] {
             assert_piece(&block, &content, back);
             assert_piece(&block, &content, on);
         }
         assert_eq!(block.resumes.with(0, state), (Some(47), 5));
-        // Far behind both of them, at the end, and at the beginning once more.
+        // Far after both of them, at the end, and at the beginning again.
         for piece in [99, 98, 60, 0] {
             assert_piece(&block, &content, piece);
         }
@@ -400,8 +403,8 @@ mod tests {
         );
     }
 
-    /// A block of fixed codes that is empty takes ten bits (RFC 1951, 3.2.6: three of its header,
-    /// seven of the end-of-block code), and a decoder makes its tables for each anew.
+    /// Checks empty blocks of fixed codes. Each takes ten bits (RFC 1951, 3.2.6: three for its
+    /// header, seven for the end-of-block code), and a decoder rebuilds its tables for each.
     #[test]
     fn empty_deflate_blocks_are_read_once_and_given_up_when_nobody_waits() {
         const CONTENT: &[u8] = b"goodness";

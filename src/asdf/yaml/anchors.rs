@@ -1,20 +1,21 @@
-//! Names of anchors and aliases. In YAML 1.1 they consist of letters, digits, `-` and `_`; in
-//! YAML 1.2, which the parser reads, of almost anything.
+//! The names of anchors and aliases. In YAML 1.1, they consist of letters, digits, `-` and `_`. In
+//! YAML 1.2, which the parser implements, they consist of almost any characters.
 
 use crate::wire::Count;
 
-/// How far a name goes, by either version.
+/// The end of a name in both versions.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Name {
-    /// It goes as far in both, or is no name of YAML 1.1.
+    /// The name has the same end in both versions, or is invalid in YAML 1.1.
     Whole,
-    /// To the colon at this place, which in YAML 1.1 is the one between a key and its value.
+    /// In YAML 1.1, the name ends at the colon at this place, which separates a key from its value.
     Colon(usize),
-    /// To this place in YAML 1.1, which finds in what follows there something that no file means.
+    /// In YAML 1.1, the name ends at this place, and the following text would have a meaning that
+    /// no file intends.
     Ambiguous(usize),
 }
 
-/// The name that begins at byte `at` of `text`, its `&` or `*` included.
+/// Returns the end of the name that begins at byte `at` of `text`, including its `&` or `*`.
 pub(super) fn name(text: &str, at: usize) -> Name {
     let rest = text.get(at..).unwrap_or_default();
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');

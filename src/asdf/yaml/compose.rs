@@ -1,5 +1,5 @@
-//! Text to arena. The one file that knows the YAML parser, which delivers events; composing them
-//! into nodes, aliases and limits are here.
+//! Composition of text into the arena. Only this file uses the YAML parser, which returns events.
+//! Nodes, aliases and limits are handled here.
 
 use std::borrow::Cow;
 use std::num::NonZero;
@@ -16,16 +16,16 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::{Count, Extent, to_u64};
 
-/// Composes the first document of `text`, which stands at absolute offset `start` of the file.
-/// More text behind the document is an error [of its own](Document::rest): damage may have ended
-/// the document early.
+/// Composes the first document of `text`, which is at absolute offset `start` of the file. More
+/// text after the document is a [separate error](Document::rest), because damage may have ended the
+/// document early.
 ///
 /// # Errors
-/// `Corrupt` where the text is no YAML or names an anchor that is not there, `Limit` where it is
-/// too deep or has too many nodes.
+/// `Corrupt` if the text is not YAML or refers to a missing anchor. `Limit` if the tree is too deep
+/// or has too many nodes.
 pub(crate) fn compose(text: &[u8], start: u64) -> Result<Document> {
     let text = printable(text, start)?;
-    // To YAML 1.1 this is one more way to write a line break; the parser has those of 1.2.
+    // YAML 1.1 has this additional line break. The parser knows only those of YAML 1.2.
     let mut text = if text.contains(NEXT_LINE) {
         Cow::Owned(text.replace(NEXT_LINE, "\n"))
     } else {
@@ -48,7 +48,7 @@ pub(crate) fn compose(text: &[u8], start: u64) -> Result<Document> {
     }
 }
 
-/// Writes the text so that the parser reads U+2028 and U+2029 as YAML 1.1 does.
+/// Rewrites the text so that the parser treats U+2028 and U+2029 as in YAML 1.1.
 fn without_separators(text: &str, start: u64) -> Result<String> {
     let some = Replaced::new(text, false);
     if let Ok((scalars, true)) = scalars(&some, start) {
@@ -59,7 +59,8 @@ fn without_separators(text: &str, start: u64) -> Result<String> {
     Ok(all.escaped(&scalars))
 }
 
-/// Finds the scalars in which separators were replaced. Returns whether all others are within quotes.
+/// Finds the scalars in which separators were replaced. Returns whether all other separators are
+/// within quotes.
 fn scalars(replaced: &Replaced, start: u64) -> Result<(Vec<Scalar>, bool)> {
     let composer = Composer::new(&replaced.text, start);
     let mut scalars = Vec::new();
@@ -105,7 +106,7 @@ fn options() -> granit_parser::Options {
 
 enum Composed {
     Document(Box<Document>),
-    /// The place of a colon that the parser takes for a part of an anchor's name.
+    /// The place of a colon that the parser treats as a part of an anchor's name.
     Colon(usize),
 }
 
@@ -132,7 +133,7 @@ fn composed(text: &str, start: u64) -> Result<Composed> {
     Ok(Composed::Document(Box::new(document)))
 }
 
-/// A place with an anchor or an alias, or with an error that may come of one.
+/// Returns the place of an anchor or alias, or of an error that may result from one.
 fn anchor(event: &std::result::Result<(Event<'_>, Span), ScanError>) -> Option<usize> {
     match event {
         Ok((Event::Anchor(..) | Event::Alias(_), span)) => span.start.byte_offset(),
@@ -143,7 +144,7 @@ fn anchor(event: &std::result::Result<(Event<'_>, Span), ScanError>) -> Option<u
 
 const NEXT_LINE: char = '\u{85}';
 
-/// The text as characters, all of them such as YAML 1.1 allows.
+/// Returns the text as characters, all of which YAML 1.1 must allow.
 fn printable(text: &[u8], start: u64) -> Result<&str> {
     let text = std::str::from_utf8(text).map_err(|error| {
         let at = Extent::cut(start, to_u64(error.valid_up_to())).end();
@@ -175,14 +176,14 @@ enum Progress {
     Done,
 }
 
-/// A collection whose end has not come yet.
+/// A collection whose end was not reached yet.
 struct OpenCollection {
     node: Index,
     kind: Kind,
-    /// Whether it stands within brackets.
+    /// Whether the collection is in brackets.
     is_flow: bool,
     start: usize,
-    /// Where its children begin among those of all that are open.
+    /// The start of the collection's children among those of all open collections.
     children: usize,
 }
 
@@ -191,14 +192,14 @@ struct Composer<'a> {
     start: u64,
     document: Document,
     tags: Tags,
-    /// By the parser's number.
+    /// The anchored nodes, by the parser's number.
     anchors: Vec<Option<Index>>,
     open: Vec<OpenCollection>,
-    /// The nodes of the open collections so far, keys and values in turn.
+    /// The nodes of the open collections so far, with alternating keys and values.
     children: Vec<Index>,
-    /// Each once.
+    /// The keys, each once.
     keys: Vec<Index>,
-    /// Nodes and aliases so far.
+    /// Number of nodes and aliases so far.
     count: usize,
 }
 
@@ -228,7 +229,7 @@ impl<'a> Composer<'a> {
                 let is_plain = matches!(style, ScalarStyle::Plain);
                 let is_flow = self.open.last().is_some_and(|open| open.is_flow);
                 if is_plain && is_flow && text.starts_with('?') {
-                    // To YAML 1.1 the question mark says that what follows is a key.
+                    // In YAML 1.1, the question mark declares that a key follows.
                     return Err(self.corrupt("a question mark within brackets", span));
                 }
                 let node = self.scalar(&text, is_plain, anchor, tag.as_deref(), span)?;
@@ -276,7 +277,7 @@ impl<'a> Composer<'a> {
         self.add(Kind::Scalar(core), held, anchor, tag, span)
     }
 
-    /// Where a text is kept.
+    /// Stores a text and returns its span.
     fn held(&mut self, text: &str) -> Result<yaml::Span> {
         let texts = &mut self.document.texts;
         let start = texts.len();
@@ -328,7 +329,7 @@ impl<'a> Composer<'a> {
         Ok(())
     }
 
-    /// Names a collection that is about to be a key, for the first time, by its text.
+    /// Stores the text of a collection as its name, when it is first used as a key.
     fn name_collection(&mut self, node: Index, place: Range<usize>) -> Result<()> {
         let known = self.document.nodes.get(node.slot());
         let is_new = known.is_some_and(|node| {
@@ -342,7 +343,7 @@ impl<'a> Composer<'a> {
         Ok(())
     }
 
-    /// Puts what a collection holds where it stays.
+    /// Moves the children of a collection to their final list.
     fn collect(&mut self, ended: &OpenCollection) -> Option<yaml::Span> {
         let Document { items, pairs, .. } = &mut self.document;
         let children = self.children.drain(ended.children..);
@@ -360,7 +361,7 @@ impl<'a> Composer<'a> {
         yaml::Span::new(start..pairs.len())
     }
 
-    /// Whether the next node will be a key.
+    /// Returns whether the next node will be a key.
     fn awaits_key(&self) -> bool {
         self.open.last().is_some_and(|open| {
             let children = self.children.len().left_after(open.children);
@@ -368,7 +369,7 @@ impl<'a> Composer<'a> {
         })
     }
 
-    /// Adds a node that the text begins here.
+    /// Adds a node that begins at this place in the text.
     fn add(
         &mut self,
         kind: Kind,
@@ -405,7 +406,7 @@ impl<'a> Composer<'a> {
         Ok(())
     }
 
-    /// Puts a finished node into the collection that is open.
+    /// Adds a finished node to the open collection.
     fn attach(&mut self, node: Index) {
         if self.awaits_key()
             && let Some(key) = self.document.nodes.get_mut(node.slot())
@@ -486,7 +487,7 @@ mod tests {
         compose(text.as_bytes(), 0).unwrap()
     }
 
-    /// The parser keeps all of them.
+    /// Checks the limit on anchors, because the parser keeps all of them.
     #[test]
     fn anchors_are_bounded() {
         let error = document_of_anchors(limits::TREE_ANCHORS.saturating_add(1)).unwrap_err();
@@ -523,7 +524,7 @@ mod tests {
         assert_eq!(document.items(items[0]).unwrap()[1], items[0]);
     }
 
-    /// Keys and values as PyYAML has them.
+    /// Expected: the keys and values of PyYAML.
     #[test]
     fn a_colon_ends_the_name_of_an_anchor() {
         let pairs = |text: &str| -> Vec<String> {
@@ -551,7 +552,7 @@ mod tests {
             panic!("one pair");
         };
         assert_eq!((key, value), (pairs[1].0, pairs[1].1));
-        // To PyYAML an anchor at a key without text, and the text `:d k`.
+        // In PyYAML, an anchor at a key without text, and the text `:d k`.
         let nothing = compose(b"{&id: x, b: 1}", 0).unwrap();
         assert_eq!(
             nothing.core_tag(nothing.pairs(Index::ROOT).unwrap()[0].0),
@@ -560,7 +561,7 @@ mod tests {
         assert!(compose(b"a: &i:d k", 0).is_err());
     }
 
-    /// To PyYAML `{?b: 1}` has the key `b`.
+    /// In PyYAML, `{?b: 1}` has the key `b`.
     #[test]
     fn a_question_mark_within_brackets_is_no_text() {
         for text in ["{?b: 1}", "[1, ?2]", "[?]", "a:\n- {b: &c ?d}"] {
@@ -593,7 +594,7 @@ mod tests {
         assert!(compose(b"a: \xff", 0).is_err());
     }
 
-    /// PyYAML reads the same, and refuses the last ones but the blocks.
+    /// Expected: the result of PyYAML, which also refuses the last cases except the blocks.
     #[test]
     fn line_breaks_of_yaml_1_1() {
         let text = |yaml: &str| {

@@ -1,20 +1,20 @@
-//! Whole numbers of any size in decimal digits.
+//! Integers of any size in decimal digits.
 
 use crate::wire::Count;
 use std::fmt::Write;
 
-/// A whole number: its digits in groups of nine, the lowest group first.
+/// An integer: its digits in groups of nine, lowest group first.
 #[derive(Debug, Default)]
 pub(super) struct Decimal(Vec<u32>);
 
-/// One more than the greatest group.
+/// One more than the largest group.
 const GROUP: u64 = 1_000_000_000;
 
 impl Decimal {
-    /// The number of these digits of `radix`, 10 or a power of two up to 16; none where there are
-    /// none, or others.
+    /// Returns the number with these digits in `radix`, 10 or a power of two up to 16. Returns
+    /// `None` for an empty text or other digits.
     pub(super) fn of_digits(digits: &str, radix: u32) -> Option<Self> {
-        // As many as a factor of 32 bits has.
+        // The number of digits that fit a factor of 32 bits.
         let together = match radix {
             2 => 30,
             8 => 10,
@@ -37,11 +37,11 @@ impl Decimal {
         Some(number)
     }
 
-    /// Multiplies it by `factor` and adds `addend`.
+    /// Multiplies the number by `factor` and adds `addend`.
     pub(super) fn multiply_and_add(&mut self, factor: u32, addend: u32) {
         let mut carry = u64::from(addend);
         for group in &mut self.0 {
-            // Below 2^64: each factor is below 2^32, and so is what is carried.
+            // The result is below 2^64, because each factor and the carry are below 2^32.
             let product = u64::from(*group).times(u64::from(factor));
             let sum = product.with_more(carry);
             *group = low(sum);
@@ -53,7 +53,7 @@ impl Decimal {
         }
     }
 
-    /// Its digits, without zeros before them.
+    /// Returns the digits without leading zeros.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for group in self.0.iter().rev() {
@@ -71,7 +71,7 @@ impl Decimal {
     }
 }
 
-/// The lowest group of a number.
+/// Returns the lowest group of a number.
 fn low(number: u64) -> u32 {
     let group = number.checked_rem(GROUP).unwrap_or(0);
     u32::try_from(group).unwrap_or(0)
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn powers_of_two() {
-        // 2^100, 2^1000 by their last digits and length, as Python has them.
+        // Expected: 2^100 in Python, and the last digits and the length of 2^1000.
         let of = |digits: &str, radix| Decimal::of_digits(digits, radix).unwrap().text();
         let bits = format!("1{}", "0".repeat(100));
         assert_eq!(of(&bits, 2), "1267650600228229401496703205376");

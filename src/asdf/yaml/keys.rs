@@ -1,13 +1,13 @@
-//! The names of keys as numbers. Equal names have one number, and the numbers are in the order of
-//! the bytes of the names. So comparing and sorting keys costs the same however long the keys are
-//! and however often aliases repeat them.
+//! The names of keys as numbers. Equal names have the same number, and the numbers are in the byte
+//! order of the names. Comparing and sorting keys thus costs the same however long the keys are and
+//! however often aliases repeat them.
 
 use std::collections::HashMap;
 
 use crate::asdf::yaml::{Document, Index};
 use crate::wire::{to_u64, to_usize};
 
-/// Numbers the names of these nodes.
+/// Assigns numbers to the names of these nodes.
 pub(super) fn number(document: &mut Document, keys: &[Index]) {
     let numbers = numbers(document, keys);
     for (key, number) in keys.iter().zip(numbers) {

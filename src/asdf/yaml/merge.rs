@@ -1,4 +1,4 @@
-//! The entries of a mapping: duplicates settled, merge keys (`<<`) followed.
+//! The entries of a mapping, with duplicates resolved and merge keys (`<<`) followed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::{Count, to_u64};
 
-/// The pairs that the merge keys of one tree may still cost.
+/// The number of pairs that the merge keys of one tree may still read.
 #[derive(Debug)]
 pub(crate) struct Budget(usize);
 
 impl Budget {
-    /// The pairs that were spent of it.
+    /// Returns the number of spent pairs.
     pub(crate) fn spent(&self) -> usize {
         limits::TREE_MERGED.left_after(self.0)
     }
@@ -28,14 +28,15 @@ impl Default for Budget {
 /// The entries of a mapping.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
-    /// Keys with their values, in the order in which the text has the keys, merged ones included.
+    /// Keys with their values, in the order of the keys in the text, including merged ones.
     pub(crate) pairs: Vec<(Index, Index)>,
-    /// Why what a merge key would bring in is missing.
+    /// The error because of which merged entries are missing.
     pub(crate) error: Option<Error>,
 }
 
-/// The entries of `mapping`; none for any other node. Of equal keys the last wins; the mapping's
-/// own win over merged ones, the earlier of a merge list over the later.
+/// Returns the entries of `mapping`, or no entries for any other node. Of equal keys, the last one
+/// is used. The mapping's own keys precede merged ones, and earlier mappings of a merge list
+/// precede later ones.
 pub(crate) fn entries(document: &Document, mapping: Index, budget: &mut Budget) -> Entries {
     let mut found = MergedPairs::new(document);
     let mut merges = found.own(document.pairs(mapping).unwrap_or_default());
@@ -62,7 +63,7 @@ pub(crate) fn entries(document: &Document, mapping: Index, budget: &mut Budget) 
     Entries { pairs, error }
 }
 
-/// The items of a merge list, which must be mappings.
+/// Returns the items of a merge list, which must be mappings.
 fn operands<'a>(document: &Document, items: &'a [Index]) -> Result<&'a [Index]> {
     let other = items.iter().find(|&&item| document.pairs(item).is_none());
     other.map_or(Ok(items), |&other| Err(no_mapping(document, other)))
@@ -93,8 +94,8 @@ impl<'a> MergedPairs<'a> {
         }
     }
 
-    /// Takes the pairs of one mapping whose keys are not there yet, and returns the operands of its
-    /// merge keys, the strongest last.
+    /// Adds the pairs of one mapping whose keys are not present yet. Returns the operands of its
+    /// merge keys, the operand with the highest precedence last.
     fn own(&mut self, pairs: &[(Index, Index)]) -> Vec<Index> {
         let mut merges = Vec::new();
         for &(key, value) in pairs.iter().rev() {
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
     use crate::asdf::yaml::compose::compose;
 
-    /// The entries of the last item of a list of mappings, as text.
+    /// Returns the entries of the last item of a list of mappings, as text.
     fn last(text: &str) -> (Vec<String>, bool) {
         let document = compose(text.as_bytes(), 0).unwrap();
         let mapping = *document.items(Index::ROOT).unwrap().last().unwrap();

@@ -1,19 +1,19 @@
-//! `$ref`: a URI whose fragment is a JSON Pointer (RFC 6901).
+//! The target of a `$ref`: a URI whose fragment is a JSON Pointer (RFC 6901).
 
-/// A reference, taken apart.
+/// A parsed reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reference {
-    /// The other file: a relative path percent-decoded, a URI with a scheme or host as it stands;
-    /// `None` for the file itself.
+    /// The other file. A relative path is percent-decoded, and a URI with a scheme or host is
+    /// unchanged. `None` for this file.
     pub(crate) file: Option<Vec<u8>>,
     /// Keys and item numbers from the root, unescaped.
     pub(crate) names: Vec<Vec<u8>>,
 }
 
-/// Takes a reference apart. Every text is one.
+/// Parses a reference. Every text is valid.
 ///
-/// The fragment is percent-decoded before it is split, and all its leading slashes are dropped,
-/// as the reference library does: `#a/b` is `#/a/b`, and `#/` the whole document.
+/// The fragment is percent-decoded before it is split, and all its leading slashes are removed, as
+/// in the reference library. `#a/b` is equal to `#/a/b`, and `#/` is the whole document.
 pub(crate) fn parse(uri: &str) -> Reference {
     let (file, fragment) = uri.split_once('#').unwrap_or((uri, ""));
     Reference {
@@ -22,7 +22,7 @@ pub(crate) fn parse(uri: &str) -> Reference {
     }
 }
 
-/// The file that a URI without a fragment names.
+/// Returns the file in a URI without a fragment.
 pub(crate) fn file_name(uri: &str) -> Vec<u8> {
     if has_scheme(uri) || uri.starts_with("//") {
         return uri.as_bytes().to_vec();
@@ -30,7 +30,7 @@ pub(crate) fn file_name(uri: &str) -> Vec<u8> {
     percent_decoded(uri)
 }
 
-/// Whether a URI begins with a scheme, as `http:` and `fits:` are.
+/// Returns whether a URI begins with a scheme, such as `http:` or `fits:`.
 pub(crate) fn has_scheme(uri: &str) -> bool {
     uri.split_once(':').is_some_and(|(scheme, _)| {
         let word = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -86,7 +86,7 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     out
 }
 
-/// The byte that two hexadecimal digits give, and what follows them.
+/// Returns the byte of two hexadecimal digits, and the text after them.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, after) = text.split_at_checked(2)?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {

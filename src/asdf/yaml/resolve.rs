@@ -1,24 +1,24 @@
-//! The types of plain scalars, by the rules of YAML 1.1 as PyYAML applies them: the reference
-//! library reads through it, so that its faults (`-.5` is text, an exponent needs a sign) are the
-//! practice.
+//! The types of plain scalars, by the rules of YAML 1.1 as implemented in PyYAML. The reference
+//! library uses PyYAML, so its deviations are common practice: `-.5` is text, and an exponent needs
+//! a sign.
 
 use std::borrow::Cow;
 
 use crate::asdf::yaml::decimal::Decimal;
 use crate::limits;
 
-/// The types that YAML itself gives scalars.
+/// The types that YAML defines for scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum CoreTag {
-    /// No value.
+    /// The null value.
     Null,
-    /// True or false.
+    /// A boolean.
     Bool,
-    /// Whole number, in base 2, 8, 10, 16 or 60.
+    /// An integer in base 2, 8, 10, 16 or 60.
     Int,
-    /// Number with a decimal point.
+    /// A number with a decimal point.
     Float,
-    /// Date, or date and time.
+    /// A date, or a date and a time.
     Timestamp,
     /// `<<`
     Merge,
@@ -31,7 +31,7 @@ pub(crate) enum CoreTag {
 }
 
 impl CoreTag {
-    /// The type that a resolved tag names.
+    /// Returns the type of a resolved tag.
     pub(crate) fn named(tag: &str) -> Option<Self> {
         Some(match tag.strip_prefix("tag:yaml.org,2002:")? {
             "null" => CoreTag::Null,
@@ -48,7 +48,8 @@ impl CoreTag {
     }
 }
 
-/// The type of a scalar without quotes and tag. A scalar too long for a number or a date is text.
+/// Returns the type of a scalar without quotes and tag. A scalar that is too long for a number or a
+/// date is text.
 pub(crate) fn implicit(text: &str) -> CoreTag {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => CoreTag::Null,
@@ -63,11 +64,11 @@ pub(crate) fn implicit(text: &str) -> CoreTag {
     }
 }
 
-/// The NaN that the reference library makes of `.nan`: what infinity by infinity gives on most
-/// machines, its sign set.
+/// The NaN of the reference library for `.nan`. It is the result of dividing infinity by infinity
+/// on most machines, with the sign set.
 const NAN: f64 = f64::from_bits(0xfff8_0000_0000_0000);
 
-/// The value of a scalar of type `Bool`.
+/// Returns the value of a scalar of type `Bool`.
 pub(crate) fn boolean(text: &str) -> Option<bool> {
     match text {
         "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Some(true),
@@ -76,7 +77,8 @@ pub(crate) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// The value of a scalar of type `Int`; none where it is beyond 128 bits, or too long.
+/// Returns the value of a scalar of type `Int`. Returns `None` if it exceeds 128 bits or is too
+/// long.
 pub(crate) fn integer(text: &str) -> Option<i128> {
     let plain = without_underscores(text)?;
     let (negative, digits) = signed(&plain);
@@ -100,8 +102,8 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
     }
 }
 
-/// The value of a scalar of type `Int`, of any size, in decimal digits; none where the scalar is
-/// none, or one of both is too long.
+/// Returns the value of a scalar of type `Int`, of any size, in decimal digits. Returns `None` for
+/// another scalar, or if the scalar or its value is too long.
 pub(crate) fn decimal(text: &str) -> Option<String> {
     if let Some(value) = integer(text) {
         return Some(value.to_string());
@@ -127,7 +129,7 @@ pub(crate) fn decimal(text: &str) -> Option<String> {
     (text.len() <= limits::NUMBER_TEXT).then_some(text)
 }
 
-/// The value of a scalar of type `Float`; none where it is too long.
+/// Returns the value of a scalar of type `Float`, or `None` if it is too long.
 pub(crate) fn float(text: &str) -> Option<f64> {
     let plain = without_underscores(text)?.to_ascii_lowercase();
     let (negative, digits) = signed(&plain);
@@ -139,8 +141,8 @@ pub(crate) fn float(text: &str) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
-/// The value of a number, in base 60 or not. The parts are added up from the last one, as the
-/// reference library does.
+/// Returns the value of a number in base 10 or 60. The parts are added from the last to the first,
+/// as in the reference library.
 fn sixtieths(digits: &str) -> Option<f64> {
     let mut parts = digits.rsplit(':');
     let sum = parts.try_fold((0.0, 1.0_f64), |(value, base), part| {
@@ -152,7 +154,7 @@ fn sixtieths(digits: &str) -> Option<f64> {
     sum.map(|(value, _)| value)
 }
 
-/// The text of a number without what only helps to read it; none where it is too long.
+/// Returns the text of a number without underscores, or `None` if it is too long.
 fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
     (text.len() <= limits::NUMBER_TEXT).then(|| {
         if text.contains('_') {
@@ -163,7 +165,7 @@ fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
     })
 }
 
-/// Whether there is a minus, and the text after the sign.
+/// Returns whether the sign is a minus, and the text after the sign.
 fn signed(text: &str) -> (bool, &str) {
     match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -171,7 +173,7 @@ fn signed(text: &str) -> (bool, &str) {
     }
 }
 
-/// One or more characters, all of them as `allowed` says.
+/// Returns whether the text is not empty and `allowed` accepts all its bytes.
 fn all(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
     !text.is_empty() && text.bytes().all(allowed)
 }
@@ -180,12 +182,12 @@ fn digit_or_underscore(byte: u8) -> bool {
     byte.is_ascii_digit() || byte == b'_'
 }
 
-/// `[0-9][0-9_]*`
+/// Returns whether the text matches `[0-9][0-9_]*`.
 fn is_decimal(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit()) && all(text, digit_or_underscore)
 }
 
-/// `(:[0-5]?[0-9])+` after the first colon.
+/// Returns whether the text after the first colon matches `(:[0-5]?[0-9])+`.
 fn are_sixtieths(text: &str) -> bool {
     text.split(':').all(|part| match part.as_bytes() {
         [unit] => unit.is_ascii_digit(),
@@ -240,7 +242,7 @@ fn is_float(text: &str) -> bool {
     number && exponent
 }
 
-/// The text after `least` to `most` digits; as many as there are.
+/// Returns the text after `least` to `most` digits, as many as there are.
 fn digits(text: &str, least: usize, most: usize) -> Option<&str> {
     let count = text
         .bytes()
@@ -254,14 +256,14 @@ fn is_timestamp(text: &str) -> bool {
     date(text, 2) == Some("") || date_and_time(text).is_some_and(is_zone)
 }
 
-/// The text after `YYYY-MM-DD`, months and days of `least` digits at least.
+/// Returns the text after `YYYY-MM-DD`, with at least `least` digits for month and day.
 fn date(text: &str, least: usize) -> Option<&str> {
     let month = digits(text, 4, 4)?.strip_prefix('-')?;
     let day = digits(month, least, 2)?.strip_prefix('-')?;
     digits(day, least, 2)
 }
 
-/// The text after date, `T` or blanks, time of day and fraction.
+/// Returns the text after the date, `T` or blanks, the time of day and the fraction.
 fn date_and_time(text: &str) -> Option<&str> {
     let rest = date(text, 1)?;
     let time = match rest.strip_prefix(['T', 't']) {
@@ -280,7 +282,7 @@ fn date_and_time(text: &str) -> Option<&str> {
     }
 }
 
-/// Nothing, or blanks with `Z`, `+H`, `+HH` or `+HH:MM`.
+/// Returns whether the text is empty, or blanks with `Z`, `+H`, `+HH` or `+HH:MM`.
 fn is_zone(text: &str) -> bool {
     if text.is_empty() {
         return true;
@@ -303,7 +305,7 @@ fn is_zone(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Types as PyYAML 6 gives them.
+    /// Expected: the types of PyYAML 6.
     #[test]
     fn plain_scalars_have_the_types_of_yaml_1_1() {
         let cases = [
@@ -351,7 +353,7 @@ mod tests {
         assert_eq!(float("1_0.5e-1"), Some(1.05));
     }
 
-    /// Expected: Python's, of `2**200`, `10**60` and 60 to the power of 30.
+    /// Expected: Python's values of `2**200`, `10**60` and 60 to the power of 30.
     #[test]
     fn whole_numbers_of_any_size() {
         let of = |text: &str| decimal(text).unwrap();

@@ -1,9 +1,9 @@
-//! U+2028 and U+2029: line breaks of YAML 1.1 that stay what they are in a text, and characters to
-//! the parser, which reads YAML 1.2.
+//! U+2028 and U+2029. In YAML 1.1 they are line breaks that are kept in a text. The parser, which
+//! implements YAML 1.2, treats them as ordinary characters.
 //!
-//! Within quotes, and without white space beside them, they mean the same to both. For others the
-//! parser is given line feeds first, and says where each scalar is. A scalar with such a separator is
-//! then written without it, in double quotes: `"\L"` and `"\P"`.
+//! Within quotes and without adjacent white space, both versions agree. Otherwise, the parser first
+//! receives line feeds instead, and returns the place of each scalar. A scalar with such a
+//! separator is then rewritten in double quotes, with `"\L"` and `"\P"`.
 
 use std::ops::Range;
 
@@ -12,14 +12,14 @@ use crate::wire::Count;
 /// The separators.
 pub(super) const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
 
-/// A text with line feeds in place of separators.
+/// A text with line feeds instead of separators.
 pub(super) struct Replaced {
     pub(super) text: String,
-    /// The places of these line feeds, in order, with the separators.
+    /// The places of these line feeds in order, with the original separators.
     places: Vec<(usize, char)>,
 }
 
-/// How a scalar is written.
+/// The style of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
@@ -27,16 +27,16 @@ pub(super) enum Style {
     Double,
 }
 
-/// A scalar that has separators.
+/// A scalar that contains separators.
 pub(super) struct Scalar {
-    /// Its place in the replaced text.
+    /// The scalar's place in the replaced text.
     pub(super) range: Range<usize>,
     pub(super) style: Style,
 }
 
 impl Replaced {
-    /// Replaces the separators of a text; unless it is `all` of them, those alone that have white
-    /// space beside them.
+    /// Replaces the separators of a text. Unless `all` is set, replaces only those with adjacent
+    /// white space.
     pub(super) fn new(text: &str, all: bool) -> Self {
         let is_white = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
         let mut replaced = Replaced {
@@ -59,7 +59,7 @@ impl Replaced {
         replaced
     }
 
-    /// Whether a part of the text has a separator.
+    /// Returns whether a part of the text contains a replaced separator.
     pub(super) fn is_in(&self, range: &Range<usize>) -> bool {
         let next = self
             .places
@@ -68,7 +68,7 @@ impl Replaced {
         next.is_some_and(|(place, _)| range.contains(place))
     }
 
-    /// Returns the text in which each of these scalars, which are in order, has escapes.
+    /// Returns the text with escapes in each of these scalars, which must be in order.
     pub(super) fn escaped(&self, scalars: &[Scalar]) -> String {
         let mut out = String::with_capacity(self.text.len());
         let mut end = 0;
@@ -96,7 +96,7 @@ impl Replaced {
         out.push('"');
     }
 
-    /// Writes what stands between quotes, or without any.
+    /// Writes the text between quotes, or an unquoted text.
     fn write_flow(&self, text: &str, scalar: &Scalar, out: &mut String) {
         let quote = usize::from(scalar.style != Style::Plain);
         let start = scalar.range.start.with_more(quote);
@@ -134,9 +134,9 @@ impl Replaced {
         }
     }
 
-    /// Writes the white space that `text` begins with, which may follow a backslash; returns what
-    /// follows. Blanks beside separators are dropped, and the first line break where it is a line
-    /// feed, or behind a backslash.
+    /// Writes the white space at the start of `text`, which may follow a backslash. Returns the
+    /// remaining text. Blanks next to separators are removed. The first line break is removed if it
+    /// is a line feed or follows a backslash.
     fn write_white<'t>(
         &self,
         (text, place): (&'t str, usize),
@@ -157,13 +157,13 @@ impl Replaced {
         behind
     }
 
-    /// The line breaks of a text at a place, and nothing else of it.
+    /// Returns only the line breaks of a text at a place.
     fn breaks(&self, text: &str, place: usize) -> String {
         let breaks = text.match_indices('\n');
         breaks.map(|(at, _)| self.at(place.with_more(at))).collect()
     }
 
-    /// The line break at a place.
+    /// Returns the line break at a place.
     fn at(&self, place: usize) -> char {
         let found = self.places.binary_search_by_key(&place, |(own, _)| *own);
         let found = found.ok().and_then(|found| self.places.get(found));

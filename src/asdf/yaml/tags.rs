@@ -1,4 +1,4 @@
-//! The tags of a tree while it is composed: each text is kept once, and nodes have its number.
+//! The tags of a tree during composition. Each text is stored once, and nodes contain its number.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -12,12 +12,12 @@ use crate::wire::{Count, to_u64};
 
 /// All tags so far.
 pub(super) struct Tags {
-    /// In the order of their numbers, the first of which is 1.
+    /// The texts in the order of their numbers, which begin at 1.
     texts: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, NonZero<u16>>,
-    /// Bytes that all of them together may still have.
+    /// Bytes that all tags together may still have.
     written_left: usize,
-    /// Bytes that those that differ may still have.
+    /// Bytes that all different tags may still have.
     kept_left: usize,
 }
 
@@ -31,7 +31,7 @@ impl Tags {
         }
     }
 
-    /// The number of a tag; none for `!`, which means no tag.
+    /// Returns the number of a tag. Returns `None` for `!`, which means that there is no tag.
     ///
     /// # Errors
     /// `Limit` for too many tags, or too much text in them.
@@ -61,19 +61,19 @@ impl Tags {
         Ok(number)
     }
 
-    /// The text of a tag.
+    /// Returns the text of a tag.
     pub(super) fn text(&self, number: NonZero<u16>) -> Option<&str> {
         let place = usize::from(number.get()).checked_sub(1)?;
         self.texts.get(place).map(|text| &**text)
     }
 
-    /// The texts in the order of their numbers.
+    /// Returns the texts in the order of their numbers.
     pub(super) fn into_texts(self) -> Vec<Arc<str>> {
         self.texts
     }
 }
 
-/// Takes so many bytes from what there may be.
+/// Subtracts `bytes` from the remaining bytes.
 fn spend(left: &mut usize, bytes: usize, what: &'static str, most: usize) -> Result<()> {
     *left = left
         .checked_sub(bytes)

@@ -1,4 +1,4 @@
-//! A block of a bzip2 stream, cut out of it and made a stream of its own.
+//! A single block of a bzip2 stream, converted into a stream of its own.
 
 use crate::asdf::compression::bzip2::bit_marks::END;
 use crate::asdf::compression::encoded::Encoded;
@@ -9,12 +9,12 @@ use crate::wire::{Count, to_usize};
 /// A stream of one block.
 pub(super) struct Alone {
     pub(super) stream: Vec<u8>,
-    /// The block's checksum, and so the stream's.
+    /// The checksum of the block, which is also that of the stream.
     pub(super) sum: u32,
 }
 
 impl Alone {
-    /// The block that stands from bit `from` to bit `to` of the stream.
+    /// Returns the block from bit `from` to bit `to` of the stream.
     pub(super) fn cut(encoded: &Encoded, from: u64, to: u64) -> Result<Self> {
         let Alone { mut stream, sum } = Alone::open(encoded, from, to)?;
         let over = u32::try_from(to.left_after(from) % 8).unwrap_or(0);
@@ -28,7 +28,7 @@ impl Alone {
         Ok(Alone { stream, sum })
     }
 
-    /// The same, without the end of the stream.
+    /// Returns the block like `cut`, without the end of the stream.
     pub(super) fn open(encoded: &Encoded, from: u64, to: u64) -> Result<Self> {
         let mut stream = scan::piece(&*encoded.source, encoded.stored.first(4))?;
         if !matches!(stream.as_slice(), [b'B', b'Z', b'h', b'1'..=b'9']) {
@@ -42,7 +42,7 @@ impl Alone {
     }
 }
 
-/// Bits `from..to` of the stream; the bits that fill up the last byte are zero.
+/// Returns bits `from..to` of the stream. Unused bits of the last byte are zero.
 pub(super) fn bits(encoded: &Encoded, from: u64, to: u64) -> Result<Vec<u8>> {
     let part = encoded.stored.first(to.div_ceil(8)).after(from / 8);
     let mut bytes = scan::piece(&*encoded.source, part)?;

@@ -1,4 +1,4 @@
-//! The places in a bzip2 stream where its blocks begin: marks of 48 bits that stand at any bit.
+//! The marks of 48 bits at which the blocks of a bzip2 stream begin, at any bit position.
 
 use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::scan;
@@ -9,7 +9,7 @@ use crate::wire::{Count, to_u64};
 /// The mark at the beginning of a block (the digits of pi).
 const BLOCK: u64 = 0x3141_5926_5359;
 
-/// The mark after the last block (the digits of its square root).
+/// The mark after the last block (the digits of the square root of pi).
 pub(super) const END: u64 = 0x1772_4538_5090;
 
 const MARK_BITS: u32 = 48;
@@ -18,22 +18,23 @@ const MASK: u64 = (1 << MARK_BITS) - 1;
 /// Stored bytes that are searched at once.
 const PIECE: u64 = 256 << 10;
 
-/// A place where a block may begin. The same bits may stand within a block: decoding tells.
+/// A position at which a block may begin. The same bits may also occur within a block, which only
+/// decoding reveals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// In bits from the start of the stream.
+    /// The position in bits from the start of the stream.
     pub(super) bit: u64,
-    /// Whether it is the mark of the stream's end.
+    /// Whether the mark is that of the stream's end.
     pub(super) is_end: bool,
 }
 
-/// The marks of one stream, found as far as they were asked for.
+/// The marks of one stream, found as far as they were needed.
 #[derive(Debug)]
 pub(super) struct BitMarks {
     marks: Vec<Mark>,
     /// Stored bytes that were searched.
     searched: u64,
-    /// The last eight of them.
+    /// The last eight searched bytes.
     window: u64,
     /// For each value of the third-last byte, the shifts at which a mark may end there.
     shifts: Box<[u8; 256]>,
@@ -60,10 +61,11 @@ impl Default for BitMarks {
 }
 
 impl BitMarks {
-    /// The mark with this number, `None` where there is none before `until` stored bytes.
+    /// Returns the mark with this number, or `None` if there is no such mark before `until` stored
+    /// bytes.
     ///
     /// # Errors
-    /// `Io` as the stream cannot be read, `Limit` for too many marks.
+    /// `Io` if the stream cannot be read, `Limit` for too many marks.
     pub(super) fn get(
         &mut self,
         number: usize,
@@ -83,7 +85,7 @@ impl BitMarks {
         Ok(self.marks.get(number).copied())
     }
 
-    /// The mark with this number, if it was found before.
+    /// Returns the mark with this number, if it was found before.
     pub(super) fn known(&self, number: usize) -> Option<Mark> {
         self.marks.get(number).copied()
     }
@@ -100,10 +102,10 @@ impl BitMarks {
         }
     }
 
-    /// Notes the marks that end in the last byte, at one of these shifts.
+    /// Records the marks that end in the last byte at one of these shifts.
     fn look(&mut self, shifts: u8) {
         let read = self.searched.times(8);
-        // The larger the shift, the further in front the mark stands.
+        // A larger shift means that the mark is further forward.
         for shift in (0..8_u32).rev() {
             let bits = self.window.wrapping_shr(shift) & MASK;
             let after = u64::from(shift.wrapping_add(MARK_BITS));

@@ -1,18 +1,19 @@
-//! The content of the blocks of a bzip2 stream. 900 000 symbols may make up to 45 MB: four equal
-//! bytes and a number stand for up to 255 of them. Long content is kept in that form.
+//! The content of the blocks of a bzip2 stream. A run of up to 255 equal bytes is encoded as four
+//! equal bytes and a count. With such runs, 900 000 symbols may decode to 45 MB. Long content is
+//! kept in this form.
 
 use std::ops::Range;
 
 use crate::error::Result;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Bytes up to which content is kept as it is.
+/// Bytes up to which content is kept uncompressed.
 const FLAT: usize = 2 << 20;
 
-/// Equal bytes after which a number follows.
+/// Equal bytes that are followed by a count.
 const EQUAL: usize = 4;
 
-/// Equal bytes that are one run at most.
+/// Maximum length of one run.
 const LONGEST: usize = 255;
 
 /// The content of one block.
@@ -20,15 +21,15 @@ const LONGEST: usize = 255;
 pub(super) struct Content {
     length: u64,
     bytes: Vec<u8>,
-    /// Whether runs are shortened.
+    /// Whether runs are encoded.
     is_short: bool,
-    /// The bytes at the end that are not in `bytes` yet: how many, and which. None before the
-    /// content is shortened.
+    /// The length and the byte of the run at the end, which is not in `bytes` yet. Empty until runs
+    /// are encoded.
     run: (usize, u8),
 }
 
 impl Content {
-    /// Adds bytes at the end.
+    /// Appends bytes.
     pub(super) fn push(&mut self, part: &[u8]) {
         self.length = self.length.with_more(to_u64(part.len()));
         if !self.is_short && self.bytes.len().with_more(part.len()) > FLAT {
@@ -69,27 +70,27 @@ impl Content {
         }
     }
 
-    /// The content, to which nothing is added any more.
+    /// Completes the content, after which no bytes are appended.
     pub(super) fn finish(mut self) -> Self {
         self.end_run();
         self.bytes.shrink_to_fit();
         self
     }
 
-    /// Bytes of the content.
+    /// Returns the length of the content.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory that the content takes.
     pub(super) fn weight(&self) -> u64 {
         to_u64(self.bytes.capacity())
     }
 
-    /// Appends the bytes of a range, as far as the content reaches.
+    /// Appends the bytes of a range to `to`, as far as the content extends.
     ///
     /// # Errors
-    /// `Limit` for offsets that no memory has.
+    /// `Limit` for offsets that exceed the address space.
     pub(super) fn append(&self, range: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
         let range = to_usize(range.start)?..to_usize(range.end.min(self.length))?;
         if !self.is_short {
@@ -109,7 +110,7 @@ impl Content {
     }
 }
 
-/// Takes a run from the front: which byte, and how many.
+/// Removes a run from the front. Returns its byte and its length.
 fn next_run(rest: &mut &[u8]) -> Option<(u8, usize)> {
     let &byte = rest.first()?;
     let equal = rest.iter().take(EQUAL).take_while(|&&other| other == byte);

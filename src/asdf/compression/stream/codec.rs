@@ -1,4 +1,4 @@
-//! The codecs of streams, and decoders that give their content in order.
+//! The codecs of streams, with decoders that return the content in order.
 
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 
@@ -13,13 +13,13 @@ use crate::memory::buffer::Buffer;
 use crate::source::SharedSource;
 use crate::wire::{Count, Extent, to_u64};
 
-/// The bytes that an LZ4 frame begins with.
+/// The magic bytes of an LZ4 frame.
 pub const LZ4_MAGIC: &[u8] = &[0x04, 0x22, 0x4d, 0x18];
 
-/// The bytes that an .xz stream begins with.
+/// The magic bytes of an .xz stream.
 pub const XZ_MAGIC: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 
-/// A decoder that gives the content in order.
+/// A decoder that returns the content in order.
 pub type Decoder<'a> = Box<dyn Read + Send + 'a>;
 
 /// The compression of a stream.
@@ -52,10 +52,10 @@ impl StreamCodec {
         })
     }
 
-    /// A decoder of all that is stored.
+    /// Returns a decoder of all stored bytes.
     ///
     /// # Errors
-    /// `Corrupt` where none can be made.
+    /// `Corrupt` if the decoder cannot be created.
     pub fn decoder<'a>(self, stored: impl Read + Seek + Send + 'a) -> Result<Decoder<'a>> {
         let stored = BufReader::new(stored);
         Ok(match self {
@@ -68,10 +68,11 @@ impl StreamCodec {
         })
     }
 
-    /// A decoder of one part: as `decoder`, but of LZ4 and xz only of the first frame or stream.
+    /// Returns a decoder of one part. For LZ4 and xz, only the first frame or stream is decoded.
+    /// Otherwise equal to `decoder`.
     ///
     /// # Errors
-    /// `Corrupt` where none can be made.
+    /// `Corrupt` if the decoder cannot be created.
     pub fn part_decoder<'a>(self, stored: impl io::BufRead + Send + 'a) -> Result<Decoder<'a>> {
         Ok(match self {
             StreamCodec::Zstd => {
@@ -91,14 +92,14 @@ fn xz<R: Read>(stored: R) -> XzReader<R> {
     XzReader::new_mem_limit(stored, false, limits::XZ_KIB)
 }
 
-/// The error of a decoder; that of the source where this is its cause.
+/// Converts the error of a decoder. If the source caused the error, returns the source's error.
 pub fn damaged(error: &io::Error) -> Error {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     let damaged = || Error::corrupt(format!("compressed stream: {error}"), None);
     cause.cloned().unwrap_or_else(damaged)
 }
 
-/// Reads until `output` is full or the stream ends; gives the bytes read.
+/// Reads until `output` is full or the stream ends. Returns the number of bytes read.
 ///
 /// # Errors
 /// Fails if the stream is damaged.
@@ -115,15 +116,15 @@ pub fn fill(decoder: &mut dyn Read, output: &mut [u8]) -> Result<usize> {
     Ok(filled)
 }
 
-/// Whether the stream has ended.
+/// Returns whether the stream has ended.
 ///
 /// # Errors
-/// Fails if it is damaged there.
+/// Fails if the stream is damaged at this position.
 pub fn at_end(decoder: &mut dyn Read) -> Result<bool> {
     Ok(fill(decoder, &mut [0])? == 0)
 }
 
-/// A range of a source, read in order.
+/// A reader of a range of a source.
 pub struct Stored {
     source: SharedSource,
     all: Extent,
@@ -131,7 +132,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// All bytes of `all`.
+    /// Creates a reader of all bytes of `all`.
     pub fn new(source: SharedSource, all: Extent) -> Self {
         Stored {
             source,

@@ -1,15 +1,15 @@
-//! Frames or streams that follow each other, for decoders that stop at the end of the first.
+//! Consecutive frames or streams, for decoders that stop at the end of the first.
 
 use crate::wire::Count;
 use std::io::{self, BufReader, Read, Seek};
 
-/// The first of the magic numbers of frames that hold nothing of the content; there are sixteen.
+/// The first of the sixteen magic numbers of skippable frames, which contain no content.
 const SKIPPABLE: u32 = 0x184d_2a50;
 
-/// Zeros between two .xz streams, of which more are not searched.
+/// Maximum padding zeros that are searched between two .xz streams.
 const PADDING: u64 = 64 << 10;
 
-/// The content of all frames or streams that follow each other; it ends before anything else.
+/// A reader of the content of all consecutive frames or streams. It ends before any other bytes.
 pub struct Following<S, D> {
     decoder: Option<D>,
     magic: &'static [u8],
@@ -18,8 +18,8 @@ pub struct Following<S, D> {
 }
 
 impl<S: Read + Seek, D: Read> Following<S, D> {
-    /// `begin` makes a decoder of one frame, which begins with `magic`; `end` gives back the bytes
-    /// behind the frame.
+    /// Creates the reader. `begin` creates a decoder of one frame, which begins with `magic`. `end`
+    /// returns the bytes after the frame.
     pub fn new(
         stored: BufReader<S>,
         magic: &'static [u8],
@@ -34,7 +34,7 @@ impl<S: Read + Seek, D: Read> Following<S, D> {
         }
     }
 
-    /// Goes over to the next frame, if there is one.
+    /// Starts the next frame, if there is one.
     fn follow(&mut self) -> io::Result<()> {
         let Some(decoder) = self.decoder.take() else {
             return Ok(());
@@ -60,7 +60,7 @@ impl<S: Read + Seek, D: Read> Read for Following<S, D> {
     }
 }
 
-/// Whether `magic` comes next, but for padding and frames that are to be skipped; goes there.
+/// Returns whether `magic` follows, after padding and skippable frames, and moves to it.
 fn is_followed<S: Read + Seek>(stored: &mut BufReader<S>, magic: &[u8]) -> io::Result<bool> {
     let mut padding = 0_u64;
     loop {

@@ -1,9 +1,10 @@
-//! The parts of LZ4 frames (LZ4 Frame Format 1.6.4): their blocks, where these are independent.
+//! The parts of LZ4 frames (LZ4 Frame Format 1.6.4), which are their blocks if the blocks are
+//! independent.
 //!
-//! A block tells its stored length, not its decoded length. All but the last block of a frame
-//! are as long as the frame allows, unless a writer flushed in between. That none was is proven by
-//! the last ones, which are decoded: only if no block lacks a byte are all of them as long as the
-//! content.
+//! A block stores its compressed length, but not its decoded length. All blocks of a frame except
+//! the last have the frame's maximum length, unless a writer flushed in between. To exclude a
+//! flush, the last blocks are decoded. The total matches the content's length only if every earlier
+//! block is full.
 
 use std::sync::Arc;
 
@@ -17,16 +18,16 @@ use crate::limits;
 use crate::source;
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Bytes of a frame's header at most, without a dictionary.
+/// Maximum bytes of a frame's header without a dictionary.
 const HEADER: u64 = 15;
 
-/// Decoded bytes of last blocks that are decoded to know their lengths.
+/// Decoded bytes of last blocks that are decoded to determine their lengths.
 const PROVEN: u64 = 64 << 20;
 
-/// The parts, or `None` where the stream does not consist of such frames.
+/// Returns the parts, or `None` if the stream does not consist of such frames.
 ///
 /// # Errors
-/// `Io` as the stream cannot be read.
+/// `Io` if the stream cannot be read.
 pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
     let mut walk = Walk {
         encoded,
@@ -49,7 +50,7 @@ struct Walk<'a> {
     parts: PartList,
     /// Bytes that may still be decoded.
     budget: u64,
-    /// Blocks and frames so far.
+    /// Number of blocks and frames so far.
     blocks: usize,
 }
 
@@ -65,7 +66,7 @@ struct Header {
 /// A block of a frame.
 #[derive(Clone, Copy)]
 struct Block {
-    /// With its length and its checksum.
+    /// The stored bytes with length field and checksum.
     stored: Extent,
     /// Bytes of the data.
     length: u64,
@@ -73,13 +74,15 @@ struct Block {
 }
 
 impl Header {
-    /// The header at the start of `bytes`, if its blocks are independent and need no dictionary.
+    /// Parses the header at the start of `bytes`, if its blocks are independent and need no
+    /// dictionary.
     fn read(bytes: &[u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(LZ4_MAGIC)?;
         let &[flags, sizes, ..] = rest else {
             return None;
         };
-        // Version 1, independent blocks; neither the reserved bit nor a dictionary.
+        // Requires version 1 and independent blocks, without the reserved bit and without a
+        // dictionary.
         if flags & 0b1110_0011 != 0b0110_0000 {
             return None;
         }
@@ -108,7 +111,7 @@ impl Walk<'_> {
         Ok(bytes.try_into().ok().map(u32::from_le_bytes))
     }
 
-    /// Goes over one frame, or one that is to be skipped.
+    /// Walks over one frame or skippable frame.
     fn frame(&mut self) -> Result<Option<()>> {
         self.blocks = self.blocks.one_more();
         if self.blocks > limits::BLOCK_CHUNKS {
@@ -142,7 +145,7 @@ impl Walk<'_> {
         Ok(None)
     }
 
-    /// Goes over a block.
+    /// Walks over a block.
     fn block(&mut self, header: &Header, word: u32) -> Option<Block> {
         let length = u64::from(word & 0x7fff_ffff);
         let bytes = length.with_more(if header.has_sums { 8 } else { 4 });
@@ -157,7 +160,7 @@ impl Walk<'_> {
         (is_right && self.blocks <= limits::BLOCK_CHUNKS).then_some(block)
     }
 
-    /// Takes a block that is not its frame's last.
+    /// Adds a block that is not the last of its frame.
     fn add(&mut self, header: &Header, block: Block) -> bool {
         let decoded = if block.is_raw {
             block.length
@@ -171,7 +174,7 @@ impl Walk<'_> {
         self.parts.append(block.stored, decoded, &header.bytes)
     }
 
-    /// Takes the last block, if there is one, of a frame whose content begins at `start`.
+    /// Adds the last block, if there is one, of a frame whose content begins at `start`.
     fn finish(&mut self, header: &Header, start: u64, last: Option<Block>) -> Result<Option<()>> {
         if let Some(block) = last {
             let is_only = self.parts.end() == start;
@@ -190,7 +193,8 @@ impl Walk<'_> {
         Ok(is_whole.then_some(()))
     }
 
-    /// The decoded length of a block, unless too much had to be decoded for such lengths.
+    /// Returns the decoded length of a block, or `None` if too much was already decoded to
+    /// determine lengths.
     fn decoded_length(&mut self, header: &Header, block: Block) -> Result<Option<u64>> {
         let Some(budget) = self.budget.checked_sub(header.longest) else {
             return Ok(None);

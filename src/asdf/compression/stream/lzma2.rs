@@ -1,5 +1,5 @@
-//! The decoded length of a block of an .xz stream, by the headers of its LZMA2 chunks: they have
-//! the lengths that a decoder follows, whatever an index says.
+//! The decoded length of a block of an .xz stream, computed from the headers of its LZMA2 chunks. A
+//! decoder uses these headers, whatever an index states.
 
 use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::scan;
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::limits;
 use crate::wire::{Count, Extent};
 
-/// Chunks of blocks, counted as they are gone over.
+/// A counter of the chunks of all blocks.
 #[derive(Debug, Default)]
 pub struct Chunks {
     count: usize,
@@ -15,17 +15,17 @@ pub struct Chunks {
 
 /// A chunk's header.
 struct Header {
-    /// Stored bytes, with the header.
+    /// Stored bytes, including the header.
     stored: u64,
     decoded: u64,
 }
 
 impl Chunks {
-    /// The length of the content of `block`; `None` where it has not such chunks, or all blocks
-    /// together have too many.
+    /// Returns the length of the content of `block`. Returns `None` if the block has other chunks,
+    /// or if all blocks together have too many.
     ///
     /// # Errors
-    /// `Io` as it cannot be read.
+    /// `Io` if the block cannot be read.
     pub fn decoded(&mut self, encoded: &Encoded, block: Extent) -> Result<Option<u64>> {
         let piece = |part: Extent| scan::piece(&*encoded.source, part);
         let Some(&words) = piece(block.first(1))?.first() else {

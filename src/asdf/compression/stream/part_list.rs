@@ -1,40 +1,39 @@
-//! The parts of a stream that are decoded alone: places from which it can be decoded without the
-//! way from its beginning.
+//! The independent parts of a stream. Decoding can start at each part without the preceding bytes.
 
 use std::sync::Arc;
 
 use crate::limits;
 use crate::wire::{Count, Extent};
 
-/// Decoded bytes up to which neighbours are made one part.
+/// Decoded bytes up to which neighbouring parts are merged.
 const MERGED: u64 = 64 << 10;
 
-/// So many parts of equal length at most.
+/// Maximum number of parts of equal length.
 const PARTS: u64 = 16 << 10;
 
-/// A stretch of the stored bytes that is decoded alone.
+/// A range of the stored bytes that can be decoded independently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The stored bytes in the source; of .xz blocks those without padding.
+    /// The stored bytes in the source. For .xz blocks, without padding.
     pub stored: Extent,
-    /// The decoded bytes in the block's content.
+    /// The decoded bytes as a range of the block's content.
     pub content: Extent,
-    /// Bytes that the decoder needs in front of the stored bytes.
+    /// Bytes that the decoder needs before the stored bytes.
     pub head: Arc<[u8]>,
 }
 
-/// Parts while they are found.
+/// A list of parts while it is built.
 #[derive(Debug)]
 pub struct PartList {
     list: Vec<Part>,
-    /// Bytes up to which neighbours are merged.
+    /// Bytes up to which neighbouring parts are merged.
     merged: u64,
     decoded: u64,
 }
 
 impl PartList {
-    /// No parts yet of `decoded` bytes of content. Parts of long content are longer, so that their
-    /// number is bounded.
+    /// Creates an empty list for `decoded` bytes of content. Parts of long content are longer, so
+    /// that their number is bounded.
     pub fn new(decoded: u64) -> Self {
         PartList {
             list: Vec::new(),
@@ -43,18 +42,18 @@ impl PartList {
         }
     }
 
-    /// Where the content of the parts so far ends.
+    /// Returns the end of the content of the parts so far.
     pub fn end(&self) -> u64 {
         self.list.last().map_or(0, |part| part.content.end())
     }
 
-    /// The parts, if they are all of the content.
+    /// Returns the parts, if they cover all of the content.
     pub fn finish(self) -> Option<Arc<[Part]>> {
         (self.end() == self.decoded).then(|| self.list.into())
     }
 
-    /// Adds a part at the end, unless it holds nothing; `None` for too many, or for more than the
-    /// content.
+    /// Appends a part, unless it is empty. Returns `None` if there are too many parts, or if they
+    /// exceed the content.
     pub fn push(&mut self, stored: Extent, decoded: u64, head: &Arc<[u8]>) -> Option<()> {
         if decoded == 0 {
             return Some(());
@@ -71,8 +70,7 @@ impl PartList {
         Some(())
     }
 
-    /// Like `push`, for a part that may be decoded together with the one before it where it follows
-    /// that.
+    /// Appends a part like `push`, and merges it with an adjacent previous part.
     pub fn append(&mut self, stored: Extent, decoded: u64, head: &Arc<[u8]>) -> Option<()> {
         if let Some(last) = self.list.last_mut()
             && last.stored.end() == stored.start()

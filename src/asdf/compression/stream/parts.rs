@@ -1,4 +1,4 @@
-//! Finds the parts of a stream, and decodes it from one of them on.
+//! The search for the parts of a stream, and the decoder that starts at a part.
 
 use std::io::{self, BufReader, Cursor, Read};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::asdf::compression::stream::{lz4_frames, xz_streams, zstd_frames};
 use crate::error::{Error, Result};
 use crate::wire::{Count, to_u64};
 
-/// The parts of a stream, one after another, or none where it has no index that can be trusted.
+/// Returns the consecutive parts of a stream, or an empty list if the stream has no reliable index.
 ///
 /// # Errors
-/// `Io` as the stream cannot be read.
+/// `Io` if the stream cannot be read.
 pub fn find(encoded: &Encoded, codec: StreamCodec) -> Result<Arc<[Part]>> {
     let parts = match codec {
         StreamCodec::Zstd => zstd_frames::parts(encoded)?,
@@ -24,7 +24,7 @@ pub fn find(encoded: &Encoded, codec: StreamCodec) -> Result<Arc<[Part]>> {
     Ok(list.unwrap_or_default())
 }
 
-/// The content from one part on.
+/// A reader of the content from one part on.
 pub struct PartsReader {
     encoded: Encoded,
     codec: StreamCodec,
@@ -35,12 +35,12 @@ pub struct PartsReader {
 
 struct Current {
     decoder: Decoder<'static>,
-    /// Bytes that are still to come.
+    /// Bytes that are still to be read.
     left: u64,
 }
 
 impl PartsReader {
-    /// Begins with the part number `first`.
+    /// Creates a reader that begins with part number `first`.
     pub fn new(encoded: Encoded, codec: StreamCodec, parts: Arc<[Part]>, first: usize) -> Self {
         PartsReader {
             encoded,
@@ -76,7 +76,8 @@ impl PartsReader {
 }
 
 impl Read for PartsReader {
-    /// Checks the end of a part, where its own checksum stands, before it gives its last bytes.
+    /// Checks the end of a part, which contains the part's checksum, before the part's last bytes
+    /// are returned.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let at = self.encoded.stored.start();
         let other_length =

@@ -1,5 +1,5 @@
-//! The parts of .xz streams (.xz File Format 1.2): their blocks, as the index at the end of each
-//! stream has them. A block is decoded alone as the only one of a stream of its own.
+//! The parts of .xz streams (.xz File Format 1.2), which are the blocks that the index at the end
+//! of each stream lists. A block is decoded as the only block of a stream of its own.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use crate::limits;
 use crate::wire::crc32::crc32;
 use crate::wire::{Count, Extent, to_u64};
 
-/// Bytes of a stream's header, and of its footer.
+/// Bytes of a stream's header and of its footer.
 const HEADER: u64 = 12;
 
-/// Bytes of an index at most: of so many records as are taken, each two numbers of up to nine
-/// bytes.
+/// Maximum bytes of an index with the maximum number of records, each with two numbers of up to
+/// nine bytes.
 const INDEX: u64 = 2 << 20;
 
-/// Zeros behind a stream at most.
+/// Maximum zeros after a stream.
 const PADDING: u64 = 64 << 10;
 
-/// One stream of several.
+/// One of several streams.
 struct Stream {
-    /// All of it before the index.
+    /// The stored bytes before the index.
     stored: Extent,
     header: Arc<[u8]>,
     records: Vec<Record>,
@@ -39,10 +39,10 @@ struct Record {
     uncompressed: u64,
 }
 
-/// The parts, or `None` where there are no several blocks or their indices contradict themselves.
+/// Returns the parts, or `None` if there is only one block or the indices contradict the blocks.
 ///
 /// # Errors
-/// `Io` as the stream cannot be read.
+/// `Io` if the stream cannot be read.
 pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
     let mut rest = encoded.stored;
     let (mut streams, mut blocks) = (Vec::new(), 0_usize);
@@ -51,7 +51,7 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
             return Ok(None);
         };
         rest = Extent::between(rest.start(), stream.stored.start());
-        // A stream may have no block.
+        // A stream may have no blocks.
         blocks = blocks.with_more(stream.records.len().max(1));
         if blocks > limits::STREAM_PARTS {
             return Ok(None);
@@ -79,7 +79,7 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
     Ok(Some(parts))
 }
 
-/// The last stream of `streams`, behind which there may be padding.
+/// Returns the last stream of `streams`, which may be followed by padding.
 fn last(encoded: &Encoded, streams: Extent) -> Result<Option<Stream>> {
     let Some(streams) = without_padding(encoded, streams)? else {
         return Ok(None);
@@ -113,7 +113,7 @@ fn last(encoded: &Encoded, streams: Extent) -> Result<Option<Stream>> {
     }))
 }
 
-/// The streams without the padding behind the last.
+/// Returns the streams without the padding after the last.
 fn without_padding(encoded: &Encoded, streams: Extent) -> Result<Option<Extent>> {
     let mut bytes = scan::piece(&*encoded.source, streams.last(4))?;
     if bytes.ends_with(&[0]) {
@@ -125,7 +125,7 @@ fn without_padding(encoded: &Encoded, streams: Extent) -> Result<Option<Extent>>
     Ok(is_padding.then(|| streams.first(length)))
 }
 
-/// The bytes of the index before a footer, if it is one.
+/// Returns the length of the index before a footer, or `None` if `footer` is not a footer.
 fn index_length(footer: &[u8]) -> Option<u64> {
     let (sum, rest) = footer.split_first_chunk::<4>()?;
     let rest = rest.strip_suffix(b"YZ")?;
@@ -135,7 +135,7 @@ fn index_length(footer: &[u8]) -> Option<u64> {
     is_right.then(|| words.times(4))
 }
 
-/// The records of an index.
+/// Parses the records of an index.
 fn records(index: &[u8]) -> Option<Vec<Record>> {
     let (content, sum) = index.split_last_chunk::<4>()?;
     let mut rest = content.strip_prefix(&[0])?;
@@ -159,7 +159,7 @@ fn records(index: &[u8]) -> Option<Vec<Record>> {
     records.filter(|_| rest.len() < 4 && rest.iter().all(|&byte| byte == 0))
 }
 
-/// Takes a number from the front: seven bits a byte, the lowest first.
+/// Removes a number from the front, with seven bits per byte, lowest bits first.
 fn number(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for place in 0..9_u32 {
@@ -182,17 +182,17 @@ fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-/// Bytes that a block of this length takes.
+/// Returns the length of a block with its padding.
 fn padded_length(length: u64) -> u64 {
     length.checked_next_multiple_of(4).unwrap_or(u64::MAX)
 }
 
-/// A block with its padding.
+/// Returns a block with its padding.
 pub fn padded(block: Extent) -> Extent {
     Extent::cut(block.start(), padded_length(block.length()))
 }
 
-/// The end of a stream of one block: an index of that block, and a footer.
+/// Returns the end of a stream of one block: an index of that block, and a footer.
 pub fn tail(part: &Part) -> Vec<u8> {
     let mut index = vec![0, 1];
     put_number(&mut index, part.stored.length());

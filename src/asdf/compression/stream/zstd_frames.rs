@@ -1,5 +1,5 @@
-//! The parts of Zstandard frames (RFC 8878, 3.1): the frames, where there are several and each says
-//! how long its content is.
+//! The parts of Zstandard frames (RFC 8878, 3.1). If there are several frames with a content size,
+//! each is a part.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::error::Result;
 use crate::limits;
 use crate::wire::{Count, Extent};
 
-/// Bytes of a frame's header at most: magic number, descriptor, window, dictionary, content size.
+/// Maximum bytes of a frame's header: magic number, descriptor, window, dictionary, content size.
 const HEADER: u64 = 18;
 
-/// The parts, or `None` where the stream does not consist of such frames.
+/// Returns the parts, or `None` if the stream does not consist of such frames.
 ///
 /// # Errors
-/// `Io` as the stream cannot be read.
+/// `Io` if the stream cannot be read.
 pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
     let mut walk = Walk {
         encoded,
@@ -40,7 +40,7 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
         let Some(header) = Header::read(&first) else {
             return Ok(None);
         };
-        // One frame: the way over its blocks would be for nothing.
+        // A stream of one frame has no useful parts, so its blocks are not walked.
         if header.content >= encoded.decoded || walk.frame(&header)?.is_none() {
             return Ok(None);
         }
@@ -52,7 +52,7 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
     Ok(Some(parts))
 }
 
-/// A frame's header that says how long the content is.
+/// A frame's header with a content size.
 struct Header {
     length: u64,
     content: u64,
@@ -91,12 +91,12 @@ impl Header {
 struct Walk<'a> {
     encoded: &'a Encoded,
     rest: Extent,
-    /// Blocks, and frames that are to be skipped, so far.
+    /// Number of blocks and skippable frames so far.
     blocks: usize,
 }
 
 impl Walk<'_> {
-    /// Goes over a frame's header and its blocks.
+    /// Walks over a frame's header and its blocks.
     fn frame(&mut self, header: &Header) -> Result<Option<()>> {
         self.rest = self.rest.after(header.length);
         loop {

@@ -1,5 +1,5 @@
-//! A zlib stream for a reader that reads it in order. The decoder is the fastest there is, and its
-//! state cannot be copied: it goes from the beginning to the end.
+//! A zlib stream for a sequential reader. The decoder is the fastest one available, but its state
+//! cannot be copied, so it only goes from the beginning to the end.
 
 use zlib_rs::{Inflate, InflateFlush, Status};
 
@@ -17,26 +17,26 @@ pub const INPUT: u64 = 128 << 10;
 /// Bits of the largest window (RFC 1950, 2.2).
 const WINDOW_BITS: u8 = 15;
 
-/// How far the stream was decoded in order.
+/// The position of the in-order decoder in the stream.
 pub struct InOrder {
     decoder: Inflate,
-    /// Offset of the next stored byte.
+    /// The offset of the next stored byte.
     at: u64,
-    /// The piece that comes next.
+    /// The next piece.
     pub piece: u64,
-    /// That piece, as far as a reader that then gave up had it decoded.
+    /// The next piece, as far as it was decoded for a reader that then gave up.
     begun: Option<(Buffer, usize)>,
 }
 
-/// What becomes of a piece.
+/// The result of a step.
 pub enum Step {
     Decoded(Buffer),
-    /// The stream is damaged, or not as long as its block says.
+    /// The stream is damaged, or its length differs from the block header.
     Refused,
 }
 
 impl InOrder {
-    /// The beginning of a block.
+    /// Creates the decoder at the beginning of a block.
     pub fn new(block: &Encoded) -> Self {
         InOrder {
             decoder: Inflate::new(true, WINDOW_BITS),
@@ -46,8 +46,8 @@ impl InOrder {
         }
     }
 
-    /// Decodes the next piece of a block that is decoded in pieces of `size` bytes. After an error
-    /// the next call goes on; after a refusal none may follow.
+    /// Decodes the next piece of a block that is decoded in pieces of `size` bytes. After an error,
+    /// the next call continues. After a refusal, no call may follow.
     pub fn step(&mut self, block: &Encoded, size: u64, help: &Help<'_>) -> Result<Step> {
         let wanted = block.piece(self.piece, size);
         let (mut bytes, mut filled) = match self.begun.take() {
@@ -69,8 +69,8 @@ impl InOrder {
         }
     }
 
-    /// Fills `bytes` from byte `filled` on, and after the last piece looks whether the stream ends:
-    /// whether all is right.
+    /// Fills `bytes` from byte `filled` on. After the last piece, checks that the stream ends.
+    /// Returns whether the piece is valid.
     fn fill(
         &mut self,
         block: &Encoded,
@@ -86,7 +86,8 @@ impl InOrder {
             let input = scan::piece(&*block.source, rest.first(INPUT))?;
             let (used, written) = (self.decoder.total_in(), self.decoder.total_out());
             let output = bytes.get_mut(*filled..).unwrap_or_default();
-            // Where there is no room, the decoder goes on to the next byte, and to the checksum.
+            // Without free space in the output, the decoder continues to the next byte or to the
+            // checksum.
             let status = self
                 .decoder
                 .decompress(&input, output, InflateFlush::NoFlush);
